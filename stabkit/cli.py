@@ -1,0 +1,299 @@
+"""The command line: parse → call one function → print. Heavy imports stand inside the commands."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from stabkit import console
+from stabkit.errors import FailedRuns, Interrupted, StabkitError, StoreError, UsageError, nearest
+
+if TYPE_CHECKING:
+    from stabkit.spec import Grid, RunSpec
+
+app = typer.Typer(
+    name="stabkit",
+    help="Will this residual, normalisation and initialisation scheme stay stable at this depth, and if not, which link of "
+    "the chain breaks?",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"auto_envvar_prefix": "STABKIT", "help_option_names": ["-h", "--help"]},
+)
+runs_app = typer.Typer(help="List, show and remove finished runs.", no_args_is_help=True)
+app.add_typer(runs_app, name="runs")
+
+
+def _version(value: bool) -> None:
+    if value:
+        from stabkit import __version__
+
+        console.say(f"stabkit {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
+) -> None:
+    pass
+
+
+def _config(ctx: typer.Context, path: str | None) -> str | None:
+    """Defaults from a TOML file: a key is an option's name; flags and the environment win over it."""
+    if path is not None:
+        from stabkit import config
+
+        names = {p.name: p.opts[0].lstrip("-") for p in ctx.command.params if p.name and p.opts}
+        ctx.default_map = {**(ctx.default_map or {}), **config.read(Path(path), names)}
+    return path
+
+
+Models = Annotated[str, typer.Option(help="Methods, commas between; options after a colon: admin:omega=closed.")]
+Depths = Annotated[str, typer.Option(help="Layers: 6,18 is 6L-6L and 18L-18L; 60x12 is 60L-12L.")]
+Seeds = Annotated[str, typer.Option(help="Seeds: 0,1 or 0..4.")]
+Steps = Annotated[str, typer.Option(help="Updates of each run.")]
+Warmup = Annotated[str, typer.Option(help="Warm-up updates, then inverse-sqrt decay; 0 is a constant rate. A list is an axis.")]
+Rate = Annotated[str, typer.Option("--lr", help="Peak learning rate of Adam. A list is an axis.")]
+MaxTokens = Annotated[str, typer.Option(help="Batch size: sentences × the longer side, end mark included.")]
+Dropout = Annotated[str, typer.Option(help="Dropout on embeddings and branches.")]
+Clip = Annotated[str, typer.Option(help="Clip the gradient's global norm; 0 is off.")]
+Smoothing = Annotated[str, typer.Option(help="Label smoothing.")]
+Vocab = Annotated[str, typer.Option(help="Size of the joint vocabulary (subwords, for text).")]
+Hidden = Annotated[str, typer.Option(help="Width d.")]
+Ffn = Annotated[str, typer.Option(help="Inner width of the feed-forward.")]
+Heads = Annotated[str, typer.Option(help="Attention heads.")]
+BaseInitOption = Annotated[str, typer.Option(help="Base initialisation of every method: xavier_normal or fairseq_uniform.")]
+RecordEvery = Annotated[str, typer.Option(help="After step 100, record every so many steps.")]
+Snapshots = Annotated[str, typer.Option(help="Weights kept along the path, evenly; 0 keeps the last only.")]
+Data = Annotated[str, typer.Option(help="Directory of parallel text (train.de, train.en, valid.*; plain or .gz).")]
+Source = Annotated[str, typer.Option(help="Source language: the ending of its files.")]
+Target = Annotated[str, typer.Option(help="Target language: the ending of its files.")]
+Workers = Annotated[str, typer.Option(help="Processes; auto is one a core, on a GPU one.")]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 or mps.")]
+Out = Annotated[str, typer.Option(envvar="STABKIT_HOME", help="Where runs/ and reports/ are; default: here.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no notes.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the grid and what it costs; train nothing.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Run a grid that is larger than this machine seems to be good for.")]
+ConfigFile = Annotated[
+    str | None, typer.Option("--config", callback=_config, is_eager=True, help="TOML file of options; flags win.")
+]
+PrintConfig = Annotated[bool, typer.Option("--print-config", help="Print the options as TOML and stop.")]
+
+
+@app.command()
+def sweep(
+    ctx: typer.Context,
+    models: Models = "post-ln,post-ln-init,admin,deepnorm",
+    depths: Depths = "6,18,50,100",
+    seeds: Seeds = "0",
+    steps: Steps = "16",
+    warmup: Warmup = "4000",
+    lr: Rate = "5e-4",
+    max_tokens: MaxTokens = "512",
+    dropout: Dropout = "0",
+    clip: Clip = "0",
+    label_smoothing: Smoothing = "0.1",
+    vocab: Vocab = "2000",
+    hidden: Hidden = "64",
+    ffn: Ffn = "128",
+    heads: Heads = "2",
+    base_init: BaseInitOption = "xavier_normal",
+    record_every: RecordEvery = "10",
+    snapshots: Snapshots = "0",
+    data: Data = "",
+    source: Source = "",
+    target: Target = "",
+    workers: Workers = "auto",
+    device: Device = "auto",
+    out: Out = "",
+    json: Json = False,
+    quiet: Quiet = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    config: ConfigFile = None,
+    print_config: PrintConfig = False,
+) -> None:
+    """Train every method at every depth and say which stay stable: a verdict table and an HTML report.
+
+    The same command again trains nothing; a wider grid trains only what is missing.
+    """
+    if print_config:
+        from stabkit import config as configuration
+
+        console.document(configuration.write({k: v for k, v in ctx.params.items() if k not in ("config", "print_config")}))
+        return
+    from stabkit import flags
+
+    request = flags.sweep(ctx.params)
+    _run(request, _again(ctx), json=json, quiet=quiet, dry_run=dry_run, yes=yes)
+
+
+def _run(request: Any, command: str, *, json: bool, quiet: bool, dry_run: bool, yes: bool) -> None:
+    """Plan, train what is missing, render, print."""
+    from stabkit import cost, flags, present
+    from stabkit import sweep as engine
+    from stabkit.executors import processes
+    from stabkit.store import Store
+
+    specs = flags.specs(request, yes=yes)
+    store = Store(request.out)
+    if dry_run:
+        planned = engine.plan(specs, store, repair=False)
+        present.plan(specs, planned, request.workers, json=json)
+        return
+    with store.writing(), _signals(command):
+        store.sweep_partial()
+        planned = engine.plan(specs, store)
+        for warning in planned.corrupt:
+            console.warn(warning)
+        if not quiet:
+            console.note(present.reuse(planned))
+        seconds = sum(map(cost.seconds, planned.missing))
+        with console.progress(len(planned.missing), seconds / request.workers, quiet) as bars:
+            done = engine.run(
+                specs,
+                planned,
+                store,
+                lambda jobs, tell: processes(jobs, tell, request.workers),
+                {"corpus": request.corpus, "device": request.device},
+                bars.event,
+                lambda spec, answer: bars.finished(*present.finished(spec, answer, request.workers)),
+            )
+        page = present.report(done.runs, done.failed, store, specs, command)
+    if json:
+        console.document(present.document(done.runs, done.failed, page))
+    else:
+        present.verdict(done.runs, done.failed)
+        console.say()
+        console.say(f"report: {page}")
+    if done.failed:
+        raise FailedRuns(f"{len(done.failed)} of {len(specs)} runs have no result; the report says why; run it again to retry")
+
+
+@app.command()
+def report(
+    runs: Annotated[list[str] | None, typer.Argument(help="Run ids, their beginnings, or run folders; default: all.")] = None,
+    out: Annotated[str, typer.Option("--out", help="The HTML file to write.")] = "",
+    store: Annotated[str, typer.Option(envvar="STABKIT_HOME", help="Where runs/ is; default: here.")] = "",
+) -> None:
+    """Render finished runs as one HTML file."""
+    from stabkit import present
+
+    home = _home(store)
+    found = present.find(home, runs or [])
+    path = Path(out) if out else home.out / "reports" / "report.html"
+    page = present.write(found, [], path, "stabkit report " + " ".join(runs or []))
+    console.say(f"report: {page}")
+
+
+@runs_app.command("ls")
+def runs_ls(out: Out = "", json: Json = False) -> None:
+    """List finished runs: id, outcome, steps, loss, seconds."""
+    from stabkit import present
+
+    present.listing(present.find(_home(out), []), json=json)
+
+
+@runs_app.command("show")
+def runs_show(
+    run: Annotated[str, typer.Argument(help="A run id or its beginning.")], out: Out = "", json: Json = False
+) -> None:
+    """Show one run: what it was, how it ended, its chain, where it ran."""
+    from stabkit import present
+
+    present.show(present.one(_home(out), run), json=json)
+
+
+@runs_app.command("rm")
+def runs_rm(
+    runs: Annotated[list[str], typer.Argument(help="Run ids or their beginnings; each must name exactly one run.")],
+    out: Out = "",
+) -> None:
+    """Remove runs from the store."""
+    from stabkit import present
+
+    store = _home(out)
+    with store.writing():
+        for run_id in [present.one_id(store, run) for run in runs]:
+            store.remove(run_id)
+            console.say(f"removed {run_id}")
+
+
+@app.command()
+def methods(
+    model: Annotated[str, typer.Argument(help="One method, for its constants.")] = "",
+    depths: Annotated[str, typer.Option(help="Depths for the constants.")] = "6,18,50,100",
+    json: Json = False,
+) -> None:
+    """The methods: formula, source, options; with a name, its constants at each depth."""
+    from stabkit import present, ranges
+
+    present.methods(model, ranges.depths("--depths", depths), json=json)
+
+
+def _home(out: str) -> Any:
+    from stabkit.store import Store
+
+    home = Path(out or ".")
+    if not (home / "runs").is_dir():
+        raise UsageError(f"there are no runs in {home.resolve()}; --out names the directory that holds runs/")
+    return Store(home)
+
+
+def _again(ctx: typer.Context) -> str:
+    """The command as it can be typed again."""
+    import shlex
+
+    return shlex.join(["stabkit", *sys.argv[1:]]) if Path(sys.argv[0]).stem == "stabkit" else f"stabkit {ctx.info_name}"
+
+
+class _signals:
+    """Ctrl-C, SIGTERM and SIGHUP become one Interrupted; what comes after the first is ignored, so that the cleaning-up
+    is not cut short."""
+
+    SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+
+    def __init__(self, command: str) -> None:
+        self.command = command
+
+    def __enter__(self) -> None:
+        self.before = {number: signal.signal(number, self._raise) for number in self.SIGNALS}
+
+    def __exit__(self, *error: object) -> None:
+        for number, handler in self.before.items():
+            signal.signal(number, handler)
+
+    def _raise(self, number: int, frame: object) -> None:
+        for other in self.SIGNALS:
+            signal.signal(other, signal.SIG_IGN)
+        raise Interrupted(number, f"interrupted; what is finished is kept, continue with: {self.command}")
+
+
+def main() -> None:
+    """The entry point: every StabkitError and every slip of the command line is one red line and its exit code."""
+    try:
+        code = app(standalone_mode=False)
+    except typer.TyperException as error:
+        console.error(_sentence(error))
+        code = 2
+    except StabkitError as error:
+        console.error(error)
+        code = error.exit_code
+    except (typer.Abort, KeyboardInterrupt):
+        console.error("interrupted")
+        code = 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left; say nothing more
+        code = 0
+    sys.exit(code)
+
+
+def _sentence(error: Any) -> str:
+    return " ".join(str(error.format_message()).split())

@@ -1,0 +1,60 @@
+"""Options from a TOML file, and the options of a command as one.
+
+    models = "post-ln,deepnorm"     # as on the command line
+    depths = [6, 18]                # or as a list
+    lr = 5e-4
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from stabkit.errors import UsageError, nearest
+
+LARGEST = 1_000_000
+"""Bytes: a configuration file is a page long."""
+
+
+def read(path: Path, options: Mapping[str, str]) -> dict[str, Any]:
+    """{parameter: text} from a file whose keys are option names; raises UsageError on anything else.
+
+    `options` maps a command's parameters to its option names.
+    """
+    try:
+        with open(path, "rb") as file:
+            data = file.read(LARGEST + 1)
+        if len(data) > LARGEST:
+            raise UsageError(f"--config: {path} is larger than {LARGEST} bytes")
+        found = tomllib.loads(data.decode())
+    except OSError as error:
+        raise UsageError(f"--config: cannot read {path}: {error.strerror or error}") from error
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"--config: {path} is not TOML: {error}") from error
+    parameters = {option: parameter for parameter, option in options.items() if parameter not in ("config", "print_config")}
+    values: dict[str, Any] = {}
+    for key, value in found.items():
+        name = key.replace("_", "-")
+        if name not in parameters:
+            raise UsageError(f"--config: {path} has an option {key!r} that this command does not{nearest(name, parameters)}")
+        values[parameters[name]] = _text(path, key, value)
+    return values
+
+
+def write(params: Mapping[str, Any]) -> str:
+    """The options as TOML that `read` takes."""
+    import json
+
+    return "".join(f"{name.replace('_', '-')} = {json.dumps(value)}\n" for name, value in sorted(params.items()))
+
+
+def _text(path: Path, key: str, value: Any) -> Any:
+    if isinstance(value, list) and all(isinstance(item, (str, int, float)) for item in value):
+        return ",".join(str(_text(path, key, item)) for item in value)
+    if isinstance(value, (str, bool)):
+        return value
+    if isinstance(value, (int, float)):
+        return str(value)
+    raise UsageError(f"--config: {path}: {key} is a text, a number, true, false or a list of them")

@@ -1,0 +1,159 @@
+"""The only module that prints: results to stdout, progress, warnings and the one error line to stderr.
+
+Names and reasons come from files and from people: they are shown literally, control characters removed, never read as
+markup.
+"""
+
+from __future__ import annotations
+
+import sys
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Protocol
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from stabkit.work import Event
+
+
+def plain(text: object) -> str:
+    """Text that can go to any terminal: control and format characters become a question mark, line ends a space."""
+    spaced = " ".join(str(text).split("\n"))
+    return "".join("?" if unicodedata.category(c) in ("Cc", "Cf", "Cs") else c for c in spaced)
+
+
+def error(message: object) -> None:
+    """The one red line that a failed command ends with."""
+    _err().print(f"[bold red]error:[/] {escape(plain(message))}", soft_wrap=True, highlight=False)
+
+
+def warn(message: object) -> None:
+    """One yellow line."""
+    _err().print(f"[yellow]warning:[/] {escape(plain(message))}", soft_wrap=True, highlight=False)
+
+
+def note(message: object) -> None:
+    """One line about what is going on, beside the result."""
+    _err().print(escape(plain(message)), soft_wrap=True, highlight=False)
+
+
+def say(message: object = "") -> None:
+    """One line of the result."""
+    _out().print(escape(plain(message)), soft_wrap=True, highlight=False)
+
+
+def document(text: str) -> None:
+    """A whole document, to the letter (JSON, TOML)."""
+    sys.stdout.write(text if text.endswith("\n") else text + "\n")
+    sys.stdout.flush()
+
+
+def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], styles: Callable[[str], str] = lambda text: "") -> None:
+    """A table as wide as it needs to be; `styles` colours a cell by its text."""
+    grid = Table(title=escape(title), title_justify="left", title_style="bold", show_edge=False, pad_edge=False)
+    for i, name in enumerate(columns):
+        grid.add_column(escape(name), overflow="fold", no_wrap=i == 0)
+    for row in rows:
+        cells = []
+        for cell in row:
+            text = "\n".join(plain(line) for line in str(cell).split("\n"))
+            style = styles(text)
+            cells.append(f"[{style}]{escape(text)}[/]" if style else escape(text))
+        grid.add_row(*cells)
+    _out().print(grid)
+
+
+class Progress(Protocol):
+    """What a running sweep shows."""
+
+    def event(self, event: Event) -> None: ...
+    def finished(self, run_id: str, line: str, seconds: float) -> None: ...
+
+
+@contextmanager
+def progress(runs: int, seconds: float, quiet: bool) -> Iterator[Progress]:
+    """Live bars on a terminal, one line a finished run elsewhere, nothing when quiet.
+
+    `seconds` is the estimated work of all runs: the whole bar advances by each run's share of it, so that its ETA holds
+    although runs differ a hundredfold.
+    """
+    if quiet:
+        yield _Quiet()
+    elif not sys.stderr.isatty():
+        yield _Lines(runs)
+    else:
+        with _bars(runs, seconds) as bars:
+            yield bars
+
+
+class _Quiet:
+    def event(self, event: Event) -> None:
+        pass
+
+    def finished(self, run_id: str, line: str, seconds: float) -> None:
+        pass
+
+
+class _Lines:
+    def __init__(self, runs: int) -> None:
+        self.runs, self.done = runs, 0
+
+    def event(self, event: Event) -> None:
+        pass
+
+    def finished(self, run_id: str, line: str, seconds: float) -> None:
+        self.done += 1
+        note(f"[{self.done}/{self.runs}] {run_id}  {line}")
+
+
+class _Bars:
+    def __init__(self, bars: Any, runs: int, seconds: float) -> None:
+        self.bars, self.runs, self.done, self.total = bars, runs, 0, seconds
+        self.passed = 0.0
+        self.whole = bars.add_task("all runs", total=max(seconds, 1e-9), note=f"0/{runs}")
+        self.tasks: dict[str, Any] = {}
+
+    def event(self, event: Event) -> None:
+        run_id = event["id"]
+        if run_id not in self.tasks:
+            self.tasks[run_id] = self.bars.add_task(escape(run_id), total=event["steps"], note="")
+        loss = event["loss"]
+        shown = loss if isinstance(loss, str) else f"{loss:.3f}"
+        self.bars.update(self.tasks[run_id], completed=event["step"], note=f"step {event['step']}  loss {shown}")
+
+    def finished(self, run_id: str, line: str, seconds: float) -> None:
+        self.done += 1
+        self.passed += seconds
+        if run_id in self.tasks:
+            self.bars.remove_task(self.tasks.pop(run_id))
+        self.bars.update(self.whole, completed=self.passed, note=f"{self.done}/{self.runs}")
+        self.bars.console.print(f"{escape(run_id)}  {escape(plain(line))}", highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def _bars(runs: int, seconds: float) -> Iterator[_Bars]:
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import Progress as RichProgress
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=None),
+        TextColumn("{task.fields[note]}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with RichProgress(*columns, console=_err(), transient=True, expand=True) as bars:
+        yield _Bars(bars, runs, seconds)
+
+
+def _err() -> Console:
+    return Console(stderr=True)
+
+
+def _out() -> Console:
+    return Console()

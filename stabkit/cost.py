@@ -1,0 +1,38 @@
+"""What a run will cost before it runs: parameters exactly, seconds, memory and disk roughly, without torch."""
+
+from __future__ import annotations
+
+from stabkit.spec import RunSpec, recorded_steps, snapshot_steps, validation_steps
+
+GIGAFLOPS = 30.0
+"""What one core does on these small matrices, all overheads in; measured at 64-128-2, 512 tokens, 6L to 100L."""
+
+
+def parameters(spec: RunSpec) -> int:
+    """Weights, biases, norms and the embedding of the default slots (a norm after every sub-layer, biases everywhere)."""
+    d, f = spec.model.hidden, spec.model.ffn
+    attention, ffn = 4 * (d * d + d) + 2 * d, 2 * d * f + f + d + 2 * d
+    n, m = spec.model.encoder_layers, spec.model.decoder_layers
+    return spec.task.vocab * d + n * (attention + ffn) + m * (2 * attention + ffn)
+
+
+def seconds(spec: RunSpec) -> float:
+    """On one core: 2 flops a weight and token forward, twice that backward; a probe forward at each recorded step."""
+    passes = 3 * (spec.train.steps + 1) + len(recorded_steps(spec)) + 2 * len(validation_steps(spec))
+    return 0.5 + 2e-9 * parameters(spec) * spec.train.max_tokens * passes / GIGAFLOPS
+
+
+def memory(spec: RunSpec) -> int:
+    """Bytes in its worker: libraries, θ five times (gradient, Adam's two, θ₀), and what the backward pass keeps."""
+    width = 8 if spec.dtype == "float64" else 4
+    d, f = spec.model.hidden, spec.model.ffn
+    sublayers = 2 * spec.model.encoder_layers + 3 * spec.model.decoder_layers
+    activations = spec.train.max_tokens * (sublayers * (8 * d + f) + 4 * spec.task.vocab)
+    return 400_000_000 + width * (5 * parameters(spec) + activations)
+
+
+def disk(spec: RunSpec) -> int:
+    """Bytes of its folder: weights, snapshots, records."""
+    width = 8 if spec.dtype == "float64" else 4
+    sublayers = 2 * spec.model.encoder_layers + 3 * spec.model.decoder_layers
+    return width * parameters(spec) * (1 + len(snapshot_steps(spec))) + 8 * 7 * sublayers * len(recorded_steps(spec))

@@ -1,0 +1,65 @@
+"""Every error a user can cause, as one tree; each class carries the exit code of the command.
+
+    StabkitError           1   never raised itself: 1 is our own bug
+    ├── UsageError         2   an option, a range, a name, a configuration file
+    │   └── CorpusError    2   parallel text that cannot be read or does not match; names file and line
+    ├── FailedRuns         3   the grid is finished, but some runs have no result
+    ├── StoreBusy          4   another process holds the output directory
+    ├── StoreError         5   the disk: full, read-only, not a directory
+    └── Interrupted     128+n  ended by signal n
+
+A message says what was needed, what came and what to do, in one line.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class StabkitError(Exception):
+    """The root; `exit_code` is what the command exits with."""
+
+    exit_code = 1
+
+
+class UsageError(StabkitError):
+    """The command was asked for something that does not exist or cannot be."""
+
+    exit_code = 2
+
+
+class CorpusError(UsageError):
+    """Parallel text that cannot be read, does not match line by line, or holds nothing to train on."""
+
+
+class FailedRuns(StabkitError):
+    """Some runs of the grid have no result after every attempt."""
+
+    exit_code = 3
+
+
+class StoreBusy(StabkitError):
+    """Another process writes to this output directory."""
+
+    exit_code = 4
+
+
+class StoreError(StabkitError):
+    """The output directory cannot be read or written."""
+
+    exit_code = 5
+
+
+class Interrupted(StabkitError):
+    """A signal ended the command; what was finished is kept."""
+
+    def __init__(self, signum: int, message: str) -> None:
+        super().__init__(message)
+        self.exit_code = 128 + signum
+
+
+def nearest(word: str, valid: Iterable[str]) -> str:
+    """`; did you mean 'x'?` for the valid word nearest to `word`, or nothing when none is near."""
+    close = difflib.get_close_matches(word.lower(), list(valid), n=1, cutoff=0.5)
+    return f"; did you mean {close[0]!r}?" if close else ""

@@ -1,0 +1,22 @@
+"""The pictures: one a file, one row in FIGURES (order = order on the page).
+
+Each file holds what is drawn and nothing else:
+
+    NAME, SHORT, CAPTION    its name, its name in the contents list, the paper's figure
+    READ                    how to read it
+    INDEX, VALUE            the frame's column that runs down the folded table, and the one that fills it
+    select(runs) → frame    exactly what is drawn; also the CSV and the folded table
+    draw(frame) → Figure    the picture of that frame
+    title(runs) → text      a finding where the data support one, else what is shown
+    alt(frame) → text       for those who do not see it
+
+To add one: write the file, add its row. `comparison.py`, `contrast.py` and `style.py` are shared by all.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+from stabkit.figures import grad_norm, update, update_depth
+
+FIGURES: tuple[ModuleType, ...] = (update, update_depth, grad_norm)

@@ -1,0 +1,70 @@
+"""The one comparison that sentences are made of: two methods at one depth, one condition and the same seeds."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from stabkit.figures.comparison import Shown, condition_order, depth_rank, geometric_mean, reference_step, shown, update_at
+from stabkit.store import Run
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Contrast:
+    """‖ΔF‖ of `higher` over that of `lower` at `step`: the ratio of geometric means over the seeds that both have."""
+
+    condition: str
+    depth: str
+    step: int
+    higher: str
+    lower: str
+    ratio: float
+    seeds: tuple[int, ...]
+    higher_runs: tuple[Run, ...]
+    lower_runs: tuple[Run, ...]
+
+    @property
+    def where(self) -> str:
+        """`100L-100L (no warm-up)`."""
+        return f"{self.depth} ({self.condition})" if self.condition else self.depth
+
+
+def contrast(runs: Sequence[Run]) -> Contrast | None:
+    """The widest paired contrast at the deepest depth that has one (of several conditions, the first); None without."""
+    placed = shown(runs)
+    step = reference_step(runs)
+    order = condition_order([each.run.spec for each in placed])
+    cells: dict[tuple[tuple[int, int], int, str, str], dict[str, dict[int, Shown]]] = {}
+    for each in placed:
+        value = update_at(each.run, step)
+        if math.isfinite(value) and value > 0:
+            spec = each.run.spec
+            place = (depth_rank(spec), -order[each.condition], spec.depth, each.condition)
+            cells.setdefault(place, {}).setdefault(each.label, {})[spec.seed] = each
+    for (_, _, depth, condition), by_label in sorted(cells.items(), reverse=True):
+        pairs = []
+        for one, other in itertools.permutations(by_label, 2):
+            seeds = tuple(sorted(by_label[one].keys() & by_label[other].keys()))
+            if seeds:
+                ours = tuple(by_label[one][seed].run for seed in seeds)
+                theirs = tuple(by_label[other][seed].run for seed in seeds)
+                ratio = geometric_mean(update_at(run, step) for run in ours) / geometric_mean(
+                    update_at(run, step) for run in theirs
+                )
+                pairs.append((ratio, one, other, seeds, ours, theirs))
+        if pairs:
+            ratio, higher, lower, seeds, ours, theirs = max(pairs, key=lambda pair: pair[0])
+            return Contrast(
+                condition=condition,
+                depth=depth,
+                step=step,
+                higher=higher,
+                lower=lower,
+                ratio=ratio,
+                seeds=seeds,
+                higher_runs=ours,
+                lower_runs=theirs,
+            )
+    return None

@@ -1,0 +1,157 @@
+"""The gradient of every decoder layer at the end of the early window: DeepNet Fig. 3(d).
+
+‖∂L/∂θ_layer‖₂ over all parameters of a decoder layer, in the training step (probe `grad_norm`, sites `decoder.1` …
+`decoder.M`). The paper shows the vanishing *after* the explosion, so the step is the last recorded one at which every
+layer's gradient is finite; beside it the mean over all recorded steps from 1 on at which it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from stabkit.figures import style
+from stabkit.figures.comparison import FACTS, Shown, geometric_mean, short, shown
+from stabkit.store import Run
+
+NAME = "grad_norm"
+SHORT = "Gradient by layer"
+INDEX: str | None = "layer"
+VALUE = "grad_norm"
+CAPTION = "DeepNet Fig. 3(d) (journal version)."
+READ = (
+    "Layer 1 is the lowest. A curve that falls to the left by decades is a decoder whose lower layers receive almost no "
+    "gradient: they do not learn. Several seeds: geometric mean in a band from the least to the greatest; thin dotted "
+    "line: the mean over all recorded steps. ✕: diverged, at the last step with finite gradients."
+)
+COLUMNS = (*FACTS, "step", "layer", "grad_norm", "window_mean")
+
+
+def select(runs: Sequence[Run]) -> pd.DataFrame:
+    """One row a run and decoder layer. Runs without a decoder, or never with finite gradients, have none."""
+    rows = []
+    for each in shown(runs):
+        rows += _layers(each)
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def _layers(each: Shown) -> list[dict[str, object]]:
+    table = each.run.records.get("grad_norm")
+    sites = [f"decoder.{layer}" for layer in range(1, each.run.spec.model.decoder_layers + 1)]
+    if table is None or not sites or not set(sites) <= set(table.sites):
+        return []
+    values = table.select(sites)
+    finite = np.isfinite(values).all(axis=1)
+    if not finite.any():
+        return []
+    last = int(np.flatnonzero(finite)[-1])
+    window = finite & (table.steps >= 1)
+    means = values[window].mean(axis=0) if window.any() else values[last]
+    facts, step = each.facts(), int(table.steps[last])
+    return [
+        {**facts, "step": step, "layer": layer, "grad_norm": float(norm), "window_mean": float(mean)}
+        for layer, (norm, mean) in enumerate(zip(values[last], means, strict=True), 1)
+    ]
+
+
+def ratios(frame: pd.DataFrame) -> pd.DataFrame:
+    """The first decoder layer's gradient over the last's: geometric mean over seeds for each label, condition, depth."""
+    ends = frame.groupby(["label", "condition", "depth", "decoder_layers", "run"], sort=False)["grad_norm"].agg(
+        ["first", "last"]
+    )
+    ratio = (ends["first"] / ends["last"].where(ends["last"] > 0)).rename("ratio").reset_index()
+    by = ["label", "condition", "depth", "decoder_layers"]
+    return ratio.groupby(by, sort=False)["ratio"].agg(geometric_mean).reset_index()
+
+
+def title(runs: Sequence[Run]) -> str:
+    """The smallest share of the top layer's gradient that arrives at the lowest, when it is a tenth or less."""
+    frame = select(runs)
+    share = ratios(frame)
+    share = share[(share["decoder_layers"] > 1) & (share["ratio"] <= 0.1)]
+    if share.empty:
+        return "How much gradient each decoder layer receives"
+    least = share.loc[share["ratio"].idxmin()]
+    where = f"{least.depth} ({least.condition})" if least.condition else least.depth
+    return f"At {where} {least.label}'s lowest decoder layer receives {short(least.ratio, 1)} of the top layer's gradient"
+
+
+def alt(frame: pd.DataFrame) -> str:
+    """What the picture shows, for those who do not see it."""
+    if frame.empty:
+        return "No run has recorded gradients of decoder layers."
+    parts = [
+        f"{', '.join(filter(None, (row.label, row.condition, row.depth)))} {short(row.ratio, 1)}"
+        for row in ratios(frame).itertuples()
+    ]
+    extra = f" and {len(parts) - 16} more" if len(parts) > 16 else ""
+    return f"Gradient norm by decoder layer, logarithmic. Lowest over top layer: {'; '.join(parts[:16])}{extra}."
+
+
+def draw(frame: pd.DataFrame) -> Figure:
+    """A panel a depth × condition, methods by colour, one y scale."""
+    with style.look():
+        positive = frame[(frame["grad_norm"] >= style.LOWEST) & (frame["grad_norm"] <= style.HIGHEST)]
+        if positive.empty:
+            return style.empty("No run has recorded gradients of decoder layers.")
+        order = ["encoder_layers", "decoder_layers"]
+        frame = frame.assign(total=frame[order[0]] + frame[order[1]])
+        groups = list(frame.groupby(["total", *order, "depth", "condition"]))
+        places = {text: i for i, text in enumerate(frame["condition"].unique())}
+        groups.sort(key=lambda item: (*item[0][:3], places[item[0][4]]))
+        columns = 4 if len(places) == 1 else min(4, len(places)) if len(places) > 1 else 1
+        figure, all_axes = style.panels(len(groups), columns=columns, height=2.7)
+        low, high = positive["grad_norm"].min() / 3, positive["grad_norm"].max() * 3
+        named: dict[str, object] = {}
+        for place, (axes, (key, group)) in enumerate(zip(all_axes, groups, strict=True)):
+            depth, condition = key[3], key[4]
+            steps = sorted(set(group["step"]))
+            when = f"step {steps[0]}" if len(steps) == 1 else f"steps {steps[0]}–{steps[-1]}"
+            axes.set_title(f"{depth}, {when}" + (f"\n{style.safe(condition)}" if condition else ""))
+            style.log_axis(axes, "y", low, high)
+            layers = int(group["layer"].max())
+            axes.set_xlim(1 - 0.03 * layers, layers * 1.03)
+            axes.set_xticks(sorted({round(at) for at in np.linspace(1, layers, min(layers, 5))}))
+            for under, (label, of_method) in enumerate(group.groupby("label", sort=False)):
+                named.setdefault(str(label), _method(axes, str(label), of_method, width=max(1.2, 2.8 - 0.45 * under)))
+            if place % columns == 0:
+                axes.set_ylabel("‖∂L/∂θ‖ of the layer")
+            axes.set_xlabel("decoder layer")
+        figure.legend(
+            handles=list(named.values()), loc="outside lower left", ncols=min(6, len(named)), handlelength=2.2
+        )
+        return figure
+
+
+def _method(axes: Axes, label: str, frame: pd.DataFrame, width: float) -> object:
+    """One method's curve; the first of a panel is the widest, so that those drawn over it leave it to be seen."""
+    hue = style.colour(frame["method"].iloc[0])
+    shown_values = frame.assign(
+        grad_norm=frame["grad_norm"].where(frame["grad_norm"].between(style.LOWEST, style.HIGHEST)),
+        window_mean=frame["window_mean"].where(frame["window_mean"].between(style.LOWEST, style.HIGHEST)),
+    )
+    by_layer = shown_values.groupby("layer")
+    middle = by_layer["grad_norm"].agg(geometric_mean)
+    several = frame["run"].nunique() > 1
+    if several:
+        axes.fill_between(
+            middle.index, by_layer["grad_norm"].min(), by_layer["grad_norm"].max(), color=hue, alpha=0.18, linewidth=0
+        )
+    window = by_layer["window_mean"].agg(geometric_mean)
+    axes.plot(window.index, window, color=hue, linewidth=0.8, linestyle=":")
+    (handle,) = axes.plot(
+        middle.index,
+        middle,
+        color=hue,
+        linewidth=width,
+        linestyle="--" if "(" in label else "-",
+        marker="." if len(middle) < 2 else "",
+        label=style.safe(label),
+    )
+    lost = shown_values[(shown_values["outcome"] == "diverged") & (shown_values["layer"] == shown_values["decoder_layers"])]
+    axes.plot(lost["layer"], lost["grad_norm"], "x", color=hue, markersize=7, mew=2, zorder=5)
+    return handle

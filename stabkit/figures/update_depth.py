@@ -1,0 +1,204 @@
+"""‖ΔF‖ at the reference step against depth, log-log, with the fitted exponent: DeepNet Fig. 4 read along the depths.
+
+The exponent is the least-squares slope of log ‖ΔF‖ (geometric mean over seeds) over log depth, from 6 to 50 layers and
+at least three depths of equally deep stacks. Deeper models are drawn and left out of the fit: there Post-LN varies
+several-fold with the seed, because its tokens collapse to one direction at initialisation.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import NullLocator
+
+from stabkit.figures import style
+from stabkit.figures.comparison import FACTS, geometric_mean, reference_step, series, short, shown
+from stabkit.store import Run
+
+NAME = "update_depth"
+SHORT = "‖ΔF‖ by depth"
+INDEX: str | None = None
+VALUE = "update"
+CAPTION = "DeepNet Fig. 4 (journal version), against the depth."
+READ = (
+    "A horizontal line would be an update that depth does not change; slope 1 is growth in proportion to depth. Points: "
+    "geometric mean over seeds, bars from the least to the greatest. Dashed: the fit over 6 to 50 layers, whose exponent "
+    "stands in the legend; deeper models are drawn but not fitted. ✕: a run diverged, at its last finite value."
+)
+COLUMNS = (*FACTS, "shape", "layers", "step", "update")
+FIT_RANGE = (6, 50)
+FIT_DEPTHS = 3
+PAIR = ("Post-LN", "DeepNorm")
+"""The two that the paper's figure compares."""
+JOINED = ("N = M", "decoder only", "encoder only")
+"""Shapes of model whose depths make one curve; unequal stacks are single points."""
+
+
+def select(runs: Sequence[Run]) -> pd.DataFrame:
+    """One row a run: ‖ΔF‖ at the reference step, or for a run that ended before it the last finite one (`step` says)."""
+    at = reference_step(runs)
+    rows = []
+    for each in shown(runs):
+        steps, values = series(each.run, "update", "state")
+        usable = np.flatnonzero((steps <= at) & np.isfinite(values))
+        if len(steps) == 0:
+            continue
+        step, value = (int(steps[usable[-1]]), float(values[usable[-1]])) if len(usable) else (0, math.nan)
+        facts = each.facts()
+        shape, layers = shape_of(facts["encoder_layers"], facts["decoder_layers"])
+        rows.append({**facts, "shape": shape, "layers": layers, "step": step, "update": value})
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def shape_of(encoder: int, decoder: int) -> tuple[str, float]:
+    """(shape, layers a stack): `N = M` 18, `decoder only` 12, and the mean of both stacks where they differ."""
+    if encoder and decoder:
+        return ("N = M" if encoder == decoder else "N ≠ M"), (encoder + decoder) / 2
+    return ("decoder only" if decoder else "encoder only"), float(encoder + decoder)
+
+
+def fit(frame: pd.DataFrame) -> pd.DataFrame:
+    """The fitted lines: label, condition, shape, exponent, factor (‖ΔF‖ at one layer), depths used; its least and
+    greatest exponent over single seeds where there are several."""
+    at = int(frame["step"].max()) if len(frame) else 0
+    rows = []
+    usable = frame[(frame["step"] == at) & (frame["update"] > 0) & frame["layers"].between(*FIT_RANGE)]
+    for (label, condition, shape), group in usable.groupby(["label", "condition", "shape"], sort=False):
+        line = _line(group) if shape in JOINED else None
+        if line is not None:
+            singles = [_line(of_seed) for _, of_seed in group.groupby("seed")]
+            slopes = [single[0] for single in singles if single is not None]
+            rows.append(
+                {
+                    "method": group["method"].iloc[0],
+                    "label": label,
+                    "condition": condition,
+                    "shape": shape,
+                    "exponent": line[0],
+                    "factor": line[1],
+                    "depths": ", ".join(f"{n:g}" for n in sorted(group["layers"].unique())),
+                    "least": min(slopes, default=math.nan),
+                    "greatest": max(slopes, default=math.nan),
+                    "seeds": group["seed"].nunique(),
+                }
+            )
+    columns = ["method", "label", "condition", "shape", "exponent", "factor", "depths", "least", "greatest", "seeds"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def title(runs: Sequence[Run]) -> str:
+    """Two exponents of one condition: of the paper's two methods where both are there, else the least and greatest."""
+    frame = select(runs)
+    lines = fit(frame)
+    lines = lines[lines["shape"] == "N = M"]
+    for condition, group in lines.groupby("condition", sort=False):
+        papers = group[group["label"].isin(PAIR)]
+        ends = (papers if len(papers) == len(PAIR) else group).sort_values("exponent", kind="stable")
+        if len(ends) > 1:
+            low, high = ends.iloc[0], ends.iloc[-1]
+            where = f" ({condition})" if condition else ""
+            return (
+                f"{low.label}'s update grows with depth as N^{low.exponent:.1f}, "
+                f"{high.label}'s as N^{high.exponent:.1f}{where}"
+            )
+    if len(lines) == 1:
+        return f"{lines.iloc[0].label}'s update grows with depth as N^{lines.iloc[0].exponent:.1f}"
+    step = int(frame["step"].max()) if len(frame) else 0
+    return f"How far the output has moved after {step} updates, against depth"
+
+
+def alt(frame: pd.DataFrame) -> str:
+    """What the picture shows, for those who do not see it."""
+    if frame.empty:
+        return "No run has recorded a model update."
+    step = int(frame["step"].max())
+    parts = []
+    for (label, condition), group in frame.groupby(["label", "condition"], sort=False):
+        means = (f"{depth} {short(geometric_mean(each['update']))}" for depth, each in group.groupby("depth", sort=False))
+        parts.append(f"{', '.join(filter(None, (str(label), str(condition))))}: {', '.join(means)}")
+    return f"Chart of ‖ΔF‖ after {step} updates against depth, both logarithmic. {'; '.join(parts)}."
+
+
+def draw(frame: pd.DataFrame) -> Figure:
+    """One panel a condition; methods by colour, a fitted line where there is one."""
+    with style.look():
+        finite = frame[(frame["update"] >= style.LOWEST) & (frame["update"] <= style.HIGHEST)]
+        if finite.empty:
+            return style.empty("No run has a finite model update after its first step.")
+        groups = list(frame.groupby("condition", sort=False))
+        figure, all_axes = style.panels(len(groups), columns=2 if len(groups) > 1 else 1, height=3.7, sharex=True)
+        low, high = finite["update"].min() / 1.6, finite["update"].max() * 1.6
+        depths = sorted(set(frame["layers"]))
+        lines = fit(frame)
+        for axes, (condition, group) in zip(all_axes, groups, strict=True):
+            if condition:
+                axes.set_title(style.safe(str(condition)))
+            style.log_axis(axes, "x", depths[0] / 1.2, depths[-1] * 1.2, ticks=_ticks(depths))
+            style.log_axis(axes, "y", low, high)
+            axes.yaxis.set_minor_locator(NullLocator())
+            for (label, shape), of_method in group.groupby(["label", "shape"], sort=False):
+                chosen = lines[
+                    (lines["label"] == label) & (lines["condition"] == condition) & (lines["shape"] == shape)
+                ]
+                _method(axes, str(label), str(shape), of_method, chosen)
+            axes.set_xlabel("depth: layers a stack (where N ≠ M, their mean)" if _unequal(frame) else "depth: layers a stack")
+            axes.set_ylabel(f"‖ΔF‖ after {int(frame['step'].max())} updates, output units")
+            axes.tick_params(labelbottom=True)
+            axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), handlelength=2.4)
+        return figure
+
+
+def _method(axes: Axes, label: str, shape: str, frame: pd.DataFrame, lines: pd.DataFrame) -> None:
+    hue = style.colour(frame["method"].iloc[0])
+    variant = label != frame["label"].iloc[0] or "(" in label  # an option away from the method itself: open points
+    by_depth = frame.groupby("layers" if shape in JOINED else "depth")
+    x = by_depth["layers"].first().to_numpy()
+    y = by_depth["update"].agg(geometric_mean).to_numpy()
+    low, high = by_depth["update"].min().to_numpy(), by_depth["update"].max().to_numpy()
+    seen = np.isfinite(y)
+    name = style.safe(label) + ("" if shape == "N = M" else f", {shape}")
+    if len(lines):
+        line = lines.iloc[0]
+        spread = f" ({line.least:.2f} to {line.greatest:.2f} by seed)" if line.seeds > 1 else ""
+        name += f"   N^{line.exponent:.2f}{spread}"
+        ends = np.array(FIT_RANGE if x.max() >= FIT_RANGE[1] else (FIT_RANGE[0], x.max()))
+        axes.plot(ends, line.factor * ends**line.exponent, color=hue, linewidth=0.9, linestyle=(0, (4, 2)), alpha=0.8)
+    axes.vlines(x[seen], low[seen], high[seen], color=hue, linewidth=1.4, alpha=0.55)
+    axes.plot(
+        x[seen],
+        y[seen],
+        color=hue,
+        label=name,
+        marker="o" if shape == "N = M" else "s",
+        markersize=4.5,
+        markerfacecolor="none" if variant else hue,
+        linewidth=1.4 if shape in JOINED else 0,
+    )
+    lost = frame[(frame["outcome"] == "diverged") & np.isfinite(frame["update"]) & (frame["update"] > 0)]
+    axes.plot(lost["layers"], lost["update"], "x", color=hue, markersize=8, mew=2, zorder=5)
+
+
+def _line(group: pd.DataFrame) -> tuple[float, float] | None:
+    means = group.groupby("layers")["update"].agg(geometric_mean)
+    if len(means) < FIT_DEPTHS:
+        return None
+    slope, level = np.polyfit(np.log(means.index.to_numpy(dtype=float)), np.log(means.to_numpy()), 1)
+    return float(slope), float(np.exp(level))
+
+
+def _ticks(depths: list[float]) -> list[float]:
+    """All depths, or where they crowd those at least a fifth apart."""
+    kept: list[float] = []
+    for depth in depths:
+        if not kept or depth >= 1.2 * kept[-1]:
+            kept.append(depth)
+    return kept
+
+
+def _unequal(frame: pd.DataFrame) -> bool:
+    return bool((frame["shape"] == "N ≠ M").any())

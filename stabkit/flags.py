@@ -1,0 +1,193 @@
+"""Options (texts) → a Request: everything a sweep needs, checked before torch is imported."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+from stabkit import cost, methods, ranges
+from stabkit.errors import UsageError, nearest
+from stabkit.spec import BaseInit, Grid, ModelConfig, RunSpec, TaskConfig, TrainConfig
+
+DEVICES = ("auto", "cpu", "cuda", "mps")
+MANY_RUNS = 2_000
+LONG_SECONDS = 48 * 3600.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Request:
+    """What a command was asked for."""
+
+    grid: Grid
+    out: Path
+    workers: int
+    device: str
+    """Where the model runs: `cpu`, `cuda:1`, `mps`. The spec keeps its kind alone."""
+    corpus: dict[str, str] | None
+    """{"directory": DIR} of parallel text, or None for the synthetic task."""
+
+
+def sweep(options: Mapping[str, Any]) -> Request:
+    """The request of a sweep; raises UsageError that names the option."""
+    text = {name: value for name, value in options.items() if isinstance(value, str)}
+    depths = ranges.depths("--depths", text["depths"])
+    model = ModelConfig(
+        encoder_layers=depths[0][0],
+        decoder_layers=depths[0][1],
+        hidden=ranges.whole("--hidden", text["hidden"], 2, 8192),
+        ffn=ranges.whole("--ffn", text["ffn"], 1, 32768),
+        heads=ranges.whole("--heads", text["heads"], 1, 128),
+        base_init=_choice("--base-init", text["base_init"], get_args(BaseInit)),
+    )
+    if model.hidden % model.heads or model.hidden % 2:
+        raise UsageError(f"--hidden {model.hidden} must be even and divide by --heads {model.heads}")
+    train = TrainConfig(
+        steps=ranges.whole("--steps", text["steps"], 0, 10_000_000),
+        max_tokens=ranges.whole("--max-tokens", text["max_tokens"], 16, 1_000_000),
+        dropout=ranges.real("--dropout", text["dropout"], 0.0, 0.99),
+        clip=ranges.real("--clip", text["clip"], 0.0, 1e9),
+        label_smoothing=ranges.real("--label-smoothing", text["label_smoothing"], 0.0, 0.99),
+    )
+    vocab = ranges.whole("--vocab", text["vocab"], 8, 200_000)
+    warmups = ranges.wholes("--warmup", text["warmup"], 0, 10_000_000)
+    rates = ranges.reals("--lr", text["lr"], 0.0, 1e6, above=True)
+    seeds = ranges.wholes("--seeds", text["seeds"], 0, 2**31 - 1)
+    record_every = ranges.whole("--record-every", text["record_every"], 1, 1_000_000)
+    snapshots = ranges.whole("--snapshots", text["snapshots"], 0, 1000)
+    chosen = _methods(text["models"])
+    device_text = _device(text["device"])
+    workers_text = text["workers"] if text["workers"] == "auto" else str(ranges.whole("--workers", text["workers"], 1, 1024))
+    out = _out(text["out"])
+    task, corpus = _task(text["data"], text["source"], text["target"], vocab, train.max_tokens)
+    device = _resolved(device_text)
+    grid = Grid(
+        base=RunSpec(
+            method=chosen[0][0],
+            model=model,
+            train=train,
+            task=task,
+            record_every=record_every,
+            snapshots=snapshots,
+            device=device.partition(":")[0],
+        ),
+        methods=chosen,
+        depths=depths,
+        seeds=seeds,
+        warmups=warmups,
+        lrs=rates,
+    )
+    workers = (_cores() if device == "cpu" else 1) if workers_text == "auto" else int(workers_text)
+    return Request(grid=grid, out=out, workers=min(workers, len(grid)), device=device, corpus=corpus)
+
+
+def specs(request: Request, *, yes: bool) -> list[RunSpec]:
+    """Every run of the request; a grid that looks like a slip (too many, too long, too large) needs --yes."""
+    grid = request.grid
+    if len(grid) > MANY_RUNS and not yes:
+        raise UsageError(f"this grid has {len(grid)} runs; --dry-run --yes shows it, --yes runs it")
+    planned = list(grid.specs())
+    seconds = sum(map(cost.seconds, planned)) / request.workers
+    memory = request.workers * max(map(cost.memory, planned))
+    if not yes and seconds > LONG_SECONDS:
+        raise UsageError(
+            f"{len(planned)} runs would take about {seconds / 3600:.0f} hours on {request.workers} workers; --yes runs them"
+        )
+    if not yes and memory > (have := _memory()):
+        raise UsageError(
+            f"{request.workers} workers would need about {memory / 1e9:.1f} GB of memory and this machine has "
+            f"{have / 1e9:.1f}; use fewer --workers, smaller --max-tokens or --depths, or --yes"
+        )
+    return planned
+
+
+def _methods(text: str) -> tuple[tuple[str, Mapping[str, str]], ...]:
+    found: dict[str, tuple[str, Mapping[str, str]]] = {}
+    for item in text.split(","):
+        if not item.strip():
+            raise UsageError(f"--models: {text!r} has an empty place; `stabkit methods` lists all")
+        key, options = methods.parse(item)
+        found[methods.label(key, options)] = key, options
+    return tuple(found.values())
+
+
+def _choice(option: str, text: str, valid: tuple[Any, ...]) -> Any:
+    if text not in valid:
+        raise UsageError(f"{option}: {text!r} is not one of {', '.join(valid)}{nearest(text, valid)}")
+    return text
+
+
+def _device(text: str) -> str:
+    kind, colon, number = text.partition(":")
+    if kind not in DEVICES or (colon and (kind != "cuda" or not (number.isascii() and number.isdigit()))):
+        raise UsageError(f"--device: {text!r} is not one of auto, cpu, cuda, cuda:1, mps{nearest(text, DEVICES)}")
+    return text
+
+
+def _resolved(text: str) -> str:
+    """`auto` as a device; torch is imported only where its build has anything but a CPU."""
+    if text == "cpu" or (text == "auto" and _cpu_only()):
+        return "cpu"
+    import torch
+
+    if text == "auto":
+        return "cuda:0" if torch.cuda.is_available() else "cpu"
+    kind, _, number = text.partition(":")
+    if kind == "cuda" and int(number or 0) >= torch.cuda.device_count():
+        raise UsageError(f"--device {text}: torch sees {torch.cuda.device_count()} CUDA devices; use --device cpu")
+    if kind == "mps" and not torch.backends.mps.is_available():
+        raise UsageError("--device mps: torch sees no Metal device; use --device cpu")
+    return f"cuda:{number or 0}" if kind == "cuda" else kind
+
+
+def _cpu_only() -> bool:
+    from importlib.metadata import version
+
+    return version("torch").endswith("+cpu")
+
+
+def _out(text: str) -> Path:
+    if any(ord(c) < 32 for c in text):
+        raise UsageError(f"--out: {text!r} holds control characters")
+    out = Path(text or ".").absolute()
+    if out.exists() and not out.is_dir():
+        raise UsageError(f"--out: {out} is a file; it takes a directory")
+    if (out / "runs").exists() and not (out / "runs").is_dir():
+        raise UsageError(f"--out: {out / 'runs'} is a file; stabkit keeps its runs there")
+    nearest_parent = next(p for p in (out, *out.parents) if p.exists())
+    if not os.access(nearest_parent, os.W_OK | os.X_OK):
+        raise UsageError(f"--out: no permission to write to {nearest_parent}")
+    return out
+
+
+def _task(data: str, source: str, target: str, vocab: int, max_tokens: int) -> tuple[TaskConfig, dict[str, str] | None]:
+    if not data:
+        if source or target:
+            raise UsageError("--source and --target name the languages of --data; without it the task is synthetic")
+        from stabkit.tasks.synthetic import Synthetic
+
+        return TaskConfig(vocab=vocab, digest=Synthetic(vocab=vocab, max_tokens=max_tokens).digest), None
+    if not source or not target:
+        raise UsageError("--data needs --source and --target, the endings of its files: --source de --target en")
+    from stabkit.tasks import corpus
+
+    files = corpus.find(Path(data), source, target)
+    for sides in (files.train, files.validation):
+        corpus.read(sides)
+    task = TaskConfig(
+        name=Path(data).resolve().name, vocab=vocab, source=source, target=target, digest=corpus.digest(files)
+    )
+    return task, {"directory": str(Path(data).resolve())}
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _memory() -> float:
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (ValueError, OSError, AttributeError):
+        return float("inf")

@@ -1,0 +1,77 @@
+"""The methods: one paper a file, one row in METHODS (order = legend = colour)."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, get_args, get_type_hints
+
+from stabkit.errors import UsageError, nearest
+from stabkit.methods.admin import admin
+from stabkit.methods.base import Method
+from stabkit.methods.deepnorm import deepnorm
+from stabkit.methods.post_ln import post_ln
+from stabkit.methods.post_ln_init import post_ln_init
+
+METHODS: tuple[Callable[..., Method], ...] = (post_ln, post_ln_init, admin, deepnorm)
+"""Each row makes a method. Its keyword arguments are the method's options: texts from a Literal, with a default, which
+users write as `admin:omega=closed`; `alpha_scale` and `beta_scale` are the two axes of `ablate`."""
+
+SCALES = ("alpha_scale", "beta_scale")
+
+DEFAULTS: tuple[Method, ...] = tuple(make() for make in METHODS)
+"""Every method with its default options, in table order."""
+
+KEYS: tuple[str, ...] = tuple(method.key for method in DEFAULTS)
+
+
+def build(key: str, options: Mapping[str, str], alpha_scale: float = 1.0, beta_scale: float = 1.0) -> Method:
+    """The method of a run. Scales of 1 are left out, so that a method without α and β can still be built."""
+    scales = {name: value for name, value in zip(SCALES, (alpha_scale, beta_scale), strict=True) if value != 1.0}
+    return _row(key)(**options, **scales)
+
+
+def parse(text: str) -> tuple[str, dict[str, str]]:
+    """`ADMIN:omega=closed` → ("admin", {"omega": "closed"}); raises UsageError naming the nearest valid thing.
+
+    Keys in any case, with or without hyphens. An option given at its default is left out: it is the same run.
+    """
+    name, *settings = text.split(":")
+    plain = {key.replace("-", ""): key for key in KEYS}
+    key = plain.get(name.strip().lower().replace("-", "").replace("_", ""))
+    if key is None:
+        raise UsageError(f"unknown method {name.strip()!r}{nearest(name.strip(), KEYS)}; `stabkit methods` lists all")
+    valid = options(key)
+    chosen: dict[str, str] = {}
+    for setting in settings:
+        option, equals, value = setting.partition("=")
+        if option not in valid:
+            has = f"it has {', '.join(valid)}" if valid else "it has none"
+            raise UsageError(f"method {key} has no option {option!r}{nearest(option, valid)}; {has}")
+        if not equals or value not in valid[option]:
+            raise UsageError(f"option {option} of method {key} is one of {', '.join(valid[option])}, not {value!r}")
+        if value != valid[option][0]:
+            chosen[option] = value
+    return key, dict(sorted(chosen.items()))
+
+
+def options(key: str) -> dict[str, tuple[str, ...]]:
+    """{option: its values, the default first} of a method."""
+    row = _row(key)
+    hints = get_type_hints(row)
+    found: dict[str, tuple[str, ...]] = {}
+    for name, parameter in inspect.signature(row).parameters.items():
+        if name not in SCALES:
+            default: Any = parameter.default
+            found[name] = (default, *(value for value in get_args(hints[name]) if value != default))
+    return found
+
+
+def label(key: str, options: Mapping[str, str]) -> str:
+    """`ADMIN`, or `ADMIN (omega=closed)` when an option differs from its default."""
+    name = DEFAULTS[KEYS.index(key)].label
+    return f"{name} ({', '.join(f'{k}={v}' for k, v in options.items())})" if options else name
+
+
+def _row(key: str) -> Callable[..., Method]:
+    return METHODS[KEYS.index(key)]

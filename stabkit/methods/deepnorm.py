@@ -1,0 +1,42 @@
+"""DeepNorm: x ← LN(α·x + f(x)) with W_V, W_O, W₁, W₂ drawn β times smaller; W_Q and W_K stay. DeepNet §3.3.
+
+    architecture           α encoder        β encoder          α decoder    β decoder
+    encoder-decoder N, M   0.81 (N⁴M)^1/16  0.87 (N⁴M)^−1/16   (3M)^1/4     (12M)^−1/4
+    encoder only           (2N)^1/4         (8N)^−1/4
+    decoder only                                               (2M)^1/4     (8M)^−1/4
+
+`alpha_scale` and `beta_scale` multiply every α and every β, encoder and decoder alike (Fig. 9).
+"""
+
+from __future__ import annotations
+
+from stabkit.methods.base import Method, Role, Scale, Site
+
+
+def alpha_beta(site: Site) -> tuple[float, float]:
+    """(α, β) of this site's stack, from the table above."""
+    n, m = site.encoder_layers, site.decoder_layers
+    if n and m:
+        if site.stack == "encoder":
+            return 0.81 * (n**4 * m) ** (1 / 16), 0.87 * (n**4 * m) ** (-1 / 16)
+        return (3 * m) ** 0.25, (12 * m) ** -0.25
+    return (2 * site.depth) ** 0.25, (8 * site.depth) ** -0.25
+
+
+def deepnorm(alpha_scale: float = 1.0, beta_scale: float = 1.0) -> Method:
+    """x ← LN(α·x + f(x)), β on values, outputs and the feed-forward."""
+
+    def omega(site: Site) -> Scale:
+        return Scale(init=alpha_scale * alpha_beta(site)[0])
+
+    def gain(site: Site, role: Role) -> float:
+        return 1.0 if role in ("query", "key") else beta_scale * alpha_beta(site)[1]
+
+    return Method(
+        key="deepnorm",
+        label="DeepNorm",
+        source="DeepNet §3.3",
+        formula="x ← LN(α·x + f(x)); W_V, W_O, W₁, W₂ × β",
+        omega=omega,
+        gain=gain,
+    )

@@ -1,0 +1,98 @@
+"""The two kinds of residual branch, G: attention and feed-forward. Weights are left empty here and drawn by `fill`."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from stabkit.methods.base import Method, Role, Site
+from stabkit.model import draw
+from stabkit.spec import ModelConfig
+
+
+class Linear(nn.Module):
+    """y = x·Wᵀ + b whose rows hold several roles, head by head: weight (heads · len(roles) · size, in).
+
+    One matrix product serves query, key and value, and the output splits into heads without a copy. `fill` draws every
+    role on its own, as if they were separate matrices of shape (heads · size, in).
+    """
+
+    def __init__(self, roles: tuple[Role, ...], heads: int, size: int, fan_in: int, bias: bool) -> None:
+        super().__init__()
+        self.roles, self.heads, self.size = roles, heads, size
+        self.weight = nn.Parameter(torch.empty(heads * len(roles) * size, fan_in))
+        self.bias = nn.Parameter(torch.zeros(len(self.weight))) if bias else None
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return functional.linear(x, self.weight, self.bias)
+
+    def role(self, name: Role) -> torch.Tensor:
+        """A view (heads, size, in) of one role's weights."""
+        return self.weight.view(self.heads, len(self.roles), self.size, -1)[:, self.roles.index(name)]
+
+    def fill(self, config: ModelConfig, method: Method, site: Site, seed: int) -> None:
+        """Draw every role's initial weights."""
+        shape = (self.heads * self.size, self.weight.shape[1])
+        for role in self.roles:
+            drawn = draw.matrix(config.base_init, seed, site.name, role, shape, method.gain(site, role))
+            self.role(role).copy_(drawn.view(self.heads, self.size, -1))
+
+
+class Attention(nn.Module):
+    """softmax(Q·Kᵀ/√E)·V·W_O over `heads` heads; keys and values from `memory`, or from x itself when it is None.
+
+    The scores are laid out keys first and normalised over that outermost axis: the softmax then runs over contiguous
+    memory whatever the sentence length (on a CPU an innermost axis of 15 costs ten times one of 16).
+    """
+
+    def __init__(self, config: ModelConfig, site: Site, bias: bool) -> None:
+        super().__init__()
+        width, self.heads = config.hidden, config.heads
+        size = width // self.heads
+        self.scale = 1.0 / math.sqrt(size)
+        self.own = site.kind == "self"
+        if self.own:
+            self.qkv = Linear(("query", "key", "value"), self.heads, size, width, bias)
+        else:
+            self.q = Linear(("query",), self.heads, size, width, bias)
+            self.kv = Linear(("key", "value"), self.heads, size, width, bias)
+        self.out = Linear(("out",), 1, width, width, bias)
+
+    def forward(self, x_TBD: torch.Tensor, memory_SBD: torch.Tensor | None, mask_GST: torch.Tensor | None) -> torch.Tensor:
+        """(T, B, D) → (T, B, D). `mask_GST` is added to the scores: 0 where a key may be seen, −∞ where not."""
+        if self.own:
+            q_GTE, k_GSE, v_GSE = self._heads(self.qkv(x_TBD), 3)
+        else:
+            assert memory_SBD is not None
+            (q_GTE,) = self._heads(self.q(x_TBD), 1)
+            k_GSE, v_GSE = self._heads(self.kv(memory_SBD), 2)
+        s_GST = torch.baddbmm(
+            x_TBD.new_zeros(()) if mask_GST is None else mask_GST, k_GSE, q_GTE.transpose(1, 2), alpha=self.scale
+        )
+        g, s, t = s_GST.shape
+        p_SGT = torch.softmax(s_GST.transpose(0, 1).reshape(s, g * t), dim=0).view(s, g, t)
+        o_GTE = torch.bmm(p_SGT.permute(1, 2, 0), v_GSE)
+        result: torch.Tensor = self.out(o_GTE.transpose(0, 1).reshape(x_TBD.shape))
+        return result
+
+    def _heads(self, x_TBC: torch.Tensor, parts: int) -> tuple[torch.Tensor, ...]:
+        """(T, B, H·parts·E) → `parts` views (B·H, T, E)."""
+        t, b, _ = x_TBC.shape
+        return x_TBC.view(t, b * self.heads, parts, -1).transpose(0, 1).unbind(2)
+
+
+class FeedForward(nn.Module):
+    """W₂·relu(W₁·x + b₁) + b₂."""
+
+    def __init__(self, config: ModelConfig, bias: bool) -> None:
+        super().__init__()
+        self.up = Linear(("up",), 1, config.ffn, config.hidden, bias)
+        self.down = Linear(("down",), 1, config.hidden, config.ffn, bias)
+
+    def forward(self, x_TBD: torch.Tensor, memory_SBD: torch.Tensor | None, mask_GST: torch.Tensor | None) -> torch.Tensor:
+        """(T, B, D) → (T, B, D); reads neither memory nor mask."""
+        result: torch.Tensor = self.down(functional.relu(self.up(x_TBD)))
+        return result

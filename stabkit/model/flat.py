@@ -1,0 +1,47 @@
+"""All parameters of a model as one vector θ, and all gradients as another.
+
+The model's parameters become views into the vectors, laid out in the order of the forward pass, so a sub-layer is one
+contiguous slice: one fused Adam call updates everything, and norms per sub-layer are norms of slices. At 100L-100L this
+makes the update twenty times cheaper than a loop over 3,200 tensors (`benchmarks/update.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import nn
+
+
+class Flat:
+    """θ and ∂L/∂θ of a model, and where each part of it lies. Parts are `embedding`, the sites, `final`."""
+
+    def __init__(self, model: nn.Module, parts: Mapping[str, nn.Module | nn.Parameter]) -> None:
+        """`parts` names disjoint modules or parameters that together hold every parameter of the model, in any order."""
+        lists = {name: [part] if isinstance(part, nn.Parameter) else list(part.parameters()) for name, part in parts.items()}
+        lists = {name: params for name, params in lists.items() if params}
+        params = [p for part in lists.values() for p in part]
+        if {id(p) for p in params} != {id(p) for p in model.parameters()}:
+            raise ValueError("the parts do not cover the model's parameters")
+        self.theta = torch.cat([p.detach().reshape(-1) for p in params])
+        self.grad = torch.zeros_like(self.theta)
+        self.slices: dict[str, slice] = {}
+        begin = 0
+        for name, part in lists.items():
+            start = begin
+            for p in part:
+                end = begin + p.numel()
+                p.data = self.theta[begin:end].view(p.shape)
+                p.grad = self.grad[begin:end].view(p.shape)
+                begin = end
+            self.slices[name] = slice(start, begin)
+
+    def parameter(self) -> nn.Parameter:
+        """θ as the one parameter that an optimiser updates; its gradient is `grad`."""
+        parameter = nn.Parameter(self.theta)
+        parameter.grad = self.grad
+        return parameter
+
+    def norms(self, vector: torch.Tensor) -> torch.Tensor:
+        """‖part of vector‖₂ for every part, in the order of `slices`; summed in float64, so that 1e-30 is not 0."""
+        return torch.stack(torch._foreach_norm([vector[s] for s in self.slices.values()], 2, dtype=torch.float64))

@@ -1,0 +1,65 @@
+"""The residual, the one formula that all methods share:
+
+    y = N_out( ω·x + γ·N_branch( G( N_in(x) ) ) )
+
+with two taps, identity modules that probes hook: `branch` (after γ) and `sum` (before N_out). ω·x = sum − branch.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from stabkit.methods.base import Method, Scale, Site
+from stabkit.model.branch import Attention, FeedForward
+from stabkit.spec import ModelConfig
+
+
+class Residual(nn.Module):
+    """One sub-layer with its shortcut. A scale that is a fixed number stays a number; others are parameters."""
+
+    def __init__(self, config: ModelConfig, method: Method, site: Site, dropout: float) -> None:
+        super().__init__()
+        width, bias = config.hidden, method.bias(site)
+        self.g = FeedForward(config, bias) if site.kind == "ffn" else Attention(config, site, bias)
+        self.norm_in = nn.LayerNorm(width) if method.norm_in(site) else None
+        self.norm_branch = nn.LayerNorm(width) if method.norm_branch(site) else None
+        self.norm_out = nn.LayerNorm(width) if method.norm_out(site) else None
+        self.omega = _scale(method.omega(site), width)
+        self.gamma = _scale(method.gamma(site), width)
+        self.dropout = dropout
+        self.branch = nn.Identity()
+        self.sum = nn.Identity()
+
+    def forward(self, x: torch.Tensor, memory: torch.Tensor | None, mask: torch.Tensor | None) -> torch.Tensor:
+        """(T, B, D) → (T, B, D)."""
+        f = self.g(x if self.norm_in is None else self.norm_in(x), memory, mask)
+        if self.dropout:
+            f = functional.dropout(f, self.dropout, self.training)
+        if self.norm_branch is not None:
+            f = self.norm_branch(f)
+        if not (isinstance(self.gamma, float) and self.gamma == 1.0):
+            f = f * self.gamma
+        f = self.branch(f)
+        joined = torch.add(f, x, alpha=self.omega) if isinstance(self.omega, float) else torch.addcmul(f, x, self.omega)
+        y: torch.Tensor = self.sum(joined)
+        return y if self.norm_out is None else self.norm_out(y)
+
+    def set_omega(self, value: float) -> None:
+        """Give ω the value that a method's calibration found."""
+        if isinstance(self.omega, float):
+            self.omega = value
+        else:
+            with torch.no_grad():
+                self.omega.fill_(value)
+
+    def mean_omega(self) -> float:
+        """ω as one number: the mean of a vector."""
+        return self.omega if isinstance(self.omega, float) else float(self.omega.detach().mean())
+
+
+def _scale(scale: Scale, width: int) -> float | nn.Parameter:
+    if not scale.trainable and not scale.vector:
+        return scale.init
+    return nn.Parameter(torch.full((width,) if scale.vector else (), scale.init), requires_grad=scale.trainable)

@@ -1,0 +1,109 @@
+"""The Transformer: embeddings, N encoder and M decoder layers of residuals, tied output projection.
+
+Embeddings are N(0, 1/d) times √d plus sinusoidal positions; source, target and output share one table, as the papers'
+joint vocabularies do. A final norm stands after a stack only where the method says so (Pre-LN).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional
+
+from stabkit.methods.base import Method, Site, sites
+from stabkit.model import draw
+from stabkit.model.residual import Residual
+from stabkit.spec import ModelConfig
+from stabkit.tasks.base import PAD, Batch
+
+MAX_POSITIONS = 1024
+
+
+class Transformer(nn.Module):
+    """F(source, target_in): (B, S), (B, T) → decoder states (T, B, D) and logits (T, B, V)."""
+
+    def __init__(self, config: ModelConfig, method: Method, vocab: int, seed: int, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.config, self.method, self.dropout = config, method, dropout
+        self.sites = sites(config.encoder_layers, config.decoder_layers, config.hidden)
+        self.embedding = nn.Parameter(torch.empty(vocab, config.hidden))
+        self.residuals: dict[Site, Residual] = {site: Residual(config, method, site, dropout) for site in self.sites}
+        self.layers = nn.ModuleDict({site.name.replace(".", "_"): r for site, r in self.residuals.items()})
+        self.final = nn.ModuleDict(
+            {stack: nn.LayerNorm(config.hidden) for stack in ("encoder", "decoder") if method.norm_final(stack)}  # type: ignore[arg-type]
+        )
+        self.register_buffer("positions", draw.positions(MAX_POSITIONS, config.hidden).float(), persistent=False)
+        self.fill(seed)
+
+    @property
+    def device(self) -> torch.device:
+        return self.embedding.device
+
+    def parts(self) -> dict[str, nn.Module | nn.Parameter]:
+        """Every parameter by the part it belongs to, in the order of the forward pass."""
+        named = {site.name: residual for site, residual in self.residuals.items()}
+        return {"embedding": self.embedding, **named, "final": self.final}
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All weights by name, and `omega`: the scale of every site's shortcut, in the order of `sites`."""
+        weights = {name: p.detach().cpu().numpy() for name, p in self.named_parameters()}
+        return {**weights, "omega": np.array([r.mean_omega() for r in self.residuals.values()])}
+
+    @torch.no_grad()
+    def fill(self, seed: int) -> None:
+        """Draw θ₀: every weight from its own stream; biases 0, norms 1 and 0 as constructed."""
+        self.embedding.copy_(draw.embedding(seed, *self.embedding.shape))
+        for site, residual in self.residuals.items():
+            for module in residual.g.children():
+                module.fill(self.config, self.method, site, seed)  # type: ignore[operator]  # children of G are Linear
+
+    def forward(self, source_BS: torch.Tensor, target_BT: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Teacher forcing: states before the softmax (T, B, D) and logits (T, B, V)."""
+        pad_BS = source_BS == PAD
+        mask = self._key_mask(pad_BS) if bool(pad_BS.any()) else None
+        memory: torch.Tensor | None = None
+        if self.config.encoder_layers:
+            s = source_BS.shape[1]
+            memory = self._stack("encoder", source_BS, None, None if mask is None else self._to(mask, s))
+        t = target_BT.shape[1]
+        cross = None if mask is None else self._to(mask, t)
+        states_TBD = self._stack("decoder", target_BT, memory, cross)
+        return states_TBD, functional.linear(states_TBD, self.embedding)
+
+    def _stack(self, stack: str, tokens_BT: torch.Tensor, memory: torch.Tensor | None, mask: torch.Tensor | None) -> torch.Tensor:
+        """One stack from token ids to states. `mask` is for keys of the source: encoder self- and cross-attention."""
+        x = self._embed(tokens_BT)
+        causal = self._causal(tokens_BT) if stack == "decoder" else None
+        for site, residual in self.residuals.items():
+            if site.stack == stack:
+                x = residual(x, memory, causal if stack == "decoder" and site.kind == "self" else mask)
+        return self.final[stack](x) if stack in self.final else x
+
+    def _embed(self, tokens_BT: torch.Tensor) -> torch.Tensor:
+        t = tokens_BT.shape[1]
+        x_TBD = functional.embedding(tokens_BT.t(), self.embedding, padding_idx=PAD) * math.sqrt(self.config.hidden)
+        x_TBD = x_TBD + self.positions[:t, None]  # type: ignore[index]  # a buffer is typed Tensor | Module
+        return functional.dropout(x_TBD, self.dropout, self.training) if self.dropout else x_TBD
+
+    def _key_mask(self, pad_BS: torch.Tensor) -> torch.Tensor:
+        """(G, S, 1): −∞ on keys that are padding."""
+        zeros = self.embedding.new_zeros(pad_BS.shape).masked_fill_(pad_BS, -math.inf)
+        return zeros.repeat_interleave(self.config.heads, dim=0)[:, :, None]
+
+    def _to(self, mask_GS1: torch.Tensor, queries: int) -> torch.Tensor:
+        return mask_GS1.expand(-1, -1, queries).contiguous()
+
+    def _causal(self, tokens_BT: torch.Tensor) -> torch.Tensor:
+        """(G, T, T) keys by queries: −∞ on keys after the query. Padding stands on the right, so no query sees it."""
+        b, t = tokens_BT.shape
+        later = self.embedding.new_full((t, t), -math.inf).tril_(-1)
+        return later.expand(b * self.config.heads, t, t).contiguous()
+
+
+def tensors(batch: Batch, device: torch.device | str = "cpu") -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """A batch's source, target_in and target_out as tensors on a device."""
+    source, inputs, outputs = (torch.from_numpy(a).to(device) for a in (batch.source, batch.target_in, batch.target_out))
+    return source, inputs, outputs

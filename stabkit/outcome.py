@@ -1,0 +1,176 @@
+"""The one rule for a run's outcome, and the numbers of its chain. Knows records, not torch.
+
+U is what the best constant predictor loses on the validation batches (`tasks.base.unigram_loss`).
+
+    diverged   a loss that is not finite, or the probe batch's loss above 1.5 × its running minimum for 20 steps
+    trains     validation loss below 0.95 U
+    stuck      validation loss between 0.98 U and 1.1 U with less than 1 % gain over the last quarter, past the warm-up;
+               or a first/last decoder gradient ratio below 1e-4 with no gain over that quarter
+    early      too short to tell
+    failed     no result (never written here: a failed run has no folder)
+
+The papers give no rule ("diverged" is not defined in them). What separated stuck from training runs in our measurements
+is the gradient ratio alone: ADMIN's first update spikes as high as Post-LN's, and it trains.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stabkit.records import Records, Table, jsonable
+from stabkit.spec import SHORTEST_JUDGED
+
+Word = Literal["trains", "stuck", "diverged", "early", "failed"]
+
+REFERENCE_STEP = 16
+"""Where ‖ΔF‖ is compared between runs: late enough to be past the first step's noise, early enough that nothing is
+saturated under warm-up."""
+VANISHED = 1e-4
+"""A first/last decoder gradient ratio below this has vanished: runs that trained never went below 2e-2, runs that were
+stuck fell below 1e-5 (`reference/diagnostics.md`, last section)."""
+NO_GAIN = 1e-3
+"""A relative gain that is none: the size of the rounding and dropout noise of a run that does not move."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Chain:
+    """DeepNet §2 link by link: update explodes → LN inputs grow → gradients vanish → training is stuck."""
+
+    update_first: float
+    """‖ΔF‖ of the decoder state after update 1."""
+    update_reference: float
+    """‖ΔF‖ at the reference step."""
+    reference_step: int
+    """REFERENCE_STEP, or the last step of a shorter run."""
+    ln_input_growth: float
+    """Largest over the run: mean over sub-layers of LN input over its own value at step 0."""
+    branch_ratio: float
+    """‖G(x)‖/‖ω·x‖ at step 0, mean over sub-layers."""
+    gradient_ratio_lowest: float
+    """Lowest over the run: gradient norm of the first decoder layer over the last one's."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Outcome:
+    """How a run ended."""
+
+    outcome: Word
+    detail: str
+    """What is known in a few words: `sound so far`, `gradient 1e-7`."""
+    steps: int
+    unigram_loss: float
+    validation_loss: float
+    chain: Chain
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values; numbers that are not finite as the strings "nan", "inf", "-inf"."""
+        plain: dict[str, Any] = jsonable(asdict(self))
+        return plain
+
+
+def judge(records: Records, *, unigram: float, warmup: int) -> Outcome:
+    """The outcome of a run from its records alone."""
+    validation, loss = records["validation"], records["loss"]
+    final = float(validation.at("validation")[-1])
+    chain = links(records)
+    steps = int(loss.steps[-1])
+    gain = last_quarter_gain(validation, steps)
+    judged = steps >= SHORTEST_JUDGED and gain is not None
+    word: Word
+    if _diverged(loss) or not math.isfinite(final):
+        word = "diverged"
+    elif final < 0.95 * unigram:
+        word = "trains"
+    elif judged and steps > warmup and 0.98 * unigram < final < 1.1 * unigram and gain < 0.01:
+        word = "stuck"
+    elif judged and chain.gradient_ratio_lowest < VANISHED and gain < NO_GAIN:
+        word = "stuck"
+    else:
+        word = "early"
+    return Outcome(
+        outcome=word,
+        detail=_detail(word, chain, final, unigram),
+        steps=steps,
+        unigram_loss=unigram,
+        validation_loss=final,
+        chain=chain,
+    )
+
+
+def links(records: Records) -> Chain:
+    """The chain's numbers."""
+    update, ln_input = records["update"], records["ln_input"]
+    reference = min(REFERENCE_STEP, int(update.steps[-1]))
+    state = update.at("state")
+    raw = ln_input.values[:, [not site.endswith("@omega") for site in ln_input.sites]]
+    ratio = gradient_ratio(records["grad_norm"])
+    return Chain(
+        update_first=_at(update.steps, state, 1),
+        update_reference=_at(update.steps, state, reference),
+        reference_step=reference,
+        ln_input_growth=_extreme(np.max, (raw / raw[0]).mean(axis=1)),
+        branch_ratio=float(records["branch_ratio"].values[0].mean()),
+        gradient_ratio_lowest=_extreme(np.min, ratio),
+    )
+
+
+def gradient_ratio(grad_norm: Table) -> NDArray[np.float64]:
+    """(steps,) ‖∂L/∂θ‖ of the first decoder layer over the last one's; of the encoder where there is no decoder."""
+    layers = [s for s in grad_norm.sites if s.count(".") == 1]
+    top = [s for s in layers if s.startswith("decoder.")] or layers
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio: NDArray[np.float64] = grad_norm.at(top[0]) / grad_norm.at(top[-1])
+    return ratio
+
+
+def last_quarter_gain(validation: Table, steps: int) -> float | None:
+    """(loss at ¾ − loss at the end) / loss at ¾ on the validation batches; None where no reading lies at ¾."""
+    series = validation.at("validation")
+    before = np.flatnonzero(validation.steps <= round(0.75 * steps))
+    if not len(before) or validation.steps[before[-1]] < 0.5 * steps:
+        return None
+    start = float(series[before[-1]])
+    return (start - float(series[-1])) / start
+
+
+def _diverged(loss: Table) -> bool:
+    """A loss that is not finite, or 20 steps on end above 1.5 × the running minimum of the probe batch's loss."""
+    if not np.isfinite(loss.values).all():
+        return True
+    probe = loss.at("probe")
+    high = probe > 1.5 * np.minimum.accumulate(probe)
+    since: int | None = None
+    for step, above in zip(loss.steps, high, strict=True):
+        since = (since if since is not None else int(step)) if above else None
+        if since is not None and step - since >= 20:
+            return True
+    return False
+
+
+def _detail(word: Word, chain: Chain, final: float, unigram: float) -> str:
+    if word != "early":
+        return f"loss {final:.2f}, unigram {unigram:.2f}"
+    if chain.gradient_ratio_lowest < VANISHED:
+        return f"gradient {power(chain.gradient_ratio_lowest)}"
+    return "sound so far"
+
+
+def power(value: float) -> str:
+    """`1e-7`: one digit and a bare exponent."""
+    mantissa, exponent = f"{value:.0e}".split("e")
+    return f"{mantissa}e{int(exponent)}"
+
+
+def _at(steps: NDArray[np.int64], series: NDArray[np.float64], step: int) -> float:
+    where = np.flatnonzero(steps == step)
+    return float(series[where[0]]) if len(where) else math.nan
+
+
+def _extreme(pick: Any, series: NDArray[np.float64]) -> float:
+    finite = series[np.isfinite(series)]
+    return float(pick(finite)) if len(finite) else math.nan

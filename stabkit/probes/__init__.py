@@ -1,0 +1,13 @@
+"""The probes: one diagnostic a file, one row in PROBES (order = order of reading)."""
+
+from stabkit.probes.base import Pass, Probe
+from stabkit.probes.branch_ratio import BranchRatio
+from stabkit.probes.grad_norm import GradNorm
+from stabkit.probes.ln_input import LnInput
+from stabkit.probes.loss import Loss
+from stabkit.probes.parameter_update import ParameterUpdate
+from stabkit.probes.update import Update
+
+PROBES: tuple[type[Probe], ...] = (Loss, Update, LnInput, BranchRatio, GradNorm, ParameterUpdate)
+
+__all__ = ["PROBES", "Pass", "Probe"]

@@ -1,0 +1,52 @@
+"""What a probe is: hooks that watch one pass, and one vector read after it. It changes nothing.
+
+Step t means after t updates. At every recorded step the loop runs two passes with θ_t: the training batch forward and
+backward (`watches="training"`), and the fixed probe batch forward in eval mode (`watches="probe"`); the probes that watch
+a pass are attached around it and read after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import torch
+
+from stabkit.model.flat import Flat
+from stabkit.model.transformer import Transformer
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Pass:
+    """What a pass left to read.
+
+    loss () of this pass, train_loss () of the training batch at the same θ, states (T, B, D) and logits (T, B, V) before the softmax, detached; keep[stack] is true at the positions that
+    are not padding: (S, B) of the source for the encoder, (T, B) of the target for the decoder.
+    """
+
+    loss: torch.Tensor
+    train_loss: torch.Tensor
+    states: torch.Tensor
+    logits: torch.Tensor
+    keep: Mapping[str, torch.Tensor]
+
+
+class Probe:
+    """The base at the seam: a name, the pass it watches, its sites, and a reading. Subclasses are final."""
+
+    name: ClassVar[str]
+    watches: ClassVar[Literal["training", "probe"]]
+
+    def __init__(self, model: Transformer, flat: Flat) -> None:
+        """`sites` is declared here, once."""
+        self.sites: tuple[str, ...] = ()
+
+    def attached(self) -> AbstractContextManager[object]:
+        """Hooks live inside this `with` and are gone after it."""
+        return nullcontext()
+
+    def read(self, seen: Pass) -> torch.Tensor:
+        """(sites,) float64, on any device."""
+        raise NotImplementedError

@@ -1,0 +1,42 @@
+"""‖γ·G(x)‖/‖ω·x‖: how much a branch weighs against its shortcut, as a mean over the probe batch's tokens (ADMIN's
+dependency on the residual branch; Liu et al. 2020, §4). One site a sub-layer.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, ExitStack
+
+import torch
+
+from stabkit.model.flat import Flat
+from stabkit.model.transformer import Transformer
+from stabkit.probes.base import Pass, Probe
+from stabkit.probes.hooks import on_taps, token_means
+
+
+class BranchRatio(Probe):
+    name = "branch_ratio"
+    watches = "probe"
+
+    def __init__(self, model: Transformer, flat: Flat) -> None:
+        self.model = model
+        self.sites = tuple(site.name for site in model.sites)
+        self.branch = torch.empty(0)
+        self.ratios: list[torch.Tensor] = []
+
+    def attached(self) -> AbstractContextManager[object]:
+        self.ratios = []
+        stack = ExitStack()
+        stack.enter_context(on_taps(self.model, "branch", self._branch))
+        stack.enter_context(on_taps(self.model, "sum", self._sum))
+        return stack
+
+    def _branch(self, i: int, branch: torch.Tensor) -> None:
+        self.branch = branch
+
+    def _sum(self, i: int, total: torch.Tensor) -> None:
+        norm = torch.linalg.vector_norm
+        self.ratios.append(norm(self.branch, dim=-1) / norm(total - self.branch, dim=-1))
+
+    def read(self, seen: Pass) -> torch.Tensor:
+        return token_means(self.model, self.ratios, seen.keep)

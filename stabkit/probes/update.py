@@ -1,0 +1,37 @@
+"""‖ΔF‖, the model update: mean over the probe batch's tokens of ‖F(x, θ_t) − F(x, θ_0)‖₂, in output units (DeepNet eq. 1).
+
+F is the decoder state before the softmax (`state`, the theorems' F) or the logits (`logits`). Eval mode, teacher forcing,
+padding left out; exactly 0 at step 0. `@step`: against the previous reading θ_{t−1} instead of θ_0. `@frobenius`: the
+same difference as one Frobenius norm over all tokens.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from stabkit.model.flat import Flat
+from stabkit.model.transformer import Transformer
+from stabkit.probes.base import Pass, Probe
+
+
+class Update(Probe):
+    name = "update"
+    watches = "probe"
+
+    def __init__(self, model: Transformer, flat: Flat) -> None:
+        self.sites = tuple(f + q for f in ("state", "logits") for q in ("", "@step", "@frobenius"))
+        self.first: tuple[torch.Tensor, ...] = ()
+        self.last: tuple[torch.Tensor, ...] = ()
+
+    def read(self, seen: Pass) -> torch.Tensor:
+        keep = seen.keep["decoder"]
+        now = (seen.states[keep], seen.logits[keep])
+        self.first = self.first or now
+        self.last = self.last or now
+        values = []
+        for f, first, last in zip(now, self.first, self.last, strict=True):
+            per_token = torch.linalg.vector_norm(f - first, dim=-1).double()
+            step = torch.linalg.vector_norm(f - last, dim=-1).double()
+            values += [per_token.mean(), step.mean(), torch.linalg.vector_norm(per_token)]
+        self.last = now
+        return torch.stack(values)

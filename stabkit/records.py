@@ -1,0 +1,116 @@
+"""What a run recorded: one table (steps × sites) a probe. numpy only, so that every side of the store can hold it.
+
+Sites are named `stack.layer.kind` (`decoder.3.cross`), layers `stack.layer`; a quantity beside the main one is named
+after an @ (`decoder.3.cross@x`). Step t means after t updates.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stabkit.errors import StoreError
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One probe's records: `values[i, j]` is what it measured at `steps[i]` on `sites[j]` (float64; NaN and ±inf kept)."""
+
+    steps: NDArray[np.int64]
+    sites: tuple[str, ...]
+    values: NDArray[np.float64]
+
+    def at(self, site: str) -> NDArray[np.float64]:
+        """The series of one site over `steps`."""
+        return self.values[:, self.sites.index(site)]
+
+    def select(self, sites: list[str]) -> NDArray[np.float64]:
+        """(steps × given sites), in the order given."""
+        where = {name: i for i, name in enumerate(self.sites)}
+        return self.values[:, [where[name] for name in sites]]
+
+
+Records = Mapping[str, Table]
+"""Probe name → its table."""
+
+
+class Recorder:
+    """Collects rows while a run trains and makes tables of them at the end."""
+
+    def __init__(self) -> None:
+        self._rows: dict[str, tuple[tuple[str, ...], list[int], list[list[float]]]] = {}
+
+    def add(self, probe: str, step: int, sites: tuple[str, ...], values: list[float]) -> None:
+        """One reading of one probe: a value for each site."""
+        _, steps, rows = self._rows.setdefault(probe, (sites, [], []))
+        steps.append(step)
+        rows.append(values)
+
+    def tables(self) -> dict[str, Table]:
+        """Everything added so far."""
+        return {
+            name: Table(np.array(steps, dtype=np.int64), sites, np.array(rows, dtype=np.float64))
+            for name, (sites, steps, rows) in self._rows.items()
+        }
+
+
+def to_bytes(records: Records) -> bytes:
+    """The records as a compressed npz without pickles; equal records give equal bytes (NaN made canonical)."""
+    arrays: dict[str, NDArray[np.generic]] = {}
+    for name, table in records.items():
+        values = np.ascontiguousarray(table.values, dtype=np.float64)
+        arrays[f"{name}.steps"] = np.asarray(table.steps, dtype=np.int64)
+        arrays[f"{name}.sites"] = np.asarray(table.sites, dtype=np.str_)
+        arrays[f"{name}.values"] = np.where(np.isnan(values), np.nan, values)  # one NaN bit pattern for the digest
+    out = io.BytesIO()
+    np.savez_compressed(out, **arrays)  # type: ignore[arg-type]  # numpy types the keywords as bool
+    return out.getvalue()
+
+
+def from_bytes(data: bytes) -> dict[str, Table]:
+    """The records of `to_bytes`; raises StoreError on anything else."""
+    try:
+        with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
+            names = [key.removesuffix(".values") for key in arrays.files if key.endswith(".values")]
+            tables = {
+                name: Table(
+                    arrays[f"{name}.steps"], tuple(map(str, arrays[f"{name}.sites"])), arrays[f"{name}.values"]
+                )
+                for name in names
+            }
+    except Exception as error:  # zip, npy header and memory errors alike: a file that is not ours
+        raise StoreError(f"records.npz is not readable ({type(error).__name__})") from error
+    for name, table in tables.items():
+        if table.values.shape != (len(table.steps), len(table.sites)) or table.values.dtype != np.float64:
+            raise StoreError(f"records.npz: {name} is {table.values.dtype} {table.values.shape}, not (steps × sites)")
+    return tables
+
+
+def jsonable(value: Any) -> Any:
+    """The same with every number that JSON cannot hold as "nan", "inf" or "-inf"."""
+    if isinstance(value, Mapping):
+        return {key: jsonable(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [jsonable(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
+    return value
+
+
+def number(value: float | str) -> float:
+    """A number as `jsonable` wrote it."""
+    return float(value)
+
+
+def rows(run_id: str, records: Records) -> Iterator[tuple[str, str, int, str, float]]:
+    """The long view: (run, probe, step, site, value)."""
+    for name, table in records.items():
+        for i, step in enumerate(table.steps):
+            for j, site in enumerate(table.sites):
+                yield run_id, name, int(step), site, float(table.values[i, j])

@@ -1,0 +1,94 @@
+"""How the runs were made, as values: what differs from the defaults, and on what they ran."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from stabkit.figures.comparison import OWN_AXES, flat, number, plain
+from stabkit.spec import ModelConfig, RunSpec
+from stabkit.store import Run
+
+FINGERPRINT = ("stabkit", "python", "torch", "numpy", "platform", "processor", "cpu_capability", "threads", "device")
+"""Shown first and in this order; whatever else an environment holds follows."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Setting:
+    """One setting over all runs of the page."""
+
+    name: str
+    values: tuple[str, ...]
+    default: str
+
+    @property
+    def differs(self) -> bool:
+        return self.values != (self.default,)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Environment:
+    """One environment and how many runs it made."""
+
+    values: tuple[tuple[str, str], ...]
+    runs: int
+    seconds: float
+
+
+def settings(specs: Sequence[RunSpec]) -> list[Setting]:
+    """Every setting besides method, depth and seed: those that differ from the default or among the runs first."""
+    default = flat(RunSpec(method="", model=ModelConfig(encoder_layers=0, decoder_layers=0)))
+    each = [flat(spec) for spec in specs]
+    found = [
+        Setting(
+            name=key,
+            values=tuple(_text(value) for value in sorted({spec[key] for spec in each})),
+            default=_text(default[key]),
+        )
+        for key in default
+        if key not in OWN_AXES
+    ]
+    return sorted(found, key=lambda setting: not setting.differs)
+
+
+def environments(runs: Sequence[Run]) -> list[Environment]:
+    """The different environments among the runs, that of most runs first; wall time does not tell them apart."""
+    groups: dict[tuple[tuple[str, str], ...], list[Run]] = {}
+    for run in runs:
+        known = {str(key): value for key, value in run.environment.items() if key != "wall_seconds"}
+        names = [*(name for name in FINGERPRINT if name in known), *sorted(known.keys() - set(FINGERPRINT))]
+        groups.setdefault(tuple((plain(name), _text(known[name])) for name in names), []).append(run)
+    found = [
+        Environment(values=values, runs=len(group), seconds=sum(wall_seconds(run) for run in group))
+        for values, group in groups.items()
+    ]
+    return sorted(found, key=lambda one: (-one.runs, one.values))
+
+
+def mixed(found: Sequence[Environment]) -> list[str]:
+    """The names in which the environments differ."""
+    names = list(dict.fromkeys(name for one in found for name, _ in one.values))
+    return [name for name in names if len({dict(one.values).get(name, "") for one in found}) > 1]
+
+
+def wall_seconds(run: Run) -> float:
+    """What the run took; 0 where it does not say."""
+    seconds = number(run.environment.get("wall_seconds"))
+    return seconds if 0 <= seconds < float("inf") else 0.0
+
+
+def duration(seconds: float) -> str:
+    """`0.8 s`, `42 s`, `7 min 20 s`, `2 h 5 min`."""
+    if seconds < 60:
+        return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:g}"
+    return plain(str(value))

@@ -1,0 +1,259 @@
+"""The page: one self-contained HTML file, computed from the runs. No network, no script but the copy button's.
+
+Texts reach the page only through jinja2's escaping; ids are made of our own hex digits; the pictures come from
+`figures.style.to_svg`, which matplotlib has escaped.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from stabkit import __version__
+from stabkit.figures import FIGURES, style
+from stabkit.figures.comparison import chain, number, outcome_word, plain, reference_step, series, short, shown
+from stabkit.outcome import VANISHED
+from stabkit.report import how
+from stabkit.report.matrix import OUTCOMES, Cell, Matrix, headline, matrix
+from stabkit.spec import RunSpec
+from stabkit.store import Run
+
+HERE = Path(__file__).parent
+TITLE = "Does it stay stable at this depth?"
+CSV_LIMIT = 300_000
+"""Bytes; a longer table is not put into the page."""
+TABLE_LIMIT = 4_000
+"""Cells of a folded table; beyond it the page shows the first rows and says so."""
+SPARK_WIDTH, SPARK_HEIGHT = 96, 30
+
+CHAIN = (
+    ("update_first", "‖ΔF‖, step 1"),
+    ("update_reference", "‖ΔF‖, step {step}"),
+    ("ln_input_growth", "LN input, growth"),
+    ("branch_ratio", "branch ÷ skip"),
+    ("gradient_ratio_lowest", "gradient, first ÷ last layer, lowest"),
+)
+"""The links of the chain in their order: key in outcome.json, column head."""
+
+
+MEANINGS = (
+    ("trains", "trains", "validation loss below 0.95 of the unigram loss"),
+    ("early", "early", "too short to judge; the words say how it stands"),
+    ("vanished", "early", f"but a gradient ratio below {short(VANISHED)} was seen, as in runs that stay stuck"),
+    ("stuck", "stuck", "no gain, near the unigram loss or with a vanished gradient"),
+    ("diverged", "diverged", "a loss that is not finite, or that rose by half and stayed there"),
+    ("failed", "failed", "no result: see How it was run"),
+)
+"""(colour, word, meaning), best first; the rule itself is `outcome.py`'s."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Card:
+    """One figure as the page shows it."""
+
+    name: str
+    short: str
+    title: str
+    svg: Markup
+    alt: str
+    read: str
+    caption: str
+    downloads: tuple[tuple[str, str, str], ...]
+    """(words, file name, data: URI)."""
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    note: str
+
+
+def render(
+    runs: Sequence[Run], *, command: str, failed: Sequence[tuple[RunSpec, str]] = (), title: str = TITLE
+) -> str:
+    """The page of these runs; `failed` are the runs without a result, and why."""
+    runs = list({run.run_id: run for run in runs}.values())
+    specs = [run.spec for run in runs] + [spec for spec, _ in failed]
+    verdicts = matrix(runs, failed)
+    script = (HERE / "page.js").read_text(encoding="utf-8")
+    environments = how.environments(runs)
+    environment = Environment(
+        loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters["short"] = short
+    return environment.get_template("page.html.j2").render(
+        title=plain(title),
+        headline=headline(runs, failed),
+        command=plain(command),
+        version=__version__,
+        css=Markup((HERE / "page.css").read_text(encoding="utf-8")),
+        script=Markup(script),
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        matrix=verdicts,
+        groups=[(group, [row for row in verdicts.rows if row.group == group]) for group in _groups(verdicts)],
+        known=OUTCOMES,
+        meanings=_meanings(verdicts),
+        several=", geometric mean over seeds" if len({spec.seed for spec in specs}) > 1 else "",
+        swatch=style.colour,
+        tint=_tint,
+        sparks=_sparks(runs, verdicts),
+        anchors={run.run_id: anchor(run.spec) for run in runs},
+        chain_head=[name.format(step=reference_step(runs)) for _, name in CHAIN],
+        chain_rows=_chain_rows(runs),
+        cards=[card(figure, runs) for figure in FIGURES] if runs else [],
+        settings=how.settings(specs) if specs else [],
+        tasks=_tasks(specs),
+        seeds=sorted({spec.seed for spec in specs}),
+        environments=environments,
+        mixed=how.mixed(environments),
+        wall=how.duration(sum(how.wall_seconds(run) for run in runs)),
+        duration=how.duration,
+        failed=[(plain(spec.run_id), plain(reason)) for spec, reason in failed],
+        count=len(runs),
+    )
+
+
+def _groups(verdicts: Matrix) -> list[str]:
+    return list(dict.fromkeys(row.group for row in verdicts.rows))
+
+
+def _tint(cell: Cell) -> str:
+    """The class that colours a cell: its worst word; an early run whose gradient has vanished is not like the others."""
+    if cell.worst == "early" and cell.vanished:
+        return "vanished"
+    return cell.worst if cell.worst in (*OUTCOMES, "missing") else "early"
+
+
+def _meanings(verdicts: Matrix) -> list[tuple[str, str, str]]:
+    """(colour, word, meaning) of the words that the matrix uses, best first."""
+    cells = [cell for row in verdicts.rows for cell in row.cells]
+    used = {word for cell in cells for word, _ in cell.outcomes} | {_tint(cell) for cell in cells}
+    return [(kind, word, meaning) for kind, word, meaning in MEANINGS if kind in used]
+
+
+def anchor(spec: RunSpec) -> str:
+    """The id of a run's row: made of our own hex digits, whatever the run is called."""
+    return f"run-{spec.run_id[-12:]}"
+
+
+def card(figure: ModuleType, runs: Sequence[Run]) -> Card:
+    """Select, draw, and wrap up with downloads and the folded table."""
+    frame: pd.DataFrame = figure.select(runs)
+    drawing = figure.draw(frame)
+    head, rows, note = _folded(frame, figure)
+    downloads = [
+        ("SVG", f"{figure.NAME}.svg", _uri("image/svg+xml", style.to_bytes(drawing, "svg"))),
+        ("PNG", f"{figure.NAME}.png", _uri("image/png", style.to_bytes(drawing, "png"))),
+    ]
+    csv = frame.to_csv(index=False).encode()
+    if len(csv) <= CSV_LIMIT:
+        downloads.append(("CSV", f"{figure.NAME}.csv", _uri("text/csv", csv)))
+    return Card(
+        name=figure.NAME,
+        short=figure.SHORT,
+        title=figure.title(runs),
+        svg=Markup(style.to_svg(drawing, figure.NAME)),
+        alt=figure.alt(frame),
+        read=figure.READ,
+        caption=figure.CAPTION,
+        downloads=tuple(downloads),
+        head=head,
+        rows=rows,
+        note=note + ("" if len(csv) <= CSV_LIMIT else f" The CSV ({len(csv) // 1000} kB) is too large for this page."),
+    )
+
+
+def _folded(frame: pd.DataFrame, figure: ModuleType) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...], str]:
+    """The drawn values for reading: steps or layers down, runs across, or the frame as it is."""
+    if frame.empty:
+        return (), (), "Nothing was drawn."
+    if figure.INDEX is None:
+        names = [name for name in frame.columns if name not in ("run", "method")]
+        rows = [tuple(_cell(value) for value in row) for row in frame[names].itertuples(index=False)]
+        head = tuple(name.replace("_", " ") for name in names)
+    else:
+        place = {run: i for i, run in enumerate(frame["run"].unique())}
+        first = frame.drop_duplicates("run")
+        head = (
+            figure.INDEX,
+            *(
+                f"{row.label} {row.depth}{f', {row.condition}' if row.condition else ''}, seed {row.seed}"
+                for row in first.itertuples()
+            ),
+        )
+        lines: dict[int, list[str]] = {}
+        for index, run, value in zip(frame[figure.INDEX], frame["run"], frame[figure.VALUE], strict=True):
+            lines.setdefault(int(index), [""] * len(place))[place[run]] = _cell(float(value))
+        rows = [(str(index), *lines[index]) for index in sorted(lines)]
+    kept = max(1, TABLE_LIMIT // len(head))
+    note = f"The first {kept} of {len(rows)} rows." if len(rows) > kept else ""
+    return head, tuple(rows[:kept]), note
+
+
+def _cell(value: Any) -> str:
+    return short(float(value), 3) if isinstance(value, float | np.floating) else str(value)
+
+
+def _uri(kind: str, data: bytes) -> str:
+    return f"data:{kind};base64,{base64.b64encode(data).decode()}"
+
+
+def _chain_rows(runs: Sequence[Run]) -> list[Mapping[str, Any]]:
+    """One row a run: where it stands, its end, the links of its chain."""
+    return [
+        {
+            **each.facts(),
+            "anchor": anchor(each.run.spec),
+            "digest": plain(each.run.digest),
+            "detail": plain(str(each.run.outcome.get("detail", ""))),
+            "steps": plain(str(each.run.outcome.get("steps", "–"))),
+            "chain": [short(chain(each.run, key)) for key, _ in CHAIN],
+            "validation": short(number(each.run.outcome.get("validation_loss")), 3),
+            "unigram": short(number(each.run.outcome.get("unigram_loss")), 3),
+            "parameters": f"{number(each.run.outcome.get('parameters')):,.0f}",
+            "wall": how.duration(how.wall_seconds(each.run)),
+        }
+        for each in shown(runs)
+    ]
+
+
+def _tasks(specs: Sequence[RunSpec]) -> list[Mapping[str, str]]:
+    """What was trained on, and its digest."""
+    tasks = {spec.task for spec in specs}
+    return [
+        {
+            "name": plain(task.name),
+            "files": plain(f"{task.source} → {task.target}") if task.source or task.target else "",
+            "vocab": str(task.vocab),
+            "digest": plain(task.digest) or "none: the task is decided by its name, vocabulary and seed",
+        }
+        for task in sorted(tasks, key=lambda task: (task.name, task.source, task.target, task.digest, task.vocab))
+    ]
+
+
+def _sparks(runs: Sequence[Run], verdicts: Matrix) -> dict[str, str]:
+    """{run_id: points of its ‖ΔF‖ over the steps}, logarithmic, all runs on one scale; step 0 has no logarithm."""
+    curves: dict[str, tuple[list[float], list[float]]] = {}
+    for run in runs:
+        steps, values = series(run, "update", "state")
+        seen = np.flatnonzero((values >= style.LOWEST) & (values <= style.HIGHEST))
+        seen = seen[np.unique(np.linspace(0, len(seen) - 1, 48).round().astype(int))] if len(seen) else seen
+        curves[run.run_id] = steps[seen].astype(float).tolist(), np.log10(values[seen]).tolist()
+    heights = [y for _, ys in curves.values() for y in ys]
+    last = max((x for xs, _ in curves.values() for x in xs), default=1.0)
+    low, high = min(heights, default=0.0), max(heights, default=1.0)
+    wide, tall = SPARK_WIDTH - 4, SPARK_HEIGHT - 4
+
+    def point(x: float, y: float) -> str:
+        across = 2 + wide * (x - 1) / max(last - 1, 1)
+        return f"{across:.1f},{2 + tall * (high - y) / max(high - low, math.ulp(1)):.1f}"
+
+    return {key: " ".join(point(x, y) for x, y in zip(xs, ys, strict=True)) for key, (xs, ys) in curves.items()}

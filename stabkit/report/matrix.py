@@ -1,0 +1,250 @@
+"""The verdict matrix as a value: a row a method and condition, a column a depth. Pure; page and terminal both show it.
+
+    cell = what became of its runs (one word each, counted over seeds), ‖ΔF‖ at the reference step (geometric mean over
+    seeds), the lowest first/last decoder gradient ratio of its runs, and the runs themselves
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from stabkit.figures.comparison import (
+    chain,
+    condition_order,
+    conditions,
+    depth_rank,
+    geometric_mean,
+    method_group,
+    method_label,
+    method_rank,
+    outcome_word,
+    plain,
+    reference_step,
+    short,
+    update_at,
+)
+from stabkit.figures.contrast import Contrast, contrast
+from stabkit.outcome import VANISHED
+from stabkit.spec import RunSpec
+from stabkit.store import Run
+
+OUTCOMES = ("diverged", "stuck", "failed", "early", "trains")
+"""Worst first: a cell takes the colour of its worst run. `early` is a run too short to judge."""
+
+GROUPS = ("Post-LN", "Pre-LN", "No-LN", "other")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cell:
+    """All runs of one method, condition and depth."""
+
+    outcomes: tuple[tuple[str, int], ...] = ()
+    """(word, how many), worst first."""
+    update: float = math.nan
+    gradient_ratio: float = math.nan
+    details: tuple[str, ...] = ()
+    run_ids: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
+    """Why its failed runs failed."""
+
+    @property
+    def total(self) -> int:
+        return sum(count for _, count in self.outcomes)
+
+    @property
+    def worst(self) -> str:
+        """The word that colours the cell; `missing` when the grid has no such run."""
+        return self.outcomes[0][0] if self.outcomes else "missing"
+
+    @property
+    def vanished(self) -> bool:
+        """Whether a gradient ratio was seen that no run that trained has shown."""
+        return self.gradient_ratio < VANISHED
+
+    @property
+    def words(self) -> str:
+        """`trains`, `trains 3/3`, `diverged 1/3, trains 2/3`; `–` for none."""
+        if self.total <= 1:
+            return self.outcomes[0][0] if self.outcomes else "–"
+        return ", ".join(f"{word} {count}/{self.total}" for word, count in self.outcomes)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Row:
+    """One method under one condition; its cells stand in the order of the matrix's depths."""
+
+    method: str
+    label: str
+    group: str
+    condition: str
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Matrix:
+    """Rows in table order within their group, depths from shallow to deep."""
+
+    depths: tuple[str, ...]
+    reference_step: int
+    rows: tuple[Row, ...]
+
+    @property
+    def has_conditions(self) -> bool:
+        return any(row.condition for row in self.rows)
+
+    def texts(self) -> list[list[str]]:
+        """The matrix as rows of plain text, header first: what a terminal prints."""
+        head = ["method", *(["condition"] if self.has_conditions else []), *self.depths]
+        body = []
+        for row in self.rows:
+            cells = [
+                cell.words + ("" if math.isnan(cell.update) else f"  {short(cell.update)}") for cell in row.cells
+            ]
+            body.append([row.label, *([row.condition] if self.has_conditions else []), *cells])
+        return [head, *body]
+
+
+def matrix(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]] = ()) -> Matrix:
+    """The verdicts of all runs, and of those that have none because they failed."""
+    runs = list({run.run_id: run for run in runs}.values())
+    specs = [run.spec for run in runs] + [spec for spec, _ in failed]
+    texts = conditions(specs)
+    order = condition_order(specs)
+    step = reference_step(runs)
+    depths = sorted({(depth_rank(spec), spec.depth) for spec in specs})
+    rows = sorted(
+        {(_group_rank(spec), method_rank(spec), order[text], spec.method, method_label(spec), text) for spec, text in zip(specs, texts, strict=True)}
+    )
+    held: dict[tuple[str, str, str], list[Run]] = {}
+    lost: dict[tuple[str, str, str], list[str]] = {}
+    for run, text in zip(runs, texts, strict=False):
+        held.setdefault((method_label(run.spec), text, run.spec.depth), []).append(run)
+    for (spec, reason), text in zip(failed, texts[len(runs) :], strict=True):
+        lost.setdefault((method_label(spec), text, spec.depth), []).append(plain(reason))
+    return Matrix(
+        depths=tuple(depth for _, depth in depths),
+        reference_step=step,
+        rows=tuple(
+            Row(
+                method=key,
+                label=label,
+                group=GROUPS[group],
+                condition=text,
+                cells=tuple(
+                    _cell(held.get((label, text, depth), []), lost.get((label, text, depth), []), step)
+                    for _, depth in depths
+                ),
+            )
+            for group, _, _, key, label, text in rows
+        ),
+    )
+
+
+def _cell(runs: list[Run], reasons: list[str], step: int) -> Cell:
+    runs = sorted(runs, key=lambda run: (run.spec.seed, run.run_id))
+    counts = Counter(outcome_word(run) for run in runs)
+    if reasons:
+        counts["failed"] += len(reasons)
+    ratios = [ratio for run in runs if not math.isnan(ratio := chain(run, "gradient_ratio_lowest"))]
+    return Cell(
+        outcomes=tuple(sorted(counts.items(), key=lambda item: (_badness(item[0]), item[0]))),
+        update=geometric_mean(update_at(run, step) for run in runs),
+        gradient_ratio=min(ratios, default=math.nan),
+        details=tuple(plain(str(run.outcome.get("detail", ""))) for run in runs),
+        run_ids=tuple(run.run_id for run in runs),
+        reasons=tuple(reasons),
+    )
+
+
+def headline(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]] = ()) -> str:
+    """The page's one sentence, computed. Whatever it compares is paired: one depth, one condition, the same seeds."""
+    runs = list({run.run_id: run for run in runs}.values())
+    if not runs:
+        return "No run has a result yet." if not failed else f"No run has a result: all {len(failed)} failed."
+    found = contrast(runs)
+    lost = _diverged(runs)
+    if found is None:
+        return f"{lost or _alone(runs)}."
+    first = f"At {found.where} {found.higher}'s first {found.step} updates move the output "
+    first += f"{short(found.ratio)} times as far as {found.lower}'s" if found.ratio >= 1.05 else f"as far as {found.lower}'s"
+    parts = [first, _gradient(found), _fates(found)]
+    if lost and not any(outcome_word(run) == "diverged" for run in found.higher_runs):
+        parts.append(lost[0].lower() + lost[1:] if lost.startswith("At ") else lost)
+    return "; ".join(part for part in parts if part) + "."
+
+
+def _gradient(found: Contrast) -> str:
+    """Said when a tenth or less arrives: that is far below what a run that trained has shown at its lowest for long."""
+    lowest = [chain(run, "gradient_ratio_lowest") for run in found.higher_runs]
+    share = min((ratio for ratio in lowest if not math.isnan(ratio)), default=math.nan)
+    if not share <= 0.1:
+        return ""
+    amount = f"as little as {short(share, 1)} of" if share > 0 else "nothing of"
+    return f"its lowest decoder layer receives {amount} the top layer's gradient"
+
+
+def _fates(found: Contrast) -> str:
+    """How both end, when any of their runs has been judged."""
+    ends = [Counter(outcome_word(run) for run in side) for side in (found.higher_runs, found.lower_runs)]
+    if all(set(end) == {"early"} for end in ends) or ends[0] == ends[1]:
+        return ""
+    return f"{found.higher} {_fate(ends[0])} where {found.lower} {_fate(ends[1])}"
+
+
+def _fate(end: Counter[str]) -> str:
+    word = min(end, key=_badness)
+    verb = {"trains": "trains", "stuck": "is stuck", "diverged": "diverges", "early": "is too early to judge"}.get(word, word)
+    return f"{verb} in {end[word]} of {end.total()} runs" if end.total() > 1 else verb
+
+
+def _diverged(runs: Sequence[Run]) -> str:
+    """`At 100L-100L Post-LN diverges in 2 of 3 runs`: the shallowest depth at which a run diverged, its first method."""
+    cells: dict[tuple[tuple[int, int], tuple[int, str], str], list[Run]] = {}
+    for run, text in zip(runs, conditions([run.spec for run in runs]), strict=True):
+        cells.setdefault((depth_rank(run.spec), method_rank(run.spec), text), []).append(run)
+    for (_, _, text), cell in sorted(cells.items(), key=lambda item: item[0]):
+        count = sum(outcome_word(run) == "diverged" for run in cell)
+        if count:
+            where = f"{cell[0].spec.depth} ({text})" if text else cell[0].spec.depth
+            of = f" in {count} of {len(cell)} runs" if len(cell) > 1 else ""
+            return f"At {where} {method_label(cell[0].spec)} diverges{of}"
+    return ""
+
+
+def _alone(runs: Sequence[Run]) -> str:
+    """What one method says by itself: its growth from its shallowest to its deepest, over the seeds that both have."""
+    step = reference_step(runs)
+    by: dict[tuple[str, str], list[Run]] = {}
+    for run, text in zip(runs, conditions([run.spec for run in runs]), strict=True):
+        by.setdefault((method_label(run.spec), text), []).append(run)
+    (label, _), same = max(by.items(), key=lambda item: len(item[1]))
+    same.sort(key=lambda run: depth_rank(run.spec))
+    ends = [[run for run in same if run.spec.depth == end.spec.depth] for end in (same[0], same[-1])]
+    seeds = set.intersection(*({run.spec.seed for run in end} for end in ends))
+    low, high = (geometric_mean(update_at(run, step) for run in end if run.spec.seed in seeds) for end in ends)
+    if math.isnan(low) or math.isnan(high):
+        return f"{len(runs)} runs of {label} are in; none has a model update to compare" if len(runs) > 1 else (
+            f"One run of {label} is in; it has no model update to compare"
+        )
+    width = same[-1].spec.model.hidden
+    if ends[0][0].spec.depth == ends[1][0].spec.depth:
+        return (
+            f"At {same[0].spec.depth} {label}'s first {step} updates move the output by {short(low)}, "
+            f"where its length is √{width} = {short(math.sqrt(width))}"
+        )
+    return (
+        f"From {same[0].spec.depth} to {same[-1].spec.depth} {label}'s first {step} updates move the output "
+        f"{short(high / low)} times as far"
+    )
+
+
+def _badness(word: str) -> int:
+    return OUTCOMES.index(word) if word in OUTCOMES else len(OUTCOMES)
+
+
+def _group_rank(spec: RunSpec) -> int:
+    return GROUPS.index(method_group(spec))
+

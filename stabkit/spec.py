@@ -1,0 +1,187 @@
+"""What to run: a RunSpec is everything that decides a recorded bit, and nothing else; a Grid is a product of them.
+
+A spec is frozen and is JSON. `run_id` = a prefix that a person can read + 12 hex digits of sha256 over the canonical
+JSON and ALGO_VERSION. Paths, worker counts and names of users never enter.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from typing import Any, Literal
+
+ALGO_VERSION = 1
+"""Raised whenever the same spec would give other recorded bits than before; old runs are then simply other runs."""
+
+BaseInit = Literal["xavier_normal", "fairseq_uniform"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ModelConfig:
+    """Sizes and base initialisation; 64-128-2 is the tiny Transformer of DeepNet Fig. 4."""
+
+    encoder_layers: int
+    decoder_layers: int
+    hidden: int = 64
+    ffn: int = 128
+    heads: int = 2
+    base_init: BaseInit = "xavier_normal"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TrainConfig:
+    """Optimisation; defaults are DeepNet's IWSLT setting at a size for two cores (P4, Appendix D.1)."""
+
+    steps: int = 16
+    max_tokens: int = 512
+    lr: float = 5e-4
+    warmup: int = 4000
+    dropout: float = 0.0
+    clip: float = 0.0
+    label_smoothing: float = 0.1
+    adam_beta1: float = 0.9
+    adam_beta2: float = 0.98
+    adam_eps: float = 1e-8
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TaskConfig:
+    """Which batches: the synthetic language, or parallel text known by the digest of its files."""
+
+    name: str = "synthetic"
+    vocab: int = 2000
+    source: str = ""
+    target: str = ""
+    digest: str = ""
+    """sha256 of the corpus; empty for the synthetic task, which is decided by its name, vocabulary and ALGO_VERSION."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunSpec:
+    """One run of a grid."""
+
+    method: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    model: ModelConfig
+    train: TrainConfig = TrainConfig()
+    task: TaskConfig = TaskConfig()
+    alpha_scale: float = 1.0
+    beta_scale: float = 1.0
+    seed: int = 0
+    record_every: int = 10
+    """Every step up to DENSE, then every `record_every`-th and the last."""
+    snapshots: int = 0
+    """How many sets of weights along the path are kept, step 0 and the end included; 0 keeps the end only."""
+    device: str = "cpu"
+    dtype: Literal["float32", "float64"] = "float32"
+
+    def to_json(self) -> dict[str, Any]:
+        """The spec as plain JSON values."""
+        return asdict(self)
+
+    @property
+    def depth(self) -> str:
+        """`18L-18L`, as the papers write it."""
+        return f"{self.model.encoder_layers}L-{self.model.decoder_layers}L"
+
+    @property
+    def run_id(self) -> str:
+        """`deepnorm-18L-18L-s0-1a2b3c4d5e6f`. Every part is ours: method keys come from the table, the rest are numbers."""
+        text = canonical({"algo_version": ALGO_VERSION, "spec": self.to_json()})
+        return f"{self.method}-{self.depth}-s{self.seed}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+
+
+DENSE = 100
+"""Up to this step every step is recorded: the chain of DeepNet §2 happens there."""
+
+
+def recorded_steps(spec: RunSpec) -> list[int]:
+    """The steps at which probes are read: 0 to DENSE, then every `record_every`-th, and always the last."""
+    last = spec.train.steps
+    return [t for t in range(last + 1) if t <= DENSE or t % spec.record_every == 0 or t == last]
+
+
+def validation_steps(spec: RunSpec) -> list[int]:
+    """The steps at which the validation batches are read: 0, every 25th, where the last quarter begins, and the last."""
+    last = spec.train.steps
+    quarter = {round(0.75 * last)} if last >= SHORTEST_JUDGED else set()
+    return sorted({0, last, *range(0, last, 25), *quarter})
+
+
+def snapshot_steps(spec: RunSpec) -> list[int]:
+    """The steps whose weights are kept beside the last: `snapshots` of them, evenly from 0 to the end."""
+    n, last = spec.snapshots, spec.train.steps
+    return sorted({round(i * last / (n - 1)) for i in range(n)}) if n > 1 else []
+
+
+SHORTEST_JUDGED = 40
+"""A run with fewer updates has no last quarter worth the name: it is `early` unless it trains or diverges."""
+
+
+def canonical(value: Any) -> str:
+    """The one JSON text of a value: sorted keys, no spaces, no NaN."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=True)
+
+
+@cache
+def _adapter() -> Any:
+    from pydantic import TypeAdapter  # 70 ms, needed only where JSON comes in
+
+    return TypeAdapter(RunSpec)
+
+
+def from_json(value: Any) -> RunSpec:
+    """A spec from JSON values, types checked; raises ValueError on anything that is not exactly a spec.
+
+    Unknown keys are refused by comparing with what the spec writes back.
+    """
+    spec: RunSpec = _adapter().validate_python(value)
+    if canonical(spec.to_json()) != canonical(value):
+        raise ValueError("it holds keys or values that a run specification does not have")
+    return spec
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Grid:
+    """The product of axes over one base: what `sweep` runs, and `ablate` with two more axes.
+
+    Each axis holds distinct values in the order of the report. Methods are (key, options) pairs.
+    """
+
+    base: RunSpec
+    methods: tuple[tuple[str, Mapping[str, str]], ...]
+    depths: tuple[tuple[int, int], ...]
+    seeds: tuple[int, ...] = (0,)
+    warmups: tuple[int, ...] = (4000,)
+    lrs: tuple[float, ...] = (5e-4,)
+    alpha_scales: tuple[float, ...] = (1.0,)
+    beta_scales: tuple[float, ...] = (1.0,)
+
+    def __len__(self) -> int:
+        axes = (self.methods, self.depths, self.seeds, self.warmups, self.lrs, self.alpha_scales, self.beta_scales)
+        size = 1
+        for axis in axes:
+            size *= len(axis)
+        return size
+
+    def specs(self) -> Iterator[RunSpec]:
+        """Every run of the grid, lazily, shallow before deep and methods in the order given."""
+        from dataclasses import replace
+
+        for depth, warmup, lr, alpha, beta, seed, (key, options) in itertools.product(
+            self.depths, self.warmups, self.lrs, self.alpha_scales, self.beta_scales, self.seeds, self.methods
+        ):
+            yield replace(
+                self.base,
+                method=key,
+                options=dict(options),
+                model=replace(self.base.model, encoder_layers=depth[0], decoder_layers=depth[1]),
+                train=replace(self.base.train, warmup=warmup, lr=lr),
+                alpha_scale=alpha,
+                beta_scale=beta,
+                seed=seed,
+            )

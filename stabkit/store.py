@@ -1,0 +1,215 @@
+"""Where runs rest: a folder a run, whole or absent. Never imports torch.
+
+    <out>/runs/<run_id>/       spec.json outcome.json records.npz weights.safetensors environment.json manifest.json
+    <out>/runs/.partial/       folders being assembled, attempts; may be deleted when nothing runs
+    <out>/runs/.quarantine/    folders that failed their check, moved here with one warning
+    <out>/runs/.lock           held (flock) by the one process that writes
+
+A folder is written aside, every file fsynced, and renamed into place, so a reader sees all of it or nothing.
+`manifest.json` holds the sha256 of every other file; `digest` is the sha256 over that list without environment.json:
+equal specs on equal machines give equal digests.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from stabkit import records, spec
+from stabkit.errors import StabkitError, StoreBusy, StoreError
+from stabkit.records import Table
+from stabkit.spec import RunSpec
+
+FILES = ("spec.json", "outcome.json", "records.npz", "weights.safetensors", "environment.json")
+
+
+class CorruptRun(StoreError):
+    """A run folder that is truncated, altered, foreign or half-written."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One finished run, read back. Records are loaded when first asked for."""
+
+    path: Path
+    spec: RunSpec
+    outcome: Mapping[str, Any]
+    environment: Mapping[str, Any]
+    digest: str
+
+    @property
+    def run_id(self) -> str:
+        return self.path.name
+
+    @cached_property
+    def records(self) -> dict[str, Table]:
+        """Every probe's table."""
+        return records.from_bytes(_read(self.path / "records.npz"))
+
+    @property
+    def weights_path(self) -> Path:
+        return self.path / "weights.safetensors"
+
+
+class Store:
+    """The runs under one output directory."""
+
+    def __init__(self, out: Path) -> None:
+        self.out = out
+        self.runs = out / "runs"
+
+    def __contains__(self, run_id: str) -> bool:
+        return (self.runs / run_id / "manifest.json").is_file()
+
+    def ids(self) -> list[str]:
+        """The ids of all runs, sorted; dot-folders are ours and are left out."""
+        if not self.runs.is_dir():
+            return []
+        return sorted(entry.name for entry in os.scandir(self.runs) if entry.is_dir() and entry.name[0] != ".")
+
+    def load(self, run_id: str) -> Run:
+        """One run, every checksum verified; raises CorruptRun on any difference."""
+        path = self.runs / run_id
+        try:
+            manifest = json.loads(_read(path / "manifest.json"))
+            sums = {name: hashlib.sha256(_read(path / name)).hexdigest() for name in FILES}
+            if manifest != {"files": sums, "digest": _digest(sums)}:
+                wrong = [name for name in FILES if manifest.get("files", {}).get(name) != sums[name]]
+                raise CorruptRun(f"{path}: {', '.join(wrong) or 'manifest.json'} changed since it was written")
+            run_spec = spec.from_json(json.loads(_read(path / "spec.json")))
+            outcome = json.loads(_read(path / "outcome.json"))
+            environment = json.loads(_read(path / "environment.json"))
+        except StabkitError:
+            raise
+        except OSError as error:
+            raise CorruptRun(f"{path}: {error.strerror or error}") from error
+        except (ValueError, AttributeError, RecursionError) as error:
+            raise CorruptRun(f"{path}: not a run of stabkit ({str(error).splitlines()[0]})") from error
+        if run_spec.run_id != run_id:
+            raise CorruptRun(f"{path}: its spec.json belongs to {run_spec.run_id}")
+        return Run(path, run_spec, outcome, environment, manifest["digest"])
+
+    def quarantine(self, run_id: str) -> Path:
+        """Move a folder that failed its check out of the way, keeping it; returns where it is now."""
+        aside = self.runs / ".quarantine"
+        aside.mkdir(exist_ok=True)
+        target = Path(tempfile.mkdtemp(prefix=f"{run_id}.", dir=aside)) / run_id
+        os.rename(self.runs / run_id, target)
+        return target
+
+    def remove(self, run_id: str) -> None:
+        """Delete one run: renamed away first, so that no half-deleted folder is ever seen."""
+        self._partial().mkdir(parents=True, exist_ok=True)
+        grave = Path(tempfile.mkdtemp(prefix="removed.", dir=self._partial()))
+        os.rename(self.runs / run_id, grave / run_id)
+        shutil.rmtree(grave)
+
+    def commit(self, run_spec: RunSpec, files: Mapping[str, bytes]) -> None:
+        """Write one run's folder, whole or not at all. `files` holds the bytes of every name in FILES."""
+        if set(files) != set(FILES):
+            raise ValueError(f"a run has {FILES}, got {sorted(files)}")
+        target = self.runs / run_spec.run_id
+        try:
+            self._partial().mkdir(parents=True, exist_ok=True)
+            aside = Path(tempfile.mkdtemp(prefix=f"{run_spec.run_id}.", dir=self._partial()))
+            sums = {name: hashlib.sha256(files[name]).hexdigest() for name in FILES}
+            manifest = json.dumps({"files": sums, "digest": _digest(sums)}, indent=1).encode()
+            for name, data in {**files, "manifest.json": manifest}.items():
+                _write(aside / name, data)
+            _sync(aside)
+            os.chmod(aside, 0o755)  # mkdtemp makes it private; the rest of the store is as readable as the umask says
+            if target.exists():
+                shutil.rmtree(aside)  # the same spec was finished meanwhile; equal specs hold equal records
+                return
+            os.rename(aside, target)
+            _sync(self.runs)
+        except OSError as error:
+            raise StoreError(f"cannot write {target}: {error.strerror or error}") from error
+
+    def write_report(self, path: Path, text: str) -> None:
+        """Replace a report atomically: a full disk leaves the old one as it was."""
+        write_file(path, text.encode())
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Hold the store's one writer's lock; raises StoreBusy at once when another process holds it, StoreError when
+        the directory cannot be written. The lock goes with the process, however it ends."""
+        lock = self.runs / ".lock"
+        try:
+            self.runs.mkdir(parents=True, exist_ok=True)
+            handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise StoreError(f"cannot write to {self.out}: {error.strerror or error}") from error
+        try:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                holder = os.pread(handle, 64, 0).decode(errors="replace").strip()
+                raise StoreBusy(f"{self.out} is in use by process {holder or 'unknown'}; wait for it, or use another --out") from error
+            os.ftruncate(handle, 0)
+            os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
+            yield
+        finally:
+            os.close(handle)
+
+    def sweep_partial(self) -> None:
+        """Delete what interrupted writers left half-assembled. Only the holder of the lock may call it."""
+        shutil.rmtree(self._partial(), ignore_errors=True)
+
+    def _partial(self) -> Path:
+        return self.runs / ".partial"
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Replace one file atomically: written beside it, fsynced, renamed over it."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, aside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        os.close(handle)
+        try:
+            _write(Path(aside), data)
+            mask = os.umask(0)
+            os.umask(mask)
+            os.chmod(aside, 0o666 & ~mask)
+            os.replace(aside, path)
+        except OSError:
+            os.unlink(aside)
+            raise
+        _sync(path.parent)
+    except OSError as error:
+        raise StoreError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def _digest(sums: Mapping[str, str]) -> str:
+    kept = {name: value for name, value in sums.items() if name != "environment.json"}
+    return hashlib.sha256(spec.canonical(kept).encode()).hexdigest()
+
+
+def _read(path: Path) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def _write(path: Path, data: bytes) -> None:
+    with open(path, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

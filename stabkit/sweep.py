@@ -1,0 +1,94 @@
+"""Grid → runs that are not in the store → executor → store. The only place that retries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from stabkit import cost
+from stabkit.errors import UsageError
+from stabkit.executors.base import Answer, Lost, Tell
+from stabkit.spec import RunSpec
+from stabkit.store import CorruptRun, Run, Store
+from stabkit.work import Job
+
+ATTEMPTS = 3
+Map = Callable[[Sequence[Job], Tell], Iterator[Answer]]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a sweep has and what it must train."""
+
+    reused: list[Run]
+    missing: list[RunSpec]
+    other: int
+    """Runs in the store that are not part of this grid."""
+    corrupt: list[str] = field(default_factory=list)
+    """One warning for each folder that failed its check and was put in quarantine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """Every run of the grid that has a result, in the order of the grid, and those that have none."""
+
+    runs: list[Run]
+    failed: list[tuple[RunSpec, str]]
+
+
+def plan(specs: Sequence[RunSpec], store: Store, *, repair: bool = True) -> Plan:
+    """Which runs are whole in the store. A folder that fails its check goes to quarantine when `repair` is on."""
+    reused, missing, corrupt = [], [], []
+    for spec in specs:
+        if spec.run_id in store:
+            try:
+                reused.append(store.load(spec.run_id))
+                continue
+            except CorruptRun as error:
+                where = store.quarantine(spec.run_id) if repair else None
+                corrupt.append(f"corrupt run: {error}" + (f"; moved to {where}, trained again" if where else ""))
+        missing.append(spec)
+    wanted = {spec.run_id for spec in specs}
+    return Plan(reused, missing, len(set(store.ids()) - wanted), corrupt)
+
+
+def run(
+    specs: Sequence[RunSpec],
+    planned: Plan,
+    store: Store,
+    execute: Map,
+    context: dict[str, Any],
+    tell: Tell,
+    finished: Callable[[RunSpec, str | Lost], None],
+) -> Sweep:
+    """Train what is missing, the longest first, so that no worker is left alone at the end with a deep run."""
+    by_id = {spec.run_id: spec for spec in planned.missing}
+    jobs = [
+        {"kind": "run", "out": str(store.out), "spec": spec.to_json(), **context}
+        for spec in sorted(planned.missing, key=cost.seconds, reverse=True)
+    ]
+    failed: dict[str, str] = {}
+    for attempt in range(1, ATTEMPTS + 1):
+        again = []
+        for job, answer in execute(jobs, tell) if jobs else ():
+            spec = by_id[_id(job)]
+            if isinstance(answer, Lost):
+                if answer.refused:
+                    raise UsageError(answer.reason)
+                again.append(job)
+                failed[spec.run_id] = f"{answer.reason} (attempt {attempt} of {ATTEMPTS})"
+                if attempt < ATTEMPTS:
+                    continue
+            else:
+                failed.pop(spec.run_id, None)
+            finished(spec, answer)
+        jobs = again
+    runs = [store.load(spec.run_id) for spec in specs if spec.run_id not in failed]
+    return Sweep(runs, [(by_id[run_id], reason) for run_id, reason in failed.items()])
+
+
+def _id(job: Job) -> str:
+    from stabkit.spec import from_json
+
+    return from_json(job["spec"]).run_id

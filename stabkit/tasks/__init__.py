@@ -1,0 +1,9 @@
+"""Tasks: where the sentence pairs come from. Importing this package loads neither torch nor sentencepiece.
+
+base.py       what a task is
+synthetic.py  sentences of a small language without end: the default, needs no files
+language.py   that language and its translation
+corpus.py     parallel text in Moses-style files: found, hashed and read line by line with every check
+text.py       that text as a task: a subword vocabulary (sentencepiece, loaded when it is built) and batches
+buckets.py    sentences of similar length into padded batches, for both
+"""

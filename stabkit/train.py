@@ -1,0 +1,146 @@
+"""The training loop: one run from θ₀ to its last step, with every probe read on the way. Touches no disk.
+
+At every recorded step t: the training batch t forward and backward at θ_t, then the probe batch forward at θ_t, then, at a
+few of them, the validation batches; then update t + 1. A run ends at its last step, or at the first loss that is not
+finite: a diverged run is a result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from torch.nn import functional
+
+from stabkit import methods, optim
+from stabkit.model.flat import Flat
+from stabkit.model.transformer import Transformer, tensors
+from stabkit.outcome import Outcome, judge
+from stabkit.probes import PROBES, Pass, Probe
+from stabkit.records import Recorder, Table
+from stabkit.spec import RunSpec, recorded_steps, snapshot_steps, validation_steps
+from stabkit.streams import key
+from stabkit.tasks.base import PAD, Batch, Task, unigram_loss
+
+Tell = Callable[[int, float], None]
+"""(step, training loss) after each step, for progress."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a run leaves: records, outcome, and weights by name; snapshots are whole vectors θ named `theta@step`."""
+
+    records: Mapping[str, Table]
+    outcome: Outcome
+    weights: Mapping[str, np.ndarray]
+
+
+def build(spec: RunSpec, task: Task, device: torch.device) -> Transformer:
+    """The model of a run at θ₀: drawn, moved, and calibrated where the method profiles."""
+    method = methods.build(spec.method, spec.options, spec.alpha_scale, spec.beta_scale)
+    model = Transformer(spec.model, method, task.vocab, spec.seed, spec.train.dropout)
+    model = model.to(device=device, dtype=getattr(torch, spec.dtype))
+    if method.calibrate is not None:
+        torch.manual_seed(key(spec.seed, "calibration"))  # dropout has no generator of its own
+        omegas = method.calibrate(model, task.calibration(spec.seed))
+        for site, residual in model.residuals.items():
+            residual.set_omega(omegas[site.name])
+    return model
+
+
+def run(spec: RunSpec, task: Task, device: str = "cpu", tell: Tell = lambda step, loss: None) -> Result:
+    """Train one run and measure it."""
+    config = spec.train
+    model = build(spec, task, torch.device(device))
+    flat = Flat(model, model.parts())
+    betas = (config.adam_beta1, config.adam_beta2)
+    adam = torch.optim.Adam([flat.parameter()], lr=config.lr, betas=betas, eps=config.adam_eps, fused=True)
+    probes = [probe(model, flat) for probe in PROBES]
+    recorder = Recorder()
+    record_at, validate_at, keep_at = map(set, (recorded_steps(spec), validation_steps(spec), snapshot_steps(spec)))
+    probe_batch, validation = task.probe(), task.validation()
+    snapshots: dict[str, np.ndarray] = {}
+    torch.manual_seed(key(spec.seed, "dropout"))
+
+    for step in range(config.steps + 1):
+        recorded = step in record_at
+        model.train()
+        flat.grad.zero_()
+        with watching(probes, "training", recorded):
+            seen = forward(model, task.train(spec.seed, step), config.label_smoothing)
+            seen.loss.backward()  # type: ignore[no-untyped-call]
+        loss = float(seen.loss.detach())
+        finite = np.isfinite(loss)
+        if recorded or not finite:
+            read(recorder, probes, "training", step, seen)
+            model.eval()
+            with torch.no_grad(), watching(probes, "probe"):
+                seen = forward(model, probe_batch, config.label_smoothing, train_loss=seen.loss.detach())
+            read(recorder, probes, "probe", step, seen)
+            finite = finite and bool(torch.isfinite(seen.loss))
+        if step in validate_at or not finite:
+            recorder.add("validation", step, ("validation",), [evaluate(model, validation, config.label_smoothing)])
+        if step in keep_at:
+            snapshots[f"theta@{step}"] = flat.theta.cpu().numpy().copy()
+        tell(step, loss)
+        if step == config.steps or not finite:
+            break
+        if config.clip:
+            norm = torch.linalg.vector_norm(flat.grad)
+            flat.grad.mul_(torch.clamp(config.clip / (norm + 1e-6), max=1.0))
+        adam.param_groups[0]["lr"] = optim.rate(step + 1, config.lr, config.warmup)
+        adam.step()
+
+    records = recorder.tables()
+    unigram = unigram_loss(task.target_counts(), validation, config.label_smoothing)
+    return Result(records, judge(records, unigram=unigram, warmup=config.warmup), {**model.arrays(), **snapshots})
+
+
+def forward(model: Transformer, batch: Batch, smoothing: float, train_loss: torch.Tensor | None = None) -> Pass:
+    """One pass over a batch: the loss a token (padding left out) and what probes read."""
+    source, target_in, target_out = tensors(batch, model.device)
+    states, logits = model(source, target_in)
+    target_TB = target_out.t()
+    loss = functional.cross_entropy(
+        logits.flatten(0, 1), target_TB.reshape(-1), ignore_index=PAD, label_smoothing=smoothing
+    )
+    keep = {"encoder": source.t() != PAD, "decoder": target_TB != PAD}
+    return Pass(
+        loss=loss,
+        train_loss=loss.detach() if train_loss is None else train_loss,
+        states=states.detach(),
+        logits=logits.detach(),
+        keep=keep,
+    )
+
+
+@torch.no_grad()
+def evaluate(model: Transformer, batches: tuple[Batch, ...], smoothing: float) -> float:
+    """The loss a token over several batches, in eval mode."""
+    model.eval()
+    total, tokens = 0.0, 0
+    for batch in batches:
+        count = int((batch.target_out != PAD).sum())
+        total += float(forward(model, batch, smoothing).loss) * count
+        tokens += count
+    return total / tokens
+
+
+def watching(probes: list[Probe], which: Literal["training", "probe"], on: bool = True) -> ExitStack:
+    """The hooks of every probe that watches this pass."""
+    hooks = ExitStack()
+    for probe in probes:
+        if on and probe.watches == which:
+            hooks.enter_context(probe.attached())
+    return hooks
+
+
+def read(recorder: Recorder, probes: list[Probe], which: Literal["training", "probe"], step: int, seen: Pass) -> None:
+    """Every reading after a pass, into the record."""
+    for probe in probes:
+        if probe.watches == which:
+            recorder.add(probe.name, step, probe.sites, probe.read(seen).tolist())

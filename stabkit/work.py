@@ -1,0 +1,135 @@
+"""The only function a worker runs: read a job, compute, commit through the store. Jobs are JSON.
+
+    {"kind": "run", "out": DIR, "spec": {...}, "corpus": null | {"directory": DIR}, "device": "cpu"}
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import resource
+import sys
+import time
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stabkit import __version__, records, spec
+from stabkit.errors import CorpusError
+from stabkit.spec import RunSpec, TaskConfig
+from stabkit.store import Store
+from stabkit.tasks.base import Task
+
+Job = dict[str, Any]
+Event = dict[str, Any]
+"""{"id", "step", "steps", "loss"}: at most two a second from a job, lossy, never stored."""
+
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+def prepare() -> None:
+    """What every worker does before its first job: one thread, deterministic kernels. More threads give other bits."""
+    import torch
+
+    torch.set_num_threads(1)
+    torch.set_num_interop_threads(1)
+    torch.use_deterministic_algorithms(True)
+
+
+def do(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
+    """Do one job and commit its result; returns (id, outcome). Raises whatever went wrong."""
+    return KINDS[job["kind"]](job, tell)
+
+
+def _run(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
+    from stabkit import train
+
+    run_spec = spec.from_json(job["spec"])
+    run_id = run_spec.run_id
+    begin = last = time.monotonic()
+
+    def progress(step: int, loss: float) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last > 0.5:
+            last = now
+            tell({"id": run_id, "step": step, "steps": run_spec.train.steps, "loss": records.jsonable(loss)})
+
+    task = _task(spec.canonical(job["spec"]["task"]), run_spec.train.max_tokens, json.dumps(job["corpus"]))
+    result = train.run(run_spec, task, job["device"], progress)
+    files = {
+        "spec.json": _json(run_spec.to_json()),
+        "outcome.json": _json(result.outcome.to_json()),
+        "records.npz": records.to_bytes(result.records),
+        "weights.safetensors": _safetensors(result.weights),
+        "environment.json": _json(environment(run_spec, job["device"], time.monotonic() - begin)),
+    }
+    Store(Path(job["out"])).commit(run_spec, files)
+    return run_id, result.outcome.outcome
+
+
+KINDS: dict[str, Callable[[Job, Callable[[Event], None]], tuple[str, str]]] = {"run": _run}
+
+
+@lru_cache(maxsize=2)
+def _task(config: str, max_tokens: int, corpus: str) -> Task:
+    """The task of a job; kept between jobs, for its vocabulary takes seconds to build."""
+    wanted = TaskConfig(**json.loads(config))
+    where = json.loads(corpus)
+    if where is None:
+        from stabkit.tasks.synthetic import Synthetic
+
+        return Synthetic(vocab=wanted.vocab, max_tokens=max_tokens)
+    from stabkit.tasks import text
+
+    files = text.find(Path(where["directory"]), wanted.source, wanted.target)
+    if text.digest(files) != wanted.digest:
+        raise CorpusError(f"the text in {where['directory']} changed while the sweep was running; start it again")
+    return text.ParallelText(corpus=files, vocab=wanted.vocab, max_tokens=max_tokens)
+
+
+def environment(run_spec: RunSpec, device: str, seconds: float) -> dict[str, Any]:
+    """Where and how long a run ran. No digest covers it."""
+    import torch
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return {
+        "stabkit": __version__,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "platform": platform.platform(),
+        "processor": _processor(),
+        "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+        "device": torch.cuda.get_device_name(device) if run_spec.device == "cuda" else run_spec.device,
+        "threads": torch.get_num_threads(),
+        "cores": os.cpu_count(),
+        "wall_seconds": round(seconds, 3),
+        "peak_memory_bytes": peak * (1 if sys.platform == "darwin" else 1024),
+    }
+
+
+def _processor() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def _safetensors(arrays: Any) -> bytes:
+    """safetensors of contiguous copies: version 0.8.0 scrambles arrays that are not contiguous."""
+    from safetensors.numpy import save
+
+    data: bytes = save({name: np.ascontiguousarray(array) for name, array in arrays.items()})
+    return data
+
+
+def _json(value: Any) -> bytes:
+    return (json.dumps(value, indent=1, sort_keys=True, allow_nan=False) + "\n").encode()

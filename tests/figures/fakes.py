@@ -1,0 +1,122 @@
+"""Runs as the store returns them, made by hand: plausible curves for pictures, exact ones for frames."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stabkit.records import Table
+from stabkit.spec import ModelConfig, RunSpec, TaskConfig, TrainConfig, recorded_steps
+from stabkit.store import Run
+
+ENVIRONMENT = {
+    "wall_seconds": 12.5,
+    "stabkit": "0.1.0",
+    "python": "3.12.3",
+    "torch": "2.13.0",
+    "numpy": "2.4.6",
+    "platform": "Linux-6.1-x86_64",
+    "processor": "Some CPU @ 2.5GHz",
+    "cpu_capability": "AVX512",
+    "threads": 1,
+    "device": "cpu",
+}
+
+MEASURED = {  # ‖ΔF‖ at step 16 and the first/last decoder gradient, DESIGN.md's table
+    "post-ln": ({6: 0.27, 18: 0.75, 50: 1.91, 100: 4.54}, {6: 0.2, 18: 1e-3, 50: 1e-7, 100: 1e-14}),
+    "post-ln-init": ({6: 0.08, 18: 0.17, 50: 0.23, 100: 0.36}, {6: 0.9, 18: 0.6, 50: 0.4, 100: 0.3}),
+    "admin": ({6: 0.17, 18: 0.43, 50: 0.56, 100: 0.83}, {6: 1.2, 18: 1.1, 50: 0.9, 100: 0.8}),
+    "deepnorm": ({6: 0.02, 18: 0.04, 50: 0.07, 100: 0.11}, {6: 1.0, 18: 0.9, 50: 0.8, 100: 0.7}),
+}
+
+
+def spec(method: str = "deepnorm", encoder: int = 6, decoder: int | None = None, **changes: Any) -> RunSpec:
+    """A spec with what a test needs changed: fields of the train and task configuration go by their own names."""
+    train = {k: changes.pop(k) for k in list(changes) if k in TrainConfig.__dataclass_fields__}
+    task = {k: changes.pop(k) for k in list(changes) if k in TaskConfig.__dataclass_fields__}
+    model = ModelConfig(encoder_layers=encoder, decoder_layers=encoder if decoder is None else decoder)
+    return RunSpec(method=method, model=model, train=TrainConfig(**train), task=TaskConfig(**task), **changes)
+
+
+def run(
+    run_spec: RunSpec,
+    records: Mapping[str, Table],
+    outcome: str = "early",
+    detail: str = "sound so far",
+    environment: Mapping[str, Any] = ENVIRONMENT,
+    **chain: float | str,
+) -> Run:
+    """A run of the store with the given records, as if it had been read."""
+    links = {"update_first": 0.01, "update_reference": 0.1, "reference_step": 16, "ln_input_growth": 1.1}
+    links |= {"branch_ratio": 0.5, "gradient_ratio_lowest": 0.7} | chain
+    made = Run(
+        path=Path("/nowhere/runs") / run_spec.run_id,
+        spec=run_spec,
+        outcome={
+            "outcome": outcome,
+            "detail": detail,
+            "steps": max((int(table.steps[-1]) for table in records.values() if len(table.steps)), default=0),
+            "unigram_loss": 6.0,
+            "validation_loss": 6.1,
+            "parameters": 1_234_567,
+            "chain": links,
+        },
+        environment=environment,
+        digest="ab" * 32,
+    )
+    made.__dict__["records"] = dict(records)
+    return made
+
+
+def table(steps: list[int], columns: Mapping[str, list[float]]) -> Table:
+    """A table written out: {site: its series}."""
+    values = np.array(list(columns.values()), dtype=np.float64).reshape(len(columns), len(steps)).T
+    return Table(np.array(steps, dtype=np.int64), tuple(columns), values)
+
+
+def plausible(run_spec: RunSpec, *, outcome: str | None = None, until: int | None = None) -> Run:
+    """A run that looks like a measured one; `until` makes it diverge after that step."""
+    random = np.random.default_rng([run_spec.seed, *run_spec.method.encode(), run_spec.model.decoder_layers])
+    depth = max(run_spec.model.encoder_layers, run_spec.model.decoder_layers, 1)
+    updates, ratios = MEASURED.get(run_spec.method, MEASURED["deepnorm"])
+    known = np.log(list(updates))
+    update = math.exp(np.interp(math.log(depth), known, np.log(list(updates.values())))) * random.lognormal(0, 0.15)
+    ratio = math.exp(np.interp(math.log(depth), known, np.log(list(ratios.values())))) * random.lognormal(0, 0.2)
+    steps = [t for t in recorded_steps(run_spec) if until is None or t <= until]
+    t = np.array(steps, dtype=float)
+    state = update * (t / 16) ** 1.1 * random.lognormal(0, 0.03, len(t))
+    state = 11.3 * state / (11.3 + state)
+    state[0] = 0.0
+    if until is not None:
+        state[-1] = np.nan
+    layers = run_spec.model.decoder_layers
+    norms = 0.3 * ratio ** np.linspace(1, 0, max(layers, 1)) * random.lognormal(0, 0.05, (len(t), max(layers, 1)))
+    sites = {f"decoder.{i + 1}": norms[:, i].tolist() for i in range(layers)}
+    sites |= {f"encoder.{i + 1}": [0.1] * len(t) for i in range(run_spec.model.encoder_layers)}
+    sites |= {f"decoder.{i + 1}.ffn": norms[:, i].tolist() for i in range(layers)}
+    records = {
+        "update": table(steps, {"state": state.tolist(), "logits": (state * 2).tolist(), "state@step": state.tolist()}),
+        "grad_norm": table(steps, sites),
+    }
+    word = outcome or ("diverged" if until is not None else "early")
+    lost = ratio < 1e-4
+    return run(
+        run_spec,
+        records,
+        word,
+        ("diverged at step %d" % until) if until is not None else f"gradient {ratio:.0e}" if lost else "sound so far",
+        update_first=float(state[1]) if len(state) > 1 else "nan",
+        update_reference=float(state[min(16, len(state) - 1)]) if until is None else "nan",
+        gradient_ratio_lowest=float(ratio * 0.8),
+        ln_input_growth=1.0 + update / 8,
+        branch_ratio=0.9,
+    )
+
+
+def sweep(depths: tuple[int, ...] = (6, 18, 50, 100), seeds: tuple[int, ...] = (0,), **changes: Any) -> list[Run]:
+    """The default sweep, or the same with more seeds."""
+    return [plausible(spec(m, n, seed=s, **changes)) for n in depths for s in seeds for m in MEASURED]
