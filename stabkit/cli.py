@@ -142,8 +142,13 @@ def _run(request: Any, command: str, *, json: bool, quiet: bool, dry_run: bool, 
     from stabkit.executors import processes
     from stabkit.store import Store
 
-    specs = flags.specs(request, yes=yes)
+    if not yes and not dry_run:
+        flags.check(request)
     store = Store(request.out)
+    if dry_run and len(request.grid) > flags.MANY_RUNS:
+        present.budget(flags.budget(request), request.workers, json=json)
+        return
+    specs = list(request.grid.specs())
     if dry_run:
         planned = engine.plan(specs, store, repair=False)
         present.plan(specs, planned, request.workers, json=json)

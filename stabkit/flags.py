@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -83,24 +83,43 @@ def sweep(options: Mapping[str, Any]) -> Request:
     return Request(grid=grid, out=out, workers=min(workers, len(grid)), device=device, corpus=corpus)
 
 
-def specs(request: Request, *, yes: bool) -> list[RunSpec]:
-    """Every run of the request; a grid that looks like a slip (too many, too long, too large) needs --yes."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Budget:
+    """What a whole grid would take, were nothing in the store."""
+
+    runs: int
+    seconds: float
+    """On all workers."""
+    memory: int
+    disk: int
+
+
+def budget(request: Request) -> Budget:
+    """The grid's cost, without building its specs: runs of one depth cost the same."""
     grid = request.grid
-    if len(grid) > MANY_RUNS and not yes:
-        raise UsageError(f"this grid has {len(grid)} runs; --dry-run --yes shows it, --yes runs it")
-    planned = list(grid.specs())
-    seconds = sum(map(cost.seconds, planned)) / request.workers
-    memory = request.workers * max(map(cost.memory, planned))
-    if not yes and seconds > LONG_SECONDS:
+    one = [next(replace(grid, depths=(depth,)).specs()) for depth in grid.depths]
+    share = len(grid) // len(grid.depths)
+    return Budget(
+        runs=len(grid),
+        seconds=share * sum(map(cost.seconds, one)) / request.workers,
+        memory=request.workers * max(map(cost.memory, one)),
+        disk=share * sum(map(cost.disk, one)),
+    )
+
+
+def check(request: Request) -> None:
+    """Refuse a grid that looks like a slip: too many runs, too long, too large for this machine."""
+    need = budget(request)
+    what = f"{need.runs} runs, about {need.seconds / 3600:.2g} hours on {request.workers} workers, {need.memory / 1e9:.1f} GB of memory"
+    if need.runs > MANY_RUNS:
+        raise UsageError(f"this grid is large: {what}; --dry-run shows its cost, --yes runs it")
+    if need.seconds > LONG_SECONDS:
+        raise UsageError(f"this grid is long: {what}; --dry-run shows its cost, --yes runs it")
+    if need.memory > (have := _memory()):
         raise UsageError(
-            f"{len(planned)} runs would take about {seconds / 3600:.0f} hours on {request.workers} workers; --yes runs them"
+            f"this grid is too large for the {have / 1e9:.1f} GB of memory here: {what}; "
+            "use fewer --workers, smaller --max-tokens or --depths, or --yes"
         )
-    if not yes and memory > (have := _memory()):
-        raise UsageError(
-            f"{request.workers} workers would need about {memory / 1e9:.1f} GB of memory and this machine has "
-            f"{have / 1e9:.1f}; use fewer --workers, smaller --max-tokens or --depths, or --yes"
-        )
-    return planned
 
 
 def _methods(text: str) -> tuple[tuple[str, Mapping[str, str]], ...]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from stabkit import console, cost, methods as table
 from stabkit.errors import UsageError, nearest
+from stabkit.flags import Budget
 from stabkit.methods.base import sites
 from stabkit.outcome import gradient_ratio
 from stabkit.records import jsonable
@@ -71,6 +72,18 @@ def plan(specs: Sequence[RunSpec], planned: Plan, workers: int, *, json: bool) -
     console.say(
         f"{len(specs)} runs, {len(missing)} to train: about {_duration(seconds)} on {workers} "
         f"worker{'s' * (workers > 1)}, {memory / 1e9:.1f} GB of memory, {disk / 1e6:.0f} MB of disk"
+    )
+
+
+def budget(need: Budget, workers: int, *, json: bool) -> None:
+    """`--dry-run` of a grid too large to list."""
+    if json:
+        whole = {"runs": need.runs, "workers": workers, "seconds": round(need.seconds, 1), "memory_bytes": need.memory, "disk_bytes": need.disk}
+        console.document(jsonlib.dumps({"schema": SCHEMA, "plan": whole}, indent=1, allow_nan=False))
+        return
+    console.say(
+        f"{need.runs} runs: about {_duration(need.seconds)} on {workers} worker{'s' * (workers > 1)}, "
+        f"{need.memory / 1e9:.1f} GB of memory, {need.disk / 1e9:.1f} GB of disk"
     )
 
 

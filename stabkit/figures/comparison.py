@@ -82,10 +82,18 @@ def shown(runs: Iterable[Run]) -> list[Shown]:
     once = list({run.run_id: run for run in runs}.values())
     texts = conditions([run.spec for run in once])
     order = condition_order([run.spec for run in once])
-    placed = [Shown(run=run, label=method_label(run.spec), condition=text) for run, text in zip(once, texts, strict=True)]
+    placed = [
+        Shown(run=run, label=method_label(run.spec), condition=text) for run, text in zip(once, texts, strict=True)
+    ]
     return sorted(
         placed,
-        key=lambda s: (method_rank(s.run.spec), order[s.condition], depth_rank(s.run.spec), s.run.spec.seed, s.run.run_id),
+        key=lambda s: (
+            method_rank(s.run.spec),
+            order[s.condition],
+            depth_rank(s.run.spec),
+            s.run.spec.seed,
+            s.run.run_id,
+        ),
     )
 
 
@@ -186,8 +194,13 @@ def geometric_mean(values: Iterable[float]) -> float:
     return math.exp(math.fsum(logs) / len(logs)) if logs else math.nan
 
 
+def listed(*parts: object) -> str:
+    """`Post-LN, no warm-up, 18L-18L`: those of the parts that are not empty."""
+    return ", ".join(str(part) for part in parts if part != "")
+
+
 def plain(text: str) -> str:
-    """A user's text with every character that does not print spelled out (`\\x1b`), so that it can be shown anywhere."""
+    """A user's text, every character that does not print spelled out (`\\x1b`), so that it can be shown anywhere."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in text)
 
 

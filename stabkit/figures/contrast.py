@@ -7,7 +7,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stabkit.figures.comparison import Shown, condition_order, depth_rank, geometric_mean, reference_step, shown, update_at
+from stabkit.figures.comparison import (
+    Shown,
+    condition_order,
+    depth_rank,
+    geometric_mean,
+    reference_step,
+    shown,
+    update_at,
+)
 from stabkit.store import Run
 
 

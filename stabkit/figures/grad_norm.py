@@ -8,6 +8,7 @@ layer's gradient is finite; beside it the mean over all recorded steps from 1 on
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,7 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from stabkit.figures import style
-from stabkit.figures.comparison import FACTS, Shown, geometric_mean, short, shown
+from stabkit.figures.comparison import FACTS, Shown, geometric_mean, listed, short, shown
 from stabkit.store import Run
 
 NAME = "grad_norm"
@@ -24,9 +25,9 @@ INDEX: str | None = "layer"
 VALUE = "grad_norm"
 CAPTION = "DeepNet Fig. 3(d) (journal version)."
 READ = (
-    "Layer 1 is the lowest. A curve that falls to the left by decades is a decoder whose lower layers receive almost no "
-    "gradient: they do not learn. Several seeds: geometric mean in a band from the least to the greatest; thin dotted "
-    "line: the mean over all recorded steps. ✕: diverged, at the last step with finite gradients."
+    "Layer 1 is the lowest. A curve that falls to the left by decades is a decoder whose lower layers receive almost "
+    "no gradient: they do not learn. Several seeds: geometric mean in a band from the least to the greatest; thin "
+    "dotted line: the mean over all recorded steps. ✕: diverged, at the last step with finite gradients."
 )
 COLUMNS = (*FACTS, "step", "layer", "grad_norm", "window_mean")
 
@@ -59,9 +60,14 @@ def _layers(each: Shown) -> list[dict[str, object]]:
 
 
 def ratios(frame: pd.DataFrame) -> pd.DataFrame:
-    """The first decoder layer's gradient over the last's: geometric mean over seeds for each label, condition, depth."""
-    ends = frame.groupby(["label", "condition", "depth", "decoder_layers", "run"], sort=False)["grad_norm"].agg(
-        ["first", "last"]
+    """The first decoder layer's gradient over the last's: geometric mean over the seeds of each curve.
+
+    Runs that diverged have no say: their last finite gradients are of another step.
+    """
+    ends = (
+        frame[frame["outcome"] != "diverged"]
+        .groupby(["label", "condition", "depth", "decoder_layers", "run"], sort=False)["grad_norm"]
+        .agg(["first", "last"])
     )
     ratio = (ends["first"] / ends["last"].where(ends["last"] > 0)).rename("ratio").reset_index()
     by = ["label", "condition", "depth", "decoder_layers"]
@@ -75,9 +81,11 @@ def title(runs: Sequence[Run]) -> str:
     share = share[(share["decoder_layers"] > 1) & (share["ratio"] <= 0.1)]
     if share.empty:
         return "How much gradient each decoder layer receives"
-    least = share.loc[share["ratio"].idxmin()]
+    least = share.sort_values("ratio", kind="stable").iloc[0]
     where = f"{least.depth} ({least.condition})" if least.condition else least.depth
-    return f"At {where} {least.label}'s lowest decoder layer receives {short(least.ratio, 1)} of the top layer's gradient"
+    return (
+        f"At {where} {least.label}'s lowest decoder layer receives {short(least.ratio, 1)} of the top layer's gradient"
+    )
 
 
 def alt(frame: pd.DataFrame) -> str:
@@ -85,8 +93,8 @@ def alt(frame: pd.DataFrame) -> str:
     if frame.empty:
         return "No run has recorded gradients of decoder layers."
     parts = [
-        f"{', '.join(filter(None, (row.label, row.condition, row.depth)))} {short(row.ratio, 1)}"
-        for row in ratios(frame).itertuples()
+        f"{listed(label, condition, depth)} {short(ratio, 1)}"
+        for label, condition, depth, _, ratio in ratios(frame).itertuples(index=False)
     ]
     extra = f" and {len(parts) - 16} more" if len(parts) > 16 else ""
     return f"Gradient norm by decoder layer, logarithmic. Lowest over top layer: {'; '.join(parts[:16])}{extra}."
@@ -111,7 +119,7 @@ def draw(frame: pd.DataFrame) -> Figure:
             depth, condition = key[3], key[4]
             steps = sorted(set(group["step"]))
             when = f"step {steps[0]}" if len(steps) == 1 else f"steps {steps[0]}–{steps[-1]}"
-            axes.set_title(f"{depth}, {when}" + (f"\n{style.safe(condition)}" if condition else ""))
+            style.entitle(axes, f"{depth}, {when}", str(condition))
             style.log_axis(axes, "y", low, high)
             layers = int(group["layer"].max())
             axes.set_xlim(1 - 0.03 * layers, layers * 1.03)
@@ -122,36 +130,35 @@ def draw(frame: pd.DataFrame) -> Figure:
                 axes.set_ylabel("‖∂L/∂θ‖ of the layer")
             axes.set_xlabel("decoder layer")
         figure.legend(
-            handles=list(named.values()), loc="outside lower left", ncols=min(6, len(named)), handlelength=2.2
+            handles=list(named.values()),
+            loc="outside lower left",
+            ncols=min(6 if max(map(len, named)) <= 20 else 2, len(named)),
+            handlelength=2.2,
         )
         return figure
 
 
 def _method(axes: Axes, label: str, frame: pd.DataFrame, width: float) -> object:
-    """One method's curve; the first of a panel is the widest, so that those drawn over it leave it to be seen."""
+    """One method's curve; the first of a panel is the widest, so that those drawn over it leave it to be seen.
+
+    Runs that diverged stand for themselves, thin and with a ✕.
+    """
     hue = style.colour(frame["method"].iloc[0])
-    shown_values = frame.assign(
-        grad_norm=frame["grad_norm"].where(frame["grad_norm"].between(style.LOWEST, style.HIGHEST)),
-        window_mean=frame["window_mean"].where(frame["window_mean"].between(style.LOWEST, style.HIGHEST)),
-    )
-    by_layer = shown_values.groupby("layer")
-    middle = by_layer["grad_norm"].agg(geometric_mean)
-    several = frame["run"].nunique() > 1
-    if several:
-        axes.fill_between(
-            middle.index, by_layer["grad_norm"].min(), by_layer["grad_norm"].max(), color=hue, alpha=0.18, linewidth=0
-        )
-    window = by_layer["window_mean"].agg(geometric_mean)
-    axes.plot(window.index, window, color=hue, linewidth=0.8, linestyle=":")
-    (handle,) = axes.plot(
-        middle.index,
-        middle,
-        color=hue,
-        linewidth=width,
-        linestyle="--" if "(" in label else "-",
-        marker="." if len(middle) < 2 else "",
-        label=style.safe(label),
-    )
-    lost = shown_values[(shown_values["outcome"] == "diverged") & (shown_values["layer"] == shown_values["decoder_layers"])]
-    axes.plot(lost["layer"], lost["grad_norm"], "x", color=hue, markersize=7, mew=2, zorder=5)
+    line: dict[str, Any] = {"color": hue, "linestyle": "--" if "(" in label else "-", "label": style.safe(label, 40)}
+    line["marker"] = "." if frame["layer"].max() == 1 else ""
+    for name in ("grad_norm", "window_mean"):
+        frame = frame.assign(**{name: frame[name].where(frame[name].between(style.LOWEST, style.HIGHEST))})
+    handle: object = None
+    for _, lost in frame[frame["outcome"] == "diverged"].groupby("run"):
+        (handle,) = axes.plot(lost["layer"], lost["grad_norm"], linewidth=1.0, **line)
+        axes.plot(lost["layer"].iloc[-1:], lost["grad_norm"].iloc[-1:], "x", color=hue, markersize=7, mew=2, zorder=5)
+    kept = frame[frame["outcome"] != "diverged"]
+    if len(kept):
+        by_layer = kept.groupby("layer")
+        middle, window = (by_layer[name].agg(geometric_mean) for name in ("grad_norm", "window_mean"))
+        if kept["run"].nunique() > 1:
+            low, high = by_layer["grad_norm"].min(), by_layer["grad_norm"].max()
+            axes.fill_between(middle.index, low, high, color=hue, alpha=0.18, linewidth=0)
+        axes.plot(window.index, window, color=hue, linewidth=0.8, linestyle=":")
+        (handle,) = axes.plot(middle.index, middle, linewidth=width, **line)
     return handle

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import math
 import re
+import textwrap
 import xml.etree.ElementTree as ET
 import zlib
 from collections.abc import Iterator, Sequence
@@ -46,6 +47,9 @@ DASHES: tuple[Any, ...] = ((0, (1, 1.4)), (0, (4, 1.6)), (0, (6, 1.4, 1, 1.4)), 
 
 WIDTH = 9.6
 """Inches; the page scales it to the width of a card."""
+
+MOST_NAMES = 12
+"""Beside the lines of one panel; of more lines the first, the last and evenly chosen ones between are named."""
 
 LOWEST, HIGHEST = 1e-45, 1e40
 """What a logarithmic axis shows: all that float32 can hold. Beyond it a value counts as not finite."""
@@ -133,7 +137,7 @@ def log_axis(axes: Axes, which: Literal["x", "y"], low: float, high: float, tick
         axis.set_ticks(list(ticks))
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     else:
-        narrow = _log(high) - _log(low) < 2.5
+        narrow = which == "y" and _log(high) - _log(low) < 2.5
         axis.set_major_locator(LogLocator(10, subs=(1, 2, 5) if narrow else (1,), numticks=12 if narrow else 7))
         axis.set_major_formatter(FuncFormatter(lambda value, _: decade(value)))
     axis.set_minor_locator(NullLocator())
@@ -151,12 +155,20 @@ def decade(value: float) -> str:
 def label_ends(axes: Axes, ends: Sequence[tuple[float, str, str]], step: float) -> None:
     """Names right of the panel beside the ends of their lines: (value, text, colour), `step` of its height apart."""
     low, high = axes.get_ylim()
+    if len(ends) > MOST_NAMES:
+        ends = [ends[round(i * (len(ends) - 1) / (MOST_NAMES - 1))] for i in range(MOST_NAMES)]
     span = _log(high) - _log(low)
     wanted = sorted(((_log(min(max(value, low), high)) - _log(low)) / span, text, hue) for value, text, hue in ends)
     placed = spread([at for at, _, _ in wanted], step)
     for (at, text, hue), to in zip(wanted, placed, strict=True):
         axes.plot([1.005, 1.035], [at, to], color=hue, linewidth=1, transform=axes.transAxes, clip_on=False)
-        axes.text(1.045, to, safe(text), transform=axes.transAxes, va="center", fontsize=7.5)
+        axes.text(1.045, to, safe(text, 16), transform=axes.transAxes, va="center", fontsize=7.5)
+
+
+def reference(axes: Axes, value: float, name: str = "") -> None:
+    """A reference line across the panel, its name on it."""
+    axes.axhline(value, color=INK, linewidth=0.8, linestyle=(0, (2, 2)), alpha=0.7)
+    axes.text(0.02, value * 1.06, name, transform=axes.get_yaxis_transform(), fontsize=7, va="bottom")
 
 
 def spread(wanted: Sequence[float], step: float) -> list[float]:
@@ -172,14 +184,21 @@ def spread(wanted: Sequence[float], step: float) -> list[float]:
     return [at + i * step for i, at in enumerate(flat)]
 
 
-def safe(text: str) -> str:
-    """A text that the font can draw: characters it lacks are spelled out, so that nothing warns and nothing is lost."""
+def entitle(axes: Axes, *lines: str, width: int = 34) -> None:
+    """A panel's title: each text on lines of its own, broken to the panel's width, three lines at most."""
+    pieces = [piece for line in lines for piece in textwrap.wrap(safe(line), width)]
+    axes.set_title("\n".join([*pieces[:2], textwrap.shorten(" ".join(pieces[2:]), width, placeholder=" …")]).strip())
+
+
+def safe(text: str, most: int = 1000) -> str:
+    """A text that the font can draw: characters it lacks are spelled out, so that nothing warns; cut at `most`."""
     glyphs = _glyphs()
-    return "".join(c if ord(c) in glyphs else c.encode("unicode_escape").decode() for c in plain(text))
+    drawn = "".join(c if ord(c) in glyphs else c.encode("unicode_escape").decode() for c in plain(text))
+    return drawn if len(drawn) <= most else drawn[: most - 1] + "…"
 
 
 def to_svg(figure: Figure, name: str = "") -> str:
-    """The picture for the page: an <svg> whose ink is `currentColor`, whose text is text and whose ids start with `name`.
+    """The picture for the page: an <svg> with ink in `currentColor`, text as text and ids that start with `name`.
 
     Equal figures give equal bytes.
     """
@@ -199,6 +218,9 @@ def to_bytes(figure: Figure, kind: str, **changes: Any) -> bytes:
     metadata: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind, {})
     out = io.BytesIO()
     with look(**{"savefig_facecolor": "white", "svg_fonttype": "path", **changes}):
+        if figure.get_layout_engine() is not None:
+            figure.draw_without_rendering()  # laid out once, for all files alike
+            figure.set_layout_engine(None)
         figure.savefig(out, format=kind, metadata=metadata, dpi=200 if kind == "png" else 72)
     return out.getvalue()
 

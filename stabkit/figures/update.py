@@ -1,6 +1,6 @@
 """‖ΔF‖ against the step, a panel a method and a curve a depth: DeepNet Fig. 4 read along the steps.
 
-‖ΔF‖ = mean over tokens of ‖F(x, θ_t) − F(x, θ_0)‖₂ of the final state on the probe batch (probe `update`, site `state`).
+‖ΔF‖ = mean over tokens of ‖F(x, θ_t) − F(x, θ_0)‖₂, F the final state on the probe batch (probe `update`, `state`).
 Two uncorrelated outputs of a final LayerNorm are √(2d) apart: there the curve is at its ceiling and orders no depths.
 """
 
@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from stabkit.figures import style
-from stabkit.figures.comparison import FACTS, series, short, shown
+from stabkit.figures.comparison import FACTS, listed, series, short, shown
 from stabkit.figures.contrast import contrast
 from stabkit.store import Run
 
@@ -25,10 +25,10 @@ INDEX: str | None = "step"
 VALUE = "update"
 CAPTION = "DeepNet Fig. 4 (journal version), against the step."
 READ = (
-    "Each panel is one method on the same scale; the heavier the line, the deeper the model. A curve that rises to √(2d) "
-    "in the first steps has thrown away what the network computed at initialisation. Several seeds: the median of those "
-    "still finite, in a band from the least to the greatest; one seed: a thin line. ✕: diverged, at its last finite value. "
-    "Step 0 is 0 by definition and has no place on a logarithmic axis."
+    "Each panel is one method on the same scale; the heavier the line, the deeper the model. A curve that rises to "
+    "√(2d) in the first steps has thrown away what the network computed at initialisation. Several seeds: the median "
+    "of those still finite, in a band from the least to the greatest; one seed: a thin line. ✕: diverged, at its last "
+    "finite value. Step 0 is 0 by definition and has no place on a logarithmic axis."
 )
 HEIGHT, LINE = 2.7, 0.18
 """Inches: a row of panels; what a name beside a line needs, generously, as a panel is shorter than its row."""
@@ -66,7 +66,7 @@ def alt(frame: pd.DataFrame) -> str:
     for (label, condition, depth), group in frame.groupby(["label", "condition", "depth"], sort=False):
         last = group[np.isfinite(group["update"])].groupby("run")["step"].idxmax()
         value = group.loc[last, "update"].median() if len(last) else math.nan
-        ends.append(f"{', '.join(filter(None, (label, condition, depth)))} ends at {short(float(value))}")
+        ends.append(f"{listed(label, condition, depth)} ends at {short(float(value))}")
     extra = f" and {len(ends) - 16} more" if len(ends) > 16 else ""
     return f"Line chart of ‖ΔF‖ against the step, one panel a method. {'; '.join(ends[:16])}{extra}."
 
@@ -83,13 +83,14 @@ def draw(frame: pd.DataFrame) -> Figure:
         depths = list(order.sort_values(["total", "encoder_layers"], kind="stable")["depth"])
         last = max(1, int(frame["step"].max()))
         for place, (axes, ((label, condition), group)) in enumerate(zip(all_axes, groups, strict=True)):
-            axes.set_title(style.safe(label) + (f"\n{style.safe(condition)}" if condition else ""))
+            style.entitle(axes, str(label), str(condition))
             if last > 100:
                 style.log_axis(axes, "x", 1, last)
             else:
                 axes.set_xlim(min(1, last - 1), last)
             style.log_axis(axes, "y", low, high)
-            _reference(axes, math.sqrt(2 * int(group["width"].iloc[0])), named=place % 4 == 0)
+            ceiling = math.sqrt(2 * int(group["width"].iloc[0]))
+            style.reference(axes, ceiling, "√(2d): uncorrelated" if place % 4 == 0 else "")
             _curves(axes, group, depths)
             if place % 4 == 0:
                 axes.set_ylabel("‖ΔF‖, output units")
@@ -118,11 +119,23 @@ def _curves(axes: Axes, group: pd.DataFrame, depths: list[str]) -> None:
             if run["outcome"].iloc[0] == "diverged":
                 seen = run[_drawable(run["update"])]
                 if len(seen):
-                    axes.plot(seen["step"].iloc[-1], seen["update"].iloc[-1], "x", color=hue, markersize=7, mew=2, zorder=5)
+                    axes.plot(
+                        seen["step"].iloc[-1], seen["update"].iloc[-1], "x", color=hue, markersize=7, mew=2, zorder=5
+                    )
                 else:
-                    unseen.append(f"{_short_depth(run)} seed {run['seed'].iloc[0]}: diverged at step {run['step'].max()}")
-        if len(middle):
+                    unseen.append(
+                        f"{_short_depth(run)} seed {run['seed'].iloc[0]}: diverged at step {run['step'].max()}"
+                    )
+        if len(middle) and middle.index[-1] == group["step"].max():
             ends.append((float(middle.iloc[-1]), _short_depth(of_depth), hue))
+        elif len(middle):  # ended before the others: named where it ends
+            axes.annotate(
+                _short_depth(of_depth),
+                (float(middle.index[-1]), float(middle.iloc[-1])),
+                xytext=(6, -2),
+                textcoords="offset points",
+                fontsize=7.5,
+            )
     for line_number, text in enumerate(unseen[:6]):
         axes.text(0.03, 0.03 + 0.07 * line_number, f"✕ {text}", transform=axes.transAxes, fontsize=7)
     style.label_ends(axes, ends, step=LINE / HEIGHT)
@@ -131,12 +144,6 @@ def _curves(axes: Axes, group: pd.DataFrame, depths: list[str]) -> None:
 def _short_depth(frame: pd.DataFrame) -> str:
     row = frame.iloc[0]
     return f"{row.decoder_layers}L" if row.encoder_layers == row.decoder_layers else str(row.depth)
-
-
-def _reference(axes: Axes, value: float, *, named: bool) -> None:
-    axes.axhline(value, color=style.INK, linewidth=0.8, linestyle=(0, (2, 2)), alpha=0.7)
-    if named:
-        axes.text(0.02, value * 1.08, "√(2d): uncorrelated", transform=axes.get_yaxis_transform(), fontsize=7, va="bottom")
 
 
 def _range(frame: pd.DataFrame) -> tuple[float, float]:

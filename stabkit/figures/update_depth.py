@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullLocator
 
 from stabkit.figures import style
-from stabkit.figures.comparison import FACTS, geometric_mean, reference_step, series, short, shown
+from stabkit.figures.comparison import FACTS, geometric_mean, listed, reference_step, series, short, shown
 from stabkit.store import Run
 
 NAME = "update_depth"
@@ -26,13 +26,18 @@ INDEX: str | None = None
 VALUE = "update"
 CAPTION = "DeepNet Fig. 4 (journal version), against the depth."
 READ = (
-    "A horizontal line would be an update that depth does not change; slope 1 is growth in proportion to depth. Points: "
-    "geometric mean over seeds, bars from the least to the greatest. Dashed: the fit over 6 to 50 layers, whose exponent "
-    "stands in the legend; deeper models are drawn but not fitted. ✕: a run diverged, at its last finite value."
+    "A horizontal line would be an update that depth does not change; slope 1 is growth in proportion to depth. "
+    "Points: geometric mean over seeds, bars from the least to the greatest. Dashed: the fit over 6 to 50 layers, "
+    "whose exponent stands in the legend; deeper models are drawn but not fitted. ✕: a run diverged, at its last "
+    "finite value, or at the lower edge when it has none."
 )
-COLUMNS = (*FACTS, "shape", "layers", "step", "update")
+COLUMNS = (*FACTS, "width", "shape", "layers", "reference_step", "step", "update")
 FIT_RANGE = (6, 50)
 FIT_DEPTHS = 3
+FIT_COLUMNS = (
+    *("method", "label", "condition", "shape", "exponent", "factor"),
+    *("shallowest", "deepest", "least", "greatest", "seeds"),
+)
 PAIR = ("Post-LN", "DeepNorm")
 """The two that the paper's figure compares."""
 JOINED = ("N = M", "decoder only", "encoder only")
@@ -40,7 +45,7 @@ JOINED = ("N = M", "decoder only", "encoder only")
 
 
 def select(runs: Sequence[Run]) -> pd.DataFrame:
-    """One row a run: ‖ΔF‖ at the reference step, or for a run that ended before it the last finite one (`step` says)."""
+    """One row a run: ‖ΔF‖ at the reference step, or the last finite one of a run that ended before it (`step`)."""
     at = reference_step(runs)
     rows = []
     for each in shown(runs):
@@ -51,7 +56,18 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
         step, value = (int(steps[usable[-1]]), float(values[usable[-1]])) if len(usable) else (0, math.nan)
         facts = each.facts()
         shape, layers = shape_of(facts["encoder_layers"], facts["decoder_layers"])
-        rows.append({**facts, "shape": shape, "layers": layers, "step": step, "update": value})
+        width = each.run.spec.model.hidden
+        rows.append(
+            {
+                **facts,
+                "width": width,
+                "shape": shape,
+                "layers": layers,
+                "reference_step": at,
+                "step": step,
+                "update": value,
+            }
+        )
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
@@ -63,11 +79,10 @@ def shape_of(encoder: int, decoder: int) -> tuple[str, float]:
 
 
 def fit(frame: pd.DataFrame) -> pd.DataFrame:
-    """The fitted lines: label, condition, shape, exponent, factor (‖ΔF‖ at one layer), depths used; its least and
-    greatest exponent over single seeds where there are several."""
-    at = int(frame["step"].max()) if len(frame) else 0
+    """The fitted lines: exponent, factor (‖ΔF‖ at one layer), the depths used, and the least and the greatest
+    exponent of a single seed."""
     rows = []
-    usable = frame[(frame["step"] == at) & (frame["update"] > 0) & frame["layers"].between(*FIT_RANGE)]
+    usable = frame[_reached(frame) & frame["layers"].between(*FIT_RANGE)]
     for (label, condition, shape), group in usable.groupby(["label", "condition", "shape"], sort=False):
         line = _line(group) if shape in JOINED else None
         if line is not None:
@@ -81,14 +96,14 @@ def fit(frame: pd.DataFrame) -> pd.DataFrame:
                     "shape": shape,
                     "exponent": line[0],
                     "factor": line[1],
-                    "depths": ", ".join(f"{n:g}" for n in sorted(group["layers"].unique())),
+                    "shallowest": group["layers"].min(),
+                    "deepest": group["layers"].max(),
                     "least": min(slopes, default=math.nan),
                     "greatest": max(slopes, default=math.nan),
                     "seeds": group["seed"].nunique(),
                 }
             )
-    columns = ["method", "label", "condition", "shape", "exponent", "factor", "depths", "least", "greatest", "seeds"]
-    return pd.DataFrame(rows, columns=columns)
+    return pd.DataFrame(rows, columns=list(FIT_COLUMNS))
 
 
 def title(runs: Sequence[Run]) -> str:
@@ -101,14 +116,14 @@ def title(runs: Sequence[Run]) -> str:
         ends = (papers if len(papers) == len(PAIR) else group).sort_values("exponent", kind="stable")
         if len(ends) > 1:
             low, high = ends.iloc[0], ends.iloc[-1]
-            where = f" ({condition})" if condition else ""
+            where = f" ({ends.iloc[0].condition})" if condition else ""
             return (
                 f"{low.label}'s update grows with depth as N^{low.exponent:.1f}, "
                 f"{high.label}'s as N^{high.exponent:.1f}{where}"
             )
     if len(lines) == 1:
         return f"{lines.iloc[0].label}'s update grows with depth as N^{lines.iloc[0].exponent:.1f}"
-    step = int(frame["step"].max()) if len(frame) else 0
+    step = int(frame["reference_step"].iloc[0]) if len(frame) else 0
     return f"How far the output has moved after {step} updates, against depth"
 
 
@@ -116,38 +131,45 @@ def alt(frame: pd.DataFrame) -> str:
     """What the picture shows, for those who do not see it."""
     if frame.empty:
         return "No run has recorded a model update."
-    step = int(frame["step"].max())
+    step = int(frame["reference_step"].iloc[0])
     parts = []
-    for (label, condition), group in frame.groupby(["label", "condition"], sort=False):
-        means = (f"{depth} {short(geometric_mean(each['update']))}" for depth, each in group.groupby("depth", sort=False))
-        parts.append(f"{', '.join(filter(None, (str(label), str(condition))))}: {', '.join(means)}")
+    for (label, condition), group in frame[_reached(frame)].groupby(["label", "condition"], sort=False):
+        means = (
+            f"{depth} {short(geometric_mean(each['update']))}" for depth, each in group.groupby("depth", sort=False)
+        )
+        parts.append(f"{listed(label, condition)}: {', '.join(means)}")
     return f"Chart of ‖ΔF‖ after {step} updates against depth, both logarithmic. {'; '.join(parts)}."
 
 
 def draw(frame: pd.DataFrame) -> Figure:
     """One panel a condition; methods by colour, a fitted line where there is one."""
     with style.look():
-        finite = frame[(frame["update"] >= style.LOWEST) & (frame["update"] <= style.HIGHEST)]
+        finite = frame[_drawable(frame)]
         if finite.empty:
             return style.empty("No run has a finite model update after its first step.")
         groups = list(frame.groupby("condition", sort=False))
-        figure, all_axes = style.panels(len(groups), columns=2 if len(groups) > 1 else 1, height=3.7, sharex=True)
+        columns = 2 if len(groups) > 1 and frame["label"].str.len().max() <= 20 else 1  # legends stand beside panels
+        figure, all_axes = style.panels(len(groups), columns, height=3.7, sharex=True)
         low, high = finite["update"].min() / 1.6, finite["update"].max() * 1.6
+        ceiling = math.sqrt(2 * int(frame["width"].max()))
+        near = finite["update"].max() > ceiling / 4  # where it begins to bend the curves
+        high = max(high, ceiling * 1.6) if near else high
         depths = sorted(set(frame["layers"]))
         lines = fit(frame)
-        for axes, (condition, group) in zip(all_axes, groups, strict=True):
-            if condition:
-                axes.set_title(style.safe(str(condition)))
+        for place, (axes, (condition, group)) in enumerate(zip(all_axes, groups, strict=True)):
+            style.entitle(axes, str(condition), width=64)
             style.log_axis(axes, "x", depths[0] / 1.2, depths[-1] * 1.2, ticks=_ticks(depths))
             style.log_axis(axes, "y", low, high)
-            axes.yaxis.set_minor_locator(NullLocator())
+            if near:
+                style.reference(axes, ceiling, "√(2d): uncorrelated")
             for (label, shape), of_method in group.groupby(["label", "shape"], sort=False):
                 chosen = lines[
                     (lines["label"] == label) & (lines["condition"] == condition) & (lines["shape"] == shape)
                 ]
                 _method(axes, str(label), str(shape), of_method, chosen)
-            axes.set_xlabel("depth: layers a stack (where N ≠ M, their mean)" if _unequal(frame) else "depth: layers a stack")
-            axes.set_ylabel(f"‖ΔF‖ after {int(frame['step'].max())} updates, output units")
+            axes.set_xlabel(f"depth N, layers in each stack{' (N ≠ M: their mean)' if _unequal(frame) else ''}")
+            if place % columns == 0:
+                axes.set_ylabel(f"‖ΔF‖ after {int(frame['reference_step'].iloc[0])} updates, output units")
             axes.tick_params(labelbottom=True)
             axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), handlelength=2.4)
         return figure
@@ -155,18 +177,17 @@ def draw(frame: pd.DataFrame) -> Figure:
 
 def _method(axes: Axes, label: str, shape: str, frame: pd.DataFrame, lines: pd.DataFrame) -> None:
     hue = style.colour(frame["method"].iloc[0])
-    variant = label != frame["label"].iloc[0] or "(" in label  # an option away from the method itself: open points
-    by_depth = frame.groupby("layers" if shape in JOINED else "depth")
+    by_depth = frame[_reached(frame)].groupby("layers" if shape in JOINED else "depth")
     x = by_depth["layers"].first().to_numpy()
     y = by_depth["update"].agg(geometric_mean).to_numpy()
     low, high = by_depth["update"].min().to_numpy(), by_depth["update"].max().to_numpy()
     seen = np.isfinite(y)
-    name = style.safe(label) + ("" if shape == "N = M" else f", {shape}")
+    name = style.safe(label, 40) + ("" if shape == "N = M" else f", {shape}")
     if len(lines):
         line = lines.iloc[0]
-        spread = f" ({line.least:.2f} to {line.greatest:.2f} by seed)" if line.seeds > 1 else ""
-        name += f"   N^{line.exponent:.2f}{spread}"
-        ends = np.array(FIT_RANGE if x.max() >= FIT_RANGE[1] else (FIT_RANGE[0], x.max()))
+        spread = f"\n({line.least:.2f} to {line.greatest:.2f} by seed)" if line.seeds > 1 else ""
+        name += f" ∝ N^{line.exponent:.2f}{spread}"
+        ends = np.array([line.shallowest, line.deepest])
         axes.plot(ends, line.factor * ends**line.exponent, color=hue, linewidth=0.9, linestyle=(0, (4, 2)), alpha=0.8)
     axes.vlines(x[seen], low[seen], high[seen], color=hue, linewidth=1.4, alpha=0.55)
     axes.plot(
@@ -176,11 +197,25 @@ def _method(axes: Axes, label: str, shape: str, frame: pd.DataFrame, lines: pd.D
         label=name,
         marker="o" if shape == "N = M" else "s",
         markersize=4.5,
-        markerfacecolor="none" if variant else hue,
+        markerfacecolor="none" if "(" in label else hue,  # open: an option away from the method itself
         linewidth=1.4 if shape in JOINED else 0,
     )
-    lost = frame[(frame["outcome"] == "diverged") & np.isfinite(frame["update"]) & (frame["update"] > 0)]
-    axes.plot(lost["layers"], lost["update"], "x", color=hue, markersize=8, mew=2, zorder=5)
+    lost = frame[frame["outcome"] == "diverged"]
+    there = _drawable(lost)
+    cross: dict[str, Any] = {"marker": "x", "color": hue, "markersize": 8, "mew": 2, "zorder": 5, "linestyle": ""}
+    axes.plot(lost[there]["layers"], lost[there]["update"], **cross)
+    edge = lost[~there]["layers"]
+    if len(edge):
+        axes.plot(edge, [0.0] * len(edge), **cross, transform=axes.get_xaxis_transform(), clip_on=False)
+
+
+def _reached(frame: pd.DataFrame) -> pd.Series[bool]:
+    """The rows that hold ‖ΔF‖ at the reference step itself: what means and fits are made of."""
+    return (frame["step"] == frame["reference_step"]) & _drawable(frame)
+
+
+def _drawable(frame: pd.DataFrame) -> pd.Series[bool]:
+    return (frame["update"] >= style.LOWEST) & (frame["update"] <= style.HIGHEST)
 
 
 def _line(group: pd.DataFrame) -> tuple[float, float] | None:

@@ -75,13 +75,14 @@ def profiled(
     import torch
 
     from stabkit.model.transformer import tensors
+    from stabkit.tasks.base import PAD
 
     omegas: dict[str, float] = {}
     total: dict[str, float] = {}
-    keep = {"encoder": batch.source != 0, "decoder": batch.target_in != 0}
+    keep = {"encoder": batch.source.T != PAD, "decoder": batch.target_in.T != PAD}
 
-    def variance(stack: str, x_BTD: torch.Tensor) -> float:
-        values = x_BTD.double() if padding else x_BTD[torch.from_numpy(keep[stack])].double()
+    def variance(stack: str, x_TBD: torch.Tensor) -> float:
+        values = x_TBD.double() if padding else x_TBD[torch.from_numpy(keep[stack])].double()
         return float(values.var(correction=0))
 
     def before(site: Site) -> Callable[..., None]:

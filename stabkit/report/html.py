@@ -22,10 +22,10 @@ from markupsafe import Markup
 
 from stabkit import __version__
 from stabkit.figures import FIGURES, style
-from stabkit.figures.comparison import chain, number, outcome_word, plain, reference_step, series, short, shown
+from stabkit.figures.comparison import chain, listed, number, plain, reference_step, series, short, shown
 from stabkit.outcome import VANISHED
 from stabkit.report import how
-from stabkit.report.matrix import OUTCOMES, Cell, Matrix, headline, matrix
+from stabkit.report.matrix import OUTCOMES, Cell, Matrix, headline, matrix, separation
 from stabkit.spec import RunSpec
 from stabkit.store import Run
 
@@ -76,9 +76,7 @@ class Card:
     note: str
 
 
-def render(
-    runs: Sequence[Run], *, command: str, failed: Sequence[tuple[RunSpec, str]] = (), title: str = TITLE
-) -> str:
+def render(runs: Sequence[Run], *, command: str, failed: Sequence[tuple[RunSpec, str]] = (), title: str = TITLE) -> str:
     """The page of these runs; `failed` are the runs without a result, and why."""
     runs = list({run.run_id: run for run in runs}.values())
     specs = [run.spec for run in runs] + [spec for spec, _ in failed]
@@ -104,10 +102,12 @@ def render(
         several=", geometric mean over seeds" if len({spec.seed for spec in specs}) > 1 else "",
         swatch=style.colour,
         tint=_tint,
+        notes=_notes,
         sparks=_sparks(runs, verdicts),
         anchors={run.run_id: anchor(run.spec) for run in runs},
         chain_head=[name.format(step=reference_step(runs)) for _, name in CHAIN],
         chain_rows=_chain_rows(runs),
+        separation=separation(runs),
         cards=[card(figure, runs) for figure in FIGURES] if runs else [],
         settings=how.settings(specs) if specs else [],
         tasks=_tasks(specs),
@@ -126,10 +126,16 @@ def _groups(verdicts: Matrix) -> list[str]:
 
 
 def _tint(cell: Cell) -> str:
-    """The class that colours a cell: its worst word; an early run whose gradient has vanished is not like the others."""
+    """The class that colours a cell: its worst word; an early run whose gradient has vanished stands apart."""
     if cell.worst == "early" and cell.vanished:
         return "vanished"
     return cell.worst if cell.worst in (*OUTCOMES, "missing") else "early"
+
+
+def _notes(cell: Cell) -> list[str]:
+    """The few words below a cell's curve: two of what its runs say, and how many say something else."""
+    texts = list(dict.fromkeys(text for text in (*cell.details, *cell.reasons) if text))
+    return texts if len(texts) <= 2 else [texts[0], f"and {len(texts) - 1} more"]
 
 
 def _meanings(verdicts: Matrix) -> list[tuple[str, str, str]]:
@@ -185,8 +191,10 @@ def _folded(frame: pd.DataFrame, figure: ModuleType) -> tuple[tuple[str, ...], t
         head = (
             figure.INDEX,
             *(
-                f"{row.label} {row.depth}{f', {row.condition}' if row.condition else ''}, seed {row.seed}"
-                for row in first.itertuples()
+                listed(f"{label} {depth}", condition, f"seed {seed}")
+                for label, depth, condition, seed in zip(
+                    first["label"], first["depth"], first["condition"], first["seed"], strict=True
+                )
             ),
         )
         lines: dict[int, list[str]] = {}

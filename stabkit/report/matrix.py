@@ -1,7 +1,7 @@
 """The verdict matrix as a value: a row a method and condition, a column a depth. Pure; page and terminal both show it.
 
-    cell = what became of its runs (one word each, counted over seeds), ‖ΔF‖ at the reference step (geometric mean over
-    seeds), the lowest first/last decoder gradient ratio of its runs, and the runs themselves
+cell = what became of its runs (one word each, counted over seeds), ‖ΔF‖ at the reference step (geometric mean over
+seeds), the lowest first/last decoder gradient ratio of its runs, and the runs themselves
 """
 
 from __future__ import annotations
@@ -100,9 +100,7 @@ class Matrix:
         head = ["method", *(["condition"] if self.has_conditions else []), *self.depths]
         body = []
         for row in self.rows:
-            cells = [
-                cell.words + ("" if math.isnan(cell.update) else f"  {short(cell.update)}") for cell in row.cells
-            ]
+            cells = [cell.words + ("" if math.isnan(cell.update) else f"  {short(cell.update)}") for cell in row.cells]
             body.append([row.label, *([row.condition] if self.has_conditions else []), *cells])
         return [head, *body]
 
@@ -116,7 +114,10 @@ def matrix(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]] = ()) -> M
     step = reference_step(runs)
     depths = sorted({(depth_rank(spec), spec.depth) for spec in specs})
     rows = sorted(
-        {(_group_rank(spec), method_rank(spec), order[text], spec.method, method_label(spec), text) for spec, text in zip(specs, texts, strict=True)}
+        {
+            (_group_rank(spec), method_rank(spec), order[text], spec.method, method_label(spec), text)
+            for spec, text in zip(specs, texts, strict=True)
+        }
     )
     held: dict[tuple[str, str, str], list[Run]] = {}
     lost: dict[tuple[str, str, str], list[str]] = {}
@@ -148,7 +149,7 @@ def _cell(runs: list[Run], reasons: list[str], step: int) -> Cell:
     counts = Counter(outcome_word(run) for run in runs)
     if reasons:
         counts["failed"] += len(reasons)
-    ratios = [ratio for run in runs if not math.isnan(ratio := chain(run, "gradient_ratio_lowest"))]
+    ratios = [ratio for run in runs if not math.isnan(ratio := _lowest_ratio(run))]
     return Cell(
         outcomes=tuple(sorted(counts.items(), key=lambda item: (_badness(item[0]), item[0]))),
         update=geometric_mean(update_at(run, step) for run in runs),
@@ -169,16 +170,35 @@ def headline(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]] = ()) ->
     if found is None:
         return f"{lost or _alone(runs)}."
     first = f"At {found.where} {found.higher}'s first {found.step} updates move the output "
-    first += f"{short(found.ratio)} times as far as {found.lower}'s" if found.ratio >= 1.05 else f"as far as {found.lower}'s"
+    first += (
+        f"{short(found.ratio)} times as far as {found.lower}'s" if found.ratio >= 1.05 else f"as far as {found.lower}'s"
+    )
     parts = [first, _gradient(found), _fates(found)]
     if lost and not any(outcome_word(run) == "diverged" for run in found.higher_runs):
         parts.append(lost[0].lower() + lost[1:] if lost.startswith("At ") else lost)
     return "; ".join(part for part in parts if part) + "."
 
 
+def separation(runs: Sequence[Run]) -> str:
+    """Whether the gradient ratio tells stuck from training runs among these; nothing where one kind is not there."""
+    seen = {
+        word: [ratio for run in runs if outcome_word(run) == word and not math.isnan(ratio := _lowest_ratio(run))]
+        for word in ("trains", "stuck")
+    }
+    if not seen["trains"] or not seen["stuck"]:
+        return ""
+    least, most = min(seen["trains"]), max(seen["stuck"])
+    verdict = "they do not overlap" if most < least else "here they overlap"
+    return f"On this page: at least {short(least)} in runs that train, at most {short(most)} in stuck ones; {verdict}."
+
+
+def _lowest_ratio(run: Run) -> float:
+    return chain(run, "gradient_ratio_lowest")
+
+
 def _gradient(found: Contrast) -> str:
     """Said when a tenth or less arrives: that is far below what a run that trained has shown at its lowest for long."""
-    lowest = [chain(run, "gradient_ratio_lowest") for run in found.higher_runs]
+    lowest = [_lowest_ratio(run) for run in found.higher_runs]
     share = min((ratio for ratio in lowest if not math.isnan(ratio)), default=math.nan)
     if not share <= 0.1:
         return ""
@@ -196,12 +216,14 @@ def _fates(found: Contrast) -> str:
 
 def _fate(end: Counter[str]) -> str:
     word = min(end, key=_badness)
-    verb = {"trains": "trains", "stuck": "is stuck", "diverged": "diverges", "early": "is too early to judge"}.get(word, word)
+    verb = {"trains": "trains", "stuck": "is stuck", "diverged": "diverges", "early": "is too early to judge"}.get(
+        word, word
+    )
     return f"{verb} in {end[word]} of {end.total()} runs" if end.total() > 1 else verb
 
 
 def _diverged(runs: Sequence[Run]) -> str:
-    """`At 100L-100L Post-LN diverges in 2 of 3 runs`: the shallowest depth at which a run diverged, its first method."""
+    """`At 100L-100L Post-LN diverges in 2 of 3 runs`: the shallowest depth that has such a run, its first method."""
     cells: dict[tuple[tuple[int, int], tuple[int, str], str], list[Run]] = {}
     for run, text in zip(runs, conditions([run.spec for run in runs]), strict=True):
         cells.setdefault((depth_rank(run.spec), method_rank(run.spec), text), []).append(run)
@@ -226,8 +248,10 @@ def _alone(runs: Sequence[Run]) -> str:
     seeds = set.intersection(*({run.spec.seed for run in end} for end in ends))
     low, high = (geometric_mean(update_at(run, step) for run in end if run.spec.seed in seeds) for end in ends)
     if math.isnan(low) or math.isnan(high):
-        return f"{len(runs)} runs of {label} are in; none has a model update to compare" if len(runs) > 1 else (
-            f"One run of {label} is in; it has no model update to compare"
+        return (
+            f"{len(runs)} runs of {label} are in; none has a model update to compare"
+            if len(runs) > 1
+            else (f"One run of {label} is in; it has no model update to compare")
         )
     width = same[-1].spec.model.hidden
     if ends[0][0].spec.depth == ends[1][0].spec.depth:
@@ -247,4 +271,3 @@ def _badness(word: str) -> int:
 
 def _group_rank(spec: RunSpec) -> int:
     return GROUPS.index(method_group(spec))
-

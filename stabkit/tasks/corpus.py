@@ -25,9 +25,9 @@ from stabkit.errors import CorpusError, UsageError
 VALIDATION_STEMS = ("valid", "val", "dev")
 LONGEST_LINE = 16_384
 """In bytes. A longer one is not a sentence, but a file that is not one sentence a line."""
-MOST_LINES = 5_000_000
-MOST_BYTES = 512 * 2**20
-"""Of one file, decompressed: far above what a tiny Transformer can use, far below what a gzip bomb unpacks to."""
+MOST_LINES = 1_000_000
+MOST_BYTES = 256 * 2**20
+"""Of one file, decompressed. Every worker holds the text in memory; a gzip bomb unpacks to far more."""
 
 Sides = tuple[Path, Path]
 """The source's and the target's file."""

@@ -48,9 +48,7 @@ def _order(*parts: int, phrase: tuple[int, ...]) -> list[int]:
 
 
 _POST, _PRE = (DETERMINER, ADJECTIVE, NOUN, ADPOSITION), (ADPOSITION, DETERMINER, NOUN, ADJECTIVE)
-SOURCE_ORDER = np.array(
-    _order(CONJUNCTION, ADVERB, ATTRIBUTE, SUBJECT, PLACE, OBJECT, MARK, NOT, VERB, phrase=_POST),
-)
+SOURCE_ORDER = np.array(_order(CONJUNCTION, ADVERB, ATTRIBUTE, SUBJECT, PLACE, OBJECT, MARK, NOT, VERB, phrase=_POST))
 TARGET_ORDER = np.array(
     [
         _order(CONJUNCTION, ADVERB, SUBJECT, ATTRIBUTE, VERB, NOT, OBJECT, PLACE, phrase=_PRE),
@@ -110,10 +108,10 @@ class Language:
         room = vocab - free - sum(c.lemmas * sum(c.forms) for c in CLASSES)
         for c in CLASSES:
             lemmas = c.lemmas or int(room * c.share) // sum(c.forms)
-            for language in (0, 1):
-                self.first[language, list(c.slots)] = free
-                self.forms[language, list(c.slots)] = c.forms[language]
-                free += lemmas * c.forms[language]
+            for side in (0, 1):
+                self.first[side, list(c.slots)] = free
+                self.forms[side, list(c.slots)] = c.forms[side]
+                free += lemmas * c.forms[side]
             weights = np.cumsum(1 / (np.arange(lemmas) + 3))
             self.cumulative.append(weights / weights[-1])
             if c.name == "noun":
@@ -146,14 +144,15 @@ class Language:
         number = plural[..., nouns].astype(np.int64)
         gender, animate = self.gender[lemmas[..., nouns]], self.animate[lemmas[..., nouns]].astype(np.int64)
         agreement = 2 * gender + number
-        object_or_subject = np.where(filled[..., OBJECT + NOUN], animate[..., 3], animate[..., 0])
+        subject, object_ = 0, 3  # of PHRASES
+        patient = np.where(filled[..., OBJECT + NOUN], animate[..., object_], animate[..., subject])
         source, target = self.first[:, None, None, :] + self.forms[:, None, None, :] * lemmas
         source[..., nouns] += number
         target[..., nouns] += number
         target[..., PHRASES + DETERMINER] += agreement
         target[..., PHRASES + ADJECTIVE] += agreement
         target[..., PHRASES + ADPOSITION] += animate
-        target[..., VERB] += 2 * object_or_subject + number[..., 0]
+        target[..., VERB] += 2 * patient + number[..., subject]
         return np.where(filled, source, PAD), np.where(filled, target, PAD)
 
     def expected(self) -> NDArray[np.float64]:

@@ -34,7 +34,7 @@ VERSION = 1
 LONGEST_SENTENCE = 256
 """In tokens, the end mark included: the positions that a model has."""
 VALIDATION_BATCHES = 3
-VOCABULARY_PAIRS = 500_000
+VOCABULARY_PAIRS = 200_000
 """The vocabulary is trained on at most so many, evenly spaced: more change little and take long."""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+import numpy as np
 import pytest
 
 from stabkit.tasks import language
@@ -162,5 +163,3 @@ def test_every_class_has_words_and_no_two_share_an_id() -> None:
                 taken += range(first, first + len(cumulative) * kind.forms[side])
         assert sorted(taken) == list(range(FULL_STOP, FULL_STOP + len(taken)))
         assert vocab - 30 < FULL_STOP + len(taken) <= vocab
-
-

@@ -40,6 +40,15 @@ def test_a_batch_has_its_marks_and_stays_within_its_size() -> None:
                 assert (np.diff((padded == PAD).astype(int), axis=1) >= 0).all(), "PAD stands on the right only"
 
 
+def test_the_longest_sentence_fits_the_smallest_batch() -> None:
+    both = Synthetic(vocab=SMALLEST_VOCAB).language
+    everything = np.ones((1, 2, language.SLOTS), dtype=bool)
+    everything[:, 0, language.CONJUNCTION] = False
+    everything[..., [language.SUBJECT + language.ADPOSITION, language.OBJECT + language.ADPOSITION]] = False
+    source, target = both.say(np.random.default_rng(0), everything)
+    assert source.shape == (1, 38) and target.shape == (1, 36)
+
+
 def test_batches_are_full_and_lengths_mixed() -> None:
     task = Synthetic()
     batches = [task.train(0, step) for step in range(200)]
@@ -80,8 +89,8 @@ def test_the_measuring_batches_are_fixed_and_held_out() -> None:
     assert all(same(a, b) for a, b in zip(task.validation(), again.validation(), strict=True))
     long, short = task.validation()
     assert long.source.shape[1] > task.probe().source.shape[1] > short.source.shape[1]
-    held_out = {tuple(source) for batch in (long, short) for source, _ in rows(batch)}
-    trained = [tuple(source) for step in range(100) for source, _ in rows(task.train(0, step))]
+    held_out = {tuple(row[row != PAD]) for batch in (long, short) for row in batch.source}
+    trained = [tuple(row[row != PAD]) for step in range(100) for row in task.train(0, step).source]
     assert sum(source in held_out for source in trained) < 0.01 * len(trained)
     assert 3500 < task.calibration(5).source.size <= 4096
 

@@ -108,7 +108,7 @@ def plausible(run_spec: RunSpec, *, outcome: str | None = None, until: int | Non
         run_spec,
         records,
         word,
-        ("diverged at step %d" % until) if until is not None else f"gradient {ratio:.0e}" if lost else "sound so far",
+        f"diverged at step {until}" if until is not None else f"gradient {ratio:.0e}" if lost else "sound so far",
         update_first=float(state[1]) if len(state) > 1 else "nan",
         update_reference=float(state[min(16, len(state) - 1)]) if until is None else "nan",
         gradient_ratio_lowest=float(ratio * 0.8),

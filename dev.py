@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+"""From a clone to a running stabkit in one command; needs nothing but Python 3.11 or newer.
+
+    python3 dev.py sweep             set up, then `stabkit sweep --depths 6,18,50,100`
+    python3 dev.py test [ARGS…]      set up, then pytest
+    python3 dev.py lint              set up, then ruff and mypy
+    python3 dev.py COMMAND [ARGS…]   set up, then `stabkit COMMAND ARGS…`
+
+Set-up goes into `.venv` beside this file, or, when you start it from an environment of your own that has torch, into that
+environment. A torch that is already there is never replaced.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+TORCH = "2.13.0"
+CPU_INDEX = "https://download.pytorch.org/whl/cpu"
+INPUTS = ("pyproject.toml", "constraints.txt", "dev.py", "stabkit/__init__.py")
+
+
+def main(arguments: list[str]) -> int:
+    if sys.version_info < (3, 11):
+        return fail(f"stabkit needs Python 3.11 or newer; this is {sys.version.split()[0]} ({sys.executable})")
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print((__doc__ or "").strip())
+        return 0
+    python = environment()
+    if not ready(python) and (code := set_up(python)):
+        return code
+    command, *rest = arguments
+    if command == "test":
+        return run([str(python), "-m", "pytest", *rest], cwd=HERE)
+    if command == "lint":
+        steps = (["ruff", "check"], ["ruff", "format", "--check"], ["mypy"])
+        return max(run([str(python), "-m", *step], cwd=HERE) for step in steps)
+    if command == "sweep" and not any(a == "--depths" or a.startswith("--depths=") for a in rest):
+        rest = ["--depths", "6,18,50,100", *rest]
+    return run([str(python), "-m", "stabkit", command, *rest])
+
+
+def environment() -> Path:
+    """The Python that stabkit lives in; makes `.venv` the first time."""
+    own = sys.prefix != sys.base_prefix or "CONDA_PREFIX" in os.environ
+    has_torch = importlib.util.find_spec("torch") is not None
+    folder = HERE / ".venv"
+    if own and has_torch and Path(sys.prefix).resolve() != folder.resolve():
+        return Path(sys.executable)
+    python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    if not python.exists():
+        say(f"making {folder}")
+        venv.EnvBuilder(with_pip=True, clear=folder.exists(), system_site_packages=has_torch, symlinks=os.name != "nt").create(folder)
+    return python
+
+
+def ready(python: Path) -> bool:
+    """Whether the last set-up of this environment was of these very files."""
+    try:
+        return stamp(python).read_text() == fingerprint()
+    except OSError:
+        return False
+
+
+def set_up(python: Path) -> int:
+    pip = [str(python), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
+    if run([str(python), "-c", "import torch"], quiet=True):
+        if code := install_torch(pip):
+            return code
+    say("installing stabkit and what it needs")
+    if run([*pip, "-c", str(HERE / "constraints.txt"), "-e", f"{HERE}[test]"]):
+        return fail("pip could not install stabkit; the lines above say why")
+    stamp(python).write_text(fingerprint())
+    return 0
+
+
+def install_torch(pip: list[str]) -> int:
+    """A build that fits the machine. A plain `torch` on Linux without a GPU would bring gigabytes of CUDA."""
+    if sys.platform != "linux" or (shutil.which("nvidia-smi") and not run(["nvidia-smi"], quiet=True)):
+        say(f"installing torch {TORCH}")
+        return run([*pip, f"torch=={TORCH}"]) and fail(f"pip could not install torch {TORCH}; install one yourself, then start again")
+    say(f"installing torch {TORCH} for CPUs")
+    wanted = f"torch=={TORCH}+cpu"
+    if not run([*pip, wanted], quiet=True) or not run([*pip, wanted, "--extra-index-url", CPU_INDEX, "--retries", "1"]):
+        return 0
+    return fail(f"no CPU build of torch could be had; install one (pip install torch --index-url {CPU_INDEX}), then start again")
+
+
+def stamp(python: Path) -> Path:
+    return python.parent.parent / f".stabkit-{hashlib.sha256(str(HERE).encode()).hexdigest()[:8]}"
+
+
+def fingerprint() -> str:
+    return hashlib.sha256(b"".join((HERE / name).read_bytes() for name in INPUTS)).hexdigest()
+
+
+def run(command: list[str], *, cwd: Path | None = None, quiet: bool = False) -> int:
+    """The command's exit code; Ctrl-C is the command's to handle, and its code is passed on."""
+    output = subprocess.DEVNULL if quiet else None
+    with subprocess.Popen(command, cwd=cwd, stdout=output, stderr=output) as process:
+        while True:
+            try:
+                code = process.wait()
+            except KeyboardInterrupt:
+                continue
+            return code if code >= 0 else 128 - code
+
+
+def say(message: str) -> None:
+    print(f"dev.py: {message}", file=sys.stderr, flush=True)
+
+
+def fail(message: str) -> int:
+    say(message)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

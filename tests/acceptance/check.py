@@ -1,0 +1,77 @@
+"""The numbers of issue 2, read from `--json` documents: check.py NAME FILE [BOUNDS…]."""
+
+import json
+import math
+import sys
+
+
+def geometric(values):
+    return math.exp(sum(map(math.log, values)) / len(values))
+
+
+def runs(path):
+    def refuse(name):
+        raise ValueError(f"{name} is not strict JSON")
+
+    with open(path) if path != "-" else sys.stdin as file:
+        return json.load(file, parse_constant=refuse)["runs"]
+
+
+def at(found, model, depth, step):
+    return [r["update"][r["step"].index(step)] for r in found if r["model"] == model and r["encoder_layers"] == depth]
+
+
+def exponent(found, model, step):
+    points = [(math.log(n), math.log(geometric(at(found, model, n, step)))) for n in (6, 18, 50)]
+    mx, my = (sum(p[i] for p in points) / 3 for i in (0, 1))
+    return sum((x - mx) * (y - my) for x, y in points) / sum((x - mx) ** 2 for x, _ in points)
+
+
+def lowest(found, model, depth):
+    return [min(r["grad_first_last_ratio"]) for r in found if r["model"] == model and r["encoder_layers"] == depth]
+
+
+def sixteen(path):
+    found = runs(path)
+    assert len(found) == 16, len(found)
+    for r in found:
+        assert {"run_id", "spec", "model", "encoder_layers", "decoder_layers", "seed", "alpha_scale", "beta_scale", "warmup", "outcome", "steps"} <= set(r)
+        assert len(r["step"]) == len(r["update"]) == len(r["loss"]) == len(r["grad_first_last_ratio"]) == 17, r["run_id"]
+        assert r["step"][0] == 0 and r["update"][0] == 0.0
+
+
+def signs(path, slope, ratio):
+    found = runs(path)
+    got = exponent(found, "post-ln", 16), geometric(at(found, "post-ln", 50, 16)) / geometric(at(found, "deepnorm", 50, 16))
+    print(got)
+    assert got[0] >= float(slope) and got[1] >= float(ratio)
+
+
+def numbers(path):
+    found = runs(path)
+    ratio = {n: geometric(at(found, "post-ln", n, 16)) / geometric(at(found, "deepnorm", n, 16)) for n in (50, 100)}
+    slopes = exponent(found, "post-ln", 16), exponent(found, "deepnorm", 16)
+    vanished = {n: lowest(found, "post-ln", n) for n in (50, 100)}
+    others = [v for m in ("post-ln-init", "admin", "deepnorm") for n in (6, 18, 50, 100) for v in lowest(found, m, n)]
+    print(ratio, slopes, vanished, min(others))
+    assert ratio[50] >= 15 and ratio[100] >= 10
+    assert slopes[0] >= 0.8 and slopes[1] <= 0.65
+    assert max(vanished[50]) < 1e-5 and max(vanished[100]) < 1e-8 and min(others) > 0.05
+
+
+def stuck(path):
+    found = {r["model"]: r for r in runs(path)}
+    got = {m: (r["outcome"], round(r["validation_loss"], 3), round(r["unigram_loss"], 3)) for m, r in found.items()}
+    print(got)
+    post = found.pop("post-ln")
+    assert post["outcome"] == "stuck" and abs(post["validation_loss"] - post["unigram_loss"]) < 0.05
+    for r in found.values():
+        assert r["outcome"] == "trains" and r["unigram_loss"] - r["validation_loss"] > 0.3
+
+
+def count(n):
+    assert len(runs("-")) == int(n)
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]](*sys.argv[2:])

@@ -1,0 +1,43 @@
+"""Shared by all tests: one torch thread, tiny specs, and what a test may need from the machine."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+from stabkit.spec import ModelConfig, RunSpec, TaskConfig, TrainConfig
+
+torch.set_num_threads(1)
+
+MULTI30K = Path(os.environ.get("STABKIT_MULTI30K", Path(__file__).parents[2] / "shared" / "data" / "multi30k"))
+
+
+def need(what: str, there: bool, where: str) -> None:
+    """Skip a test whose means are missing; fail it where STABKIT_REQUIRE names them (CI)."""
+    if there:
+        return
+    if what in os.environ.get("STABKIT_REQUIRE", "").split(","):
+        pytest.fail(f"{what} is required here and missing: {where}")
+    pytest.skip(f"needs {what}: {where}")
+
+
+@pytest.fixture
+def multi30k() -> Path:
+    need("multi30k", (MULTI30K / "train.de.gz").is_file(), f"{MULTI30K} (set STABKIT_MULTI30K)")
+    return MULTI30K
+
+
+def tiny(method: str = "deepnorm", layers: int = 2, steps: int = 3, **changes: object) -> RunSpec:
+    """A run of a second: 2 layers of width 16 on a vocabulary of 200."""
+    model = ModelConfig(encoder_layers=layers, decoder_layers=layers, hidden=16, ffn=24, heads=2)
+    train = {k: changes.pop(k) for k in list(changes) if k in TrainConfig.__slots__}
+    return RunSpec(
+        method=method,
+        model=model,
+        train=TrainConfig(steps=steps, max_tokens=128, **train),  # type: ignore[arg-type]
+        task=TaskConfig(vocab=200),
+        **changes,  # type: ignore[arg-type]
+    )

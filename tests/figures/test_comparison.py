@@ -1,0 +1,124 @@
+"""What may be compared with what."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from fake_runs import plausible, run, spec, table
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stabkit.figures import comparison
+from stabkit.figures.contrast import contrast
+
+
+def test_runs_that_differ_in_the_seed_alone_share_the_empty_condition() -> None:
+    assert comparison.conditions([spec("post-ln", 6), spec("deepnorm", 18, seed=3)]) == ["", ""]
+
+
+def test_a_condition_names_only_what_differs() -> None:
+    specs = [spec(warmup=0, lr=2e-3), spec(warmup=4000, lr=2e-3), spec(warmup=0, lr=2e-3, seed=1)]
+    assert comparison.conditions(specs) == ["no warm-up", "warm-up 4000", "no warm-up"]
+    two = comparison.conditions([spec(alpha_scale=0.25, steps=32), spec(beta_scale=4.0)])
+    assert two == ["32 steps, α × 0.25, β × 1", "16 steps, α × 1, β × 4"]
+
+
+def test_two_settings_that_read_alike_are_numbered_apart() -> None:
+    texts = comparison.conditions([spec(digest="0123456789ab"), spec(digest="0123456789ac")])
+    assert texts == ["corpus 01234567 [1]", "corpus 01234567 [2]"]
+
+
+def test_conditions_stand_in_the_order_of_their_values() -> None:
+    specs = [spec(warmup=4000), spec(warmup=0), spec(warmup=400)]
+    order = comparison.condition_order(specs)
+    assert sorted(order, key=lambda text: order[text]) == ["no warm-up", "warm-up 400", "warm-up 4000"]
+
+
+def test_runs_are_shown_once_and_in_table_order() -> None:
+    runs = [plausible(spec(m, n, seed=s)) for m in ("deepnorm", "post-ln") for n in (18, 6) for s in (1, 0)]
+    placed = [(s.label, s.run.spec.depth, s.run.spec.seed) for s in comparison.shown([*runs, *runs])]
+    assert placed == [
+        (label, depth, seed) for label in ("Post-LN", "DeepNorm") for depth in ("6L-6L", "18L-18L") for seed in (0, 1)
+    ]
+
+
+def test_a_method_of_another_version_stands_for_itself() -> None:
+    other = spec("some-new-method", options={"a": "b"})
+    assert comparison.method_label(other) == "some-new-method (a=b)"
+    assert comparison.method_group(other) == "other"
+
+
+def test_the_reference_step_is_16_or_the_last_that_all_runs_share() -> None:
+    long, short = plausible(spec(steps=40)), plausible(spec(steps=9))
+    assert comparison.reference_step([long]) == 16
+    assert comparison.reference_step([long, short]) == 9
+    assert comparison.reference_step([long, plausible(spec("post-ln"), until=3)]) == 16
+    assert comparison.reference_step([]) == 16
+
+
+@pytest.mark.parametrize(
+    ("value", "read"),
+    [(1.5, 1.5), (3, 3.0), ("inf", math.inf), ("-inf", -math.inf), ("1.5", math.nan), (None, math.nan), ([], math.nan)],
+)
+def test_numbers_of_json_files_are_read_back(value: object, read: float) -> None:
+    assert comparison.number(value) == read or math.isnan(read) and math.isnan(comparison.number(value))
+    assert math.isnan(comparison.number("nan"))
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        *[(0.75, "0.75"), (41.2, "41"), (4.54, "4.5"), (0.0, "0"), (1e-14, "10⁻¹⁴"), (1.34e-7, "1.3·10⁻⁷")],
+        *[(0.0999, "0.10"), (9.99, "10"), (12345.0, "12000"), (3e5, "3·10⁵"), (-2e-9, "-2·10⁻⁹")],
+        *[(math.nan, "–"), (math.inf, "∞"), (-math.inf, "−∞")],
+    ],
+)
+def test_numbers_are_written_for_reading(value: float, text: str) -> None:
+    assert comparison.short(value) == text
+
+
+@given(st.floats(min_value=1e-300, max_value=1e300), st.integers(1, 4))
+def test_a_written_number_is_the_number_to_its_digits(value: float, digits: int) -> None:
+    text = comparison.short(value, digits).translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789"))
+    lead, times, power = text.partition("·10")
+    if not times:
+        lead, power = ("1", text[2:]) if not 1e-4 < value < 1e6 else (text, "0")
+    assert math.isclose(float(f"{lead}e{power}"), value, rel_tol=0.51 * 10 ** (1 - digits))
+
+
+@given(st.text())
+def test_a_plain_text_holds_nothing_that_does_not_print(text: str) -> None:
+    assert comparison.plain(text).isprintable()
+
+
+def test_the_geometric_mean_takes_finite_positive_values_alone() -> None:
+    assert comparison.geometric_mean([1.0, 100.0, math.nan, math.inf, 0.0]) == pytest.approx(10.0)
+    assert math.isnan(comparison.geometric_mean([math.nan]))
+
+
+def reaching(method: str, depth: int, seed: int, value: float, **changes: object) -> comparison.Run:
+    records = {"update": table([0, 16], {"state": [0.0, value]})}
+    return run(spec(method, depth, seed=seed, **changes), records)
+
+
+def test_a_contrast_is_paired_over_the_seeds_that_both_have() -> None:
+    runs = [reaching("post-ln", 18, 0, 4.0), reaching("post-ln", 18, 1, 9.0), reaching("post-ln", 18, 2, 1e9)]
+    runs += [reaching("deepnorm", 18, 0, 1.0), reaching("deepnorm", 18, 1, 1.0)]
+    found = contrast(runs)
+    assert found is not None
+    assert (found.higher, found.lower, found.seeds, found.depth) == ("Post-LN", "DeepNorm", (0, 1), "18L-18L")
+    assert found.ratio == pytest.approx(6.0)
+
+
+def test_a_contrast_never_crosses_conditions() -> None:
+    assert contrast([reaching("post-ln", 18, 0, 4.0, warmup=0), reaching("deepnorm", 18, 0, 1.0)]) is None
+    assert contrast([reaching("post-ln", 18, 0, 4.0), reaching("deepnorm", 6, 0, 1.0)]) is None
+    assert contrast([reaching("post-ln", 18, 0, 4.0), reaching("deepnorm", 18, 1, 1.0)]) is None
+    assert contrast([]) is None
+
+
+def test_a_contrast_is_taken_at_the_deepest_depth_that_has_one() -> None:
+    runs = [reaching(m, n, 0, v) for m, n, v in (("post-ln", 6, 5.0), ("deepnorm", 6, 1.0), ("post-ln", 50, 1.0))]
+    found = contrast(runs)
+    assert found is not None and found.depth == "6L-6L"

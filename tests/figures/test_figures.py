@@ -1,0 +1,221 @@
+"""The seam's contract: exact frames for a known store, and drawing that survives whatever a store may hold."""
+
+from __future__ import annotations
+
+import math
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pandas as pd
+import pytest
+from fake_runs import plausible, run, spec, sweep, table
+
+from stabkit import figures, records, store
+from stabkit.figures import FIGURES, grad_norm, style, update, update_depth
+from stabkit.store import Run
+
+SHARED = {"__init__", "comparison", "contrast", "style"}
+
+
+def test_every_picture_of_the_folder_is_in_the_table() -> None:
+    files = {path.stem for path in Path(figures.__file__).parent.glob("*.py")} - SHARED
+    named = {figure.__name__.rpartition(".")[2] for figure in FIGURES}
+    assert files - named == set(), f"missing from FIGURES: {sorted(files - named)}"
+    assert [figure.NAME for figure in FIGURES] == [figure.__name__.rpartition(".")[2] for figure in FIGURES]
+
+
+def facts(made: Run, label: str, depth: str, outcome: str = "early") -> list[object]:
+    s = made.spec
+    layers = [s.model.encoder_layers, s.model.decoder_layers]
+    return [made.run_id, s.method, label, "", depth, *layers, s.seed, outcome]
+
+
+def known_store() -> tuple[Run, Run]:
+    sound = run(
+        spec("deepnorm", 2, 3),
+        {
+            "update": table([0, 1, 16], {"logits": [0, 9, 9], "state": [0.0, 0.25, 0.5]}),
+            "grad_norm": table(
+                [0, 1, 16],
+                {
+                    "encoder.1": [7, 7, 7],
+                    "decoder.1": [9.0, 1.0, 3.0],
+                    "decoder.1.ffn": [8, 8, 8],
+                    "decoder.2": [9.0, 2.0, 4.0],
+                    "decoder.3@x": [8, 8, 8],
+                    "decoder.3": [9.0, 3.0, 5.0],
+                },
+            ),
+        },
+    )
+    lost = run(
+        spec("post-ln", 2, 3, seed=1),
+        {
+            "update": table([0, 1, 2], {"state": [0.0, 8.0, math.inf]}),
+            "grad_norm": table(
+                [0, 1, 2],
+                {"decoder.1": [1e-8, 1e-9, math.nan], "decoder.2": [0.5, 0.25, 1.0], "decoder.3": [1.0, 2.0, 1.0]},
+            ),
+        },
+        "diverged",
+    )
+    return sound, lost
+
+
+def check(frame: pd.DataFrame, columns: tuple[str, ...], rows: list[list[object]]) -> None:
+    pd.testing.assert_frame_equal(frame, pd.DataFrame(rows, columns=list(columns)))
+
+
+def test_update_draws_every_recorded_step_as_it_is() -> None:
+    sound, lost = known_store()
+    first, second = facts(lost, "Post-LN", "2L-3L", "diverged"), facts(sound, "DeepNorm", "2L-3L")
+    rows = [[*first, 64, step, value] for step, value in ((0, 0.0), (1, 8.0), (2, math.inf))]
+    rows += [[*second, 64, step, value] for step, value in ((0, 0.0), (1, 0.25), (16, 0.5))]
+    check(update.select([sound, lost]), update.COLUMNS, rows)
+
+
+def test_update_depth_draws_the_reference_step_or_the_last_finite_one() -> None:
+    sound, lost = known_store()
+    first, second = facts(lost, "Post-LN", "2L-3L", "diverged"), facts(sound, "DeepNorm", "2L-3L")
+    rows = [[*first, 64, "N ≠ M", 2.5, 16, 1, 8.0], [*second, 64, "N ≠ M", 2.5, 16, 16, 0.5]]
+    check(update_depth.select([sound, lost]), update_depth.COLUMNS, rows)
+
+
+def test_grad_norm_draws_every_decoder_layer_at_the_last_finite_step_and_over_the_window() -> None:
+    sound, lost = known_store()
+    first, second = facts(lost, "Post-LN", "2L-3L", "diverged"), facts(sound, "DeepNorm", "2L-3L")
+    rows = [[*first, 1, 1, 1e-9, 1e-9], [*first, 1, 2, 0.25, 0.25], [*first, 1, 3, 2.0, 2.0]]
+    rows += [[*second, 16, layer, layer + 2.0, layer + 1.0] for layer in (1, 2, 3)]
+    check(grad_norm.select([sound, lost]), grad_norm.COLUMNS, rows)
+
+
+def test_a_frame_is_the_same_for_records_read_back_from_bytes(tmp_path: Path) -> None:
+    made, _ = known_store()
+    (tmp_path / made.run_id).mkdir()
+    (tmp_path / made.run_id / "records.npz").write_bytes(records.to_bytes(made.records))
+    read = store.Run(tmp_path / made.run_id, made.spec, made.outcome, made.environment, made.digest)
+    for figure in FIGURES:
+        pd.testing.assert_frame_equal(figure.select([read]), figure.select([made]))
+
+
+def growing(method: str, exponent: float, seed: int = 0, **changes: object) -> list[Run]:
+    return [
+        run(
+            spec(method, n, seed=seed, **changes),
+            {"update": table([0, 16], {"state": [0.0, 0.01 * (1 + seed) * n**exponent * (1 if n <= 50 else 7)]})},
+        )
+        for n in (2, 6, 12, 50, 100)
+    ]
+
+
+def test_the_exponent_is_fitted_over_6_to_50_layers_and_geometric_means() -> None:
+    lines = update_depth.fit(update_depth.select([*growing("deepnorm", 0.6), *growing("deepnorm", 0.6, seed=2)]))
+    assert len(lines) == 1
+    line = lines.iloc[0]
+    assert line.exponent == pytest.approx(0.6) and line.factor == pytest.approx(0.01 * math.sqrt(3))
+    assert (line.shallowest, line.deepest, line.seeds) == (6, 50, 2)
+    assert line.least == pytest.approx(0.6) and line.greatest == pytest.approx(0.6)
+
+
+def test_fewer_than_three_depths_and_unequal_stacks_have_no_exponent() -> None:
+    assert update_depth.fit(update_depth.select(growing("deepnorm", 0.6)[:3])).empty
+    unequal = [plausible(spec("post-ln", n, 2 * n)) for n in (6, 12, 18)]
+    assert update_depth.fit(update_depth.select(unequal)).empty
+
+
+def test_a_run_that_ended_early_has_no_part_in_a_mean_or_a_fit() -> None:
+    runs = growing("post-ln", 1.0)
+    lost = run(spec("post-ln", 6, seed=9), {"update": table([0, 1, 2], {"state": [0, 1e6, math.nan]})}, "diverged")
+    lines = update_depth.fit(update_depth.select([*runs, lost]))
+    assert lines.iloc[0].exponent == pytest.approx(1.0)
+
+
+def test_titles_state_what_the_data_support() -> None:
+    runs = [*growing("deepnorm", 0.6), *growing("post-ln", 1.0), *growing("admin", 1.4)]
+    assert update_depth.title(runs) == "DeepNorm's update grows with depth as N^0.6, Post-LN's as N^1.0"
+    assert update_depth.title(growing("admin", 0.5)) == "ADMIN's update grows with depth as N^0.5"
+    assert update_depth.title([]) == "How far the output has moved after 0 updates, against depth"
+    assert update.title(runs) == "At 100L-100L ADMIN's output moves 40 times as far as DeepNorm's in 16 updates"
+    assert update.title([]) == "How far the output moves from its start, step by step"
+    assert grad_norm.title([]) == "How much gradient each decoder layer receives"
+    vanishing = run(spec("post-ln", 2), {"grad_norm": table([0], {"decoder.1": [3e-9], "decoder.2": [3.0]})})
+    assert grad_norm.title([vanishing]) == (
+        "At 2L-2L Post-LN's lowest decoder layer receives 10⁻⁹ of the top layer's gradient"
+    )
+
+
+def test_exponents_of_two_conditions_are_not_compared() -> None:
+    runs = [*growing("deepnorm", 0.6, warmup=0), *growing("post-ln", 1.0)]
+    assert "Post-LN" not in update_depth.title(runs) or "DeepNorm" not in update_depth.title(runs)
+
+
+def stores() -> dict[str, list[Run]]:
+    nothing = run(spec("admin", 6), {})
+    zeros = {f"decoder.{i}": [0.0, 0.0] for i in (1, 2)}
+    flat = run(spec("admin", 2), {"update": table([0, 1], {"state": [0.0, 0.0]}), "grad_norm": table([0, 1], zeros)})
+    huge = run(
+        spec("post-ln", 2),
+        {
+            "update": table([0, 1, 2], {"state": [0.0, 1.7e308, 1e39]}),
+            "grad_norm": table([0, 1], {"decoder.1": [1e-320, 1.7e308], "decoder.2": [1e38, 1e38]}),
+        },
+        "diverged",
+    )
+    all_nan = run(
+        spec("post-ln", 1),
+        {
+            "update": table([0], {"state": [math.nan]}),
+            "grad_norm": table([0], {"decoder.1": [math.nan]}),
+        },
+        "diverged",
+    )
+    empty = run(spec("post-ln", 3), {"update": table([], {"state": []}), "grad_norm": table([], {"decoder.1": []})})
+    return {
+        "none": [],
+        "one": [plausible(spec("post-ln", 18))],
+        "one step": [plausible(spec("post-ln", 1, steps=1))],
+        "diverged at step 0": [plausible(spec("post-ln", 18), until=0)],
+        "two of three diverged": [
+            plausible(spec("post-ln", 18, seed=0), until=0),
+            plausible(spec("post-ln", 18, seed=1), until=5),
+            plausible(spec("post-ln", 18, seed=2)),
+        ],
+        "no decoder": [plausible(spec("post-ln", 6, 0)), plausible(spec("deepnorm", 12, 0))],
+        "no encoder": [plausible(spec("post-ln", 0, 6)), plausible(spec("deepnorm", 0, 1))],
+        "unequal stacks": [plausible(spec(m, 60, 12)) for m in ("post-ln", "admin")],
+        "forty": sweep((1, 2, 3, 6, 9), seeds=(0, 1)),
+        "eleven depths, two conditions": [
+            plausible(spec("admin", n, warmup=w, steps=120)) for n in range(1, 12) for w in (0, 4000)
+        ],
+        "variants": [plausible(spec("admin", 6, options=o)) for o in ({}, {"omega": "closed"})],
+        "no records": [nothing],
+        "zeros": [flat],
+        "huge": [huge, plausible(spec("deepnorm", 2))],
+        "all NaN": [all_nan],
+        "no steps": [empty],
+    }
+
+
+@pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.NAME)
+@pytest.mark.parametrize("case", stores())
+def test_drawing_survives(figure: ModuleType, case: str) -> None:
+    runs = stores()[case]
+    frame = figure.select(runs)
+    assert tuple(frame.columns) == figure.COLUMNS
+    assert {figure.VALUE, *([figure.INDEX] if figure.INDEX else [])} <= set(frame.columns)
+    ET.fromstring(style.to_svg(figure.draw(frame), figure.NAME))
+    for text in (figure.title(runs), figure.alt(frame), figure.READ, figure.CAPTION, figure.SHORT):
+        assert text and "nan" not in text
+
+
+def test_a_diverged_run_stays_visible() -> None:
+    last, edge = plausible(spec("post-ln", 18), until=5), plausible(spec("post-ln", 6), until=0)
+    others = [plausible(spec("deepnorm", n)) for n in (6, 18)]
+    for figure in FIGURES:
+        frame = figure.select([last, edge, *others])
+        marks = [line for axes in figure.draw(frame).axes for line in axes.lines if line.get_marker() == "x"]
+        texts = [text.get_text() for axes in figure.draw(frame).axes for text in axes.texts]
+        drawn = sum(int(np.isfinite(np.asarray(line.get_xdata(), dtype=float)).sum()) for line in marks)
+        assert drawn + sum("diverged at step 0" in text for text in texts) == 2, figure.NAME

@@ -1,0 +1,172 @@
+"""The contract of the probes' table: each equals a slow recomputation, leaves no hook, changes no bit of training."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import stabkit.probes as package
+from stabkit import optim, train
+from stabkit.model.transformer import tensors
+from stabkit.probes import PROBES
+from stabkit.streams import key
+from stabkit.tasks.synthetic import Synthetic
+from tests.conftest import tiny
+
+SPEC = tiny("admin", layers=2, steps=3, warmup=0, lr=1e-3)
+TASK = Synthetic(vocab=200, max_tokens=128)
+KEEP = {"encoder": torch.from_numpy(TASK.probe().source != 0).t(), "decoder": torch.from_numpy(TASK.probe().target_out != 0).t()}
+
+
+@pytest.fixture(scope="module")
+def records():
+    return train.run(SPEC, TASK).records
+
+
+@pytest.fixture(scope="module")
+def slow():
+    """The same run by hand, with torch's own loop over parameters: the model after 0, 1, 2, 3 updates, gradients in place."""
+    models = []
+    for updates in range(SPEC.train.steps + 1):
+        model = train.build(SPEC, TASK, torch.device("cpu"))
+        model.train()
+        adam = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), eps=1e-8, foreach=False)
+        torch.manual_seed(key(SPEC.seed, "dropout"))
+        for step in range(updates + 1):
+            adam.zero_grad()
+            source, target_in, target_out = tensors(TASK.train(0, step))
+            logits = model(source, target_in)[1].transpose(0, 1)
+            logp = torch.log_softmax(logits, -1)
+            smooth = 0.9 * -logp.gather(-1, target_out[..., None])[..., 0] + 0.1 * -logp.mean(-1)
+            loss = smooth[target_out != 0].mean()
+            loss.backward()
+            if step < updates:
+                adam.param_groups[0]["lr"] = optim.rate(step + 1, 1e-3, 0)
+                adam.step()
+        model.eval()
+        models.append((model, float(loss.detach())))
+    return models
+
+
+def at_taps(model):
+    """{site name: (branch, sum)} on the probe batch, by hooks of this test's own."""
+    seen, handles = {}, []
+    for site, residual in model.residuals.items():
+        for tap in ("branch", "sum"):
+            handles.append(getattr(residual, tap).register_forward_hook(lambda m, i, o, k=(site.name, tap): seen.update({k: o.detach()})))
+    with torch.no_grad():
+        states, logits = model(*tensors(TASK.probe())[:2])
+    for handle in handles:
+        handle.remove()
+    return seen, states, logits
+
+
+def assert_close(found, expected):
+    assert found == pytest.approx(expected, rel=2e-4, abs=1e-7)
+
+
+@torch.no_grad()
+def test_update_is_the_mean_distance_of_the_states_from_the_first_ones(records, slow):
+    outputs = [at_taps(model)[1:] for model, _ in slow]
+    keep = KEEP["decoder"]
+    for which, name in enumerate(("state", "logits")):
+        for t in range(4):
+            apart = (outputs[t][which] - outputs[0][which])[keep].norm(dim=-1)
+            step = (outputs[t][which] - outputs[max(t - 1, 0)][which])[keep].norm(dim=-1)
+            assert_close(records["update"].at(name)[t], float(apart.mean()))
+            assert_close(records["update"].at(f"{name}@step")[t], float(step.mean()))
+            assert_close(records["update"].at(f"{name}@frobenius")[t], float(apart.square().sum().sqrt()))
+
+
+def test_update_is_exactly_zero_at_step_0_and_not_after(records):
+    values = records["update"].values
+    assert (values[0] == 0.0).all() and (values[1:] > 0).all()
+
+
+def test_ln_input_is_the_norm_of_what_enters_the_norm_raw_and_over_omega(records, slow):
+    for t, (model, _) in enumerate(slow):
+        seen, _, _ = at_taps(model)
+        for site, residual in model.residuals.items():
+            expected = float(seen[site.name, "sum"][KEEP[site.stack]].norm(dim=-1).mean())
+            assert_close(records["ln_input"].at(site.name)[t], expected)
+            assert_close(records["ln_input"].at(f"{site.name}@omega")[t], expected / (residual.omega * math.sqrt(16)))
+
+
+def test_branch_ratio_is_branch_over_shortcut(records, slow):
+    for t, (model, _) in enumerate(slow):
+        seen, _, _ = at_taps(model)
+        for site in model.sites:
+            branch, total = (seen[site.name, tap][KEEP[site.stack]] for tap in ("branch", "sum"))
+            assert_close(records["branch_ratio"].at(site.name)[t], float((branch.norm(dim=-1) / (total - branch).norm(dim=-1)).mean()))
+
+
+def test_gradient_norms_are_those_of_the_training_batch_at_the_same_weights(records, slow):
+    for t, (model, _) in enumerate(slow):
+        layers = {}
+        for site, residual in model.residuals.items():
+            square = sum(float(p.grad.double().square().sum()) for p in residual.parameters())
+            assert_close(records["grad_norm"].at(site.name)[t], math.sqrt(square))
+            layers[f"{site.stack}.{site.layer}"] = layers.get(f"{site.stack}.{site.layer}", 0.0) + square
+        for layer, square in layers.items():
+            assert_close(records["grad_norm"].at(layer)[t], math.sqrt(square))
+        assert_close(records["grad_norm"].at("embedding")[t], float(model.embedding.grad.double().norm()))
+
+
+def test_the_gradient_of_a_ln_input_is_found_without_hooks_too(records):
+    model = train.build(SPEC, TASK, torch.device("cpu"))
+    last = model.residuals[model.sites[-1]]
+    source, target_in, target_out = tensors(TASK.train(0, 0))
+    seen = {}
+    last.sum.register_forward_hook(lambda m, i, o: seen.update(x=o))
+    logits = model(source, target_in)[1]
+    loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), target_out.t().reshape(-1), ignore_index=0, label_smoothing=0.1)
+    (gradient,) = torch.autograd.grad(loss, seen["x"])
+    assert_close(records["grad_norm"].at(f"{model.sites[-1].name}@x")[0], float(gradient.norm()))
+
+
+@torch.no_grad()
+def test_parameter_update_is_the_distance_from_the_first_weights(records, slow):
+    first = slow[0][0]
+    for t, (model, _) in enumerate(slow):
+        for (site, a), b in zip(model.residuals.items(), first.residuals.values(), strict=True):
+            square = sum(float((p - q).double().square().sum()) for p, q in zip(a.parameters(), b.parameters(), strict=True))
+            assert_close(records["parameter_update"].at(site.name)[t], math.sqrt(square))
+
+
+def test_loss_is_the_label_smoothed_loss_of_the_training_batch(records, slow):
+    assert records["loss"].at("train").tolist() == pytest.approx([loss for _, loss in slow], rel=1e-5)
+
+
+def test_every_probe_declares_its_sites_and_records_every_step(records):
+    assert set(records) == {probe.name for probe in PROBES} | {"validation"}
+    for name in {probe.name for probe in PROBES}:
+        assert records[name].steps.tolist() == [0, 1, 2, 3]
+        assert records[name].values.shape == (4, len(records[name].sites)) and len(set(records[name].sites)) == len(records[name].sites)
+        assert np.isfinite(records[name].values).all()
+
+
+@pytest.mark.parametrize("left_out", [(), *((probe,) for probe in PROBES)], ids=lambda p: p[0].name if p else "all on")
+def test_no_probe_changes_a_bit_of_training(left_out, monkeypatch):
+    spec = tiny("post-ln", layers=2, steps=4, warmup=0, dropout=0.1)
+    with_all = train.run(spec, TASK)
+    monkeypatch.setattr(train, "PROBES", tuple(p for p in PROBES if p not in left_out) if left_out else PROBES)
+    monkeypatch.setattr(train, "judge", lambda *args, **kwargs: None)
+    without = train.run(spec, TASK)
+    for name, weight in with_all.weights.items():
+        assert weight.tobytes() == without.weights[name].tobytes(), name
+
+
+def test_hooks_are_gone_after_a_run(monkeypatch):
+    kept = []
+    build = train.build
+    monkeypatch.setattr(train, "build", lambda *args: kept.append(build(*args)) or kept[0])
+    train.run(tiny(steps=1), TASK)
+    for module in kept[0].modules():
+        assert not module._forward_hooks and not module._forward_pre_hooks and not module._backward_hooks
+
+
+def test_every_file_of_the_folder_has_its_row():
+    files = {p.stem for p in Path(package.__file__).parent.glob("*.py")} - {"__init__", "base", "hooks"}
+    assert files == {probe.name for probe in PROBES}

@@ -1,0 +1,196 @@
+"""The page: one file, nothing from outside, and no name that becomes markup."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import subprocess
+import sys
+import time
+from collections import Counter
+from dataclasses import replace
+from functools import cache
+from html.parser import HTMLParser
+
+import pytest
+from fake_runs import ENVIRONMENT, plausible, run, spec, sweep
+
+from stabkit.report.html import render
+
+COMMAND = "stabkit sweep --depths 6,18"
+
+
+class Dom(HTMLParser):
+    """The page's elements, attributes and texts."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.shape: list[tuple[str, tuple[str, ...]]] = []
+        self.attributes: list[tuple[str, str, str]] = []
+        self.text: list[str] = []
+        self.open: list[str] = []
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.shape.append((tag, tuple(name for name, _ in attrs)))
+        self.attributes += [(tag, name, value or "") for name, value in attrs]
+        self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert tag in self.open, tag
+        while self.open.pop() != tag:
+            pass
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] not in ("style", "script"):
+            self.text.append(data)
+
+
+def page_of(*args: object, **kwargs: object) -> Dom:
+    return Dom(render(*args, **{"command": COMMAND, **kwargs}))  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    return render(sweep((6, 18)), command=COMMAND, failed=[(spec("admin", 50), "killed by signal 9")])
+
+
+def test_nothing_is_loaded_from_outside(page: str) -> None:
+    dom = Dom(page)
+    for tag, name, value in dom.attributes:
+        if name in ("href", "src", "xlink:href", "action", "srcset", "data"):
+            assert value.startswith(("#", "data:")), (tag, name, value[:60])
+        assert not name.startswith("on"), (tag, name)
+    assert "url(" not in re.sub(r"url\(#[\w-]+\)", "", page.replace("&#34;", ""))
+    assert "@import" not in page
+
+
+def test_the_policy_allows_the_pages_own_script_and_no_other(page: str) -> None:
+    policy = next(v for tag, name, v in Dom(page).attributes if name == "content" and "default-src" in v)
+    scripts = re.findall(r"<script>(.*?)</script>", page, re.S)
+    assert len(scripts) == 1
+    digest = base64.b64encode(hashlib.sha256(scripts[0].encode()).digest()).decode()
+    assert policy.split("; ")[:4] == [
+        "default-src 'none'",
+        "img-src data:",
+        "style-src 'unsafe-inline'",
+        f"script-src 'sha256-{digest}'",
+    ]
+
+
+def test_ids_are_unique_and_every_link_within_the_page_arrives(page: str) -> None:
+    attributes = Dom(page).attributes
+    ids = Counter(value for _, name, value in attributes if name == "id")
+    assert max(ids.values()) == 1
+    links = {v[1:] for _, name, v in attributes if name in ("href", "aria-labelledby") and v[:1] == "#"}
+    assert links <= set(ids)
+    assert {v for _, name, v in attributes if name == "aria-labelledby"} <= set(ids)
+
+
+def test_the_page_can_be_read_by_its_structure(page: str) -> None:
+    dom = Dom(page)
+    tags = Counter(tag for tag, _ in dom.shape)
+    assert tags["main"] == tags["nav"] == tags["h1"] == 1 and ("html", "lang", "en") in dom.attributes
+    assert tags["table"] == tags["caption"]
+    assert all("scope" in names for tag, names in dom.shape if tag == "th")
+    levels = [int(tag[1]) for tag, _ in dom.shape if re.fullmatch("h[1-6]", tag)]
+    assert all(b - a <= 1 for a, b in zip(levels, levels[1:], strict=False))
+    assert all("id" in names for tag, names in dom.shape if tag in ("h2", "h3"))
+
+
+def test_the_first_screen_holds_the_sentence_the_command_and_the_matrix(page: str) -> None:
+    text = " ".join(" ".join(Dom(page).text).split())
+    order = ["times as far as DeepNorm's", COMMAND, "Post-LN-init", "killed by signal 9", "ADMIN's first update"]
+    places = [text.index(part) for part in order]
+    assert places == sorted(places)
+
+
+def test_downloads_hold_exactly_what_is_drawn(page: str) -> None:
+    from stabkit.figures import FIGURES
+
+    csvs = [base64.b64decode(v) for v in re.findall(r'href="data:text/csv;base64,([^"]+)"', page)]
+    assert csvs == [figure.select(sweep((6, 18))).to_csv(index=False).encode() for figure in FIGURES]
+
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "$\\frac{$",
+    "\x1b]0;x",
+    "a\0b",
+    '"><img src=x onerror=alert(1)>',
+    "{{ 7*7 }}",
+    "]]>-->",
+]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_name_leaves_the_page_as_it_was(name: str) -> None:
+    harmless, hostile = named("aname"), named(name)
+    kept = [element for element in harmless.shape if element[0] not in ("tspan", "text", "g")]
+    assert sorted(element for element in hostile.shape if element[0] not in ("tspan", "text", "g")) == sorted(kept)
+    assert "\x1b" not in "".join(hostile.text) and "\0" not in "".join(hostile.text)
+    assert name.encode("unicode_escape").decode().replace("\\\\", "\\") in "".join(hostile.text)
+
+
+@cache
+def named(word: str) -> Dom:
+    """A page on which every text that a user or a machine can choose is `word`."""
+    specs = [
+        spec("post-ln", 2, name=word, source=word, target=word),
+        spec("deepnorm", 2, name="synthetic", source=word, target=word),
+    ]
+    runs = [run(s, plausible(s).records, "early", word, {**ENVIRONMENT, "platform": word}) for s in specs]
+    strange = replace(plausible(spec("admin", 2)), digest=word)
+    strange.__dict__["records"] = plausible(spec("admin", 2)).records
+    return page_of([*runs, strange], command=word, title=word, failed=[(spec("deepnorm", 3, name=word), word)])
+
+
+def test_a_hostile_outcome_or_method_is_only_text() -> None:
+    bad = '"><b id=x>'
+    made = spec("post-ln", 2, options={bad: bad})
+    strange = run(replace(made, method=bad), plausible(made).records, bad)
+    dom = page_of([strange])
+    assert ("b", ("id",)) not in dom.shape and bad in " ".join(dom.text)
+
+
+def test_the_page_of_nothing_says_so() -> None:
+    assert "No run has a result yet." in "".join(page_of([]).text)
+    text = "".join(page_of([], failed=[(spec("admin", 50), "out of memory")]).text)
+    assert "all 1 failed" in text and "out of memory" in text
+
+
+def test_mixed_environments_are_warned_about() -> None:
+    runs = [plausible(spec("post-ln", 2)), run(spec("admin", 2), {}, environment={**ENVIRONMENT, "torch": "3.0"})]
+    assert "differ in torch" in " ".join(page_of(runs).text)
+    assert "Mixed environments" not in " ".join(page_of(runs[:1]).text)
+
+
+@pytest.mark.parametrize(
+    "runs",
+    [
+        [plausible(spec("post-ln", 18), until=0)],
+        [plausible(spec("post-ln", 6, 0)), plausible(spec("deepnorm", 0, 3))],
+        [run(spec("admin", 6), {})],
+        [plausible(spec("post-ln", n, m, warmup=w)) for n, m in ((6, 6), (12, 2)) for w in (0, 4000)],
+    ],
+)
+def test_the_page_builds_for_any_runs(runs: list[object]) -> None:
+    page_of(runs)
+
+
+def test_the_default_sweep_makes_a_small_page_quickly() -> None:
+    start = time.monotonic()
+    page = render(sweep(), command=COMMAND)
+    assert time.monotonic() - start < 20  # 2 s on an idle core; the bound is for a busy one
+    assert len(page.encode()) < 1_500_000
+
+
+def test_equal_runs_make_equal_pages(page: str) -> None:
+    assert page == render(sweep((6, 18)), command=COMMAND, failed=[(spec("admin", 50), "killed by signal 9")])
+
+
+def test_the_report_does_not_import_torch() -> None:
+    code = "import sys, stabkit.report.html; sys.exit('torch' in sys.modules or 'matplotlib.pyplot' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,122 @@
+"""The verdict matrix and the page's one sentence, as values."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from fake_runs import MEASURED, plausible, run, spec, sweep, table
+
+from stabkit.report.matrix import headline, matrix, separation
+from stabkit.store import Run
+
+
+def at16(method: str, depth: int, value: float, outcome: str = "early", **more: object) -> Run:
+    chain = {"gradient_ratio_lowest": more.pop("ratio", 0.5)}
+    made = spec(method, depth, **more)  # type: ignore[arg-type]
+    return run(made, {"update": table([0, 16], {"state": [0.0, value]})}, outcome, f"detail {value:g}", **chain)  # type: ignore[arg-type]
+
+
+def test_rows_are_methods_in_table_order_and_columns_depths() -> None:
+    verdicts = matrix(list(reversed(sweep((6, 18)))))
+    assert verdicts.depths == ("6L-6L", "18L-18L")
+    assert [row.label for row in verdicts.rows] == ["Post-LN", "Post-LN-init", "ADMIN", "DeepNorm"]
+    assert {row.group for row in verdicts.rows} == {"Post-LN"}
+    assert [row.method for row in verdicts.rows] == list(MEASURED)
+    assert not verdicts.has_conditions and verdicts.reference_step == 16
+
+
+def test_a_cell_counts_its_seeds_worst_first_and_takes_the_geometric_mean() -> None:
+    runs = [
+        at16("post-ln", 18, 1.0, "trains", seed=0, ratio=0.3),
+        at16("post-ln", 18, 100.0, "diverged", seed=1, ratio="inf"),
+        at16("post-ln", 18, math.nan, "trains", seed=2, ratio=1e-6),
+    ]
+    cell = matrix(runs).rows[0].cells[0]
+    assert cell.words == "diverged 1/3, trains 2/3" and cell.worst == "diverged" and cell.total == 3
+    assert cell.update == pytest.approx(10.0) and cell.gradient_ratio == 1e-6 and cell.vanished
+    assert cell.run_ids == tuple(made.run_id for made in runs)
+    assert cell.details == ("detail 1", "detail 100", "detail nan")
+
+
+def test_missing_and_failed_cells_are_shown_as_such() -> None:
+    verdicts = matrix([at16("post-ln", 6, 1.0, "trains")], [(spec("deepnorm", 18), "killed by \x1b[31msignal 9")])
+    post, deep = verdicts.rows
+    assert [cell.words for cell in post.cells] == ["trains", "–"] and post.cells[1].worst == "missing"
+    assert [cell.words for cell in deep.cells] == ["–", "failed"]
+    assert deep.cells[1].reasons == ("killed by \\x1b[31msignal 9",) and math.isnan(deep.cells[1].update)
+
+
+def test_a_seed_that_failed_is_counted_with_the_others() -> None:
+    cell = matrix([at16("post-ln", 6, 1.0, "trains")], [(spec("post-ln", 6, seed=1), "timeout")]).rows[0].cells[0]
+    assert cell.words == "failed 1/2, trains 1/2"
+
+
+def test_conditions_make_rows_of_their_own() -> None:
+    verdicts = matrix([at16("post-ln", 6, 1.0, warmup=w) for w in (4000, 0)] + [at16("deepnorm", 6, 1.0, warmup=0)])
+    assert [(row.label, row.condition) for row in verdicts.rows] == [
+        ("Post-LN", "no warm-up"),
+        ("Post-LN", "warm-up 4000"),
+        ("DeepNorm", "no warm-up"),
+    ]
+
+
+def test_the_matrix_is_plain_text_for_a_terminal() -> None:
+    assert matrix([at16("post-ln", 6, 0.27), at16("post-ln", 18, 0.75)]).texts() == [
+        ["method", "6L-6L", "18L-18L"],
+        ["Post-LN", "early  0.27", "early  0.75"],
+    ]
+    assert matrix([]).texts() == [["method"]]
+
+
+def test_the_sentence_compares_the_two_that_differ_most_at_the_deepest_depth() -> None:
+    runs = [at16("post-ln", 100, 4.54, ratio=1.3e-14), at16("admin", 100, 0.83), at16("deepnorm", 100, 0.11)]
+    runs += [at16("post-ln", 6, 0.27), at16("deepnorm", 6, 0.02)]
+    assert headline(runs) == (
+        "At 100L-100L Post-LN's first 16 updates move the output 41 times as far as DeepNorm's; "
+        "its lowest decoder layer receives as little as 10⁻¹⁴ of the top layer's gradient."
+    )
+
+
+def test_the_sentence_says_how_both_end_once_they_are_judged() -> None:
+    runs = [at16("post-ln", 18, 8.0, "stuck", seed=s) for s in (0, 1)]
+    runs += [at16("deepnorm", 18, 2.0, "trains", seed=s) for s in (0, 1, 2)]
+    assert headline(runs) == (
+        "At 18L-18L Post-LN's first 16 updates move the output 4.0 times as far as DeepNorm's; "
+        "Post-LN is stuck in 2 of 2 runs where DeepNorm trains in 2 of 2 runs."
+    )
+
+
+def test_the_sentence_does_not_compare_what_is_not_paired() -> None:
+    unpaired = [at16("post-ln", 18, 8.0, seed=0), at16("deepnorm", 18, 2.0, seed=1)]
+    assert "times as far as" not in headline(unpaired)
+    mixed = [at16("post-ln", 18, 8.0, warmup=0), at16("deepnorm", 18, 2.0)]
+    assert "times as far as" not in headline(mixed)
+
+
+def test_the_sentence_of_one_method_speaks_of_its_depths() -> None:
+    runs = [at16("post-ln", n, v, seed=s) for n, v in ((6, 0.25), (18, 0.5), (50, 2.0)) for s in (0, 1)]
+    assert headline(runs) == "From 6L-6L to 50L-50L Post-LN's first 16 updates move the output 8.0 times as far."
+    assert headline(runs[:1]) == (
+        "At 6L-6L Post-LN's first 16 updates move the output by 0.25, where its length is √64 = 8.0."
+    )
+
+
+def test_the_sentence_names_divergence() -> None:
+    lost = [plausible(spec("post-ln", 18, seed=s), until=3) for s in (0, 1)]
+    assert headline(lost) == "At 18L-18L Post-LN diverges in 2 of 2 runs."
+    both = [*lost, *(at16(m, 6, v) for m, v in (("admin", 3.0), ("deepnorm", 1.0)))]
+    assert headline(both).endswith("as far as DeepNorm's; at 18L-18L Post-LN diverges in 2 of 2 runs.")
+
+
+def test_the_sentence_of_nothing() -> None:
+    assert headline([]) == "No run has a result yet."
+    assert headline([], [(spec(), "x")]) == "No run has a result: all 1 failed."
+    assert headline([run(spec("admin"), {})]) == "One run of ADMIN is in; it has no model update to compare."
+
+
+def test_whether_the_gradient_ratio_separates_is_computed() -> None:
+    trains, stuck = at16("deepnorm", 18, 1.0, "trains", ratio=0.2), at16("post-ln", 18, 1.0, "stuck", ratio=1e-6)
+    assert separation([trains, stuck]).endswith("at most 10⁻⁶ in stuck ones; they do not overlap.")
+    assert separation([trains, at16("post-ln", 18, 1.0, "stuck", ratio=0.4)]).endswith("here they overlap.")
+    assert separation([trains]) == ""
