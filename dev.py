@@ -6,8 +6,8 @@
     python3 dev.py lint              set up, then ruff and mypy
     python3 dev.py COMMAND [ARGS…]   set up, then `stabkit COMMAND ARGS…`
 
-Set-up goes into `.venv` beside this file, or, when you start it from an environment of your own that has torch, into that
-environment. A torch that is already there is never replaced.
+Set-up goes into `.venv` beside this file, or, when you start it from an environment of your own that has torch, into
+that environment. A torch that is already there is never replaced.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ INPUTS = ("pyproject.toml", "constraints.txt", "dev.py", "stabkit/__init__.py")
 
 
 def main(arguments: list[str]) -> int:
-    if sys.version_info < (3, 11):
+    if sys.version_info < (3, 11):  # noqa: UP036  # this file runs before anything has checked
         return fail(f"stabkit needs Python 3.11 or newer; this is {sys.version.split()[0]} ({sys.executable})")
     if not arguments or arguments[0] in ("-h", "--help"):
         print((__doc__ or "").strip())
@@ -57,7 +57,9 @@ def environment() -> Path:
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     if not python.exists():
         say(f"making {folder}")
-        venv.EnvBuilder(with_pip=True, clear=folder.exists(), system_site_packages=has_torch, symlinks=os.name != "nt").create(folder)
+        venv.EnvBuilder(
+            with_pip=True, clear=folder.exists(), system_site_packages=has_torch, symlinks=os.name != "nt"
+        ).create(folder)
     return python
 
 
@@ -85,12 +87,16 @@ def install_torch(pip: list[str]) -> int:
     """A build that fits the machine. A plain `torch` on Linux without a GPU would bring gigabytes of CUDA."""
     if sys.platform != "linux" or (shutil.which("nvidia-smi") and not run(["nvidia-smi"], quiet=True)):
         say(f"installing torch {TORCH}")
-        return run([*pip, f"torch=={TORCH}"]) and fail(f"pip could not install torch {TORCH}; install one yourself, then start again")
+        return run([*pip, f"torch=={TORCH}"]) and fail(
+            f"pip could not install torch {TORCH}; install one yourself, then start again"
+        )
     say(f"installing torch {TORCH} for CPUs")
     wanted = f"torch=={TORCH}+cpu"
     if not run([*pip, wanted], quiet=True) or not run([*pip, wanted, "--extra-index-url", CPU_INDEX, "--retries", "1"]):
         return 0
-    return fail(f"no CPU build of torch could be had; install one (pip install torch --index-url {CPU_INDEX}), then start again")
+    return fail(
+        f"no CPU build of torch could be had; install one (pip install torch --index-url {CPU_INDEX}), then start again"
+    )
 
 
 def stamp(python: Path) -> Path:

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from stabkit import console
-from stabkit.errors import FailedRuns, Interrupted, StabkitError, StoreError, UsageError, nearest
+from stabkit.errors import FailedRuns, Interrupted, StabkitError, UsageError
 
 if TYPE_CHECKING:
-    from stabkit.spec import Grid, RunSpec
+    pass
 
 app = typer.Typer(
     name="stabkit",
-    help="Will this residual, normalisation and initialisation scheme stay stable at this depth, and if not, which link of "
-    "the chain breaks?",
+    help="Will this residual, normalisation and initialisation scheme stay stable at this depth, and if not, "
+    "which link of the chain breaks?",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -39,7 +39,9 @@ def _version(value: bool) -> None:
 
 @app.callback()
 def _root(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
 ) -> None:
     pass
 
@@ -58,7 +60,9 @@ Models = Annotated[str, typer.Option(help="Methods, commas between; options afte
 Depths = Annotated[str, typer.Option(help="Layers: 6,18 is 6L-6L and 18L-18L; 60x12 is 60L-12L.")]
 Seeds = Annotated[str, typer.Option(help="Seeds: 0,1 or 0..4.")]
 Steps = Annotated[str, typer.Option(help="Updates of each run.")]
-Warmup = Annotated[str, typer.Option(help="Warm-up updates, then inverse-sqrt decay; 0 is a constant rate. A list is an axis.")]
+Warmup = Annotated[
+    str, typer.Option(help="Warm-up updates, then inverse-sqrt decay; 0 is a constant rate. A list is an axis.")
+]
 Rate = Annotated[str, typer.Option("--lr", help="Peak learning rate of Adam. A list is an axis.")]
 MaxTokens = Annotated[str, typer.Option(help="Batch size: sentences × the longer side, end mark included.")]
 Dropout = Annotated[str, typer.Option(help="Dropout on embeddings and branches.")]
@@ -68,7 +72,9 @@ Vocab = Annotated[str, typer.Option(help="Size of the joint vocabulary (subwords
 Hidden = Annotated[str, typer.Option(help="Width d.")]
 Ffn = Annotated[str, typer.Option(help="Inner width of the feed-forward.")]
 Heads = Annotated[str, typer.Option(help="Attention heads.")]
-BaseInitOption = Annotated[str, typer.Option(help="Base initialisation of every method: xavier_normal or fairseq_uniform.")]
+BaseInitOption = Annotated[
+    str, typer.Option(help="Base initialisation of every method: xavier_normal or fairseq_uniform.")
+]
 RecordEvery = Annotated[str, typer.Option(help="After step 100, record every so many steps.")]
 Snapshots = Annotated[str, typer.Option(help="Weights kept along the path, evenly; 0 keeps the last only.")]
 Data = Annotated[str, typer.Option(help="Directory of parallel text (train.de, train.en, valid.*; plain or .gz).")]
@@ -127,7 +133,9 @@ def sweep(
     if print_config:
         from stabkit import config as configuration
 
-        console.document(configuration.write({k: v for k, v in ctx.params.items() if k not in ("config", "print_config")}))
+        console.document(
+            configuration.write({k: v for k, v in ctx.params.items() if k not in ("config", "print_config")})
+        )
         return
     from stabkit import flags
 
@@ -179,12 +187,16 @@ def _run(request: Any, command: str, *, json: bool, quiet: bool, dry_run: bool, 
         console.say()
         console.say(f"report: {page}")
     if done.failed:
-        raise FailedRuns(f"{len(done.failed)} of {len(specs)} runs have no result; the report says why; run it again to retry")
+        raise FailedRuns(
+            f"{len(done.failed)} of {len(specs)} runs have no result; the report says why; run it again to retry"
+        )
 
 
 @app.command()
 def report(
-    runs: Annotated[list[str] | None, typer.Argument(help="Run ids, their beginnings, or run folders; default: all.")] = None,
+    runs: Annotated[
+        list[str] | None, typer.Argument(help="Run ids, their beginnings, or run folders; default: all.")
+    ] = None,
     out: Annotated[str, typer.Option("--out", help="The HTML file to write.")] = "",
     store: Annotated[str, typer.Option(envvar="STABKIT_HOME", help="Where runs/ is; default: here.")] = "",
 ) -> None:

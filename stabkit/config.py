@@ -1,8 +1,8 @@
 """Options from a TOML file, and the options of a command as one.
 
-    models = "post-ln,deepnorm"     # as on the command line
-    depths = [6, 18]                # or as a list
-    lr = 5e-4
+models = "post-ln,deepnorm"     # as on the command line
+depths = [6, 18]                # or as a list
+lr = 5e-4
 """
 
 from __future__ import annotations
@@ -33,12 +33,16 @@ def read(path: Path, options: Mapping[str, str]) -> dict[str, Any]:
         raise UsageError(f"--config: cannot read {path}: {error.strerror or error}") from error
     except (ValueError, RecursionError) as error:
         raise UsageError(f"--config: {path} is not TOML: {error}") from error
-    parameters = {option: parameter for parameter, option in options.items() if parameter not in ("config", "print_config")}
+    parameters = {
+        option: parameter for parameter, option in options.items() if parameter not in ("config", "print_config")
+    }
     values: dict[str, Any] = {}
     for key, value in found.items():
         name = key.replace("_", "-")
         if name not in parameters:
-            raise UsageError(f"--config: {path} has an option {key!r} that this command does not{nearest(name, parameters)}")
+            raise UsageError(
+                f"--config: {path} has an option {key!r} that this command does not{nearest(name, parameters)}"
+            )
         values[parameters[name]] = _text(path, key, value)
     return values
 

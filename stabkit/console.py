@@ -52,7 +52,9 @@ def document(text: str) -> None:
     sys.stdout.flush()
 
 
-def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], styles: Callable[[str], str] = lambda text: "") -> None:
+def table(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], styles: Callable[[str], str] = lambda text: ""
+) -> None:
     """A table as wide as it needs to be; `styles` colours a cell by its text."""
     grid = Table(title=escape(title), title_justify="left", title_style="bold", show_edge=False, pad_edge=False)
     for i, name in enumerate(columns):

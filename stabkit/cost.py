@@ -9,7 +9,7 @@ GIGAFLOPS = 30.0
 
 
 def parameters(spec: RunSpec) -> int:
-    """Weights, biases, norms and the embedding of the default slots (a norm after every sub-layer, biases everywhere)."""
+    """Weights, biases, norms and embedding of the default slots: a norm after every sub-layer, biases everywhere."""
     d, f = spec.model.hidden, spec.model.ffn
     attention, ffn = 4 * (d * d + d) + 2 * d, 2 * d * f + f + d + 2 * d
     n, m = spec.model.encoder_layers, spec.model.decoder_layers

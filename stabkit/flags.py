@@ -59,7 +59,9 @@ def sweep(options: Mapping[str, Any]) -> Request:
     snapshots = ranges.whole("--snapshots", text["snapshots"], 0, 1000)
     chosen = _methods(text["models"])
     device_text = _device(text["device"])
-    workers_text = text["workers"] if text["workers"] == "auto" else str(ranges.whole("--workers", text["workers"], 1, 1024))
+    workers_text = (
+        text["workers"] if text["workers"] == "auto" else str(ranges.whole("--workers", text["workers"], 1, 1024))
+    )
     out = _out(text["out"])
     task, corpus = _task(text["data"], text["source"], text["target"], vocab, train.max_tokens)
     device = _resolved(device_text)
@@ -110,7 +112,8 @@ def budget(request: Request) -> Budget:
 def check(request: Request) -> None:
     """Refuse a grid that looks like a slip: too many runs, too long, too large for this machine."""
     need = budget(request)
-    what = f"{need.runs} runs, about {need.seconds / 3600:.2g} hours on {request.workers} workers, {need.memory / 1e9:.1f} GB of memory"
+    hours, memory = f"{need.seconds / 3600:.2g} hours", f"{need.memory / 1e9:.1f} GB of memory"
+    what = f"{need.runs} runs, about {hours} on {request.workers} workers, {memory}"
     if need.runs > MANY_RUNS:
         raise UsageError(f"this grid is large: {what}; --dry-run shows its cost, --yes runs it")
     if need.seconds > LONG_SECONDS:

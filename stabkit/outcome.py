@@ -80,15 +80,16 @@ def judge(records: Records, *, unigram: float, warmup: int) -> Outcome:
     chain = links(records)
     steps = int(loss.steps[-1])
     gain = last_quarter_gain(validation, steps)
-    judged = steps >= SHORTEST_JUDGED and gain is not None
     word: Word
     if _diverged(loss) or not math.isfinite(final):
         word = "diverged"
     elif final < 0.95 * unigram:
         word = "trains"
-    elif judged and steps > warmup and 0.98 * unigram < final < 1.1 * unigram and gain < 0.01:
+    elif steps < SHORTEST_JUDGED or gain is None:
+        word = "early"
+    elif steps > warmup and 0.98 * unigram < final < 1.1 * unigram and gain < 0.01:
         word = "stuck"
-    elif judged and chain.gradient_ratio_lowest < VANISHED and gain < NO_GAIN:
+    elif chain.gradient_ratio_lowest < VANISHED and gain < NO_GAIN:
         word = "stuck"
     else:
         word = "early"

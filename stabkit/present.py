@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from stabkit import console, cost, methods as table
+from stabkit import console, cost
+from stabkit import methods as table
 from stabkit.errors import UsageError, nearest
 from stabkit.flags import Budget
 from stabkit.methods.base import sites
@@ -78,7 +79,13 @@ def plan(specs: Sequence[RunSpec], planned: Plan, workers: int, *, json: bool) -
 def budget(need: Budget, workers: int, *, json: bool) -> None:
     """`--dry-run` of a grid too large to list."""
     if json:
-        whole = {"runs": need.runs, "workers": workers, "seconds": round(need.seconds, 1), "memory_bytes": need.memory, "disk_bytes": need.disk}
+        whole = {
+            "runs": need.runs,
+            "workers": workers,
+            "seconds": round(need.seconds, 1),
+            "memory_bytes": need.memory,
+            "disk_bytes": need.disk,
+        }
         console.document(jsonlib.dumps({"schema": SCHEMA, "plan": whole}, indent=1, allow_nan=False))
         return
     console.say(
@@ -93,7 +100,9 @@ def finished(spec: RunSpec, answer: Any, workers: int) -> tuple[str, str, float]
     return spec.run_id, words, cost.seconds(spec) / workers
 
 
-def report(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]], store: Store, specs: Sequence[RunSpec], command: str) -> Path:
+def report(
+    runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]], store: Store, specs: Sequence[RunSpec], command: str
+) -> Path:
     """The sweep's page, under a name that belongs to its grid."""
     grid = hashlib.sha256("\n".join(spec.run_id for spec in specs).encode()).hexdigest()[:8]
     return write(runs, failed, store.out / "reports" / f"sweep-{grid}.html", command)
@@ -121,7 +130,12 @@ def verdict(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]]) -> None:
             cells.append("\n".join(line for line in (cell.words, update, *cell.details[:1]) if line))
         rows.append((row.label, *((row.condition,) if conditions else ()), *cells))
     head = ("", *(("condition",) if conditions else ()), *verdicts.depths)
-    console.table(f"Outcome, and ‖ΔF‖ at step {verdicts.reference_step}", head, rows, lambda text: COLOURS.get(text.split()[0], "") if text else "")
+    console.table(
+        f"Outcome, and ‖ΔF‖ at step {verdicts.reference_step}",
+        head,
+        rows,
+        lambda text: COLOURS.get(text.split()[0], "") if text else "",
+    )
     console.say()
     console.say(headline(runs, failed))
 
@@ -216,7 +230,13 @@ def listing(runs: Sequence[Run], *, json: bool) -> None:
         f"{len(runs)} runs",
         ("run", "outcome", "steps", "loss", "seconds"),
         [
-            (r.run_id, r.outcome["outcome"], r.outcome["steps"], _short(r.outcome["validation_loss"]), _short(r.environment.get("wall_seconds")))
+            (
+                r.run_id,
+                r.outcome["outcome"],
+                r.outcome["steps"],
+                _short(r.outcome["validation_loss"]),
+                _short(r.environment.get("wall_seconds")),
+            )
             for r in runs
         ],
     )
@@ -225,11 +245,22 @@ def listing(runs: Sequence[Run], *, json: bool) -> None:
 def show(run: Run, *, json: bool) -> None:
     """`runs show`."""
     if json:
-        console.document(jsonlib.dumps(jsonable({"schema": SCHEMA, **_run(run), "environment": dict(run.environment)}), indent=1, allow_nan=False))
+        console.document(
+            jsonlib.dumps(
+                jsonable({"schema": SCHEMA, **_run(run), "environment": dict(run.environment)}),
+                indent=1,
+                allow_nan=False,
+            )
+        )
         return
     console.say(run.run_id)
     console.say(f"  {run.path}")
-    for title, values in (("outcome", run.outcome), ("chain", run.outcome["chain"]), ("spec", run.spec.to_json()), ("environment", run.environment)):
+    for title, values in (
+        ("outcome", run.outcome),
+        ("chain", run.outcome["chain"]),
+        ("spec", run.spec.to_json()),
+        ("environment", run.environment),
+    ):
         console.say(title)
         for name, value in values.items():
             if name != "chain":
@@ -248,7 +279,14 @@ def methods(model: str, depths: Sequence[tuple[int, int]], *, json: bool) -> Non
         body = {
             "schema": SCHEMA,
             "methods": [
-                {"key": m.key, "label": m.label, "group": m.group, "formula": m.formula, "source": m.source, "options": table.options(m.key)}
+                {
+                    "key": m.key,
+                    "label": m.label,
+                    "group": m.group,
+                    "formula": m.formula,
+                    "source": m.source,
+                    "options": table.options(m.key),
+                }
                 for m in chosen
             ],
             **({"constants": rows} if model else {}),
@@ -263,7 +301,11 @@ def methods(model: str, depths: Sequence[tuple[int, int]], *, json: bool) -> Non
             console.say(f"  option {name}: {', '.join(values)} (default {values[0]})")
     if rows:
         console.say()
-        console.table("Constants: shortcut scale (ω, α) and initial gain (β), first to last layer", tuple(rows[0]), [tuple(_span(v) for v in row.values()) for row in rows])
+        console.table(
+            "Constants: shortcut scale (ω, α) and initial gain (β), first to last layer",
+            tuple(rows[0]),
+            [tuple(_span(v) for v in row.values()) for row in rows],
+        )
 
 
 def _constants(key: str, options: dict[str, str], n: int, m: int) -> list[dict[str, Any]]:

@@ -61,7 +61,9 @@ def depths(option: str, text: str) -> tuple[tuple[int, int], ...]:
             n, m = (_bounded(option, token, int(v), 1, MAX_DEPTH) for v in pair.groups())
             return [(n, m)]
         if not (_WHOLE.fullmatch(token) or _SPAN.fullmatch(token)):
-            raise UsageError(f"{option}: {token!r} is not a depth; write 18 (18L-18L), 60x12 (60L-12L) or a list like 6,18,50")
+            raise UsageError(
+                f"{option}: {token!r} is not a depth; write 18 (18L-18L), 60x12 (60L-12L) or a list like 6,18,50"
+            )
         return [(n, n) for n in wholes(option, token, 1, MAX_DEPTH)]
 
     return _items(option, text, item)

@@ -20,7 +20,7 @@ from stabkit.errors import StoreError
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One probe's records: `values[i, j]` is what it measured at `steps[i]` on `sites[j]` (float64; NaN and ±inf kept)."""
+    """One probe's records: `values[i, j]` is its reading at `steps[i]` on `sites[j]` (float64; NaN and ±inf kept)."""
 
     steps: NDArray[np.int64]
     sites: tuple[str, ...]
@@ -79,9 +79,7 @@ def from_bytes(data: bytes) -> dict[str, Table]:
         with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
             names = [key.removesuffix(".values") for key in arrays.files if key.endswith(".values")]
             tables = {
-                name: Table(
-                    arrays[f"{name}.steps"], tuple(map(str, arrays[f"{name}.sites"])), arrays[f"{name}.values"]
-                )
+                name: Table(arrays[f"{name}.steps"], tuple(map(str, arrays[f"{name}.sites"])), arrays[f"{name}.values"])
                 for name in names
             }
     except Exception as error:  # zip, npy header and memory errors alike: a file that is not ours

@@ -90,7 +90,7 @@ class RunSpec:
 
     @property
     def run_id(self) -> str:
-        """`deepnorm-18L-18L-s0-1a2b3c4d5e6f`. Every part is ours: method keys come from the table, the rest are numbers."""
+        """`deepnorm-18L-18L-s0-1a2b3c4d5e6f`. Every part is ours: a key from the table of methods, and numbers."""
         text = canonical({"algo_version": ALGO_VERSION, "spec": self.to_json()})
         return f"{self.method}-{self.depth}-s{self.seed}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
@@ -106,7 +106,7 @@ def recorded_steps(spec: RunSpec) -> list[int]:
 
 
 def validation_steps(spec: RunSpec) -> list[int]:
-    """The steps at which the validation batches are read: 0, every 25th, where the last quarter begins, and the last."""
+    """The steps at which validation is read: 0, every 25th, where the last quarter begins, and the last."""
     last = spec.train.steps
     quarter = {round(0.75 * last)} if last >= SHORTEST_JUDGED else set()
     return sorted({0, last, *range(0, last, 25), *quarter})

@@ -155,7 +155,9 @@ class Store:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
                 holder = os.pread(handle, 64, 0).decode(errors="replace").strip()
-                raise StoreBusy(f"{self.out} is in use by process {holder or 'unknown'}; wait for it, or use another --out") from error
+                raise StoreBusy(
+                    f"{self.out} is in use by process {holder or 'unknown'}; wait for it, or use another --out"
+                ) from error
             os.ftruncate(handle, 0)
             os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
             yield

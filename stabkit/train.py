@@ -1,8 +1,8 @@
 """The training loop: one run from θ₀ to its last step, with every probe read on the way. Touches no disk.
 
-At every recorded step t: the training batch t forward and backward at θ_t, then the probe batch forward at θ_t, then, at a
-few of them, the validation batches; then update t + 1. A run ends at its last step, or at the first loss that is not
-finite: a diverged run is a result.
+At every recorded step t: the training batch t forward and backward at θ_t, then the probe batch forward at θ_t, then,
+at a few of them, the validation batches; then update t + 1. A run ends at its last step, or at the first loss that is
+not finite: a diverged run is a result.
 """
 
 from __future__ import annotations

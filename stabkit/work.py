@@ -1,6 +1,6 @@
 """The only function a worker runs: read a job, compute, commit through the store. Jobs are JSON.
 
-    {"kind": "run", "out": DIR, "spec": {...}, "corpus": null | {"directory": DIR}, "device": "cpu"}
+{"kind": "run", "out": DIR, "spec": {...}, "corpus": null | {"directory": DIR}, "device": "cpu"}
 """
 
 from __future__ import annotations

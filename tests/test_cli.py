@@ -15,7 +15,11 @@ TINY = ["--depths", "2", "--steps", "2", "--hidden", "16", "--ffn", "24", "--voc
 
 def stabkit(*args, cwd=None, env=None):
     return subprocess.run(
-        [sys.executable, "-m", "stabkit", *map(str, args)], capture_output=True, text=True, cwd=cwd, env={**os.environ, **(env or {})}
+        [sys.executable, "-m", "stabkit", *map(str, args)],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        env={**os.environ, **(env or {})},
     )
 
 
@@ -124,9 +128,20 @@ def test_flags_win_over_the_environment_and_that_over_the_file(tmp_path):
     file = tmp_path / "sweep.toml"
     file.write_text('steps = 7\ndepths = [3, 4]\nlr = 1e-3\nseeds = "5"\n')
     printed = stabkit(
-        "sweep", "--config", file, "--steps", "9", "--print-config", env={"STABKIT_SWEEP_SEEDS": "6", "STABKIT_SWEEP_STEPS": "8"}
+        "sweep",
+        "--config",
+        file,
+        "--steps",
+        "9",
+        "--print-config",
+        env={"STABKIT_SWEEP_SEEDS": "6", "STABKIT_SWEEP_STEPS": "8"},
     ).stdout
-    assert 'steps = "9"' in printed and 'seeds = "6"' in printed and 'depths = "3,4"' in printed and 'lr = "0.001"' in printed
+    assert (
+        'steps = "9"' in printed
+        and 'seeds = "6"' in printed
+        and 'depths = "3,4"' in printed
+        and 'lr = "0.001"' in printed
+    )
     again = tmp_path / "again.toml"
     again.write_text(printed)
     assert stabkit("sweep", "--config", again, "--print-config").stdout == printed
@@ -193,7 +208,12 @@ def test_a_corpus_of_unequal_sides_names_both_files(tmp_path):
     for name, text in {"train.de": "a\nb\n", "train.en": "a\n", "valid.de": "a\n", "valid.en": "a\n"}.items():
         (tmp_path / name).write_text(text)
     done = stabkit("sweep", "--data", tmp_path, "--source", "de", "--target", "en", "--out", tmp_path / "none")
-    assert done.returncode == 2 and "train.de" in done.stderr and "train.en" in done.stderr and not (tmp_path / "none").exists()
+    assert (
+        done.returncode == 2
+        and "train.de" in done.stderr
+        and "train.en" in done.stderr
+        and not (tmp_path / "none").exists()
+    )
 
 
 def test_a_busy_store_is_code_4(out):
@@ -207,7 +227,19 @@ def test_a_busy_store_is_code_4(out):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_the_sweep_and_names_the_command_that_continues(number, tmp_path):
-    command = [sys.executable, "-m", "stabkit", "sweep", *TINY[:2], "--steps", "1000000", "--record-every", "1000", "--out", str(tmp_path)]
+    command = [
+        sys.executable,
+        "-m",
+        "stabkit",
+        "sweep",
+        *TINY[:2],
+        "--steps",
+        "1000000",
+        "--record-every",
+        "1000",
+        "--out",
+        str(tmp_path),
+    ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as sweep:
         assert "reused 0, new 4" in sweep.stderr.readline()
         time.sleep(1)
@@ -220,12 +252,21 @@ def test_a_signal_ends_the_sweep_and_names_the_command_that_continues(number, tm
 
 
 def test_help_is_quick_and_imports_nothing_heavy():
-    code = "import sys; sys.argv = ['stabkit', '--help']\nfrom stabkit.cli import main\ntry: main()\nexcept SystemExit: pass\nprint([m for m in ('torch', 'pandas', 'matplotlib', 'numpy', 'sentencepiece') if m in sys.modules])"
+    code = """
+import sys
+from stabkit.cli import main
+sys.argv = ["stabkit", "--help"]
+try: main()
+except SystemExit: pass
+print([m for m in ("torch", "pandas", "matplotlib", "numpy", "sentencepiece") if m in sys.modules])
+"""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout.endswith("[]\n"), done.stdout[-300:] + done.stderr
 
 
-@pytest.mark.parametrize("command", [[], ["sweep"], ["report"], ["runs"], ["runs", "ls"], ["runs", "show"], ["runs", "rm"], ["methods"]])
+@pytest.mark.parametrize(
+    "command", [[], ["sweep"], ["report"], ["runs"], ["runs", "ls"], ["runs", "show"], ["runs", "rm"], ["methods"]]
+)
 def test_every_command_has_help(command):
     done = stabkit(*command, "--help")
     assert done.returncode == 0 and "Usage" in done.stdout
@@ -244,7 +285,22 @@ def test_parallel_text_is_swept_and_a_changed_corpus_is_other_runs(tmp_path):
         for language in ("de", "en"):
             lines = [" ".join(words[(i * k + 3) % len(words)] for k in range(1, 3 + i % 7)) for i in range(count)]
             (tmp_path / f"{stem}.{language}").write_text("\n".join(lines) + "\n")
-    args = ["sweep", *TINY, "--vocab", "60", "--models", "deepnorm", "--data", tmp_path, "--source", "de", "--target", "en", "--out", tmp_path / "o"]
+    args = [
+        "sweep",
+        *TINY,
+        "--vocab",
+        "60",
+        "--models",
+        "deepnorm",
+        "--data",
+        tmp_path,
+        "--source",
+        "de",
+        "--target",
+        "en",
+        "--out",
+        tmp_path / "o",
+    ]
     first = stabkit(*args, "--json", "--quiet")
     assert first.returncode == 0, first.stderr
     run = strict(first.stdout)["runs"][0]

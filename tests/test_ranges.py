@@ -26,7 +26,28 @@ def test_depths_are_pairs_of_encoder_and_decoder_layers(text, pairs):
 
 @pytest.mark.parametrize(
     "text",
-    ["", ",", "6,,18", "1_000", "٣", "-5", "+5", "6.0", "1e3", "4..0", "0..", "..4", "0...4", "0..4..2", "0x", "x2", "6x12x3", "nan", "99999999999999999999", "6 18"],
+    [
+        "",
+        ",",
+        "6,,18",
+        "1_000",
+        "٣",
+        "-5",
+        "+5",
+        "6.0",
+        "1e3",
+        "4..0",
+        "0..",
+        "..4",
+        "0...4",
+        "0..4..2",
+        "0x",
+        "x2",
+        "6x12x3",
+        "nan",
+        "99999999999999999999",
+        "6 18",
+    ],
 )
 def test_what_is_not_a_depth_is_refused_with_the_option_and_the_token(text):
     with pytest.raises(UsageError, match="--depths"):

@@ -10,7 +10,13 @@ from stabkit.errors import StoreError
 from stabkit.records import Recorder, Table, from_bytes, jsonable, number, rows, to_bytes
 
 
-@given(hnp.arrays(np.float64, hnp.array_shapes(min_dims=2, max_dims=2, max_side=5), elements=st.floats(allow_nan=True, allow_infinity=True)))
+@given(
+    hnp.arrays(
+        np.float64,
+        hnp.array_shapes(min_dims=2, max_dims=2, max_side=5),
+        elements=st.floats(allow_nan=True, allow_infinity=True),
+    )
+)
 def test_every_float_comes_back_to_the_bit_and_every_nan_as_one(values):
     table = Table(np.arange(len(values)), tuple(f"s{i}" for i in range(values.shape[1])), values)
     back = from_bytes(to_bytes({"x": table}))["x"]

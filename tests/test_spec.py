@@ -21,7 +21,9 @@ def test_the_run_id_does_not_depend_on_key_order_or_on_how_a_number_is_written()
     assert from_json({**shuffled, "alpha_scale": 1.0}).run_id == spec.run_id
 
 
-@pytest.mark.parametrize("change", [{"seed": 1}, {"method": "admin"}, {"alpha_scale": 2.0}, {"record_every": 5}, {"dtype": "float64"}])
+@pytest.mark.parametrize(
+    "change", [{"seed": 1}, {"method": "admin"}, {"alpha_scale": 2.0}, {"record_every": 5}, {"dtype": "float64"}]
+)
 def test_whatever_changes_a_recorded_bit_changes_the_run_id(change):
     assert replace(tiny(), **change).run_id != tiny().run_id
 

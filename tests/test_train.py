@@ -52,7 +52,9 @@ def test_nan_in_the_very_first_step_is_a_finding(monkeypatch):
 
 def test_clipping_bounds_the_gradient_that_adam_sees():
     free, clipped = (train.run(tiny(steps=2, warmup=0, clip=clip), TASK).records for clip in (0.0, 1e-9))
-    np.testing.assert_array_equal(free["grad_norm"].values[0], clipped["grad_norm"].values[0])  # recorded before clipping
+    np.testing.assert_array_equal(
+        free["grad_norm"].values[0], clipped["grad_norm"].values[0]
+    )  # recorded before clipping
     assert clipped["parameter_update"].values[1].max() < free["parameter_update"].values[1].max()
 
 

@@ -1,7 +1,7 @@
 """Where jobs run: one executor a file, one row in EXECUTORS.
 
-An executor is `map(jobs, tell, …) → iterator of (job, outcome | Lost)` in order of completion. Closing the iterator ends
-every worker within two seconds. The same digests come out of every executor.
+An executor is `map(jobs, tell, …) → iterator of (job, outcome | Lost)` in order of completion. Closing the iterator
+ends every worker within two seconds. The same digests come out of every executor.
 """
 
 from stabkit.executors.base import Lost

@@ -1,7 +1,8 @@
 """Persistent spawned worker processes on this machine, each with one torch thread, and the loop that watches them.
 
-One pipe a worker; the parent waits on the pipes, so that a worker's death is seen at once (its pipe ends) and costs only
-the job it held. Workers ignore Ctrl-C, which is the parent's to handle, and end when the parent does, however it ends.
+One pipe a worker; the parent waits on the pipes, so that a worker's death is seen at once (its pipe ends) and costs
+only the job it held. Workers ignore Ctrl-C, which is the parent's to handle, and end when the parent does, however it
+ends.
 """
 
 from __future__ import annotations
@@ -97,7 +98,11 @@ class _Worker:
         if code is None:
             self.process.kill()
             return "the worker closed its pipe"
-        return f"the worker was ended by {signal.Signals(-code).name}" if code < 0 else f"the worker exited with code {code}"
+        return (
+            f"the worker was ended by {signal.Signals(-code).name}"
+            if code < 0
+            else f"the worker exited with code {code}"
+        )
 
 
 def _serve(pipe: Connection) -> None:
@@ -105,7 +110,12 @@ def _serve(pipe: Connection) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     assert parent is not None
-    threading.Thread(target=lambda: (parent.join(), os._exit(111)), daemon=True).start()
+
+    def follow() -> None:
+        parent.join()
+        os._exit(111)
+
+    threading.Thread(target=follow, daemon=True).start()
     try:
         with open("/proc/self/oom_score_adj", "w") as file:
             file.write("1000")  # when memory runs out, a worker goes before the parent or the user's desktop

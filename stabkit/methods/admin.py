@@ -7,9 +7,9 @@ Liu et al. 2020; Wang et al. 2020 §3 (P1). Profiling is one forward pass over o
 in the encoder and the decoder apart. That is what the released code computes: it accumulates Var(ω·x) + Var(f), so the
 embedding's variance is in, which the paper's printed sum leaves out (`embedding="no"`; its ω₁ = √0 would erase the
 input, so ω₁ = 1 there too). Var is one population variance over batch, positions and features, padding included
-(`padding="no"` leaves it out). ω is fixed, as the paper says; `trainable="yes"` is the released code: a vector of d equal
-entries, trained. While later sub-layers are profiled the earlier ones already use their ω (`profile="sequential"`, the
-released code); the paper's words, "setting ω_i = 1", are `profile="ones"`.
+(`padding="no"` leaves it out). ω is fixed, as the paper says; `trainable="yes"` is the released code: a vector of d
+equal entries, trained. While later sub-layers are profiled the earlier ones already use their ω
+(`profile="sequential"`, the released code); the paper's words, "setting ω_i = 1", are `profile="ones"`.
 
 `omega="closed"`: without data, ω² = (n+1)/ln(n+1) − 1 with n the number of *sub-layers* of the stack (admin-torch's
 default, its O(log n) output change); `omega="constant"` is its O(1), ω = √n.

@@ -114,7 +114,7 @@ def _no_stack(stack: Stack) -> bool:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Method:
-    """A residual/normalisation/initialisation scheme. An unfilled slot is Post-LN's: LN after the sum, ω = γ = β = 1."""
+    """A residual/normalisation/initialisation scheme. An unfilled slot is Post-LN's: LN after the sum, all scales 1."""
 
     key: str
     label: str

@@ -61,7 +61,9 @@ class Attention(nn.Module):
             self.kv = Linear(("key", "value"), self.heads, size, width, bias)
         self.out = Linear(("out",), 1, width, width, bias)
 
-    def forward(self, x_TBD: torch.Tensor, memory_SBD: torch.Tensor | None, mask_GST: torch.Tensor | None) -> torch.Tensor:
+    def forward(
+        self, x_TBD: torch.Tensor, memory_SBD: torch.Tensor | None, mask_GST: torch.Tensor | None
+    ) -> torch.Tensor:
         """(T, B, D) → (T, B, D). `mask_GST` is added to the scores: 0 where a key may be seen, −∞ where not."""
         if self.own:
             q_GTE, k_GSE, v_GSE = self._heads(self.qkv(x_TBD), 3)
@@ -92,7 +94,9 @@ class FeedForward(nn.Module):
         self.up = Linear(("up",), 1, config.ffn, config.hidden, bias)
         self.down = Linear(("down",), 1, config.hidden, config.ffn, bias)
 
-    def forward(self, x_TBD: torch.Tensor, memory_SBD: torch.Tensor | None, mask_GST: torch.Tensor | None) -> torch.Tensor:
+    def forward(
+        self, x_TBD: torch.Tensor, memory_SBD: torch.Tensor | None, mask_GST: torch.Tensor | None
+    ) -> torch.Tensor:
         """(T, B, D) → (T, B, D); reads neither memory nor mask."""
         result: torch.Tensor = self.down(functional.relu(self.up(x_TBD)))
         return result

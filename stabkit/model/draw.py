@@ -1,5 +1,5 @@
-"""Initial weights: each drawn from a stream keyed by (seed, site, role), so that no method, no depth of another stack and
-no added slot changes anyone else's draw, and no two layers start alike.
+"""Initial weights: each drawn from a stream keyed by (seed, site, role), so that no method, no depth of another stack
+and no added slot changes anyone else's draw, and no two layers start alike.
 
     xavier_normal     N(0, 2/(fan_in + fan_out)) for every linear map           (DeepNet, pseudo-code of P4 Fig. 2)
     fairseq_uniform   U(−b, b), b = √(6/(fan_in + fan_out)); query, key and value with b/√2    (fairseq's Transformer)

@@ -17,8 +17,10 @@ class Flat:
     """θ and ∂L/∂θ of a model, and where each part of it lies. Parts are `embedding`, the sites, `final`."""
 
     def __init__(self, model: nn.Module, parts: Mapping[str, nn.Module | nn.Parameter]) -> None:
-        """`parts` names disjoint modules or parameters that together hold every parameter of the model, in any order."""
-        lists = {name: [part] if isinstance(part, nn.Parameter) else list(part.parameters()) for name, part in parts.items()}
+        """`parts` names disjoint modules or parameters that together hold every parameter of the model."""
+        lists = {
+            name: [part] if isinstance(part, nn.Parameter) else list(part.parameters()) for name, part in parts.items()
+        }
         lists = {name: params for name, params in lists.items() if params}
         params = [p for part in lists.values() for p in part]
         if {id(p) for p in params} != {id(p) for p in model.parameters()}:

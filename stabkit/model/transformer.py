@@ -33,7 +33,7 @@ class Transformer(nn.Module):
         self.residuals: dict[Site, Residual] = {site: Residual(config, method, site, dropout) for site in self.sites}
         self.layers = nn.ModuleDict({site.name.replace(".", "_"): r for site, r in self.residuals.items()})
         self.final = nn.ModuleDict(
-            {stack: nn.LayerNorm(config.hidden) for stack in ("encoder", "decoder") if method.norm_final(stack)}  # type: ignore[arg-type]
+            {stack: nn.LayerNorm(config.hidden) for stack in ("encoder", "decoder") if method.norm_final(stack)}
         )
         self.register_buffer("positions", draw.positions(MAX_POSITIONS, config.hidden).float(), persistent=False)
         self.fill(seed)
@@ -73,7 +73,9 @@ class Transformer(nn.Module):
         states_TBD = self._stack("decoder", target_BT, memory, cross)
         return states_TBD, functional.linear(states_TBD, self.embedding)
 
-    def _stack(self, stack: str, tokens_BT: torch.Tensor, memory: torch.Tensor | None, mask: torch.Tensor | None) -> torch.Tensor:
+    def _stack(
+        self, stack: str, tokens_BT: torch.Tensor, memory: torch.Tensor | None, mask: torch.Tensor | None
+    ) -> torch.Tensor:
         """One stack from token ids to states. `mask` is for keys of the source: encoder self- and cross-attention."""
         x = self._embed(tokens_BT)
         causal = self._causal(tokens_BT) if stack == "decoder" else None
@@ -105,5 +107,7 @@ class Transformer(nn.Module):
 
 def tensors(batch: Batch, device: torch.device | str = "cpu") -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """A batch's source, target_in and target_out as tensors on a device."""
-    source, inputs, outputs = (torch.from_numpy(a).to(device) for a in (batch.source, batch.target_in, batch.target_out))
+    source, inputs, outputs = (
+        torch.from_numpy(a).to(device) for a in (batch.source, batch.target_in, batch.target_out)
+    )
     return source, inputs, outputs

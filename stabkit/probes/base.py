@@ -1,8 +1,8 @@
 """What a probe is: hooks that watch one pass, and one vector read after it. It changes nothing.
 
 Step t means after t updates. At every recorded step the loop runs two passes with θ_t: the training batch forward and
-backward (`watches="training"`), and the fixed probe batch forward in eval mode (`watches="probe"`); the probes that watch
-a pass are attached around it and read after it.
+backward (`watches="training"`), and the fixed probe batch forward in eval mode (`watches="probe"`); the probes that
+watch a pass are attached around it and read after it.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from stabkit.model.transformer import Transformer
 class Pass:
     """What a pass left to read.
 
-    loss () of this pass, train_loss () of the training batch at the same θ, states (T, B, D) and logits (T, B, V) before the softmax, detached; keep[stack] is true at the positions that
-    are not padding: (S, B) of the source for the encoder, (T, B) of the target for the decoder.
+    loss () of this pass, train_loss () of the training batch at the same θ, states (T, B, D) and logits (T, B, V)
+    before the softmax, detached; keep[stack] is true at the positions that are not padding: (S, B) of the source for
+    the encoder, (T, B) of the target for the decoder.
     """
 
     loss: torch.Tensor

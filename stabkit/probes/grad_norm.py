@@ -40,7 +40,7 @@ class GradNorm(Probe):
         def keep(gradient: torch.Tensor) -> None:
             self.x[i] = torch.linalg.vector_norm(gradient, dtype=torch.float64)
 
-        x.register_hook(keep)
+        x.register_hook(keep)  # type: ignore[no-untyped-call]  # torch leaves it untyped
 
     def read(self, seen: Pass) -> torch.Tensor:
         parts = self.flat.norms(self.flat.grad).cpu()

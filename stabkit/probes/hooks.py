@@ -29,7 +29,7 @@ def on_taps(
 
 
 def token_means(model: Transformer, values: list[torch.Tensor], keep: Mapping[str, torch.Tensor]) -> torch.Tensor:
-    """(sites,) float64: the mean over real tokens of per-token values, which come one tensor (T, B) or (S, B) a site."""
+    """(sites,) float64: means over real tokens of per-token values, one tensor (T, B) or (S, B) a site."""
     means = []
     for stack in dict.fromkeys(site.stack for site in model.sites):
         mine = [value for value, site in zip(values, model.sites, strict=True) if site.stack == stack]

@@ -1,9 +1,9 @@
 """‖LN input‖: mean over the probe batch's tokens of ‖ω·x + γ·G(x)‖₂, the tensor that enters the norm after a sub-layer
 (DeepNet Fig. 3b for the feed-forward, 3c for attention).
 
-One site a sub-layer, so self-attention, cross-attention and feed-forward stay apart. `@omega`: the same over ω√d, which is
-1 when the branch adds nothing: the raw value is about ω√d by construction. Methods with the norm elsewhere or nowhere:
-the residual stream after this sub-layer.
+One site a sub-layer, so self-attention, cross-attention and feed-forward stay apart. `@omega`: the same over ω√d,
+which is 1 when the branch adds nothing: the raw value is about ω√d by construction. Methods with the norm elsewhere
+or nowhere: the residual stream after this sub-layer.
 """
 
 from __future__ import annotations

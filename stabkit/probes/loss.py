@@ -1,5 +1,6 @@
 """The loss a token: label-smoothed cross-entropy at θ_t, of the training batch (`train`, with dropout) and of the probe
-batch, which is held-out text (`probe`, eval mode). The wider validation batches are read less often: table `validation`.
+batch, which is held-out text (`probe`, eval mode). The wider validation batches are read less often, into a table of
+their own (`validation`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""‖ΔF‖, the model update: mean over the probe batch's tokens of ‖F(x, θ_t) − F(x, θ_0)‖₂, in output units (DeepNet eq. 1).
+"""‖ΔF‖, the model update: mean over the probe batch's tokens of ‖F(x, θ_t) − F(x, θ_0)‖₂, in output units.
 
-F is the decoder state before the softmax (`state`, the theorems' F) or the logits (`logits`). Eval mode, teacher forcing,
-padding left out; exactly 0 at step 0. `@step`: against the previous reading θ_{t−1} instead of θ_0. `@frobenius`: the
-same difference as one Frobenius norm over all tokens.
+DeepNet eq. 1. F is the decoder state before the softmax (`state`, the theorems' F) or the logits (`logits`). Eval mode,
+teacher forcing, padding left out; exactly 0 at step 0. `@step`: against the previous reading θ_{t−1} instead of θ_0.
+`@frobenius`: the same difference as one Frobenius norm over all tokens.
 """
 
 from __future__ import annotations

@@ -35,14 +35,31 @@ def sixteen(path):
     found = runs(path)
     assert len(found) == 16, len(found)
     for r in found:
-        assert {"run_id", "spec", "model", "encoder_layers", "decoder_layers", "seed", "alpha_scale", "beta_scale", "warmup", "outcome", "steps"} <= set(r)
-        assert len(r["step"]) == len(r["update"]) == len(r["loss"]) == len(r["grad_first_last_ratio"]) == 17, r["run_id"]
+        assert {
+            "run_id",
+            "spec",
+            "model",
+            "encoder_layers",
+            "decoder_layers",
+            "seed",
+            "alpha_scale",
+            "beta_scale",
+            "warmup",
+            "outcome",
+            "steps",
+        } <= set(r)
+        assert len(r["step"]) == len(r["update"]) == len(r["loss"]) == len(r["grad_first_last_ratio"]) == 17, r[
+            "run_id"
+        ]
         assert r["step"][0] == 0 and r["update"][0] == 0.0
 
 
 def signs(path, slope, ratio):
     found = runs(path)
-    got = exponent(found, "post-ln", 16), geometric(at(found, "post-ln", 50, 16)) / geometric(at(found, "deepnorm", 50, 16))
+    got = (
+        exponent(found, "post-ln", 16),
+        geometric(at(found, "post-ln", 50, 16)) / geometric(at(found, "deepnorm", 50, 16)),
+    )
     print(got)
     assert got[0] >= float(slope) and got[1] >= float(ratio)
 

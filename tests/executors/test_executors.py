@@ -29,7 +29,10 @@ def test_every_executor_returns_what_inline_returns_bit_for_bit(name, tmp_path):
     specs = [tiny(method, seed=seed) for method in ("post-ln", "admin") for seed in (0, 1)]
     digests = {}
     for each, workers in (("inline", 1), (name, 2)):
-        answers = dict((job["spec"]["seed"], answer) for job, answer in EXECUTORS[each](jobs(tmp_path / each, specs), nothing, workers))
+        answers = dict(
+            (job["spec"]["seed"], answer)
+            for job, answer in EXECUTORS[each](jobs(tmp_path / each, specs), nothing, workers)
+        )
         assert set(answers.values()) == {"early"}
         digests[each] = {run_id: Store(tmp_path / each).load(run_id).digest for run_id in Store(tmp_path / each).ids()}
     assert digests["inline"] == digests[name] and len(digests[name]) == 4
@@ -70,11 +73,14 @@ def test_killing_the_parent_leaves_no_orphan(tmp_path):
 import json, sys
 from stabkit.executors import processes
 if __name__ == "__main__":
-    for _ in processes(json.loads({json.dumps(json.dumps(jobs(tmp_path, [tiny(steps=1000000)])))}), lambda e: print(e["step"], flush=True), 1): pass
+    jobs = json.loads({json.dumps(json.dumps(jobs(tmp_path, [tiny(steps=1000000)])))})
+    for _ in processes(jobs, lambda event: print(event["step"], flush=True), 1): pass
 """
     script = tmp_path / "parent.py"
     script.write_text(code)
-    with subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2]) as parent:
+    with subprocess.Popen(
+        [sys.executable, str(script)], stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2]
+    ) as parent:
         assert parent.stdout.readline().strip()
         children = Path(f"/proc/{parent.pid}/task/{parent.pid}/children")
         if not children.exists():
@@ -83,4 +89,8 @@ if __name__ == "__main__":
         parent.kill()
         parent.wait()
     time.sleep(1.0)
-    assert workers and not [pid for pid in workers if Path(f"/proc/{pid}").exists() and "stabkit" in Path(f"/proc/{pid}/cmdline").read_text()]
+    assert workers and not [
+        pid
+        for pid in workers
+        if Path(f"/proc/{pid}").exists() and "stabkit" in Path(f"/proc/{pid}/cmdline").read_text()
+    ]

@@ -50,7 +50,11 @@ def test_omega_is_the_recursion_written_out_by_hand(options):
             if site.stack != stack:
                 continue
             omega = 1.0 if site.index == 1 else math.sqrt(total)
-            mask = by_hand._causal(tokens) if stack == "decoder" and site.kind == "self" else pads.expand(-1, -1, tokens.shape[1])
+            mask = (
+                by_hand._causal(tokens)
+                if stack == "decoder" and site.kind == "self"
+                else pads.expand(-1, -1, tokens.shape[1])
+            )
             f = residual.g(x, memory, mask)
             total += np.var(f[keep].numpy())
             x = residual.norm_out((1.0 if options.get("profile") == "ones" else omega) * x + f)

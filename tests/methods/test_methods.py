@@ -59,7 +59,9 @@ def test_post_ln_init_divides_the_lowest_layer_by_n_and_the_top_layer_by_1():
 
 
 def test_the_closed_form_of_admin_has_the_published_values_and_counts_sub_layers():
-    assert [closed(2 * 18), closed(3 * 18), closed(2 * 100), closed(3 * 100)] == pytest.approx([3.041, 3.567, 6.075, 7.193], abs=5e-4)
+    assert [closed(2 * 18), closed(3 * 18), closed(2 * 100), closed(3 * 100)] == pytest.approx(
+        [3.041, 3.567, 6.075, 7.193], abs=5e-4
+    )
     first, last = sites(18, 18, 64)[0], sites(18, 18, 64)[-1]
     method = methods.build("admin", {"omega": "closed"})
     assert [method.omega(first).init, method.omega(last).init] == [closed(36), closed(54)]
@@ -79,7 +81,11 @@ def test_every_method_is_finite_everywhere_and_says_where_it_comes_from(make, de
     method = make()
     assert method.source and method.formula and method.label
     for site in sites(*depth, 64):
-        values = [method.omega(site).init, method.gamma(site).init, *(method.gain(site, r) for r in ("query", "key", "value", "out", "up", "down"))]
+        values = [
+            method.omega(site).init,
+            method.gamma(site).init,
+            *(method.gain(site, r) for r in ("query", "key", "value", "out", "up", "down")),
+        ]
         assert all(math.isfinite(v) and v > 0 for v in values)
 
 

@@ -96,9 +96,17 @@ def test_a_later_target_token_changes_no_earlier_state(batch):
 
 def test_the_residual_is_the_one_formula(batch):
     method = Method(
-        key="all", label="all", source="test", formula="", omega=lambda s: Scale(init=1.7), gamma=lambda s: Scale(init=0.3),
-        norm_in=lambda s: True, norm_branch=lambda s: True, norm_out=lambda s: True, norm_final=lambda stack: True,
-    )  # fmt: skip
+        key="all",
+        label="all",
+        source="test",
+        formula="",
+        omega=lambda s: Scale(init=1.7),
+        gamma=lambda s: Scale(init=0.3),
+        norm_in=lambda s: True,
+        norm_branch=lambda s: True,
+        norm_out=lambda s: True,
+        norm_final=lambda stack: True,
+    )
     ours = model(method)
     residual = ours.residuals[ours.sites[1]]
     x = torch.randn(5, 3, 16, dtype=torch.float64)
@@ -125,7 +133,12 @@ def test_a_vector_scale_is_a_parameter_and_equals_the_number():
 
 def test_no_two_layers_start_alike_and_every_role_has_its_own_draw():
     ours = model(config=ModelConfig(encoder_layers=3, decoder_layers=3, hidden=16, ffn=16, heads=1))
-    drawn = [linear.role(role).flatten() for r in ours.residuals.values() for linear in r.g.children() for role in linear.roles]
+    drawn = [
+        linear.role(role).flatten()
+        for r in ours.residuals.values()
+        for linear in r.g.children()
+        for role in linear.roles
+    ]
     stacked = torch.stack([d for d in drawn if len(d) == 256])
     cosines = torch.corrcoef(stacked) - torch.eye(len(stacked))
     assert cosines.abs().max() < 0.35  # 4.5 standard deviations of 1/√256, over 1,128 pairs

@@ -17,7 +17,10 @@ from tests.conftest import tiny
 
 SPEC = tiny("admin", layers=2, steps=3, warmup=0, lr=1e-3)
 TASK = Synthetic(vocab=200, max_tokens=128)
-KEEP = {"encoder": torch.from_numpy(TASK.probe().source != 0).t(), "decoder": torch.from_numpy(TASK.probe().target_out != 0).t()}
+KEEP = {
+    "encoder": torch.from_numpy(TASK.probe().source != 0).t(),
+    "decoder": torch.from_numpy(TASK.probe().target_out != 0).t(),
+}
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +30,7 @@ def records():
 
 @pytest.fixture(scope="module")
 def slow():
-    """The same run by hand, with torch's own loop over parameters: the model after 0, 1, 2, 3 updates, gradients in place."""
+    """The same run by hand, with torch's own loop over parameters: models after 0 to 3 updates, gradients in place."""
     models = []
     for updates in range(SPEC.train.steps + 1):
         model = train.build(SPEC, TASK, torch.device("cpu"))
@@ -55,7 +58,11 @@ def at_taps(model):
     seen, handles = {}, []
     for site, residual in model.residuals.items():
         for tap in ("branch", "sum"):
-            handles.append(getattr(residual, tap).register_forward_hook(lambda m, i, o, k=(site.name, tap): seen.update({k: o.detach()})))
+            handles.append(
+                getattr(residual, tap).register_forward_hook(
+                    lambda m, i, o, k=(site.name, tap): seen.update({k: o.detach()})
+                )
+            )
     with torch.no_grad():
         states, logits = model(*tensors(TASK.probe())[:2])
     for handle in handles:
@@ -99,7 +106,10 @@ def test_branch_ratio_is_branch_over_shortcut(records, slow):
         seen, _, _ = at_taps(model)
         for site in model.sites:
             branch, total = (seen[site.name, tap][KEEP[site.stack]] for tap in ("branch", "sum"))
-            assert_close(records["branch_ratio"].at(site.name)[t], float((branch.norm(dim=-1) / (total - branch).norm(dim=-1)).mean()))
+            assert_close(
+                records["branch_ratio"].at(site.name)[t],
+                float((branch.norm(dim=-1) / (total - branch).norm(dim=-1)).mean()),
+            )
 
 
 def test_gradient_norms_are_those_of_the_training_batch_at_the_same_weights(records, slow):
@@ -121,7 +131,9 @@ def test_the_gradient_of_a_ln_input_is_found_without_hooks_too(records):
     seen = {}
     last.sum.register_forward_hook(lambda m, i, o: seen.update(x=o))
     logits = model(source, target_in)[1]
-    loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), target_out.t().reshape(-1), ignore_index=0, label_smoothing=0.1)
+    loss = torch.nn.functional.cross_entropy(
+        logits.flatten(0, 1), target_out.t().reshape(-1), ignore_index=0, label_smoothing=0.1
+    )
     (gradient,) = torch.autograd.grad(loss, seen["x"])
     assert_close(records["grad_norm"].at(f"{model.sites[-1].name}@x")[0], float(gradient.norm()))
 
@@ -131,7 +143,9 @@ def test_parameter_update_is_the_distance_from_the_first_weights(records, slow):
     first = slow[0][0]
     for t, (model, _) in enumerate(slow):
         for (site, a), b in zip(model.residuals.items(), first.residuals.values(), strict=True):
-            square = sum(float((p - q).double().square().sum()) for p, q in zip(a.parameters(), b.parameters(), strict=True))
+            square = sum(
+                float((p - q).double().square().sum()) for p, q in zip(a.parameters(), b.parameters(), strict=True)
+            )
             assert_close(records["parameter_update"].at(site.name)[t], math.sqrt(square))
 
 
@@ -143,7 +157,9 @@ def test_every_probe_declares_its_sites_and_records_every_step(records):
     assert set(records) == {probe.name for probe in PROBES} | {"validation"}
     for name in {probe.name for probe in PROBES}:
         assert records[name].steps.tolist() == [0, 1, 2, 3]
-        assert records[name].values.shape == (4, len(records[name].sites)) and len(set(records[name].sites)) == len(records[name].sites)
+        assert records[name].values.shape == (4, len(records[name].sites)) and len(set(records[name].sites)) == len(
+            records[name].sites
+        )
         assert np.isfinite(records[name].values).all()
 
 
