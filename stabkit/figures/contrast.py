@@ -34,15 +34,37 @@ class Contrast:
     lower_runs: tuple[Run, ...]
 
     @property
+    def alike(self) -> bool:
+        """Whether the two are too near each other to make a sentence of."""
+        return self.ratio < 1.2
+
+    @property
     def where(self) -> str:
         """`100L-100L (no warm-up)`."""
         return f"{self.depth} ({self.condition})" if self.condition else self.depth
 
 
+SATURATED = 0.5
+"""Of √(2d): where both methods are beyond it at the reference step, they have left the regime that orders them."""
+
+
 def contrast(runs: Sequence[Run]) -> Contrast | None:
-    """The widest paired contrast at the deepest depth that has one (of several conditions, the first); None without."""
+    """The widest paired contrast at the deepest depth that has one (of several conditions, the first); None without.
+
+    At the reference step, or after update 1 when by then both methods are near √(2d): without warm-up whatever moves
+    gets there within 16 updates, and only the first ones tell the methods apart.
+    """
+    found = _at(runs, reference_step(runs))
+    if found is not None:
+        ceiling = math.sqrt(2 * found.lower_runs[0].spec.model.hidden)
+        if geometric_mean(update_at(run, found.step) for run in found.lower_runs) > SATURATED * ceiling:
+            first = _at(runs, 1)
+            return first if first is not None and first.depth == found.depth else found
+    return found
+
+
+def _at(runs: Sequence[Run], step: int) -> Contrast | None:
     placed = shown(runs)
-    step = reference_step(runs)
     order = condition_order([each.run.spec for each in placed])
     cells: dict[tuple[tuple[int, int], int, str, str], dict[str, dict[int, Shown]]] = {}
     for each in placed:

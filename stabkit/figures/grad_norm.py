@@ -27,7 +27,8 @@ CAPTION = "DeepNet Fig. 3(d) (journal version)."
 READ = (
     "Layer 1 is the lowest. A curve that falls to the left by decades is a decoder whose lower layers receive almost "
     "no gradient: they do not learn. Several seeds: geometric mean in a band from the least to the greatest; thin "
-    "dotted line: the mean over all recorded steps. ✕: diverged, at the last step with finite gradients."
+    "dotted line: the mean over all recorded steps. A layer whose gradient is exactly 0 has no point. ✕: diverged, at "
+    "the last step with finite gradients."
 )
 COLUMNS = (*FACTS, "step", "layer", "grad_norm", "window_mean")
 
@@ -62,7 +63,8 @@ def _layers(each: Shown) -> list[dict[str, object]]:
 def ratios(frame: pd.DataFrame) -> pd.DataFrame:
     """The first decoder layer's gradient over the last's: geometric mean over the seeds of each curve.
 
-    Runs that diverged have no say: their last finite gradients are of another step.
+    0 where a seed's first layer receives exactly nothing (float32 ends at 1e-45). Runs that diverged have no say: their
+    last finite gradients are of another step.
     """
     ends = (
         frame[frame["outcome"] != "diverged"]
@@ -71,7 +73,11 @@ def ratios(frame: pd.DataFrame) -> pd.DataFrame:
     )
     ratio = (ends["first"] / ends["last"].where(ends["last"] > 0)).rename("ratio").reset_index()
     by = ["label", "condition", "depth", "decoder_layers"]
-    return ratio.groupby(by, sort=False)["ratio"].agg(geometric_mean).reset_index()
+    return ratio.groupby(by, sort=False)["ratio"].agg(_mean).reset_index()
+
+
+def _mean(ratios: pd.Series[float]) -> float:
+    return 0.0 if (ratios == 0).any() else geometric_mean(ratios)
 
 
 def title(runs: Sequence[Run]) -> str:
@@ -83,9 +89,10 @@ def title(runs: Sequence[Run]) -> str:
         return "How much gradient each decoder layer receives"
     least = share.sort_values("ratio", kind="stable").iloc[0]
     where = f"{least.depth} ({least.condition})" if least.condition else least.depth
-    return (
-        f"At {where} {least.label}'s lowest decoder layer receives {short(least.ratio, 1)} of the top layer's gradient"
-    )
+    steps = sorted(set(frame["step"]))
+    when = f"At step {steps[0]}, {where}," if len(steps) == 1 else f"At {where}"
+    share_text = f"{short(least.ratio, 1)} of" if least.ratio > 0 else "nothing of"
+    return f"{when} {least.label}'s lowest decoder layer receives {share_text} the top layer's gradient"
 
 
 def alt(frame: pd.DataFrame) -> str:
@@ -123,7 +130,7 @@ def draw(frame: pd.DataFrame) -> Figure:
             style.log_axis(axes, "y", low, high)
             layers = int(group["layer"].max())
             axes.set_xlim(1 - 0.03 * layers, layers * 1.03)
-            axes.set_xticks(sorted({round(at) for at in np.linspace(1, layers, min(layers, 5))}))
+            axes.set_xticks(_ticks(layers))
             for under, (label, of_method) in enumerate(group.groupby("label", sort=False)):
                 named.setdefault(str(label), _method(axes, str(label), of_method, width=max(1.2, 2.8 - 0.45 * under)))
             if place % columns == 0:
@@ -136,6 +143,12 @@ def draw(frame: pd.DataFrame) -> Figure:
             handlelength=2.2,
         )
         return figure
+
+
+def _ticks(layers: int) -> list[int]:
+    """Layer 1, multiples of a round number, and the last layer."""
+    step = next((n for n in (1, 2, 3, 5, 10, 20, 25, 50, 100) if layers <= 6 * n), 200)
+    return sorted({1, *range(step, layers - step // 2, step), layers})
 
 
 def _method(axes: Axes, label: str, frame: pd.DataFrame, width: float) -> object:

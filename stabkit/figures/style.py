@@ -138,7 +138,8 @@ def log_axis(axes: Axes, which: Literal["x", "y"], low: float, high: float, tick
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     else:
         narrow = which == "y" and _log(high) - _log(low) < 2.5
-        axis.set_major_locator(LogLocator(10, subs=(1, 2, 5) if narrow else (1,), numticks=12 if narrow else 7))
+        within = (1, 2, 3, 5, 7) if _log(high) - _log(low) < 1 else (1, 2, 5)
+        axis.set_major_locator(LogLocator(10, subs=within if narrow else (1,), numticks=12 if narrow else 7))
         axis.set_major_formatter(FuncFormatter(lambda value, _: decade(value)))
     axis.set_minor_locator(NullLocator())
 

@@ -25,10 +25,10 @@ INDEX: str | None = "step"
 VALUE = "update"
 CAPTION = "DeepNet Fig. 4 (journal version), against the step."
 READ = (
-    "Each panel is one method on the same scale; the heavier the line, the deeper the model. A curve that rises to "
-    "√(2d) in the first steps has thrown away what the network computed at initialisation. Several seeds: the median "
-    "of those still finite, in a band from the least to the greatest; one seed: a thin line. ✕: diverged, at its last "
-    "finite value. Step 0 is 0 by definition and has no place on a logarithmic axis."
+    "Each panel is one method on the same scale; the heavier the line, the deeper the model. At √(2d) the output has "
+    "nothing left in common with that of step 0; without warm-up every curve gets there, and how soon is what differs. "
+    "Several seeds: the median of those still finite, in a band from the least to the greatest; one seed: a thin line. "
+    "✕: diverged, at its last finite value. Step 0 is 0 by definition and has no place on a logarithmic axis."
 )
 HEIGHT, LINE = 2.7, 0.18
 """Inches: a row of panels; what a name beside a line needs, generously, as a panel is shorter than its row."""
@@ -50,11 +50,11 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
 def title(runs: Sequence[Run]) -> str:
     """How much further the farthest method moves than the nearest, at the deepest depth that two of them share."""
     found = contrast(runs)
-    if found is None:
+    if found is None or found.alike:
         return "How far the output moves from its start, step by step"
     return (
         f"At {found.where} {found.higher}'s output moves {short(found.ratio)} times as far as {found.lower}'s "
-        f"in {found.step} updates"
+        f"in {f'{found.step} updates' if found.step > 1 else 'the first update'}"
     )
 
 

@@ -1,8 +1,9 @@
 """‖ΔF‖ at the reference step against depth, log-log, with the fitted exponent: DeepNet Fig. 4 read along the depths.
 
 The exponent is the least-squares slope of log ‖ΔF‖ (geometric mean over seeds) over log depth, from 6 to 50 layers and
-at least three depths of equally deep stacks. Deeper models are drawn and left out of the fit: there Post-LN varies
-several-fold with the seed, because its tokens collapse to one direction at initialisation.
+at least three depths of equally deep stacks, as long as ‖ΔF‖ is below half of √(2d), where it bends. Deeper models are
+drawn and left out of the fit: there Post-LN varies several-fold with the seed, because its tokens collapse to one
+direction at initialisation.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from matplotlib.figure import Figure
 
 from stabkit.figures import style
 from stabkit.figures.comparison import FACTS, geometric_mean, listed, reference_step, series, short, shown
+from stabkit.figures.contrast import SATURATED
 from stabkit.store import Run
 
 NAME = "update_depth"
@@ -28,8 +30,8 @@ CAPTION = "DeepNet Fig. 4 (journal version), against the depth."
 READ = (
     "A horizontal line would be an update that depth does not change; slope 1 is growth in proportion to depth. "
     "Points: geometric mean over seeds, bars from the least to the greatest. Dashed: the fit over 6 to 50 layers, "
-    "whose exponent stands in the legend; deeper models are drawn but not fitted. ✕: a run diverged, at its last "
-    "finite value, or at the lower edge when it has none."
+    "whose exponent stands in the legend; deeper models, and points beyond half of √(2d), are drawn but not fitted. "
+    "✕: a run diverged, at its last finite value, or at the lower edge when it has none."
 )
 COLUMNS = (*FACTS, "width", "shape", "layers", "reference_step", "step", "update")
 FIT_RANGE = (6, 50)
@@ -111,20 +113,26 @@ def title(runs: Sequence[Run]) -> str:
     frame = select(runs)
     lines = fit(frame)
     lines = lines[lines["shape"] == "N = M"]
-    for condition, group in lines.groupby("condition", sort=False):
+    for _, group in lines.groupby("condition", sort=False):
         papers = group[group["label"].isin(PAIR)]
         ends = (papers if len(papers) == len(PAIR) else group).sort_values("exponent", kind="stable")
         if len(ends) > 1:
             low, high = ends.iloc[0], ends.iloc[-1]
-            where = f" ({ends.iloc[0].condition})" if condition else ""
+            where = listed(ends.iloc[0].condition, _layers(ends))
             return (
                 f"{low.label}'s update grows with depth as N^{low.exponent:.1f}, "
-                f"{high.label}'s as N^{high.exponent:.1f}{where}"
+                f"{high.label}'s as N^{high.exponent:.1f} ({where})"
             )
     if len(lines) == 1:
-        return f"{lines.iloc[0].label}'s update grows with depth as N^{lines.iloc[0].exponent:.1f}"
+        return f"{lines.iloc[0].label}'s update grows with depth as N^{lines.iloc[0].exponent:.1f} ({_layers(lines)})"
     step = int(frame["reference_step"].iloc[0]) if len(frame) else 0
     return f"How far the output has moved after {step} updates, against depth"
+
+
+def _layers(lines: pd.DataFrame) -> str:
+    """`6–50 layers, one seed`: what the exponents of a title rest on."""
+    seeds = ", one seed" if lines["seeds"].max() == 1 else ""
+    return f"{int(lines['shallowest'].min())}–{int(lines['deepest'].max())} layers{seeds}"
 
 
 def alt(frame: pd.DataFrame) -> str:
@@ -154,6 +162,7 @@ def draw(frame: pd.DataFrame) -> Figure:
         ceiling = math.sqrt(2 * int(frame["width"].max()))
         near = finite["update"].max() > ceiling / 4  # where it begins to bend the curves
         high = max(high, ceiling * 1.6) if near else high
+        low = min(low, high / 10)  # a decade at least: a small difference is to look small
         depths = sorted(set(frame["layers"]))
         lines = fit(frame)
         for place, (axes, (condition, group)) in enumerate(zip(all_axes, groups, strict=True)):
@@ -220,6 +229,7 @@ def _drawable(frame: pd.DataFrame) -> pd.Series[bool]:
 
 def _line(group: pd.DataFrame) -> tuple[float, float] | None:
     means = group.groupby("layers")["update"].agg(geometric_mean)
+    means = means[means <= SATURATED * math.sqrt(2 * int(group["width"].iloc[0]))]
     if len(means) < FIT_DEPTHS:
         return None
     slope, level = np.polyfit(np.log(means.index.to_numpy(dtype=float)), np.log(means.to_numpy()), 1)

@@ -22,6 +22,7 @@ class BranchRatio(Probe):
         self.model = model
         self.sites = tuple(site.name for site in model.sites)
         self.branch = torch.empty(0)
+        self.shortcut = torch.empty(0)
         self.ratios: list[torch.Tensor] = []
 
     def attached(self) -> AbstractContextManager[object]:
@@ -36,7 +37,10 @@ class BranchRatio(Probe):
 
     def _sum(self, i: int, total: torch.Tensor) -> None:
         norm = torch.linalg.vector_norm
-        self.ratios.append(norm(self.branch, dim=-1) / norm(total - self.branch, dim=-1))
+        if self.shortcut.shape != total.shape:
+            self.shortcut = torch.empty_like(total)  # kept: a fresh one at every site costs more than the norms
+        torch.sub(total, self.branch, out=self.shortcut)
+        self.ratios.append(norm(self.branch, dim=-1) / norm(self.shortcut, dim=-1))
 
     def read(self, seen: Pass) -> torch.Tensor:
         return token_means(self.model, self.ratios, seen.keep)

@@ -18,7 +18,8 @@ class ParameterUpdate(Probe):
     def __init__(self, model: Transformer, flat: Flat) -> None:
         self.flat = flat
         self.first = flat.theta.clone()
+        self.difference = torch.empty_like(self.first)
         self.sites = tuple(flat.slices)
 
     def read(self, seen: Pass) -> torch.Tensor:
-        return self.flat.norms(self.flat.theta - self.first)
+        return self.flat.norms(torch.sub(self.flat.theta, self.first, out=self.difference))

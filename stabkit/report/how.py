@@ -11,7 +11,7 @@ from stabkit.spec import ModelConfig, RunSpec
 from stabkit.store import Run
 
 FINGERPRINT = ("stabkit", "python", "torch", "numpy", "platform", "processor", "cpu_capability", "threads", "device")
-"""Shown first and in this order; whatever else an environment holds follows."""
+"""What tells environments apart, in the order shown; the rest that a run notes (its time, its memory) is its own."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,7 +37,7 @@ class Environment:
 
 
 def settings(specs: Sequence[RunSpec]) -> list[Setting]:
-    """Every setting besides method, depth and seed: those that differ from the default or among the runs first."""
+    """Every setting besides method, depth, seed and data: those away from the default or that vary first."""
     default = flat(RunSpec(method="", model=ModelConfig(encoder_layers=0, decoder_layers=0)))
     each = [flat(spec) for spec in specs]
     found = [
@@ -47,18 +47,17 @@ def settings(specs: Sequence[RunSpec]) -> list[Setting]:
             default=_text(default[key]),
         )
         for key in default
-        if key not in OWN_AXES
+        if key not in OWN_AXES and not key.startswith("task.")
     ]
     return sorted(found, key=lambda setting: not setting.differs)
 
 
 def environments(runs: Sequence[Run]) -> list[Environment]:
-    """The different environments among the runs, that of most runs first; wall time does not tell them apart."""
+    """The different environments among the runs, that of most runs first."""
     groups: dict[tuple[tuple[str, str], ...], list[Run]] = {}
     for run in runs:
-        known = {str(key): value for key, value in run.environment.items() if key != "wall_seconds"}
-        names = [*(name for name in FINGERPRINT if name in known), *sorted(known.keys() - set(FINGERPRINT))]
-        groups.setdefault(tuple((plain(name), _text(known[name])) for name in names), []).append(run)
+        values = tuple((name, _text(run.environment[name])) for name in FINGERPRINT if name in run.environment)
+        groups.setdefault(values, []).append(run)
     found = [
         Environment(values=values, runs=len(group), seconds=sum(wall_seconds(run) for run in group))
         for values, group in groups.items()

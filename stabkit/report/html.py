@@ -99,7 +99,7 @@ def render(runs: Sequence[Run], *, command: str, failed: Sequence[tuple[RunSpec,
         groups=[(group, [row for row in verdicts.rows if row.group == group]) for group in _groups(verdicts)],
         known=OUTCOMES,
         meanings=_meanings(verdicts),
-        several=", geometric mean over seeds" if len({spec.seed for spec in specs}) > 1 else "",
+        several=", geometric mean over seeds" if len({spec.seed for spec in specs}) > 1 else " (one seed)",
         swatch=style.colour,
         tint=_tint,
         notes=_notes,
@@ -226,11 +226,20 @@ def _chain_rows(runs: Sequence[Run]) -> list[Mapping[str, Any]]:
             "chain": [short(chain(each.run, key)) for key, _ in CHAIN],
             "validation": short(number(each.run.outcome.get("validation_loss")), 3),
             "unigram": short(number(each.run.outcome.get("unigram_loss")), 3),
-            "parameters": f"{number(each.run.outcome.get('parameters')):,.0f}",
+            "parameters": _count(number(each.run.outcome.get("parameters"))),
+            "memory": _megabytes(number(each.run.environment.get("peak_memory_bytes"))),
             "wall": how.duration(how.wall_seconds(each.run)),
         }
         for each in shown(runs)
     ]
+
+
+def _count(value: float) -> str:
+    return f"{value:,.0f}" if math.isfinite(value) else "–"
+
+
+def _megabytes(size: float) -> str:
+    return f"{size / 1e6:,.0f} MB" if math.isfinite(size) else "–"
 
 
 def _tasks(specs: Sequence[RunSpec]) -> list[Mapping[str, str]]:

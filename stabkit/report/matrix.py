@@ -24,6 +24,7 @@ from stabkit.figures.comparison import (
     plain,
     reference_step,
     short,
+    shown,
     update_at,
 )
 from stabkit.figures.contrast import Contrast, contrast
@@ -169,11 +170,7 @@ def headline(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]] = ()) ->
     lost = _diverged(runs)
     if found is None:
         return f"{lost or _alone(runs)}."
-    first = f"At {found.where} {found.higher}'s first {found.step} updates move the output "
-    first += (
-        f"{short(found.ratio)} times as far as {found.lower}'s" if found.ratio >= 1.05 else f"as far as {found.lower}'s"
-    )
-    parts = [first, _gradient(found), _fates(found)]
+    parts = [_first(found), _gradient(found, runs), _fates(found)]
     if lost and not any(outcome_word(run) == "diverged" for run in found.higher_runs):
         parts.append(lost[0].lower() + lost[1:] if lost.startswith("At ") else lost)
     return "; ".join(part for part in parts if part) + "."
@@ -196,14 +193,25 @@ def _lowest_ratio(run: Run) -> float:
     return chain(run, "gradient_ratio_lowest")
 
 
-def _gradient(found: Contrast) -> str:
-    """Said when a tenth or less arrives: that is far below what a run that trained has shown at its lowest for long."""
-    lowest = [_lowest_ratio(run) for run in found.higher_runs]
-    share = min((ratio for ratio in lowest if not math.isnan(ratio)), default=math.nan)
+def _first(found: Contrast) -> str:
+    updates = f"first {found.step} updates move" if found.step > 1 else "first update moves"
+    if found.alike:
+        return f"At {found.where} {found.higher}'s {updates} the output about as far as {found.lower}'s"
+    return (
+        f"At {found.where} {found.higher}'s {updates} the output {short(found.ratio)} times as far as {found.lower}'s"
+    )
+
+
+def _gradient(found: Contrast, runs: Sequence[Run]) -> str:
+    """The method there whose lowest decoder layer receives least, when that is a tenth or less."""
+    beside = [one for one in shown(runs) if (one.run.spec.depth, one.condition) == (found.depth, found.condition)]
+    least = [(ratio, one.label) for one in beside if not math.isnan(ratio := _lowest_ratio(one.run))]
+    share, label = min(least, default=(math.inf, ""))
     if not share <= 0.1:
         return ""
     amount = f"as little as {short(share, 1)} of" if share > 0 else "nothing of"
-    return f"its lowest decoder layer receives {amount} the top layer's gradient"
+    whose = "its" if label == found.higher else f"{label}'s"
+    return f"{whose} lowest decoder layer receives {amount} the top layer's gradient"
 
 
 def _fates(found: Contrast) -> str:

@@ -125,6 +125,13 @@ def test_fewer_than_three_depths_and_unequal_stacks_have_no_exponent() -> None:
     assert update_depth.fit(update_depth.select(unequal)).empty
 
 
+def test_where_the_update_has_saturated_there_is_no_exponent() -> None:
+    flat = [
+        run(spec("admin", n, warmup=0), {"update": table([0, 16], {"state": [0, 9.0 + n / 50]})}) for n in (6, 18, 50)
+    ]
+    assert update_depth.fit(update_depth.select(flat)).empty
+
+
 def test_a_run_that_ended_early_has_no_part_in_a_mean_or_a_fit() -> None:
     runs = growing("post-ln", 1.0)
     lost = run(spec("post-ln", 6, seed=9), {"update": table([0, 1, 2], {"state": [0, 1e6, math.nan]})}, "diverged")
@@ -134,16 +141,26 @@ def test_a_run_that_ended_early_has_no_part_in_a_mean_or_a_fit() -> None:
 
 def test_titles_state_what_the_data_support() -> None:
     runs = [*growing("deepnorm", 0.6), *growing("post-ln", 1.0), *growing("admin", 1.4)]
-    assert update_depth.title(runs) == "DeepNorm's update grows with depth as N^0.6, Post-LN's as N^1.0"
-    assert update_depth.title(growing("admin", 0.5)) == "ADMIN's update grows with depth as N^0.5"
+    assert (
+        update_depth.title(runs)
+        == "DeepNorm's update grows with depth as N^0.6, Post-LN's as N^1.0 (6–50 layers, one seed)"
+    )
+    assert (
+        update_depth.title(growing("admin", 0.5)) == "ADMIN's update grows with depth as N^0.5 (6–50 layers, one seed)"
+    )
     assert update_depth.title([]) == "How far the output has moved after 0 updates, against depth"
     assert update.title(runs) == "At 100L-100L ADMIN's output moves 40 times as far as DeepNorm's in 16 updates"
     assert update.title([]) == "How far the output moves from its start, step by step"
     assert grad_norm.title([]) == "How much gradient each decoder layer receives"
     vanishing = run(spec("post-ln", 2), {"grad_norm": table([0], {"decoder.1": [3e-9], "decoder.2": [3.0]})})
     assert grad_norm.title([vanishing]) == (
-        "At 2L-2L Post-LN's lowest decoder layer receives 10⁻⁹ of the top layer's gradient"
+        "At step 0, 2L-2L, Post-LN's lowest decoder layer receives 10⁻⁹ of the top layer's gradient"
     )
+
+
+def test_a_gradient_of_exactly_nothing_is_said() -> None:
+    nothing = run(spec("post-ln", 2), {"grad_norm": table([0], {"decoder.1": [0.0], "decoder.2": [3.0]})})
+    assert grad_norm.title([nothing]).endswith("receives nothing of the top layer's gradient")
 
 
 def test_exponents_of_two_conditions_are_not_compared() -> None:

@@ -9,7 +9,7 @@ from stabkit.report import how
 
 
 def test_settings_away_from_their_defaults_stand_first() -> None:
-    found = how.settings([spec(warmup=0, lr=2e-3), spec("post-ln", 18, warmup=4000, lr=2e-3, seed=4)])
+    found = how.settings([spec(digest="ab", warmup=0, lr=2e-3), spec("post-ln", 18, warmup=4000, lr=2e-3, seed=4)])
     away = {setting.name: (setting.values, setting.default) for setting in found if setting.differs}
     assert away == {"train.warmup": (("0", "4000"), "4000"), "train.lr": (("0.002",), "0.0005")}
     assert [setting.differs for setting in found] == sorted((setting.differs for setting in found), reverse=True)
@@ -18,7 +18,10 @@ def test_settings_away_from_their_defaults_stand_first() -> None:
 
 def test_environments_are_told_apart_and_wall_time_is_not_one() -> None:
     other = {**ENVIRONMENT, "torch": "2.14.0", "wall_seconds": 99.0}
-    runs = [plausible(spec("post-ln")), run(spec("admin"), {}, environment={**ENVIRONMENT, "wall_seconds": 1.0})]
+    runs = [
+        plausible(spec("post-ln")),
+        run(spec("admin"), {}, environment={**ENVIRONMENT, "wall_seconds": 1.0, "more": 2}),
+    ]
     assert len(how.environments(runs)) == 1 and how.mixed(how.environments(runs)) == []
     found = how.environments([*runs, run(spec("deepnorm"), {}, environment=other)])
     assert [(one.runs, one.seconds) for one in found] == [(2, 13.5), (1, 99.0)]

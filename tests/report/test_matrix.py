@@ -94,6 +94,21 @@ def test_the_sentence_does_not_compare_what_is_not_paired() -> None:
     assert "times as far as" not in headline(mixed)
 
 
+def test_where_all_have_saturated_the_first_update_is_compared() -> None:
+    def saturated(method: str, first: float, ratio: float) -> Run:
+        made = spec(method, 18, warmup=0)
+        return run(made, {"update": table([0, 1, 16], {"state": [0.0, first, 9.5]})}, gradient_ratio_lowest=ratio)
+
+    assert headline([saturated("post-ln", 6.0, 1e-7), saturated("deepnorm", 1.2, 0.04)]) == (
+        "At 18L-18L Post-LN's first update moves the output 5.0 times as far as DeepNorm's; "
+        "its lowest decoder layer receives as little as 10⁻⁷ of the top layer's gradient."
+    )
+    assert headline([saturated("post-ln", 6.0, 1e-7), saturated("deepnorm", 6.6, 0.04)]) == (
+        "At 18L-18L DeepNorm's first update moves the output about as far as Post-LN's; "
+        "Post-LN's lowest decoder layer receives as little as 10⁻⁷ of the top layer's gradient."
+    )
+
+
 def test_the_sentence_of_one_method_speaks_of_its_depths() -> None:
     runs = [at16("post-ln", n, v, seed=s) for n, v in ((6, 0.25), (18, 0.5), (50, 2.0)) for s in (0, 1)]
     assert headline(runs) == "From 6L-6L to 50L-50L Post-LN's first 16 updates move the output 8.0 times as far."

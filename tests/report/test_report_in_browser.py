@@ -55,9 +55,9 @@ def test_the_page_opens_without_complaint_and_without_sideways_scrolling(
     page.close()
 
 
-def test_a_verdict_leads_to_its_run(browser: Any, tmp_path: Path) -> None:
+def test_a_verdict_leads_to_its_run(browser: Any, hostile_page: str, tmp_path: Path) -> None:
     path = tmp_path / "report.html"
-    path.write_text(render(sweep((6,)), command="stabkit sweep"), encoding="utf-8")
+    path.write_text(hostile_page, encoding="utf-8")
     page = browser.new_page()
     page.goto(path.as_uri())
     page.locator(".matrix td a").first.click()
