@@ -66,34 +66,35 @@ def run(spec: RunSpec, task: Task, device: str = "cpu", tell: Tell = lambda step
     snapshots: dict[str, np.ndarray] = {}
     torch.manual_seed(key(spec.seed, "dropout"))
 
-    for step in range(config.steps + 1):
-        recorded = step in record_at
-        model.train()
-        flat.grad.zero_()
-        with watching(probes, "training", recorded):
-            seen = forward(model, task.train(spec.seed, step), config.label_smoothing)
-            seen.loss.backward()  # type: ignore[no-untyped-call]
-        loss = float(seen.loss.detach())
-        finite = np.isfinite(loss)
-        if recorded or not finite:
-            read(recorder, probes, "training", step, seen)
-            model.eval()
-            with torch.no_grad(), watching(probes, "probe"):
-                seen = forward(model, probe_batch, config.label_smoothing, train_loss=seen.loss.detach())
-            read(recorder, probes, "probe", step, seen)
-            finite = finite and bool(torch.isfinite(seen.loss))
-        if step in validate_at or not finite:
-            recorder.add("validation", step, ("validation",), [evaluate(model, validation, config.label_smoothing)])
-        if step in keep_at:
-            snapshots[f"theta@{step}"] = flat.theta.cpu().numpy().copy()
-        tell(step, loss)
-        if step == config.steps or not finite:
-            break
-        if config.clip:
-            norm = torch.linalg.vector_norm(flat.grad)
-            flat.grad.mul_(torch.clamp(config.clip / (norm + 1e-6), max=1.0))
-        adam.param_groups[0]["lr"] = optim.rate(step + 1, config.lr, config.warmup)
-        adam.step()
+    with watching(probes, "probe"):
+        for step in range(config.steps + 1):
+            recorded = step in record_at
+            model.train()
+            flat.grad.zero_()
+            with watching(probes, "training", recorded):
+                seen = forward(model, task.train(spec.seed, step), config.label_smoothing)
+                seen.loss.backward()  # type: ignore[no-untyped-call]
+            loss = float(seen.loss.detach())
+            finite = np.isfinite(loss)
+            if recorded or not finite:
+                read(recorder, probes, "training", step, seen)
+                model.eval()
+                with torch.no_grad():
+                    seen = forward(model, probe_batch, config.label_smoothing, train_loss=seen.loss.detach())
+                read(recorder, probes, "probe", step, seen)
+                finite = finite and bool(torch.isfinite(seen.loss))
+            if step in validate_at or not finite:
+                recorder.add("validation", step, ("validation",), [evaluate(model, validation, config.label_smoothing)])
+            if step in keep_at:
+                snapshots[f"theta@{step}"] = flat.theta.cpu().numpy().copy()
+            tell(step, loss)
+            if step == config.steps or not finite:
+                break
+            if config.clip:
+                norm = torch.linalg.vector_norm(flat.grad)
+                flat.grad.mul_(torch.clamp(config.clip / (norm + 1e-6), max=1.0))
+            adam.param_groups[0]["lr"] = optim.rate(step + 1, config.lr, config.warmup)
+            adam.step()
 
     records = recorder.tables()
     unigram = unigram_loss(task.target_counts(), validation, config.label_smoothing)

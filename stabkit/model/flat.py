@@ -45,5 +45,16 @@ class Flat:
         return parameter
 
     def norms(self, vector: torch.Tensor) -> torch.Tensor:
-        """‖part of vector‖₂ for every part, in the order of `slices`; summed in float64, so that 1e-30 is not 0."""
-        return torch.stack(torch._foreach_norm([vector[s] for s in self.slices.values()], 2, dtype=torch.float64))
+        """‖part of vector‖₂ for every part, in the order of `slices`, float64.
+
+        Summed in the vector's own precision; a part that comes out so small or so large that squares may have left
+        float32's range is summed again in float64, so that 1e-30 is not 0.
+        """
+        parts = [vector[s] for s in self.slices.values()]
+        norms = torch.stack(torch._foreach_norm(parts, 2)).double()
+        for i in torch.nonzero((norms < SAFE_LOW) | (norms > SAFE_HIGH) | norms.isnan()).flatten().tolist():
+            norms[i] = torch.linalg.vector_norm(parts[i], dtype=torch.float64)
+        return norms
+
+
+SAFE_LOW, SAFE_HIGH = 1e-12, 1e15

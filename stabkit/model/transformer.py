@@ -7,6 +7,7 @@ joint vocabularies do. A final norm stands after a stack only where the method s
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 import numpy as np
 import torch
@@ -35,6 +36,9 @@ class Transformer(nn.Module):
         self.final = nn.ModuleDict(
             {stack: nn.LayerNorm(config.hidden) for stack in ("encoder", "decoder") if method.norm_final(stack)}
         )
+        self._numbered = {
+            tap: {getattr(r, tap): i for i, r in enumerate(self.residuals.values())} for tap in ("branch", "sum")
+        }
         self.register_buffer("positions", draw.positions(MAX_POSITIONS, config.hidden).float(), persistent=False)
         self.fill(seed)
 
@@ -46,6 +50,10 @@ class Transformer(nn.Module):
         """Every parameter by the part it belongs to, in the order of the forward pass."""
         named = {site.name: residual for site, residual in self.residuals.items()}
         return {"embedding": self.embedding, **named, "final": self.final}
+
+    def numbered(self, tap: Literal["branch", "sum"]) -> dict[nn.Module, int]:
+        """{tap module: place of its site in `sites`}, in that order."""
+        return self._numbered[tap]
 
     def arrays(self) -> dict[str, np.ndarray]:
         """All weights by name, and `omega`: the scale of every site's shortcut, in the order of `sites`."""

@@ -17,6 +17,8 @@ import torch
 from stabkit.model.flat import Flat
 from stabkit.model.transformer import Transformer
 
+Watches = Literal["training", "probe"]
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pass:
@@ -38,7 +40,7 @@ class Probe:
     """The base at the seam: a name, the pass it watches, its sites, and a reading. Subclasses are final."""
 
     name: ClassVar[str]
-    watches: ClassVar[Literal["training", "probe"]]
+    watches: ClassVar[Watches]
 
     def __init__(self, model: Transformer, flat: Flat) -> None:
         """`sites` is declared here, once."""

@@ -23,13 +23,12 @@ class BranchRatio(Probe):
         self.sites = tuple(site.name for site in model.sites)
         self.branch = torch.empty(0)
         self.shortcut = torch.empty(0)
-        self.ratios: list[torch.Tensor] = []
+        self.ratios = [torch.empty(0)] * len(model.sites)
 
     def attached(self) -> AbstractContextManager[object]:
-        self.ratios = []
         stack = ExitStack()
-        stack.enter_context(on_taps(self.model, "branch", self._branch))
-        stack.enter_context(on_taps(self.model, "sum", self._sum))
+        stack.enter_context(on_taps(self.model.numbered("branch"), self.watches, self._branch))
+        stack.enter_context(on_taps(self.model.numbered("sum"), self.watches, self._sum))
         return stack
 
     def _branch(self, i: int, branch: torch.Tensor) -> None:
@@ -40,7 +39,7 @@ class BranchRatio(Probe):
         if self.shortcut.shape != total.shape:
             self.shortcut = torch.empty_like(total)  # kept: a fresh one at every site costs more than the norms
         torch.sub(total, self.branch, out=self.shortcut)
-        self.ratios.append(norm(self.branch, dim=-1) / norm(self.shortcut, dim=-1))
+        self.ratios[i] = norm(self.branch, dim=-1) / norm(self.shortcut, dim=-1)
 
     def read(self, seen: Pass) -> torch.Tensor:
         return token_means(self.model, self.ratios, seen.keep)

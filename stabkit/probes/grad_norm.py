@@ -1,13 +1,14 @@
 """Gradient norms of the training batch's loss, before clipping and before the update (DeepNet Fig. 2a, 2b, 3d).
 
-‖∂L/∂θ‖₂ over all parameters of a sub-layer (`decoder.3.cross`), of a layer (`decoder.3`) and of the embedding; and
-‖∂L/∂x‖₂ over all tokens of the tensor that enters the sub-layer's output norm (`decoder.3.cross@x`). The loss is a mean
-over tokens, so norms do not grow with the batch. NaN where no hook was attached (a run that diverges between two
-recorded steps).
+‖∂L/∂θ‖₂ over all parameters of a sub-layer (`decoder.3.cross`), of a layer (`decoder.3`), of the embedding; and
+‖∂L/∂x‖₂ over all tokens of the tensor that enters a layer's last norm (`decoder.3@x`). The loss is a mean over tokens,
+so norms do not grow with the batch. ‖∂L/∂x‖ is NaN where no hook was attached: a run that diverges between two
+recorded steps.
 """
 
 from __future__ import annotations
 
+import math
 from contextlib import AbstractContextManager
 
 import torch
@@ -23,18 +24,20 @@ class GradNorm(Probe):
     watches = "training"
 
     def __init__(self, model: Transformer, flat: Flat) -> None:
-        self.model, self.flat = model, flat
-        layers = [f"{site.stack}.{site.layer}" for site in model.sites]
-        self.layers = list(dict.fromkeys(layers))
-        self.sites = (*flat.slices, *self.layers, *(f"{site.name}@x" for site in model.sites))
+        self.flat = flat
+        names = [f"{site.stack}.{site.layer}" for site in model.sites]
+        layers = list(dict.fromkeys(names))
+        self.sites = (*flat.slices, *layers, *(f"{layer}@x" for layer in layers))
         parts = list(flat.slices)
         self.sublayer = torch.tensor([parts.index(site.name) for site in model.sites])
-        self.layer = torch.tensor([self.layers.index(name) for name in layers])
-        self.x: dict[int, torch.Tensor] = {}
+        self.layer = torch.tensor([layers.index(name) for name in names])
+        last = {name: i for i, name in enumerate(names)}
+        taps = list(model.numbered("sum"))
+        self.taps = {taps[i]: layers.index(name) for name, i in last.items()}
+        self.x = [torch.tensor(math.nan)] * len(layers)
 
     def attached(self) -> AbstractContextManager[object]:
-        self.x = {}
-        return on_taps(self.model, "sum", self._watch)
+        return on_taps(self.taps, self.watches, self._watch)
 
     def _watch(self, i: int, x: torch.Tensor) -> None:
         def keep(gradient: torch.Tensor) -> None:
@@ -44,9 +47,8 @@ class GradNorm(Probe):
 
     def read(self, seen: Pass) -> torch.Tensor:
         parts = self.flat.norms(self.flat.grad).cpu()
-        squares = torch.zeros(len(self.layers), dtype=torch.float64)
+        squares = torch.zeros(len(self.x), dtype=torch.float64)
         squares.index_add_(0, self.layer, parts[self.sublayer].square())
-        missing = torch.tensor(float("nan"), dtype=torch.float64, device=self.flat.grad.device)
-        x = torch.stack([self.x.get(i, missing) for i in range(len(self.model.sites))]).cpu()
-        self.x = {}
+        x = torch.stack([norm.double().cpu() for norm in self.x])
+        self.x = [torch.tensor(math.nan)] * len(self.x)
         return torch.cat([parts, squares.sqrt(), x])

@@ -4,23 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Literal
 
 import torch
 
 from stabkit.model.transformer import Transformer
+from stabkit.probes.base import Watches
 
 
 @contextmanager
 def on_taps(
-    model: Transformer, tap: Literal["branch", "sum"], see: Callable[[int, torch.Tensor], None]
+    modules: Mapping[torch.nn.Module, int], watches: Watches, see: Callable[[int, torch.Tensor], None]
 ) -> Iterator[None]:
-    """Call `see(i, tensor)` with what passes the i-th residual's tap, in the order of `model.sites`."""
+    """Call `see(number, tensor)` with what passes these taps in the watched pass; the other pass goes by unseen.
 
-    def hook(i: int) -> Callable[..., None]:
-        return lambda module, inputs, output: see(i, output)
+    The two passes are told apart by the mode that they run in, so that hooks may stay for a whole run: putting a
+    thousand of them on and off costs more than they do.
+    """
+    training = watches == "training"
 
-    handles = [getattr(r, tap).register_forward_hook(hook(i)) for i, r in enumerate(model.residuals.values())]
+    def hook(module: torch.nn.Module, inputs: object, output: torch.Tensor) -> None:
+        if module.training is training:
+            see(modules[module], output)
+
+    handles = [module.register_forward_hook(hook) for module in modules]
     try:
         yield
     finally:

@@ -27,11 +27,13 @@ class LnInput(Probe):
         self.model = model
         names = tuple(site.name for site in model.sites)
         self.sites = names + tuple(f"{name}@omega" for name in names)
-        self.norms: list[torch.Tensor] = []
+        self.norms = [torch.empty(0)] * len(model.sites)
 
     def attached(self) -> AbstractContextManager[object]:
-        self.norms = []
-        return on_taps(self.model, "sum", lambda i, x: self.norms.append(torch.linalg.vector_norm(x, dim=-1)))
+        return on_taps(self.model.numbered("sum"), self.watches, self._see)
+
+    def _see(self, i: int, x_TBD: torch.Tensor) -> None:
+        self.norms[i] = torch.linalg.vector_norm(x_TBD, dim=-1)
 
     def read(self, seen: Pass) -> torch.Tensor:
         raw = token_means(self.model, self.norms, seen.keep)

@@ -25,13 +25,13 @@ class Update(Probe):
 
     def read(self, seen: Pass) -> torch.Tensor:
         keep = seen.keep["decoder"]
-        now = (seen.states[keep], seen.logits[keep])
+        now = (seen.states, seen.logits)
         self.first = self.first or now
         self.last = self.last or now
         values = []
         for f, first, last in zip(now, self.first, self.last, strict=True):
-            per_token = torch.linalg.vector_norm(f - first, dim=-1).double()
-            step = torch.linalg.vector_norm(f - last, dim=-1).double()
+            per_token = torch.linalg.vector_norm(f - first, dim=-1)[keep].double()
+            step = torch.linalg.vector_norm(f - last, dim=-1)[keep].double()
             values += [per_token.mean(), step.mean(), torch.linalg.vector_norm(per_token)]
         self.last = now
         return torch.stack(values)
