@@ -10,6 +10,7 @@ from torch.nn import functional
 
 from stabkit.methods.base import Method, Role, Site
 from stabkit.model import draw
+from stabkit.model.kernels import attend, linear
 from stabkit.spec import ModelConfig
 
 
@@ -27,7 +28,7 @@ class Linear(nn.Module):
         self.bias = nn.Parameter(torch.zeros(len(self.weight))) if bias else None
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return functional.linear(x, self.weight, self.bias)
+        return linear(x, self.weight, self.bias)
 
     def role(self, name: Role) -> torch.Tensor:
         """A view (heads, size, in) of one role's weights."""
@@ -65,25 +66,10 @@ class Attention(nn.Module):
         self, x_TBD: torch.Tensor, memory_SBD: torch.Tensor | None, mask_GST: torch.Tensor | None
     ) -> torch.Tensor:
         """(T, B, D) → (T, B, D). `mask_GST` is added to the scores: 0 where a key may be seen, −∞ where not."""
-        if self.own:
-            q_GTE, k_GSE, v_GSE = self._heads(self.qkv(x_TBD), 3)
-        else:
-            assert memory_SBD is not None
-            (q_GTE,) = self._heads(self.q(x_TBD), 1)
-            k_GSE, v_GSE = self._heads(self.kv(memory_SBD), 2)
-        s_GST = torch.baddbmm(
-            x_TBD.new_zeros(()) if mask_GST is None else mask_GST, k_GSE, q_GTE.transpose(1, 2), alpha=self.scale
-        )
-        g, s, t = s_GST.shape
-        p_SGT = torch.softmax(s_GST.transpose(0, 1).reshape(s, g * t), dim=0).view(s, g, t)
-        o_GTE = torch.bmm(p_SGT.permute(1, 2, 0), v_GSE)
-        result: torch.Tensor = self.out(o_GTE.transpose(0, 1).reshape(x_TBD.shape))
+        queries = self.qkv(x_TBD) if self.own else self.q(x_TBD)
+        memory = None if self.own else self.kv(memory_SBD)
+        result: torch.Tensor = self.out(attend(queries, memory, mask_GST, self.heads, self.scale))
         return result
-
-    def _heads(self, x_TBC: torch.Tensor, parts: int) -> tuple[torch.Tensor, ...]:
-        """(T, B, H·parts·E) → `parts` views (B·H, T, E)."""
-        t, b, _ = x_TBC.shape
-        return x_TBC.view(t, b * self.heads, parts, -1).transpose(0, 1).unbind(2)
 
 
 class FeedForward(nn.Module):

@@ -40,6 +40,7 @@ class Transformer(nn.Module):
             tap: {getattr(r, tap): i for i, r in enumerate(self.residuals.values())} for tap in ("branch", "sum")
         }
         self.register_buffer("positions", draw.positions(MAX_POSITIONS, config.hidden).float(), persistent=False)
+        self._flat_modules = list(self.modules())
         self.fill(seed)
 
     @property
@@ -50,6 +51,12 @@ class Transformer(nn.Module):
         """Every parameter by the part it belongs to, in the order of the forward pass."""
         named = {site.name: residual for site, residual in self.residuals.items()}
         return {"embedding": self.embedding, **named, "final": self.final}
+
+    def train(self, mode: bool = True) -> Transformer:
+        """Training or eval mode, as ever; without torch's walk, which takes as long as the update does."""
+        for module in self._flat_modules:
+            module.__dict__["training"] = mode
+        return self
 
     def numbered(self, tap: Literal["branch", "sum"]) -> dict[nn.Module, int]:
         """{tap module: place of its site in `sites`}, in that order."""

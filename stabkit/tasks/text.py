@@ -33,7 +33,7 @@ VERSION = 1
 """Of how batches are made: raised whenever the same text would give other batches."""
 LONGEST_SENTENCE = 256
 """In tokens, the end mark included: the positions that a model has."""
-VALIDATION_BATCHES = 3
+VALIDATION_BATCHES = 2
 VOCABULARY_PAIRS = 200_000
 """The vocabulary is trained on at most so many, evenly spaced: more change little and take long."""
 
