@@ -13,7 +13,7 @@ import time
 
 import torch
 
-from stabkit import train
+from stabkit import optim, train
 from stabkit.probes import PROBES
 from stabkit.records import Recorder
 from stabkit.spec import ModelConfig, RunSpec
@@ -26,7 +26,7 @@ def main(layers: int = 18, steps: int = 10) -> None:
     spec = RunSpec(method="deepnorm", model=ModelConfig(encoder_layers=layers, decoder_layers=layers))
     model = train.build(spec, task, torch.device("cpu"))
     flat = train.Flat(model, model.parts())
-    adam = torch.optim.Adam([flat.parameter()], lr=1e-4, betas=(0.9, 0.98), fused=True)
+    adam = optim.Adam(flat.theta, flat.grad, 0.9, 0.98, 1e-8)
     probes = [probe(model, flat) for probe in PROBES]
 
     def step(i: int, on: list[train.Probe]) -> tuple[float, float]:
@@ -49,7 +49,7 @@ def main(layers: int = 18, steps: int = 10) -> None:
             seen = train.forward(model, task.probe(), 0.1, train_loss=seen.loss.detach())
         train.read(recorder, on, "probe", i, seen)
         before = time.perf_counter()
-        adam.step()
+        adam.step(1e-4)
         end = time.perf_counter()
         return (middle - begin) + (end - before), end - begin
 

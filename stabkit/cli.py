@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import sys
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -169,6 +171,7 @@ def _run(request: Any, command: str, *, json: bool, quiet: bool, dry_run: bool, 
         if not quiet:
             console.note(present.reuse(planned))
         seconds = sum(map(cost.seconds, planned.missing))
+        threading.Thread(target=importlib.import_module, args=("stabkit.report.html",), daemon=True).start()
         with console.progress(len(planned.missing), seconds / request.workers, quiet) as bars:
             done = engine.run(
                 specs,

@@ -68,6 +68,7 @@ def run(
         {"kind": "run", "out": str(store.out), "spec": spec.to_json(), **context}
         for spec in sorted(planned.missing, key=cost.seconds, reverse=True)
     ]
+    runs = {run.run_id: run for run in planned.reused}
     failed: dict[str, str] = {}
     for attempt in range(1, ATTEMPTS + 1):
         again = []
@@ -82,10 +83,13 @@ def run(
                     continue
             else:
                 failed.pop(spec.run_id, None)
+                runs[spec.run_id] = store.load(spec.run_id)
             finished(spec, answer)
         jobs = again
-    runs = [store.load(spec.run_id) for spec in specs if spec.run_id not in failed]
-    return Sweep(runs, [(by_id[run_id], reason) for run_id, reason in failed.items()])
+    return Sweep(
+        [runs[spec.run_id] for spec in specs if spec.run_id in runs],
+        [(by_id[run_id], reason) for run_id, reason in failed.items()],
+    )
 
 
 def _id(job: Job) -> str:

@@ -57,8 +57,7 @@ def run(spec: RunSpec, task: Task, device: str = "cpu", tell: Tell = lambda step
     config = spec.train
     model = build(spec, task, torch.device(device))
     flat = Flat(model, model.parts())
-    betas = (config.adam_beta1, config.adam_beta2)
-    adam = torch.optim.Adam([flat.parameter()], lr=config.lr, betas=betas, eps=config.adam_eps, fused=True)
+    adam = optim.Adam(flat.theta, flat.grad, config.adam_beta1, config.adam_beta2, config.adam_eps)
     probes = [probe(model, flat) for probe in PROBES]
     recorder = Recorder()
     record_at, validate_at, keep_at = map(set, (recorded_steps(spec), validation_steps(spec), snapshot_steps(spec)))
@@ -93,8 +92,7 @@ def run(spec: RunSpec, task: Task, device: str = "cpu", tell: Tell = lambda step
             if config.clip:
                 norm = torch.linalg.vector_norm(flat.grad)
                 flat.grad.mul_(torch.clamp(config.clip / (norm + 1e-6), max=1.0))
-            adam.param_groups[0]["lr"] = optim.rate(step + 1, config.lr, config.warmup)
-            adam.step()
+            adam.step(optim.rate(step + 1, config.lr, config.warmup))
 
     records = recorder.tables()
     unigram = unigram_loss(task.target_counts(), validation, config.label_smoothing)

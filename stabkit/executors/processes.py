@@ -21,7 +21,7 @@ from typing import Any
 from stabkit import work
 from stabkit.errors import StabkitError, UsageError
 from stabkit.executors.base import Answer, Lost, Tell
-from stabkit.work import THREADS, Job
+from stabkit.work import ENVIRONMENT, Job
 
 SPAWN_DEATHS = 3
 """Workers that died before they were ready: after so many, none will start here."""
@@ -73,8 +73,8 @@ class _Worker:
         context = multiprocessing.get_context("spawn")
         self.pipe, theirs = context.Pipe()
         self.process: SpawnProcess = context.Process(target=_serve, args=(theirs,), daemon=True)
-        kept = {name: os.environ.get(name) for name in THREADS}
-        os.environ.update(dict.fromkeys(THREADS, "1"))  # read once, when the child loads its maths library
+        kept = {name: os.environ.get(name) for name in ENVIRONMENT}
+        os.environ.update(ENVIRONMENT)  # read once, when the child loads its maths library
         try:
             self.process.start()
         finally:

@@ -6,7 +6,6 @@ import math
 
 import torch
 from torch import nn
-from torch.nn import functional
 
 from stabkit.methods.base import Method, Role, Site
 from stabkit.model import draw
@@ -84,5 +83,5 @@ class FeedForward(nn.Module):
         self, x_TBD: torch.Tensor, memory_SBD: torch.Tensor | None, mask_GST: torch.Tensor | None
     ) -> torch.Tensor:
         """(T, B, D) → (T, B, D); reads neither memory nor mask."""
-        result: torch.Tensor = self.down(functional.relu(self.up(x_TBD)))
+        result: torch.Tensor = self.down(linear(x_TBD, self.up.weight, self.up.bias, relu=True))
         return result

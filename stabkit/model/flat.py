@@ -38,12 +38,6 @@ class Flat:
                 begin = end
             self.slices[name] = slice(start, begin)
 
-    def parameter(self) -> nn.Parameter:
-        """θ as the one parameter that an optimiser updates; its gradient is `grad`."""
-        parameter = nn.Parameter(self.theta)
-        parameter.grad = self.grad
-        return parameter
-
     def norms(self, vector: torch.Tensor) -> torch.Tensor:
         """‖part of vector‖₂ for every part, in the order of `slices`, float64.
 

@@ -16,54 +16,74 @@ import torch
 from torch.autograd import Function
 from torch.nn import functional
 
-_ONEDNN = getattr(torch.ops.mkldnn, "_linear_pointwise", None) if torch.backends.mkldnn.is_available() else None
+_ONEDNN: Any = getattr(torch.ops.mkldnn, "_linear_pointwise", None) if torch._C._has_mkldnn else None
 
 
-def product(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
-    """x·Wᵀ + b without a gradient: (…, in), (out, in), (out) → (…, out)."""
+def product(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, relu: bool = False) -> torch.Tensor:
+    """x·Wᵀ + b, or its positive part, without a gradient: (…, in), (out, in), (out) → (…, out)."""
     if _ONEDNN is None or x.dtype != torch.float32 or x.device.type != "cpu":
-        return functional.linear(x, weight, bias)
-    y: torch.Tensor = _ONEDNN(x, weight, bias, "none", [], "")
+        linear = functional.linear(x, weight, bias)
+        return linear.relu_() if relu else linear
+    y: torch.Tensor = _ONEDNN.default(x, weight, bias, "relu" if relu else "none", [], "")
     return y
 
 
 class _Linear(Function):
     @staticmethod
-    def forward(ctx: Any, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
-        ctx.save_for_backward(x, weight)
+    def forward(ctx: Any, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, relu: bool) -> torch.Tensor:
+        y = product(x, weight, bias, relu)
+        ctx.save_for_backward(x, weight, y if relu else None)
         ctx.biased = bias is not None
-        return product(x, weight, bias)
+        return y
 
     @staticmethod
-    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
+    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         (dy,) = gradients
-        x, weight = ctx.saved_tensors
+        x, weight, positive = ctx.saved_tensors
+        if positive is not None:
+            dy = torch.ops.aten.threshold_backward(dy, positive, 0)
         dy2, x2 = dy.reshape(-1, dy.shape[-1]), x.reshape(-1, x.shape[-1])
-        return product(dy, weight.t(), None), dy2.t() @ x2, dy2.sum(0) if ctx.biased else None
+        return product(dy, weight.t(), None), dy2.t() @ x2, dy2.sum(0) if ctx.biased else None, None
 
 
-def linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
-    """x·Wᵀ + b: (…, in), (out, in), (out) → (…, out)."""
-    y: torch.Tensor = _Linear.apply(x, weight, bias)  # type: ignore[no-untyped-call]
+def linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, relu: bool = False) -> torch.Tensor:
+    """x·Wᵀ + b, or its positive part: (…, in), (out, in), (out) → (…, out)."""
+    if not torch.is_grad_enabled():
+        return product(x, weight, bias, relu)
+    y: torch.Tensor = _Linear.apply(x, weight, bias, relu)  # type: ignore[no-untyped-call]
     return y
+
+
+def _attention(
+    queries: torch.Tensor, memory: torch.Tensor | None, mask: torch.Tensor | None, heads: int, scale: float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The attended values (T, B, D) and the probabilities (G, S, T), without a gradient."""
+    q, k, v = _split(queries, memory, heads)
+    if mask is None:
+        s_GST = torch.bmm(k, q.transpose(1, 2)).mul_(scale)
+    else:
+        s_GST = torch.baddbmm(mask, k, q.transpose(1, 2), alpha=scale)
+    g, s, t = s_GST.shape
+    # keys outermost: a softmax over an innermost axis of 15 costs ten times one of 16
+    p_GST = torch.softmax(s_GST.transpose(0, 1).reshape(s, g * t), dim=0).view(s, g, t).transpose(0, 1)
+    o_GTE = torch.bmm(p_GST.transpose(1, 2), v)
+    return o_GTE.transpose(0, 1).reshape(t, g // heads, -1), p_GST
 
 
 class _Attend(Function):
     @staticmethod
     def forward(
-        ctx: Any, queries: torch.Tensor, memory: torch.Tensor | None, mask: torch.Tensor | None, heads: int, scale: float
+        ctx: Any,
+        queries: torch.Tensor,
+        memory: torch.Tensor | None,
+        mask: torch.Tensor | None,
+        heads: int,
+        scale: float,
     ) -> torch.Tensor:
-        q, k, v = _split(queries, memory, heads)
-        if mask is None:
-            s_GST = torch.bmm(k, q.transpose(1, 2)).mul_(scale)
-        else:
-            s_GST = torch.baddbmm(mask, k, q.transpose(1, 2), alpha=scale)
-        g, s, t = s_GST.shape
-        # keys outermost: a softmax over an innermost axis of 15 costs ten times one of 16
-        p_GST = torch.softmax(s_GST.transpose(0, 1).reshape(s, g * t), dim=0).view(s, g, t).transpose(0, 1)
+        y, p_GST = _attention(queries, memory, mask, heads, scale)
         ctx.save_for_backward(queries, memory, p_GST)
         ctx.heads, ctx.scale = heads, scale
-        return _merge(torch.bmm(p_GST.transpose(1, 2), v), heads)
+        return y
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
@@ -71,8 +91,8 @@ class _Attend(Function):
         queries, memory, p_GST = ctx.saved_tensors
         q, k, v = _split(queries, memory, ctx.heads)
         do_GTE = do.reshape(len(do), -1, v.shape[-1]).transpose(0, 1)
-        dp = torch.bmm(v, do_GTE.transpose(1, 2))
-        ds = torch._softmax_backward_data(dp.transpose(0, 1).contiguous(), p_GST.transpose(0, 1), 0, dp.dtype).transpose(0, 1)
+        dp = torch.bmm(v, do_GTE.transpose(1, 2)).transpose(0, 1).contiguous()
+        ds = torch.ops.aten._softmax_backward_data(dp, p_GST.transpose(0, 1), 0, dp.dtype).transpose(0, 1)
         d_queries = torch.empty_like(queries)
         d_memory = None if memory is None else torch.empty_like(memory)
         dq, dk, dv = _split(d_queries, d_memory, ctx.heads)
@@ -90,6 +110,8 @@ def attend(
     Self-attention: `queries` (T, B, H·3·E) holds query, key and value of each head, `memory` is None. Cross-attention:
     `queries` (T, B, H·E), `memory` (S, B, H·2·E). `mask` (G, S, T), keys by queries: 0 where a key may be seen, else −∞.
     """
+    if not torch.is_grad_enabled():
+        return _attention(queries, memory, mask, heads, scale)[0]
     y: torch.Tensor = _Attend.apply(queries, memory, mask, heads, scale)  # type: ignore[no-untyped-call]
     return y
 
@@ -105,9 +127,3 @@ def _heads(x_TBC: torch.Tensor, heads: int, parts: int) -> tuple[torch.Tensor, .
     """(T, B, H·parts·E) → `parts` views (B·H, T, E)."""
     t, b, _ = x_TBC.shape
     return x_TBC.view(t, b * heads, parts, -1).transpose(0, 1).unbind(2)
-
-
-def _merge(o_GTE: torch.Tensor, heads: int) -> torch.Tensor:
-    """(B·H, T, E) → (T, B, H·E)."""
-    g, t, e = o_GTE.shape
-    return o_GTE.transpose(0, 1).reshape(t, g // heads, heads * e)

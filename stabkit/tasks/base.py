@@ -46,7 +46,8 @@ class Task(Protocol):
         ...
 
     def probe(self) -> Batch:
-        """The one batch on which updates, LN inputs and branch ratios are measured; the same for every seed."""
+        """The one batch on which updates, LN inputs and branch ratios are measured; the same for every seed, held out,
+        half as large as a training batch."""
         ...
 
     def validation(self) -> tuple[Batch, ...]:

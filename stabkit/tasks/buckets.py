@@ -40,6 +40,11 @@ def spread(batches: list[Indices], count: int) -> list[Indices]:
     return [batches[(2 * i + 1) * len(batches) // (2 * count)] for i in range(count)]
 
 
+def half(chosen: Indices) -> Indices:
+    """Half the sentences of a batch: the probe's share. A mean over 200 tokens is good to 2 %, at half the price."""
+    return chosen[: (len(chosen) + 1) // 2]
+
+
 def bracket(source: Tokens, target: Tokens) -> Batch:
     """The batch of rows without end marks: EOS after every sentence, BOS before what the decoder reads."""
     return Batch(

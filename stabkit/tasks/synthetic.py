@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from stabkit.errors import UsageError
 from stabkit.streams import stream
 from stabkit.tasks.base import Batch
-from stabkit.tasks.buckets import Indices, bracket, cut, full, spread
+from stabkit.tasks.buckets import Indices, bracket, cut, full, half, spread
 from stabkit.tasks.language import SMALLEST_VOCAB, VERSION, Language
 
 SMALLEST_BATCH = 64
@@ -44,7 +44,9 @@ class Synthetic:
 
     def probe(self) -> Batch:
         """Sentences of middling length."""
-        return self._middle(stream(0, self.digest, "probe"), self.max_tokens)
+        rng = stream(0, self.digest, "probe")
+        pool, batches = self._pool(rng, self.max_tokens)
+        return self._spell(rng, pool[half(spread(batches, 1)[0])])
 
     def validation(self) -> tuple[Batch, ...]:
         """Two batches, of longer and of shorter sentences."""
@@ -54,15 +56,13 @@ class Synthetic:
 
     def calibration(self, seed: int) -> Batch:
         """At most 4096 tokens (max_tokens, if that is more) in sentences of middling length."""
-        return self._middle(stream(seed, self.digest, "calibration"), max(4096, self.max_tokens))
+        rng = stream(seed, self.digest, "calibration")
+        pool, batches = self._pool(rng, max(4096, self.max_tokens))
+        return self._spell(rng, pool[spread(batches, 1)[0]])
 
     def target_counts(self) -> NDArray[np.int64]:
         """Expected in a million sentences, to the nearest whole."""
         return np.rint(1e6 * self.language.expected()).astype(np.int64)
-
-    def _middle(self, rng: np.random.Generator, max_tokens: int) -> Batch:
-        pool, batches = self._pool(rng, max_tokens)
-        return self._spell(rng, pool[spread(batches, 1)[0]])
 
     def _pool(self, rng: np.random.Generator, max_tokens: int) -> tuple[NDArray[np.bool_], list[Indices]]:
         """The shapes of a small corpus, some six batches, and how it is cut; a piece too short for a batch is lost."""

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from stabkit.errors import CorpusError, UsageError
 from stabkit.streams import stream
 from stabkit.tasks.base import BOS, EOS, PAD, UNK, Batch, Tokens
-from stabkit.tasks.buckets import Indices, bracket, cut, spread
+from stabkit.tasks.buckets import Indices, bracket, cut, half, spread
 from stabkit.tasks.corpus import LONGEST_LINE, Corpus, Pairs, digest, find, read, shown
 
 if TYPE_CHECKING:
@@ -117,8 +117,8 @@ class ParallelText:
     def _held_out(self) -> tuple[Indices, list[Indices]]:
         """The probe's pairs, and those of the validation batches."""
         batches = cut(self._validation.lengths, self.max_tokens)
-        probe = batches.pop(len(batches) // 2)
-        return probe, spread(batches or [probe], VALIDATION_BATCHES)
+        middle = batches.pop(len(batches) // 2)
+        return half(middle), spread(batches or [middle], VALIDATION_BATCHES)
 
 
 @dataclass(frozen=True, slots=True)
