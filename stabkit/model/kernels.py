@@ -108,7 +108,8 @@ def attend(
     """softmax(scale·Q·Kᵀ + mask)·V over every head: (T, B, D).
 
     Self-attention: `queries` (T, B, H·3·E) holds query, key and value of each head, `memory` is None. Cross-attention:
-    `queries` (T, B, H·E), `memory` (S, B, H·2·E). `mask` (G, S, T), keys by queries: 0 where a key may be seen, else −∞.
+    `queries` (T, B, H·E), `memory` (S, B, H·2·E). `mask` (G, S, T), keys by queries: 0 where a key may be seen,
+    −∞ where not.
     """
     if not torch.is_grad_enabled():
         return _attention(queries, memory, mask, heads, scale)[0]
