@@ -142,7 +142,7 @@ def sweep(
     from stabkit import flags
 
     request = flags.sweep(ctx.params)
-    _run(request, _again(ctx), json=json, quiet=quiet, dry_run=dry_run, yes=yes)
+    _run(request, _again(), json=json, quiet=quiet, dry_run=dry_run, yes=yes)
 
 
 def _run(request: Any, command: str, *, json: bool, quiet: bool, dry_run: bool, yes: bool) -> None:
@@ -267,11 +267,11 @@ def _home(out: str) -> Any:
     return Store(home)
 
 
-def _again(ctx: typer.Context) -> str:
+def _again() -> str:
     """The command as it can be typed again."""
     import shlex
 
-    return shlex.join(["stabkit", *sys.argv[1:]]) if Path(sys.argv[0]).stem == "stabkit" else f"stabkit {ctx.info_name}"
+    return shlex.join(["stabkit", *sys.argv[1:]])
 
 
 class _signals:

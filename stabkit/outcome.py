@@ -122,7 +122,7 @@ def links(records: Records) -> Chain:
 
 def gradient_ratio(grad_norm: Table) -> NDArray[np.float64]:
     """(steps,) ‖∂L/∂θ‖ of the first decoder layer over the last one's; of the encoder where there is no decoder."""
-    layers = [s for s in grad_norm.sites if s.count(".") == 1]
+    layers = [s for s in grad_norm.sites if s.count(".") == 1 and "@" not in s]
     top = [s for s in layers if s.startswith("decoder.")] or layers
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio: NDArray[np.float64] = grad_norm.at(top[0]) / grad_norm.at(top[-1])

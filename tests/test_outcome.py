@@ -23,7 +23,11 @@ def records(steps=200, start=8.5, end=5.0, at_quarter=None, ratio=0.5, probe=Non
         "update": Table(t, ("state",), t[:, None] * 0.1),
         "ln_input": Table(t, ("decoder.1.ffn", "decoder.1.ffn@omega"), np.concatenate([ones * 8, ones], axis=1)),
         "branch_ratio": Table(t, ("decoder.1.ffn",), ones * 0.3),
-        "grad_norm": Table(t, ("decoder.1", "decoder.2"), grads),
+        "grad_norm": Table(
+            t,
+            ("embedding", "decoder.1.ffn", "decoder.2.ffn", "decoder.1", "decoder.2", "decoder.1@x", "decoder.2@x"),
+            np.concatenate([ones, 7 * grads, grads, 100 * grads[:, ::-1]], axis=1),
+        ),
     }
 
 

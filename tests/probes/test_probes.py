@@ -10,6 +10,7 @@ import torch
 import stabkit.probes as package
 from stabkit import optim, train
 from stabkit.model.transformer import tensors
+from stabkit.outcome import gradient_ratio
 from stabkit.probes import PROBES
 from stabkit.streams import key
 from stabkit.tasks.synthetic import Synthetic
@@ -122,6 +123,19 @@ def test_gradient_norms_are_those_of_the_training_batch_at_the_same_weights(reco
         for layer, square in layers.items():
             assert_close(records["grad_norm"].at(layer)[t], math.sqrt(square))
         assert_close(records["grad_norm"].at("embedding")[t], float(model.embedding.grad.double().norm()))
+
+
+def test_the_gradient_ratio_of_the_outcome_is_that_of_the_first_and_last_decoder_layer(records, slow):
+    def norm(model, layer):
+        squares = (
+            float(p.grad.double().square().sum()) for k in ("self", "cross", "ffn") for p in layer_of(model, layer, k)
+        )
+        return math.sqrt(sum(squares))
+
+    def layer_of(model, layer, kind):
+        return model.layers[f"decoder_{layer}_{kind}"].parameters()
+
+    assert_close(gradient_ratio(records["grad_norm"]).tolist(), [norm(m, 1) / norm(m, 2) for m, _ in slow])
 
 
 def test_the_gradient_of_a_ln_input_is_found_without_hooks_too(records):
