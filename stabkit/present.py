@@ -118,26 +118,30 @@ def write(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]], path: Path
 
 def verdict(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]]) -> None:
     """The verdict matrix in the terminal: outcome, ‖ΔF‖ at the reference step, what is known."""
+    from stabkit.figures.comparison import short
     from stabkit.report.matrix import headline, matrix
 
     verdicts = matrix(runs, failed)
-    conditions = any(row.condition for row in verdicts.rows)
     rows = []
     for row in verdicts.rows:
         cells = []
         for cell in row.cells:
-            update = f"‖ΔF‖ {cell.update:.2g}" if math.isfinite(cell.update) else ""
-            cells.append("\n".join(line for line in (cell.words, update, *cell.details[:1]) if line))
-        rows.append((row.label, *((row.condition,) if conditions else ()), *cells))
-    head = ("", *(("condition",) if conditions else ()), *verdicts.depths)
-    console.table(
-        f"Outcome, and ‖ΔF‖ at step {verdicts.reference_step}",
-        head,
-        rows,
-        lambda text: COLOURS.get(text.split()[0], "") if text else "",
-    )
+            update = f"‖ΔF‖ {short(cell.update)}" if math.isfinite(cell.update) else ""
+            detail = cell.details[0] if len(set(cell.details)) == 1 else ""
+            cells.append("\n".join(line for line in (cell.words, update, detail) if line))
+        rows.append((row.label, *((row.condition,) if verdicts.has_conditions else ()), *cells))
+    head = ("", *(("condition",) if verdicts.has_conditions else ()), *verdicts.depths)
+    console.table(f"Outcome, and ‖ΔF‖ after {verdicts.reference_step} updates", head, rows, _colour)
     console.say()
     console.say(headline(runs, failed))
+
+
+def _colour(text: str) -> str:
+    """A cell's colour, by its outcome; an early one whose gradient has vanished is a warning."""
+    words = text.split()
+    if "gradient" in words:
+        return "yellow"
+    return COLOURS.get(words[0], "") if words else ""
 
 
 def document(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]], page: Path) -> str:

@@ -166,6 +166,8 @@ def headline(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]] = ()) ->
     runs = list({run.run_id: run for run in runs}.values())
     if not runs:
         return "No run has a result yet." if not failed else f"No run has a result: all {len(failed)} failed."
+    if split := _split(runs):
+        return f"{split}."
     found = contrast(runs)
     lost = _diverged(runs)
     if found is None:
@@ -174,6 +176,40 @@ def headline(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]] = ()) ->
     if lost and not any(outcome_word(run) == "diverged" for run in found.higher_runs):
         parts.append(lost[0].lower() + lost[1:] if lost.startswith("At ") else lost)
     return "; ".join(part for part in parts if part) + "."
+
+
+FATES = {"stuck": "is stuck", "diverged": "diverges", "diverged or stuck": "diverges or is stuck"}
+
+
+def _split(runs: Sequence[Run]) -> str:
+    """Who fails where others train, at the shallowest depth where both are seen in every seed; nothing elsewhere."""
+    cells: dict[tuple[tuple[int, int], str], dict[str, list[Run]]] = {}
+    for each in shown(runs):
+        place = (depth_rank(each.run.spec), each.condition)
+        cells.setdefault(place, {}).setdefault(each.label, []).append(each.run)
+    for (_, condition), methods in sorted(cells.items(), key=lambda item: item[0]):
+        ends = {label: {outcome_word(run) for run in own} for label, own in methods.items()}
+        training = [label for label, words in ends.items() if words == {"trains"}]
+        failing = [label for label, words in ends.items() if words and words <= {"stuck", "diverged"}]
+        if not training or not failing:
+            continue
+        depth = methods[failing[0]][0].spec.depth
+        fates = [f"{label} {FATES[' or '.join(sorted(ends[label]))]}" for label in failing]
+        where = f"{depth} ({condition})" if condition else depth
+        sentence = f"At {where} {_and(fates)} where {_and(training)} train{'s' * (len(training) == 1)}"
+        if any(len(methods[label]) > 1 for label in (*training, *failing)):
+            sentence += ", in every seed"
+        ratio, label = min((_lowest_ratio(run), label) for label in failing for run in methods[label])
+        if not ratio <= 0.1:
+            return sentence
+        amount = f"as little as {short(ratio, 1)} of" if ratio > 0 else "nothing of"
+        return f"{sentence}; {label}'s lowest decoder layer receives {amount} the top layer's gradient"
+    return ""
+
+
+def _and(words: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def separation(runs: Sequence[Run]) -> str:
