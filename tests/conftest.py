@@ -24,7 +24,7 @@ def need(what: str, there: bool, where: str) -> None:
     pytest.skip(f"needs {what}: {where}")
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def multi30k() -> Path:
     need("multi30k", (MULTI30K / "train.de.gz").is_file(), f"{MULTI30K} (set STABKIT_MULTI30K)")
     return MULTI30K

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 
 import pytest
-from fake_runs import plausible, run, spec, table
 from hypothesis import given
 from hypothesis import strategies as st
 
 from stabkit.figures import comparison
 from stabkit.figures.contrast import contrast
+from tests.figures.fake_runs import plausible, run, spec, table
 
 
 def test_runs_that_differ_in_the_seed_alone_share_the_empty_condition() -> None:

@@ -10,11 +10,11 @@ from types import ModuleType
 import numpy as np
 import pandas as pd
 import pytest
-from fake_runs import plausible, run, spec, sweep, table
 
 from stabkit import figures, records, store
 from stabkit.figures import FIGURES, grad_norm, style, update, update_depth
 from stabkit.store import Run
+from tests.figures.fake_runs import plausible, run, spec, sweep, table
 
 SHARED = {"__init__", "comparison", "contrast", "style"}
 

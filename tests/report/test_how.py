@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from fake_runs import ENVIRONMENT, plausible, run, spec
 
 from stabkit.report import how
+from tests.figures.fake_runs import ENVIRONMENT, plausible, run, spec
 
 
 def test_settings_away_from_their_defaults_stand_first() -> None:

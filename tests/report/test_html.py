@@ -14,9 +14,9 @@ from functools import cache
 from html.parser import HTMLParser
 
 import pytest
-from fake_runs import ENVIRONMENT, plausible, run, spec, sweep
 
 from stabkit.report.html import render
+from tests.figures.fake_runs import ENVIRONMENT, plausible, run, spec, sweep
 
 COMMAND = "stabkit sweep --depths 6,18"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 import pytest
-from fake_runs import MEASURED, plausible, run, spec, sweep, table
 
 from stabkit.report.matrix import headline, matrix, separation
 from stabkit.store import Run
+from tests.figures.fake_runs import MEASURED, plausible, run, spec, sweep, table
 
 
 def at16(method: str, depth: int, value: float, outcome: str = "early", **more: object) -> Run:

@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_runs import plausible, spec, sweep
 
 from stabkit.report.html import render
+from tests.conftest import need
+from tests.figures.fake_runs import plausible, spec, sweep
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    if BROWSER is None:
-        pytest.skip("no Chromium on this machine: the page was not opened in a browser")
+    need("browser", BROWSER is not None, "no Chromium on this machine: the page was not opened in one")
     sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     with sync_api.sync_playwright() as playwright:
         flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,10 +18,6 @@ from stabkit.tasks.base import BOS, EOS, PAD, UNK, Batch
 from stabkit.tasks.text import ParallelText, find, read
 
 Said = Callable[..., str]
-MULTI30K = Path(
-    os.environ.get("STABKIT_MULTI30K", Path(__file__).resolve().parents[2].parent / "shared" / "data" / "multi30k")
-)
-multi30k = pytest.mark.skipif(not MULTI30K.is_dir(), reason=f"needs Multi30k in {MULTI30K} (set STABKIT_MULTI30K)")
 
 
 def build(directory: Path, vocab: int = 100, max_tokens: int = 64) -> ParallelText:
@@ -179,19 +173,14 @@ def test_the_digest_covers_text_vocabulary_and_batch_size(directory: Path) -> No
     assert len({task.digest for task in tasks}) == 4
 
 
-@multi30k
-def test_multi30k_is_read_whole_and_quickly() -> None:
-    corpus = find(MULTI30K, "de", "en")
+def test_multi30k_is_read_whole(multi30k: Path) -> None:
+    corpus = find(multi30k, "de", "en")
     assert corpus.validation[0].name == "val.de.gz" and corpus.test is not None
     assert [len(read(sides).source) for sides in (corpus.train, corpus.validation, corpus.test)] == [29_000, 1014, 1000]
-    start = time.perf_counter()
     task = ParallelText(corpus=corpus, vocab=2000, max_tokens=512)
-    assert time.perf_counter() - start < 5  # 1.0 s on an idle core
     assert (task.dropped, task.left_out) == (0, 0)
     assert task.target_counts()[EOS] == 29_000
-    start = time.perf_counter()
     batches = [task.train(0, step) for step in range(500)]
-    assert (time.perf_counter() - start) / 500 < 1e-3
     filled = np.mean([np.count_nonzero(batch.source) + np.count_nonzero(batch.target_out) for batch in batches])
     assert filled > 0.85 * 2 * 512
     assert [len(task.validation()), task.vocab] == [2, 2000]
