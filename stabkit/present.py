@@ -220,7 +220,7 @@ def _matching(store: Store, name: str) -> list[str]:
     ids = store.ids()
     found = [name] if name in ids else [run_id for run_id in ids if name and run_id.startswith(name)]
     if not found:
-        raise UsageError(f"no run {name!r} in {store.runs}{nearest(name, ids)}; `stabkit runs ls` lists all")
+        raise UsageError(f"no run {name!r} in {store.runs}{nearest(name, ids) or ';'} `stabkit runs ls` lists all")
     return found
 
 

@@ -40,14 +40,16 @@ def parse(text: str) -> tuple[str, dict[str, str]]:
     plain = {key.replace("-", ""): key for key in KEYS}
     key = plain.get(name.strip().lower().replace("-", "").replace("_", ""))
     if key is None:
-        raise UsageError(f"unknown method {name.strip()!r}{nearest(name.strip(), KEYS)}; `stabkit methods` lists all")
+        raise UsageError(
+            f"unknown method {name.strip()!r}{nearest(name.strip(), KEYS) or ';'} `stabkit methods` lists all"
+        )
     valid = options(key)
     chosen: dict[str, str] = {}
     for setting in settings:
         option, equals, value = setting.partition("=")
         if option not in valid:
             has = f"it has {', '.join(valid)}" if valid else "it has none"
-            raise UsageError(f"method {key} has no option {option!r}{nearest(option, valid)}; {has}")
+            raise UsageError(f"method {key} has no option {option!r}{nearest(option, valid) or ';'} {has}")
         if not equals or value not in valid[option]:
             raise UsageError(f"option {option} of method {key} is one of {', '.join(valid[option])}, not {value!r}")
         if value != valid[option][0]:

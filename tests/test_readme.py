@@ -1,0 +1,59 @@
+"""The README's commands parse, and its two recipes work as printed."""
+
+import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stabkit import methods, train
+from stabkit.probes import PROBES
+from stabkit.tasks.synthetic import Synthetic
+from tests.conftest import tiny
+from tests.test_cli import stabkit
+
+README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```python\n(.*?)```", README, re.S)
+COMMANDS = sorted(
+    set(re.findall(r"`stabkit ([a-z][^`\n]*)`", README)) | set(re.findall(r"^\$ stabkit (.*)$", README, re.M))
+)
+TASK = Synthetic(vocab=200, max_tokens=128)
+
+
+def executed(block):
+    names = {}
+    exec(block, names)  # our own README, not input
+    return names
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_of_the_readme_is_one(command, tmp_path):
+    command = command.replace("pre-ln", "post-ln")  # the recipe's own method, which is not in the table
+    words = shlex.split(command.replace("RUN…", "").replace("FILE.toml", "").replace("FILE", "x.html"))
+    if words[0] == "sweep" and "DIR" not in words and "--help" not in words:
+        done = stabkit(*words, "--dry-run", "--out", tmp_path / "none")
+        assert done.returncode == 0, done.stderr
+    else:
+        sub = [word for word in words[:2] if not word.startswith("-") and word.islower()]
+        done = stabkit(*(sub if words[0] == "runs" else sub[:1]), "--help")
+        assert done.returncode == 0, done.stderr
+        options = {word for word in words if word.startswith("--")} - {"--help"}
+        assert all(option in done.stdout for option in options)
+
+
+def test_the_readmes_method_trains_at_6_and_builds_at_100_layers(monkeypatch):
+    make = executed(BLOCKS[0])["pre_ln"]
+    monkeypatch.setattr(methods, "METHODS", (*methods.METHODS, make))
+    monkeypatch.setattr(methods, "KEYS", (*methods.KEYS, make().key))
+    result = train.run(tiny("pre-ln", layers=6), TASK)
+    assert np.isfinite(result.records["loss"].values).all()
+    train.build(tiny("pre-ln", layers=100), TASK, "cpu")
+
+
+def test_the_readmes_probe_is_recorded(monkeypatch):
+    probe = executed(BLOCKS[1])["StateNorm"]
+    monkeypatch.setattr(train, "PROBES", (*PROBES, probe))
+    table = train.run(tiny("post-ln"), TASK).records["state_norm"]
+    assert table.sites == ("state",)
+    np.testing.assert_allclose(table.values, 4.0, rtol=1e-3)  # √16: a norm with γ = 1 ends every layer
