@@ -147,7 +147,7 @@ def sweep(
 
 def _run(request: Any, command: str, *, json: bool, quiet: bool, dry_run: bool, yes: bool) -> None:
     """Plan, train what is missing, render, print."""
-    from stabkit import cost, flags, present
+    from stabkit import cost, document, flags, present
     from stabkit import sweep as engine
     from stabkit.executors import processes
     from stabkit.store import Store
@@ -184,7 +184,7 @@ def _run(request: Any, command: str, *, json: bool, quiet: bool, dry_run: bool, 
             )
         page = present.report(done.runs, done.failed, store, specs, command)
     if json:
-        console.document(present.document(done.runs, done.failed, page))
+        console.document(document.sweep(done.runs, done.failed, page))
     else:
         present.verdict(done.runs, done.failed)
         console.say()
@@ -204,10 +204,10 @@ def report(
     store: Annotated[str, typer.Option(envvar="STABKIT_HOME", help="Where runs/ is; default: here.")] = "",
 ) -> None:
     """Render finished runs as one HTML file."""
-    from stabkit import present
+    from stabkit import listing, present
 
     home = _home(store)
-    found = present.find(home, runs or [])
+    found = listing.find(home, runs or [])
     path = Path(out) if out else home.out / "reports" / "report.html"
     page = present.write(found, [], path, "stabkit report " + " ".join(runs or []))
     console.say(f"report: {page}")
@@ -216,9 +216,9 @@ def report(
 @runs_app.command("ls")
 def runs_ls(out: Out = "", json: Json = False) -> None:
     """List finished runs: id, outcome, steps, loss, seconds."""
-    from stabkit import present
+    from stabkit import listing
 
-    present.listing(present.find(_home(out), []), json=json)
+    listing.listing(listing.find(_home(out), []), json=json)
 
 
 @runs_app.command("show")
@@ -226,9 +226,9 @@ def runs_show(
     run: Annotated[str, typer.Argument(help="A run id or its beginning.")], out: Out = "", json: Json = False
 ) -> None:
     """Show one run: what it was, how it ended, its chain, where it ran."""
-    from stabkit import present
+    from stabkit import listing
 
-    present.show(present.one(_home(out), run), json=json)
+    listing.show(listing.one(_home(out), run), json=json)
 
 
 @runs_app.command("rm")
@@ -237,11 +237,11 @@ def runs_rm(
     out: Out = "",
 ) -> None:
     """Remove runs from the store."""
-    from stabkit import present
+    from stabkit import listing
 
     store = _home(out)
     with store.writing():
-        for run_id in [present.one_id(store, run) for run in runs]:
+        for run_id in [listing.one_id(store, run) for run in runs]:
             store.remove(run_id)
             console.say(f"removed {run_id}")
 
@@ -253,9 +253,9 @@ def methods(
     json: Json = False,
 ) -> None:
     """The methods: formula, source, options; with a name, its constants at each depth."""
-    from stabkit import present, ranges
+    from stabkit import catalogue, ranges
 
-    present.methods(model, ranges.depths("--depths", depths), json=json)
+    catalogue.methods(model, ranges.depths("--depths", depths), json=json)
 
 
 def _home(out: str) -> Any:

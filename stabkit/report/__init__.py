@@ -1,1 +1,1 @@
-"""What to read: the verdict matrix (`matrix`) and how it was run (`how`) as values, the page (`html`). No torch."""
+"""What to read: the verdict matrix (`matrix`), one sentence (`headline`), how it was run (`how`), the page (`html`)."""

@@ -25,7 +25,8 @@ from stabkit.figures import FIGURES, style
 from stabkit.figures.comparison import chain, listed, number, plain, reference_step, series, short, shown
 from stabkit.outcome import VANISHED
 from stabkit.report import how
-from stabkit.report.matrix import OUTCOMES, Cell, Matrix, headline, matrix, separation
+from stabkit.report.headline import headline, separation
+from stabkit.report.matrix import OUTCOMES, Cell, Matrix, matrix
 from stabkit.spec import RunSpec
 from stabkit.store import Run
 

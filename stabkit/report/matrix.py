@@ -24,10 +24,8 @@ from stabkit.figures.comparison import (
     plain,
     reference_step,
     short,
-    shown,
     update_at,
 )
-from stabkit.figures.contrast import Contrast, contrast
 from stabkit.outcome import VANISHED
 from stabkit.spec import RunSpec
 from stabkit.store import Run
@@ -150,9 +148,9 @@ def _cell(runs: list[Run], reasons: list[str], step: int) -> Cell:
     counts = Counter(outcome_word(run) for run in runs)
     if reasons:
         counts["failed"] += len(reasons)
-    ratios = [ratio for run in runs if not math.isnan(ratio := _lowest_ratio(run))]
+    ratios = [ratio for run in runs if not math.isnan(ratio := lowest_ratio(run))]
     return Cell(
-        outcomes=tuple(sorted(counts.items(), key=lambda item: (_badness(item[0]), item[0]))),
+        outcomes=tuple(sorted(counts.items(), key=lambda item: (badness(item[0]), item[0]))),
         update=geometric_mean(update_at(run, step) for run in runs),
         gradient_ratio=min(ratios, default=math.nan),
         details=tuple(plain(str(run.outcome.get("detail", ""))) for run in runs),
@@ -161,155 +159,11 @@ def _cell(runs: list[Run], reasons: list[str], step: int) -> Cell:
     )
 
 
-def headline(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]] = ()) -> str:
-    """The page's one sentence, computed. Whatever it compares is paired: one depth, one condition, the same seeds."""
-    runs = list({run.run_id: run for run in runs}.values())
-    if not runs:
-        return "No run has a result yet." if not failed else f"No run has a result: all {len(failed)} failed."
-    if split := _split(runs):
-        return f"{split}."
-    found = contrast(runs)
-    lost = _diverged(runs)
-    if found is None:
-        return f"{lost or _alone(runs)}."
-    parts = [_first(found), _gradient(found, runs), _fates(found)]
-    if lost and not any(outcome_word(run) == "diverged" for run in found.higher_runs):
-        parts.append(lost[0].lower() + lost[1:] if lost.startswith("At ") else lost)
-    return "; ".join(part for part in parts if part) + "."
-
-
-FATES = {"stuck": "is stuck", "diverged": "diverges", "diverged or stuck": "diverges or is stuck"}
-
-
-def _split(runs: Sequence[Run]) -> str:
-    """Who fails where others train, at the shallowest depth where both are seen in every seed; nothing elsewhere."""
-    cells: dict[tuple[tuple[int, int], str], dict[str, list[Run]]] = {}
-    for each in shown(runs):
-        place = (depth_rank(each.run.spec), each.condition)
-        cells.setdefault(place, {}).setdefault(each.label, []).append(each.run)
-    for (_, condition), methods in sorted(cells.items(), key=lambda item: item[0]):
-        ends = {label: {outcome_word(run) for run in own} for label, own in methods.items()}
-        training = [label for label, words in ends.items() if words == {"trains"}]
-        failing = [label for label, words in ends.items() if words and words <= {"stuck", "diverged"}]
-        if not training or not failing:
-            continue
-        depth = methods[failing[0]][0].spec.depth
-        fates = [f"{label} {FATES[' or '.join(sorted(ends[label]))]}" for label in failing]
-        where = f"{depth} ({condition})" if condition else depth
-        sentence = f"At {where} {_and(fates)} where {_and(training)} train{'s' * (len(training) == 1)}"
-        if any(len(methods[label]) > 1 for label in (*training, *failing)):
-            sentence += ", in every seed"
-        ratio, label = min((_lowest_ratio(run), label) for label in failing for run in methods[label])
-        if not ratio <= 0.1:
-            return sentence
-        amount = f"as little as {short(ratio, 1)} of" if ratio > 0 else "nothing of"
-        return f"{sentence}; {label}'s lowest decoder layer receives {amount} the top layer's gradient"
-    return ""
-
-
-def _and(words: Sequence[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
-
-
-def separation(runs: Sequence[Run]) -> str:
-    """Whether the gradient ratio tells stuck from training runs among these; nothing where one kind is not there."""
-    seen = {
-        word: [ratio for run in runs if outcome_word(run) == word and not math.isnan(ratio := _lowest_ratio(run))]
-        for word in ("trains", "stuck")
-    }
-    if not seen["trains"] or not seen["stuck"]:
-        return ""
-    least, most = min(seen["trains"]), max(seen["stuck"])
-    verdict = "they do not overlap" if most < least else "here they overlap"
-    return f"On this page: at least {short(least)} in runs that train, at most {short(most)} in stuck ones; {verdict}."
-
-
-def _lowest_ratio(run: Run) -> float:
+def lowest_ratio(run: Run) -> float:
     return chain(run, "gradient_ratio_lowest")
 
 
-def _first(found: Contrast) -> str:
-    updates = f"first {found.step} updates move" if found.step > 1 else "first update moves"
-    if found.alike:
-        return f"At {found.where} {found.higher}'s {updates} the output about as far as {found.lower}'s"
-    return (
-        f"At {found.where} {found.higher}'s {updates} the output {short(found.ratio)} times as far as {found.lower}'s"
-    )
-
-
-def _gradient(found: Contrast, runs: Sequence[Run]) -> str:
-    """The method there whose lowest decoder layer receives least, when that is a tenth or less."""
-    beside = [one for one in shown(runs) if (one.run.spec.depth, one.condition) == (found.depth, found.condition)]
-    least = [(ratio, one.label) for one in beside if not math.isnan(ratio := _lowest_ratio(one.run))]
-    share, label = min(least, default=(math.inf, ""))
-    if not share <= 0.1:
-        return ""
-    amount = f"as little as {short(share, 1)} of" if share > 0 else "nothing of"
-    whose = "its" if label == found.higher else f"{label}'s"
-    return f"{whose} lowest decoder layer receives {amount} the top layer's gradient"
-
-
-def _fates(found: Contrast) -> str:
-    """How both end, when any of their runs has been judged."""
-    ends = [Counter(outcome_word(run) for run in side) for side in (found.higher_runs, found.lower_runs)]
-    if all(set(end) == {"early"} for end in ends) or ends[0] == ends[1]:
-        return ""
-    return f"{found.higher} {_fate(ends[0])} where {found.lower} {_fate(ends[1])}"
-
-
-def _fate(end: Counter[str]) -> str:
-    word = min(end, key=_badness)
-    verb = {"trains": "trains", "stuck": "is stuck", "diverged": "diverges", "early": "is too early to judge"}.get(
-        word, word
-    )
-    return f"{verb} in {end[word]} of {end.total()} runs" if end.total() > 1 else verb
-
-
-def _diverged(runs: Sequence[Run]) -> str:
-    """`At 100L-100L Post-LN diverges in 2 of 3 runs`: the shallowest depth that has such a run, its first method."""
-    cells: dict[tuple[tuple[int, int], tuple[int, str], str], list[Run]] = {}
-    for run, text in zip(runs, conditions([run.spec for run in runs]), strict=True):
-        cells.setdefault((depth_rank(run.spec), method_rank(run.spec), text), []).append(run)
-    for (_, _, text), cell in sorted(cells.items(), key=lambda item: item[0]):
-        count = sum(outcome_word(run) == "diverged" for run in cell)
-        if count:
-            where = f"{cell[0].spec.depth} ({text})" if text else cell[0].spec.depth
-            of = f" in {count} of {len(cell)} runs" if len(cell) > 1 else ""
-            return f"At {where} {method_label(cell[0].spec)} diverges{of}"
-    return ""
-
-
-def _alone(runs: Sequence[Run]) -> str:
-    """What one method says by itself: its growth from its shallowest to its deepest, over the seeds that both have."""
-    step = reference_step(runs)
-    by: dict[tuple[str, str], list[Run]] = {}
-    for run, text in zip(runs, conditions([run.spec for run in runs]), strict=True):
-        by.setdefault((method_label(run.spec), text), []).append(run)
-    (label, _), same = max(by.items(), key=lambda item: len(item[1]))
-    same.sort(key=lambda run: depth_rank(run.spec))
-    ends = [[run for run in same if run.spec.depth == end.spec.depth] for end in (same[0], same[-1])]
-    seeds = set.intersection(*({run.spec.seed for run in end} for end in ends))
-    low, high = (geometric_mean(update_at(run, step) for run in end if run.spec.seed in seeds) for end in ends)
-    if math.isnan(low) or math.isnan(high):
-        return (
-            f"{len(runs)} runs of {label} are in; none has a model update to compare"
-            if len(runs) > 1
-            else (f"One run of {label} is in; it has no model update to compare")
-        )
-    width = same[-1].spec.model.hidden
-    if ends[0][0].spec.depth == ends[1][0].spec.depth:
-        return (
-            f"At {same[0].spec.depth} {label}'s first {step} updates move the output by {short(low)}, "
-            f"where its length is √{width} = {short(math.sqrt(width))}"
-        )
-    return (
-        f"From {same[0].spec.depth} to {same[-1].spec.depth} {label}'s first {step} updates move the output "
-        f"{short(high / low)} times as far"
-    )
-
-
-def _badness(word: str) -> int:
+def badness(word: str) -> int:
     return OUTCOMES.index(word) if word in OUTCOMES else len(OUTCOMES)
 
 

@@ -6,7 +6,8 @@ import math
 
 import pytest
 
-from stabkit.report.matrix import headline, matrix, separation
+from stabkit.report.headline import headline, separation
+from stabkit.report.matrix import matrix
 from stabkit.store import Run
 from tests.figures.fake_runs import MEASURED, plausible, run, spec, sweep, table
 

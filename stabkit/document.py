@@ -1,0 +1,63 @@
+"""The documents of `--json`: strict, versioned, numbers that are not finite as the strings "nan", "inf", "-inf"."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from stabkit.outcome import gradient_ratio
+from stabkit.records import jsonable
+from stabkit.spec import RunSpec
+from stabkit.store import Run
+
+SCHEMA = "stabkit/1"
+
+
+def text(body: Any) -> str:
+    """One document."""
+    return json.dumps(jsonable(body), indent=1, allow_nan=False)
+
+
+def sweep(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]], page: Path) -> str:
+    """A sweep: its report and every run with its series; a failed run with its reason."""
+    body = {
+        "schema": SCHEMA,
+        "report": str(page),
+        "runs": [series(run) for run in runs]
+        + [{**facts(spec), "outcome": "failed", "reason": reason, "steps": 0} for spec, reason in failed],
+    }
+    return text(body)
+
+
+def facts(spec: RunSpec) -> dict[str, Any]:
+    """What a run is, its whole spec included."""
+    return {
+        "run_id": spec.run_id,
+        "spec": spec.to_json(),
+        "model": spec.method,
+        "encoder_layers": spec.model.encoder_layers,
+        "decoder_layers": spec.model.decoder_layers,
+        "seed": spec.seed,
+        "alpha_scale": spec.alpha_scale,
+        "beta_scale": spec.beta_scale,
+        "warmup": spec.train.warmup,
+    }
+
+
+def series(run: Run) -> dict[str, Any]:
+    """What a run is, how it ended, and its series: one number a recorded step."""
+    update, loss, validation = run.records["update"], run.records["loss"], run.records["validation"]
+    return {
+        **facts(run.spec),
+        **run.outcome,
+        "digest": run.digest,
+        "step": update.steps.tolist(),
+        "update": update.at("state").tolist(),
+        "loss": loss.at("train").tolist(),
+        "probe_loss": loss.at("probe").tolist(),
+        "grad_first_last_ratio": gradient_ratio(run.records["grad_norm"]).tolist(),
+        "validation_step": validation.steps.tolist(),
+        "validation": validation.at("validation").tolist(),
+    }

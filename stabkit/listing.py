@@ -1,0 +1,101 @@
+"""`stabkit runs`: finding runs by name, listing them, showing one."""
+
+from __future__ import annotations
+
+import json as jsonlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from stabkit import console
+from stabkit.document import SCHEMA, facts, series, text
+from stabkit.errors import UsageError, nearest
+from stabkit.store import CorruptRun, Run, Store
+
+
+def find(store: Store, names: Sequence[str]) -> list[Run]:
+    """Runs by id, beginning of an id, or folder; all of the store's where none is named. Corrupt ones are warned of."""
+    paths = []
+    for name in names:
+        folder = Path(name)
+        if (folder / "spec.json").is_file():
+            paths.append((Store(folder.resolve().parent.parent), folder.resolve().name))
+        else:
+            paths += [(store, run_id) for run_id in _matching(store, name)]
+    found = []
+    for where, run_id in paths if names else [(store, run_id) for run_id in store.ids()]:
+        try:
+            found.append(where.load(run_id))
+        except CorruptRun as error:
+            console.warn(f"corrupt run, left out: {error}")
+    return list({run.run_id: run for run in found}.values())
+
+
+def one(store: Store, name: str) -> Run:
+    """The one run that a name begins."""
+    return store.load(one_id(store, name))
+
+
+def one_id(store: Store, name: str) -> str:
+    """The id of the one run that a name begins."""
+    found = _matching(store, name)
+    if len(found) > 1:
+        raise UsageError(f"{name!r} begins {len(found)} runs ({found[0]}, {found[1]}…); write more of it")
+    return found[0]
+
+
+def _matching(store: Store, name: str) -> list[str]:
+    ids = store.ids()
+    found = [name] if name in ids else [run_id for run_id in ids if name and run_id.startswith(name)]
+    if not found:
+        raise UsageError(f"no run {name!r} in {store.runs}{nearest(name, ids) or ';'} `stabkit runs ls` lists all")
+    return found
+
+
+def listing(runs: Sequence[Run], *, json: bool) -> None:
+    """`runs ls`."""
+    if json:
+        rows = [{**facts(run.spec), **run.outcome, "digest": run.digest} for run in runs]
+        console.document(text({"schema": SCHEMA, "runs": rows}))
+        return
+    console.table(
+        f"{len(runs)} runs",
+        ("run", "outcome", "steps", "loss", "seconds"),
+        [
+            (
+                r.run_id,
+                r.outcome["outcome"],
+                r.outcome["steps"],
+                _short(r.outcome["validation_loss"]),
+                _short(r.environment.get("wall_seconds")),
+            )
+            for r in runs
+        ],
+    )
+
+
+def show(run: Run, *, json: bool) -> None:
+    """`runs show`."""
+    if json:
+        console.document(text({"schema": SCHEMA, **series(run), "environment": dict(run.environment)}))
+        return
+    console.say(run.run_id)
+    console.say(f"  {run.path}")
+    for title, values in (
+        ("outcome", run.outcome),
+        ("chain", run.outcome["chain"]),
+        ("spec", run.spec.to_json()),
+        ("environment", run.environment),
+    ):
+        console.say(title)
+        for name, value in values.items():
+            if name != "chain":
+                console.say(f"  {name:24} {_flat(value)}")
+
+
+def _flat(value: Any) -> str:
+    return jsonlib.dumps(value, ensure_ascii=False) if isinstance(value, (dict, list)) else str(value)
+
+
+def _short(value: Any) -> str:
+    return f"{value:.3f}" if isinstance(value, float) else str(value if value is not None else "–")
