@@ -136,7 +136,13 @@ def sweep(
         from stabkit import config as configuration
 
         console.document(
-            configuration.write({k: v for k, v in ctx.params.items() if k not in ("config", "print_config")})
+            configuration.write(
+                {
+                    k: v
+                    for k, v in ctx.params.items()
+                    if k not in ("config", "print_config", "dry_run", "json", "quiet", "yes")
+                }
+            )
         )
         return
     from stabkit import flags
@@ -209,7 +215,7 @@ def report(
     home = _home(store)
     found = listing.find(home, runs or [])
     path = Path(out) if out else home.out / "reports" / "report.html"
-    page = present.write(found, [], path, "stabkit report " + " ".join(runs or []))
+    page = present.write(found, [], path.absolute(), _again())
     console.say(f"report: {page}")
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from stabkit import console
 from stabkit.document import SCHEMA, facts, series, text
 from stabkit.errors import UsageError, nearest
-from stabkit.store import CorruptRun, Run, Store
+from stabkit.store import CorruptRun, OldRun, Run, Store
 
 
 def find(store: Store, names: Sequence[str]) -> list[Run]:
@@ -22,12 +22,16 @@ def find(store: Store, names: Sequence[str]) -> list[Run]:
             paths.append((Store(folder.resolve().parent.parent), folder.resolve().name))
         else:
             paths += [(store, run_id) for run_id in _matching(store, name)]
-    found = []
+    found, old = [], 0
     for where, run_id in paths if names else [(store, run_id) for run_id in store.ids()]:
         try:
             found.append(where.load(run_id))
+        except OldRun:
+            old += 1
         except CorruptRun as error:
             console.warn(f"corrupt run, left out: {error}")
+    if old:
+        console.warn(f"{old} runs of another version of the algorithm are left out; `stabkit runs rm` removes them")
     return list({run.run_id: run for run in found}.values())
 
 

@@ -32,7 +32,7 @@ REFERENCE_STEP = 16
 saturated under warm-up."""
 VANISHED = 1e-4
 """A first/last decoder gradient ratio below this has vanished: runs that trained never went below 2e-2, runs that were
-stuck fell below 1e-5 (`reference/diagnostics.md`, last section)."""
+stuck fell to 4e-5 and far below (docs/outcome.md)."""
 NO_GAIN = 1e-3
 """A relative gain that is none: the size of the rounding and dropout noise of a run that does not move."""
 
@@ -51,8 +51,10 @@ class Chain:
     """Largest over the run: mean over sub-layers of LN input over its own value at step 0."""
     branch_ratio: float
     """‖G(x)‖/‖ω·x‖ at step 0, mean over sub-layers."""
+    gradient_ratio_start: float
+    """At step 0, before any update: gradient norm of the first decoder layer over the last one's."""
     gradient_ratio_lowest: float
-    """Lowest over the run: gradient norm of the first decoder layer over the last one's."""
+    """The lowest of these over the run."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -116,6 +118,7 @@ def links(records: Records) -> Chain:
         reference_step=reference,
         ln_input_growth=_extreme(np.max, (raw / raw[0]).mean(axis=1)),
         branch_ratio=float(records["branch_ratio"].values[0].mean()),
+        gradient_ratio_start=float(ratio[0]),
         gradient_ratio_lowest=_extreme(np.min, ratio),
     )
 

@@ -114,7 +114,7 @@ def write(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]], path: Path
 def verdict(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]]) -> None:
     """The verdict matrix in the terminal: outcome, ‖ΔF‖ at the reference step, what is known."""
     from stabkit.figures.comparison import short
-    from stabkit.report.headline import headline
+    from stabkit.report.headline import advice, headline
     from stabkit.report.matrix import matrix
 
     verdicts = matrix(runs, failed)
@@ -130,6 +130,8 @@ def verdict(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]]) -> None:
     console.table(f"Outcome, and ‖ΔF‖ after {verdicts.reference_step} updates", head, rows, _colour)
     console.say()
     console.say(headline(runs, failed))
+    if hint := advice(runs):
+        console.say(hint)
 
 
 def _colour(text: str) -> str:

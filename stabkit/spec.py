@@ -147,7 +147,7 @@ def from_json(value: Any) -> RunSpec:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Grid:
-    """The product of axes over one base: what `sweep` runs, and `ablate` with two more axes.
+    """The product of axes over one base: what `sweep` runs; α and β scales are axes too (DeepNet Fig. 9).
 
     Each axis holds distinct values in the order of the report. Methods are (key, options) pairs.
     """

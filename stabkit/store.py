@@ -28,13 +28,17 @@ from typing import Any
 from stabkit import records, spec
 from stabkit.errors import StabkitError, StoreBusy, StoreError
 from stabkit.records import Table
-from stabkit.spec import RunSpec
+from stabkit.spec import ALGO_VERSION, RunSpec
 
 FILES = ("spec.json", "outcome.json", "records.npz", "weights.safetensors", "environment.json")
 
 
 class CorruptRun(StoreError):
     """A run folder that is truncated, altered, foreign or half-written."""
+
+
+class OldRun(StoreError):
+    """A sound run of another ALGO_VERSION: its numbers are not comparable with today's."""
 
 
 @dataclass(frozen=True)
@@ -78,12 +82,12 @@ class Store:
         return sorted(entry.name for entry in os.scandir(self.runs) if entry.is_dir() and entry.name[0] != ".")
 
     def load(self, run_id: str) -> Run:
-        """One run, every checksum verified; raises CorruptRun on any difference."""
+        """One run, every checksum verified; raises CorruptRun on any difference, OldRun on a sound run of another version."""
         path = self.runs / run_id
         try:
             manifest = json.loads(_read(path / "manifest.json"))
             sums = {name: hashlib.sha256(_read(path / name)).hexdigest() for name in FILES}
-            if manifest != {"files": sums, "digest": _digest(sums)}:
+            if manifest != _manifest(sums, manifest.get("algo_version")):
                 wrong = [name for name in FILES if manifest.get("files", {}).get(name) != sums[name]]
                 raise CorruptRun(f"{path}: {', '.join(wrong) or 'manifest.json'} changed since it was written")
             run_spec = spec.from_json(json.loads(_read(path / "spec.json")))
@@ -95,6 +99,8 @@ class Store:
             raise CorruptRun(f"{path}: {error.strerror or error}") from error
         except (ValueError, AttributeError, RecursionError) as error:
             raise CorruptRun(f"{path}: not a run of stabkit ({str(error).splitlines()[0]})") from error
+        if manifest["algo_version"] != ALGO_VERSION:
+            raise OldRun(f"{path}: of version {manifest['algo_version']} of the algorithm; today's is {ALGO_VERSION}")
         if run_spec.run_id != run_id:
             raise CorruptRun(f"{path}: its spec.json belongs to {run_spec.run_id}")
         return Run(path, run_spec, outcome, environment, manifest["digest"])
@@ -123,7 +129,7 @@ class Store:
             self._partial().mkdir(parents=True, exist_ok=True)
             aside = Path(tempfile.mkdtemp(prefix=f"{run_spec.run_id}.", dir=self._partial()))
             sums = {name: hashlib.sha256(files[name]).hexdigest() for name in FILES}
-            manifest = json.dumps({"files": sums, "digest": _digest(sums)}, indent=1).encode()
+            manifest = json.dumps(_manifest(sums, ALGO_VERSION), indent=1).encode()
             for name, data in {**files, "manifest.json": manifest}.items():
                 _write(aside / name, data)
             _sync(aside)
@@ -190,6 +196,10 @@ def write_file(path: Path, data: bytes) -> None:
         _sync(path.parent)
     except OSError as error:
         raise StoreError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def _manifest(sums: Mapping[str, str], algo_version: object) -> dict[str, object]:
+    return {"algo_version": algo_version, "files": dict(sums), "digest": _digest(sums)}
 
 
 def _digest(sums: Mapping[str, str]) -> str:

@@ -37,6 +37,7 @@ class Result:
     records: Mapping[str, Table]
     outcome: Outcome
     weights: Mapping[str, np.ndarray]
+    parameters: int
 
 
 def build(spec: RunSpec, task: Task, device: torch.device) -> Transformer:
@@ -96,7 +97,8 @@ def run(spec: RunSpec, task: Task, device: str = "cpu", tell: Tell = lambda step
 
     records = recorder.tables()
     unigram = unigram_loss(task.target_counts(), validation, config.label_smoothing)
-    return Result(records, judge(records, unigram=unigram, warmup=config.warmup), {**model.arrays(), **snapshots})
+    outcome = judge(records, unigram=unigram, warmup=config.warmup)
+    return Result(records, outcome, {**model.arrays(), **snapshots}, flat.theta.numel())
 
 
 def forward(model: Transformer, batch: Batch, smoothing: float, train_loss: torch.Tensor | None = None) -> Pass:

@@ -80,7 +80,7 @@ def _run(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
     result = train.run(run_spec, task, job["device"], progress)
     files = {
         "spec.json": _json(run_spec.to_json()),
-        "outcome.json": _json(result.outcome.to_json()),
+        "outcome.json": _json({**result.outcome.to_json(), "parameters": result.parameters}),
         "records.npz": records.to_bytes(result.records),
         "weights.safetensors": _safetensors(result.weights),
         "environment.json": _json(environment(run_spec, job["device"], time.monotonic() - begin)),

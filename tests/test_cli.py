@@ -179,11 +179,10 @@ BAD = [
 
 @pytest.mark.parametrize(("args", "option", "said"), BAD, ids=[" ".join(a) for a, _, _ in BAD])
 def test_bad_input_is_one_line_and_code_2_and_leaves_nothing(args, option, said, tmp_path):
-    begin = time.monotonic()
     done = stabkit("sweep", "--out", "none", *args, cwd=tmp_path)
     assert done.returncode == 2 and done.stdout == "" and done.stderr.count("\n") == 1, done.stderr
     assert option in done.stderr and said in done.stderr
-    assert not list(tmp_path.iterdir()) and time.monotonic() - begin < 6  # 3 s on an idle machine; tests share it
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("text", ["steps = [[1]]", "nonsense", 'stepz = "3"', "steps = 1979-05-27", "\x00"])

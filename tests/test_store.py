@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from stabkit.errors import StoreBusy, StoreError
-from stabkit.store import FILES, CorruptRun, Store, write_file
+from stabkit.store import FILES, CorruptRun, OldRun, Store, write_file
 from tests.conftest import tiny
 
 
@@ -77,6 +77,13 @@ def test_a_folder_renamed_to_another_run_is_seen(store):
     os.rename(store.runs / run_id, store.runs / other)
     with pytest.raises(CorruptRun, match="belongs to"):
         store.load(other)
+
+
+def test_a_run_of_another_version_is_old_and_not_corrupt(store, monkeypatch):
+    run_id = commit(store)
+    monkeypatch.setattr("stabkit.store.ALGO_VERSION", 99)
+    with pytest.raises(OldRun, match="version 1"):
+        store.load(run_id)
 
 
 def test_quarantine_keeps_the_folder_and_frees_its_place(store):

@@ -15,7 +15,7 @@ from stabkit.methods.post_ln_init import post_ln_init
 
 METHODS: tuple[Callable[..., Method], ...] = (post_ln, post_ln_init, admin, deepnorm)
 """Each row makes a method. Its keyword arguments are the method's options: texts from a Literal, with a default, which
-users write as `admin:omega=closed`; `alpha_scale` and `beta_scale` are the two axes of `ablate`."""
+users write as `admin:omega=closed`; `alpha_scale` and `beta_scale` are axes of a grid."""
 
 SCALES = ("alpha_scale", "beta_scale")
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from stabkit.figures.comparison import (
+    chain,
     conditions,
     depth_rank,
     geometric_mean,
@@ -19,6 +20,7 @@ from stabkit.figures.comparison import (
     update_at,
 )
 from stabkit.figures.contrast import Contrast, contrast
+from stabkit.outcome import VANISHED
 from stabkit.report.matrix import badness, lowest_ratio
 from stabkit.spec import RunSpec
 from stabkit.store import Run
@@ -86,6 +88,33 @@ def separation(runs: Sequence[Run]) -> str:
     least, most = min(seen["trains"]), max(seen["stuck"])
     verdict = "they do not overlap" if most < least else "here they overlap"
     return f"On this page: at least {short(least)} in runs that train, at most {short(most)} in stuck ones; {verdict}."
+
+
+def links(runs: Sequence[Run]) -> str:
+    """What these runs say of the chain's order: was the gradient gone before any update, and did LN inputs grow?"""
+    gone = [run for run in runs if chain(run, "gradient_ratio_start") < VANISHED]
+    lost = [run for run in runs if lowest_ratio(run) < VANISHED <= chain(run, "gradient_ratio_start")]
+    grown = [run for run in runs if chain(run, "ln_input_growth") > 1.1]
+    return (
+        f"of {_runs(len(runs))}, {len(gone)} began with a vanished gradient (ratio below 10⁻⁴ at step 0, before any "
+        f"update), {len(lost)} lost it in training, and in {len(grown)} the LN inputs grew by more than a tenth."
+    )
+
+
+def _runs(count: int) -> str:
+    return f"{count} run{'s' * (count != 1)}"
+
+
+def advice(runs: Sequence[Run]) -> str:
+    """What to run next when every run is too short to judge."""
+    if not runs or any(outcome_word(run) != "early" for run in runs):
+        return ""
+    train = max(runs, key=lambda run: run.spec.train.steps).spec.train
+    warming = f" of a warm-up of {train.warmup}" if train.warmup > train.steps else ""
+    return (
+        f"{train.steps} steps{warming} are too few for a verdict; "
+        "`--depths 18 --steps 250 --warmup 0` gives one in minutes."
+    )
 
 
 def _first(found: Contrast) -> str:

@@ -25,7 +25,7 @@ from stabkit.figures import FIGURES, style
 from stabkit.figures.comparison import chain, listed, number, plain, reference_step, series, short, shown
 from stabkit.outcome import VANISHED
 from stabkit.report import how
-from stabkit.report.headline import headline, separation
+from stabkit.report.headline import headline, links, separation
 from stabkit.report.matrix import OUTCOMES, Cell, Matrix, matrix
 from stabkit.spec import RunSpec
 from stabkit.store import Run
@@ -43,6 +43,7 @@ CHAIN = (
     ("update_reference", "‖ΔF‖, step {step}"),
     ("ln_input_growth", "LN input, growth"),
     ("branch_ratio", "branch ÷ skip"),
+    ("gradient_ratio_start", "gradient, first ÷ last layer, step 0"),
     ("gradient_ratio_lowest", "gradient, first ÷ last layer, lowest"),
 )
 """The links of the chain in their order: key in outcome.json, column head."""
@@ -109,6 +110,7 @@ def render(runs: Sequence[Run], *, command: str, failed: Sequence[tuple[RunSpec,
         chain_head=[name.format(step=reference_step(runs)) for _, name in CHAIN],
         chain_rows=_chain_rows(runs),
         separation=separation(runs),
+        links=links(runs),
         cards=[card(figure, runs) for figure in FIGURES] if runs else [],
         settings=how.settings(specs) if specs else [],
         tasks=_tasks(specs),
