@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import signal
 import sys
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from stabkit import console
-from stabkit.errors import FailedRuns, Interrupted, StabkitError, UsageError
+from stabkit.errors import FailedRuns, Interrupted, StabkitError, StoreError, UsageError
 
 if TYPE_CHECKING:
     pass
@@ -211,9 +212,13 @@ def report(
 ) -> None:
     """Render finished runs as one HTML file."""
     from stabkit import listing, present
+    from stabkit.store import Store
 
-    home = _home(store)
+    folders = [Path(run) for run in runs or [] if os.path.isfile(os.path.join(run, "spec.json"))]
+    home = Store(Path(store or ".")) if folders and len(folders) == len(runs or []) else _home(store)
     found = listing.find(home, runs or [])
+    if runs and not found:
+        raise UsageError("none of the runs named can be read; `stabkit runs ls` lists those that can")
     path = Path(out) if out else home.out / "reports" / "report.html"
     page = present.write(found, [], path.absolute(), _again())
     console.say(f"report: {page}")
@@ -247,7 +252,7 @@ def runs_rm(
 
     store = _home(out)
     with store.writing():
-        for run_id in [listing.one_id(store, run) for run in runs]:
+        for run_id in dict.fromkeys(listing.one_id(store, run) for run in runs):
             store.remove(run_id)
             console.say(f"removed {run_id}")
 
@@ -304,6 +309,9 @@ class _signals:
 
 def main() -> None:
     """The entry point: every StabkitError and every slip of the command line is one red line and its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal that cannot show ‖ΔF‖ gets its code
     try:
         code = app(standalone_mode=False)
     except typer.TyperException as error:
@@ -318,6 +326,9 @@ def main() -> None:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left; say nothing more
         code = 0
+    except OSError as error:
+        console.error(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}")
+        code = StoreError.exit_code
     sys.exit(code)
 
 

@@ -51,7 +51,10 @@ def write(params: Mapping[str, Any]) -> str:
     """The options as TOML that `read` takes."""
     import json
 
-    return "".join(f"{name.replace('_', '-')} = {json.dumps(value)}\n" for name, value in sorted(params.items()))
+    return "".join(
+        f"{name.replace('_', '-')} = {json.dumps(value, ensure_ascii=False)}\n"
+        for name, value in sorted(params.items())
+    )
 
 
 def _text(path: Path, key: str, value: Any) -> Any:

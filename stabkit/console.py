@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rich.console import Console
@@ -37,8 +37,9 @@ def warn(message: object) -> None:
 
 
 def note(message: object) -> None:
-    """One line about what is going on, beside the result."""
-    _err().print(escape(plain(message)), soft_wrap=True, highlight=False)
+    """One line about what is going on, beside the result. Nobody reading it is no reason to stop training."""
+    with suppress(BrokenPipeError):
+        _err().print(escape(plain(message)), soft_wrap=True, highlight=False)
 
 
 def say(message: object = "") -> None:
@@ -48,8 +49,9 @@ def say(message: object = "") -> None:
 
 def document(text: str) -> None:
     """A whole document, to the letter (JSON, TOML)."""
-    sys.stdout.write(text if text.endswith("\n") else text + "\n")
-    sys.stdout.flush()
+    if sys.stdout is not None:  # closed by the caller: there is no one to read it
+        sys.stdout.write(text if text.endswith("\n") else text + "\n")
+        sys.stdout.flush()
 
 
 def table(
@@ -85,7 +87,7 @@ def progress(runs: int, seconds: float, quiet: bool) -> Iterator[Progress]:
     """
     if quiet:
         yield _Quiet()
-    elif not sys.stderr.isatty():
+    elif sys.stderr is None or not sys.stderr.isatty():
         yield _Lines(runs)
     else:
         with _bars(runs, seconds) as bars:

@@ -174,6 +174,13 @@ def _out(text: str) -> Path:
     if any(ord(c) < 32 for c in text):
         raise UsageError(f"--out: {text!r} holds control characters")
     out = Path(text or ".").absolute()
+    try:
+        return _usable(out)
+    except OSError as error:
+        raise UsageError(f"--out: {text[:80]!r}: {error.strerror or error}") from error
+
+
+def _usable(out: Path) -> Path:
     if out.exists() and not out.is_dir():
         raise UsageError(f"--out: {out} is a file; it takes a directory")
     if (out / "runs").exists() and not (out / "runs").is_dir():
@@ -198,9 +205,7 @@ def _task(data: str, source: str, target: str, vocab: int, max_tokens: int) -> t
     files = corpus.find(Path(data), source, target)
     for sides in (files.train, files.validation):
         corpus.read(sides)
-    task = TaskConfig(
-        name=Path(data).resolve().name, vocab=vocab, source=source, target=target, digest=corpus.digest(files)
-    )
+    task = TaskConfig(name=f"{source}-{target}", vocab=vocab, source=source, target=target, digest=corpus.digest(files))
     return task, {"directory": str(Path(data).resolve())}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as jsonlib
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,9 @@ def find(store: Store, names: Sequence[str]) -> list[Run]:
     """Runs by id, beginning of an id, or folder; all of the store's where none is named. Corrupt ones are warned of."""
     paths = []
     for name in names:
-        folder = Path(name)
-        if (folder / "spec.json").is_file():
-            paths.append((Store(folder.resolve().parent.parent), folder.resolve().name))
+        if os.path.isfile(os.path.join(name, "spec.json")):
+            folder = Path(name).resolve()
+            paths.append((Store(folder.parent.parent, runs=folder.parent), folder.name))
         else:
             paths += [(store, run_id) for run_id in _matching(store, name)]
     found, old = [], 0

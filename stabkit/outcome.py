@@ -81,13 +81,13 @@ def judge(records: Records, *, unigram: float, warmup: int) -> Outcome:
     final = float(validation.at("validation")[-1])
     chain = links(records)
     steps = int(loss.steps[-1])
-    gain = last_quarter_gain(validation, steps)
+    gain = last_quarter_gain(loss)
     word: Word
     if _diverged(loss) or not math.isfinite(final):
         word = "diverged"
     elif final < 0.95 * unigram:
         word = "trains"
-    elif steps < SHORTEST_JUDGED or gain is None:
+    elif steps < SHORTEST_JUDGED:
         word = "early"
     elif steps > warmup and 0.98 * unigram < final < 1.1 * unigram and gain < 0.01:
         word = "stuck"
@@ -132,14 +132,19 @@ def gradient_ratio(grad_norm: Table) -> NDArray[np.float64]:
     return ratio
 
 
-def last_quarter_gain(validation: Table, steps: int) -> float | None:
-    """(loss at ¾ − loss at the end) / loss at ¾ on the validation batches; None where no reading lies at ¾."""
-    series = validation.at("validation")
-    before = np.flatnonzero(validation.steps <= round(0.75 * steps))
-    if not len(before) or validation.steps[before[-1]] < 0.5 * steps:
-        return None
-    start = float(series[before[-1]])
-    return (start - float(series[-1])) / start
+def last_quarter_gain(loss: Table) -> float:
+    """How much the probe batch's loss fell over the last quarter of the run, as a share of it.
+
+    The mean of the quarter's first half against that of its second half, twice the difference: one reading's noise
+    decides nothing, and a straight line gives its own fall.
+    """
+    begin = loss.steps[-1] * 0.75
+    middle = loss.steps[-1] * 0.875
+    probe = loss.at("probe")
+    early, late = probe[(loss.steps >= begin) & (loss.steps < middle)], probe[loss.steps >= middle]
+    if not len(early) or not len(late) or not early.mean() > 0:
+        return 0.0
+    return float(2 * (early.mean() - late.mean()) / early.mean())
 
 
 def _diverged(loss: Table) -> bool:

@@ -57,7 +57,7 @@ class TaskConfig:
     source: str = ""
     target: str = ""
     digest: str = ""
-    """sha256 of the corpus; empty for the synthetic task, which is decided by its name, vocabulary and ALGO_VERSION."""
+    """sha256 of the corpus's text, or of the synthetic language's version and sizes."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -17,6 +17,7 @@ import hashlib
 import json
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -26,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from stabkit import records, spec
-from stabkit.errors import StabkitError, StoreBusy, StoreError
+from stabkit.errors import StabkitError, StoreBusy, StoreError, UsageError
 from stabkit.records import Table
 from stabkit.spec import ALGO_VERSION, RunSpec
 
@@ -68,12 +69,13 @@ class Run:
 class Store:
     """The runs under one output directory."""
 
-    def __init__(self, out: Path) -> None:
+    def __init__(self, out: Path, runs: Path | None = None) -> None:
+        """`runs` only where a run's folder was copied elsewhere: it is then read from there."""
         self.out = out
-        self.runs = out / "runs"
+        self.runs = runs or out / "runs"
 
     def __contains__(self, run_id: str) -> bool:
-        return (self.runs / run_id / "manifest.json").is_file()
+        return os.path.lexists(self.runs / run_id)  # whole or not: `load` tells
 
     def ids(self) -> list[str]:
         """The ids of all runs, sorted; dot-folders are ours and are left out."""
@@ -82,7 +84,10 @@ class Store:
         return sorted(entry.name for entry in os.scandir(self.runs) if entry.is_dir() and entry.name[0] != ".")
 
     def load(self, run_id: str) -> Run:
-        """One run, every checksum verified; raises CorruptRun on any difference, OldRun on a sound run of another version."""
+        """One run, every checksum verified.
+
+        Raises CorruptRun on any difference, OldRun on a sound run of another ALGO_VERSION.
+        """
         path = self.runs / run_id
         try:
             manifest = json.loads(_read(path / "manifest.json"))
@@ -93,6 +98,10 @@ class Store:
             run_spec = spec.from_json(json.loads(_read(path / "spec.json")))
             outcome = json.loads(_read(path / "outcome.json"))
             environment = json.loads(_read(path / "environment.json"))
+            if not (isinstance(outcome, dict) and isinstance(outcome.get("chain"), dict) and "outcome" in outcome):
+                raise CorruptRun(f"{path}: its outcome.json is not an outcome")
+            if not isinstance(environment, dict):
+                raise CorruptRun(f"{path}: its environment.json is not an object")
         except StabkitError:
             raise
         except OSError as error:
@@ -108,9 +117,12 @@ class Store:
     def quarantine(self, run_id: str) -> Path:
         """Move a folder that failed its check out of the way, keeping it; returns where it is now."""
         aside = self.runs / ".quarantine"
-        aside.mkdir(exist_ok=True)
-        target = Path(tempfile.mkdtemp(prefix=f"{run_id}.", dir=aside)) / run_id
-        os.rename(self.runs / run_id, target)
+        try:
+            aside.mkdir(exist_ok=True)
+            target = Path(tempfile.mkdtemp(prefix=f"{run_id}.", dir=aside)) / run_id
+            os.rename(self.runs / run_id, target)
+        except OSError as error:
+            raise StoreError(f"cannot move {run_id} to {aside}: {error.strerror or error}") from error
         return target
 
     def remove(self, run_id: str) -> None:
@@ -128,23 +140,30 @@ class Store:
         try:
             self._partial().mkdir(parents=True, exist_ok=True)
             aside = Path(tempfile.mkdtemp(prefix=f"{run_spec.run_id}.", dir=self._partial()))
+        except OSError as error:
+            raise StoreError(f"cannot write {target}: {error.strerror or error}") from error
+        try:
             sums = {name: hashlib.sha256(files[name]).hexdigest() for name in FILES}
             manifest = json.dumps(_manifest(sums, ALGO_VERSION), indent=1).encode()
             for name, data in {**files, "manifest.json": manifest}.items():
                 _write(aside / name, data)
             _sync(aside)
             os.chmod(aside, 0o755)  # mkdtemp makes it private; the rest of the store is as readable as the umask says
-            if target.exists():
-                shutil.rmtree(aside)  # the same spec was finished meanwhile; equal specs hold equal records
-                return
+            if self._whole(run_spec.run_id):
+                return  # the same spec was finished meanwhile; equal specs hold equal records
             os.rename(aside, target)
             _sync(self.runs)
         except OSError as error:
             raise StoreError(f"cannot write {target}: {error.strerror or error}") from error
+        finally:
+            shutil.rmtree(aside, ignore_errors=True)  # gone already when it was renamed
 
-    def write_report(self, path: Path, text: str) -> None:
-        """Replace a report atomically: a full disk leaves the old one as it was."""
-        write_file(path, text.encode())
+    def _whole(self, run_id: str) -> bool:
+        try:
+            return run_id in self and bool(self.load(run_id))
+        except StoreError:
+            self.quarantine(run_id)
+            return False
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -153,7 +172,10 @@ class Store:
         lock = self.runs / ".lock"
         try:
             self.runs.mkdir(parents=True, exist_ok=True)
-            handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+            handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o644)
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                os.close(handle)
+                raise OSError(f"{lock} is not a regular file")
         except OSError as error:
             raise StoreError(f"cannot write to {self.out}: {error.strerror or error}") from error
         try:
@@ -164,8 +186,7 @@ class Store:
                 raise StoreBusy(
                     f"{self.out} is in use by process {holder or 'unknown'}; wait for it, or use another --out"
                 ) from error
-            os.ftruncate(handle, 0)
-            os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
+            os.pwrite(handle, f"{os.getpid():<20}\n".encode(), 0)
             yield
         finally:
             os.close(handle)
@@ -180,6 +201,8 @@ class Store:
 
 def write_file(path: Path, data: bytes) -> None:
     """Replace one file atomically: written beside it, fsynced, renamed over it."""
+    if os.path.lexists(path) and not path.is_file():
+        raise UsageError(f"{path} is not a regular file; name another to write to")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, aside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
@@ -208,7 +231,10 @@ def _digest(sums: Mapping[str, str]) -> str:
 
 
 def _read(path: Path) -> bytes:
-    with open(path, "rb") as file:
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a FIFO must not hold us
+    with open(handle, "rb") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise CorruptRun(f"{path}: not a regular file")
         return file.read()
 
 

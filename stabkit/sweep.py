@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
 from stabkit import cost
-from stabkit.errors import UsageError
 from stabkit.executors.base import Answer, Lost, Tell
 from stabkit.spec import RunSpec
 from stabkit.store import CorruptRun, Run, Store
 from stabkit.work import Job
 
 ATTEMPTS = 3
-Map = Callable[[Sequence[Job], Tell], Iterator[Answer]]
+Map = Callable[[Sequence[Job], Tell], Generator[Answer, None, None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,20 +71,23 @@ def run(
     runs = {run.run_id: run for run in planned.reused}
     failed: dict[str, str] = {}
     for attempt in range(1, ATTEMPTS + 1):
+        if not jobs:
+            break
         again = []
-        for job, answer in execute(jobs, tell) if jobs else ():
-            spec = by_id[_id(job)]
-            if isinstance(answer, Lost):
-                if answer.refused:
-                    raise UsageError(answer.reason)
-                again.append(job)
-                failed[spec.run_id] = f"{answer.reason} (attempt {attempt} of {ATTEMPTS})"
-                if attempt < ATTEMPTS:
-                    continue
-            else:
-                failed.pop(spec.run_id, None)
-                runs[spec.run_id] = store.load(spec.run_id)
-            finished(spec, answer)
+        with closing(execute(jobs, tell)) as answers:  # workers end before the lock goes
+            for job, answer in answers:
+                spec = by_id[_id(job)]
+                if isinstance(answer, Lost):
+                    if answer.error:
+                        raise answer.error
+                    again.append(job)
+                    failed[spec.run_id] = f"{answer.reason} (attempt {attempt} of {ATTEMPTS})"
+                    if attempt < ATTEMPTS:
+                        continue
+                else:
+                    failed.pop(spec.run_id, None)
+                    runs[spec.run_id] = store.load(spec.run_id)
+                finished(spec, answer)
         jobs = again
     return Sweep(
         [runs[spec.run_id] for spec in specs if spec.run_id in runs],

@@ -303,7 +303,7 @@ def test_parallel_text_is_swept_and_a_changed_corpus_is_other_runs(tmp_path):
     first = stabkit(*args, "--json", "--quiet")
     assert first.returncode == 0, first.stderr
     run = strict(first.stdout)["runs"][0]
-    assert run["spec"]["task"]["name"] == tmp_path.name and run["unigram_loss"] > 0
+    assert run["spec"]["task"]["name"] == "de-en" and run["unigram_loss"] > 0
     with open(tmp_path / "train.de", "a") as de, open(tmp_path / "train.en", "a") as en:
         de.write("ein hund\n")
         en.write("ein hund\n")

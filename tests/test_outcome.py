@@ -14,7 +14,8 @@ def records(steps=200, start=8.5, end=5.0, at_quarter=None, ratio=0.5, probe=Non
     t = np.arange(steps + 1)
     at_quarter = end if at_quarter is None else at_quarter
     quarter = round(0.75 * steps)
-    probe = np.full(len(t), end) if probe is None else np.asarray(probe, dtype=float)
+    falling = np.interp(t, [0, quarter, steps], [start, at_quarter, end])
+    probe = falling if probe is None else np.asarray(probe, dtype=float)
     ones = np.ones((len(t), 1))
     grads = np.stack([np.full(len(t), ratio), np.ones(len(t))], axis=1)
     return {
@@ -56,6 +57,12 @@ def test_a_loss_that_is_not_finite_is_divergence_even_when_it_is_the_last_one():
     probe = np.full(201, 5.0)
     probe[-1] = np.nan
     assert judge(records(probe=probe), unigram=U, warmup=0).outcome == "diverged"
+
+
+def test_one_noisy_reading_at_the_quarter_does_not_look_like_a_gain():
+    probe = np.full(201, 6.0)
+    probe[150] = 6.1
+    assert judge(records(end=6.0, probe=probe), unigram=U, warmup=0).outcome == "stuck"
 
 
 @pytest.mark.parametrize(("length", "word"), [(20, "trains"), (21, "diverged")])

@@ -2,12 +2,13 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 
 import pytest
 
-from stabkit.errors import StoreBusy, StoreError
+from stabkit.errors import StoreBusy, StoreError, UsageError
 from stabkit.store import FILES, CorruptRun, OldRun, Store, write_file
 from tests.conftest import tiny
 
@@ -22,7 +23,7 @@ def files(spec):
 
     return {
         "spec.json": json.dumps(spec.to_json()).encode(),
-        "outcome.json": b'{"outcome": "early"}',
+        "outcome.json": b'{"outcome": "early", "chain": {}}',
         "records.npz": to_bytes({}),
         "weights.safetensors": b"weights",
         "environment.json": b"{}",
@@ -39,6 +40,37 @@ def test_a_committed_run_is_read_back_with_its_spec(store):
     run_id = commit(store)
     run = store.load(run_id)
     assert run.spec == tiny() and run.outcome["outcome"] == "early" and run_id in store and store.ids() == [run_id]
+
+
+@pytest.mark.parametrize("leave", ["nothing", "a file", "no manifest"])
+def test_a_folder_that_is_not_whole_is_seen_and_gives_way_to_a_whole_one(store, leave):
+    run_id = commit(store)
+    folder = store.runs / run_id
+    (folder / "manifest.json").unlink()
+    if leave != "no manifest":
+        shutil.rmtree(folder)
+        folder.write_text("x") if leave == "a file" else folder.mkdir()
+    assert run_id in store
+    with pytest.raises(CorruptRun):
+        store.load(run_id)
+    commit(store)
+    assert store.load(run_id).spec == tiny() and not list((store.runs / ".partial").iterdir())
+
+
+def test_a_failed_commit_leaves_no_debris(store, monkeypatch):
+    def full(*args):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "rename", full)
+    with pytest.raises(StoreError, match="No space left"):
+        commit(store)
+    assert store.ids() == [] and not list((store.runs / ".partial").iterdir())
+
+
+def test_a_report_is_not_written_over_what_is_not_a_file(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UsageError, match="not a regular file"):
+        write_file(tmp_path / "pipe", b"page")
 
 
 def test_a_second_commit_of_the_same_run_changes_nothing(store):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from stabkit.errors import StabkitError
 from stabkit.work import Event, Job
 
 Tell = Callable[[Event], None]
@@ -12,10 +13,10 @@ Tell = Callable[[Event], None]
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """A job without a result, and why. `refused`: its input is at fault, and another attempt would say the same."""
+    """A job without a result, and why. `error`: what another attempt would meet again, to be raised at once."""
 
     reason: str
-    refused: bool = False
+    error: StabkitError | None = None
 
 
 Answer = tuple[Job, str | Lost]

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 
 from stabkit import work
-from stabkit.errors import StabkitError, UsageError
+from stabkit.errors import StabkitError, StoreError, UsageError
 from stabkit.executors.base import Answer, Lost, Tell
 from stabkit.work import Job
 
 
-def inline(jobs: Sequence[Job], tell: Tell, workers: int = 1) -> Iterator[Answer]:
+def inline(jobs: Sequence[Job], tell: Tell, workers: int = 1) -> Generator[Answer, None, None]:
     """Every job in the order given; `workers` is not used."""
     work.prepare()
     for job in jobs:
@@ -18,4 +18,5 @@ def inline(jobs: Sequence[Job], tell: Tell, workers: int = 1) -> Iterator[Answer
             yield job, work.do(job, tell)[1]
         except Exception as error:  # whatever a run raises is that run's loss, not the sweep's
             known = isinstance(error, StabkitError)
-            yield job, Lost(str(error) if known else f"{type(error).__name__}: {error}", isinstance(error, UsageError))
+            final = error if isinstance(error, (UsageError, StoreError)) else None
+            yield job, Lost(str(error) if known else f"{type(error).__name__}: {error}", final)

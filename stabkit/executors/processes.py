@@ -13,21 +13,24 @@ import signal
 import threading
 import traceback
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from typing import Any
 
 from stabkit import work
-from stabkit.errors import StabkitError, UsageError
+from stabkit.errors import FailedRuns, StabkitError, StoreError, UsageError
 from stabkit.executors.base import Answer, Lost, Tell
 from stabkit.work import ENVIRONMENT, Job
+
+FINAL = {"refused": UsageError, "storage": StoreError}
+"""What a worker says when another attempt would end the same way."""
 
 SPAWN_DEATHS = 3
 """Workers that died before they were ready: after so many, none will start here."""
 
 
-def processes(jobs: Sequence[Job], tell: Tell, workers: int = 1) -> Iterator[Answer]:
+def processes(jobs: Sequence[Job], tell: Tell, workers: int = 1) -> Generator[Answer, None, None]:
     """Every job, the first ones first, on `workers` processes."""
     waiting = deque(jobs)
     pool: dict[Connection, _Worker] = {}
@@ -49,7 +52,7 @@ def processes(jobs: Sequence[Job], tell: Tell, workers: int = 1) -> Iterator[Ans
                     elif not worker.ready:
                         stillborn += 1
                         if stillborn >= SPAWN_DEATHS:
-                            raise StabkitError(f"no worker process can start here: {reason}") from None
+                            raise FailedRuns(f"no worker process can start here: {reason}") from None
                     continue
                 if kind == "event":
                     tell(body)
@@ -58,7 +61,8 @@ def processes(jobs: Sequence[Job], tell: Tell, workers: int = 1) -> Iterator[Ans
                 if waiting:
                     worker.give(waiting.popleft())
                 if job is not None:
-                    yield job, body if kind == "done" else Lost(body, kind == "refused")
+                    final = FINAL.get(kind)
+                    yield job, body if kind == "done" else Lost(body, final(body) if final else None)
     finally:
         for worker in pool.values():
             worker.process.kill()  # what it commits it commits whole, so it may die at any moment
@@ -138,6 +142,8 @@ def _serve(pipe: Connection) -> None:
             send("done", work.do(job, lambda event: send("event", event))[1])
         except UsageError as error:
             send("refused", str(error))
+        except StoreError as error:
+            send("storage", str(error))
         except StabkitError as error:
             send("failed", str(error))
         except BaseException as error:  # a SystemExit inside a run is that run's loss too

@@ -89,7 +89,7 @@ class Scale:
 ONE = Scale()
 
 Calibrate = Callable[["Transformer", "Batch"], Mapping[str, float]]
-"""A pass over data that returns {site name: ω}. It may use the model freely: weights are restored afterwards."""
+"""A pass over data that returns {site name: ω}. It leaves the weights as they are."""
 
 
 def _one(site: Site) -> Scale:

@@ -181,8 +181,8 @@ def _alone(runs: Sequence[Run]) -> str:
     low, high = (geometric_mean(update_at(run, step) for run in end if run.spec.seed in seeds) for end in ends)
     if math.isnan(low) or math.isnan(high):
         return (
-            f"{len(runs)} runs of {label} are in; none has a model update to compare"
-            if len(runs) > 1
+            f"{len(same)} runs of {label} are in; none has a model update to compare"
+            if len(same) > 1
             else (f"One run of {label} is in; it has no model update to compare")
         )
     width = same[-1].spec.model.hidden
