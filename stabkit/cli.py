@@ -9,15 +9,12 @@ import signal
 import sys
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from stabkit import console
 from stabkit.errors import FailedRuns, Interrupted, StabkitError, StoreError, UsageError
-
-if TYPE_CHECKING:
-    pass
 
 app = typer.Typer(
     name="stabkit",
@@ -156,7 +153,7 @@ def _run(request: Any, command: str, *, json: bool, quiet: bool, dry_run: bool, 
     """Plan, train what is missing, render, print."""
     from stabkit import cost, document, flags, present
     from stabkit import sweep as engine
-    from stabkit.executors import processes
+    from stabkit.executors import EXECUTORS
     from stabkit.store import Store
 
     if not yes and not dry_run:
@@ -184,7 +181,7 @@ def _run(request: Any, command: str, *, json: bool, quiet: bool, dry_run: bool, 
                 specs,
                 planned,
                 store,
-                lambda jobs, tell: processes(jobs, tell, request.workers),
+                lambda jobs, tell: EXECUTORS["processes"](jobs, tell, request.workers),
                 {"corpus": request.corpus, "device": request.device},
                 bars.event,
                 lambda spec, answer: bars.finished(*present.finished(spec, answer, request.workers)),
@@ -314,6 +311,8 @@ def main() -> None:
             stream.reconfigure(errors="backslashreplace")  # a terminal that cannot show ‖ΔF‖ gets its code
     try:
         code = app(standalone_mode=False)
+        if code == 130:
+            console.error("interrupted")  # typer turns an early Ctrl-C into a code of its own
     except typer.TyperException as error:
         console.error(_sentence(error))
         code = 2

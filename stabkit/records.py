@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -99,16 +99,3 @@ def jsonable(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
     return value
-
-
-def number(value: float | str) -> float:
-    """A number as `jsonable` wrote it."""
-    return float(value)
-
-
-def rows(run_id: str, records: Records) -> Iterator[tuple[str, str, int, str, float]]:
-    """The long view: (run, probe, step, site, value)."""
-    for name, table in records.items():
-        for i, step in enumerate(table.steps):
-            for j, site in enumerate(table.sites):
-                yield run_id, name, int(step), site, float(table.values[i, j])

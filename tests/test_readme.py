@@ -43,7 +43,7 @@ def test_every_command_of_the_readme_is_one(command, tmp_path):
 
 
 def test_the_readmes_method_trains_at_6_and_builds_at_100_layers(monkeypatch):
-    make = executed(BLOCKS[0])["pre_ln"]
+    make = executed(BLOCKS[0])["method"]
     monkeypatch.setattr(methods, "METHODS", (*methods.METHODS, make))
     monkeypatch.setattr(methods, "KEYS", (*methods.KEYS, make().key))
     result = train.run(tiny("pre-ln", layers=6), TASK)

@@ -4,10 +4,9 @@ An executor is `map(jobs, tell, …) → iterator of (job, outcome | Lost)` in o
 ends every worker within two seconds. The same digests come out of every executor.
 """
 
+from stabkit.executors import inline, processes
 from stabkit.executors.base import Lost
-from stabkit.executors.inline import inline
-from stabkit.executors.processes import processes
 
-EXECUTORS = {"inline": inline, "processes": processes}
+EXECUTORS = {"inline": inline.map, "processes": processes.map}
 
-__all__ = ["EXECUTORS", "Lost", "inline", "processes"]
+__all__ = ["EXECUTORS", "Lost"]

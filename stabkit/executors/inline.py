@@ -10,7 +10,7 @@ from stabkit.executors.base import Answer, Lost, Tell
 from stabkit.work import Job
 
 
-def inline(jobs: Sequence[Job], tell: Tell, workers: int = 1) -> Generator[Answer, None, None]:
+def map(jobs: Sequence[Job], tell: Tell, workers: int = 1) -> Generator[Answer, None, None]:
     """Every job in the order given; `workers` is not used."""
     work.prepare()
     for job in jobs:

@@ -30,7 +30,7 @@ SPAWN_DEATHS = 3
 """Workers that died before they were ready: after so many, none will start here."""
 
 
-def processes(jobs: Sequence[Job], tell: Tell, workers: int = 1) -> Generator[Answer, None, None]:
+def map(jobs: Sequence[Job], tell: Tell, workers: int = 1) -> Generator[Answer, None, None]:
     """Every job, the first ones first, on `workers` processes."""
     waiting = deque(jobs)
     pool: dict[Connection, _Worker] = {}

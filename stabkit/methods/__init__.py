@@ -7,13 +7,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, get_args, get_type_hints
 
 from stabkit.errors import UsageError, nearest
-from stabkit.methods.admin import admin
+from stabkit.methods import admin, deepnorm, post_ln, post_ln_init
 from stabkit.methods.base import Method
-from stabkit.methods.deepnorm import deepnorm
-from stabkit.methods.post_ln import post_ln
-from stabkit.methods.post_ln_init import post_ln_init
 
-METHODS: tuple[Callable[..., Method], ...] = (post_ln, post_ln_init, admin, deepnorm)
+METHODS: tuple[Callable[..., Method], ...] = (post_ln.method, post_ln_init.method, admin.method, deepnorm.method)
 """Each row makes a method. Its keyword arguments are the method's options: texts from a Literal, with a default, which
 users write as `admin:omega=closed`; `alpha_scale` and `beta_scale` are axes of a grid."""
 

@@ -35,7 +35,7 @@ def closed(sublayers: int) -> float:
     return math.sqrt((sublayers + 1) / math.log(sublayers + 1) - 1)
 
 
-def admin(
+def method(
     omega: Literal["profile", "closed", "constant"] = "profile",
     embedding: Flag = "yes",
     padding: Flag = "yes",

@@ -23,7 +23,7 @@ def alpha_beta(site: Site) -> tuple[float, float]:
     return (2 * site.depth) ** 0.25, (8 * site.depth) ** -0.25
 
 
-def deepnorm(alpha_scale: float = 1.0, beta_scale: float = 1.0) -> Method:
+def method(alpha_scale: float = 1.0, beta_scale: float = 1.0) -> Method:
     """x ← LN(α·x + f(x)), β on values, outputs and the feed-forward."""
 
     def omega(site: Site) -> Scale:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from stabkit.methods.base import Method
 
 
-def post_ln() -> Method:
+def method() -> Method:
     """x ← LN(x + f(x))."""
     return Method(
         key="post-ln",

@@ -13,7 +13,7 @@ from typing import Literal
 from stabkit.methods.base import Method, Role, Site
 
 
-def post_ln_init(which: Literal["all", "v_o_ffn"] = "all") -> Method:
+def method(which: Literal["all", "v_o_ffn"] = "all") -> Method:
     """x ← LN(x + f(x)), weights of layer l divided by N − l + 1."""
     untouched = () if which == "all" else ("query", "key")
 

@@ -23,7 +23,6 @@ from stabkit.figures.comparison import (
     outcome_word,
     plain,
     reference_step,
-    short,
     update_at,
 )
 from stabkit.outcome import VANISHED
@@ -93,15 +92,6 @@ class Matrix:
     @property
     def has_conditions(self) -> bool:
         return any(row.condition for row in self.rows)
-
-    def texts(self) -> list[list[str]]:
-        """The matrix as rows of plain text, header first: what a terminal prints."""
-        head = ["method", *(["condition"] if self.has_conditions else []), *self.depths]
-        body = []
-        for row in self.rows:
-            cells = [cell.words + ("" if math.isnan(cell.update) else f"  {short(cell.update)}") for cell in row.cells]
-            body.append([row.label, *([row.condition] if self.has_conditions else []), *cells])
-        return [head, *body]
 
 
 def matrix(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]] = ()) -> Matrix:

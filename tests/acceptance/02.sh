@@ -43,7 +43,7 @@ if [ -z "$quick" ]; then
 fi
 
 # — 1 The project
-block "licence, constraints, entry point, ignored folders" bash -c "cd '$root' && grep -q MIT LICENSE && test -f constraints.txt && grep -q 'stabkit.cli:main' pyproject.toml && git check-ignore -q runs/x surfaces/x && test -x .ci/run && test -f .pre-commit-config.yaml"
+block "licence, constraints, entry point, ignored folders" bash -c "cd '$root' && grep -q MIT LICENSE && test -f constraints.txt && grep -q 'stabkit.__main__:main' pyproject.toml && git check-ignore -q runs/x surfaces/x && test -x .ci/run && test -f .pre-commit-config.yaml"
 block "lint and types" dev lint
 # — 2 to 7 hold by the suite (tests/model, tests/methods, tests/tasks, tests/probes, tests/test_outcome.py)
 block "asymmetric depths, other sizes, fairseq base" dev sweep --depths 3x2,2x5 --steps 2 --hidden 32 --ffn 48 --heads 4 --base-init fairseq_uniform --vocab 300 --out "$work/a" --quiet

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from stabkit.executors import EXECUTORS, Lost, processes
+from stabkit.executors import EXECUTORS, Lost
+from stabkit.executors.processes import map as processes
 from stabkit.store import Store
 from tests.conftest import tiny
 
@@ -71,7 +72,7 @@ def test_closing_the_iterator_ends_every_worker_within_two_seconds(tmp_path):
 def test_killing_the_parent_leaves_no_orphan(tmp_path):
     code = f"""
 import json, sys
-from stabkit.executors import processes
+from stabkit.executors.processes import map as processes
 if __name__ == "__main__":
     jobs = json.loads({json.dumps(json.dumps(jobs(tmp_path, [tiny(steps=1000000)])))})
     for _ in processes(jobs, lambda event: print(event["step"], flush=True), 1): pass

@@ -10,7 +10,8 @@ from stabkit import methods
 from stabkit.errors import UsageError
 from stabkit.methods.admin import closed
 from stabkit.methods.base import sites
-from stabkit.methods.deepnorm import alpha_beta, deepnorm
+from stabkit.methods.deepnorm import alpha_beta
+from stabkit.methods.deepnorm import method as deepnorm
 
 
 @pytest.mark.parametrize(

@@ -62,14 +62,6 @@ def test_conditions_make_rows_of_their_own() -> None:
     ]
 
 
-def test_the_matrix_is_plain_text_for_a_terminal() -> None:
-    assert matrix([at16("post-ln", 6, 0.27), at16("post-ln", 18, 0.75)]).texts() == [
-        ["method", "6L-6L", "18L-18L"],
-        ["Post-LN", "early  0.27", "early  0.75"],
-    ]
-    assert matrix([]).texts() == [["method"]]
-
-
 def test_the_sentence_compares_the_two_that_differ_most_at_the_deepest_depth() -> None:
     runs = [at16("post-ln", 100, 4.54, ratio=1.3e-14), at16("admin", 100, 0.83), at16("deepnorm", 100, 0.11)]
     runs += [at16("post-ln", 6, 0.27), at16("deepnorm", 6, 0.02)]
