@@ -43,7 +43,7 @@ if [ -z "$quick" ]; then
 fi
 
 # — 1 The project
-block "licence, constraints, entry point, ignored folders" bash -c "cd '$root' && grep -q MIT LICENSE && test -f constraints.txt && grep -q 'stabkit.__main__:main' pyproject.toml && git check-ignore -q runs/x surfaces/x && test -x .ci/run && test -f .pre-commit-config.yaml"
+block "licence, constraints, entry point, ignored folders" bash -c "cd '$root' && grep -q MIT LICENSE && test -f constraints.txt && grep -q 'stabkit.__main__:main' pyproject.toml && git check-ignore -q runs/x && git check-ignore -q surfaces/x && test -x .ci/run && test -f .pre-commit-config.yaml"
 block "lint and types" dev lint
 # — 2 to 7 hold by the suite (tests/model, tests/methods, tests/tasks, tests/probes, tests/test_outcome.py)
 block "asymmetric depths, other sizes, fairseq base" dev sweep --depths 3x2,2x5 --steps 2 --hidden 32 --ffn 48 --heads 4 --base-init fairseq_uniform --vocab 300 --out "$work/a" --quiet
@@ -53,7 +53,7 @@ block "warm-up and rate are axes" bash -c "python3 '$root/dev.py' sweep --depths
 block "a wider grid trains only what is missing" bash -c "python3 '$root/dev.py' sweep --depths 2,3 --steps 1 --models deepnorm --out '$work/a' 2>&1 | grep -q 'reused 1, new 1'"
 block "weights are kept" bash -c "ls '$work'/a/runs/*/weights.safetensors"
 # — 9 Command line
-block "report, runs ls, show, rm, methods" bash -c "cd '$work/a' && d='python3 $root/dev.py' && \$d report --out r.html && test -s r.html && \$d runs ls && \$d runs show deepnorm-3L && \$d runs rm deepnorm-3L && ! \$d runs show deepnorm-3L && \$d methods && \$d methods deepnorm --depths 100x100 --json"
+block "report, runs ls, show, rm, methods" bash -c "cd '$work/a' && d='python3 $root/dev.py' && \$d report --out r.html && test -s r.html && \$d runs ls && \$d runs show deepnorm-3L-3L && \$d runs rm deepnorm-3L-3L && ! \$d runs show deepnorm-3L-3L && \$d methods && \$d methods deepnorm --depths 100x100 --json"
 block "--dry-run trains nothing and makes nothing" bash -c "python3 '$root/dev.py' sweep --dry-run --out '$work/none' && test ! -e '$work/none'"
 block "--print-config, --config" bash -c "python3 '$root/dev.py' sweep --depths 2 --print-config >'$work/c.toml' && python3 '$root/dev.py' sweep --config '$work/c.toml' --steps 1 --dry-run"
 block "bad method" rejects sweep --models deepnrom
