@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import io
 import os
-import signal
 import sys
 import threading
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from stabkit import console
-from stabkit.errors import FailedRuns, Interrupted, StabkitError, StoreError, UsageError
+from stabkit.errors import FailedRuns, StabkitError, StoreError, UsageError
 
 app = typer.Typer(
     name="stabkit",
@@ -154,6 +153,7 @@ def _run(request: Any, command: str, *, json: bool, quiet: bool, dry_run: bool, 
     from stabkit import cost, document, flags, present
     from stabkit import sweep as engine
     from stabkit.executors import EXECUTORS
+    from stabkit.signals import Signals
     from stabkit.store import Store
 
     if not yes and not dry_run:
@@ -167,7 +167,7 @@ def _run(request: Any, command: str, *, json: bool, quiet: bool, dry_run: bool, 
         planned = engine.plan(specs, store, repair=False)
         present.plan(specs, planned, request.workers, json=json)
         return
-    with store.writing(), _signals(command):
+    with store.writing(), Signals(command):
         store.sweep_partial()
         planned = engine.plan(specs, store)
         for warning in planned.corrupt:
@@ -280,28 +280,6 @@ def _again() -> str:
     import shlex
 
     return shlex.join(["stabkit", *sys.argv[1:]])
-
-
-class _signals:
-    """Ctrl-C, SIGTERM and SIGHUP become one Interrupted; what comes after the first is ignored, so that the cleaning-up
-    is not cut short."""
-
-    SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
-
-    def __init__(self, command: str) -> None:
-        self.command = command
-
-    def __enter__(self) -> None:
-        self.before = {number: signal.signal(number, self._raise) for number in self.SIGNALS}
-
-    def __exit__(self, *error: object) -> None:
-        for number, handler in self.before.items():
-            signal.signal(number, handler)
-
-    def _raise(self, number: int, frame: object) -> None:
-        for other in self.SIGNALS:
-            signal.signal(other, signal.SIG_IGN)
-        raise Interrupted(number, f"interrupted; what is finished is kept, continue with: {self.command}")
 
 
 def main() -> None:

@@ -1,7 +1,7 @@
 """Where runs rest: a folder a run, whole or absent. Never imports torch.
 
     <out>/runs/<run_id>/       spec.json outcome.json records.npz weights.safetensors environment.json manifest.json
-    <out>/runs/.partial/       folders being assembled, attempts; may be deleted when nothing runs
+    <out>/runs/.partial/       folders being assembled; may be deleted when nothing runs
     <out>/runs/.quarantine/    folders that failed their check, moved here with one warning
     <out>/runs/.lock           held (flock) by the one process that writes
 

@@ -2,7 +2,7 @@
 
 The model's parameters become views into the vectors, laid out in the order of the forward pass, so a sub-layer is one
 contiguous slice: one fused Adam call updates everything, and norms per sub-layer are norms of slices. At 100L-100L this
-makes the update twenty times cheaper than a loop over 3,200 tensors (`benchmarks/update.py`).
+makes the update twenty times cheaper than a loop over 3,200 tensors.
 """
 
 from __future__ import annotations
