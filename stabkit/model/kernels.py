@@ -28,6 +28,11 @@ def product(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, re
     return y
 
 
+def _outer(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """aᵀ·b: (N, A), (N, B) → (A, B). oneDNN is faster with the wider factor in the place of the weight."""
+    return product(b.t(), a.t(), None).t() if a.shape[1] > b.shape[1] else product(a.t(), b.t(), None)
+
+
 class _Linear(Function):
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, relu: bool) -> torch.Tensor:
@@ -43,7 +48,7 @@ class _Linear(Function):
         if positive is not None:
             dy = torch.ops.aten.threshold_backward(dy, positive, 0)
         dy2, x2 = dy.reshape(-1, dy.shape[-1]), x.reshape(-1, x.shape[-1])
-        return product(dy, weight.t(), None), dy2.t() @ x2, dy2.sum(0) if ctx.biased else None, None
+        return product(dy, weight.t(), None), _outer(dy2, x2), dy2.sum(0) if ctx.biased else None, None
 
 
 def linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, relu: bool = False) -> torch.Tensor:

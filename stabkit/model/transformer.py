@@ -16,6 +16,7 @@ from torch.nn import functional
 
 from stabkit.methods.base import Method, Site, sites
 from stabkit.model import draw
+from stabkit.model.kernels import linear
 from stabkit.model.residual import Residual
 from stabkit.spec import ModelConfig
 from stabkit.tasks.base import PAD, Batch
@@ -86,7 +87,7 @@ class Transformer(nn.Module):
         t = target_BT.shape[1]
         cross = None if mask is None else self._to(mask, t)
         states_TBD = self._stack("decoder", target_BT, memory, cross)
-        return states_TBD, functional.linear(states_TBD, self.embedding)
+        return states_TBD, linear(states_TBD, self.embedding, None)
 
     def _stack(
         self, stack: str, tokens_BT: torch.Tensor, memory: torch.Tensor | None, mask: torch.Tensor | None
