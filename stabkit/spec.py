@@ -106,10 +106,12 @@ def recorded_steps(spec: RunSpec) -> list[int]:
 
 
 def validation_steps(spec: RunSpec) -> list[int]:
-    """The steps at which validation is read: 0, every 25th, where the last quarter begins, and the last."""
+    """The steps at which validation is read: 0, every 25th, where the last quarter begins, and the last.
+
+    Of a run too short to be judged the last alone: a reading costs as much as a step does.
+    """
     last = spec.train.steps
-    quarter = {round(0.75 * last)} if last >= SHORTEST_JUDGED else set()
-    return sorted({0, last, *range(0, last, 25), *quarter})
+    return sorted({0, last, *range(0, last, 25), round(0.75 * last)}) if last >= SHORTEST_JUDGED else [last]
 
 
 def snapshot_steps(spec: RunSpec) -> list[int]:

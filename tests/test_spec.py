@@ -56,7 +56,7 @@ def test_every_step_to_100_is_recorded_then_every_tenth_and_the_last():
 
 
 def test_validation_is_read_where_the_last_quarter_begins():
-    assert validation_steps(tiny(steps=16)) == [0, 16]
+    assert validation_steps(tiny(steps=16)) == [16]
     assert validation_steps(tiny(steps=90)) == [0, 25, 50, 68, 75, 90]
 
 
