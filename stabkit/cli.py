@@ -186,11 +186,16 @@ def _run(request: Any, command: str, *, json: bool, quiet: bool, dry_run: bool, 
                 bars.event,
                 lambda spec, answer: bars.finished(*present.finished(spec, answer, request.workers)),
             )
-        page = present.report(done.runs, done.failed, store, specs, command)
+        from stabkit.claims import findings
+
+        claimed = findings(done.runs)
+        path = store.out / "reports" / present.report_name(specs)
+        page = present.write(done.runs, done.failed, claimed, path, command)
     if json:
-        console.document(document.sweep(done.runs, done.failed, page))
+        console.document(document.sweep(done.runs, done.failed, claimed, page))
     else:
         present.verdict(done.runs, done.failed)
+        present.claims(claimed)
         console.say()
         console.say(f"report: {page}")
     if done.failed:
@@ -205,19 +210,24 @@ def report(
         list[str] | None, typer.Argument(help="Run ids, their beginnings, or run folders; default: all.")
     ] = None,
     out: Annotated[str, typer.Option("--out", help="The HTML file to write.")] = "",
+    figures: Annotated[str, typer.Option(help="A directory for every figure as SVG, PNG, PDF and CSV.")] = "",
     store: Annotated[str, typer.Option(envvar="STABKIT_HOME", help="Where runs/ is; default: here.")] = "",
 ) -> None:
     """Render finished runs as one HTML file."""
     from stabkit import listing, present
+    from stabkit.claims import findings
     from stabkit.store import Store
 
     folders = [Path(run) for run in runs or [] if os.path.isfile(os.path.join(run, "spec.json"))]
     home = Store(Path(store or ".")) if folders and len(folders) == len(runs or []) else _home(store)
-    found = listing.find(home, runs or [])
+    found = listing.find(home, runs or [], whole=True)
     if runs and not found:
         raise UsageError("none of the runs named can be read; `stabkit runs ls` lists those that can")
     path = Path(out) if out else home.out / "reports" / "report.html"
-    page = present.write(found, [], path.absolute(), _again())
+    if figures:
+        count = present.pictures(found, Path(figures))
+        console.say(f"{count} figures, each as SVG, PNG, PDF and CSV: {figures}")
+    page = present.write(found, [], findings(found), path.absolute(), _again())
     console.say(f"report: {page}")
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stabkit.outcome import gradient_ratio
 from stabkit.records import jsonable
 from stabkit.spec import RunSpec
 from stabkit.store import Run
+
+if TYPE_CHECKING:
+    from stabkit.claims import Finding
 
 SCHEMA = "stabkit/1"
 
@@ -20,15 +23,32 @@ def text(body: Any) -> str:
     return json.dumps(jsonable(body), indent=1, allow_nan=False)
 
 
-def sweep(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]], page: Path) -> str:
-    """A sweep: its report and every run with its series; a failed run with its reason."""
+def sweep(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]], claimed: Sequence[Finding], page: Path) -> str:
+    """A sweep: its report, every run with its series, a failed run with its reason, every claim with its verdict."""
     body = {
         "schema": SCHEMA,
         "report": str(page),
         "runs": [series(run) for run in runs]
         + [{**facts(spec), "outcome": "failed", "reason": reason, "steps": 0} for spec, reason in failed],
+        "claims": [claim(found) for found in claimed],
     }
     return text(body)
+
+
+def claim(found: Finding) -> dict[str, Any]:
+    """A claim, its verdict, and what was measured at each place."""
+    return {
+        "key": found.claim.key,
+        "sentence": found.claim.sentence,
+        "source": found.claim.source,
+        "test": found.claim.test,
+        "verdict": found.verdict,
+        "measured": found.measured,
+        "evidence": [
+            {"where": one.where, "value": one.value, "text": one.text, "holds": one.holds} for one in found.evidence
+        ],
+        **({"command": found.claim.command} if found.verdict == "untested" else {}),
+    }
 
 
 def facts(spec: RunSpec) -> dict[str, Any]:

@@ -10,12 +10,15 @@ from typing import Any
 
 from stabkit import console
 from stabkit.document import SCHEMA, facts, series, text
-from stabkit.errors import UsageError, nearest
+from stabkit.errors import StoreError, UsageError, nearest
 from stabkit.store import CorruptRun, OldRun, Run, Store
 
 
-def find(store: Store, names: Sequence[str]) -> list[Run]:
-    """Runs by id, beginning of an id, or folder; all of the store's where none is named. Corrupt ones are warned of."""
+def find(store: Store, names: Sequence[str], *, whole: bool = False) -> list[Run]:
+    """Runs by id, beginning of an id, or folder; all of the store's where none is named. Corrupt ones are warned of.
+
+    `whole`: their records are read too, so that nothing that comes later can fail on one of them.
+    """
     paths = []
     for name in names:
         if os.path.isfile(os.path.join(name, "spec.json")):
@@ -26,10 +29,13 @@ def find(store: Store, names: Sequence[str]) -> list[Run]:
     found, old = [], 0
     for where, run_id in paths if names else [(store, run_id) for run_id in store.ids()]:
         try:
-            found.append(where.load(run_id))
+            run = where.load(run_id)
+            if whole and not run.records:
+                raise CorruptRun(f"{run.path}: it holds no records")
+            found.append(run)
         except OldRun:
             old += 1
-        except CorruptRun as error:
+        except StoreError as error:
             console.warn(f"corrupt run, left out: {error}")
     if old:
         console.warn(f"{old} runs of another version of the algorithm are left out; `stabkit runs rm` removes them")

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stabkit import console, cost
 from stabkit import methods as table
 from stabkit.document import SCHEMA, text
 from stabkit.flags import Budget
 from stabkit.spec import RunSpec
-from stabkit.store import Run, Store, write_file
+from stabkit.store import Run, write_file
 from stabkit.sweep import Plan
+
+if TYPE_CHECKING:
+    from stabkit.claims import Finding
 
 COLOURS = {"trains": "green", "stuck": "red", "diverged": "bold red", "failed": "magenta", "early": ""}
 
@@ -95,20 +99,50 @@ def finished(spec: RunSpec, answer: Any, workers: int) -> tuple[str, str, float]
     return spec.run_id, words, cost.seconds(spec) / workers
 
 
-def report(
-    runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]], store: Store, specs: Sequence[RunSpec], command: str
+def report_name(specs: Sequence[RunSpec]) -> str:
+    """The name of a sweep's page: it belongs to its grid."""
+    return f"sweep-{hashlib.sha256(chr(10).join(spec.run_id for spec in specs).encode()).hexdigest()[:8]}.html"
+
+
+def write(
+    runs: Sequence[Run],
+    failed: Sequence[tuple[RunSpec, str]],
+    claimed: Sequence[Finding],
+    path: Path,
+    command: str,
 ) -> Path:
-    """The sweep's page, under a name that belongs to its grid."""
-    grid = hashlib.sha256("\n".join(spec.run_id for spec in specs).encode()).hexdigest()[:8]
-    return write(runs, failed, store.out / "reports" / f"sweep-{grid}.html", command)
-
-
-def write(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]], path: Path, command: str) -> Path:
     """Render a page into a file, replaced whole."""
     from stabkit.report.html import render
 
-    write_file(path, render(runs, command=command, failed=failed).encode())
+    write_file(path, render(runs, command=command, failed=failed, claimed=claimed).encode())
     return path
+
+
+def pictures(runs: Sequence[Run], folder: Path) -> int:
+    """Every figure as NAME.svg, .png, .pdf and .csv; returns how many figures."""
+    from stabkit.figures import FIGURES, style
+
+    for figure in FIGURES:
+        frame = figure.select(runs)
+        drawn = figure.draw(frame)
+        for kind in ("svg", "png", "pdf"):
+            style.save(drawn, folder / f"{figure.NAME}.{kind}")
+        write_file(folder / f"{figure.NAME}.csv", frame.to_csv(index=False).encode())
+    return len(FIGURES)
+
+
+def claims(claimed: Sequence[Finding]) -> None:
+    """How many claims of the papers hold on these runs; those that fail, with what was measured."""
+    count = Counter(found.verdict for found in claimed)
+    tested = count["holds"] + count["fails"]
+    if not tested:
+        return
+    console.say()
+    ends = ":" if count["fails"] else "."
+    console.say(f"Of {tested} claims of the papers that these runs test, {count['fails']} fail{ends}")
+    for found in claimed:
+        if found.verdict == "fails":
+            console.say(f"- {found.claim.sentence} ({found.claim.source}) Measured: {found.measured}")
 
 
 def verdict(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]]) -> None:

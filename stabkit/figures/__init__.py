@@ -10,13 +10,40 @@ Each file holds what is drawn and nothing else:
     title(runs) → text      a finding where the data support one, else what is shown
     alt(frame) → text       for those who do not see it
 
-To add one: write the file, add its row. `comparison.py`, `contrast.py` and `style.py` are shared by all.
+To add one: write the file, add its row. `comparison.py`, `contrast.py`, `curves.py`, `share.py`, `style.py` and
+`theorem.py` are shared.
 """
 
 from __future__ import annotations
 
 from types import ModuleType
 
-from stabkit.figures import grad_norm, update, update_depth
+from stabkit.figures import (
+    branch_ratio,
+    chain,
+    exponent,
+    grad_last,
+    grad_norm,
+    grad_start,
+    ln_input,
+    ln_input_omega,
+    update,
+    update_depth,
+    update_method,
+    validation_loss,
+)
 
-FIGURES: tuple[ModuleType, ...] = (update, update_depth, grad_norm)
+FIGURES: tuple[ModuleType, ...] = (
+    update_depth,
+    update,
+    exponent,
+    update_method,
+    ln_input,
+    ln_input_omega,
+    grad_norm,
+    grad_start,
+    grad_last,
+    validation_loss,
+    branch_ratio,
+    chain,
+)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -234,11 +234,12 @@ def _settings(spec: RunSpec) -> dict[str, Any]:
 def flat(spec: RunSpec) -> dict[str, Any]:
     """The spec as one flat mapping, `train.lr` and so on, in the order of its fields; options stay one mapping."""
     out: dict[str, Any] = {}
-    for key, value in spec.to_json().items():
-        if isinstance(value, dict) and key != "options":
-            out.update({f"{key}.{name}": inner for name, inner in value.items()})
+    for part in fields(spec):
+        value = getattr(spec, part.name)
+        if is_dataclass(value):
+            out.update({f"{part.name}.{inner.name}": getattr(value, inner.name) for inner in fields(value)})
         else:
-            out[key] = value
+            out[part.name] = value
     return out
 
 

@@ -8,15 +8,16 @@ layer's gradient is finite; beside it the mean over all recorded steps from 1 on
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from stabkit.figures import style
+from stabkit.figures import curves
 from stabkit.figures.comparison import FACTS, Shown, geometric_mean, listed, short, shown
+from stabkit.figures.curves import Curves
 from stabkit.store import Run
 
 NAME = "grad_norm"
@@ -87,91 +88,52 @@ def title(runs: Sequence[Run]) -> str:
     share = share[(share["decoder_layers"] > 1) & (share["ratio"] <= 0.1)]
     if share.empty:
         return "How much gradient each decoder layer receives"
-    least = share.sort_values("ratio", kind="stable").iloc[0]
-    where = f"{least.depth} ({least.condition})" if least.condition else least.depth
     steps = sorted(set(frame["step"]))
-    when = f"At step {steps[0]}, {where}," if len(steps) == 1 else f"At {where}"
-    share_text = f"{short(least.ratio, 1)} of" if least.ratio > 0 else "nothing of"
-    return f"{when} {least.label}'s lowest decoder layer receives {share_text} the top layer's gradient"
+    when = f"At step {steps[0]}: " if len(steps) == 1 else ""
+    return when + receives(share.sort_values("ratio", kind="stable").iloc[0])
+
+
+def receives(least: Any) -> str:
+    """One row of `ratios` in words."""
+    amount = f"{short(least.ratio, 1)} of" if least.ratio > 0 else "nothing of"
+    where = f"{least.depth} ({least.condition})" if least.condition else least.depth
+    return f"{least.label}'s lowest decoder layer receives {amount} the top layer's gradient at {where}"
+
+
+def listing(frame: pd.DataFrame) -> str:
+    """`Post-LN 18L-18L 4·10⁻⁴; …`: the ratio of every curve, sixteen at most."""
+    parts = [
+        f"{listed(label, condition, depth)} {short(ratio, 1)}"
+        for label, condition, depth, _, ratio in ratios(frame).itertuples(index=False)
+    ]
+    return "; ".join(parts[:16]) + (f" and {len(parts) - 16} more" if len(parts) > 16 else "")
 
 
 def alt(frame: pd.DataFrame) -> str:
     """What the picture shows, for those who do not see it."""
     if frame.empty:
         return "No run has recorded gradients of decoder layers."
-    parts = [
-        f"{listed(label, condition, depth)} {short(ratio, 1)}"
-        for label, condition, depth, _, ratio in ratios(frame).itertuples(index=False)
-    ]
-    extra = f" and {len(parts) - 16} more" if len(parts) > 16 else ""
-    return f"Gradient norm by decoder layer, logarithmic. Lowest over top layer: {'; '.join(parts[:16])}{extra}."
+    return f"Gradient norm by decoder layer, logarithmic. Lowest over top layer: {listing(frame)}."
+
+
+CURVES = Curves(
+    x="layer",
+    y="grad_norm",
+    x_label="decoder layer",
+    y_label="‖∂L/∂θ‖ of the layer",
+    none="No run has recorded gradients of decoder layers.",
+    ticks=curves.layer_ticks,
+)
 
 
 def draw(frame: pd.DataFrame) -> Figure:
-    """A panel a depth × condition, methods by colour, one y scale."""
-    with style.look():
-        positive = frame[(frame["grad_norm"] >= style.LOWEST) & (frame["grad_norm"] <= style.HIGHEST)]
-        if positive.empty:
-            return style.empty("No run has recorded gradients of decoder layers.")
-        order = ["encoder_layers", "decoder_layers"]
-        frame = frame.assign(total=frame[order[0]] + frame[order[1]])
-        groups = list(frame.groupby(["total", *order, "depth", "condition"]))
-        places = {text: i for i, text in enumerate(frame["condition"].unique())}
-        groups.sort(key=lambda item: (*item[0][:3], places[item[0][4]]))
-        columns = 4 if len(places) == 1 else min(4, len(places)) if len(places) > 1 else 1
-        figure, all_axes = style.panels(len(groups), columns=columns, height=2.7)
-        low, high = positive["grad_norm"].min() / 3, positive["grad_norm"].max() * 3
-        named: dict[str, object] = {}
-        for place, (axes, (key, group)) in enumerate(zip(all_axes, groups, strict=True)):
-            depth, condition = key[3], key[4]
-            steps = sorted(set(group["step"]))
-            when = f"step {steps[0]}" if len(steps) == 1 else f"steps {steps[0]}–{steps[-1]}"
-            style.entitle(axes, f"{depth}, {when}", str(condition))
-            style.log_axis(axes, "y", low, high)
-            layers = int(group["layer"].max())
-            axes.set_xlim(1 - 0.03 * layers, layers * 1.03)
-            axes.set_xticks(_ticks(layers))
-            for under, (label, of_method) in enumerate(group.groupby("label", sort=False)):
-                named.setdefault(str(label), _method(axes, str(label), of_method, width=max(1.2, 2.8 - 0.45 * under)))
-            if place % columns == 0:
-                axes.set_ylabel("‖∂L/∂θ‖ of the layer")
-            axes.set_xlabel("decoder layer")
-        figure.legend(
-            handles=list(named.values()),
-            loc="outside lower left",
-            ncols=min(6 if max(map(len, named)) <= 20 else 2, len(named)),
-            handlelength=2.2,
-        )
-        return figure
-
-
-def _ticks(layers: int) -> list[int]:
-    """Layer 1, multiples of a round number, and the last layer."""
-    step = next((n for n in (1, 2, 3, 5, 10, 20, 25, 50, 100) if layers <= 6 * n), 200)
-    return sorted({1, *range(step, layers - step // 2, step), layers})
-
-
-def _method(axes: Axes, label: str, frame: pd.DataFrame, width: float) -> object:
-    """One method's curve; the first of a panel is the widest, so that those drawn over it leave it to be seen.
-
-    Runs that diverged stand for themselves, thin and with a ✕.
-    """
-    hue = style.colour(frame["method"].iloc[0])
-    line: dict[str, Any] = {"color": hue, "linestyle": "--" if "(" in label else "-", "label": style.safe(label, 40)}
-    line["marker"] = "." if frame["layer"].max() == 1 else ""
-    for name in ("grad_norm", "window_mean"):
-        frame = frame.assign(**{name: frame[name].where(frame[name].between(style.LOWEST, style.HIGHEST))})
-    handle: object = None
-    for _, lost in frame[frame["outcome"] == "diverged"].groupby("run"):
-        (handle,) = axes.plot(lost["layer"], lost["grad_norm"], linewidth=1.0, **line)
-        axes.plot(lost["layer"].iloc[-1:], lost["grad_norm"].iloc[-1:], "x", color=hue, markersize=7, mew=2, zorder=5)
-    kept = frame[frame["outcome"] != "diverged"]
-    if len(kept):
-        by_layer = kept.groupby("layer")
-        middle, window = (by_layer[name].agg(geometric_mean) for name in ("grad_norm", "window_mean"))
-        if kept["run"].nunique() > 1:
-            low, high = by_layer["grad_norm"].min(), by_layer["grad_norm"].max()
-            axes.fill_between(middle.index, low, high, color=hue, alpha=0.18, linewidth=0)
-        axes.plot(window.index, window, color=hue, linewidth=0.8, linestyle=":")
-        (handle,) = axes.plot(middle.index, middle, linewidth=width, **line)
-    return handle
+    """A panel a depth, methods by colour, one y scale."""
+    when = {}
+    for depth, steps in frame.groupby("depth", sort=False)["step"]:
+        first, last = steps.min(), steps.max()
+        when[depth] = f"step {first}" if first == last else f"steps {first}–{last}"
+    ordered = curves.by_depth(frame)
+    return curves.draw(
+        ordered.assign(panel=ordered["depth"] + ", " + ordered["depth"].map(when).astype(str)),
+        replace(CURVES, beside="window_mean"),
+    )

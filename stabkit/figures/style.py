@@ -1,27 +1,35 @@
 """One look for every picture: colour = method, line style and weight = depth, ink that follows the page.
 
-Drawing happens inside `look()`, on matplotlib Figure objects, never through pyplot. `to_svg` gives the picture for the
+Drawing happens inside `look()`, on matplotlib Figure objects, never through pyplot. `to_page` gives the picture for the
 page, whose text and lines take the colour of the text around them; `save` and `to_bytes` give a file on white.
+
+Whatever belongs to one method is given to `mark`, with a name if it is a curve to point at: the page can then switch
+the method off and say what is under the pointer.
 """
 
 from __future__ import annotations
 
 import io
+import json
 import math
 import re
 import textwrap
 import xml.etree.ElementTree as ET
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
 import matplotlib.style
+import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, findfont, get_font
+from matplotlib.legend import Legend
+from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from stabkit import methods
@@ -48,8 +56,14 @@ DASHES: tuple[Any, ...] = ((0, (1, 1.4)), (0, (4, 1.6)), (0, (6, 1.4, 1, 1.4)), 
 WIDTH = 9.6
 """Inches; the page scales it to the width of a card."""
 
+LEFT, TITLE_LINE, LEGEND_LINE = 0.74, 0.155, 0.2
+"""Inches: left of the first panel for its scale, a line of a panel's title, a line of the legend."""
+
 MOST_NAMES = 12
 """Beside the lines of one panel; of more lines the first, the last and evenly chosen ones between are named."""
+
+MARK = "stabkit:"
+"""What the group id of a marked artist begins with."""
 
 LOWEST, HIGHEST = 1e-45, 1e40
 """What a logarithmic axis shows: all that float32 can hold. Beyond it a value counts as not finite."""
@@ -109,16 +123,29 @@ def depth_line(place: int, count: int) -> dict[str, Any]:
     return {"linestyle": DASHES[-1 - min(count - 1 - place, len(DASHES) - 1)], "linewidth": 0.9 + 1.1 * share}
 
 
-def panels(count: int, columns: int, height: float, **share: Any) -> tuple[Figure, list[Axes]]:
-    """A figure of `count` small multiples, at most `columns` beside each other, on one y scale."""
+def panels(
+    count: int, columns: int, height: float, *, titles: int = 1, right: float = 0.1, legend: int = 0
+) -> tuple[Figure, list[Axes]]:
+    """A figure of `count` small multiples, at most `columns` beside each other; only the first column has tick labels.
+
+    `height` of a row and `right`, the room right of each panel, in inches; `titles` lines over a panel, `legend` lines
+    under all. The places are computed: matplotlib's own layout takes longer than the drawing.
+    """
     columns = max(1, min(columns, count))
     rows = max(1, -(-count // columns))
-    figure = Figure(figsize=(WIDTH, height * rows + 0.3), layout="constrained")
-    grid = figure.subplots(rows, columns, squeeze=False, sharey=True, **share)
-    flat = [axes for row in grid for axes in row]
-    for axes in flat[count:]:
-        axes.remove()
-    return figure, flat[: max(count, 1)]
+    tall = rows * height + (0.1 + LEGEND_LINE * legend if legend else 0.0)
+    figure = Figure(figsize=(WIDTH, tall))
+    width = (WIDTH - LEFT) / columns
+    top, bottom = 0.1 + TITLE_LINE * titles, 0.46
+    found = []
+    for i in range(max(count, 1)):
+        row, column = divmod(i, columns)
+        place = (LEFT + column * width, tall - (row + 1) * height + bottom, width - right - 0.1, height - top - bottom)
+        axes = figure.add_axes((place[0] / WIDTH, place[1] / tall, place[2] / WIDTH, place[3] / tall))
+        if column:
+            axes.tick_params(labelleft=False)
+        found.append(axes)
+    return figure, found
 
 
 def empty(reason: str) -> Figure:
@@ -153,7 +180,43 @@ def decade(value: float) -> str:
     return ten if mantissa == "1" else f"{mantissa}·{ten}"
 
 
-def label_ends(axes: Axes, ends: Sequence[tuple[float, str, str]], step: float) -> None:
+def mark(
+    artist: Artist,
+    method: str,
+    name: str = "",
+    values: Sequence[tuple[float, float]] | None = None,
+    *,
+    legend: bool = False,
+) -> None:
+    """Say whose artist this is, and what a reader who points at it is told: `name`, and the nearest of its points.
+
+    `values` where the points drawn are not the data themselves: one (x, y) for each point. `legend`: a part of the
+    legend, which stays when the method is switched off.
+    """
+    known: dict[str, Any] = {"method": method, "name": plain(name), "legend": legend}
+    artist.set_gid(MARK + json.dumps(known if values is None else {**known, "values": [list(v) for v in values]}))
+
+
+def method_of(artist: Artist) -> str:
+    """The method that an artist was marked with; "" for none."""
+    gid = artist.get_gid() or ""
+    return str(json.loads(gid.removeprefix(MARK))["method"]) if gid.startswith(MARK) else ""
+
+
+def legend(parent: Figure | Axes, handles: Sequence[Artist], **placed: Any) -> Legend:
+    """A legend whose entries belong to the methods of their handles; of a figure: in its lower left corner."""
+    if isinstance(parent, Figure):
+        placed = {"loc": "lower left", "bbox_to_anchor": (0.0, 0.0), "borderaxespad": 0.2, **placed}
+    made: Legend = parent.legend(handles=list(handles), **placed)
+    for handle, text, key in zip(handles, made.get_texts(), made.legend_handles, strict=True):
+        if method := method_of(handle):
+            for part in (text, key):
+                if part is not None:
+                    mark(part, method, legend=True)
+    return made
+
+
+def label_ends(axes: Axes, ends: Sequence[tuple[float, str, str]], step: float, method: str = "") -> None:
     """Names right of the panel beside the ends of their lines: (value, text, colour), `step` of its height apart."""
     low, high = axes.get_ylim()
     if len(ends) > MOST_NAMES:
@@ -162,8 +225,11 @@ def label_ends(axes: Axes, ends: Sequence[tuple[float, str, str]], step: float) 
     wanted = sorted(((_log(min(max(value, low), high)) - _log(low)) / span, text, hue) for value, text, hue in ends)
     placed = spread([at for at, _, _ in wanted], step)
     for (at, text, hue), to in zip(wanted, placed, strict=True):
-        axes.plot([1.005, 1.035], [at, to], color=hue, linewidth=1, transform=axes.transAxes, clip_on=False)
-        axes.text(1.045, to, safe(text, 16), transform=axes.transAxes, va="center", fontsize=7.5)
+        (lead,) = axes.plot([1.005, 1.035], [at, to], color=hue, linewidth=1, transform=axes.transAxes, clip_on=False)
+        word = axes.text(1.045, to, safe(text, 16), transform=axes.transAxes, va="center", fontsize=7.5)
+        if method:
+            mark(lead, method)
+            mark(word, method)
 
 
 def reference(axes: Axes, value: float, name: str = "") -> None:
@@ -185,10 +251,16 @@ def spread(wanted: Sequence[float], step: float) -> list[float]:
     return [at + i * step for i, at in enumerate(flat)]
 
 
-def entitle(axes: Axes, *lines: str, width: int = 34) -> None:
+def wrapped(*lines: str, width: int = 34) -> list[str]:
     """A panel's title: each text on lines of its own, broken to the panel's width, three lines at most."""
     pieces = [piece for line in lines for piece in textwrap.wrap(safe(line), width)]
-    axes.set_title("\n".join([*pieces[:2], textwrap.shorten(" ".join(pieces[2:]), width, placeholder=" …")]).strip())
+    rest = textwrap.shorten(" ".join(pieces[2:]), width, placeholder=" …")
+    return [*pieces[:2], *([rest] if rest else [])]
+
+
+def entitle(axes: Axes, *lines: str, width: int = 34) -> None:
+    """Write a panel's title."""
+    axes.set_title("\n".join(wrapped(*lines, width=width)))
 
 
 def safe(text: str, most: int = 1000) -> str:
@@ -198,31 +270,73 @@ def safe(text: str, most: int = 1000) -> str:
     return drawn if len(drawn) <= most else drawn[: most - 1] + "…"
 
 
-def to_svg(figure: Figure, name: str = "") -> str:
-    """The picture for the page: an <svg> with ink in `currentColor`, text as text and ids that start with `name`.
+def to_page(figure: Figure, name: str = "") -> tuple[str, list[dict[str, Any]]]:
+    """The picture for the page and its curves.
 
+    An <svg> with ink in `currentColor`, text as text and ids that start with `name`; marked groups carry their method.
+    A curve: {"m": method, "n": name, "x": what its x is, "p": [[x, y] in the svg's units], "v": [[x, y] as measured]}.
     Equal figures give equal bytes.
     """
-    root = ET.fromstring(to_bytes(figure, "svg", svg_fonttype="none", savefig_facecolor="none"))
-    _tidy(root, name)
+    marked, known = _marks(figure)
+    root = ET.fromstring(_bytes(figure, marked, known, "svg", svg_fonttype="none", savefig_facecolor="none"))
+    _tidy(root, name, {f"mark{i}": info for i, info in enumerate(known)})
     root.attrib = {
         "xmlns": "http://www.w3.org/2000/svg",
         "viewBox": root.attrib["viewBox"],
         "width": root.attrib["width"].removesuffix("pt"),
         "height": root.attrib["height"].removesuffix("pt"),
     }
-    return ET.tostring(root, encoding="unicode")
+    curves = [
+        {"m": info["method"], "n": info["name"], "x": _x_name(artist), **_points(figure, artist, info.get("values"))}
+        for artist, info in zip(marked, known, strict=True)
+        if info["name"] and isinstance(artist, Line2D)
+    ]
+    return ET.tostring(root, encoding="unicode"), [curve for curve in curves if curve["p"]]
 
 
-def to_bytes(figure: Figure, kind: str, **changes: Any) -> bytes:
-    """The picture as the bytes of an svg, png or pdf file, on white, without a date."""
+def _x_name(line: Line2D) -> str:
+    """`step`: the first words of the label under the line's panel."""
+    return line.axes.get_xlabel().partition(" (")[0].partition(",")[0] or "step" if line.axes is not None else ""
+
+
+def _marks(figure: Figure) -> tuple[list[Artist], list[dict[str, Any]]]:
+    """The marked artists of a picture, and what they were marked with."""
+    legends = [*figure.legends, *(axes.get_legend() for axes in figure.axes)]
+    seen = [artist for axes in figure.axes for artist in axes.get_children()]
+    seen += [part for made in legends if made for part in (*made.get_texts(), *made.legend_handles) if part is not None]
+    marked = [artist for artist in seen if (artist.get_gid() or "").startswith(MARK)]
+    return marked, [json.loads((artist.get_gid() or "").removeprefix(MARK)) for artist in marked]
+
+
+def _points(figure: Figure, line: Line2D, values: list[list[float]] | None) -> dict[str, list[list[float]]]:
+    """Where a line's finite points stand in the svg (72 units an inch, y downwards), and what they say."""
+    data = np.asarray(line.get_xydata(), dtype=float)
+    told = data if values is None else np.asarray(values, dtype=float).reshape(len(data), 2)
+    where = line.get_transform().transform(data) * (72 / figure.dpi)
+    where[:, 1] = figure.get_figheight() * 72 - where[:, 1]
+    kept = np.isfinite(where).all(axis=1) & np.isfinite(told).all(axis=1)
+    return {
+        "p": [[round(float(x), 1), round(float(y), 1)] for x, y in where[kept]],
+        "v": [[float(f"{x:.6g}"), float(f"{y:.3g}")] for x, y in told[kept]],
+    }
+
+
+def to_bytes(figure: Figure, kind: str) -> bytes:
+    """The picture as the bytes of an svg, png or pdf file, on white, without a date; marks are mere numbers there."""
+    return _bytes(figure, *_marks(figure), kind)
+
+
+def _bytes(figure: Figure, marked: list[Artist], known: list[dict[str, Any]], kind: str, **changes: Any) -> bytes:
     metadata: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind, {})
     out = io.BytesIO()
-    with look(**{"savefig_facecolor": "white", "svg_fonttype": "path", **changes}):
-        if figure.get_layout_engine() is not None:
-            figure.draw_without_rendering()  # laid out once, for all files alike
-            figure.set_layout_engine(None)
-        figure.savefig(out, format=kind, metadata=metadata, dpi=200 if kind == "png" else 72)
+    try:
+        for i, artist in enumerate(marked):
+            artist.set_gid(f"mark{i}")
+        with look(**{"savefig_facecolor": "white", "svg_fonttype": "path", **changes}):
+            figure.savefig(out, format=kind, metadata=metadata, dpi=200 if kind == "png" else 72)
+    finally:
+        for artist, info in zip(marked, known, strict=True):
+            artist.set_gid(MARK + json.dumps(info))
     return out.getvalue()
 
 
@@ -231,14 +345,17 @@ def save(figure: Figure, path: Path) -> None:
     write_file(path, to_bytes(figure, path.suffix.lstrip(".").lower()))
 
 
-def _tidy(element: ET.Element, name: str) -> None:
-    """Namespaces off the names, our ink to `currentColor`, ids made the page's own, numbers to two decimals."""
+def _tidy(element: ET.Element, name: str, marks: Mapping[str, Mapping[str, Any]]) -> None:
+    """Namespaces off the names, our ink to `currentColor`, ids made the page's own, marks to their methods, numbers to
+    two decimals."""
     element.tag = element.tag.rpartition("}")[2]
     attributes: dict[str, str] = {}
     for key, value in element.attrib.items():
         key = key.rpartition("}")[2]
         if key == "id":
             if element.tag == "g":
+                if value in marks:
+                    attributes["data-legend" if marks[value]["legend"] else "data-method"] = str(marks[value]["method"])
                 continue  # matplotlib numbers its groups from 1 in every picture
             value = f"{name}-{value}" if name else value
         elif name and key == "href":
@@ -257,7 +374,7 @@ def _tidy(element: ET.Element, name: str) -> None:
         if child.tag.rpartition("}")[2] in ("metadata", "style", "title"):
             element.remove(child)
         else:
-            _tidy(child, name)
+            _tidy(child, name, marks)
             child.tail = None if not (child.tail or "").strip() else child.tail
 
 

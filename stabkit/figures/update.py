@@ -77,7 +77,8 @@ def draw(frame: pd.DataFrame) -> Figure:
         if frame.empty:
             return style.empty("No run has recorded a model update.")
         groups = list(frame.groupby(["label", "condition"], sort=False))
-        figure, all_axes = style.panels(len(groups), columns=4, height=HEIGHT, sharex=True)
+        titles = [style.wrapped(str(label), str(condition)) for (label, condition), _ in groups]
+        figure, all_axes = style.panels(len(groups), 4, HEIGHT, titles=max(map(len, titles)), right=0.42)
         low, high = _range(frame)
         order = frame.drop_duplicates("depth").assign(total=lambda f: f.encoder_layers + f.decoder_layers)
         depths = list(order.sort_values(["total", "encoder_layers"], kind="stable")["depth"])
@@ -96,12 +97,12 @@ def draw(frame: pd.DataFrame) -> Figure:
                 axes.set_ylabel("‖ΔF‖, output units")
             if place + 4 >= len(groups):
                 axes.set_xlabel("step (updates done)")
-                axes.tick_params(labelbottom=True)
         return figure
 
 
 def _curves(axes: Axes, group: pd.DataFrame, depths: list[str]) -> None:
-    hue = style.colour(group["method"].iloc[0])
+    method = str(group["method"].iloc[0])
+    hue = style.colour(method)
     ends: list[tuple[float, str, str]] = []
     unseen: list[str] = []
     for depth, of_depth in group.groupby("depth", sort=False):
@@ -111,17 +112,22 @@ def _curves(axes: Axes, group: pd.DataFrame, depths: list[str]) -> None:
         by_step = finite.groupby("step")["update"]
         middle = by_step.median()
         if len(runs) > 1:
-            axes.fill_between(middle.index, by_step.min(), by_step.max(), color=hue, alpha=0.18, linewidth=0)
+            band = axes.fill_between(middle.index, by_step.min(), by_step.max(), color=hue, alpha=0.18, linewidth=0)
+            style.mark(band, method)
         else:
             line["linewidth"] *= 0.75
-        axes.plot(middle.index, middle, color=hue, marker="." if len(middle) == 1 else "", **line)
+        (curve,) = axes.plot(middle.index, middle, color=hue, marker="." if len(middle) == 1 else "", **line)
+        label, condition = of_depth["label"].iloc[0], of_depth["condition"].iloc[0]
+        whose = f"seed {of_depth['seed'].iloc[0]}" if len(runs) == 1 else f"median of {len(runs)} seeds"
+        style.mark(curve, method, listed(label, str(depth), condition, whose))
         for run in runs:
             if run["outcome"].iloc[0] == "diverged":
                 seen = run[_drawable(run["update"])]
                 if len(seen):
-                    axes.plot(
+                    (cross,) = axes.plot(
                         seen["step"].iloc[-1], seen["update"].iloc[-1], "x", color=hue, markersize=7, mew=2, zorder=5
                     )
+                    style.mark(cross, method)
                 else:
                     unseen.append(
                         f"{_short_depth(run)} seed {run['seed'].iloc[0]}: diverged at step {run['step'].max()}"
@@ -138,7 +144,7 @@ def _curves(axes: Axes, group: pd.DataFrame, depths: list[str]) -> None:
             )
     for line_number, text in enumerate(unseen[:6]):
         axes.text(0.03, 0.03 + 0.07 * line_number, f"✕ {text}", transform=axes.transAxes, fontsize=7)
-    style.label_ends(axes, ends, step=LINE / HEIGHT)
+    style.label_ends(axes, ends, LINE / HEIGHT, method)
 
 
 def _short_depth(frame: pd.DataFrame) -> str:

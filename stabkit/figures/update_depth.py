@@ -3,7 +3,8 @@
 The exponent is the least-squares slope of log ‖ΔF‖ (geometric mean over seeds) over log depth, from 6 to 50 layers and
 at least three depths of equally deep stacks, as long as ‖ΔF‖ is below half of √(2d), where it bends. Deeper models are
 drawn and left out of the fit: there Post-LN varies several-fold with the seed, because its tokens collapse to one
-direction at initialisation.
+direction at initialisation. Beside it what Theorem 3 (Theorem 2 for one stack) makes of the measured ‖Δθ‖
+(`theorem.py`): an order of growth, so it is scaled to meet the measurement at the shallowest depth.
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
-from stabkit.figures import style
+from stabkit.figures import style, theorem
 from stabkit.figures.comparison import FACTS, geometric_mean, listed, reference_step, series, short, shown
 from stabkit.figures.contrast import SATURATED
 from stabkit.store import Run
@@ -29,16 +32,18 @@ VALUE = "update"
 CAPTION = "DeepNet Fig. 4 (journal version), against the depth."
 READ = (
     "A horizontal line would be an update that depth does not change; slope 1 is growth in proportion to depth. "
-    "Points: geometric mean over seeds, bars from the least to the greatest. Dashed: the fit over 6 to 50 layers, "
+    "Points: geometric mean over seeds in a band from the least to the greatest. Dashed: the fit over 6 to 50 layers, "
     "whose exponent stands in the legend; deeper models, and points beyond half of √(2d), are drawn but not fitted. "
+    "Dotted: what Theorem 3 (one stack: 2) makes of the measured ‖Δθ‖, an upper bound up to a constant, scaled to meet "
+    "the shallowest depth; its exponent is fitted over the same depths. "
     "✕: a run diverged, at its last finite value, or at the lower edge when it has none."
 )
-COLUMNS = (*FACTS, "width", "shape", "layers", "reference_step", "step", "update")
+COLUMNS = (*FACTS, "width", "shape", "layers", "reference_step", "step", "update", "predicted")
 FIT_RANGE = (6, 50)
 FIT_DEPTHS = 3
 FIT_COLUMNS = (
     *("method", "label", "condition", "shape", "exponent", "factor"),
-    *("shallowest", "deepest", "least", "greatest", "seeds"),
+    *("shallowest", "deepest", "least", "greatest", "seeds", "predicted"),
 )
 PAIR = ("Post-LN", "DeepNorm")
 """The two that the paper's figure compares."""
@@ -68,6 +73,7 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
                 "reference_step": at,
                 "step": step,
                 "update": value,
+                "predicted": theorem.predicted(each.run, at) if step == at else math.nan,
             }
         )
     return pd.DataFrame(rows, columns=list(COLUMNS))
@@ -81,8 +87,8 @@ def shape_of(encoder: int, decoder: int) -> tuple[str, float]:
 
 
 def fit(frame: pd.DataFrame) -> pd.DataFrame:
-    """The fitted lines: exponent, factor (‖ΔF‖ at one layer), the depths used, and the least and the greatest
-    exponent of a single seed."""
+    """The fitted lines: exponent, factor (‖ΔF‖ at one layer), the depths used, the least and the greatest exponent of a
+    single seed, and the exponent that the theorem predicts for the same runs."""
     rows = []
     usable = frame[_reached(frame) & frame["layers"].between(*FIT_RANGE)]
     for (label, condition, shape), group in usable.groupby(["label", "condition", "shape"], sort=False):
@@ -103,6 +109,7 @@ def fit(frame: pd.DataFrame) -> pd.DataFrame:
                     "least": min(slopes, default=math.nan),
                     "greatest": max(slopes, default=math.nan),
                     "seeds": group["seed"].nunique(),
+                    "predicted": _slope(group, "predicted") if "predicted" in group else math.nan,
                 }
             )
     return pd.DataFrame(rows, columns=list(FIT_COLUMNS))
@@ -157,7 +164,8 @@ def draw(frame: pd.DataFrame) -> Figure:
             return style.empty("No run has a finite model update after its first step.")
         groups = list(frame.groupby("condition", sort=False))
         columns = 2 if len(groups) > 1 and frame["label"].str.len().max() <= 20 else 1  # legends stand beside panels
-        figure, all_axes = style.panels(len(groups), columns, height=3.7, sharex=True)
+        titles = [style.wrapped(str(condition), width=64) for condition, _ in groups]
+        figure, all_axes = style.panels(len(groups), columns, 3.7, titles=max(map(len, titles)), right=1.75)
         low, high = finite["update"].min() / 1.6, finite["update"].max() * 1.6
         ceiling = math.sqrt(2 * int(frame["width"].max()))
         near = finite["update"].max() > ceiling / 4  # where it begins to bend the curves
@@ -171,35 +179,53 @@ def draw(frame: pd.DataFrame) -> Figure:
             style.log_axis(axes, "y", low, high)
             if near:
                 style.reference(axes, ceiling, "√(2d): uncorrelated")
+            handles: list[Line2D] = []
             for (label, shape), of_method in group.groupby(["label", "shape"], sort=False):
                 chosen = lines[
                     (lines["label"] == label) & (lines["condition"] == condition) & (lines["shape"] == shape)
                 ]
-                _method(axes, str(label), str(shape), of_method, chosen)
+                handles.append(_method(axes, str(label), str(shape), of_method, chosen))
             axes.set_xlabel(f"depth N, layers in each stack{' (N ≠ M: their mean)' if _unequal(frame) else ''}")
             if place % columns == 0:
                 axes.set_ylabel(f"‖ΔF‖ after {int(frame['reference_step'].iloc[0])} updates, output units")
-            axes.tick_params(labelbottom=True)
-            axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), handlelength=2.4)
+            style.legend(axes, handles, loc="upper left", bbox_to_anchor=(1.0, 1.0), handlelength=2.4)
         return figure
 
 
-def _method(axes: Axes, label: str, shape: str, frame: pd.DataFrame, lines: pd.DataFrame) -> None:
+def _method(axes: Axes, label: str, shape: str, frame: pd.DataFrame, lines: pd.DataFrame) -> Line2D:
     hue = style.colour(frame["method"].iloc[0])
     by_depth = frame[_reached(frame)].groupby("layers" if shape in JOINED else "depth")
     x = by_depth["layers"].first().to_numpy()
     y = by_depth["update"].agg(geometric_mean).to_numpy()
     low, high = by_depth["update"].min().to_numpy(), by_depth["update"].max().to_numpy()
     seen = np.isfinite(y)
+    method = str(frame["method"].iloc[0])
     name = style.safe(label, 40) + ("" if shape == "N = M" else f", {shape}")
+    told = name
     if len(lines):
         line = lines.iloc[0]
         spread = f"\n({line.least:.2f} to {line.greatest:.2f} by seed)" if line.seeds > 1 else ""
-        name += f" ∝ N^{line.exponent:.2f}{spread}"
+        theory = f"\nTheorem {_theorem(shape)}: N^{line.predicted:.2f}" if math.isfinite(line.predicted) else ""
+        name += f" ∝ N^{line.exponent:.2f}{spread}{theory}"
         ends = np.array([line.shallowest, line.deepest])
-        axes.plot(ends, line.factor * ends**line.exponent, color=hue, linewidth=0.9, linestyle=(0, (4, 2)), alpha=0.8)
-    axes.vlines(x[seen], low[seen], high[seen], color=hue, linewidth=1.4, alpha=0.55)
-    axes.plot(
+        (fitted,) = axes.plot(
+            ends, line.factor * ends**line.exponent, color=hue, linewidth=0.9, linestyle=(0, (4, 2)), alpha=0.8
+        )
+        style.mark(fitted, method)
+    predicted = by_depth["predicted"].agg(geometric_mean).to_numpy()
+    both = seen & np.isfinite(predicted)
+    if shape in JOINED and both.sum() > 1:
+        start = int(np.flatnonzero(both)[0])
+        (theory_line,) = axes.plot(
+            x[both], predicted[both] * (y[start] / predicted[start]), color=hue, linewidth=1.0, linestyle=":"
+        )
+        style.mark(theory_line, method, f"{told}: Theorem {_theorem(shape)}, scaled to the shallowest")
+    if frame["seed"].nunique() > 1 and shape in JOINED:
+        band: Artist = axes.fill_between(x[seen], low[seen], high[seen], color=hue, alpha=0.16, linewidth=0)
+    else:
+        band = axes.vlines(x[seen], low[seen], high[seen], color=hue, linewidth=1.4, alpha=0.55)
+    style.mark(band, method)
+    (points,) = axes.plot(
         x[seen],
         y[seen],
         color=hue,
@@ -209,13 +235,21 @@ def _method(axes: Axes, label: str, shape: str, frame: pd.DataFrame, lines: pd.D
         markerfacecolor="none" if "(" in label else hue,  # open: an option away from the method itself
         linewidth=1.4 if shape in JOINED else 0,
     )
+    style.mark(points, method, told)
     lost = frame[frame["outcome"] == "diverged"]
     there = _drawable(lost)
     cross: dict[str, Any] = {"marker": "x", "color": hue, "markersize": 8, "mew": 2, "zorder": 5, "linestyle": ""}
-    axes.plot(lost[there]["layers"], lost[there]["update"], **cross)
+    crosses = axes.plot(lost[there]["layers"], lost[there]["update"], **cross)
     edge = lost[~there]["layers"]
     if len(edge):
-        axes.plot(edge, [0.0] * len(edge), **cross, transform=axes.get_xaxis_transform(), clip_on=False)
+        crosses += axes.plot(edge, [0.0] * len(edge), **cross, transform=axes.get_xaxis_transform(), clip_on=False)
+    for one in crosses:
+        style.mark(one, method)
+    return points
+
+
+def _theorem(shape: str) -> int:
+    return 3 if shape == "N = M" else 2
 
 
 def _reached(frame: pd.DataFrame) -> pd.Series[bool]:
@@ -234,6 +268,14 @@ def _line(group: pd.DataFrame) -> tuple[float, float] | None:
         return None
     slope, level = np.polyfit(np.log(means.index.to_numpy(dtype=float)), np.log(means.to_numpy()), 1)
     return float(slope), float(np.exp(level))
+
+
+def _slope(group: pd.DataFrame, column: str) -> float:
+    """Least-squares slope of log `column` over log depth; NaN for fewer than three depths."""
+    means = group[group[column] > 0].groupby("layers")[column].agg(geometric_mean)
+    if len(means) < FIT_DEPTHS:
+        return math.nan
+    return float(np.polyfit(np.log(means.index.to_numpy(dtype=float)), np.log(means.to_numpy()), 1)[0])
 
 
 def _ticks(depths: list[float]) -> list[float]:

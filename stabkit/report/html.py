@@ -1,13 +1,14 @@
-"""The page: one self-contained HTML file, computed from the runs. No network, no script but the copy button's.
+"""The page: one self-contained HTML file, computed from the runs. No network, one script of our own.
 
 Texts reach the page only through jinja2's escaping; ids are made of our own hex digits; the pictures come from
-`figures.style.to_svg`, which matplotlib has escaped.
+`figures.style.to_page`, which matplotlib has escaped; what the script reads is JSON without a `<`.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from stabkit import __version__
+from stabkit.claims import Finding, findings
 from stabkit.figures import FIGURES, style
 from stabkit.figures.comparison import chain, listed, number, plain, reference_step, series, short, shown
 from stabkit.outcome import VANISHED
@@ -32,8 +34,8 @@ from stabkit.store import Run
 
 HERE = Path(__file__).parent
 TITLE = "Does it stay stable at this depth?"
-CSV_LIMIT = 300_000
-"""Bytes; a longer table is not put into the page."""
+DATA_LIMIT = 400_000
+"""Bytes of one figure's data; a longer table is not put into the page (`--figures DIR` writes all)."""
 TABLE_LIMIT = 4_000
 """Cells of a folded table; beyond it the page shows the first rows and says so."""
 SPARK_WIDTH, SPARK_HEIGHT = 96, 30
@@ -71,18 +73,27 @@ class Card:
     alt: str
     read: str
     caption: str
-    downloads: tuple[tuple[str, str, str], ...]
-    """(words, file name, data: URI)."""
+    data: Markup
+    """JSON for the script: the curves under the pointer, and the frame for the CSV."""
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     note: str
 
 
-def render(runs: Sequence[Run], *, command: str, failed: Sequence[tuple[RunSpec, str]] = (), title: str = TITLE) -> str:
-    """The page of these runs; `failed` are the runs without a result, and why."""
+def render(
+    runs: Sequence[Run],
+    *,
+    command: str,
+    failed: Sequence[tuple[RunSpec, str]] = (),
+    claimed: Sequence[Finding] | None = None,
+    title: str = TITLE,
+) -> str:
+    """The page of these runs; `failed` are the runs without a result, and why; `claimed` what the claims' tests found,
+    where they have been judged already."""
     runs = list({run.run_id: run for run in runs}.values())
     specs = [run.spec for run in runs] + [spec for spec, _ in failed]
     verdicts = matrix(runs, failed)
+    claimed = findings(runs) if claimed is None else claimed
     script = (HERE / "page.js").read_text(encoding="utf-8")
     environments = how.environments(runs)
     environment = Environment(
@@ -112,6 +123,9 @@ def render(runs: Sequence[Run], *, command: str, failed: Sequence[tuple[RunSpec,
         separation=separation(runs),
         links=links(runs),
         cards=[card(figure, runs) for figure in FIGURES] if runs else [],
+        switches=_switches(runs),
+        findings=[found for found in claimed if found.verdict != "untested"],
+        untested=[found for found in claimed if found.verdict == "untested"],
         settings=how.settings(specs) if specs else [],
         tasks=_tasks(specs),
         seeds=sorted({spec.seed for spec in specs}),
@@ -122,6 +136,14 @@ def render(runs: Sequence[Run], *, command: str, failed: Sequence[tuple[RunSpec,
         failed=[(plain(spec.run_id), plain(reason)) for spec, reason in failed],
         count=len(runs),
     )
+
+
+def _switches(runs: Sequence[Run]) -> list[tuple[str, str]]:
+    """(key, label) of every method on the page; options of one method go together, as their colour does."""
+    found: dict[str, str] = {}
+    for each in shown(runs):
+        found.setdefault(each.run.spec.method, each.label.partition(" (")[0])
+    return list(found.items())
 
 
 def _groups(verdicts: Matrix) -> list[str]:
@@ -156,28 +178,54 @@ def anchor(spec: RunSpec) -> str:
 def card(figure: ModuleType, runs: Sequence[Run]) -> Card:
     """Select, draw, and wrap up with downloads and the folded table."""
     frame: pd.DataFrame = figure.select(runs)
-    drawing = figure.draw(frame)
+    svg, marks = style.to_page(figure.draw(frame), figure.NAME)
     head, rows, note = _folded(frame, figure)
-    downloads = [
-        ("SVG", f"{figure.NAME}.svg", _uri("image/svg+xml", style.to_bytes(drawing, "svg"))),
-        ("PNG", f"{figure.NAME}.png", _uri("image/png", style.to_bytes(drawing, "png"))),
-    ]
-    csv = frame.to_csv(index=False).encode()
-    if len(csv) <= CSV_LIMIT:
-        downloads.append(("CSV", f"{figure.NAME}.csv", _uri("text/csv", csv)))
+    table = _packed(frame)
+    large = len(json.dumps(table)) > DATA_LIMIT
     return Card(
         name=figure.NAME,
         short=figure.SHORT,
         title=figure.title(runs),
-        svg=Markup(style.to_svg(drawing, figure.NAME)),
+        svg=Markup(svg),
         alt=figure.alt(frame),
         read=figure.READ,
         caption=figure.CAPTION,
-        downloads=tuple(downloads),
+        data=_script({"name": figure.NAME, "curves": marks, "table": None if large else table}),
         head=head,
         rows=rows,
-        note=note + ("" if len(csv) <= CSV_LIMIT else f" The CSV ({len(csv) // 1000} kB) is too large for this page."),
+        note=note + (" Too long for this page: `stabkit report --figures DIR` writes it as CSV." if large else ""),
     )
+
+
+def _packed(frame: pd.DataFrame) -> dict[str, Any]:
+    """The frame with what is the same in all rows of a run written once: {"facts", "columns", "runs", "rows"}."""
+    if frame.empty:
+        return {"facts": [], "columns": list(frame.columns), "runs": [], "rows": []}
+    by_run = frame.groupby("run", sort=False)
+    facts = [name for name in frame.columns if (by_run[name].nunique(dropna=False) <= 1).all()]
+    columns = [name for name in frame.columns if name not in facts]
+    place = by_run.ngroup().tolist()
+    rows = zip(place, *([_number(value) for value in frame[name]] for name in columns), strict=True)
+    runs = by_run[facts].head(1).itertuples(index=False)
+    return {
+        "facts": facts,
+        "columns": columns,
+        "runs": [[_number(value) for value in row] for row in runs],
+        "rows": [list(row) for row in rows],
+    }
+
+
+def _number(value: Any) -> Any:
+    """A cell of the CSV: whole numbers and texts as they are, six digits of the others, nothing for NaN."""
+    if isinstance(value, float | np.floating):
+        return None if math.isnan(value) else str(value) if math.isinf(value) else float(f"{value:.6g}")
+    return int(value) if isinstance(value, int | np.integer) else str(value)
+
+
+def _script(value: Any) -> Markup:
+    """JSON that cannot end the element it stands in."""
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    return Markup(text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"))
 
 
 def _folded(frame: pd.DataFrame, figure: ModuleType) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...], str]:
@@ -211,10 +259,6 @@ def _folded(frame: pd.DataFrame, figure: ModuleType) -> tuple[tuple[str, ...], t
 
 def _cell(value: Any) -> str:
     return short(float(value), 3) if isinstance(value, float | np.floating) else str(value)
-
-
-def _uri(kind: str, data: bytes) -> str:
-    return f"data:{kind};base64,{base64.b64encode(data).decode()}"
 
 
 def _chain_rows(runs: Sequence[Run]) -> list[Mapping[str, Any]]:

@@ -1,5 +1,109 @@
+"use strict";
+// The page is whole without this: it adds copying, values under the pointer, switching methods, and downloads.
+const tip = document.getElementById("tip"), off = new Set();
+
 if (navigator.clipboard) for (const button of document.querySelectorAll("button.copy")) {
   button.hidden = false;
   button.addEventListener("click", () => navigator.clipboard.writeText(button.parentElement.querySelector("code").textContent)
     .then(() => { button.textContent = "copied"; setTimeout(() => { button.textContent = "copy"; }, 1500); }));
+}
+
+function flip(method) {
+  off.has(method) ? off.delete(method) : off.add(method);
+  for (const each of document.querySelectorAll("[data-method], [data-legend], [data-switch]")) {
+    const own = each.dataset.method ?? each.dataset.legend ?? each.dataset.switch;
+    if (own !== method) continue;
+    each.classList.toggle("off", off.has(method));
+    if (each.dataset.switch !== undefined) each.setAttribute("aria-pressed", String(!off.has(method)));
+  }
+}
+
+for (const bar of document.querySelectorAll(".switches")) {
+  bar.hidden = false;
+  for (const button of bar.querySelectorAll("button")) button.addEventListener("click", () => flip(button.dataset.switch));
+}
+for (const entry of document.querySelectorAll("[data-legend]")) entry.addEventListener("click", () => flip(entry.dataset.legend));
+
+const number = (value) => value !== 0 && (Math.abs(value) < 1e-3 || Math.abs(value) >= 1e5) ? value.toExponential(2) : String(value);
+
+function nearest(curves, x, y) {
+  let best = null, least = 14 * 14;
+  for (const curve of curves) if (!off.has(curve.m)) for (let i = 0; i < curve.p.length; i += 1) {
+    const far = (curve.p[i][0] - x) ** 2 + (curve.p[i][1] - y) ** 2;
+    if (far < least) { least = far; best = [curve, i]; }
+  }
+  return best;
+}
+
+function point(svg, dot, curves, event) {
+  const box = svg.getBoundingClientRect(), scale = svg.viewBox.baseVal.width / box.width;
+  const found = nearest(curves, (event.clientX - box.left) * scale, (event.clientY - box.top) * scale);
+  tip.hidden = !found;
+  dot.setAttribute("visibility", found ? "visible" : "hidden");
+  if (!found) return;
+  const [curve, i] = found;
+  dot.setAttribute("cx", curve.p[i][0]);
+  dot.setAttribute("cy", curve.p[i][1]);
+  tip.textContent = `${curve.n}\n${curve.x} ${number(curve.v[i][0])}: ${number(curve.v[i][1])}`;
+  tip.style.left = `${Math.max(4, Math.min(event.clientX + 14, innerWidth - tip.offsetWidth - 8))}px`;
+  tip.style.top = `${Math.max(4, event.clientY - tip.offsetHeight - 12)}px`;
+}
+
+function save(name, kind, blob) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(blob);
+  link.download = `${name}.${kind}`;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+}
+
+function standalone(svg) {
+  const copy = svg.cloneNode(true), box = svg.viewBox.baseVal;
+  for (const hidden of copy.querySelectorAll(".off:not([data-legend]), .dot")) hidden.remove();
+  copy.setAttribute("style", "color: #000; font-family: 'DejaVu Sans', Verdana, sans-serif");
+  const paper = document.createElementNS("http://www.w3.org/2000/svg", "rect");
+  for (const [key, value] of Object.entries({width: box.width, height: box.height, fill: "#fff"})) paper.setAttribute(key, value);
+  copy.insertBefore(paper, copy.firstChild);
+  return new Blob([new XMLSerializer().serializeToString(copy)], {type: "image/svg+xml"});
+}
+
+function raster(svg, then) {
+  const picture = new Image(), url = URL.createObjectURL(standalone(svg)), box = svg.viewBox.baseVal;
+  picture.addEventListener("load", () => {
+    const canvas = document.createElement("canvas");
+    [canvas.width, canvas.height] = [box.width * 3, box.height * 3];
+    canvas.getContext("2d").drawImage(picture, 0, 0, canvas.width, canvas.height);
+    URL.revokeObjectURL(url);
+    canvas.toBlob(then, "image/png");
+  });
+  picture.src = url;
+}
+
+const quoted = (value) => value === null ? "" : /[",\n\r]/.test(value) ? `"${String(value).replaceAll('"', '""')}"` : String(value);
+
+function csv(table) {
+  const lines = [[...table.facts, ...table.columns]];
+  for (const [run, ...row] of table.rows) lines.push([...table.runs[run], ...row]);
+  return new Blob([lines.map((line) => line.map(quoted).join(",") + "\n").join("")], {type: "text/csv"});
+}
+
+for (const card of document.querySelectorAll(".card")) {
+  const svg = card.querySelector(".drawing svg"), data = JSON.parse(card.querySelector("script").textContent);
+  const dot = document.createElementNS("http://www.w3.org/2000/svg", "circle");
+  dot.setAttribute("class", "dot");
+  dot.setAttribute("r", "3.5");
+  dot.setAttribute("visibility", "hidden");
+  svg.append(dot);
+  svg.addEventListener("pointermove", (event) => point(svg, dot, data.curves, event));
+  svg.addEventListener("pointerleave", () => { tip.hidden = true; dot.setAttribute("visibility", "hidden"); });
+  const get = {
+    svg: () => save(data.name, "svg", standalone(svg)),
+    png: () => raster(svg, (blob) => save(data.name, "png", blob)),
+    csv: () => save(data.name, "csv", csv(data.table)),
+  };
+  card.querySelector(".get").hidden = false;
+  for (const button of card.querySelectorAll("[data-get]")) {
+    if (button.dataset.get === "csv" && !data.table) button.remove();
+    else button.addEventListener("click", get[button.dataset.get]);
+  }
 }

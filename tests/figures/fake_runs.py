@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from stabkit.methods.base import sites as sites_of
 from stabkit.records import Table
 from stabkit.spec import ModelConfig, RunSpec, TaskConfig, TrainConfig, recorded_steps
 from stabkit.store import Run
@@ -98,9 +99,24 @@ def plausible(run_spec: RunSpec, *, outcome: str | None = None, until: int | Non
     sites = {f"decoder.{i + 1}": norms[:, i].tolist() for i in range(layers)}
     sites |= {f"encoder.{i + 1}": [0.1] * len(t) for i in range(run_spec.model.encoder_layers)}
     sites |= {f"decoder.{i + 1}.ffn": norms[:, i].tolist() for i in range(layers)}
+    places = sites_of(run_spec.model.encoder_layers, run_spec.model.decoder_layers, run_spec.model.hidden)
+    names = [site.name for site in places]
+    omega = {"post-ln": 1.0, "post-ln-init": 1.0, "admin": 3.0}.get(run_spec.method, 2.0)
+    branch = 0.9 / omega if run_spec.method != "admin" else 0.9
+    ratios_by_site = [branch / math.sqrt(i + 1 if run_spec.method == "admin" else 1) for i in range(len(names))]
+    raw = {n: [8 * omega * math.hypot(1, r)] * len(t) for n, r in zip(names, ratios_by_site, strict=True)}
+    raw |= {f"{n}@omega": [math.hypot(1, r)] * len(t) for n, r in zip(names, ratios_by_site, strict=True)}
+    loss = 8.4 - (2.4 if ratio < 1e-2 else 3.0) * t / (t + 60)
+    when = [int(step) for step in (0, t[-1] // 2, t[-1])] if len(t) > 2 else [int(step) for step in t]
+    when = sorted(set(when))
     records = {
         "update": table(steps, {"state": state.tolist(), "logits": (state * 2).tolist(), "state@step": state.tolist()}),
         "grad_norm": table(steps, sites),
+        "ln_input": table(steps, raw),
+        "branch_ratio": table(steps, {n: [r] * len(t) for n, r in zip(names, ratios_by_site, strict=True)}),
+        "parameter_update": table(steps, {"embedding": (t * 1e-3).tolist()} | {n: (t * 1e-3).tolist() for n in names}),
+        "loss": table(steps, {"train": loss.tolist(), "probe": loss.tolist()}),
+        "validation": table(when, {"validation": np.interp(when, t, loss).tolist()}),
     }
     word = outcome or ("diverged" if until is not None else "early")
     lost = ratio < 1e-4

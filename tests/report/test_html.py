@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import re
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from dataclasses import replace
 from functools import cache
 from html.parser import HTMLParser
 
+import pandas as pd
 import pytest
 
 from stabkit.report.html import render
@@ -74,7 +76,7 @@ def test_the_policy_allows_the_pages_own_script_and_no_other(page: str) -> None:
     digest = base64.b64encode(hashlib.sha256(scripts[0].encode()).digest()).decode()
     assert policy.split("; ")[:4] == [
         "default-src 'none'",
-        "img-src data:",
+        "img-src data: blob:",
         "style-src 'unsafe-inline'",
         f"script-src 'sha256-{digest}'",
     ]
@@ -107,11 +109,24 @@ def test_the_first_screen_holds_the_sentence_the_command_and_the_matrix(page: st
     assert places == sorted(places)
 
 
-def test_downloads_hold_exactly_what_is_drawn(page: str) -> None:
+def test_the_tables_for_the_csv_hold_exactly_what_is_drawn(page: str) -> None:
     from stabkit.figures import FIGURES
 
-    csvs = [base64.b64decode(v) for v in re.findall(r'href="data:text/csv;base64,([^"]+)"', page)]
-    assert csvs == [figure.select(sweep((6, 18))).to_csv(index=False).encode() for figure in FIGURES]
+    found = [json.loads(text) for text in re.findall(r'<script type="application/json">(.*?)</script>', page, re.S)]
+    assert [data["name"] for data in found] == [figure.NAME for figure in FIGURES]
+    for data, figure in zip(found, FIGURES, strict=True):
+        frame, packed = figure.select(sweep((6, 18))), data["table"]
+        rows = [[*packed["runs"][run], *rest] for run, *rest in packed["rows"]]
+        read = pd.DataFrame(rows, columns=[*packed["facts"], *packed["columns"]])[list(frame.columns)]
+        pd.testing.assert_frame_equal(read, frame.reset_index(drop=True), check_dtype=False, rtol=1e-5)
+
+
+def test_a_table_too_long_for_the_page_is_left_out_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    from stabkit.report import html
+
+    monkeypatch.setattr(html, "DATA_LIMIT", 100)
+    text = render(sweep((6,)), command=COMMAND)
+    assert '"table":null' in text and "stabkit report --figures DIR" in text
 
 
 HOSTILE = [

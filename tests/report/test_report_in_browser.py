@@ -1,19 +1,23 @@
-"""The page in a real browser, where there is one."""
+"""The page in a real browser, where there is one: pages of none, one, sixteen and forty runs, and a hostile one."""
 
 from __future__ import annotations
 
+import csv
+import io
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from stabkit.figures import FIGURES, update
 from stabkit.report.html import render
 from tests.conftest import need
 from tests.figures.fake_runs import plausible, spec, sweep
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+HOSTILE = "</script><script>document.title='hacked'</script><img src=x onerror=alert(1)>" + "x" * 200
 
 
 @pytest.fixture(scope="module")
@@ -28,38 +32,142 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def hostile_page() -> str:
-    hostile = plausible(spec("post-ln", 2, name="<script>document.title='hacked'</script>" + "x" * 200))
-    return render([*sweep((6, 18)), hostile], command="stabkit sweep " + "-" * 300, failed=[(spec(), "y" * 300)])
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    hostile = plausible(spec("post-ln", 2, name=HOSTILE, source=HOSTILE))
+    several = {
+        "none": render([], command="stabkit report"),
+        "one": render([plausible(spec("post-ln", 18))], command="stabkit sweep"),
+        "sixteen": render(sweep(), command="stabkit sweep --depths 6,18,50,100"),
+        "forty": render(sweep((1, 2, 3, 6, 9), seeds=(0, 1)), command="stabkit sweep"),
+        "hostile": render(
+            [*sweep((6, 18)), hostile], command="stabkit sweep " + "-" * 300, failed=[(spec(), HOSTILE + "y" * 300)]
+        ),
+    }
+    folder = tmp_path_factory.mktemp("pages")
+    for name, text in several.items():
+        (folder / f"{name}.html").write_text(text, encoding="utf-8")
+    return {name: folder / f"{name}.html" for name in several}
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(400, "light"), (400, "dark"), (1600, "light")])
-def test_the_page_opens_without_complaint_and_without_sideways_scrolling(
-    browser: Any, hostile_page: str, tmp_path: Path, width: int, scheme: str
-) -> None:
-    path = tmp_path / "report.html"
-    path.write_text(hostile_page, encoding="utf-8")
-    page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+@pytest.fixture
+def opened(browser: Any, pages: dict[str, Path]) -> Iterator[Callable[..., Any]]:
+    """Opens a page; on leaving, nothing may have been complained of and no request may have left."""
     complaints: list[str] = []
     requests: list[str] = []
-    page.on("console", lambda message: complaints.append(message.text))
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("request", lambda request: requests.append(request.url))
-    page.goto(path.as_uri())
-    assert complaints == [] and requests == [path.as_uri()]
-    assert page.title().endswith("· stabkit")
+    contexts = []
+
+    def open_page(name: str, width: int = 1600, scheme: str = "light") -> Any:
+        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("request", lambda request: requests.append(request.url))
+        page.goto(pages[name].as_uri())
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert complaints == []
+    assert [url for url in requests if not url.startswith(("file:///", "blob:null/"))] == []
+
+
+@pytest.mark.parametrize("name", ["none", "one", "sixteen", "forty", "hostile"])
+@pytest.mark.parametrize(("width", "scheme"), [(400, "light"), (400, "dark"), (1600, "light"), (1600, "dark")])
+def test_the_page_opens_without_complaint_and_without_sideways_scrolling(
+    opened: Callable[..., Any], name: str, width: int, scheme: str
+) -> None:
+    page = opened(name, width, scheme)
+    assert page.title() == "Does it stay stable at this depth? · stabkit"
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    ink = page.evaluate("getComputedStyle(document.querySelector('.drawing text')).fill")
-    assert ink == page.evaluate("getComputedStyle(document.body).color")
-    assert page.locator(".drawing svg").count() == 3
-    page.close()
+    if name != "none":
+        assert page.locator(".drawing svg").count() == len(FIGURES)
+        ink = page.evaluate("getComputedStyle(document.querySelector('.drawing text')).fill")
+        assert ink == page.evaluate("getComputedStyle(document.body).color")
 
 
-def test_a_verdict_leads_to_its_run(browser: Any, hostile_page: str, tmp_path: Path) -> None:
-    path = tmp_path / "report.html"
-    path.write_text(hostile_page, encoding="utf-8")
-    page = browser.new_page()
-    page.goto(path.as_uri())
+def test_a_verdict_leads_to_its_run(opened: Callable[..., Any]) -> None:
+    page = opened("hostile")
     page.locator(".matrix td a").first.click()
     assert "Post-LN" in page.locator("tr:target").inner_text()
-    page.close()
+
+
+def test_pointing_at_a_curve_tells_its_run_its_step_and_its_value(opened: Callable[..., Any]) -> None:
+    page = opened("sixteen")
+    card = page.locator(".card", has=page.locator("#figure-update"))
+    curve = page.evaluate(
+        "JSON.parse([...document.querySelectorAll('.card')].find((c) => c.querySelector('#figure-update'))"
+        ".querySelector('script').textContent).curves[0]"
+    )
+    svg = card.locator(".drawing svg")
+    svg.scroll_into_view_if_needed()
+    box = svg.bounding_box()
+    scale = box["width"] / page.evaluate("(svg) => svg.viewBox.baseVal.width", svg.element_handle())
+    x, y = curve["p"][9]
+    page.mouse.move(box["x"] + x * scale, box["y"] + y * scale)
+    told = page.locator("#tip").inner_text()
+    assert told.startswith("Post-LN") and "seed 0" in told and "step 10: " in told
+    assert float(told.rpartition(": ")[2]) == pytest.approx(curve["v"][9][1])
+    page.mouse.move(2, 2)
+    assert page.locator("#tip").is_hidden()
+
+
+def test_a_method_is_switched_off_and_on_in_the_whole_page(opened: Callable[..., Any]) -> None:
+    page = opened("sixteen")
+    curves = page.locator(".drawing svg g[data-method='post-ln']")
+    rows = page.locator("tr[data-method='post-ln']")
+    assert curves.count() > 20 and rows.count() > 4 and rows.first.is_visible()
+    button = page.locator("[data-switch='post-ln']")
+    button.click()
+    assert button.get_attribute("aria-pressed") == "false" and not rows.first.is_visible()
+    assert all(not curve.is_visible() for curve in curves.all()[:5])
+    page.locator("g[data-legend='post-ln']").first.dispatch_event("click")
+    assert button.get_attribute("aria-pressed") == "true" and rows.first.is_visible()
+
+
+@pytest.mark.parametrize("kind", ["svg", "png", "csv"])
+def test_every_figure_downloads_whole(opened: Callable[..., Any], tmp_path: Path, kind: str) -> None:
+    page = opened("sixteen")
+    for name in ("update", "chain"):
+        card = page.locator(".card", has=page.locator(f"#figure-{name}"))
+        with page.expect_download() as waiting:
+            card.locator(f"[data-get='{kind}']").click()
+        assert waiting.value.suggested_filename == f"{name}.{kind}"
+        waiting.value.save_as(tmp_path / f"{name}.{kind}")
+        data = (tmp_path / f"{name}.{kind}").read_bytes()
+        if kind == "png":
+            assert data[:8] == b"\x89PNG\r\n\x1a\n" and int.from_bytes(data[16:20], "big") > 1500 and len(data) > 20_000
+        elif kind == "svg":
+            text = data.decode()
+            assert text.startswith("<svg") and 'xmlns="http://www.w3.org/2000/svg"' in text and "Post-LN" in text
+    if kind == "csv":
+        rows = list(csv.DictReader(io.StringIO((tmp_path / "update.csv").read_text(encoding="utf-8"))))
+        frame = update.select(sweep())
+        assert len(rows) == len(frame) and set(rows[0]) == set(frame.columns)
+        for row, (_, drawn) in zip(rows, frame.iterrows(), strict=True):
+            assert row["run"] == drawn["run"] and int(row["step"]) == drawn["step"]
+            assert float(row["update"]) == pytest.approx(drawn["update"], rel=1e-5)
+
+
+def test_a_hostile_name_changes_nothing(opened: Callable[..., Any]) -> None:
+    page = opened("hostile")
+    assert page.locator("img").count() == 0 and page.locator("script").count() == len(FIGURES) + 1
+    assert "hacked" not in page.title() and "document.title='hacked'" in page.locator("body").inner_text()
+
+
+def test_on_paper_every_figure_stays_whole_and_no_button_is_left(opened: Callable[..., Any]) -> None:
+    page = opened("sixteen", width=800)
+    page.emulate_media(media="print")
+    assert page.evaluate("getComputedStyle(document.querySelector('.card')).breakInside") == "avoid"
+    assert all(not button.is_visible() for button in page.locator("button").all())
+    assert len(page.pdf(format="A4")) > 100_000
+
+
+def test_without_its_script_the_page_is_whole(browser: Any, pages: dict[str, Path]) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(pages["sixteen"].as_uri())
+    assert page.locator(".drawing svg").count() == len(FIGURES) and page.locator("#claims").is_visible()
+    assert all(not button.is_visible() for button in page.locator("button").all())
+    context.close()

@@ -1,0 +1,203 @@
+"""Small multiples of curves: a panel a depth, methods by colour, conditions by line style.
+
+A frame for `draw` has the columns of `FACTS`, an x, a y, and, unless its panels are its depths, `panel` (the text over
+each, in their order). Curves of several seeds are one line in a band from the least to the greatest; a run that
+diverged stands for itself and ends in a ✕.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from stabkit.figures import style
+from stabkit.figures.comparison import geometric_mean, listed, short
+
+CONDITION_DASHES: tuple[Any, ...] = ("-", (0, (4, 1.5)), (0, (1, 1.2)), (0, (6, 1.4, 1, 1.4)))
+"""Line styles of up to four conditions in one panel; more have panels of their own."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Curves:
+    """What a figure of curves shows."""
+
+    x: str
+    y: str
+    x_label: str
+    y_label: str
+    none: str
+    """What is said when there is nothing to draw."""
+    log_y: bool = True
+    beside: str = ""
+    """A second column, drawn thin and dotted."""
+    middle: Callable[[pd.Series[float]], float] = geometric_mean
+    """What of several seeds is drawn."""
+    reference: Callable[[pd.DataFrame], tuple[float, str] | None] = lambda group: None
+    """The height and the name of a panel's reference line."""
+    ticks: Callable[[pd.DataFrame], Sequence[float]] | None = None
+    columns: int = 4
+    height: float = 2.7
+
+
+def by_depth(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame in the order of depths; runs of one depth keep theirs."""
+    order = frame.assign(total=frame["encoder_layers"] + frame["decoder_layers"])
+    return order.sort_values(["total", "encoder_layers"], kind="stable").drop(columns="total").reset_index(drop=True)
+
+
+def draw(frame: pd.DataFrame, what: Curves) -> Figure:
+    """The panels and one legend for all; a panel a depth where the frame names none."""
+    frame = frame if "panel" in frame else frame.assign(panel=frame["depth"])
+    with style.look():
+        seen = frame[_drawable(frame[what.y], what.log_y)]
+        if seen.empty:
+            return style.empty(what.none)
+        conditions = list(frame["condition"].unique())
+        apart = len(conditions) > len(CONDITION_DASHES)
+        groups = list(frame.groupby(["panel", "condition"] if apart else ["panel"], sort=False))
+        titles = [style.wrapped(*(str(text) for text in key)) for key, _ in groups]
+        labels = [style.safe(str(text), 40) for text in frame["label"].unique()]
+        styles = [] if apart or len(conditions) == 1 else [style.safe(text, 40) for text in conditions]
+        beside = min(6 if max(map(len, [*labels, *styles])) <= 20 else 3, len(labels) + len(styles))
+        figure, all_axes = style.panels(
+            len(groups),
+            what.columns,
+            what.height,
+            titles=max(map(len, titles)),
+            legend=-(-(len(labels) + len(styles)) // beside),
+        )
+        low, high = _range(seen, groups, what)
+        named: dict[str, Artist] = {}
+        for place, (axes, (key, group)) in enumerate(zip(all_axes, groups, strict=True)):
+            style.entitle(axes, *(str(text) for text in key))
+            if what.log_y:
+                style.log_axis(axes, "y", low, high)
+            else:
+                axes.set_ylim(low, high)
+            _across(axes, group, what)
+            line = what.reference(group)
+            if line is not None:
+                style.reference(axes, *(line if place % what.columns == 0 else (line[0], "")))
+            unseen = [
+                f"✕ {listed(label, f'seed {seed}')}: diverged at once"
+                for (label, seed, run), own in group[group["outcome"] == "diverged"].groupby(["label", "seed", "run"])
+                if not _drawable(own[what.y], what.log_y).any()
+            ]
+            for line_number, text in enumerate(unseen[:6]):
+                axes.text(0.03, 0.03 + 0.07 * line_number, text, transform=axes.transAxes, fontsize=7)
+            for under, ((label, condition), own) in enumerate(group.groupby(["label", "condition"], sort=False)):
+                dashes = CONDITION_DASHES[0 if apart else conditions.index(condition)]
+                handle = _curve(axes, own, what, dashes, width=max(1.2, 2.4 - 0.3 * under))
+                named.setdefault(str(label), handle)
+            if place % min(what.columns, len(groups)) == 0:
+                axes.set_ylabel(what.y_label)
+            axes.set_xlabel(what.x_label)
+        handles = list(named.values())
+        handles += [
+            Line2D([], [], color=style.INK, linestyle=dashes, linewidth=1.2, label=text)
+            for text, dashes in zip(styles, CONDITION_DASHES, strict=False)
+        ]
+        style.legend(figure, handles, ncols=beside, handlelength=2.4)
+        return figure
+
+
+def _curve(axes: Axes, own: pd.DataFrame, what: Curves, dashes: Any, width: float) -> Artist:
+    """One method under one condition: the seeds that lasted as a line in its band, those that diverged one by one."""
+    method, label = str(own["method"].iloc[0]), str(own["label"].iloc[0])
+    hue = style.colour(method)
+    line: dict[str, Any] = {"color": hue, "linestyle": dashes, "label": style.safe(label, 40)}
+    own = own.assign(**{y: own[y].where(_drawable(own[y], what.log_y)) for y in (what.y, what.beside) if y})
+    condition, depth = str(own["condition"].iloc[0]), str(own["depth"].iloc[0])
+    handle: Artist = Line2D([], [], **line)
+    for _, lost in own[own["outcome"] == "diverged"].groupby("run", sort=False):
+        (handle,) = axes.plot(lost[what.x], lost[what.y], linewidth=0.9, **line)
+        style.mark(handle, method, listed(label, depth, condition, f"seed {lost['seed'].iloc[0]}", "diverged"))
+        last = lost[lost[what.y].notna()].tail(1)
+        if last.empty:
+            continue
+        (cross,) = axes.plot(last[what.x], last[what.y], "x", color=hue, markersize=7, mew=2, zorder=5)
+        style.mark(cross, method)
+    kept = own[own["outcome"] != "diverged"]
+    if len(kept):
+        seeds = kept["run"].nunique()
+        middle, low, high = over_seeds(kept, what.x, what.y, what.middle)
+        if seeds > 1:
+            band = axes.fill_between(middle.index, low, high, color=hue, alpha=0.16, linewidth=0)
+            style.mark(band, method)
+        if what.beside:
+            second, _, _ = over_seeds(kept, what.x, what.beside, what.middle)
+            (thin,) = axes.plot(second.index, second, color=hue, linewidth=0.8, linestyle=":")
+            style.mark(thin, method)
+        line["marker"] = "." if middle.notna().sum() == 1 else ""
+        (handle,) = axes.plot(middle.index, middle, linewidth=width if seeds > 1 else min(width, 1.4), **line)
+        whose = f"seed {kept['seed'].iloc[0]}" if seeds == 1 else f"{_word(what)} of {seeds} seeds"
+        style.mark(handle, method, listed(label, depth, condition, whose))
+    if not style.method_of(handle):
+        style.mark(handle, method)
+    return handle
+
+
+def over_seeds(
+    frame: pd.DataFrame, x: str, y: str, middle: Callable[[pd.Series[float]], float]
+) -> tuple[pd.Series[float], pd.Series[float], pd.Series[float]]:
+    """The middle, the least and the greatest y of all runs at each x; of one run its own values, three times."""
+    if not frame.duplicated([x]).any():
+        only = pd.Series(frame[y].to_numpy(), index=frame[x].to_numpy()).sort_index()
+        return only, only, only
+    by_x = frame.groupby(x)[y]
+    return by_x.agg(middle), by_x.min(), by_x.max()
+
+
+def _word(what: Curves) -> str:
+    return "geometric mean" if what.middle is geometric_mean else "median"
+
+
+def _across(axes: Axes, group: pd.DataFrame, what: Curves) -> None:
+    """The x axis: from the first to the last value, a decade scale for more than 100 steps."""
+    first, last = float(group[what.x].min()), float(group[what.x].max())
+    if what.ticks is not None:
+        axes.set_xlim(first - 0.03 * max(last - first, 1), last + 0.03 * max(last - first, 1))
+        axes.set_xticks(list(what.ticks(group)))
+    else:
+        axes.set_xlim(first, max(last, first + 1))
+
+
+def _range(seen: pd.DataFrame, groups: list[tuple[Any, pd.DataFrame]], what: Curves) -> tuple[float, float]:
+    """Of all that is drawn in any panel, reference lines and their names included."""
+    lines = [line[0] for _, group in groups if (line := what.reference(group)) is not None and math.isfinite(line[0])]
+    values = [float(seen[what.y].min()), float(seen[what.y].max()), *lines]
+    if what.log_y:
+        room = min(1.5, max(1.08, (max(values) / min(values)) ** 0.1))
+        return min(values) / room, max(values) * (room**2 if lines else room)
+    room = 0.06 * (max(values) - min(values) or abs(max(values)) or 1.0)
+    return min(values) - room, max(values) + room
+
+
+def _drawable(values: pd.Series[float], log: bool) -> pd.Series[bool]:
+    return values.between(style.LOWEST if log else -style.HIGHEST, style.HIGHEST)
+
+
+def layer_ticks(group: pd.DataFrame, column: str = "layer") -> list[int]:
+    """1, multiples of a round number, and the last."""
+    last = int(group[column].max())
+    step = next((n for n in (1, 2, 3, 5, 10, 20, 25, 50, 100) if last <= 6 * n), 200)
+    return sorted({1, *range(step, last - step // 2, step), last})
+
+
+def ends(frame: pd.DataFrame, x: str, y: str) -> list[str]:
+    """`Post-LN 18L-18L 0.75` for each curve, at its last x: what an alt text is made of, sixteen at most."""
+    found = []
+    for (label, condition, depth), own in frame.groupby(["label", "condition", "depth"], sort=False):
+        last = own[np.isfinite(own[y])]
+        last = last[last[x] == last[x].max()]
+        found.append(f"{listed(label, condition, depth)} {short(float(last[y].median()) if len(last) else math.nan)}")
+    return [*found[:16], f"and {len(found) - 16} more"] if len(found) > 16 else found

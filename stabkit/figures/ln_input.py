@@ -1,0 +1,125 @@
+"""The inputs of the layer norms against the step: DeepNet Fig. 3(b), after the feed-forward, and 3(c), after attention.
+
+Mean over all sub-layers of a kind, encoder and decoder together, of ‖ω·x + γ·G(x)‖₂ a token (probe `ln_input`); the
+frame holds each stack apart too. Attention: self- and cross-attention together, as in the paper.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from stabkit.figures import curves
+from stabkit.figures.comparison import FACTS, geometric_mean, short, shown
+from stabkit.figures.curves import Curves
+from stabkit.store import Run
+
+NAME = "ln_input"
+SHORT = "LN input"
+INDEX: str | None = None
+VALUE = "ln_input"
+CAPTION = "DeepNet Fig. 3(b) and 3(c) (journal version)."
+READ = (
+    "Upper row: what enters the norm after a feed-forward; lower row: after attention. √d is the length of a "
+    "normalised state: ω√d is what stands here by construction when a branch adds nothing, so DeepNorm and ADMIN lie "
+    "higher than Post-LN without being in danger; the next figure divides that out."
+)
+COLUMNS = (*FACTS, "width", "origin", "step", "ln_input", "relative", "encoder", "decoder")
+ORIGINS = {"feed-forward": ("ffn",), "attention": ("self", "cross")}
+
+
+def select(runs: Sequence[Run]) -> pd.DataFrame:
+    """One row a run, origin and recorded step: the mean norm, the same over ω√d, and each stack's own mean norm."""
+    rows = []
+    for each in shown(runs):
+        table = each.run.records.get("ln_input")
+        if table is None:
+            continue
+        facts = {**each.facts(), "width": each.run.spec.model.hidden}
+        for origin, kinds in ORIGINS.items():
+            sites = [site for site in table.sites if "@" not in site and site.rpartition(".")[2] in kinds]
+            if not sites:
+                continue
+            raw = table.select(sites)
+            scaled = table.select([f"{site}@omega" for site in sites])
+            stacks = {
+                stack: table.select(own).mean(axis=1) if (own := [s for s in sites if s.startswith(stack)]) else None
+                for stack in ("encoder", "decoder")
+            }
+            for i, step in enumerate(table.steps.tolist()):
+                rows.append(
+                    {
+                        **facts,
+                        "origin": origin,
+                        "step": step,
+                        "ln_input": float(raw[i].mean()),
+                        "relative": float(scaled[i].mean()),
+                        **{name: math.nan if own is None else float(own[i]) for name, own in stacks.items()},
+                    }
+                )
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def growth(frame: pd.DataFrame) -> pd.DataFrame:
+    """By method, condition and depth: the greatest norm of a run over its own at step 0, geometric mean over seeds."""
+    each = frame.groupby(["label", "condition", "depth", "run", "step"], sort=False)["ln_input"].mean()
+    by_run = each.groupby(level=["label", "condition", "depth", "run"], sort=False).agg(["first", "max"])
+    ratio = (by_run["max"] / by_run["first"]).rename("growth")
+    return ratio.groupby(level=["label", "condition", "depth"], sort=False).agg(geometric_mean).reset_index()
+
+
+def title(runs: Sequence[Run]) -> str:
+    """Whose LN inputs grew most, when they grew by a tenth."""
+    frame = select(runs)
+    grown = growth(frame) if len(frame) else frame
+    grown = grown[grown["growth"] > 1.1] if len(grown) else grown
+    if grown.empty:
+        return "The inputs of the layer norms" + (" stay where they began" if len(frame) else "")
+    most = grown.sort_values("growth", kind="stable").iloc[-1]
+    where = f"{most.depth}, {most.condition}" if most.condition else most.depth
+    return f"{most.label}'s LN inputs grow most: to {short(float(most.growth))} times their start ({where})"
+
+
+def alt(frame: pd.DataFrame) -> str:
+    """What the picture shows, for those who do not see it."""
+    if frame.empty:
+        return "No run has recorded the inputs of its norms."
+    parts = [f"after {origin}: {'; '.join(curves.ends(own, 'step', 'ln_input'))}" for origin, own in _rows(frame)]
+    return f"Line charts of the norm of LN inputs against the step, one panel a depth. At the end, {'. '.join(parts)}."
+
+
+def draw(frame: pd.DataFrame) -> Figure:
+    """Two rows of panels: the norms' inputs after feed-forward and after attention."""
+    return panels(
+        frame,
+        "ln_input",
+        "‖LN input‖, mean over tokens",
+        lambda group: (math.sqrt(int(group["width"].iloc[0])), "√d"),
+    )
+
+
+def panels(frame: pd.DataFrame, value: str, label: str, reference: object) -> Figure:
+    """What both figures of LN inputs draw."""
+    depths = frame["depth"].nunique()
+    ordered = pd.concat([curves.by_depth(own) for _, own in _rows(frame)]) if len(frame) else frame
+    ordered = ordered.assign(panel=ordered["depth"] + ", after " + ordered["origin"])
+    return curves.draw(
+        ordered,
+        Curves(
+            x="step",
+            y=value,
+            x_label="step (updates done)",
+            y_label=label,
+            none="No run has recorded the inputs of its norms.",
+            middle=pd.Series.median,
+            reference=reference,  # type: ignore[arg-type]
+            columns=min(4, max(depths, 1)) if depths > 1 else 2,
+        ),
+    )
+
+
+def _rows(frame: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
+    return [(origin, own) for origin in ORIGINS if len(own := frame[frame["origin"] == origin])]

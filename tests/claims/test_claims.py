@@ -1,0 +1,248 @@
+"""Every claim on runs made to bear it out and on runs made to contradict it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import pytest
+
+from stabkit import claims
+from stabkit.claims import CLAIMS, findings
+from stabkit.claims.base import judge
+from stabkit.store import Run
+from tests.figures.fake_runs import plausible, run, spec, sweep, table
+
+CLAIM = {claim.key: claim for claim in CLAIMS}
+
+
+def verdict(key: str, runs: list[Run]) -> str:
+    return judge(CLAIM[key], runs).verdict
+
+
+def grows(method: str, exponent: float, **changes: object) -> list[Run]:
+    return [
+        run(spec(method, n, **changes), {"update": table([0, 1, 16], {"state": [0, 1e-4, 0.01 * n**exponent]})})
+        for n in (6, 18, 50)
+    ]
+
+
+def first(method: str, size: float, warmup: int = 0, depth: int = 18, **extra: object) -> Run:
+    return run(
+        spec(method, depth, warmup=warmup, steps=250),
+        {"update": table([0, 1, 16], {"state": [0.0, size, size], "state@step": [0.0, size, size]})},
+        **extra,  # type: ignore[arg-type]
+    )
+
+
+def ended(method: str, word: str, depth: int = 18, loss: float = 5.0, seed: int = 0) -> Run:
+    made = run(spec(method, depth, warmup=0, steps=250, seed=seed), {}, word)
+    made.outcome["validation_loss"] = loss  # type: ignore[index]
+    return made
+
+
+def gradients(method: str, **sites: float) -> Run:
+    columns = {name.replace("_", "."): [value, value] for name, value in sites.items()}
+    return run(spec(method, 18), {"grad_norm": table([0, 16], columns)})
+
+
+def moved(warmup: int, size: float) -> Run:
+    return run(
+        spec("post-ln", 18, warmup=warmup),
+        {
+            "update": table([0, 16], {"state": [0.0, 1.0]}),
+            "parameter_update": table([0, 16], {"embedding": [0.0, size], "decoder.1.ffn": [0.0, size]}),
+        },
+    )
+
+
+def still(later: float) -> Run:
+    steps = [0, 1, *range(50, 101)]
+    return run(
+        spec("post-ln", 18, warmup=0, steps=100),
+        {"update": table(steps, {"state": [0.0] * 53, "state@step": [0.0, 8.0] + [later] * 51})},
+    )
+
+
+def top(method: str, size: float) -> Run:
+    return run(
+        spec(method, 18, warmup=0, steps=250), {"grad_norm": table([0, 100, 250], {"decoder.18": [9, size, size]})}
+    )
+
+
+def weighs(method: str, *ratios: float) -> Run:
+    columns = {f"decoder.{i}.self": [ratio] for i, ratio in enumerate(ratios, 1)}
+    return run(spec(method, 0, len(ratios)), {"branch_ratio": table([0], columns)})
+
+
+def large(size: float) -> Run:
+    return run(spec("post-ln", 18, warmup=0), {"ln_input": table([0], {"decoder.1.ffn": [8.0 * size]})})
+
+
+def layered(lower: float) -> Run:
+    columns = {f"decoder.{i}": [lower if i < 18 else 1.0] for i in range(1, 19)}
+    return run(spec("post-ln", 18), {"grad_norm": table([0], columns)})
+
+
+def chained(method: str, **chain: float) -> Run:
+    return run(spec(method, 18, warmup=0), {"update": table([0, 16], {"state": [0.0, 1.0]})}, **chain)
+
+
+BALANCED = [i**-0.5 for i in range(1, 13)]
+CASES: dict[str, tuple[Callable[[], list[Run]], Callable[[], list[Run]]]] = {
+    "growth": (
+        lambda: grows("post-ln", 1.0) + grows("deepnorm", 0.5),
+        lambda: grows("post-ln", 0.5) + grows("deepnorm", 0.5),
+    ),
+    "constant": (lambda: grows("deepnorm", 0.1), lambda: grows("deepnorm", 0.55)),
+    "smaller": (
+        lambda: grows("post-ln", 1.0) + grows("deepnorm", 0.2),
+        lambda: grows("post-ln", 0.5) + grows("deepnorm", 0.5),
+    ),
+    "first-deepnorm": (
+        lambda: [first("post-ln", 8.0), first("deepnorm", 1.0)],
+        lambda: [first("post-ln", 1.5), first("deepnorm", 1.0)],
+    ),
+    "first-init": (
+        lambda: [first("post-ln", 8.0), first("post-ln-init", 3.0)],
+        lambda: [first("post-ln", 5.0), first("post-ln-init", 3.0)],
+    ),
+    "standstill": (lambda: [still(0.1)], lambda: [still(4.0)]),
+    "warmup": (
+        lambda: [first("post-ln", 8.0), first("post-ln", 0.1, warmup=4000)],
+        lambda: [first("post-ln", 8.0), first("post-ln", 7.0, warmup=4000)],
+    ),
+    "initialisation": (
+        lambda: [first("post-ln", 8.0), first("post-ln-init", 5.0)],
+        lambda: [first("post-ln", 5.0), first("post-ln-init", 5.0)],
+    ),
+    "theta": (lambda: [moved(0, 1.0), moved(4000, 0.01)], lambda: [moved(0, 1.0), moved(4000, 0.9)]),
+    "ln-growth": (
+        lambda: [chained("post-ln", ln_input_growth=1.5), chained("post-ln-init", ln_input_growth=1.1)],
+        lambda: [chained("post-ln", ln_input_growth=1.1), chained("post-ln-init", ln_input_growth=1.2)],
+    ),
+    "ln-size": (lambda: [large(2.0)], lambda: [large(1.2)]),
+    "vanishing": (
+        lambda: [chained("post-ln", gradient_ratio_lowest=1e-7), chained("post-ln-init", gradient_ratio_lowest=0.3)],
+        lambda: [chained("post-ln", gradient_ratio_lowest=0.2), chained("post-ln-init", gradient_ratio_lowest=0.3)],
+    ),
+    "order": (
+        lambda: [chained("post-ln", gradient_ratio_start=0.1, gradient_ratio_lowest=1e-6)],
+        lambda: [chained("post-ln", gradient_ratio_start=1e-8, gradient_ratio_lowest=1e-12)],
+    ),
+    "last-layer": (
+        lambda: [top("post-ln", 0.5), top("post-ln-init", 0.8)],
+        lambda: [top("post-ln", 0.8), top("post-ln-init", 0.5)],
+    ),
+    "top-largest": (lambda: [layered(0.5)], lambda: [layered(1.5)]),
+    "stuck": (
+        lambda: [ended("post-ln", "stuck"), ended("post-ln-init", "trains")],
+        lambda: [ended("post-ln", "trains"), ended("post-ln-init", "trains")],
+    ),
+    "deep": (
+        lambda: [ended("deepnorm", "trains", 50)],
+        lambda: [ended("deepnorm", "trains", 50), ended("deepnorm", "stuck", 50, seed=1)],
+    ),
+    "admin-fails": (lambda: [ended("admin", "diverged", 50)], lambda: [ended("admin", "trains", 50)]),
+    "balance": (
+        lambda: [weighs("admin", *BALANCED), weighs("post-ln", *[1.0] * 12)],
+        lambda: [weighs("admin", *[1.0] * 12), weighs("post-ln", *[1.0] * 12)],
+    ),
+    "admin-trains": (lambda: [ended("admin", "trains")], lambda: [ended("admin", "stuck")]),
+    "default-fails": (
+        lambda: [ended("post-ln", "diverged"), ended("admin", "trains")],
+        lambda: [ended("post-ln", "trains"), ended("admin", "trains")],
+    ),
+    "lower-encoder": (
+        lambda: [gradients("post-ln", encoder_1=1e-6, decoder_1=1e-3, decoder_18=1.0)],
+        lambda: [gradients("post-ln", encoder_1=1e-1, decoder_1=1e-3, decoder_18=1.0)],
+    ),
+    "shallow": (
+        lambda: [ended("post-ln", "trains", 6, 5.00), ended("admin", "trains", 6, 5.05)],
+        lambda: [ended("post-ln", "trains", 6, 5.00), ended("admin", "trains", 6, 5.50)],
+    ),
+    "deeper-better": (
+        lambda: [ended("admin", "trains", 6, 5.0), ended("admin", "trains", 18, 4.8)],
+        lambda: [ended("admin", "trains", 6, 5.0), ended("admin", "trains", 18, 5.2)],
+    ),
+}
+
+
+def test_every_claim_has_both_a_store_that_bears_it_out_and_one_that_contradicts_it() -> None:
+    assert set(CASES) | {"bound"} == set(CLAIM) and len(CLAIMS) == len(CLAIM) >= 12
+
+
+@pytest.mark.parametrize("key", CASES)
+def test_a_claim_holds_where_it_should_fails_where_it_should_and_is_untested_without_its_runs(key: str) -> None:
+    bears_out, contradicts = CASES[key]
+    assert verdict(key, bears_out()) == "holds"
+    assert verdict(key, contradicts()) == "fails"
+    assert verdict(key, []) == "untested"
+    assert verdict(key, [plausible(spec("deepnorm", 2))]) == "untested"
+
+
+@pytest.mark.parametrize(("rate", "expected"), [(0.5, "fails"), (3.0, "holds")])
+def test_the_bound_compares_the_exponent_with_that_of_the_theorems_sum(rate: float, expected: str) -> None:
+    from stabkit.methods.base import sites
+
+    runs = []
+    for n in (6, 18, 50):
+        names = [site.name for site in sites(n, n, 64)]
+        delta = n ** (rate - 2)  # 2N·N·√2·‖Δθ‖ grows by two powers of its own
+        runs.append(
+            run(
+                spec("post-ln", n),
+                {
+                    "update": table([0, 16], {"state": [0.0, 0.001 * n]}),
+                    "parameter_update": table([0, 16], {name: [0.0, delta] for name in names}),
+                    "ln_input": table([0], {k: [8.0] for k in names} | {f"{k}@omega": [1.0] for k in names}),
+                },
+            )
+        )
+    assert verdict("bound", runs) == expected
+
+
+def test_one_place_that_disagrees_makes_a_claim_fail_and_is_named() -> None:
+    runs = [ended("deepnorm", "trains", 50), ended("deepnorm", "stuck", 100)]
+    found = judge(CLAIM["deep"], runs)
+    assert found.verdict == "fails" and "100L-100L" in found.measured and "1 of 2 places" in found.measured
+
+
+def test_seeds_are_paired_and_a_scaled_alpha_has_no_say() -> None:
+    runs = [first("post-ln", 8.0), first("deepnorm", 1.0)]
+    scaled = first("deepnorm", 100.0)
+    scaled = run(spec("deepnorm", 18, warmup=0, steps=250, alpha_scale=2.0), scaled.records)
+    assert verdict("first-deepnorm", [*runs, scaled]) == "holds"
+    other_seed = run(spec("deepnorm", 18, warmup=0, steps=250, seed=5), scaled.records)
+    assert verdict("first-deepnorm", [runs[0], other_seed]) == "untested"
+
+
+def test_what_fails_stands_first_and_what_is_untested_names_a_command() -> None:
+    found = findings(sweep())
+    order = [one.verdict for one in found]
+    assert order == sorted(order, key=["fails", "holds", "untested"].index)
+    for one in found:
+        assert one.claim.command.startswith("stabkit sweep ") and one.claim.source and one.claim.test
+        assert (one.verdict == "untested") == (one.evidence == ()) and "nan" not in one.measured
+
+
+@pytest.mark.parametrize(
+    "runs", [[], [run(spec("admin", 6), {})], [plausible(spec("post-ln", 18), until=0)], sweep((6, 18), (0, 1))]
+)
+def test_judging_survives_any_runs(runs: list[Run]) -> None:
+    assert len(findings(runs)) == len(CLAIMS)
+    assert all(math.isfinite(e.value) for one in findings(runs) for e in one.evidence)
+
+
+def test_a_claims_commands_are_valid() -> None:
+    from typer.testing import CliRunner
+
+    from stabkit.cli import app
+
+    for command in {claim.command for claim in CLAIMS}:
+        result = CliRunner().invoke(app, [*command.split()[1:], "--dry-run"])
+        assert result.exit_code == 0, (command, result.output)
+
+
+def test_a_paper_is_a_file_and_every_file_is_in_the_table() -> None:
+    assert {claim.key for claim in (*claims.deepnet.CLAIMS, *claims.admin.CLAIMS)} == set(CLAIM)
