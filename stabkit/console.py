@@ -7,6 +7,7 @@ markup.
 from __future__ import annotations
 
 import sys
+import textwrap
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -45,6 +46,13 @@ def note(message: object) -> None:
 def say(message: object = "") -> None:
     """One line of the result."""
     _out().print(escape(plain(message)), soft_wrap=True, highlight=False)
+
+
+def paragraph(message: object, indent: str = "") -> None:
+    """A sentence of the result, broken between words at the terminal's width (80 in a file); later lines indented."""
+    out = _out()
+    text = textwrap.fill(plain(message), max(40, out.width), subsequent_indent=indent, break_on_hyphens=False)
+    out.print(escape(text), soft_wrap=True, highlight=False)
 
 
 def document(text: str) -> None:

@@ -139,10 +139,10 @@ def claims(claimed: Sequence[Finding]) -> None:
         return
     console.say()
     ends = ":" if count["fails"] else "."
-    console.say(f"Of {tested} claims of the papers that these runs test, {count['fails']} fail{ends}")
+    console.paragraph(f"Of {tested} claims of the papers that these runs test, {count['fails']} fail{ends}")
     for found in claimed:
         if found.verdict == "fails":
-            console.say(f"- {found.claim.sentence} ({found.claim.source}) Measured: {found.measured}")
+            console.paragraph(f"- {found.claim.sentence} ({found.claim.source}) Measured: {found.measured}", "  ")
 
 
 def verdict(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]]) -> None:
@@ -163,9 +163,9 @@ def verdict(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]]) -> None:
     head = ("", *(("condition",) if verdicts.has_conditions else ()), *verdicts.depths)
     console.table(f"Outcome, and ‖ΔF‖ after {verdicts.reference_step} updates", head, rows, _colour)
     console.say()
-    console.say(headline(runs, failed))
+    console.paragraph(headline(runs, failed))
     if hint := advice(runs):
-        console.say(hint)
+        console.paragraph(hint)
 
 
 def _colour(text: str) -> str:

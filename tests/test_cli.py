@@ -94,6 +94,49 @@ def test_a_report_is_made_of_the_runs_named(out, tmp_path):
     assert "deepnorm-2L-2L-s0-" in page.read_text() and "admin-2L-2L-s0-" not in page.read_text()
 
 
+def test_json_holds_every_claim_with_its_verdict_and_what_would_test_it(out):
+    claims = strict((out / "first.json").read_text())["claims"]
+    assert len(claims) >= 12
+    for claim in claims:
+        assert claim["verdict"] in ("holds", "fails", "untested") and claim["sentence"] and claim["source"]
+        assert ("command" in claim) == (claim["verdict"] == "untested") == (claim["evidence"] == [])
+
+
+def test_the_terminal_says_how_many_claims_fail_within_80_columns(out):
+    done = stabkit("sweep", *TINY, "--out", out)
+    assert "claims of the papers that these runs test" in done.stdout
+    *lines, page = done.stdout.rstrip().split("\n")
+    assert max(map(len, lines)) <= 80 and page.startswith("report:")
+
+
+def test_every_figure_is_written_as_files(out, tmp_path):
+    done = stabkit("report", "--store", out, "--figures", tmp_path / "f", "--out", tmp_path / "r.html")
+    assert done.returncode == 0, done.stderr
+    kinds = {path.suffix for path in (tmp_path / "f").iterdir()}
+    names = {path.stem for path in (tmp_path / "f").iterdir()}
+    assert kinds == {".svg", ".png", ".pdf", ".csv"} and {"update", "chain", "exponent"} <= names
+    assert len(list((tmp_path / "f").iterdir())) == 4 * len(names) and (tmp_path / "r.html").stat().st_size > 100_000
+
+
+def test_a_run_whose_records_cannot_be_read_is_left_out_of_the_page(out, tmp_path):
+    import hashlib
+    import shutil
+
+    from stabkit.store import _manifest
+
+    store = tmp_path / "s"
+    shutil.copytree(out / "runs", store / "runs", ignore=shutil.ignore_patterns(".*"))
+    broken = next((store / "runs").glob("admin-*"))
+    (broken / "records.npz").write_bytes(b"not an archive")
+    files = ("spec.json", "outcome.json", "records.npz", "weights.safetensors", "environment.json")
+    sums = {name: hashlib.sha256((broken / name).read_bytes()).hexdigest() for name in files}
+    version = json.loads((broken / "manifest.json").read_text())["algo_version"]
+    (broken / "manifest.json").write_text(json.dumps(_manifest(sums, version)))
+    done = stabkit("report", "--store", store, "--out", tmp_path / "r.html")
+    assert done.returncode == 0 and "left out" in done.stderr and "Traceback" not in done.stderr
+    assert "ADMIN" not in (tmp_path / "r.html").read_text().partition('<h2 id="claims"')[0]
+
+
 def test_methods_are_listed_with_formula_source_and_constants():
     listed = stabkit("methods").stdout
     assert "deepnorm" in listed and "DeepNet §3.3" in listed and "option omega: profile, closed, constant" in listed

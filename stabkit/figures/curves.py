@@ -43,6 +43,8 @@ class Curves:
     """What of several seeds is drawn."""
     reference: Callable[[pd.DataFrame], tuple[float, str] | None] = lambda group: None
     """The height and the name of a panel's reference line."""
+    log_x: bool = False
+    """A decade scale for the steps of long runs: what matters happens first."""
     ticks: Callable[[pd.DataFrame], Sequence[float]] | None = None
     columns: int = 4
     height: float = 2.7
@@ -167,6 +169,8 @@ def _across(axes: Axes, group: pd.DataFrame, what: Curves) -> None:
     if what.ticks is not None:
         axes.set_xlim(first - 0.03 * max(last - first, 1), last + 0.03 * max(last - first, 1))
         axes.set_xticks(list(what.ticks(group)))
+    elif what.log_x and last > 100:
+        style.log_axis(axes, "x", 1, last)
     else:
         axes.set_xlim(first, max(last, first + 1))
 

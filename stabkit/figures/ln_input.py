@@ -23,16 +23,21 @@ INDEX: str | None = None
 VALUE = "ln_input"
 CAPTION = "DeepNet Fig. 3(b) and 3(c) (journal version)."
 READ = (
-    "Upper row: what enters the norm after a feed-forward; lower row: after attention. √d is the length of a "
+    "First what enters the norms after a feed-forward, then after attention. √d is the length of a "
     "normalised state: ω√d is what stands here by construction when a branch adds nothing, so DeepNorm and ADMIN lie "
     "higher than Post-LN without being in danger; the next figure divides that out."
 )
-COLUMNS = (*FACTS, "width", "origin", "step", "ln_input", "relative", "encoder", "decoder")
+COLUMNS = (*FACTS, "width", "origin", "step", "ln_input", "encoder", "decoder")
 ORIGINS = {"feed-forward": ("ffn",), "attention": ("self", "cross")}
 
 
 def select(runs: Sequence[Run]) -> pd.DataFrame:
-    """One row a run, origin and recorded step: the mean norm, the same over ω√d, and each stack's own mean norm."""
+    """One row a run, origin and recorded step: the mean norm over both stacks, and over each."""
+    return readings(runs, "").rename(columns={"value": "ln_input"})
+
+
+def readings(runs: Sequence[Run], quantity: str) -> pd.DataFrame:
+    """The means of the sites whose names end in `quantity`: "" for the norms, "@omega" for those over ω√d."""
     rows = []
     for each in shown(runs):
         table = each.run.records.get("ln_input")
@@ -40,11 +45,11 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
             continue
         facts = {**each.facts(), "width": each.run.spec.model.hidden}
         for origin, kinds in ORIGINS.items():
-            sites = [site for site in table.sites if "@" not in site and site.rpartition(".")[2] in kinds]
+            ends = tuple(f".{kind}{quantity}" for kind in kinds)
+            sites = [site for site in table.sites if site.endswith(ends)]
             if not sites:
                 continue
-            raw = table.select(sites)
-            scaled = table.select([f"{site}@omega" for site in sites])
+            values = table.select(sites)
             stacks = {
                 stack: table.select(own).mean(axis=1) if (own := [s for s in sites if s.startswith(stack)]) else None
                 for stack in ("encoder", "decoder")
@@ -55,12 +60,11 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
                         **facts,
                         "origin": origin,
                         "step": step,
-                        "ln_input": float(raw[i].mean()),
-                        "relative": float(scaled[i].mean()),
+                        "value": float(values[i].mean()),
                         **{name: math.nan if own is None else float(own[i]) for name, own in stacks.items()},
                     }
                 )
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+    return pd.DataFrame(rows, columns=[*FACTS, "width", "origin", "step", "value", "encoder", "decoder"])
 
 
 def growth(frame: pd.DataFrame) -> pd.DataFrame:
@@ -110,6 +114,7 @@ def panels(frame: pd.DataFrame, value: str, label: str, reference: object) -> Fi
         ordered,
         Curves(
             x="step",
+            log_x=True,
             y=value,
             x_label="step (updates done)",
             y_label=label,

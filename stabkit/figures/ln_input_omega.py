@@ -13,7 +13,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from stabkit.figures import curves, ln_input
-from stabkit.figures.comparison import listed, short
+from stabkit.figures.comparison import FACTS, listed, short
 from stabkit.store import Run
 
 NAME = "ln_input_omega"
@@ -25,8 +25,12 @@ READ = (
     "The same inputs, each over what its own shortcut gives. The gradient through a norm shrinks with this number, and "
     "what happens once happens again at every layer: 1.3 to the hundredth power is 10¹¹."
 )
-COLUMNS = ln_input.COLUMNS
-select = ln_input.select
+COLUMNS = (*FACTS, "width", "origin", "step", "relative", "encoder", "decoder")
+
+
+def select(runs: Sequence[Run]) -> pd.DataFrame:
+    """One row a run, origin and recorded step: the mean over both stacks, and over each."""
+    return ln_input.readings(runs, "@omega").rename(columns={"value": "relative"})
 
 
 def title(runs: Sequence[Run]) -> str:

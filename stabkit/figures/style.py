@@ -31,6 +31,7 @@ from matplotlib.font_manager import FontProperties, findfont, get_font
 from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+from numpy.typing import NDArray
 
 from stabkit import methods
 from stabkit.figures.comparison import SUPERSCRIPT, plain
@@ -314,11 +315,21 @@ def _points(figure: Figure, line: Line2D, values: list[list[float]] | None) -> d
     told = data if values is None else np.asarray(values, dtype=float).reshape(len(data), 2)
     where = line.get_transform().transform(data) * (72 / figure.dpi)
     where[:, 1] = figure.get_figheight() * 72 - where[:, 1]
-    kept = np.isfinite(where).all(axis=1) & np.isfinite(told).all(axis=1)
+    kept = np.flatnonzero(np.isfinite(where).all(axis=1) & np.isfinite(told).all(axis=1))
+    kept = kept[_apart(where[kept])]
     return {
         "p": [[round(float(x), 1), round(float(y), 1)] for x, y in where[kept]],
         "v": [[float(f"{x:.6g}"), float(f"{y:.3g}")] for x, y in told[kept]],
     }
+
+
+def _apart(where: NDArray[np.float64]) -> list[int]:
+    """The points that can be pointed at one by one: each 1.5 units or more from the one kept before; the last too."""
+    kept: list[int] = []
+    for i, point in enumerate(where):
+        if not kept or abs(point - where[kept[-1]]).max() >= 1.5:
+            kept.append(i)
+    return kept if not len(where) or kept[-1] == len(where) - 1 else [*kept, len(where) - 1]
 
 
 def to_bytes(figure: Figure, kind: str) -> bytes:
@@ -365,7 +376,7 @@ def _tidy(element: ET.Element, name: str, marks: Mapping[str, Mapping[str, Any]]
         elif key == "style":
             value = _css(value)
         elif key in ("d", "x", "y", "width", "height"):
-            value = _NUMBER.sub(lambda m: f"{float(m[0]):.2f}".rstrip("0").rstrip("."), " ".join(value.split()))
+            value = _rounded(" ".join(value.split()))
         attributes[key] = value
     element.attrib = attributes
     if element.tag != "text" and not (element.text or "").strip():
@@ -376,6 +387,12 @@ def _tidy(element: ET.Element, name: str, marks: Mapping[str, Mapping[str, Any]]
         else:
             _tidy(child, name, marks)
             child.tail = None if not (child.tail or "").strip() else child.tail
+
+
+def _rounded(value: str) -> str:
+    """Every number to two decimals; to one in a long curve, which needs less than a marker's outline."""
+    digits = 1 if len(value) > 400 else 2
+    return _NUMBER.sub(lambda number: f"{float(number[0]):.{digits}f}".rstrip("0").rstrip("."), value)
 
 
 def _css(style: str) -> str:

@@ -13,7 +13,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from stabkit.figures import curves, update
-from stabkit.figures.comparison import geometric_mean, listed, shown, update_at
+from stabkit.figures.comparison import geometric_mean, short, shown, update_at
 from stabkit.figures.curves import Curves
 from stabkit.store import Run
 
@@ -36,22 +36,19 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
 
 
 def title(runs: Sequence[Run]) -> str:
-    """Who moves farthest in the first update, and how much farther than the least."""
-    firsts: dict[tuple[str, str, str], list[float]] = {}
+    """Who moves farthest in the first update, and how much farther than the least: under one condition at one depth."""
+    cells: dict[tuple[str, str], dict[str, list[float]]] = {}
     for each in shown(runs):
-        firsts.setdefault((each.run.spec.depth, each.condition, each.label), []).append(update_at(each.run, 1))
-    means = {key: value for key, values in firsts.items() if (value := geometric_mean(values)) > 0}
-    depths = list(dict.fromkeys(depth for depth, _, _ in means))
-    for depth in reversed(depths):
-        here = {key: value for key, value in means.items() if key[0] == depth}
-        if len(here) > 1:
-            most, least = max(here, key=lambda key: here[key]), min(here, key=lambda key: here[key])
-            ratio = here[most] / here[least]
+        by = cells.setdefault((each.run.spec.depth, each.condition), {})
+        by.setdefault(each.label, []).append(update_at(each.run, 1))
+    for (depth, condition), by in reversed(cells.items()):
+        means = {label: mean for label, values in by.items() if (mean := geometric_mean(values)) > 0}
+        if len(means) > 1:
+            most, least = max(means, key=lambda label: means[label]), min(means, key=lambda label: means[label])
+            ratio = means[most] / means[least]
+            where = f"{depth} ({condition})" if condition else depth
             if ratio >= 1.2:
-                return (
-                    f"At {depth} the first update of {listed(most[2], most[1])} moves the output {ratio:.2g} times as "
-                    f"far as that of {listed(least[2], least[1])}"
-                )
+                return f"At {where} {most}'s first update moves the output {short(ratio)} times as far as {least}'s"
     return "How far the output moves, method by method"
 
 
@@ -69,6 +66,7 @@ def draw(frame: pd.DataFrame) -> Figure:
         frame,
         Curves(
             x="step",
+            log_x=True,
             y="update",
             x_label="step (updates done)",
             y_label="‖ΔF‖, output units",

@@ -36,7 +36,7 @@ HERE = Path(__file__).parent
 TITLE = "Does it stay stable at this depth?"
 DATA_LIMIT = 400_000
 """Bytes of one figure's data; a longer table is not put into the page (`--figures DIR` writes all)."""
-TABLE_LIMIT = 4_000
+TABLE_LIMIT = 2_500
 """Cells of a folded table; beyond it the page shows the first rows and says so."""
 SPARK_WIDTH, SPARK_HEIGHT = 96, 30
 

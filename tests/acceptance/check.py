@@ -86,6 +86,23 @@ def stuck(path):
         assert r["outcome"] == "trains" and r["unigram_loss"] - r["validation_loss"] > 0.3
 
 
+def claims(path, least):
+    with open(path) as file:
+        found = json.load(file)["claims"]
+    assert len(found) >= int(least)
+    for one in found:
+        assert one["sentence"] and one["source"] and one["test"] and one["verdict"] in ("holds", "fails", "untested")
+        assert one.get("command", "").startswith("stabkit ") == (one["verdict"] == "untested")
+
+
+def hold(path, *keys):
+    with open(path) as file:
+        found = {one["key"]: one for one in json.load(file)["claims"]}
+    for one in found.values():
+        print(one["verdict"], one["key"], one["measured"])
+    assert [key for key in keys if found[key]["verdict"] != "holds"] == []
+
+
 def count(n):
     assert len(runs("-")) == int(n)
 

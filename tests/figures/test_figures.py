@@ -21,6 +21,7 @@ from stabkit.figures import (
     grad_norm,
     grad_start,
     ln_input,
+    ln_input_omega,
     style,
     update,
     update_depth,
@@ -131,12 +132,13 @@ def measured() -> Run:
 def test_ln_input_is_a_mean_over_the_sub_layers_of_its_origin() -> None:
     own = facts(measured(), "Post-LN", "1L-0L", "trains")
     rows = [
-        [*own, 64, "feed-forward", 0, 10.0, 1.25, 10.0, math.nan],
-        [*own, 64, "feed-forward", 250, 20.0, 2.5, 20.0, math.nan],
-        [*own, 64, "attention", 0, 8.0, 1.0, 8.0, math.nan],
-        [*own, 64, "attention", 250, 12.0, 1.5, 12.0, math.nan],
+        [*own, 64, "feed-forward", 0, 10.0, 10.0, math.nan],
+        [*own, 64, "feed-forward", 250, 20.0, 20.0, math.nan],
+        [*own, 64, "attention", 0, 8.0, 8.0, math.nan],
+        [*own, 64, "attention", 250, 12.0, 12.0, math.nan],
     ]
     check(ln_input.select([measured()]), ln_input.COLUMNS, rows)
+    assert ln_input_omega.select([measured()])["relative"].tolist() == [1.25, 2.5, 1.0, 1.5]
     assert ln_input.growth(ln_input.select([measured()]))["growth"].tolist() == [pytest.approx(16 / 9)]
     assert ln_input.title([measured()]) == "Post-LN's LN inputs grow most: to 1.8 times their start (1L-0L)"
 
