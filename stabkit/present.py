@@ -148,6 +148,7 @@ def claims(claimed: Sequence[Finding]) -> None:
 def verdict(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]]) -> None:
     """The verdict matrix in the terminal: outcome, ‖ΔF‖ at the reference step, what is known."""
     from stabkit.figures.comparison import short
+    from stabkit.outcome import power
     from stabkit.report.headline import advice, headline
     from stabkit.report.matrix import matrix
 
@@ -158,6 +159,8 @@ def verdict(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]]) -> None:
         for cell in row.cells:
             update = f"‖ΔF‖ {short(cell.update)}" if math.isfinite(cell.update) else ""
             detail = cell.details[0] if len(set(cell.details)) == 1 else ""
+            if not detail and cell.vanished:
+                detail = f"gradient {power(cell.gradient_ratio)}"
             cells.append("\n".join(line for line in (cell.words, update, detail) if line))
         rows.append((row.label, *((row.condition,) if verdicts.has_conditions else ()), *cells))
     head = ("", *(("condition",) if verdicts.has_conditions else ()), *verdicts.depths)

@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# Issue 3, sentence by sentence, on real input. Run from anywhere, against a fresh clone: tests/acceptance/03.sh [--quick]
+# Prints PASS or FAIL a block; exits 1 if any failed. --quick leaves out the blocks that train for minutes.
+set -u
+root=$(cd "$(dirname "$0")/../.." && pwd)
+data=${STABKIT_MULTI30K:-$root/../shared/data/multi30k}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+quick=${1:-}
+failed=0
+dev() { python3 "$root/dev.py" "$@"; }
+block() { # block NAME COMMAND…: the command must exit 0
+  local name=$1; shift
+  if "$@" >"$work/log" 2>&1; then echo "PASS $name"; else echo "FAIL $name"; sed 's/^/     /' "$work/log" | tail -n 12; failed=1; fi
+}
+check() { python3 "$root/tests/acceptance/check.py" "$@"; }
+
+block "dev.py sets up" dev --version
+block "a sweep to look at" bash -c "python3 '$root/dev.py' sweep --depths 2,3 --steps 20 --out '$work/t' --json >'$work/t.json' 2>/dev/null"
+# — 1 Figures
+block "every figure of the papers as SVG, PNG, PDF and CSV" bash -c "python3 '$root/dev.py' report --store '$work/t' --figures '$work/f' --out '$work/t.html' && for n in grad_start grad_last validation_loss update_method ln_input ln_input_omega grad_norm update update_depth exponent branch_ratio chain; do for k in svg png pdf csv; do test -s '$work/f/'\$n.\$k || exit 1; done; done"
+block "frames exact, drawing survives none, one, diverged at step 0, forty" dev test tests/figures
+# — 2 Claims
+block "at least twelve claims, each with source, number and verdict; each holds, fails and is untested where it should" dev test tests/claims
+block "--json holds them; the untested name a command" check claims "$work/t.json" 12
+# — 3 and 4 The page, in a browser
+block "the page in Chromium: no request, hover, switch, downloads, themes, widths, print, hostile names" dev test tests/report
+block "several sweeps in one page" bash -c "python3 '$root/dev.py' sweep --depths 2 --steps 5 --models deepnorm --warmup 0 --out '$work/u' --quiet && python3 '$root/dev.py' report '$work'/t/runs/deepnorm-* '$work'/u/runs/deepnorm-* --out '$work/both.html' && grep -q 'no warm-up' '$work/both.html'"
+# — 5 Terminal
+block "the verdict matrix and the failing claims, 80 columns" bash -c "COLUMNS=80 python3 '$root/dev.py' sweep --depths 2,3 --steps 20 --out '$work/t' 2>/dev/null | tee '$work/term' | grep -q 'claims of the papers' && ! grep -v '^report:' '$work/term' | grep -qE '^.{81,}'"
+# — 6 Evidence
+block "reports/ holds both pages, under 4 MB together" bash -c "cd '$root/reports' && test -s multi30k-default.html && test -s multi30k-18L.html && [ \$(cat *.html | wc -c) -lt 4000000 ]"
+if [ -z "$quick" ]; then
+  block "18L-18L with and without warm-up, three seeds" bash -c "python3 '$root/dev.py' sweep --data '$data' --source de --target en --depths 18 --steps 400 --warmup 0,4000 --seeds 0..2 --out '$work/w' --json --quiet >'$work/w.json'"
+  block "the sentences of DeepNet §2 that hold there" check hold "$work/w.json" first-deepnorm standstill warmup initialisation theta ln-growth vanishing last-layer stuck balance
+  block "the default sweep: under 1.5 MB" bash -c "python3 '$root/dev.py' sweep --data '$data' --source de --target en --out '$work/m' --json --quiet >'$work/m.json' && [ \$(cat '$work'/m/reports/*.html | wc -c) -lt 1500000 ]"
+  block "growth and size of the update there" check hold "$work/m.json" growth smaller vanishing balance
+fi
+exit $failed
