@@ -72,7 +72,7 @@ def lower_encoder(runs: Sequence[Run]) -> list[Evidence]:
         if cell.layers >= DEEP and P in cell.runs:
             share_of = cell.mean(P, first("encoder")) / cell.mean(P, first("decoder"))  # type: ignore[arg-type]
             if math.isfinite(share_of):
-                text = f"{short(share_of)} of the decoder's"
+                text = f"{short(share_of)} times the decoder's"
                 found.append(Evidence(where=place(cell, P), value=share_of, text=text, holds=share_of < 0.1))
     return found
 

@@ -213,7 +213,7 @@ def after_explosion(runs: Sequence[Run]) -> list[Evidence]:
             continue
         start = cell.mean(P, lambda run: chain(run, "gradient_ratio_start"))
         lowest = cell.mean(P, _lowest)
-        if math.isfinite(start) and math.isfinite(lowest) and lowest < 1e-2:
+        if math.isfinite(start) and math.isfinite(lowest) and lowest < VANISHED:
             text = f"{short(start, 1)} at step 0, {short(lowest, 1)} at its lowest"
             holds = start >= VANISHED and lowest <= start / 10
             found.append(Evidence(where=place(cell, P), value=start / lowest, text=text, holds=holds))
@@ -408,7 +408,7 @@ CLAIMS: tuple[Claim, ...] = (
         source="DeepNet §2",
         test="Post-LN's gradient ratio at step 0 (above 10⁻⁴: not yet gone) and its lowest (a tenth of that or less)",
         find=after_explosion,
-        needs="Post-LN at 18 layers or more, long enough for its ratio to fall below 10⁻²",
+        needs="Post-LN at 18 layers or more, long enough for its ratio to fall below 10⁻⁴",
         command=NO_WARMUP,
     ),
     Claim(

@@ -83,7 +83,7 @@ def cells(runs: Sequence[Run]) -> Iterator[Cell]:
         for each in members:
             by.setdefault(each.label, {})[each.run.spec.seed] = each.run
         spec = members[0].run.spec
-        where = f"{spec.depth} ({condition})" if condition else spec.depth
+        where = listed(spec.depth, condition)
         yield Cell(where, spec.model.decoder_layers or spec.model.encoder_layers, spec.train.warmup, by)
 
 

@@ -151,9 +151,10 @@ def panels(
 
 def empty(reason: str) -> Figure:
     """A picture that says why there is nothing to see."""
-    figure = Figure(figsize=(WIDTH, 1.2))
-    figure.text(0.5, 0.5, reason, ha="center", va="center")
-    return figure
+    with look():
+        figure = Figure(figsize=(WIDTH, 1.2))
+        figure.text(0.5, 0.5, reason, ha="center", va="center")
+        return figure
 
 
 def log_axis(axes: Axes, which: Literal["x", "y"], low: float, high: float, ticks: Sequence[float] = ()) -> None:
