@@ -237,7 +237,15 @@ def label_ends(axes: Axes, ends: Sequence[tuple[float, str, str]], step: float, 
 def reference(axes: Axes, value: float, name: str = "") -> None:
     """A reference line across the panel, its name on it."""
     axes.axhline(value, color=INK, linewidth=0.8, linestyle=(0, (2, 2)), alpha=0.7)
-    axes.text(0.02, value * 1.06, name, transform=axes.get_yaxis_transform(), fontsize=7, va="bottom")
+    axes.annotate(
+        name,
+        (0.02, value),
+        xycoords=axes.get_yaxis_transform(),
+        xytext=(0, 2),
+        textcoords="offset points",
+        fontsize=7,
+        va="bottom",
+    )
 
 
 def spread(wanted: Sequence[float], step: float) -> list[float]:
