@@ -10,7 +10,7 @@ import pytest
 from stabkit import methods, train
 from stabkit.probes import PROBES
 from stabkit.tasks.synthetic import Synthetic
-from tests.conftest import tiny
+from tests.conftest import MULTI30K, need, tiny
 from tests.test_cli import stabkit
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
@@ -31,6 +31,9 @@ def executed(block):
 def test_every_command_of_the_readme_is_one(command, tmp_path):
     command = command.replace("pre-ln", "post-ln")  # the recipe's own method, which is not in the table
     words = shlex.split(command.replace("RUN…", "").replace("FILE.toml", "").replace("FILE", "x.html"))
+    if "--data" in words and "DIR" not in words:
+        need("multi30k", MULTI30K.is_dir(), f"{MULTI30K} (set STABKIT_MULTI30K)")
+        words[words.index("--data") + 1] = str(MULTI30K)
     if words[0] == "sweep" and "DIR" not in words and "--help" not in words:
         done = stabkit(*words, "--dry-run", "--out", tmp_path / "none")
         assert done.returncode == 0, done.stderr
