@@ -80,6 +80,13 @@ Data = Annotated[str, typer.Option(help="Directory of parallel text (train.de, t
 Source = Annotated[str, typer.Option(help="Source language: the ending of its files.")]
 Target = Annotated[str, typer.Option(help="Target language: the ending of its files.")]
 Workers = Annotated[str, typer.Option(help="Processes; auto is one a core, on a GPU one.")]
+CheckpointEvery = Annotated[
+    str, typer.Option(help="Updates between checkpoints of a run; auto: about 30 s in runs of over a minute; 0: none.")
+]
+Executor = Annotated[str, typer.Option(help="Where runs train: processes (here), dask (your cluster), inline.")]
+Scheduler = Annotated[str, typer.Option(help="Address of the Dask scheduler: tcp://host:8786.")]
+RunTimeout = Annotated[str, typer.Option(help="Seconds after which a run is given up as hung; 0: never.")]
+RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="Try runs again that failed three times.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 or mps.")]
 Out = Annotated[str, typer.Option(envvar="STABKIT_HOME", help="Where runs/ and reports/ are; default: here.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
@@ -117,6 +124,11 @@ def sweep(
     target: Target = "",
     workers: Workers = "auto",
     device: Device = "auto",
+    checkpoint_every: CheckpointEvery = "auto",
+    run_timeout: RunTimeout = "0",
+    retry_failed: RetryFailed = False,
+    executor: Executor = "processes",
+    scheduler: Scheduler = "",
     out: Out = "",
     json: Json = False,
     quiet: Quiet = False,
@@ -137,7 +149,7 @@ def sweep(
                 {
                     k: v
                     for k, v in ctx.params.items()
-                    if k not in ("config", "print_config", "dry_run", "json", "quiet", "yes")
+                    if k not in ("config", "print_config", "dry_run", "json", "quiet", "retry_failed", "yes")
                 }
             )
         )
@@ -145,10 +157,10 @@ def sweep(
     from stabkit import flags
 
     request = flags.sweep(ctx.params)
-    _run(request, _again(), json=json, quiet=quiet, dry_run=dry_run, yes=yes)
+    _run(request, _again(), json=json, quiet=quiet, dry_run=dry_run, yes=yes, retry_failed=retry_failed)
 
 
-def _run(request: Any, command: str, *, json: bool, quiet: bool, dry_run: bool, yes: bool) -> None:
+def _run(request: Any, command: str, *, json: bool, quiet: bool, dry_run: bool, yes: bool, retry_failed: bool) -> None:
     """Plan, train what is missing, render, print."""
     from stabkit import cost, document, flags, present
     from stabkit import sweep as engine
@@ -169,11 +181,12 @@ def _run(request: Any, command: str, *, json: bool, quiet: bool, dry_run: bool, 
         return
     with store.writing(), Signals(command):
         store.sweep_partial()
-        planned = engine.plan(specs, store)
+        planned = engine.plan(specs, store, retry_failed=retry_failed)
         for warning in planned.corrupt:
             console.warn(warning)
         if not quiet:
             console.note(present.reuse(planned))
+        flags.space(sum(map(cost.disk, planned.missing)), request.out)
         seconds = sum(map(cost.seconds, planned.missing))
         threading.Thread(target=importlib.import_module, args=("stabkit.report.html",), daemon=True).start()
         with console.progress(len(planned.missing), seconds / request.workers, quiet) as bars:
@@ -181,8 +194,12 @@ def _run(request: Any, command: str, *, json: bool, quiet: bool, dry_run: bool, 
                 specs,
                 planned,
                 store,
-                lambda jobs, tell: EXECUTORS["processes"](jobs, tell, request.workers),
-                {"corpus": request.corpus, "device": request.device},
+                lambda jobs, tell: EXECUTORS[request.executor](jobs, tell, request.place),
+                {
+                    "corpus": request.corpus,
+                    "device": request.device,
+                    "checkpoint_every": request.checkpoint_every,
+                },
                 bars.event,
                 lambda spec, answer: bars.finished(*present.finished(spec, answer, request.workers)),
             )
@@ -216,10 +233,8 @@ def report(
     """Render finished runs as one HTML file."""
     from stabkit import listing, present
     from stabkit.claims import findings
-    from stabkit.store import Store
 
-    folders = [Path(run) for run in runs or [] if os.path.isfile(os.path.join(run, "spec.json"))]
-    home = Store(Path(store or ".")) if folders and len(folders) == len(runs or []) else _home(store)
+    home = _source(runs or [], store)
     found = listing.find(home, runs or [], whole=True)
     if runs and not found:
         raise UsageError("none of the runs named can be read; `stabkit runs ls` lists those that can")
@@ -229,6 +244,24 @@ def report(
         console.say(f"{count} figures, each as SVG, PNG, PDF and CSV: {figures}")
     page = present.write(found, [], findings(found), path.absolute(), _again())
     console.say(f"report: {page}")
+
+
+@app.command()
+def export(
+    runs: Annotated[
+        list[str] | None, typer.Argument(help="Run ids, their beginnings, or run folders; default: all.")
+    ] = None,
+    to: Annotated[str, typer.Option(help="csv or jsonl.")] = "csv",
+    out: Annotated[str, typer.Option("--out", help="The file to write; default: standard output.")] = "",
+    store: Annotated[str, typer.Option(envvar="STABKIT_HOME", help="Where runs/ is; default: here.")] = "",
+) -> None:
+    """Write everything that was recorded as one long table: run, step, probe, site, value."""
+    from stabkit import export as door
+    from stabkit import listing
+
+    kind = door.kind(to)
+    found = listing.find(_source(runs or [], store), runs or [], whole=True)
+    door.export(found, kind, Path(out) if out else None)
 
 
 @runs_app.command("ls")
@@ -247,6 +280,14 @@ def runs_show(
     from stabkit import listing
 
     listing.show(listing.one(_home(out), run), json=json)
+
+
+@runs_app.command("verify")
+def runs_verify(out: Out = "", json: Json = False) -> None:
+    """Check every run's files against their checksums, and repair nothing."""
+    from stabkit import listing
+
+    listing.verify(_home(out), json=json)
 
 
 @runs_app.command("rm")
@@ -274,6 +315,14 @@ def methods(
     from stabkit import catalogue, ranges
 
     catalogue.methods(model, ranges.depths("--depths", depths), json=json)
+
+
+def _source(runs: list[str], store: str) -> Any:
+    """The store that names refer to; when all are folders, any."""
+    from stabkit.store import Store
+
+    folders = [run for run in runs if os.path.isfile(os.path.join(run, "spec.json"))]
+    return Store(Path(store or ".")) if folders and len(folders) == len(runs) else _home(store)
 
 
 def _home(out: str) -> Any:

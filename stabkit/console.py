@@ -102,9 +102,19 @@ def progress(runs: int, seconds: float, quiet: bool) -> Iterator[Progress]:
             yield bars
 
 
+def _aside(event: Event) -> bool:
+    """Say what a worker has to say besides its progress; whether it had."""
+    if "warning" in event:
+        warn(event["warning"])
+    elif "note" in event:
+        note(event["note"])
+    return "warning" in event or "note" in event
+
+
 class _Quiet:
     def event(self, event: Event) -> None:
-        pass
+        if "warning" in event:
+            warn(event["warning"])
 
     def finished(self, run_id: str, line: str, seconds: float) -> None:
         pass
@@ -115,7 +125,7 @@ class _Lines:
         self.runs, self.done = runs, 0
 
     def event(self, event: Event) -> None:
-        pass
+        _aside(event)
 
     def finished(self, run_id: str, line: str, seconds: float) -> None:
         self.done += 1
@@ -130,6 +140,8 @@ class _Bars:
         self.tasks: dict[str, Any] = {}
 
     def event(self, event: Event) -> None:
+        if _aside(event):
+            return
         run_id = event["id"]
         if run_id not in self.tasks:
             self.tasks[run_id] = self.bars.add_task(escape(run_id), total=event["steps"], note="")

@@ -22,6 +22,16 @@ def seconds(spec: RunSpec) -> float:
     return 0.5 + 2e-9 * parameters(spec) * spec.train.max_tokens * passes / GIGAFLOPS
 
 
+CHECKPOINT_SECONDS = 30.0
+"""What is lost at most when a long run is killed, roughly."""
+
+
+def checkpoint_every(spec: RunSpec) -> int:
+    """Updates between two checkpoints of a run expected to last over a minute; 0, none, for a shorter one."""
+    total = seconds(spec)
+    return 0 if total <= 60 else max(1, round(CHECKPOINT_SECONDS * spec.train.steps / total))
+
+
 def memory(spec: RunSpec) -> int:
     """Bytes in its worker: libraries, θ five times (gradient, Adam's two, θ₀), and what the backward pass keeps."""
     width = 8 if spec.dtype == "float64" else 4
@@ -32,7 +42,7 @@ def memory(spec: RunSpec) -> int:
 
 
 def disk(spec: RunSpec) -> int:
-    """Bytes of its folder: weights, snapshots, records."""
+    """Bytes of its folder: weights, snapshots, records; and while it trains, of its checkpoint."""
     width = 8 if spec.dtype == "float64" else 4
     sublayers = 2 * spec.model.encoder_layers + 3 * spec.model.decoder_layers
     return width * parameters(spec) * (1 + len(snapshot_steps(spec))) + 8 * 7 * sublayers * len(recorded_steps(spec))

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
 
 from stabkit import cost, methods, ranges
-from stabkit.errors import UsageError, nearest
+from stabkit.errors import StoreError, UsageError, nearest
+from stabkit.executors import EXECUTORS, Place
 from stabkit.spec import BaseInit, Grid, ModelConfig, RunSpec, TaskConfig, TrainConfig
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
@@ -28,6 +30,10 @@ class Request:
     """Where the model runs: `cpu`, `cuda:1`, `mps`. The spec keeps its kind alone."""
     corpus: dict[str, str] | None
     """{"directory": DIR} of parallel text, or None for the synthetic task."""
+    checkpoint_every: int | None
+    """Updates; None: what suits each run."""
+    executor: str
+    place: Place
 
 
 def sweep(options: Mapping[str, Any]) -> Request:
@@ -81,8 +87,24 @@ def sweep(options: Mapping[str, Any]) -> Request:
         warmups=warmups,
         lrs=rates,
     )
+    every = (
+        None
+        if text["checkpoint_every"] == "auto"
+        else ranges.whole("--checkpoint-every", text["checkpoint_every"], 0, 10_000_000)
+    )
+    executor = _choice("--executor", text["executor"], tuple(EXECUTORS))
+    timeout = ranges.real("--run-timeout", text["run_timeout"], 0.0, 1e9) or None
     workers = (_cores() if device == "cpu" else 1) if workers_text == "auto" else int(workers_text)
-    return Request(grid=grid, out=out, workers=min(workers, len(grid)), device=device, corpus=corpus)
+    return Request(
+        grid=grid,
+        out=out,
+        workers=min(workers, len(grid)),
+        device=device,
+        corpus=corpus,
+        checkpoint_every=every,
+        executor=executor,
+        place=Place(workers=min(workers, len(grid)), run_timeout=timeout, scheduler=text["scheduler"]),
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -133,6 +155,15 @@ def _methods(text: str) -> tuple[tuple[str, Mapping[str, str]], ...]:
         key, options = methods.parse(item)
         found[methods.label(key, options)] = key, options
     return tuple(found.values())
+
+
+def space(need: int, out: Path) -> None:
+    """Refuse a sweep that the disk cannot hold."""
+    there = next(p for p in (out, *out.parents) if p.exists())
+    free = shutil.disk_usage(there).free
+    if need > free:
+        has, needs = f"{free / 1e6:.0f} MB free", f"about {need / 1e6:.0f} MB"
+        raise StoreError(f"{there} has {has}, these runs need {needs}; make room or name another --out")
 
 
 def _choice(option: str, text: str, valid: tuple[Any, ...]) -> Any:

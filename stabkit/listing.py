@@ -85,6 +85,28 @@ def listing(runs: Sequence[Run], *, json: bool) -> None:
     )
 
 
+def verify(store: Store, *, json: bool) -> None:
+    """`runs verify`: every run's state, sound or why not; raises StoreError when one is corrupt."""
+    rows = []
+    for run_id in store.ids():
+        try:
+            whole = bool(store.load(run_id).records)
+            rows.append((run_id, "sound" if whole else "corrupt", "" if whole else "it holds no records"))
+        except OldRun as error:
+            rows.append((run_id, "old", str(error)))
+        except StoreError as error:
+            rows.append((run_id, "corrupt", str(error)))
+    if json:
+        body = [{"run_id": run_id, "state": state, "reason": reason} for run_id, state, reason in rows]
+        console.document(text({"schema": SCHEMA, "runs": body}))
+    else:
+        for run_id, state, reason in rows:
+            console.say(f"{state:8} {run_id}{'  ' + reason if reason else ''}")
+    corrupt = sum(state == "corrupt" for _, state, _ in rows)
+    if corrupt:
+        raise StoreError(f"{corrupt} of {len(rows)} runs are corrupt; the next sweep that needs one trains it again")
+
+
 def show(run: Run, *, json: bool) -> None:
     """`runs show`."""
     if json:

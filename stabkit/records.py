@@ -43,8 +43,11 @@ Records = Mapping[str, Table]
 class Recorder:
     """Collects rows while a run trains and makes tables of them at the end."""
 
-    def __init__(self) -> None:
-        self._rows: dict[str, tuple[tuple[str, ...], list[int], list[list[float]]]] = {}
+    def __init__(self, tables: Mapping[str, Table] | None = None) -> None:
+        """Empty, or with what was collected before."""
+        self._rows: dict[str, tuple[tuple[str, ...], list[int], list[list[float]]]] = {
+            name: (table.sites, table.steps.tolist(), table.values.tolist()) for name, table in (tables or {}).items()
+        }
 
     def add(self, probe: str, step: int, sites: tuple[str, ...], values: list[float]) -> None:
         """One reading of one probe: a value for each site."""

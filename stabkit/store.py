@@ -1,7 +1,8 @@
 """Where runs rest: a folder a run, whole or absent. Never imports torch.
 
     <out>/runs/<run_id>/       spec.json outcome.json records.npz weights.safetensors environment.json manifest.json
-    <out>/runs/.partial/       folders being assembled; may be deleted when nothing runs
+    <out>/runs/.partial/       <run_id>/: checkpoint.npz and attempts.jsonl of a run that is not finished;
+                               <run_id>.…/: a folder being assembled. May be deleted when nothing runs
     <out>/runs/.quarantine/    folders that failed their check, moved here with one warning
     <out>/runs/.lock           held (flock) by the one process that writes
 
@@ -14,17 +15,21 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import io
 import json
 import os
 import shutil
 import stat
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from stabkit import records, spec
 from stabkit.errors import StabkitError, StoreBusy, StoreError, UsageError
@@ -153,6 +158,7 @@ class Store:
                 return  # the same spec was finished meanwhile; equal specs hold equal records
             os.rename(aside, target)
             _sync(self.runs)
+            self.forget(run_spec.run_id)
         except OSError as error:
             raise StoreError(f"cannot write {target}: {error.strerror or error}") from error
         finally:
@@ -192,8 +198,64 @@ class Store:
             os.close(handle)
 
     def sweep_partial(self) -> None:
-        """Delete what interrupted writers left half-assembled. Only the holder of the lock may call it."""
-        shutil.rmtree(self._partial(), ignore_errors=True)
+        """Delete what interrupted writers left half-assembled; checkpoints and attempts stay. For the lock's holder."""
+        if self._partial().is_dir():
+            for entry in list(os.scandir(self._partial())):
+                if "." in entry.name:
+                    shutil.rmtree(entry.path, ignore_errors=True)
+
+    def checkpoint(self, run_spec: RunSpec) -> dict[str, NDArray[Any]] | None:
+        """The arrays that `save_checkpoint` wrote for this very spec, or None. Raises CorruptRun on anything else."""
+        path = self._partial() / run_spec.run_id / "checkpoint.npz"
+        if not self.checkpointed(run_spec.run_id):
+            return None
+        try:
+            with np.load(io.BytesIO(_read(path)), allow_pickle=False) as held:
+                arrays = {name: held[name] for name in held.files}
+            if str(arrays.pop("spec")) != _checkpoint_key(run_spec):
+                raise ValueError("it belongs to another run")
+        except Exception as error:  # zip, npy header and memory errors alike: a file that is not ours
+            raise CorruptRun(f"{path}: {str(error).partition(chr(10))[0] or type(error).__name__}") from error
+        return arrays
+
+    def checkpointed(self, run_id: str) -> bool:
+        """Whether an earlier attempt left a checkpoint, whole or not."""
+        return os.path.lexists(self._partial() / run_id / "checkpoint.npz")
+
+    def forget_checkpoint(self, run_id: str) -> None:
+        """Drop the checkpoint of a run."""
+        with suppress(FileNotFoundError):
+            os.unlink(self._partial() / run_id / "checkpoint.npz")
+
+    def save_checkpoint(self, run_spec: RunSpec, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Replace this run's checkpoint, whole or not at all."""
+        out = io.BytesIO()
+        np.savez(out, spec=np.array(_checkpoint_key(run_spec)), **arrays)  # type: ignore[arg-type]  # as in records.py
+        write_file(self._partial() / run_spec.run_id / "checkpoint.npz", out.getvalue())
+
+    def attempts(self, run_id: str) -> list[str]:
+        """Why every attempt at this run failed so far, over all commands."""
+        try:
+            lines = _read(self._partial() / run_id / "attempts.jsonl").decode(errors="replace").splitlines()
+            return [str(json.loads(line)["reason"]) for line in lines if line.strip()]
+        except (OSError, ValueError, KeyError, TypeError, StoreError):
+            return []  # none, or a file that is not ours: the count starts afresh
+
+    def note_attempt(self, run_id: str, reason: str) -> int:
+        """Remember one more failed attempt; returns how many there are now."""
+        reasons = [*self.attempts(run_id), reason]
+        text = "".join(json.dumps({"attempt": i, "reason": why}) + "\n" for i, why in enumerate(reasons, 1))
+        write_file(self._partial() / run_id / "attempts.jsonl", text.encode())
+        return len(reasons)
+
+    def forget_attempts(self, run_id: str) -> None:
+        """Count this run's attempts afresh; its checkpoint stays."""
+        with suppress(FileNotFoundError):
+            os.unlink(self._partial() / run_id / "attempts.jsonl")
+
+    def forget(self, run_id: str) -> None:
+        """Drop the checkpoint and the attempts of a run."""
+        shutil.rmtree(self._partial() / run_id, ignore_errors=True)
 
     def _partial(self) -> Path:
         return self.runs / ".partial"
@@ -219,6 +281,10 @@ def write_file(path: Path, data: bytes) -> None:
         _sync(path.parent)
     except OSError as error:
         raise StoreError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def _checkpoint_key(run_spec: RunSpec) -> str:
+    return f"{ALGO_VERSION} {spec.canonical(run_spec.to_json())}"
 
 
 def _manifest(sums: Mapping[str, str], algo_version: object) -> dict[str, object]:

@@ -10,7 +10,7 @@ from typing import Any
 from stabkit import cost
 from stabkit.executors.base import Answer, Lost, Tell
 from stabkit.spec import RunSpec
-from stabkit.store import CorruptRun, Run, Store
+from stabkit.store import CorruptRun, OldRun, Run, Store
 from stabkit.work import Job
 
 ATTEMPTS = 3
@@ -27,6 +27,8 @@ class Plan:
     """Runs in the store that are not part of this grid."""
     corrupt: list[str] = field(default_factory=list)
     """One warning for each folder that failed its check and was put in quarantine."""
+    given_up: list[tuple[RunSpec, str]] = field(default_factory=list)
+    """Runs that failed ATTEMPTS times, over all commands, and why: they are not tried again unless asked to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,20 +39,27 @@ class Sweep:
     failed: list[tuple[RunSpec, str]]
 
 
-def plan(specs: Sequence[RunSpec], store: Store, *, repair: bool = True) -> Plan:
-    """Which runs are whole in the store. A folder that fails its check goes to quarantine when `repair` is on."""
-    reused, missing, corrupt = [], [], []
+def plan(specs: Sequence[RunSpec], store: Store, *, repair: bool = True, retry_failed: bool = False) -> Plan:
+    """Which runs are whole in the store. A folder that fails its check goes to quarantine when `repair` is on;
+    `retry_failed` counts the attempts at every missing run afresh."""
+    reused, missing, corrupt, given_up = [], [], [], []
     for spec in specs:
         if spec.run_id in store:
             try:
                 reused.append(store.load(spec.run_id))
                 continue
-            except CorruptRun as error:
+            except (CorruptRun, OldRun) as error:
                 where = store.quarantine(spec.run_id) if repair else None
                 corrupt.append(f"corrupt run: {error}" + (f"; moved to {where}, trained again" if where else ""))
-        missing.append(spec)
+        if retry_failed and repair:
+            store.forget_attempts(spec.run_id)
+        reasons = [] if retry_failed else store.attempts(spec.run_id)
+        if len(reasons) >= ATTEMPTS:
+            given_up.append((spec, f"{reasons[-1]} (attempt {len(reasons)}; --retry-failed tries again)"))
+        else:
+            missing.append(spec)
     wanted = {spec.run_id for spec in specs}
-    return Plan(reused, missing, len(set(store.ids()) - wanted), corrupt)
+    return Plan(reused, missing, len(set(store.ids()) - wanted), corrupt, given_up)
 
 
 def run(
@@ -62,27 +71,38 @@ def run(
     tell: Tell,
     finished: Callable[[RunSpec, str | Lost], None],
 ) -> Sweep:
-    """Train what is missing, the longest first, so that no worker is left alone at the end with a deep run."""
-    by_id = {spec.run_id: spec for spec in planned.missing}
+    """Train what is missing, the longest first, so that no worker is left alone at the end with a deep run.
+
+    `context`: what every job holds besides its run; `checkpoint_every` in it is a number of updates, or None for one
+    that suits the run (`cost.checkpoint_every`). A run that fails is tried again, ATTEMPTS times over all commands.
+    """
+    by_id = {spec.run_id: spec for spec in (*planned.missing, *(spec for spec, _ in planned.given_up))}
+    every = context.get("checkpoint_every")
     jobs = [
-        {"kind": "run", "out": str(store.out), "spec": spec.to_json(), **context}
+        {
+            "kind": "run",
+            "out": str(store.out),
+            "id": spec.run_id,
+            "spec": spec.to_json(),
+            **context,
+            "checkpoint_every": cost.checkpoint_every(spec) if every is None else every,
+        }
         for spec in sorted(planned.missing, key=cost.seconds, reverse=True)
     ]
     runs = {run.run_id: run for run in planned.reused}
-    failed: dict[str, str] = {}
-    for attempt in range(1, ATTEMPTS + 1):
-        if not jobs:
-            break
+    failed = {spec.run_id: reason for spec, reason in planned.given_up}
+    while jobs:
         again = []
         with closing(execute(jobs, tell)) as answers:  # workers end before the lock goes
             for job, answer in answers:
-                spec = by_id[_id(job)]
+                spec = by_id[job["id"]]
                 if isinstance(answer, Lost):
                     if answer.error:
                         raise answer.error
-                    again.append(job)
+                    attempt = store.note_attempt(spec.run_id, answer.reason)
                     failed[spec.run_id] = f"{answer.reason} (attempt {attempt} of {ATTEMPTS})"
                     if attempt < ATTEMPTS:
+                        again.append(job)
                         continue
                 else:
                     failed.pop(spec.run_id, None)
@@ -93,9 +113,3 @@ def run(
         [runs[spec.run_id] for spec in specs if spec.run_id in runs],
         [(by_id[run_id], reason) for run_id, reason in failed.items()],
     )
-
-
-def _id(job: Job) -> str:
-    from stabkit.spec import from_json
-
-    return from_json(job["spec"]).run_id

@@ -29,6 +29,20 @@ from stabkit.tasks.base import PAD, Batch, Task, unigram_loss
 Tell = Callable[[int, float], None]
 """(step, training loss) after each step, for progress."""
 
+ADAM = ("mean", "square", "updates")
+"""What Adam remembers."""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A run after `step` updates: all that it needs to go on, as arrays by name."""
+
+    step: int
+    arrays: Mapping[str, np.ndarray]
+
+
+Save = Callable[[State], None]
+
 
 @dataclass(frozen=True, slots=True)
 class Result:
@@ -53,8 +67,20 @@ def build(spec: RunSpec, task: Task, device: torch.device) -> Transformer:
     return model
 
 
-def run(spec: RunSpec, task: Task, device: str = "cpu", tell: Tell = lambda step, loss: None) -> Result:
-    """Train one run and measure it."""
+def run(
+    spec: RunSpec,
+    task: Task,
+    device: str = "cpu",
+    tell: Tell = lambda step, loss: None,
+    start: State | None = None,
+    save: Save = lambda state: None,
+    every: int = 0,
+) -> Result:
+    """Train one run and measure it; from `start`, if a state was saved, to the bit as if it had never stopped.
+
+    After every `every` updates (0: never) the state is given to `save`. Raises ValueError for a `start` that does not
+    belong to this spec.
+    """
     config = spec.train
     model = build(spec, task, torch.device(device))
     flat = Flat(model, model.parts())
@@ -65,9 +91,11 @@ def run(spec: RunSpec, task: Task, device: str = "cpu", tell: Tell = lambda step
     probe_batch, validation = task.probe(), task.validation()
     snapshots: dict[str, np.ndarray] = {}
     torch.manual_seed(key(spec.seed, "dropout"))
+    if start is not None:
+        recorder = resume(start, flat, adam, probes, snapshots)
 
     with watching(probes, "probe"):
-        for step in range(config.steps + 1):
+        for step in range(start.step if start else 0, config.steps + 1):
             recorded = step in record_at
             model.train()
             flat.grad.zero_()
@@ -94,11 +122,63 @@ def run(spec: RunSpec, task: Task, device: str = "cpu", tell: Tell = lambda step
                 norm = torch.linalg.vector_norm(flat.grad)
                 flat.grad.mul_(torch.clamp(config.clip / (norm + 1e-6), max=1.0))
             adam.step(optim.rate(step + 1, config.lr, config.warmup))
+            if every and (step + 1) % every == 0 and step + 1 < config.steps:
+                save(State(step + 1, halt(flat, adam, probes, recorder, snapshots)))
 
     records = recorder.tables()
     unigram = unigram_loss(task.target_counts(), validation, config.label_smoothing)
     outcome = judge(records, unigram=unigram, warmup=config.warmup)
     return Result(records, outcome, {**model.arrays(), **snapshots}, flat.theta.numel())
+
+
+def halt(
+    flat: Flat, adam: optim.Adam, probes: list[Probe], recorder: Recorder, snapshots: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """Everything that a run needs to go on, by name: weights, optimiser, random stream, probes, records, snapshots.
+
+    The data needs nothing: every batch is a function of (seed, step).
+    """
+    cuda = flat.theta.device.type == "cuda"
+    found = {
+        "theta": flat.theta,
+        **{f"adam.{name}": getattr(adam, name) for name in ADAM},
+        "random": torch.cuda.get_rng_state(flat.theta.device) if cuda else torch.get_rng_state(),
+        **{f"probe.{probe.name}.{name}": value for probe in probes for name, value in probe.state().items()},
+    }
+    arrays = {name: value.detach().cpu().numpy().copy() for name, value in found.items()}
+    for name, table in recorder.tables().items():
+        arrays |= {f"steps.{name}": table.steps, f"values.{name}": table.values, f"sites.{name}": np.array(table.sites)}
+    return arrays | {f"snapshot.{name}": theta for name, theta in snapshots.items()}
+
+
+def resume(
+    start: State, flat: Flat, adam: optim.Adam, probes: list[Probe], snapshots: dict[str, np.ndarray]
+) -> Recorder:
+    """Put what `halt` found back where it was; returns what had been recorded."""
+    arrays, device = start.arrays, flat.theta.device
+    try:
+        with torch.no_grad():
+            for name, value in (("theta", flat.theta), *((f"adam.{name}", getattr(adam, name)) for name in ADAM)):
+                if arrays[name].shape != value.shape:
+                    raise ValueError(f"{name} has the shape {arrays[name].shape}, the model's is {tuple(value.shape)}")
+                value.copy_(torch.from_numpy(arrays[name]))
+        random = torch.from_numpy(arrays["random"])
+        torch.cuda.set_rng_state(random, device) if device.type == "cuda" else torch.set_rng_state(random)
+        for probe in probes:
+            own = f"probe.{probe.name}."
+            state = {
+                n.removeprefix(own): torch.from_numpy(a).to(device) for n, a in arrays.items() if n.startswith(own)
+            }
+            probe.restore(state)
+        names = [name.removeprefix("values.") for name in arrays if name.startswith("values.")]
+        tables = {
+            name: Table(arrays[f"steps.{name}"], tuple(map(str, arrays[f"sites.{name}"])), arrays[f"values.{name}"])
+            for name in names
+        }
+    except (KeyError, RuntimeError, TypeError) as error:
+        raise ValueError(f"not a state of this run ({error})") from error
+    snapshots |= {name.removeprefix("snapshot."): a for name, a in arrays.items() if name.startswith("snapshot.")}
+    return Recorder(tables)
 
 
 def forward(model: Transformer, batch: Batch, smoothing: float, train_loss: torch.Tensor | None = None) -> Pass:

@@ -1,6 +1,7 @@
 """The only function a worker runs: read a job, compute, commit through the store. Jobs are JSON.
 
-{"kind": "run", "out": DIR, "spec": {...}, "corpus": null | {"directory": DIR}, "device": "cpu"}
+{"kind": "run", "id": RUN_ID, "out": DIR, "spec": {...}, "corpus": null | {"directory": DIR}, "device": "cpu",
+ "checkpoint_every": 0}
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from typing import Any
 import numpy as np
 
 from stabkit import __version__, records, spec
-from stabkit.errors import CorpusError
+from stabkit.errors import CorpusError, UsageError
 from stabkit.spec import RunSpec, TaskConfig
-from stabkit.store import Store
+from stabkit.store import CorruptRun, Store
 from stabkit.tasks.base import Task
 
 Job = dict[str, Any]
@@ -73,6 +74,10 @@ def _run(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
         setattr(torch.utils.deterministic, "fill_uninitialized_memory", False)  # noqa: B010  # untyped; doubles small costs
     run_spec = spec.from_json(job["spec"])
     run_id = run_spec.run_id
+    if job.get("id", run_id) != run_id:
+        raise UsageError(
+            f"this worker's stabkit {__version__} is not the one that planned {job['id']}: install the same"
+        )
     begin = last = time.monotonic()
 
     def progress(step: int, loss: float) -> None:
@@ -82,8 +87,26 @@ def _run(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
             last = now
             tell({"id": run_id, "step": step, "steps": run_spec.train.steps, "loss": records.jsonable(loss)})
 
+    store = Store(Path(job["out"]))
     task = _task(spec.canonical(job["spec"]["task"]), run_spec.train.max_tokens, json.dumps(job["corpus"]))
-    result = train.run(run_spec, task, job["device"], progress)
+
+    def save(state: train.State) -> None:
+        store.save_checkpoint(run_spec, {**state.arrays, "step": np.array(state.step)})
+
+    def attempt(start: train.State | None) -> train.Result:
+        return train.run(run_spec, task, job["device"], progress, start, save, job.get("checkpoint_every", 0))
+
+    try:
+        start = _state(store, run_spec)
+        if start is not None:
+            tell({"id": run_id, "note": f"{run_id} goes on from step {start.step}"})
+        result = attempt(start)
+    except (CorruptRun, ValueError) as error:
+        if not store.checkpointed(run_id):
+            raise
+        store.forget_checkpoint(run_id)
+        tell({"id": run_id, "warning": f"corrupt checkpoint, {run_id} starts afresh: {error}"})
+        result = attempt(None)
     files = {
         "spec.json": _json(run_spec.to_json()),
         "outcome.json": _json({**result.outcome.to_json(), "parameters": result.parameters}),
@@ -91,8 +114,21 @@ def _run(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
         "weights.safetensors": _safetensors(result.weights),
         "environment.json": _json(environment(run_spec, job["device"], time.monotonic() - begin)),
     }
-    Store(Path(job["out"])).commit(run_spec, files)
+    store.commit(run_spec, files)
     return run_id, result.outcome.outcome
+
+
+def _state(store: Store, run_spec: RunSpec) -> Any:
+    """Where an earlier attempt at this run stopped, or None."""
+    from stabkit import train
+
+    arrays = store.checkpoint(run_spec)
+    if arrays is None:
+        return None
+    step = int(arrays.pop("step"))
+    if not 0 < step < run_spec.train.steps:
+        raise ValueError(f"it stopped after {step} of {run_spec.train.steps} updates")
+    return train.State(step, arrays)
 
 
 KINDS: dict[str, Callable[[Job, Callable[[Event], None]], tuple[str, str]]] = {"run": _run}

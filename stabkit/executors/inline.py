@@ -6,12 +6,12 @@ from collections.abc import Generator, Sequence
 
 from stabkit import work
 from stabkit.errors import StabkitError, StoreError, UsageError
-from stabkit.executors.base import Answer, Lost, Tell
+from stabkit.executors.base import Answer, Lost, Place, Tell
 from stabkit.work import Job
 
 
-def map(jobs: Sequence[Job], tell: Tell, workers: int = 1) -> Generator[Answer, None, None]:
-    """Every job in the order given; `workers` is not used."""
+def map(jobs: Sequence[Job], tell: Tell, where: Place) -> Generator[Answer, None, None]:
+    """Every job in the order given; `where` is here."""
     work.prepare()
     for job in jobs:
         try:

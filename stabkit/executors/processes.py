@@ -1,26 +1,28 @@
-"""Persistent spawned worker processes on this machine, each with one torch thread, and the loop that watches them.
+"""Persistent worker processes on this machine, each with one torch thread, and the loop that watches them.
 
-One pipe a worker; the parent waits on the pipes, so that a worker's death is seen at once (its pipe ends) and costs
-only the job it held. Workers ignore Ctrl-C, which is the parent's to handle, and end when the parent does, however it
-ends.
+The parent waits on the workers' sockets, so that a death is seen at once (its socket ends) and costs only the job it
+held; a job that takes too long, or a worker in which a job failed, is ended with its process, so that no run ever
+starts where another went wrong. Workers end when the parent does, however it ends (`child.py`).
 """
 
 from __future__ import annotations
 
-import multiprocessing
+import json
 import os
+import selectors
 import signal
-import threading
-import traceback
+import socket
+import subprocess
+import sys
+import time
 from collections import deque
-from collections.abc import Generator, Sequence
-from multiprocessing.connection import Connection, wait
-from multiprocessing.context import SpawnProcess
+from collections.abc import Callable, Generator, Sequence
+from pathlib import Path
 from typing import Any
 
-from stabkit import work
-from stabkit.errors import FailedRuns, StabkitError, StoreError, UsageError
-from stabkit.executors.base import Answer, Lost, Tell
+import stabkit
+from stabkit.errors import FailedRuns, StoreError, UsageError
+from stabkit.executors.base import Answer, Lost, Place, Tell
 from stabkit.work import ENVIRONMENT, Job
 
 FINAL = {"refused": UsageError, "storage": StoreError}
@@ -28,124 +30,140 @@ FINAL = {"refused": UsageError, "storage": StoreError}
 
 SPAWN_DEATHS = 3
 """Workers that died before they were ready: after so many, none will start here."""
+START_SECONDS = 120.0
+"""A worker that has not said it is ready by then never will."""
+LONGEST_LINE = 1 << 20
+"""Bytes; a worker that sends more without ending the line is not one of ours any more."""
 
 
-def map(jobs: Sequence[Job], tell: Tell, workers: int = 1) -> Generator[Answer, None, None]:
-    """Every job, the first ones first, on `workers` processes."""
+def map(
+    jobs: Sequence[Job], tell: Tell, where: Place, *, wanted: Callable[[], bool] = lambda: True
+) -> Generator[Answer, None, None]:
+    """Every job, the first ones first, on `where.workers` processes; one that takes over `where.run_timeout` is lost.
+
+    `wanted` is asked every second at least; when it says no, everything ends.
+    """
     waiting = deque(jobs)
-    pool: dict[Connection, _Worker] = {}
     stillborn = 0
-    try:
-        while waiting or any(w.job for w in pool.values()):
-            while len(pool) < workers and len(pool) < len(waiting) + sum(w.job is not None for w in pool.values()):
-                worker = _Worker()
-                pool[worker.pipe] = worker
-            for pipe in wait(list(pool), timeout=1.0):
-                worker = pool[pipe]  # type: ignore[index]  # wait is typed for sockets and handles too
-                try:
-                    kind, body = worker.pipe.recv()
-                except (EOFError, OSError):
-                    del pool[worker.pipe]
-                    reason = worker.obituary()
-                    if worker.job is not None:
-                        yield worker.job, Lost(reason)
-                    elif not worker.ready:
-                        stillborn += 1
-                        if stillborn >= SPAWN_DEATHS:
-                            raise FailedRuns(f"no worker process can start here: {reason}") from None
-                    continue
-                if kind == "event":
-                    tell(body)
-                    continue
-                job, worker.job, worker.ready = worker.job, None, True
-                if waiting:
-                    worker.give(waiting.popleft())
-                if job is not None:
-                    final = FINAL.get(kind)
-                    yield job, body if kind == "done" else Lost(body, final(body) if final else None)
-    finally:
-        for worker in pool.values():
-            worker.process.kill()  # what it commits it commits whole, so it may die at any moment
-        for worker in pool.values():
-            worker.process.join()
+    with selectors.DefaultSelector() as selector:
+        pool: set[_Worker] = set()
+        try:
+            while (waiting or any(worker.job for worker in pool)) and wanted():
+                while len(pool) < where.workers and len(pool) < len(waiting) + sum(w.job is not None for w in pool):
+                    worker = _Worker()
+                    pool.add(worker)
+                    selector.register(worker.socket, selectors.EVENT_READ, worker)
+                heard = [key.data for key, _ in selector.select(timeout=_patience(pool))]
+                for worker in [*heard, *(w for w in pool if w.overdue and w not in heard)]:
+                    told = worker.listen() if worker in heard else [("dead", worker.tardiness())]
+                    for kind, body in told:
+                        job = worker.job
+                        if kind == "event":
+                            tell(body)
+                            continue
+                        if kind == "ready":
+                            worker.ready = True
+                        else:
+                            worker.job = None
+                        if kind in ("dead", "failed"):
+                            selector.unregister(worker.socket)
+                            pool.discard(worker)
+                            worker.end()
+                            if kind == "dead" and not worker.ready:
+                                stillborn += 1
+                                if stillborn >= SPAWN_DEATHS:
+                                    raise FailedRuns(f"no worker process can start here: {body}")
+                        elif waiting:
+                            worker.give(waiting.popleft(), where.run_timeout)
+                        if job is not None and kind != "ready":
+                            final = FINAL.get(kind)
+                            yield job, body if kind == "done" else Lost(body, final(body) if final else None)
+        finally:
+            for worker in pool:
+                worker.process.kill()  # what it commits it commits whole, so it may die at any moment
+            for worker in pool:
+                worker.end()
+
+
+def _patience(pool: set[_Worker]) -> float:
+    """Seconds until the next worker is overdue, at most one."""
+    return min([1.0, *(max(0.0, worker.deadline - time.monotonic()) for worker in pool)])
 
 
 class _Worker:
-    """One process, its pipe, and the job it holds."""
+    """One process, its socket, and the job it holds."""
 
     def __init__(self) -> None:
-        context = multiprocessing.get_context("spawn")
-        self.pipe, theirs = context.Pipe()
-        self.process: SpawnProcess = context.Process(target=_serve, args=(theirs,), daemon=True)
-        kept = {name: os.environ.get(name) for name in ENVIRONMENT}
-        os.environ.update(ENVIRONMENT)  # read once, when the child loads its maths library
+        self.socket, theirs = socket.socketpair()
+        follow, self.alive = os.pipe()
+        root = str(Path(stabkit.__file__).resolve().parents[1])
+        code = f"import sys; sys.path.insert(0, {root!r}); from stabkit.executors import child; child.start()"
         try:
-            self.process.start()
+            self.process = subprocess.Popen(
+                [sys.executable, "-P", "-c", code, str(theirs.fileno()), str(follow)],  # -P: nothing from the directory
+                pass_fds=(theirs.fileno(), follow),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                env={**os.environ, **ENVIRONMENT},
+                process_group=0,  # a Ctrl-C of the terminal is the parent's alone
+            )
         finally:
-            for name, value in kept.items():
-                os.environ.pop(name) if value is None else os.environ.update({name: value})
-        theirs.close()
+            theirs.close()
+            os.close(follow)
         self.job: Job | None = None
         self.ready = False
+        self.deadline = time.monotonic() + START_SECONDS
+        self.buffer = b""
 
-    def give(self, job: Job) -> None:
+    @property
+    def overdue(self) -> bool:
+        return time.monotonic() >= self.deadline
+
+    def give(self, job: Job, run_timeout: float | None) -> None:
         self.job = job
+        self.limit = run_timeout or float("inf")
+        self.deadline = time.monotonic() + self.limit
         try:
-            self.pipe.send(job)
+            self.socket.sendall(json.dumps(job, allow_nan=False).encode() + b"\n")
         except OSError:
-            pass  # it is dying: the next wait sees the end of its pipe and names the job lost
+            pass  # it is dying: its socket ends, and the job is lost by name
+
+    def listen(self) -> list[tuple[str, Any]]:
+        """What it said: (kind, body) a line; `dead` and why when there will be no more."""
+        try:
+            data = self.socket.recv(1 << 16)
+        except OSError:
+            data = b""
+        *lines, self.buffer = (self.buffer + data).split(b"\n")
+        try:
+            told = [(str(said["kind"]), said["body"]) for said in (json.loads(line) for line in lines)]
+        except (ValueError, KeyError, TypeError):
+            return [("dead", "the worker said what no worker says")]
+        if len(self.buffer) > LONGEST_LINE:
+            return [*told, ("dead", "the worker said what no worker says")]
+        if any(kind != "event" for kind, _ in told):
+            self.deadline = float("inf")  # idle until it is given another
+        return told if data else [*told, ("dead", self.obituary())]
+
+    def tardiness(self) -> str:
+        if self.job is None:
+            return f"the worker was not ready after {START_SECONDS:.0f} s"
+        return f"timeout: no result within {self.limit:g} s"
 
     def obituary(self) -> str:
         """What ended it, in words."""
-        self.process.join(1.0)
-        code = self.process.exitcode
-        if code is None:
-            self.process.kill()
-            return "the worker closed its pipe"
-        return (
-            f"the worker was ended by {signal.Signals(-code).name}"
-            if code < 0
-            else f"the worker exited with code {code}"
-        )
-
-
-def _serve(pipe: Connection) -> None:
-    """A worker's life: get ready, then one job after another until the parent is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-
-    def follow() -> None:
-        parent.join()
-        os._exit(111)
-
-    threading.Thread(target=follow, daemon=True).start()
-    try:
-        with open("/proc/self/oom_score_adj", "w") as file:
-            file.write("1000")  # when memory runs out, a worker goes before the parent or the user's desktop
-    except OSError:
-        pass
-    sending = threading.Lock()
-
-    def send(kind: str, body: Any) -> None:
-        with sending:
-            pipe.send((kind, body))
-
-    work.prepare()
-    send("ready", None)
-    while True:
         try:
-            job = pipe.recv()
-        except EOFError:
-            return
-        try:
-            send("done", work.do(job, lambda event: send("event", event))[1])
-        except UsageError as error:
-            send("refused", str(error))
-        except StoreError as error:
-            send("storage", str(error))
-        except StabkitError as error:
-            send("failed", str(error))
-        except BaseException as error:  # a SystemExit inside a run is that run's loss too
-            last = traceback.extract_tb(error.__traceback__)[-1]
-            send("failed", f"{type(error).__name__}: {error} ({os.path.basename(last.filename)}:{last.lineno})")
+            code = self.process.wait(1.0)
+        except subprocess.TimeoutExpired:
+            return "the worker closed its socket"
+        if code >= 0:
+            return f"the worker exited with code {code}"
+        hint = ", as when memory runs out" if code == -signal.SIGKILL else ""
+        return f"the worker was ended by {signal.Signals(-code).name}{hint}"
+
+    def end(self) -> None:
+        """Gone, with all it held."""
+        self.process.kill()
+        self.process.wait()
+        self.socket.close()
+        os.close(self.alive)

@@ -42,7 +42,7 @@ class Transformer(nn.Module):
         }
         self.register_buffer("positions", draw.positions(MAX_POSITIONS, config.hidden).float(), persistent=False)
         self._flat_modules = list(self.modules())
-        for module in self._flat_modules:  # found at once, not through torch's fallback: a tenth of a small forward pass
+        for module in self._flat_modules:  # found at once: torch's fallback takes a tenth of a small forward pass
             module.__dict__.update({**module._modules, **module._parameters})
         self.fill(seed)
 

@@ -53,3 +53,13 @@ class Probe:
     def read(self, seen: Pass) -> torch.Tensor:
         """(sites,) float64, on any device."""
         raise NotImplementedError
+
+    def state(self) -> dict[str, torch.Tensor]:
+        """What it remembers from one reading to the next; a probe made at θ₀ and given this reads on as if it had never
+        stopped. Most remember nothing."""
+        return {}
+
+    def restore(self, state: Mapping[str, torch.Tensor]) -> None:
+        """Take back what `state` gave."""
+        if state:
+            raise ValueError(f"the probe {self.name} remembers nothing, got {sorted(state)}")

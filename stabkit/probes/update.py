@@ -7,6 +7,8 @@ teacher forcing, padding left out; exactly 0 at step 0. `@step`: against the pre
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import torch
 
 from stabkit.model.flat import Flat
@@ -22,6 +24,12 @@ class Update(Probe):
         self.sites = tuple(f + q for f in ("state", "logits") for q in ("", "@step", "@frobenius"))
         self.first: tuple[torch.Tensor, ...] = ()
         self.last: tuple[torch.Tensor, ...] = ()
+
+    def state(self) -> dict[str, torch.Tensor]:
+        return {f"{name}.{i}": f for name in ("first", "last") for i, f in enumerate(getattr(self, name))}
+
+    def restore(self, state: Mapping[str, torch.Tensor]) -> None:
+        self.first, self.last = ((state[f"{name}.0"], state[f"{name}.1"]) for name in ("first", "last"))
 
     def read(self, seen: Pass) -> torch.Tensor:
         keep = seen.keep["decoder"]

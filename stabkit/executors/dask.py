@@ -1,0 +1,122 @@
+"""The user's own Dask cluster: the same jobs, looked after by its workers, committed to storage that all of them share.
+
+A task never trains in the Dask worker's own process: it looks after a child process (`processes.map` with one
+worker), so that a run that dies takes no other with it. When the task is not wanted any more (the client is gone, the
+command was interrupted), it ends its child. Only JSON crosses, both ways; but a Dask worker runs whatever its scheduler
+sends, so the cluster is inside the trust boundary (docs/dask.md).
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import time
+import uuid
+from collections.abc import Generator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from stabkit.errors import FailedRuns, StoreError, UsageError
+from stabkit.executors import processes
+from stabkit.executors.base import Answer, Lost, Place, Tell
+from stabkit.work import Event, Job
+
+FINAL = {"UsageError": UsageError, "StoreError": StoreError}
+ANSWER_SECONDS = 8
+"""How long a scheduler may take to answer."""
+GONE_SECONDS = 10.0
+"""How long it may be out of reach before the sweep is given up."""
+
+
+def map(jobs: Sequence[Job], tell: Tell, where: Place) -> Generator[Answer, None, None]:
+    """Every job on the cluster, as many at once as it has threads."""
+    client = _client(where.scheduler)
+    topic = f"stabkit-{uuid.uuid4().hex}"
+    events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+    try:
+        client.subscribe_topic(topic, lambda event: events.put(event[1]))
+        waiting = {
+            client.submit(
+                look_after,
+                job,
+                where.run_timeout,
+                topic,
+                pure=False,
+                retries=0,  # our own count decides
+                key=f"{job['id']}-{topic[-8:]}-{i}",
+                resources={} if job["device"] == "cpu" else {"GPU": 1},
+            ): job
+            for i, job in enumerate(jobs)
+        }
+        seen = time.monotonic()
+        while waiting:
+            with suppress(queue.Empty):
+                while True:
+                    tell(events.get_nowait())
+            if client.status == "running":
+                seen = time.monotonic()
+            elif client.status == "closed" or time.monotonic() - seen > GONE_SECONDS:
+                raise FailedRuns(
+                    f"the Dask scheduler at {where.scheduler} is gone; what is finished is kept: run the command again"
+                )
+            finished = [future for future in waiting if future.status in ("finished", "error")]
+            if client.status == "running":
+                finished += [future for future in waiting if future.status in ("cancelled", "lost")]
+            for future in finished:
+                yield waiting.pop(future), _answer(future)
+            if not finished:
+                time.sleep(0.1)
+    finally:
+        with suppress(Exception):  # a cluster that is gone cannot be told
+            client.cancel(list(waiting), force=True)
+        client.close(timeout=1)
+
+
+def _client(address: str) -> Any:
+    if not address:
+        raise UsageError("--executor dask needs --scheduler, the address of a Dask scheduler: tcp://host:8786")
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise UsageError("--executor dask needs Dask: pip install 'stabkit[dask]'") from error
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # a lost scheduler is said by us, in one line
+    try:
+        return Client(address, timeout=ANSWER_SECONDS, set_as_default=False)  # type: ignore[no-untyped-call]
+    except (OSError, TimeoutError, ValueError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise UsageError(f"--scheduler: no Dask scheduler answers at {address!r} ({reason})") from None
+
+
+def _answer(future: Any) -> str | Lost:
+    """What a finished task says."""
+    if future.status != "finished":
+        error = future.exception(timeout=5) if future.status == "error" else None
+        return Lost(f"{type(error).__name__}: {error}"[:500] if error else "the cluster dropped the run")
+    said = future.result(timeout=30)
+    if "done" in said:
+        return str(said["done"])
+    final = FINAL.get(said["final"])
+    return Lost(said["lost"], final(said["lost"]) if final else None)
+
+
+def look_after(job: Job, run_timeout: float | None, topic: str) -> dict[str, Any]:
+    """On a Dask worker: one job in a child process, as long as the cluster wants it."""
+    from distributed import get_worker
+
+    worker = get_worker()
+    key = worker.get_current_task()
+    if not (Path(job["out"]) / "runs" / ".lock").exists():
+        reason = f"{worker.address} does not see {job['out']}: --out must be on storage that every worker shares"
+        return {"lost": reason, "final": "StoreError"}
+
+    def wanted() -> bool:
+        task = worker.state.tasks.get(key)
+        return task is not None and task.state == "executing" and worker.status.name == "running"
+
+    place = Place(run_timeout=run_timeout)
+    for _, answer in processes.map([job], lambda event: worker.log_event(topic, event), place, wanted=wanted):
+        if isinstance(answer, Lost):
+            return {"lost": answer.reason, "final": type(answer.error).__name__}
+        return {"done": answer}
+    return {"lost": "not wanted any more", "final": ""}
