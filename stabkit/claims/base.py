@@ -65,7 +65,7 @@ def judge(claim: Claim, runs: Sequence[Run]) -> Finding:
     against = [one for one in evidence if not one.holds]
     told = _told(against or list(evidence))
     if against and len(against) < len(evidence):
-        told = f"{told}; not so at {len(against)} of {len(evidence)} places"
+        told = f"{told}: fails at {len(against)} of {len(evidence)} places"
     return Finding(claim=claim, verdict="fails" if against else "holds", measured=told, evidence=evidence)
 
 
@@ -75,6 +75,6 @@ def _told(evidence: list[Evidence]) -> str:
     low, high = ordered[0], ordered[-1]
     if low is high or low.text == high.text:
         places = [one.where for one in evidence]
-        shown = ", ".join(places[:3]) + (f" and {len(places) - 3} more" if len(places) > 3 else "")
+        shown = "; ".join(places[:3]) + (f" and {len(places) - 3} more" if len(places) > 3 else "")
         return f"{low.text} ({shown})"
     return f"{low.text} ({low.where}) to {high.text} ({high.where})"

@@ -8,15 +8,36 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stabkit.claims.base import Claim, Evidence
-from stabkit.claims.evidence import Cell, at, cells, groups, judged, mean_over, place, ratio, warmups
+from stabkit.claims.evidence import (
+    Cell,
+    Number,
+    Warmups,
+    at,
+    by_seed,
+    cells,
+    ends,
+    fails,
+    fates,
+    groups,
+    judged,
+    mean_over,
+    place,
+    ratio,
+    warmups,
+)
 from stabkit.figures import grad_last, update_depth
-from stabkit.figures.comparison import chain, reference_step, short
+from stabkit.figures.comparison import chain, listed, reference_step, short
 from stabkit.outcome import VANISHED
 from stabkit.store import Run
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 P, INIT, D = "Post-LN", "Post-LN-init", "DeepNorm"
 DEEP = 18
@@ -28,48 +49,51 @@ ONLY_LARGER = 1.1
 """A ratio nearer to 1 is no difference: about what another seed makes of it."""
 
 
-def _exponents(runs: Sequence[Run]) -> list[tuple[str, dict[str, tuple[float, float]]]]:
-    """(condition, {label: (exponent, the theorem's)}) at the reference step, for equally deep stacks."""
+def _exponents(runs: Sequence[Run]) -> list[tuple[str, dict[str, pd.Series[Any]]]]:
+    """(where, {label: line of the fit}) at the page's reference step, for every condition and shape."""
+    step = reference_step(runs)
     found = []
     for condition, own in groups(runs):
-        lines = update_depth.fit(update_depth.select(own))
-        lines = lines[lines["shape"] == "N = M"]
-        values = zip(lines["label"], lines["exponent"], lines["predicted"], strict=True)
-        found.append((condition, {str(label): (float(p), float(bound)) for label, p, bound in values}))
+        lines = update_depth.fit(update_depth.select(own, step))
+        for shape, of_shape in lines.groupby("shape", sort=False):
+            where = listed("6–50 layers", "" if shape == "N = M" else str(shape), condition)
+            found.append((where, {str(line["label"]): line for _, line in of_shape.iterrows()}))
     return found
 
 
-def _layers(condition: str) -> str:
-    return f"6–50 layers, {condition}" if condition else "6–50 layers"
+def _power(line: pd.Series[Any]) -> str:
+    """`N^1.05 (0.63 to 1.34 by seed)`."""
+    spread = f" ({line['least']:.2f} to {line['greatest']:.2f} by seed)" if line["seeds"] > 1 else ""
+    return f"N^{line['exponent']:.2f}{spread}"
 
 
 def growth(runs: Sequence[Run]) -> list[Evidence]:
     found = []
-    for condition, lines in _exponents(runs):
+    for where, lines in _exponents(runs):
         if P in lines and D in lines:
-            ours, theirs = lines[P][0], lines[D][0]
-            text = f"N^{ours:.2f} against N^{theirs:.2f}"
-            found.append(Evidence(where=_layers(condition), value=ours - theirs, text=text, holds=ours > theirs + 0.1))
+            more = float(lines[P]["exponent"] - lines[D]["exponent"])
+            text = f"{_power(lines[P])} against {_power(lines[D])}"
+            found.append(Evidence(where=where, value=more, text=text, holds=more > 0.1))
     return found
 
 
 def constant(runs: Sequence[Run]) -> list[Evidence]:
     return [
-        Evidence(where=_layers(condition), value=lines[D][0], text=f"N^{lines[D][0]:.2f}", holds=lines[D][0] <= 0.25)
-        for condition, lines in _exponents(runs)
-        if D in lines
+        Evidence(where=where, value=float(line["exponent"]), text=_power(line), holds=bool(line["exponent"] <= 0.25))
+        for where, lines in _exponents(runs)
+        if (line := lines.get(D)) is not None
     ]
 
 
 def bound(runs: Sequence[Run]) -> list[Evidence]:
     found = []
-    for condition, lines in _exponents(runs):
-        for label in (P, D):
-            if label in lines and math.isfinite(lines[label][1]):
-                measured, predicted = lines[label]
-                text = f"{label} N^{measured:.2f}, bound N^{predicted:.2f}"
+    for where, lines in _exponents(runs):
+        for label, line in lines.items():
+            measured, predicted = float(line["exponent"]), float(line["predicted"])
+            if math.isfinite(predicted):
+                text = f"{label} N^{measured:.2f}, sum N^{predicted:.2f}"
                 holds = measured <= predicted + 0.1
-                found.append(Evidence(where=_layers(condition), value=predicted - measured, text=text, holds=holds))
+                found.append(Evidence(where=where, value=predicted - measured, text=text, holds=holds))
     return found
 
 
@@ -80,13 +104,21 @@ def smaller(runs: Sequence[Run]) -> list[Evidence]:
         if cell.warmup > step:
             times = cell.ratio(P, D, at("update", "state", step))
             if math.isfinite(times):
-                found.append(_times(times, place(cell, P, D), 3.0))
+                found.append(_times(times, cell, D, at("update", "state", step), 3.0))
     return found
 
 
-def _times(times: float, where: str, least: float, what: str = "") -> Evidence:
-    text = f"{short(times)} times{f' {what}' if what else ''}"
-    return Evidence(where=where, value=times, text=text, holds=times >= least)
+def _times(times: float, cell: Cell, other: str, number: Number, least: float) -> Evidence:
+    """Post-LN's number over another method's, with its range over seeds."""
+    text = f"{short(times)} times{by_seed(cell.runs[P], cell.runs[other], number)}"
+    return Evidence(where=place(cell, P, other), value=times, text=text, holds=times >= least)
+
+
+def _smaller(pair: Warmups, number: Number, where: str) -> Evidence | None:
+    """Post-LN's number without warm-up over that with it."""
+    times = ratio(pair.without, pair.with_it, number)
+    text = f"{short(times)} times smaller"
+    return Evidence(where=where, value=times, text=text, holds=times >= 2.0) if math.isfinite(times) else None
 
 
 def _first(runs: Sequence[Run], other: str) -> list[Evidence]:
@@ -95,7 +127,7 @@ def _first(runs: Sequence[Run], other: str) -> list[Evidence]:
         if cell.warmup == 0 and cell.layers >= DEEP:
             times = cell.ratio(P, other, at("update", "state", 1))
             if math.isfinite(times):
-                found.append(_times(times, place(cell, P, other), 2.0))
+                found.append(_times(times, cell, other, at("update", "state", 1), 2.0))
     return found
 
 
@@ -120,12 +152,8 @@ def standstill(runs: Sequence[Run]) -> list[Evidence]:
 
 
 def warmup_helps(runs: Sequence[Run]) -> list[Evidence]:
-    found = []
-    for pair in warmups(runs, P):
-        times = ratio(pair.without, pair.with_it, at("update", "state", 1))
-        if pair.layers >= DEEP and math.isfinite(times):
-            found.append(_times(times, pair.where, 2.0, "smaller"))
-    return found
+    found = [_smaller(pair, at("update", "state", 1), pair.where) for pair in warmups(runs, P) if pair.layers >= DEEP]
+    return [one for one in found if one is not None]
 
 
 def init_helps(runs: Sequence[Run]) -> list[Evidence]:
@@ -134,7 +162,7 @@ def init_helps(runs: Sequence[Run]) -> list[Evidence]:
         if cell.warmup == 0 and cell.layers >= DEEP:
             times = cell.ratio(P, INIT, at("update", "state", 1))
             if math.isfinite(times):
-                found.append(_times(times, place(cell, P, INIT), ONLY_LARGER, "smaller"))
+                found.append(_times(times, cell, INIT, at("update", "state", 1), ONLY_LARGER))
     return found
 
 
@@ -147,11 +175,8 @@ def theta(runs: Sequence[Run]) -> list[Evidence]:
             return math.nan
         return float(np.sqrt((table.values[np.flatnonzero(table.steps == step)[0]] ** 2).sum()))
 
-    return [
-        _times(times, pair.where, 2.0, f"smaller at step {step}")
-        for pair in warmups(runs, P)
-        if math.isfinite(times := ratio(pair.without, pair.with_it, moved))
-    ]
+    found = [_smaller(pair, moved, listed(pair.where, f"step {step}")) for pair in warmups(runs, P)]
+    return [one for one in found if one is not None]
 
 
 def _growth_of(run: Run) -> float:
@@ -172,19 +197,21 @@ def ln_grows(runs: Sequence[Run]) -> list[Evidence]:
 
 
 def ln_above(runs: Sequence[Run]) -> list[Evidence]:
-    def greatest(run: Run) -> float:
+    def sizes(run: Run) -> NDArray[np.float64]:
         table = run.records.get("ln_input")
         if table is None:
-            return math.nan
-        sites = [site for site in table.sites if "@" not in site]
-        return float(table.select(sites).mean(axis=1).max() / math.sqrt(run.spec.model.hidden))
+            return np.full(1, math.nan)
+        norms = table.select([site for site in table.sites if "@" not in site]).mean(axis=1)
+        over: NDArray[np.float64] = norms / math.sqrt(run.spec.model.hidden)
+        return over
 
     found = []
     for cell in cells(runs):
         if cell.warmup == 0 and cell.layers >= DEEP and P in cell.runs:
-            size = cell.mean(P, greatest)
+            size = cell.mean(P, lambda run: float(sizes(run).max()))
+            start = cell.mean(P, lambda run: float(sizes(run)[0]))
             if math.isfinite(size):
-                text = f"{short(size)} √d at its greatest"
+                text = f"{short(size)} √d at its greatest, {short(start)} √d before any update"
                 found.append(Evidence(where=place(cell, P), value=size, text=text, holds=size >= 1.5))
     return found
 
@@ -197,7 +224,7 @@ def vanishes(runs: Sequence[Run]) -> list[Evidence]:
     found = []
     for cell in cells(runs):
         seeds = cell.seeds(P, INIT)
-        if cell.layers >= DEEP and seeds:
+        if cell.decoder_layers >= DEEP and seeds:
             ours, theirs = cell.mean(P, _lowest, seeds), cell.mean(INIT, _lowest, seeds)
             if math.isfinite(ours) and math.isfinite(theirs):
                 text = f"{short(ours, 1)} against {short(theirs, 1)}"
@@ -209,7 +236,7 @@ def vanishes(runs: Sequence[Run]) -> list[Evidence]:
 def after_explosion(runs: Sequence[Run]) -> list[Evidence]:
     found = []
     for cell in cells(runs):
-        if cell.layers < DEEP or P not in cell.runs:
+        if cell.warmup or cell.decoder_layers < DEEP or P not in cell.runs:
             continue
         start = cell.mean(P, lambda run: chain(run, "gradient_ratio_start"))
         lowest = cell.mean(P, _lowest)
@@ -221,57 +248,56 @@ def after_explosion(runs: Sequence[Run]) -> list[Evidence]:
 
 
 def last_layer(runs: Sequence[Run]) -> list[Evidence]:
-    number = mean_over("grad_norm", lambda run: f"decoder.{run.spec.model.decoder_layers}", *grad_last.WINDOW)
+    def site(run: Run) -> str:
+        return f"decoder.{run.spec.model.decoder_layers}"
+
+    def first(run: Run) -> float:
+        return at("grad_norm", site(run), 0)(run)
+
+    number = mean_over("grad_norm", site, *grad_last.WINDOW)
     found = []
     for cell in cells(runs):
         if cell.warmup == 0:
             times = cell.ratio(INIT, P, number)
             if math.isfinite(times):
-                found.append(_times(times, place(cell, P, INIT), 1.0))
+                spread = by_seed(cell.runs[INIT], cell.runs[P], number)
+                text = f"{short(times)} times{spread}, {short(cell.ratio(INIT, P, first))} at step 0"
+                where = place(cell, P, INIT)
+                found.append(Evidence(where=where, value=times, text=text, holds=times >= ONLY_LARGER))
     return found
 
 
 def not_at_18(runs: Sequence[Run]) -> list[Evidence]:
     return [
-        _fates(cell, P, INIT)
+        fates(cell, P, INIT)
         for cell in cells(runs)
-        if cell.layers == DEEP and cell.warmup == 0 and judged(cell, P) and judged(cell, INIT)
+        if cell.depth == "18L-18L" and cell.warmup == 0 and judged(cell, P, INIT)
     ]
 
 
-def _fates(cell: Cell, failing: str, training: str) -> Evidence:
-    """Whether in every seed one method fails and another trains."""
-    lost = [word in ("stuck", "diverged") for word in cell.outcomes(failing)]
-    kept = [word == "trains" for word in cell.outcomes(training)]
-    text = f"{failing} fails in {sum(lost)} of {len(lost)}, {training} trains in {sum(kept)} of {len(kept)}"
-    return Evidence(where=cell.where, value=sum(lost) + sum(kept), text=text, holds=all(lost) and all(kept))
-
-
 def deep(runs: Sequence[Run]) -> list[Evidence]:
-    return [_trains(cell, D) for cell in cells(runs) if cell.layers >= 50 and judged(cell, D)]
-
-
-def _trains(cell: Cell, label: str) -> Evidence:
-    kept = [word == "trains" for word in cell.outcomes(label)]
-    text = f"{sum(kept)} of {len(kept)} runs train"
-    return Evidence(where=cell.where, value=sum(kept) / len(kept), text=text, holds=all(kept))
+    return [
+        ends(cell, D, lambda word: word == "trains", "train")
+        for cell in cells(runs)
+        if cell.layers >= 50 and judged(cell, D)
+    ]
 
 
 def admin_fails(runs: Sequence[Run]) -> list[Evidence]:
-    found = []
-    for cell in cells(runs):
-        if cell.layers >= 50 and judged(cell, "ADMIN"):
-            lost = [word == "diverged" for word in cell.outcomes("ADMIN")]
-            text = f"{sum(lost)} of {len(lost)} runs diverge"
-            found.append(Evidence(where=cell.where, value=sum(lost) / len(lost), text=text, holds=all(lost)))
-    return found
+    return [
+        ends(cell, "ADMIN", fails, "diverge or are stuck")
+        for cell in cells(runs)
+        if cell.layers >= 50 and judged(cell, "ADMIN")
+    ]
 
 
 def top_is_largest(runs: Sequence[Run]) -> list[Evidence]:
     def share(run: Run) -> float:
-        table, layers = run.records.get("grad_norm"), run.spec.model.decoder_layers
-        sites = [f"decoder.{layer}" for layer in range(1, layers + 1)]
-        if table is None or layers < 2 or not set(sites) <= set(table.sites):
+        table = run.records.get("grad_norm")
+        sites = (
+            [s for s in table.sites if s.startswith("decoder.") and s.count(".") == 2 and "@" not in s] if table else []
+        )
+        if table is None or len(sites) < 2:
             return math.nan
         first = table.select(sites)[0]
         return float(first[:-1].max() / first[-1])
@@ -279,7 +305,7 @@ def top_is_largest(runs: Sequence[Run]) -> list[Evidence]:
     found = []
     for cell in cells(runs):
         if P in cell.runs and math.isfinite(most := cell.mean(P, share)):
-            text = f"no lower layer above {short(most)} of the top one's"
+            text = f"the largest is {short(most)} times the top one's"
             found.append(Evidence(where=place(cell, P), value=most, text=text, holds=most <= 1.05))
     return found
 
@@ -314,16 +340,16 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     Claim(
         key="bound",
-        sentence="‖ΔF‖ grows no faster than the theorem's sum over the sub-layers' ‖Δθ‖.",
+        sentence="‖ΔF‖ grows no faster with depth than the theorem's sum over the sub-layers' ‖Δθ‖.",
         source="DeepNet §3.2, Theorems 2 and 3",
         test="exponent of ‖ΔF‖ against that of the theorem's sum over the measured ‖Δθ‖; not above it by over 0.1",
         find=bound,
-        needs="Post-LN or DeepNorm at three depths or more from 6 to 50 layers",
+        needs="one of the Post-LN methods at three depths or more from 6 to 50 layers",
         command=SWEEP,
     ),
     Claim(
         key="first-deepnorm",
-        sentence="Post-LN's update explodes at the very beginning; DeepNet's does not.",
+        sentence="Post-LN's update explodes at the very beginning, DeepNet's does not: its first one dwarfs DeepNet's.",
         source="DeepNet §2 and §3.3, Fig. 3(a) and 4",
         test="‖ΔF‖ after update 1 without warm-up, 18 layers or more: Post-LN over DeepNorm; at least twice",
         find=first_deepnorm,
@@ -332,7 +358,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     Claim(
         key="first-init",
-        sentence="Post-LN's update explodes at the very beginning; Post-LN-init's does not.",
+        sentence="Post-LN's first update dwarfs Post-LN-init's.",
         source="DeepNet §2, Fig. 3(a)",
         test="‖ΔF‖ after update 1 without warm-up, 18 layers or more: Post-LN over Post-LN-init; at least twice",
         find=first_init,
@@ -341,7 +367,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     Claim(
         key="standstill",
-        sentence="After its first update Post-LN hardly moves: it is stuck in a spurious optimum.",
+        sentence="After its exploding start Post-LN hardly moves.",
         source="DeepNet §2, Fig. 3(a)",
         test="Post-LN's ‖ΔF‖ per update, mean of steps 50–100, over that of update 1, no warm-up; at most a tenth",
         find=standstill,
@@ -408,23 +434,23 @@ CLAIMS: tuple[Claim, ...] = (
         source="DeepNet §2",
         test="Post-LN's gradient ratio at step 0 (above 10⁻⁴: not yet gone) and its lowest (a tenth of that or less)",
         find=after_explosion,
-        needs="Post-LN at 18 layers or more, long enough for its ratio to fall below 10⁻⁴",
+        needs="Post-LN without warm-up at 18 layers or more, long enough for its ratio to fall below 10⁻⁴",
         command=NO_WARMUP,
     ),
     Claim(
         key="last-layer",
         sentence="Post-LN-init's last layers have the larger gradient: exploding gradients are not the root cause.",
         source="DeepNet §2, Fig. 2(a), 2(b)",
-        test="last decoder layer's gradient, mean of steps 100–250 without warm-up: Post-LN-init over Post-LN; above 1",
+        test="last decoder layer's gradient, mean of steps 100–250, no warm-up: Post-LN-init over Post-LN; above 1.1",
         find=last_layer,
         needs="Post-LN and Post-LN-init without warm-up for 250 steps (at the first updates the order is the reverse)",
         command=NO_WARMUP,
     ),
     Claim(
         key="top-largest",
-        sentence="Post-LN makes the error signal smaller on its way down: no layer's gradient exceeds the top one's.",
+        sentence="Post-LN shrinks the error signal on its way down: no sub-layer's gradient exceeds the top one's.",
         source="DeepNet §3.3",
-        test="Post-LN, step 0: the largest gradient of a lower decoder layer over the top layer's; at most 1.05",
+        test="Post-LN, step 0: the largest gradient of a lower decoder sub-layer over the top one's; at most 1.05",
         find=top_is_largest,
         needs="Post-LN with two decoder layers or more",
         command=SWEEP,

@@ -8,20 +8,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from stabkit.claims.base import Evidence
 from stabkit.figures.comparison import (
     OWN_AXES,
     Shown,
+    conditions,
     depth_rank,
     flat,
     geometric_mean,
     listed,
     outcome_word,
     series,
+    short,
     shown,
 )
 from stabkit.store import Run
@@ -34,8 +37,11 @@ class Cell:
     """One depth under one setting: {label: {seed: run}}, and how to name the place."""
 
     where: str
+    depth: str
+    """`18L-18L`."""
     layers: int
-    """Of the decoder, or of the only stack."""
+    """Of the deeper stack."""
+    decoder_layers: int
     warmup: int
     runs: dict[str, dict[int, Run]]
 
@@ -73,6 +79,12 @@ def ratio(one: Mapping[int, Run], other: Mapping[int, Run], number: Number) -> f
     return mean([one[seed] for seed in seeds], number) / mean([other[seed] for seed in seeds], number)
 
 
+def by_seed(one: Mapping[int, Run], other: Mapping[int, Run], number: Number) -> str:
+    """` (1.6 to 2.6 by seed)`: the least and the greatest ratio of a single seed; nothing for one seed."""
+    each = [ratio({seed: one[seed]}, {seed: other[seed]}, number) for seed in sorted(set(one) & set(other))]
+    return f" ({short(min(each))} to {short(max(each))} by seed)" if len(each) > 1 else ""
+
+
 def cells(runs: Sequence[Run]) -> Iterator[Cell]:
     """Every cell, shallow before deep."""
     held: dict[tuple[tuple[int, int], str], list[Shown]] = {}
@@ -83,8 +95,8 @@ def cells(runs: Sequence[Run]) -> Iterator[Cell]:
         for each in members:
             by.setdefault(each.label, {})[each.run.spec.seed] = each.run
         spec = members[0].run.spec
-        where = listed(spec.depth, condition)
-        yield Cell(where, spec.model.decoder_layers or spec.model.encoder_layers, spec.train.warmup, by)
+        n, m = spec.model.encoder_layers, spec.model.decoder_layers
+        yield Cell(listed(spec.depth, condition), spec.depth, max(n, m), m, spec.train.warmup, by)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,11 +118,17 @@ def warmups(runs: Sequence[Run], label: str) -> Iterator[Warmups]:
             settings = (
                 (key, repr(value)) for key, value in flat(spec).items() if key not in (*OWN_AXES, "train.warmup")
             )
-            key = (depth_rank(spec), spec.depth, spec.model.decoder_layers, tuple(settings))
+            key = (depth_rank(spec), spec.depth, spec.model.decoder_layers, tuple(settings), _beside_warmup(each, runs))
             held.setdefault(key, {}).setdefault(spec.train.warmup, {})[spec.seed] = each.run
-    for (_, depth, layers, _), by in sorted(held.items()):
+    for (_, depth, layers, _, beside), by in sorted(held.items()):
         if 0 in by and len(by) > 1 and set(by[0]) & set(by[max(by)]):
-            yield Warmups(f"{depth}, warm-up {max(by)} or none", layers, by[0], by[max(by)])
+            yield Warmups(listed(depth, f"warm-up {max(by)} or none", beside), layers, by[0], by[max(by)])
+
+
+def _beside_warmup(each: Shown, runs: Sequence[Run]) -> str:
+    """What sets a run apart besides its warm-up: `lr 0.001`."""
+    own = [replace(run.spec, train=replace(run.spec.train, warmup=0)) for run in (each.run, *runs)]
+    return conditions(own)[0]
 
 
 def _as_published(runs: Sequence[Run]) -> list[Shown]:
@@ -150,10 +168,32 @@ def mean_over(probe: str, site: Callable[[Run], str], first: int, last: int) -> 
     return number
 
 
-def judged(cell: Cell, label: str) -> bool:
-    """Whether every seed of a method ran long enough for a verdict."""
-    words = cell.outcomes(label)
+def judged(cell: Cell, *labels: str) -> bool:
+    """Whether every seed that all of these methods have ran long enough for a verdict."""
+    seeds = cell.seeds(*labels)
+    words = [outcome_word(cell.runs[label][seed]) for label in labels for seed in seeds]
     return bool(words) and all(word in ("trains", "stuck", "diverged") for word in words)
+
+
+def fails(word: str) -> bool:
+    """A run that was judged and does not train."""
+    return word in ("stuck", "diverged")
+
+
+def fates(cell: Cell, failing: str, training: str) -> Evidence:
+    """Whether one method fails and another trains, in every seed that both have."""
+    seeds = cell.seeds(failing, training)
+    lost = [fails(outcome_word(cell.runs[failing][seed])) for seed in seeds]
+    kept = [outcome_word(cell.runs[training][seed]) == "trains" for seed in seeds]
+    text = f"{failing} fails in {sum(lost)} of {len(lost)}, {training} trains in {sum(kept)} of {len(kept)}"
+    return Evidence(where=cell.where, value=sum(lost) + sum(kept), text=text, holds=all(lost) and all(kept))
+
+
+def ends(cell: Cell, label: str, wanted: Callable[[str], bool], verb: str) -> Evidence:
+    """Whether every seed of a method ends so."""
+    met = [wanted(word) for word in cell.outcomes(label)]
+    text = f"{sum(met)} of {len(met)} runs {verb}"
+    return Evidence(where=cell.where, value=sum(met) / len(met), text=text, holds=all(met))
 
 
 def place(cell: Cell, *labels: str) -> str:

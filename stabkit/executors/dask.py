@@ -80,7 +80,8 @@ def _client(address: str) -> Any:
         from distributed import Client
     except ImportError as error:
         raise UsageError("--executor dask needs Dask: pip install 'stabkit[dask]'") from error
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # a lost scheduler is said by us, in one line
+    for name in ("distributed", "distributed.client"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # a lost scheduler is said by us, in one line
     try:
         return Client(address, timeout=ANSWER_SECONDS, set_as_default=False)  # type: ignore[no-untyped-call]
     except (OSError, TimeoutError, ValueError) as error:

@@ -55,8 +55,8 @@ def title(runs: Sequence[Run]) -> str:
         return "How long a branch is beside its shortcut"
     most, least = max(here, key=lambda key: here[key]), min(here, key=lambda key: here[key])
     return (
-        f"At {depths[-1]}, before training, {short(here[most])} decoder sub-layers make up {most}'s output, "
-        f"{short(here[least])} {least}'s"
+        f"At {depths[-1]}, before training, {short(here[most])} decoder sub-layers share the branches' part of "
+        f"the output under {most}, {short(here[least])} under {least}"
     )
 
 
@@ -79,7 +79,7 @@ def draw(frame: pd.DataFrame) -> Figure:
             y_label="‖γ·G(x)‖ / ‖ω·x‖",
             none="No run has recorded its branch ratios.",
             beside="last",
-            reference=lambda group: (1.0, "1: equally long"),
+            reference=lambda group: [(1.0, "1: equally long")],
             ticks=lambda group: curves.layer_ticks(group, "sublayer"),
         ),
     )

@@ -41,8 +41,8 @@ class Curves:
     """A second column, drawn thin and dotted."""
     middle: Callable[[pd.Series[float]], float] = geometric_mean
     """What of several seeds is drawn."""
-    reference: Callable[[pd.DataFrame], tuple[float, str] | None] = lambda group: None
-    """The height and the name of a panel's reference line."""
+    reference: Callable[[pd.DataFrame], Sequence[tuple[float, str]]] = lambda group: ()
+    """The height and the name of each reference line of a panel."""
     log_x: bool = False
     """A decade scale for the steps of long runs: what matters happens first."""
     ticks: Callable[[pd.DataFrame], Sequence[float]] | None = None
@@ -86,9 +86,8 @@ def draw(frame: pd.DataFrame, what: Curves) -> Figure:
             else:
                 axes.set_ylim(low, high)
             _across(axes, group, what)
-            line = what.reference(group)
-            if line is not None:
-                style.reference(axes, *(line if place % what.columns == 0 else (line[0], "")))
+            for height, words in what.reference(group):
+                style.reference(axes, height, words if place % what.columns == 0 else "")
             unseen = [
                 f"✕ {listed(label, f'seed {seed}')}: diverged at once"
                 for (label, seed, run), own in group[group["outcome"] == "diverged"].groupby(["label", "seed", "run"])
@@ -130,10 +129,13 @@ def _curve(axes: Axes, own: pd.DataFrame, what: Curves, dashes: Any, width: floa
         style.mark(cross, method)
     kept = own[own["outcome"] != "diverged"]
     if len(kept):
-        seeds = kept["run"].nunique()
+        seeds = kept["seed"].nunique()
+        depth = depth if kept["depth"].nunique() == 1 else ""
         middle, low, high = over_seeds(kept, what.x, what.y, what.middle)
         if seeds > 1:
-            band = axes.fill_between(middle.index, low, high, color=hue, alpha=0.16, linewidth=0)
+            band: Artist = axes.fill_between(middle.index, low, high, color=hue, alpha=0.16, linewidth=0)
+            if len(middle) == 1:  # a band needs two
+                band = axes.vlines(middle.index, low, high, color=hue, alpha=0.55, linewidth=1.4)
             style.mark(band, method)
         if what.beside:
             second, _, _ = over_seeds(kept, what.x, what.beside, what.middle)
@@ -177,7 +179,7 @@ def _across(axes: Axes, group: pd.DataFrame, what: Curves) -> None:
 
 def _range(seen: pd.DataFrame, groups: list[tuple[Any, pd.DataFrame]], what: Curves) -> tuple[float, float]:
     """Of all that is drawn in any panel, reference lines and their names included."""
-    lines = [line[0] for _, group in groups if (line := what.reference(group)) is not None and math.isfinite(line[0])]
+    lines = [height for _, group in groups for height, _ in what.reference(group)]
     values = [float(seen[what.y].min()), float(seen[what.y].max()), *lines]
     if what.log_y:
         room = min(1.5, max(1.08, (max(values) / min(values)) ** 0.1))
@@ -195,6 +197,12 @@ def layer_ticks(group: pd.DataFrame, column: str = "layer") -> list[int]:
     last = int(group[column].max())
     step = next((n for n in (1, 2, 3, 5, 10, 20, 25, 50, 100) if last <= 6 * n), 200)
     return sorted({1, *range(step, last - step // 2, step), last})
+
+
+def lines(frame: pd.DataFrame, column: str, name: str, height: Callable[[float], float]) -> list[tuple[float, str]]:
+    """A reference line for each finite value of a column; only a single one bears its name alone."""
+    values = sorted({float(f"{value:.6g}") for value in frame[column].unique() if math.isfinite(value)})
+    return [(height(value), name if len(values) == 1 else f"{name} ({column} {value:g})") for value in values]
 
 
 def ends(frame: pd.DataFrame, x: str, y: str) -> list[str]:

@@ -89,6 +89,8 @@ def title(runs: Sequence[Run]) -> str:
     own = max((own for _, own in frame.groupby("run", sort=False)), key=lambda own: float(own["exponent"].median()))
     low, high, steps = own["exponent"].min(), own["exponent"].max(), own["step"]
     when = f"steps {steps.min()}–{steps.max()}"
+    if own["seeds"].max() > 1:
+        when += f" ({own['least'].min():.2f} to {own['greatest'].max():.2f} by seed)"
     return f"{own['label'].iloc[0]}'s exponent lies between {low:.2f} and {high:.2f} over {when}"
 
 

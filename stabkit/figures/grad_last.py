@@ -25,7 +25,7 @@ VALUE = "grad_norm"
 CAPTION = "DeepNet Fig. 2(b) (journal version)."
 READ = (
     "The gradient that the top decoder layer receives. If exploding gradients were the root of the trouble it would be "
-    "the unstable method's that is large; the paper finds the stable Post-LN-init's larger, once training has begun."
+    "the unstable method's that is large; the paper finds Post-LN-init's larger. Stacks of equal depth, or one stack."
 )
 COLUMNS = (*FACTS, "layers", "when", "grad_norm")
 WINDOW = (100, 250)
@@ -40,6 +40,8 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
         layers = each.run.spec.model.decoder_layers
         if table is None or f"decoder.{layers}" not in table.sites or not len(table.steps):
             continue
+        if each.run.spec.model.encoder_layers not in (0, layers):
+            continue  # unequal stacks of one decoder depth are not one curve
         norms = table.at(f"decoder.{layers}")
         facts = {**each.facts(), "layers": layers}
         rows.append({**facts, "when": "step 0", "grad_norm": float(norms[0])})

@@ -7,7 +7,7 @@ frame holds each stack apart too. Attention: self- and cross-attention together,
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pandas as pd
 from matplotlib.figure import Figure
@@ -101,11 +101,17 @@ def draw(frame: pd.DataFrame) -> Figure:
         frame,
         "ln_input",
         "‖LN input‖, mean over tokens",
-        lambda group: (math.sqrt(int(group["width"].iloc[0])), "√d"),
+        lambda group: curves.lines(group, "width", "√d", math.sqrt),
     )
 
 
-def panels(frame: pd.DataFrame, value: str, label: str, reference: object) -> Figure:
+def panels(
+    frame: pd.DataFrame,
+    value: str,
+    label: str,
+    reference: Callable[[pd.DataFrame], Sequence[tuple[float, str]]],
+    log_y: bool = True,
+) -> Figure:
     """What both figures of LN inputs draw."""
     depths = frame["depth"].nunique()
     ordered = pd.concat([curves.by_depth(own) for _, own in _rows(frame)]) if len(frame) else frame
@@ -120,7 +126,8 @@ def panels(frame: pd.DataFrame, value: str, label: str, reference: object) -> Fi
             y_label=label,
             none="No run has recorded the inputs of its norms.",
             middle=pd.Series.median,
-            reference=reference,  # type: ignore[arg-type]
+            reference=reference,
+            log_y=log_y,
             columns=min(4, max(depths, 1)) if depths > 1 else 2,
         ),
     )

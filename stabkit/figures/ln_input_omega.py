@@ -21,10 +21,7 @@ SHORT = "LN input over ω√d"
 INDEX: str | None = None
 VALUE = "relative"
 CAPTION = "DeepNet Fig. 3(b) and 3(c) (journal version), each sub-layer's input divided by ω√d."
-READ = (
-    "The same inputs, each over what its own shortcut gives. The gradient through a norm shrinks with this number, and "
-    "what happens once happens again at every layer: 1.3 to the hundredth power is 10¹¹."
-)
+READ = "The same inputs, each over what its own shortcut gives. The gradient through a norm shrinks as its input grows."
 COLUMNS = (*FACTS, "width", "origin", "step", "relative", "encoder", "decoder")
 
 
@@ -39,6 +36,7 @@ def title(runs: Sequence[Run]) -> str:
     if frame.empty:
         return "The inputs of the layer norms, over what the shortcut gives"
     deepest = frame[frame["depth"] == frame["depth"].iloc[-1]]
+    deepest = deepest[deepest["condition"] == deepest["condition"].iloc[0]]  # one condition: a fair comparison
     last = deepest.loc[deepest.groupby("run")["step"].transform("max") == deepest["step"]]
     by = last.groupby(["label", "condition"], sort=False)["relative"].median().dropna()
     if len(by) < 2:
@@ -61,5 +59,9 @@ def alt(frame: pd.DataFrame) -> str:
 def draw(frame: pd.DataFrame) -> Figure:
     """Two rows of panels, as in `ln_input`."""
     return ln_input.panels(
-        frame, "relative", "‖LN input‖ / ω√d", lambda group: (math.sqrt(2), "√2: branch as long as shortcut")
+        frame,
+        "relative",
+        "‖LN input‖ / ω√d",
+        lambda group: [(math.sqrt(2), "√2: branch as long as shortcut")],
+        log_y=False,
     )

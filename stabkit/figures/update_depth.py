@@ -51,9 +51,12 @@ JOINED = ("N = M", "decoder only", "encoder only")
 """Shapes of model whose depths make one curve; unequal stacks are single points."""
 
 
-def select(runs: Sequence[Run]) -> pd.DataFrame:
-    """One row a run: ‖ΔF‖ at the reference step, or the last finite one of a run that ended before it (`step`)."""
-    at = reference_step(runs)
+def select(runs: Sequence[Run], at: int | None = None) -> pd.DataFrame:
+    """One row a run: ‖ΔF‖ at the reference step, or the last finite one of a run that ended before it (`step`).
+
+    `at`: another step than these runs' own reference step.
+    """
+    at = reference_step(runs) if at is None else at
     rows = []
     for each in shown(runs):
         steps, values = series(each.run, "update", "state")
@@ -94,6 +97,7 @@ def fit(frame: pd.DataFrame) -> pd.DataFrame:
     for (label, condition, shape), group in usable.groupby(["label", "condition", "shape"], sort=False):
         line = _line(group) if shape in JOINED else None
         if line is not None:
+            used = line[2]
             singles = [_line(of_seed) for _, of_seed in group.groupby("seed")]
             slopes = [single[0] for single in singles if single is not None]
             rows.append(
@@ -104,12 +108,14 @@ def fit(frame: pd.DataFrame) -> pd.DataFrame:
                     "shape": shape,
                     "exponent": line[0],
                     "factor": line[1],
-                    "shallowest": group["layers"].min(),
-                    "deepest": group["layers"].max(),
+                    "shallowest": min(used),
+                    "deepest": max(used),
                     "least": min(slopes, default=math.nan),
                     "greatest": max(slopes, default=math.nan),
                     "seeds": group["seed"].nunique(),
-                    "predicted": _slope(group, "predicted") if "predicted" in group else math.nan,
+                    "predicted": _slope(group[group["layers"].isin(used)], "predicted")
+                    if "predicted" in group
+                    else math.nan,
                 }
             )
     return pd.DataFrame(rows, columns=list(FIT_COLUMNS))
@@ -220,7 +226,7 @@ def _method(axes: Axes, label: str, shape: str, frame: pd.DataFrame, lines: pd.D
             x[both], predicted[both] * (y[start] / predicted[start]), color=hue, linewidth=1.0, linestyle=":"
         )
         style.mark(theory_line, method, f"{told}: Theorem {_theorem(shape)}, scaled to the shallowest")
-    if frame["seed"].nunique() > 1 and shape in JOINED:
+    if frame["seed"].nunique() > 1 and shape in JOINED and seen.sum() > 1:
         band: Artist = axes.fill_between(x[seen], low[seen], high[seen], color=hue, alpha=0.16, linewidth=0)
     else:
         band = axes.vlines(x[seen], low[seen], high[seen], color=hue, linewidth=1.4, alpha=0.55)
@@ -261,13 +267,14 @@ def _drawable(frame: pd.DataFrame) -> pd.Series[bool]:
     return (frame["update"] >= style.LOWEST) & (frame["update"] <= style.HIGHEST)
 
 
-def _line(group: pd.DataFrame) -> tuple[float, float] | None:
+def _line(group: pd.DataFrame) -> tuple[float, float, list[float]] | None:
+    """(exponent, factor, the depths fitted)."""
     means = group.groupby("layers")["update"].agg(geometric_mean)
     means = means[means <= SATURATED * math.sqrt(2 * int(group["width"].iloc[0]))]
     if len(means) < FIT_DEPTHS:
         return None
     slope, level = np.polyfit(np.log(means.index.to_numpy(dtype=float)), np.log(means.to_numpy()), 1)
-    return float(slope), float(np.exp(level))
+    return float(slope), float(np.exp(level)), [float(layers) for layers in means.index]
 
 
 def _slope(group: pd.DataFrame, column: str) -> float:

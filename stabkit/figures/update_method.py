@@ -41,7 +41,9 @@ def title(runs: Sequence[Run]) -> str:
     for each in shown(runs):
         by = cells.setdefault((each.run.spec.depth, each.condition), {})
         by.setdefault(each.label, []).append(update_at(each.run, 1))
-    for (depth, condition), by in reversed(cells.items()):
+    depths = list(dict.fromkeys(depth for depth, _ in cells))
+    for depth, condition in sorted(cells, key=lambda cell: -depths.index(cell[0])):  # deep first, no warm-up first
+        by = cells[depth, condition]
         means = {label: mean for label, values in by.items() if (mean := geometric_mean(values)) > 0}
         if len(means) > 1:
             most, least = max(means, key=lambda label: means[label]), min(means, key=lambda label: means[label])
@@ -72,6 +74,6 @@ def draw(frame: pd.DataFrame) -> Figure:
             y_label="‖ΔF‖, output units",
             none="No run has recorded a model update.",
             middle=pd.Series.median,
-            reference=lambda group: (math.sqrt(2 * int(group["width"].iloc[0])), "√(2d): uncorrelated"),
+            reference=lambda group: curves.lines(group, "width", "√(2d): uncorrelated", lambda d: math.sqrt(2 * d)),
         ),
     )

@@ -6,7 +6,6 @@ best constant predictor loses on the same tokens.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import pandas as pd
@@ -72,10 +71,6 @@ def alt(frame: pd.DataFrame) -> str:
 def draw(frame: pd.DataFrame) -> Figure:
     """A panel a depth."""
 
-    def unigram(group: pd.DataFrame) -> tuple[float, str] | None:
-        loss = float(group["unigram_loss"].median())
-        return (loss, "unigram loss") if math.isfinite(loss) else None
-
     if len(frame) and frame.groupby("run")["step"].nunique().max() < 2:
         return style.empty("These runs are too short: their validation loss was read once, at the end (see the table).")
     return curves.draw(
@@ -88,6 +83,6 @@ def draw(frame: pd.DataFrame) -> Figure:
             none="No run has read its validation loss.",
             log_y=False,
             middle=pd.Series.median,
-            reference=unigram,
+            reference=lambda group: curves.lines(group, "unigram_loss", "unigram loss", float),
         ),
     )

@@ -78,16 +78,21 @@ def _and(words: Sequence[str]) -> str:
 
 
 def separation(runs: Sequence[Run]) -> str:
-    """Whether the gradient ratio tells stuck from training runs among these; nothing where one kind is not there."""
-    seen = {
-        word: [ratio for run in runs if outcome_word(run) == word and not math.isnan(ratio := lowest_ratio(run))]
-        for word in ("trains", "stuck")
-    }
-    if not seen["trains"] or not seen["stuck"]:
-        return ""
-    least, most = min(seen["trains"]), max(seen["stuck"])
-    verdict = "they do not overlap" if most < least else "here they overlap"
-    return f"On this page: at least {short(least)} in runs that train, at most {short(most)} in stuck ones; {verdict}."
+    """Which links tell stuck from training runs among these; nothing where one kind is not there."""
+    told = []
+    for name, key, sign in (("gradient ratio", "gradient_ratio_lowest", 1), ("LN input growth", "ln_input_growth", -1)):
+        seen = {
+            word: [value for run in runs if outcome_word(run) == word and not math.isnan(value := chain(run, key))]
+            for word in ("trains", "stuck")
+        }
+        if seen["trains"] and seen["stuck"]:
+            ends = (min, max) if sign > 0 else (max, min)
+            trains, stuck = ends[0](seen["trains"]), ends[1](seen["stuck"])
+            apart = "apart" if sign * (trains - stuck) > 0 else "overlapping"
+            words = ("at least", "at most") if sign > 0 else ("at most", "at least")
+            kept, lost = f"{words[0]} {short(trains, 3)}", f"{words[1]} {short(stuck, 3)}"
+            told.append(f"{name} {kept} in runs that train, {lost} in stuck ones ({apart})")
+    return f"On this page: {'; '.join(told)}." if told else ""
 
 
 def links(runs: Sequence[Run]) -> str:

@@ -24,7 +24,7 @@ from markupsafe import Markup
 from stabkit import __version__
 from stabkit.claims import Finding, findings
 from stabkit.figures import FIGURES, style
-from stabkit.figures.comparison import chain, listed, number, plain, reference_step, series, short, shown
+from stabkit.figures.comparison import chain, listed, number, plain, reference_step, series, short, shown, update_at
 from stabkit.outcome import VANISHED
 from stabkit.report import how
 from stabkit.report.headline import headline, links, separation
@@ -119,7 +119,7 @@ def render(
         sparks=_sparks(runs, verdicts),
         anchors={run.run_id: anchor(run.spec) for run in runs},
         chain_head=[name.format(step=reference_step(runs)) for _, name in CHAIN],
-        chain_rows=_chain_rows(runs),
+        chain_rows=_chain_rows(runs, verdicts.reference_step),
         separation=separation(runs),
         links=links(runs),
         cards=[card(figure, runs) for figure in FIGURES] if runs else [],
@@ -261,7 +261,7 @@ def _cell(value: Any) -> str:
     return short(float(value), 3) if isinstance(value, float | np.floating) else str(value)
 
 
-def _chain_rows(runs: Sequence[Run]) -> list[Mapping[str, Any]]:
+def _chain_rows(runs: Sequence[Run], step: int) -> list[Mapping[str, Any]]:
     """One row a run: where it stands, its end, the links of its chain."""
     return [
         {
@@ -270,7 +270,10 @@ def _chain_rows(runs: Sequence[Run]) -> list[Mapping[str, Any]]:
             "digest": plain(each.run.digest),
             "detail": plain(str(each.run.outcome.get("detail", ""))),
             "steps": plain(str(each.run.outcome.get("steps", "–"))),
-            "chain": [short(chain(each.run, key)) for key, _ in CHAIN],
+            "chain": [
+                short(update_at(each.run, step) if key == "update_reference" else chain(each.run, key))
+                for key, _ in CHAIN
+            ],
             "validation": short(number(each.run.outcome.get("validation_loss")), 3),
             "unigram": short(number(each.run.outcome.get("unigram_loss")), 3),
             "parameters": _count(number(each.run.outcome.get("parameters"))),

@@ -32,8 +32,8 @@ block "the verdict matrix and the failing claims, 80 columns" bash -c "COLUMNS=8
 block "reports/ holds both pages, under 4 MB together" bash -c "cd '$root/reports' && test -s multi30k-default.html && test -s multi30k-18L.html && [ \$(cat *.html | wc -c) -lt 4000000 ]"
 if [ -z "$quick" ]; then
   block "18L-18L with and without warm-up, three seeds" bash -c "python3 '$root/dev.py' sweep --data '$data' --source de --target en --depths 18 --steps 400 --warmup 0,4000 --seeds 0..2 --out '$work/w' --json --quiet >'$work/w.json'"
-  block "the sentences of DeepNet §2 that hold there" check hold "$work/w.json" first-deepnorm standstill warmup initialisation theta ln-growth vanishing last-layer stuck balance
+  block "the sentences of DeepNet §2 that hold there" check hold "$work/w.json" first-deepnorm standstill warmup initialisation theta ln-growth vanishing last-layer stuck shares
   block "the default sweep: under 1.5 MB" bash -c "python3 '$root/dev.py' sweep --data '$data' --source de --target en --out '$work/m' --json --quiet >'$work/m.json' && [ \$(cat '$work'/m/reports/*.html | wc -c) -lt 1500000 ]"
-  block "growth and size of the update there" check hold "$work/m.json" growth smaller vanishing balance
+  block "growth and size of the update there" check hold "$work/m.json" growth smaller vanishing shares
 fi
 exit $failed

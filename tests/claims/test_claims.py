@@ -80,7 +80,7 @@ def large(size: float) -> Run:
 
 
 def layered(lower: float) -> Run:
-    columns = {f"decoder.{i}": [lower if i < 18 else 1.0] for i in range(1, 19)}
+    columns = {f"decoder.{i}.ffn": [lower if i < 18 else 1.0] for i in range(1, 19)}
     return run(spec("post-ln", 18), {"grad_norm": table([0], columns)})
 
 
@@ -145,6 +145,10 @@ CASES: dict[str, tuple[Callable[[], list[Run]], Callable[[], list[Run]]]] = {
     ),
     "admin-fails": (lambda: [ended("admin", "diverged", 50)], lambda: [ended("admin", "trains", 50)]),
     "balance": (
+        lambda: [weighs("admin", *[0.9] * 12), weighs("post-ln", *[0.3] * 12)],
+        lambda: [weighs("admin", *BALANCED), weighs("post-ln", *[0.9] * 12)],
+    ),
+    "shares": (
         lambda: [weighs("admin", *BALANCED), weighs("post-ln", *[1.0] * 12)],
         lambda: [weighs("admin", *[1.0] * 12), weighs("post-ln", *[1.0] * 12)],
     ),
@@ -215,6 +219,28 @@ def test_seeds_are_paired_and_a_scaled_alpha_has_no_say() -> None:
     assert verdict("first-deepnorm", [*runs, scaled]) == "holds"
     other_seed = run(spec("deepnorm", 18, warmup=0, steps=250, seed=5), scaled.records)
     assert verdict("first-deepnorm", [runs[0], other_seed]) == "untested"
+
+
+def test_unequal_stacks_are_no_equal_ones_and_the_deeper_stack_makes_a_model_deep() -> None:
+    wide = [run(spec(m, 60, 12, warmup=0, steps=250), {}, w) for m, w in (("post-ln", "diverged"), ("admin", "trains"))]
+    assert verdict("default-fails", wide) == verdict("admin-trains", wide) == "holds"
+    lopsided = [run(spec(m, 60, 6, warmup=0, steps=250), {}, "trains") for m in ("post-ln", "admin")]
+    assert verdict("shallow", lopsided) == "untested"
+    single = [run(spec(m, 0, 18, warmup=0, steps=250), {}, "trains") for m in ("post-ln", "post-ln-init")]
+    assert verdict("stuck", single) == "untested"
+
+
+def test_fates_are_paired_over_seeds_and_stuck_is_a_failure_everywhere() -> None:
+    apart = [ended("post-ln", "stuck", seed=0), ended("post-ln-init", "trains", seed=7)]
+    assert verdict("stuck", apart) == "untested"
+    assert verdict("admin-fails", [ended("admin", "stuck", 50)]) == "holds"
+
+
+def test_an_exponent_is_taken_at_the_pages_own_reference_step() -> None:
+    runs = grows("post-ln", 1.0, warmup=0) + grows("deepnorm", 0.5, warmup=0)
+    short = [run(spec("admin", 2, steps=1), {"update": table([0, 1], {"state": [0.0, 1.0]})})]
+    told = judge(CLAIM["growth"], [*runs, *short])
+    assert told.verdict == "fails" and "N^0.00" in told.measured  # after one update all of these are alike
 
 
 def test_what_fails_stands_first_and_what_is_untested_names_a_command() -> None:

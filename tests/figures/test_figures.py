@@ -171,7 +171,9 @@ def test_the_last_layers_gradient_is_read_at_step_0_and_over_the_window_without_
         spec("post-ln", 1, warmup=0, steps=250),
         {"grad_norm": table([0, 90, 100, 250], {"decoder.1": [5.0, 100.0, 1.0, 2.0]})},
     )
-    frame = grad_last.select([long, known_store()[0]])
+    alone = run(spec("deepnorm", 0, 1), {"grad_norm": table([0], {"decoder.1": [9.0]})})
+    unequal = known_store()[0]
+    frame = grad_last.select([long, alone, unequal])
     assert frame[["method", "when", "grad_norm"]].to_numpy().tolist() == [
         ["post-ln", "step 0", 5.0],
         ["deepnorm", "step 0", 9.0],
