@@ -23,7 +23,7 @@ from stabkit.executors.base import Answer, Lost, Place, Tell
 from stabkit.work import Event, Job
 
 FINAL = {"UsageError": UsageError, "StoreError": StoreError}
-ANSWER_SECONDS = 8
+ANSWER_SECONDS = 5
 """How long a scheduler may take to answer."""
 GONE_SECONDS = 10.0
 """How long it may be out of reach before the sweep is given up."""
