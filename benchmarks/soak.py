@@ -34,7 +34,7 @@ def main(runs: str = "2000") -> int:
     model = ModelConfig(encoder_layers=1, decoder_layers=1, hidden=8, ffn=8, heads=1)
     train = TrainConfig(steps=2, max_tokens=64)
     specs = [
-        RunSpec(method="deepnorm", model=model, train=train, task=TaskConfig(vocab=64), seed=seed)
+        RunSpec(method="deepnorm", model=model, train=train, task=TaskConfig(vocab=128), seed=seed)
         for seed in range(int(runs))
     ]
     done, killed, baseline, held = 0, 0, 0.0, 0

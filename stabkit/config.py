@@ -23,6 +23,8 @@ def read(path: Path, options: Mapping[str, str]) -> dict[str, Any]:
 
     `options` maps a command's parameters to its option names.
     """
+    if path.exists() and not path.is_file():
+        raise UsageError(f"--config: {path} is not a regular file")
     try:
         with open(path, "rb") as file:
             data = file.read(LARGEST + 1)

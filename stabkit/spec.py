@@ -136,12 +136,33 @@ def _adapter() -> Any:
     return TypeAdapter(RunSpec)
 
 
+LIMITS = ((0, 20_000), (0, 20_000), (1, 1_000_000), (1, 4_000_000), (1, 10_000), (0, 10**9), (1, 10**8), (1, 10**8))
+"""Of `_sizes`: beyond anything that was ever trained, so that a spec from a stranger cannot ask for all memory."""
+
+
+def _sizes(spec: RunSpec) -> list[tuple[str, int]]:
+    model, train = spec.model, spec.train
+    return [
+        ("encoder_layers", model.encoder_layers),
+        ("decoder_layers", model.decoder_layers),
+        ("hidden", model.hidden),
+        ("ffn", model.ffn),
+        ("heads", model.heads),
+        ("steps", train.steps),
+        ("max_tokens", train.max_tokens),
+        ("vocab", spec.task.vocab),
+    ]
+
+
 def from_json(value: Any) -> RunSpec:
     """A spec from JSON values, types checked; raises ValueError on anything that is not exactly a spec.
 
     Unknown keys are refused by comparing with what the spec writes back.
     """
     spec: RunSpec = _adapter().validate_python(value)
+    for (name, number), (least, most) in zip(_sizes(spec), LIMITS, strict=True):
+        if not least <= number <= most:
+            raise ValueError(f"{name} is {number}, beyond {least} to {most}")
     if canonical(spec.to_json()) != canonical(value):
         raise ValueError("it holds keys or values that a run specification does not have")
     return spec

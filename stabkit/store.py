@@ -231,7 +231,7 @@ class Store:
         """Replace this run's checkpoint, whole or not at all."""
         out = io.BytesIO()
         np.savez(out, spec=np.array(_checkpoint_key(run_spec)), **arrays)  # type: ignore[arg-type]  # as in records.py
-        write_file(self._partial() / run_spec.run_id / "checkpoint.npz", out.getvalue())
+        write_file(self._beside(run_spec.run_id) / "checkpoint.npz", out.getvalue())
 
     def attempts(self, run_id: str) -> list[str]:
         """Why every attempt at this run failed so far, over all commands."""
@@ -245,13 +245,21 @@ class Store:
         """Remember one more failed attempt; returns how many there are now."""
         reasons = [*self.attempts(run_id), reason]
         text = "".join(json.dumps({"attempt": i, "reason": why}) + "\n" for i, why in enumerate(reasons, 1))
-        write_file(self._partial() / run_id / "attempts.jsonl", text.encode())
+        write_file(self._beside(run_id) / "attempts.jsonl", text.encode())
         return len(reasons)
 
     def forget_attempts(self, run_id: str) -> None:
         """Count this run's attempts afresh; its checkpoint stays."""
         with suppress(FileNotFoundError):
             os.unlink(self._partial() / run_id / "attempts.jsonl")
+
+    def _beside(self, run_id: str) -> Path:
+        """Where an unfinished run's files go; never through a link that someone planted."""
+        folder = self._partial() / run_id
+        for path in (self._partial(), folder):
+            if path.is_symlink():
+                raise StoreError(f"{path} is a link; stabkit writes nothing through it: remove it")
+        return folder
 
     def forget(self, run_id: str) -> None:
         """Drop the checkpoint and the attempts of a run."""

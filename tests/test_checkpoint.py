@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from stabkit import methods, train, work
+from stabkit.errors import StoreError
 from stabkit.spec import RunSpec
 from stabkit.store import CorruptRun, Store
 from stabkit.tasks.synthetic import Synthetic
@@ -63,6 +64,19 @@ def test_a_checkpoint_survives_the_disk_and_belongs_to_one_run(tmp_path: Path) -
     os.rename(path / spec.run_id, path / other.run_id)
     with pytest.raises(CorruptRun, match="another run"):
         store.checkpoint(other)
+
+
+def test_nothing_is_written_through_a_planted_link(tmp_path: Path) -> None:
+    store, spec = Store(tmp_path / "out"), tiny()
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "out" / "runs" / ".partial").mkdir(parents=True)
+    (tmp_path / "out" / "runs" / ".partial" / spec.run_id).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(StoreError, match="is a link"):
+        store.save_checkpoint(spec, {"step": np.array(1)})
+    with pytest.raises(StoreError, match="is a link"):
+        store.note_attempt(spec.run_id, "killed")
+    store.forget(spec.run_id)
+    assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
 def job(out: Path, spec: RunSpec) -> work.Job:

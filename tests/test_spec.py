@@ -63,3 +63,12 @@ def test_validation_is_read_where_the_last_quarter_begins():
 def test_snapshots_are_even_and_include_both_ends():
     assert snapshot_steps(tiny(steps=100, snapshots=5)) == [0, 25, 50, 75, 100]
     assert snapshot_steps(tiny()) == []
+
+
+@pytest.mark.parametrize("name", ["encoder_layers", "hidden", "steps", "vocab"])
+def test_a_spec_of_absurd_size_is_refused(name):
+    value = tiny().to_json()
+    part = next(part for part in ("model", "train", "task") if name in value[part])
+    value[part][name] = 10**12
+    with pytest.raises(ValueError, match=f"{name} is 1000000000000"):
+        from_json(value)
