@@ -14,6 +14,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -56,7 +57,8 @@ def prepare() -> None:
     gc.freeze()
     gc.set_threshold(100_000, 10, 10)
     torch.set_num_threads(1)
-    torch.set_num_interop_threads(1)
+    with suppress(RuntimeError):  # this process has worked in parallel before (inline, in a test): no bit depends on it
+        torch.set_num_interop_threads(1)
 
 
 def do(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
