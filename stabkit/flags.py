@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -93,6 +95,7 @@ def sweep(options: Mapping[str, Any]) -> Request:
         else ranges.whole("--checkpoint-every", text["checkpoint_every"], 0, 10_000_000)
     )
     executor = _choice("--executor", text["executor"], tuple(EXECUTORS))
+    scheduler = _scheduler(executor, text["scheduler"])
     timeout = ranges.real("--run-timeout", text["run_timeout"], 0.0, 1e9) or None
     workers = (_cores() if device == "cpu" else 1) if workers_text == "auto" else int(workers_text)
     return Request(
@@ -103,7 +106,7 @@ def sweep(options: Mapping[str, Any]) -> Request:
         corpus=corpus,
         checkpoint_every=every,
         executor=executor,
-        place=Place(workers=min(workers, len(grid)), run_timeout=timeout, scheduler=text["scheduler"]),
+        place=Place(workers=min(workers, len(grid)), run_timeout=timeout, scheduler=scheduler),
     )
 
 
@@ -169,6 +172,21 @@ def space(need: int, out: Path) -> None:
 def _choice(option: str, text: str, valid: tuple[Any, ...]) -> Any:
     if text not in valid:
         raise UsageError(f"{option}: {text!r} is not one of {', '.join(valid)}{nearest(text, valid)}")
+    return text
+
+
+def _scheduler(executor: str, text: str) -> str:
+    """The address of a Dask scheduler where one is needed."""
+    if executor != "dask":
+        if text:
+            raise UsageError("--scheduler is for --executor dask")
+        return ""
+    if not re.fullmatch(r"(tcp|tls|ws|wss)://[^\s/]+:[0-9]{1,5}", text):
+        raise UsageError(
+            f"--executor dask needs --scheduler tcp://host:8786, the address of a Dask scheduler; got {text!r}"
+        )
+    if importlib.util.find_spec("distributed") is None:
+        raise UsageError("--executor dask needs Dask: pip install 'stabkit[dask]'")
     return text
 
 

@@ -74,12 +74,8 @@ def map(jobs: Sequence[Job], tell: Tell, where: Place) -> Generator[Answer, None
 
 
 def _client(address: str) -> Any:
-    if not address:
-        raise UsageError("--executor dask needs --scheduler, the address of a Dask scheduler: tcp://host:8786")
-    try:
-        from distributed import Client
-    except ImportError as error:
-        raise UsageError("--executor dask needs Dask: pip install 'stabkit[dask]'") from error
+    from distributed import Client
+
     for name in ("distributed", "distributed.client"):
         logging.getLogger(name).setLevel(logging.CRITICAL)  # a lost scheduler is said by us, in one line
     try:

@@ -30,6 +30,8 @@ FINAL = {"refused": UsageError, "storage": StoreError}
 
 SPAWN_DEATHS = 3
 """Workers that died before they were ready: after so many, none will start here."""
+PROGRAM = "from stabkit.executors import child; child.start()"
+"""What a worker process runs."""
 START_SECONDS = 120.0
 """A worker that has not said it is ready by then never will."""
 LONGEST_LINE = 1 << 20
@@ -97,7 +99,7 @@ class _Worker:
         self.socket, theirs = socket.socketpair()
         follow, self.alive = os.pipe()
         root = str(Path(stabkit.__file__).resolve().parents[1])
-        code = f"import sys; sys.path.insert(0, {root!r}); from stabkit.executors import child; child.start()"
+        code = f"import sys; sys.path.insert(0, {root!r}); {PROGRAM}"
         try:
             self.process = subprocess.Popen(
                 [sys.executable, "-P", "-c", code, str(theirs.fileno()), str(follow)],  # -P: nothing from the directory

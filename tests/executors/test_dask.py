@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from stabkit.errors import UsageError
 from stabkit.executors import EXECUTORS, Lost, Place, dask
 from stabkit.store import Store
 from tests.conftest import tiny
@@ -123,12 +122,19 @@ def test_the_scheduler_killed_and_the_command_run_again(cluster: Cluster, tmp_pa
     ]
 
 
-def test_an_unset_or_dead_address_is_an_error_in_ten_seconds(tmp_path: Path) -> None:
-    for address, said in (("", "needs --scheduler"), ("tcp://127.0.0.1:9", "no Dask scheduler answers")):
-        begin = time.monotonic()
-        with pytest.raises(UsageError, match=said):
-            list(dask.map(jobs(tmp_path, [tiny()]), nothing, Place(scheduler=address)))
-        assert time.monotonic() - begin < 10
+def test_an_unset_or_malformed_address_is_refused_at_once(tmp_path: Path) -> None:
+    for options in ([], ["--scheduler", "localhost"], ["--scheduler", "tcp://x:y"]):
+        done = stabkit("sweep", *TINY, "--executor", "dask", *options, "--out", tmp_path / "none")
+        assert done.returncode == 2 and "tcp://host:8786" in done.stderr and not (tmp_path / "none").exists()
+    done = stabkit("sweep", *TINY, "--scheduler", "tcp://x:1", "--out", tmp_path / "none")
+    assert done.returncode == 2 and "--executor dask" in done.stderr
+
+
+def test_a_dead_address_is_an_error_in_ten_seconds(tmp_path: Path) -> None:
+    begin = time.monotonic()
+    done = stabkit("sweep", *TINY, "--executor", "dask", "--scheduler", "tcp://127.0.0.1:9", "--out", tmp_path)
+    assert done.returncode == 2 and "no Dask scheduler answers" in done.stderr and "Traceback" not in done.stderr
+    assert time.monotonic() - begin < 10
 
 
 def test_workers_that_do_not_share_the_storage_are_named(cluster: Cluster, tmp_path: Path) -> None:

@@ -192,7 +192,7 @@ TEXT = st.binary(max_size=40) | st.text(max_size=40).map(str.encode) | st.text("
 
 
 @given(source=TEXT, target=TEXT, compressed=st.booleans())
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=1000, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_lines_are_paired_or_the_error_names_the_file(
     tmp_path: Path, source: bytes, target: bytes, compressed: bool
 ) -> None:
