@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import io
 import os
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -99,65 +101,113 @@ ConfigFile = Annotated[
 PrintConfig = Annotated[bool, typer.Option("--print-config", help="Print the options as TOML and stop.")]
 
 
+AlphaScale = Annotated[str, typer.Option(help="Factors on every α: 0.25..4 doubles, 0.25..4:9 in log, 0.5,1,1.5.")]
+BetaScale = Annotated[str, typer.Option(help="Factors on every β, likewise. Neither option: both, one at a time.")]
+WholeGrid = Annotated[bool, typer.Option("--grid", help="Every α with every β.")]
+Drop = Annotated[str, typer.Option(help="Rows of DeepNet Table 11: deepnorm (α = 1), init (β = 1), or both.")]
+Model = Annotated[str, typer.Option(help="A method with α and β.")]
+
+TRAINING: dict[str, tuple[Any, Any]] = {
+    "depths": (Depths, "6,18,50,100"),
+    "seeds": (Seeds, "0"),
+    "steps": (Steps, "16"),
+    "warmup": (Warmup, "4000"),
+    "lr": (Rate, "5e-4"),
+    "max_tokens": (MaxTokens, "512"),
+    "dropout": (Dropout, "0"),
+    "clip": (Clip, "0"),
+    "label_smoothing": (Smoothing, "0.1"),
+    "vocab": (Vocab, "2000"),
+    "hidden": (Hidden, "64"),
+    "ffn": (Ffn, "128"),
+    "heads": (Heads, "2"),
+    "base_init": (BaseInitOption, "xavier_normal"),
+    "record_every": (RecordEvery, "10"),
+    "snapshots": (Snapshots, "0"),
+    "data": (Data, ""),
+    "source": (Source, ""),
+    "target": (Target, ""),
+    "workers": (Workers, "auto"),
+    "device": (Device, "auto"),
+    "checkpoint_every": (CheckpointEvery, "auto"),
+    "run_timeout": (RunTimeout, "0"),
+    "retry_failed": (RetryFailed, False),
+    "executor": (Executor, "processes"),
+    "scheduler": (Scheduler, ""),
+    "out": (Out, ""),
+    "json": (Json, False),
+    "quiet": (Quiet, False),
+    "dry_run": (DryRun, False),
+    "yes": (Yes, False),
+    "config": (ConfigFile, None),
+    "print_config": (PrintConfig, False),
+}
+"""The options of every command that trains, and their defaults."""
+
+
+def taking(**options: tuple[Any, Any]) -> Callable[[Any], Any]:
+    """Give a command these options; it finds them in `ctx.params`."""
+
+    def decorate(function: Any) -> Any:
+        kind = inspect.Parameter.KEYWORD_ONLY
+        function.__signature__ = inspect.Signature(
+            [inspect.Parameter("ctx", kind, annotation=typer.Context)]
+            + [inspect.Parameter(name, kind, annotation=a, default=d) for name, (a, d) in options.items()]
+        )
+        function.__annotations__ = {"ctx": typer.Context, **{name: a for name, (a, _) in options.items()}}
+        return function
+
+    return decorate
+
+
 @app.command()
-def sweep(
-    ctx: typer.Context,
-    models: Models = "post-ln,post-ln-init,admin,deepnorm",
-    depths: Depths = "6,18,50,100",
-    seeds: Seeds = "0",
-    steps: Steps = "16",
-    warmup: Warmup = "4000",
-    lr: Rate = "5e-4",
-    max_tokens: MaxTokens = "512",
-    dropout: Dropout = "0",
-    clip: Clip = "0",
-    label_smoothing: Smoothing = "0.1",
-    vocab: Vocab = "2000",
-    hidden: Hidden = "64",
-    ffn: Ffn = "128",
-    heads: Heads = "2",
-    base_init: BaseInitOption = "xavier_normal",
-    record_every: RecordEvery = "10",
-    snapshots: Snapshots = "0",
-    data: Data = "",
-    source: Source = "",
-    target: Target = "",
-    workers: Workers = "auto",
-    device: Device = "auto",
-    checkpoint_every: CheckpointEvery = "auto",
-    run_timeout: RunTimeout = "0",
-    retry_failed: RetryFailed = False,
-    executor: Executor = "processes",
-    scheduler: Scheduler = "",
-    out: Out = "",
-    json: Json = False,
-    quiet: Quiet = False,
-    dry_run: DryRun = False,
-    yes: Yes = False,
-    config: ConfigFile = None,
-    print_config: PrintConfig = False,
-) -> None:
+@taking(models=(Models, "post-ln,post-ln-init,admin,deepnorm"), **TRAINING)
+def sweep(ctx: typer.Context, **options: Any) -> None:
     """Train every method at every depth and say which stay stable: a verdict table and an HTML report.
 
     The same command again trains nothing; a wider grid trains only what is missing.
     """
-    if print_config:
-        from stabkit import config as configuration
-
-        console.document(
-            configuration.write(
-                {
-                    k: v
-                    for k, v in ctx.params.items()
-                    if k not in ("config", "print_config", "dry_run", "json", "quiet", "retry_failed", "yes")
-                }
-            )
-        )
-        return
     from stabkit import flags
 
-    request = flags.sweep(ctx.params)
-    _run(request, _again(), json=json, quiet=quiet, dry_run=dry_run, yes=yes, retry_failed=retry_failed)
+    _train(ctx, flags.sweep)
+
+
+@app.command()
+@taking(
+    model=(Model, "deepnorm"),
+    alpha_scale=(AlphaScale, ""),
+    beta_scale=(BetaScale, ""),
+    grid=(WholeGrid, False),
+    drop=(Drop, ""),
+    **{
+        **TRAINING,
+        "depths": (Depths, "18"),
+        "lr": (Rate, "2e-3"),
+        "warmup": (Warmup, "0"),
+        "steps": (Steps, "250"),
+    },
+)
+def ablate(ctx: typer.Context, **options: Any) -> None:
+    """Scale α and β (DeepNet Fig. 9): what breaks when the shortcut or the initialisation is off?
+
+    Without --alpha-scale and --beta-scale each is scaled by 0.25, 0.5, 1, 2 and 4 in turn: nine runs.
+    """
+    from stabkit import flags
+
+    _train(ctx, flags.ablate)
+
+
+def _train(ctx: typer.Context, request: Callable[[Any], Any]) -> None:
+    """What commands that train share: print the configuration, or make the request and run it."""
+    params = ctx.params
+    if params["print_config"]:
+        from stabkit import config
+
+        aside = ("config", "print_config", "dry_run", "json", "quiet", "retry_failed", "yes")
+        console.document(config.write({name: value for name, value in params.items() if name not in aside}))
+        return
+    how = {name: params[name] for name in ("json", "quiet", "dry_run", "yes", "retry_failed")}
+    _run(request(params), _again(), **how)
 
 
 def _run(request: Any, command: str, *, json: bool, quiet: bool, dry_run: bool, yes: bool, retry_failed: bool) -> None:
@@ -171,10 +221,10 @@ def _run(request: Any, command: str, *, json: bool, quiet: bool, dry_run: bool, 
     if not yes and not dry_run:
         flags.check(request)
     store = Store(request.out)
-    if dry_run and len(request.grid) > flags.MANY_RUNS:
+    if dry_run and len(request) > flags.MANY_RUNS:
         present.budget(flags.budget(request), request.workers, json=json)
         return
-    specs = list(request.grid.specs())
+    specs = request.specs()
     if dry_run:
         planned = engine.plan(specs, store, repair=False)
         present.plan(specs, planned, request.workers, json=json)

@@ -25,7 +25,8 @@ LONG_SECONDS = 48 * 3600.0
 class Request:
     """What a command was asked for."""
 
-    grid: Grid
+    grids: tuple[Grid, ...]
+    """What they share is trained once."""
     out: Path
     workers: int
     device: str
@@ -36,6 +37,14 @@ class Request:
     """Updates; None: what suits each run."""
     executor: str
     place: Place
+
+    def __len__(self) -> int:
+        """Runs, those that grids share counted in each."""
+        return sum(map(len, self.grids))
+
+    def specs(self) -> list[RunSpec]:
+        """Every run once, in the order of the grids."""
+        return list({spec.run_id: spec for grid in self.grids for spec in grid.specs()}.values())
 
 
 def sweep(options: Mapping[str, Any]) -> Request:
@@ -99,7 +108,7 @@ def sweep(options: Mapping[str, Any]) -> Request:
     timeout = ranges.real("--run-timeout", text["run_timeout"], 0.0, 1e9) or None
     workers = (_cores() if device == "cpu" else 1) if workers_text == "auto" else int(workers_text)
     return Request(
-        grid=grid,
+        grids=(grid,),
         out=out,
         workers=min(workers, len(grid)),
         device=device,
@@ -108,6 +117,37 @@ def sweep(options: Mapping[str, Any]) -> Request:
         executor=executor,
         place=Place(workers=min(workers, len(grid)), run_timeout=timeout, scheduler=scheduler),
     )
+
+
+DROPS = {"deepnorm": {"alpha": "one"}, "init": {"beta": "one"}}
+"""Table 11's rows: the option that takes α, or the initialisation, away."""
+
+
+def ablate(options: Mapping[str, Any]) -> Request:
+    """The request of an ablation: a sweep of one method with α and β as two more axes."""
+    key, chosen = methods.parse(str(options["model"]))
+    if key not in methods.scalable():
+        raise UsageError(f"--model {key} has no α and β to scale; {', '.join(methods.scalable())} has")
+    alphas = ranges.scales("--alpha-scale", str(options["alpha_scale"] or "0.25..4"))
+    betas = ranges.scales("--beta-scale", str(options["beta_scale"] or "0.25..4"))
+    asked = (bool(options["alpha_scale"]), bool(options["beta_scale"]))
+    drops = [word.strip() for word in str(options["drop"]).split(",") if word.strip()]
+    for word in drops:
+        if word not in DROPS or any(option not in methods.options(key) for option in DROPS[word]):
+            raise UsageError(f"--drop: {word!r} is not one of {', '.join(DROPS)}{nearest(word, DROPS)}")
+    request = sweep({**options, "models": methods.parse_back(key, chosen)})
+    (grid,) = request.grids
+    if options["grid"]:
+        grids = [replace(grid, alpha_scales=alphas, beta_scales=betas)]
+    else:
+        grids = [replace(grid, alpha_scales=alphas)] if asked[0] or asked == (False, False) else []
+        grids += [replace(grid, beta_scales=betas)] if asked[1] or asked == (False, False) else []
+    for word in drops:
+        grids.append(replace(grid, methods=((key, {**chosen, **DROPS[word]}),)))
+    request = replace(request, grids=tuple(grids))
+    workers = (_cores() if request.device == "cpu" else 1) if options["workers"] == "auto" else int(options["workers"])
+    workers = min(workers, len(request))
+    return replace(request, workers=workers, place=replace(request.place, workers=workers))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -123,14 +163,16 @@ class Budget:
 
 def budget(request: Request) -> Budget:
     """The grid's cost, without building its specs: runs of one depth cost the same."""
-    grid = request.grid
-    one = [next(replace(grid, depths=(depth,)).specs()) for depth in grid.depths]
-    share = len(grid) // len(grid.depths)
+    one = [
+        (len(grid) // len(grid.depths), next(replace(grid, depths=(depth,)).specs()))
+        for grid in request.grids
+        for depth in grid.depths
+    ]
     return Budget(
-        runs=len(grid),
-        seconds=share * sum(map(cost.seconds, one)) / request.workers,
-        memory=request.workers * max(map(cost.memory, one)),
-        disk=share * sum(map(cost.disk, one)),
+        runs=len(request),
+        seconds=sum(share * cost.seconds(spec) for share, spec in one) / request.workers,
+        memory=request.workers * max(cost.memory(spec) for _, spec in one),
+        disk=sum(share * cost.disk(spec) for share, spec in one),
     )
 
 

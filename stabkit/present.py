@@ -54,6 +54,7 @@ def plan(specs: Sequence[RunSpec], planned: Plan, workers: int, *, json: bool) -
     for warning in planned.corrupt:
         console.warn(warning)
     shown = list(specs[:200])
+    scaled = any(spec.alpha_scale != 1 or spec.beta_scale != 1 for spec in specs)
     rows = [
         (
             table.label(spec.method, spec.options),
@@ -61,12 +62,15 @@ def plan(specs: Sequence[RunSpec], planned: Plan, workers: int, *, json: bool) -
             spec.seed,
             spec.train.warmup,
             f"{spec.train.lr:g}",
+            *((f"{spec.alpha_scale:g}", f"{spec.beta_scale:g}") if scaled else ()),
             f"{cost.parameters(spec):,}",
             "in the store" if spec.run_id not in missing else _duration(cost.seconds(spec)),
         )
         for spec in shown
     ]
-    console.table("The grid", ("method", "depth", "seed", "warm-up", "lr", "parameters", "one core"), rows)
+    scales = ("α ×", "β ×") if scaled else ()
+    head = ("method", "depth", "seed", "warm-up", "lr", *scales, "parameters", "one core")
+    console.table("The grid", head, rows)
     if len(specs) > len(shown):
         console.say(f"… and {len(specs) - len(shown)} more")
     console.say(

@@ -3,6 +3,7 @@
     whole numbers   "6,18,50"  "0..4" = 0,1,2,3,4  "7"
     depths          "6,18" = 6L-6L, 18L-18L   "60x12" = 60L-12L   "2..4"
     real numbers    "5e-4,1e-3"
+    scales          "0.25..4" = 0.25, 0.5, 1, 2, 4   "0.25..4:9" nine values evenly in log   "0.5,1,1.5"
 
 Digits are ASCII, without underscores; equal values count once; bounds are checked here.
 """
@@ -87,6 +88,47 @@ def reals(option: str, text: str, low: float, high: float, *, above: bool = Fals
         if not low <= value <= high or (above and value == low):
             raise UsageError(f"{option}: {token!r} is outside {'above ' if above else ''}{low:g} to {high:g}")
         return [value]
+
+    return _items(option, text, item)
+
+
+def scales(option: str, text: str) -> tuple[float, ...]:
+    """Positive factors: a list, doublings between ends a power of two apart, or n values evenly in log.
+
+    Values of a span are rounded to six digits, so that 2 is 2 and a run has one id.
+    """
+
+    def number(token: str) -> float:
+        (value,) = reals(option, token, 0.0, 1e6, above=True)
+        return value
+
+    def item(token: str) -> list[float]:
+        span, colon, count = token.partition(":")
+        ends = span.split("..")
+        if len(ends) == 1:
+            if colon:
+                raise UsageError(f"{option}: {token!r} has a count but no span; write 0.25..4:9")
+            return [number(token)]
+        if len(ends) > 2 or "" in ends or any(end[:1] == "." or end[-1:] == "." for end in ends):
+            raise UsageError(f"{option}: {token!r} is not a span; write 0.25..4 for doublings or 0.25..4:9")
+        low, high = number(ends[0]), number(ends[1])
+        if low > high:
+            raise UsageError(f"{option}: {token!r} runs backwards; write {ends[1]}..{ends[0]}")
+        if colon:
+            steps = whole(option, count, 1, 1000)
+            if (low == high) != (steps == 1):
+                raise UsageError(f"{option}: {token!r} asks for {steps} values from {ends[0]} to {ends[1]}")
+        else:
+            doublings = math.log2(high / low)
+            steps = round(doublings) + 1
+            if abs(doublings - round(doublings)) > 1e-9:
+                raise UsageError(
+                    f"{option}: {token!r} are doublings, and {ends[1]} is no power of two times {ends[0]}; "
+                    f"use {span}:5 or a list"
+                )
+        if steps == 1:
+            return [low]
+        return [float(f"{low * (high / low) ** (i / (steps - 1)):.6g}") for i in range(steps)]
 
     return _items(option, text, item)
 

@@ -54,6 +54,11 @@ def parse(text: str) -> tuple[str, dict[str, str]]:
     return key, dict(sorted(chosen.items()))
 
 
+def parse_back(key: str, options: Mapping[str, str]) -> str:
+    """The text that `parse` takes: `admin:omega=closed`."""
+    return ":".join([key, *(f"{name}={value}" for name, value in options.items())])
+
+
 def options(key: str) -> dict[str, tuple[str, ...]]:
     """{option: its values, the default first} of a method."""
     row = _row(key)
@@ -64,6 +69,13 @@ def options(key: str) -> dict[str, tuple[str, ...]]:
             default: Any = parameter.default
             found[name] = (default, *(value for value in get_args(hints[name]) if value != default))
     return found
+
+
+def scalable() -> tuple[str, ...]:
+    """The methods that have an α and a β to scale."""
+    return tuple(
+        key for key, row in zip(KEYS, METHODS, strict=True) if set(SCALES) <= set(inspect.signature(row).parameters)
+    )
 
 
 def label(key: str, options: Mapping[str, str]) -> str:

@@ -5,10 +5,13 @@
     encoder only           (2N)^1/4         (8N)^−1/4
     decoder only                                               (2M)^1/4     (8M)^−1/4
 
-`alpha_scale` and `beta_scale` multiply every α and every β, encoder and decoder alike (Fig. 9).
+`alpha_scale` and `beta_scale` multiply every α and every β, encoder and decoder alike (Fig. 9). `alpha="one"` puts 1 in
+the place of every α and keeps β, `beta="one"` the other way round: Table 11's "− DeepNorm" and "− Init".
 """
 
 from __future__ import annotations
+
+from typing import Literal
 
 from stabkit.methods.base import Method, Role, Scale, Site
 
@@ -23,14 +26,19 @@ def alpha_beta(site: Site) -> tuple[float, float]:
     return (2 * site.depth) ** 0.25, (8 * site.depth) ** -0.25
 
 
-def method(alpha_scale: float = 1.0, beta_scale: float = 1.0) -> Method:
+def method(
+    alpha: Literal["paper", "one"] = "paper",
+    beta: Literal["paper", "one"] = "paper",
+    alpha_scale: float = 1.0,
+    beta_scale: float = 1.0,
+) -> Method:
     """x ← LN(α·x + f(x)), β on values, outputs and the feed-forward."""
 
     def omega(site: Site) -> Scale:
-        return Scale(init=alpha_scale * alpha_beta(site)[0])
+        return Scale(init=alpha_scale * (alpha_beta(site)[0] if alpha == "paper" else 1.0))
 
     def gain(site: Site, role: Role) -> float:
-        return 1.0 if role in ("query", "key") else beta_scale * alpha_beta(site)[1]
+        return 1.0 if role in ("query", "key") else beta_scale * (alpha_beta(site)[1] if beta == "paper" else 1.0)
 
     return Method(
         key="deepnorm",
