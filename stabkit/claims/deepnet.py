@@ -7,7 +7,8 @@ update without one, where everything that moves is at √(2d) a dozen updates la
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,13 +33,14 @@ from stabkit.claims.evidence import (
     warmups,
 )
 from stabkit.figures import grad_last, update_depth
-from stabkit.figures.comparison import chain, listed, reference_step, short
+from stabkit.figures.comparison import chain, listed, number, outcome_word, reference_step, short
 from stabkit.outcome import VANISHED
 from stabkit.store import Run
 
 if TYPE_CHECKING:
     import pandas as pd
 
+Find = Callable[[Sequence[Run]], list[Evidence]]
 P, INIT, D = "Post-LN", "Post-LN-init", "DeepNorm"
 DEEP = 18
 """The paper's §2 speaks of 18L-18L; shallower models train."""
@@ -310,6 +312,50 @@ def top_is_largest(runs: Sequence[Run]) -> list[Evidence]:
     return found
 
 
+def _scaled(
+    runs: Sequence[Run], alpha: float, beta: float, options: Mapping[str, str]
+) -> Iterator[tuple[str, Run, Run]]:
+    """(where, DeepNorm as published, DeepNorm changed so): pairs of one setting and seed."""
+    held: dict[str, dict[tuple[float, float, str], Run]] = {}
+    for run in runs:
+        if run.spec.method == "deepnorm":
+            own = replace(run.spec, alpha_scale=1.0, beta_scale=1.0, options={})
+            key = (run.spec.alpha_scale, run.spec.beta_scale, repr(sorted(run.spec.options.items())))
+            held.setdefault(own.run_id, {})[key] = run
+    for _, by in sorted(held.items()):
+        base, changed = by.get((1.0, 1.0, "[]")), by.get((alpha, beta, repr(sorted(options.items()))))
+        if base and changed and not any(outcome_word(run) == "early" for run in (base, changed)):
+            warmup = f"warm-up {base.spec.train.warmup}" if base.spec.train.warmup else "no warm-up"
+            where = listed(base.spec.depth, warmup, f"lr {base.spec.train.lr:g}", f"seed {base.spec.seed}")
+            yield where, base, changed
+
+
+def _changed(alpha: float, beta: float, options: Mapping[str, str], holds: Callable[[bool, float], bool]) -> Find:
+    """Evidence of one change: does it fail, and how many nats above the method itself does it end?"""
+
+    def find(runs: Sequence[Run]) -> list[Evidence]:
+        found = []
+        for where, base, changed in _scaled(runs, alpha, beta, options):
+            more = number(changed.outcome.get("validation_loss")) - number(base.outcome.get("validation_loss"))
+            lost = fails(outcome_word(changed))
+            value = more if math.isfinite(more) else 99.0  # a loss that is not finite is worse than any other
+            text = f"{outcome_word(changed)}, {value:+.2f} nats"
+            found.append(Evidence(where=where, value=value, text=text, holds=holds(lost, value)))
+        return found
+
+    return find
+
+
+def _unstable(lost: bool, more: float) -> bool:
+    return lost or more >= 0.5
+
+
+def _worse(lost: bool, more: float) -> bool:
+    return more >= 0.05
+
+
+UNSTABLE, WORSE = "it fails or ends 0.5 nats above", "it ends 0.05 nats above or more"
+ABLATE = "stabkit ablate --seeds 0,1"
 CLAIMS: tuple[Claim, ...] = (
     Claim(
         key="growth",
@@ -481,5 +527,59 @@ CLAIMS: tuple[Claim, ...] = (
         find=admin_fails,
         needs="ADMIN at 50 layers or more, long enough to judge",
         command="stabkit sweep --models admin --depths 50,100 --steps 250 --warmup 0",
+    ),
+    *(
+        Claim(
+            key=key,
+            sentence=sentence,
+            source=source,
+            test=f"DeepNorm with {what} beside DeepNorm itself, validation loss at the end; {when}",
+            find=_changed(alpha, beta, options, holds),
+            needs=f"DeepNorm itself and with {what}, long enough to judge",
+            command=ABLATE if not options else f"{ABLATE} --drop deepnorm,init",
+        )
+        for key, sentence, source, what, when, alpha, beta, options, holds in (
+            *(
+                (
+                    f"{name}-{size}",
+                    sentence,
+                    "DeepNet §5, Fig. 9",
+                    f"{name} × {factor:g}",
+                    when,
+                    factor if name == "alpha" else 1.0,
+                    factor if name == "beta" else 1.0,
+                    {},
+                    holds,
+                )
+                for name, size, factor, sentence, when, holds in (
+                    ("alpha", "small", 0.25, "A small shortcut scale α destabilises.", UNSTABLE, _unstable),
+                    ("beta", "large", 4.0, "A large initialisation scale β destabilises.", UNSTABLE, _unstable),
+                    ("alpha", "large", 4.0, "A large shortcut scale α undermines performance.", WORSE, _worse),
+                    ("beta", "small", 0.25, "A small initialisation scale β undermines performance.", WORSE, _worse),
+                )
+            ),
+            (
+                "without-deepnorm",
+                "Without DeepNorm (α = 1, β kept) training diverges.",
+                "DeepNet Table 11",
+                "α = 1",
+                "it fails",
+                1.0,
+                1.0,
+                {"alpha": "one"},
+                lambda lost, more: lost,
+            ),
+            (
+                "without-init",
+                "Without the initialisation (β = 1, α kept) the result is slightly worse.",
+                "DeepNet Table 11",
+                "β = 1",
+                "trains, up to 0.3 nats worse",
+                1.0,
+                1.0,
+                {"beta": "one"},
+                lambda lost, more: not lost and 0 < more <= 0.3,
+            ),
+        )
     ),
 )

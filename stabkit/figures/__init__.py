@@ -9,6 +9,7 @@ Each file holds what is drawn and nothing else:
     draw(frame) → Figure    the picture of that frame
     title(runs) → text      a finding where the data support one, else what is shown
     alt(frame) → text       for those who do not see it
+    OPTIONAL                if true: not on a page for which the frame is empty
 
 To add one: write the file, add its row. `comparison.py`, `contrast.py`, `curves.py`, `share.py`, `style.py` and
 `theorem.py` are shared.
@@ -19,6 +20,7 @@ from __future__ import annotations
 from types import ModuleType
 
 from stabkit.figures import (
+    ablation,
     branch_ratio,
     chain,
     exponent,
@@ -34,6 +36,7 @@ from stabkit.figures import (
 )
 
 FIGURES: tuple[ModuleType, ...] = (
+    ablation,
     update_depth,
     update,
     exponent,

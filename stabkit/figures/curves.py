@@ -45,6 +45,8 @@ class Curves:
     """The height and the name of each reference line of a panel."""
     log_x: bool = False
     """A decade scale for the steps of long runs: what matters happens first."""
+    doublings: bool = False
+    """The x axis in powers of two."""
     ticks: Callable[[pd.DataFrame], Sequence[float]] | None = None
     columns: int = 4
     height: float = 2.7
@@ -168,7 +170,10 @@ def _word(what: Curves) -> str:
 def _across(axes: Axes, group: pd.DataFrame, what: Curves) -> None:
     """The x axis: from the first to the last value, a decade scale for more than 100 steps."""
     first, last = float(group[what.x].min()), float(group[what.x].max())
-    if what.ticks is not None:
+    if what.doublings and what.ticks is not None:
+        places = list(what.ticks(group))
+        style.log_axis(axes, "x", places[0] / 1.15, places[-1] * 1.15, ticks=places)
+    elif what.ticks is not None:
         axes.set_xlim(first - 0.03 * max(last - first, 1), last + 0.03 * max(last - first, 1))
         axes.set_xticks(list(what.ticks(group)))
     elif what.log_x and last > 100:

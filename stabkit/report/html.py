@@ -122,7 +122,7 @@ def render(
         chain_rows=_chain_rows(runs, verdicts.reference_step),
         separation=separation(runs),
         links=links(runs),
-        cards=[card(figure, runs) for figure in FIGURES] if runs else [],
+        cards=[card(figure, runs) for figure in FIGURES if _belongs(figure, runs)] if runs else [],
         switches=_switches(runs),
         findings=[found for found in claimed if found.verdict != "untested"],
         untested=[found for found in claimed if found.verdict == "untested"],
@@ -136,6 +136,10 @@ def render(
         failed=[(plain(spec.run_id), plain(reason)) for spec, reason in failed],
         count=len(runs),
     )
+
+
+def _belongs(figure: ModuleType, runs: Sequence[Run]) -> bool:
+    return not getattr(figure, "OPTIONAL", False) or not figure.select(runs).empty
 
 
 def _switches(runs: Sequence[Run]) -> list[tuple[str, str]]:

@@ -88,6 +88,17 @@ def chained(method: str, **chain: float) -> Run:
     return run(spec(method, 18, warmup=0), {"update": table([0, 16], {"state": [0.0, 1.0]})}, **chain)
 
 
+def scaled(
+    loss: float, word: str = "trains", alpha: float = 1.0, beta: float = 1.0, dropped: dict[str, str] | None = None
+) -> list[Run]:
+    """DeepNorm itself, ending at 5 nats, and changed so."""
+    itself = run(spec("deepnorm", 18, warmup=0, steps=250), {}, "trains")
+    changed_spec = spec("deepnorm", 18, warmup=0, steps=250, alpha_scale=alpha, beta_scale=beta, options=dropped or {})
+    changed = run(changed_spec, {}, word)
+    itself.outcome["validation_loss"], changed.outcome["validation_loss"] = 5.0, loss  # type: ignore[index]
+    return [itself, changed]
+
+
 BALANCED = [i**-0.5 for i in range(1, 13)]
 CASES: dict[str, tuple[Callable[[], list[Run]], Callable[[], list[Run]]]] = {
     "growth": (
@@ -151,6 +162,18 @@ CASES: dict[str, tuple[Callable[[], list[Run]], Callable[[], list[Run]]]] = {
     "shares": (
         lambda: [weighs("admin", *BALANCED), weighs("post-ln", *[1.0] * 12)],
         lambda: [weighs("admin", *[1.0] * 12), weighs("post-ln", *[1.0] * 12)],
+    ),
+    "alpha-small": (lambda: scaled(6.0, "stuck", alpha=0.25), lambda: scaled(4.9, alpha=0.25)),
+    "beta-large": (lambda: scaled(5.6, beta=4.0), lambda: scaled(5.1, beta=4.0)),
+    "alpha-large": (lambda: scaled(5.2, alpha=4.0), lambda: scaled(5.0, alpha=4.0)),
+    "beta-small": (lambda: scaled(5.7, beta=0.25), lambda: scaled(4.9, beta=0.25)),
+    "without-deepnorm": (
+        lambda: scaled(6.0, "diverged", dropped={"alpha": "one"}),
+        lambda: scaled(5.4, dropped={"alpha": "one"}),
+    ),
+    "without-init": (
+        lambda: scaled(5.2, dropped={"beta": "one"}),
+        lambda: scaled(6.0, "stuck", dropped={"beta": "one"}),
     ),
     "admin-trains": (lambda: [ended("admin", "trains")], lambda: [ended("admin", "stuck")]),
     "default-fails": (
@@ -248,7 +271,9 @@ def test_what_fails_stands_first_and_what_is_untested_names_a_command() -> None:
     order = [one.verdict for one in found]
     assert order == sorted(order, key=["fails", "holds", "untested"].index)
     for one in found:
-        assert one.claim.command.startswith("stabkit sweep ") and one.claim.source and one.claim.test
+        assert (
+            one.claim.command.startswith(("stabkit sweep ", "stabkit ablate ")) and one.claim.source and one.claim.test
+        )
         assert (one.verdict == "untested") == (one.evidence == ()) and "nan" not in one.measured
 
 

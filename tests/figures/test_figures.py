@@ -14,6 +14,7 @@ import pytest
 from stabkit import figures, records, store
 from stabkit.figures import (
     FIGURES,
+    ablation,
     branch_ratio,
     chain,
     exponent,
@@ -153,6 +154,17 @@ def test_the_chain_is_four_ratios_a_step() -> None:
     far = 4.0 / math.sqrt(128)
     rows = [[*own, 0, 0.0, 1.0, 1.0, 1.4], [*own, 250, far, (1.5 + 2.0) / 2, 1.0, 0.9]]
     check(chain.select([measured()]), chain.COLUMNS, rows)
+
+
+def test_the_ablation_puts_each_scaled_run_on_its_axis_and_the_method_itself_on_both() -> None:
+    made = [
+        run(spec("deepnorm", 2, alpha_scale=a, beta_scale=b), {"update": table([0, 1], {"state": [0.0, 1.0]})})
+        for a, b in ((1.0, 1.0), (2.0, 1.0), (1.0, 0.25), (2.0, 2.0))
+    ]
+    frame = ablation.select([*made, run(spec("admin", 2), {})])
+    assert frame[["axis", "scale"]].to_numpy().tolist() == [["α", 1.0], ["α", 2.0], ["β", 0.25], ["β", 1.0]]
+    assert set(frame["method"]) == {"deepnorm"} and set(frame["condition"]) == {""}
+    assert ablation.select(made[:1]).empty
 
 
 def test_validation_loss_draws_every_reading_beside_the_unigram_loss() -> None:
@@ -307,6 +319,11 @@ def stores() -> dict[str, list[Run]]:
         "eleven depths, two conditions": [
             plausible(spec("admin", n, warmup=w, steps=120)) for n in range(1, 12) for w in (0, 4000)
         ],
+        "scaled": [
+            plausible(spec("deepnorm", 6, alpha_scale=a, beta_scale=b, seed=s, steps=50))
+            for a, b in ((1.0, 1.0), (0.25, 1.0), (4.0, 1.0), (1.0, 4.0))
+            for s in (0, 1)
+        ],
         "variants": [plausible(spec("admin", 6, options=o)) for o in ({}, {"omega": "closed"})],
         "no records": [nothing],
         "zeros": [flat],
@@ -331,7 +348,11 @@ def test_drawing_survives(figure: ModuleType, case: str) -> None:
 def test_a_diverged_run_stays_visible() -> None:
     last, edge = plausible(spec("post-ln", 18), until=5), plausible(spec("post-ln", 6), until=0)
     others = [plausible(spec("deepnorm", n)) for n in (6, 18)]
-    for figure in set(FIGURES) - {exponent, validation_loss}:  # an exponent is of many runs; the loss was read once
+    for figure in set(FIGURES) - {
+        ablation,
+        exponent,
+        validation_loss,
+    }:  # an exponent is of many runs; the loss was read once
         drawn = figure.draw(figure.select([last, edge, *others]))
         marks = [line for axes in drawn.axes for line in axes.lines if line.get_marker() == "x"]
         texts = [text.get_text() for axes in drawn.axes for text in axes.texts]
