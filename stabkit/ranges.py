@@ -24,7 +24,7 @@ MAX_DEPTH = 10_000
 _WHOLE = re.compile(r"[0-9]{1,18}", re.ASCII)
 _SPAN = re.compile(r"([0-9]{1,18})\.\.([0-9]{1,18})", re.ASCII)
 _DEPTH = re.compile(r"([0-9]{1,18})[xX]([0-9]{1,18})", re.ASCII)
-_REAL = re.compile(r"[0-9]{0,40}\.?[0-9]{0,40}([eE][+-]?[0-9]{1,4})?", re.ASCII)
+_REAL = re.compile(r"([0-9]{1,40}\.?[0-9]{0,40}|\.[0-9]{1,40})([eE][+-]?[0-9]{1,4})?", re.ASCII)
 
 T = TypeVar("T")
 

@@ -7,10 +7,14 @@ from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import settings
 
 from stabkit.spec import ModelConfig, RunSpec, TaskConfig, TrainConfig
 
 torch.set_num_threads(1)
+settings.register_profile("suite", derandomize=True)  # the same examples each time; STABKIT_EXPLORE=1 looks for others
+if not os.environ.get("STABKIT_EXPLORE"):
+    settings.load_profile("suite")
 
 MULTI30K = Path(os.environ.get("STABKIT_MULTI30K", Path(__file__).parents[2] / "shared" / "data" / "multi30k"))
 

@@ -81,3 +81,9 @@ def test_any_text_is_values_or_a_usage_error(text):
 @given(st.lists(st.integers(0, 10**6), min_size=1, max_size=20, unique=True))
 def test_what_is_written_as_a_list_is_read_back(values):
     assert ranges.wholes("--seeds", ",".join(map(str, values)), 0, 10**6) == tuple(values)
+
+
+@pytest.mark.parametrize("text", ["E0", "e5", ".", ".e1", "1e", "1.2.3"])
+def test_an_exponent_without_a_number_is_no_number(text):
+    with pytest.raises(UsageError, match="--lr"):
+        ranges.reals("--lr", text, 0.0, 1e6)
