@@ -131,7 +131,7 @@ POOL = [
 
 
 @pytest.mark.slow
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(st.lists(st.sampled_from(POOL), max_size=8), st.integers(0, 2))
 def test_p10_any_subset_of_runs_makes_a_page(runs: list[object], failed: int) -> None:
     page = render(runs, command="x", failed=[(spec("post-ln", 9, seed=i), "killed") for i in range(failed)])  # type: ignore[arg-type]
