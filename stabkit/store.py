@@ -207,7 +207,7 @@ class Store:
     def checkpoint(self, run_spec: RunSpec) -> dict[str, NDArray[Any]] | None:
         """The arrays that `save_checkpoint` wrote for this very spec, or None. Raises CorruptRun on anything else."""
         path = self._partial() / run_spec.run_id / "checkpoint.npz"
-        if not self.checkpointed(run_spec.run_id):
+        if not os.path.lexists(path):
             return None
         try:
             with np.load(io.BytesIO(_read(path)), allow_pickle=False) as held:
@@ -218,14 +218,13 @@ class Store:
             raise CorruptRun(f"{path}: {str(error).partition(chr(10))[0] or type(error).__name__}") from error
         return arrays
 
-    def checkpointed(self, run_id: str) -> bool:
-        """Whether an earlier attempt left a checkpoint, whole or not."""
-        return os.path.lexists(self._partial() / run_id / "checkpoint.npz")
-
     def forget_checkpoint(self, run_id: str) -> None:
-        """Drop the checkpoint of a run."""
-        with suppress(FileNotFoundError):
-            os.unlink(self._partial() / run_id / "checkpoint.npz")
+        """Drop the checkpoint of a run, whatever stands in its place."""
+        path = self._partial() / run_id / "checkpoint.npz"
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
 
     def save_checkpoint(self, run_spec: RunSpec, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Replace this run's checkpoint, whole or not at all."""

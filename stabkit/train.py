@@ -44,6 +44,10 @@ class State:
 Save = Callable[[State], None]
 
 
+class ForeignState(ValueError):
+    """A state that is not one of this run: another model's, damaged, or of no step within it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Result:
     """What a run leaves: records, outcome, and weights by name; snapshots are whole vectors θ named `theta@step`."""
@@ -78,7 +82,7 @@ def run(
 ) -> Result:
     """Train one run and measure it; from `start`, if a state was saved, to the bit as if it had never stopped.
 
-    After every `every` updates (0: never) the state is given to `save`. Raises ValueError for a `start` that does not
+    After every `every` updates (0: never) the state is given to `save`. Raises ForeignState for a `start` that does not
     belong to this spec.
     """
     config = spec.train
@@ -159,9 +163,11 @@ def resume(
     try:
         with torch.no_grad():
             for name, value in (("theta", flat.theta), *((f"adam.{name}", getattr(adam, name)) for name in ADAM)):
-                if arrays[name].shape != value.shape:
-                    raise ValueError(f"{name} has the shape {arrays[name].shape}, the model's is {tuple(value.shape)}")
-                value.copy_(torch.from_numpy(arrays[name]))
+                held = torch.from_numpy(arrays[name])
+                if held.shape != value.shape or held.dtype != value.dtype:
+                    have, want = f"{held.dtype} {tuple(held.shape)}", f"{value.dtype} {tuple(value.shape)}"
+                    raise ForeignState(f"{name} is {have}, the model's is {want}")
+                value.copy_(held)
         random = torch.from_numpy(arrays["random"])
         torch.cuda.set_rng_state(random, device) if device.type == "cuda" else torch.set_rng_state(random)
         for probe in probes:
@@ -175,8 +181,11 @@ def resume(
             name: Table(arrays[f"steps.{name}"], tuple(map(str, arrays[f"sites.{name}"])), arrays[f"values.{name}"])
             for name in names
         }
-    except (KeyError, RuntimeError, TypeError) as error:
-        raise ValueError(f"not a state of this run ({error})") from error
+        for name, table in tables.items():
+            if table.values.shape != (len(table.steps), len(table.sites)) or (table.steps > start.step).any():
+                raise ForeignState(f"its record of {name} is not (steps × sites) up to step {start.step}")
+    except (KeyError, RuntimeError, TypeError, ValueError) as error:
+        raise ForeignState(f"not a state of this run ({error})") from error
     snapshots |= {name.removeprefix("snapshot."): a for name, a in arrays.items() if name.startswith("snapshot.")}
     return Recorder(tables)
 

@@ -103,9 +103,7 @@ def _run(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
         if start is not None:
             tell({"id": run_id, "note": f"{run_id} goes on from step {start.step}"})
         result = attempt(start)
-    except (CorruptRun, ValueError) as error:
-        if not store.checkpointed(run_id):
-            raise
+    except (CorruptRun, train.ForeignState) as error:
         store.forget_checkpoint(run_id)
         tell({"id": run_id, "warning": f"corrupt checkpoint, {run_id} starts afresh: {error}"})
         result = attempt(None)
@@ -121,16 +119,16 @@ def _run(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
 
 
 def _state(store: Store, run_spec: RunSpec) -> Any:
-    """Where an earlier attempt at this run stopped, or None."""
+    """Where an earlier attempt at this run stopped, or None. Raises CorruptRun or ForeignState."""
     from stabkit import train
 
     arrays = store.checkpoint(run_spec)
     if arrays is None:
         return None
-    step = int(arrays.pop("step"))
-    if not 0 < step < run_spec.train.steps:
-        raise ValueError(f"it stopped after {step} of {run_spec.train.steps} updates")
-    return train.State(step, arrays)
+    step = arrays.pop("step", np.array(None))
+    if step.shape or step.dtype.kind != "i" or not 0 < step < run_spec.train.steps:
+        raise train.ForeignState(f"it stopped after {step} of {run_spec.train.steps} updates")
+    return train.State(int(step), arrays)
 
 
 KINDS: dict[str, Callable[[Job, Callable[[Event], None]], tuple[str, str]]] = {"run": _run}

@@ -91,7 +91,10 @@ def job(out: Path, spec: RunSpec) -> work.Job:
     }
 
 
-@pytest.mark.parametrize("damage", ["truncated", "flipped", "foreign", "empty", "directory", "shape", "pickle", "done"])
+@pytest.mark.parametrize(
+    "damage",
+    "truncated flipped foreign empty directory shape dtype record pickle done without-step step-of-no-kind".split(),
+)
 def test_a_damaged_checkpoint_is_said_and_the_run_starts_afresh(damage: str, tmp_path: Path) -> None:
     spec = tiny(steps=4)
     work.do(job(tmp_path / "whole", spec), lambda event: None)
@@ -103,8 +106,16 @@ def test_a_damaged_checkpoint_is_said_and_the_run_starts_afresh(damage: str, tmp
     arrays = {**states[0].arrays, "step": np.array(2)}
     if damage == "shape":
         arrays["theta"] = arrays["theta"][:-1]
+    if damage == "dtype":
+        arrays["theta"] = arrays["theta"].astype(np.float64)
+    if damage == "record":
+        arrays["values.update"] = arrays["values.update"][:, :0]
     if damage == "done":
         arrays["step"] = np.array(4)
+    if damage == "without-step":
+        del arrays["step"]
+    if damage == "step-of-no-kind":
+        arrays["step"] = np.array(["2", "3"])
     store.save_checkpoint(spec, arrays)
     path = tmp_path / "out" / "runs" / ".partial" / spec.run_id / "checkpoint.npz"
     data = path.read_bytes()
@@ -124,14 +135,29 @@ def test_a_damaged_checkpoint_is_said_and_the_run_starts_afresh(damage: str, tmp
         with path.open("wb") as file:
             np.savez(file, spec=np.array([object()], dtype=object))
     events: list[work.Event] = []
-    try:
-        work.do(job(tmp_path / "out", spec), events.append)
-    except OSError:
-        assert damage == "directory"  # a directory where a file should be is not ours to delete
-        return
+    work.do(job(tmp_path / "out", spec), events.append)
     assert any("corrupt checkpoint" in event.get("warning", "") for event in events)
     assert Store(tmp_path / "out").load(spec.run_id).digest == digest
     assert not path.exists()
+
+
+def test_an_error_of_training_is_not_called_a_corrupt_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = tiny(steps=4)
+    states: list[train.State] = []
+    train.run(spec, TASK, save=states.append, every=2)
+    Store(tmp_path).save_checkpoint(spec, {**states[0].arrays, "step": np.array(2)})
+
+    def broken(*_: object) -> None:
+        raise ValueError("the loss has no gradient")
+
+    monkeypatch.setattr(train, "evaluate", broken)
+    events: list[work.Event] = []
+    with pytest.raises(ValueError, match="no gradient"):
+        work.do(job(tmp_path, spec), events.append)
+    assert not any("warning" in event for event in events)
+    assert Store(tmp_path).checkpoint(spec) is not None
 
 
 @pytest.mark.slow
