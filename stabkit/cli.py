@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import inspect
 import io
 import os
 import sys
@@ -16,6 +15,22 @@ import typer
 
 from stabkit import console
 from stabkit.errors import FailedRuns, StabkitError, StoreError, UsageError
+from stabkit.options import (
+    TRAINING,
+    AlphaScale,
+    BetaScale,
+    Depths,
+    Drop,
+    Json,
+    Model,
+    Models,
+    Out,
+    Rate,
+    Steps,
+    Warmup,
+    WholeGrid,
+    taking,
+)
 
 app = typer.Typer(
     name="stabkit",
@@ -45,119 +60,6 @@ def _root(
     ] = False,
 ) -> None:
     pass
-
-
-def _config(ctx: typer.Context, path: str | None) -> str | None:
-    """Defaults from a TOML file: a key is an option's name; flags and the environment win over it."""
-    if path is not None:
-        from stabkit import config
-
-        names = {p.name: p.opts[0].lstrip("-") for p in ctx.command.params if p.name and p.opts}
-        ctx.default_map = {**(ctx.default_map or {}), **config.read(Path(path), names)}
-    return path
-
-
-Models = Annotated[str, typer.Option(help="Methods, commas between; options after a colon: admin:omega=closed.")]
-Depths = Annotated[str, typer.Option(help="Layers: 6,18 is 6L-6L and 18L-18L; 60x12 is 60L-12L.")]
-Seeds = Annotated[str, typer.Option(help="Seeds: 0,1 or 0..4.")]
-Steps = Annotated[str, typer.Option(help="Updates of each run.")]
-Warmup = Annotated[
-    str, typer.Option(help="Warm-up updates, then inverse-sqrt decay; 0 is a constant rate. A list is an axis.")
-]
-Rate = Annotated[str, typer.Option("--lr", help="Peak learning rate of Adam. A list is an axis.")]
-MaxTokens = Annotated[str, typer.Option(help="Batch size: sentences × the longer side, end mark included.")]
-Dropout = Annotated[str, typer.Option(help="Dropout on embeddings and branches.")]
-Clip = Annotated[str, typer.Option(help="Clip the gradient's global norm; 0 is off.")]
-Smoothing = Annotated[str, typer.Option(help="Label smoothing.")]
-Vocab = Annotated[str, typer.Option(help="Size of the joint vocabulary (subwords, for text).")]
-Hidden = Annotated[str, typer.Option(help="Width d.")]
-Ffn = Annotated[str, typer.Option(help="Inner width of the feed-forward.")]
-Heads = Annotated[str, typer.Option(help="Attention heads.")]
-BaseInitOption = Annotated[
-    str, typer.Option(help="Base initialisation of every method: xavier_normal or fairseq_uniform.")
-]
-RecordEvery = Annotated[str, typer.Option(help="After step 100, record every so many steps.")]
-Snapshots = Annotated[str, typer.Option(help="Weights kept along the path, evenly; 0 keeps the last only.")]
-Data = Annotated[str, typer.Option(help="Directory of parallel text (train.de, train.en, valid.*; plain or .gz).")]
-Source = Annotated[str, typer.Option(help="Source language: the ending of its files.")]
-Target = Annotated[str, typer.Option(help="Target language: the ending of its files.")]
-Workers = Annotated[str, typer.Option(help="Processes; auto is one a core, on a GPU one.")]
-CheckpointEvery = Annotated[
-    str, typer.Option(help="Updates between checkpoints of a run; auto: about 30 s in runs of over a minute; 0: none.")
-]
-Executor = Annotated[str, typer.Option(help="Where runs train: processes (here), dask (your cluster), inline.")]
-Scheduler = Annotated[str, typer.Option(help="Address of the Dask scheduler: tcp://host:8786.")]
-RunTimeout = Annotated[str, typer.Option(help="Seconds after which a run is given up as hung; 0: never.")]
-RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="Try runs again that failed three times.")]
-Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 or mps.")]
-Out = Annotated[str, typer.Option(envvar="STABKIT_HOME", help="Where runs/ and reports/ are; default: here.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no notes.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the grid and what it costs; train nothing.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Run a grid that is larger than this machine seems to be good for.")]
-ConfigFile = Annotated[
-    str | None, typer.Option("--config", callback=_config, is_eager=True, help="TOML file of options; flags win.")
-]
-PrintConfig = Annotated[bool, typer.Option("--print-config", help="Print the options as TOML and stop.")]
-
-
-AlphaScale = Annotated[str, typer.Option(help="Factors on every α: 0.25..4 doubles, 0.25..4:9 in log, 0.5,1,1.5.")]
-BetaScale = Annotated[str, typer.Option(help="Factors on every β, likewise. Neither option: both, one at a time.")]
-WholeGrid = Annotated[bool, typer.Option("--grid", help="Every α with every β.")]
-Drop = Annotated[str, typer.Option(help="Rows of DeepNet Table 11: deepnorm (α = 1), init (β = 1), or both.")]
-Model = Annotated[str, typer.Option(help="A method with α and β.")]
-
-TRAINING: dict[str, tuple[Any, Any]] = {
-    "depths": (Depths, "6,18,50,100"),
-    "seeds": (Seeds, "0"),
-    "steps": (Steps, "16"),
-    "warmup": (Warmup, "4000"),
-    "lr": (Rate, "5e-4"),
-    "max_tokens": (MaxTokens, "512"),
-    "dropout": (Dropout, "0"),
-    "clip": (Clip, "0"),
-    "label_smoothing": (Smoothing, "0.1"),
-    "vocab": (Vocab, "2000"),
-    "hidden": (Hidden, "64"),
-    "ffn": (Ffn, "128"),
-    "heads": (Heads, "2"),
-    "base_init": (BaseInitOption, "xavier_normal"),
-    "record_every": (RecordEvery, "10"),
-    "snapshots": (Snapshots, "0"),
-    "data": (Data, ""),
-    "source": (Source, ""),
-    "target": (Target, ""),
-    "workers": (Workers, "auto"),
-    "device": (Device, "auto"),
-    "checkpoint_every": (CheckpointEvery, "auto"),
-    "run_timeout": (RunTimeout, "0"),
-    "retry_failed": (RetryFailed, False),
-    "executor": (Executor, "processes"),
-    "scheduler": (Scheduler, ""),
-    "out": (Out, ""),
-    "json": (Json, False),
-    "quiet": (Quiet, False),
-    "dry_run": (DryRun, False),
-    "yes": (Yes, False),
-    "config": (ConfigFile, None),
-    "print_config": (PrintConfig, False),
-}
-"""The options of every command that trains, and their defaults."""
-
-
-def taking(**options: tuple[Any, Any]) -> Callable[[Any], Any]:
-    """Give a command these options; it finds them in `ctx.params`."""
-
-    def decorate(function: Any) -> Any:
-        kind = inspect.Parameter.KEYWORD_ONLY
-        function.__signature__ = inspect.Signature(
-            [inspect.Parameter("ctx", kind, annotation=typer.Context)]
-            + [inspect.Parameter(name, kind, annotation=a, default=d) for name, (a, d) in options.items()]
-        )
-        function.__annotations__ = {"ctx": typer.Context, **{name: a for name, (a, _) in options.items()}}
-        return function
-
-    return decorate
 
 
 @app.command()

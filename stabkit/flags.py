@@ -28,7 +28,6 @@ class Request:
     grids: tuple[Grid, ...]
     """What they share is trained once."""
     out: Path
-    workers: int
     device: str
     """Where the model runs: `cpu`, `cuda:1`, `mps`. The spec keeps its kind alone."""
     corpus: dict[str, str] | None
@@ -37,6 +36,11 @@ class Request:
     """Updates; None: what suits each run."""
     executor: str
     place: Place
+
+    @property
+    def workers(self) -> int:
+        """As many processes as there is work for."""
+        return min(self.place.workers, len(self))
 
     def __len__(self) -> int:
         """Runs, those that grids share counted in each."""
@@ -110,12 +114,11 @@ def sweep(options: Mapping[str, Any]) -> Request:
     return Request(
         grids=(grid,),
         out=out,
-        workers=min(workers, len(grid)),
         device=device,
         corpus=corpus,
         checkpoint_every=every,
         executor=executor,
-        place=Place(workers=min(workers, len(grid)), run_timeout=timeout, scheduler=scheduler),
+        place=Place(workers=workers, run_timeout=timeout, scheduler=scheduler),
     )
 
 
@@ -144,10 +147,7 @@ def ablate(options: Mapping[str, Any]) -> Request:
         grids += [replace(grid, beta_scales=betas)] if asked[1] or asked == (False, False) else []
     for word in drops:
         grids.append(replace(grid, methods=((key, {**chosen, **DROPS[word]}),)))
-    request = replace(request, grids=tuple(grids))
-    workers = (_cores() if request.device == "cpu" else 1) if options["workers"] == "auto" else int(options["workers"])
-    workers = min(workers, len(request))
-    return replace(request, workers=workers, place=replace(request.place, workers=workers))
+    return replace(request, grids=tuple(grids))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

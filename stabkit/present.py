@@ -143,7 +143,8 @@ def claims(claimed: Sequence[Finding]) -> None:
         return
     console.say()
     ends = ":" if count["fails"] else "."
-    console.paragraph(f"Of {tested} claims of the papers that these runs test, {count['fails']} fail{ends}")
+    fail = "fails" if count["fails"] == 1 else "fail"
+    console.paragraph(f"Of {tested} claims of the papers that these runs test, {count['fails'] or 'none'} {fail}{ends}")
     for found in claimed:
         if found.verdict == "fails":
             console.paragraph(f"- {found.claim.sentence} ({found.claim.source}) Measured: {found.measured}", "  ")

@@ -22,14 +22,17 @@ DEEP = 18
 NO_WARMUP = "stabkit sweep --depths 18 --steps 250 --warmup 0"
 
 
+def _loss(run: Run) -> float:
+    return number(run.outcome.get("validation_loss"))
+
+
 def balances(runs: Sequence[Run]) -> list[Evidence]:
     def apart(run: Run) -> float:
         """The factor between branch and shortcut, geometric mean over decoder sub-layers at step 0."""
         table = run.records.get("branch_ratio")
         if table is None or not len(table.steps):
             return math.nan
-        stack = share.stack_of(table.sites)
-        first = table.select([site for site in table.sites if site.startswith(stack)])[0]
+        first = table.select(share.output_sites(table.sites))[0]
         return float(np.exp(np.abs(np.log(first)).mean())) if (first > 0).all() else math.nan
 
     found = []
@@ -48,8 +51,7 @@ def shares(runs: Sequence[Run]) -> list[Evidence]:
         seeds = cell.seeds(P, ADMIN)
         ours, theirs = cell.mean(ADMIN, share.effective, seeds), cell.mean(P, share.effective, seeds)
         if math.isfinite(ours) and math.isfinite(theirs):
-            sites = cell.of(ADMIN)[0].records["branch_ratio"].sites
-            count = len([site for site in sites if site.startswith(share.stack_of(sites))])
+            count = len(share.output_sites(cell.of(ADMIN)[0].records["branch_ratio"].sites))
             text = f"{short(ours)} of {count} sub-layers against {short(theirs)}"
             holds = ours >= count / 2 and ours >= 2 * theirs
             found.append(Evidence(where=place(cell, P, ADMIN), value=ours / count, text=text, holds=holds))
@@ -86,14 +88,11 @@ def lower_encoder(runs: Sequence[Run]) -> list[Evidence]:
 
 
 def alike_when_shallow(runs: Sequence[Run]) -> list[Evidence]:
-    def loss(run: Run) -> float:
-        return number(run.outcome.get("validation_loss"))
-
     found = []
     for cell in cells(runs):
         if cell.depth == "6L-6L" and judged(cell, P, ADMIN):
             seeds = cell.seeds(P, ADMIN)
-            ours, theirs = cell.mean(ADMIN, loss, seeds), cell.mean(P, loss, seeds)
+            ours, theirs = cell.mean(ADMIN, _loss, seeds), cell.mean(P, _loss, seeds)
             both = {outcome_word(cell.runs[label][seed]) for label in (P, ADMIN) for seed in seeds} == {"trains"}
             if math.isfinite(ours) and math.isfinite(theirs):
                 text = f"{short(ours, 3)} against {short(theirs, 3)} nats"
@@ -103,9 +102,6 @@ def alike_when_shallow(runs: Sequence[Run]) -> list[Evidence]:
 
 
 def deeper_is_better(runs: Sequence[Run]) -> list[Evidence]:
-    def loss(run: Run) -> float:
-        return number(run.outcome.get("validation_loss"))
-
     found = []
     for _, own in groups(runs):
         by = {cell.depth: cell for cell in cells(own) if judged(cell, ADMIN)}
@@ -113,7 +109,7 @@ def deeper_is_better(runs: Sequence[Run]) -> list[Evidence]:
         for depth, cell in by.items():
             seeds = sorted(set(cell.runs[ADMIN]) & set(base.runs[ADMIN])) if base and cell.layers > 6 else []
             if base and seeds:
-                ours, theirs = cell.mean(ADMIN, loss, seeds), base.mean(ADMIN, loss, seeds)
+                ours, theirs = cell.mean(ADMIN, _loss, seeds), base.mean(ADMIN, _loss, seeds)
                 text = f"{short(ours, 3)} at {depth} against {short(theirs, 3)} nats"
                 found.append(Evidence(where=cell.where, value=theirs - ours, text=text, holds=ours < theirs))
     return found

@@ -1,4 +1,4 @@
-"""What DeepNet (Wang et al., journal version) says in §2, §3 and §5, and what these runs measure of it.
+"""What DeepNet (Wang et al., journal version) says in §2, §3 and of depth in §5, and what these runs measure of it.
 
 The early window of the paper's pictures is read at the reference step (update 16) under warm-up and after the first
 update without one, where everything that moves is at √(2d) a dozen updates later.
@@ -7,8 +7,7 @@ update without one, where everything that moves is at √(2d) a dozen updates la
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,7 +32,7 @@ from stabkit.claims.evidence import (
     warmups,
 )
 from stabkit.figures import grad_last, update_depth
-from stabkit.figures.comparison import chain, listed, number, outcome_word, reference_step, short
+from stabkit.figures.comparison import chain, listed, reference_step, short
 from stabkit.outcome import VANISHED
 from stabkit.store import Run
 
@@ -123,22 +122,19 @@ def _smaller(pair: Warmups, number: Number, where: str) -> Evidence | None:
     return Evidence(where=where, value=times, text=text, holds=times >= 2.0) if math.isfinite(times) else None
 
 
-def _first(runs: Sequence[Run], other: str) -> list[Evidence]:
-    found = []
-    for cell in cells(runs):
-        if cell.warmup == 0 and cell.layers >= DEEP:
-            times = cell.ratio(P, other, at("update", "state", 1))
-            if math.isfinite(times):
-                found.append(_times(times, cell, other, at("update", "state", 1), 2.0))
-    return found
+def _first(other: str, least: float) -> Find:
+    """Post-LN's first update over another method's."""
 
+    def find(runs: Sequence[Run]) -> list[Evidence]:
+        found = []
+        for cell in cells(runs):
+            if cell.warmup == 0 and cell.layers >= DEEP:
+                times = cell.ratio(P, other, at("update", "state", 1))
+                if math.isfinite(times):
+                    found.append(_times(times, cell, other, at("update", "state", 1), least))
+        return found
 
-def first_deepnorm(runs: Sequence[Run]) -> list[Evidence]:
-    return _first(runs, D)
-
-
-def first_init(runs: Sequence[Run]) -> list[Evidence]:
-    return _first(runs, INIT)
+    return find
 
 
 def standstill(runs: Sequence[Run]) -> list[Evidence]:
@@ -156,16 +152,6 @@ def standstill(runs: Sequence[Run]) -> list[Evidence]:
 def warmup_helps(runs: Sequence[Run]) -> list[Evidence]:
     found = [_smaller(pair, at("update", "state", 1), pair.where) for pair in warmups(runs, P) if pair.layers >= DEEP]
     return [one for one in found if one is not None]
-
-
-def init_helps(runs: Sequence[Run]) -> list[Evidence]:
-    found = []
-    for cell in cells(runs):
-        if cell.warmup == 0 and cell.layers >= DEEP:
-            times = cell.ratio(P, INIT, at("update", "state", 1))
-            if math.isfinite(times):
-                found.append(_times(times, cell, INIT, at("update", "state", 1), ONLY_LARGER))
-    return found
 
 
 def theta(runs: Sequence[Run]) -> list[Evidence]:
@@ -312,50 +298,6 @@ def top_is_largest(runs: Sequence[Run]) -> list[Evidence]:
     return found
 
 
-def _scaled(
-    runs: Sequence[Run], alpha: float, beta: float, options: Mapping[str, str]
-) -> Iterator[tuple[str, Run, Run]]:
-    """(where, DeepNorm as published, DeepNorm changed so): pairs of one setting and seed."""
-    held: dict[str, dict[tuple[float, float, str], Run]] = {}
-    for run in runs:
-        if run.spec.method == "deepnorm":
-            own = replace(run.spec, alpha_scale=1.0, beta_scale=1.0, options={})
-            key = (run.spec.alpha_scale, run.spec.beta_scale, repr(sorted(run.spec.options.items())))
-            held.setdefault(own.run_id, {})[key] = run
-    for _, by in sorted(held.items()):
-        base, changed = by.get((1.0, 1.0, "[]")), by.get((alpha, beta, repr(sorted(options.items()))))
-        if base and changed and not any(outcome_word(run) == "early" for run in (base, changed)):
-            warmup = f"warm-up {base.spec.train.warmup}" if base.spec.train.warmup else "no warm-up"
-            where = listed(base.spec.depth, warmup, f"lr {base.spec.train.lr:g}", f"seed {base.spec.seed}")
-            yield where, base, changed
-
-
-def _changed(alpha: float, beta: float, options: Mapping[str, str], holds: Callable[[bool, float], bool]) -> Find:
-    """Evidence of one change: does it fail, and how many nats above the method itself does it end?"""
-
-    def find(runs: Sequence[Run]) -> list[Evidence]:
-        found = []
-        for where, base, changed in _scaled(runs, alpha, beta, options):
-            more = number(changed.outcome.get("validation_loss")) - number(base.outcome.get("validation_loss"))
-            lost = fails(outcome_word(changed))
-            value = more if math.isfinite(more) else 99.0  # a loss that is not finite is worse than any other
-            text = f"{outcome_word(changed)}, {value:+.2f} nats"
-            found.append(Evidence(where=where, value=value, text=text, holds=holds(lost, value)))
-        return found
-
-    return find
-
-
-def _unstable(lost: bool, more: float) -> bool:
-    return lost or more >= 0.5
-
-
-def _worse(lost: bool, more: float) -> bool:
-    return more >= 0.05
-
-
-UNSTABLE, WORSE = "it fails or ends 0.5 nats above", "it ends 0.05 nats above or more"
-ABLATE = "stabkit ablate --seeds 0,1"
 CLAIMS: tuple[Claim, ...] = (
     Claim(
         key="growth",
@@ -398,7 +340,7 @@ CLAIMS: tuple[Claim, ...] = (
         sentence="Post-LN's update explodes at the very beginning, DeepNet's does not: its first one dwarfs DeepNet's.",
         source="DeepNet §2 and §3.3, Fig. 3(a) and 4",
         test="‖ΔF‖ after update 1 without warm-up, 18 layers or more: Post-LN over DeepNorm; at least twice",
-        find=first_deepnorm,
+        find=_first(D, 2.0),
         needs="Post-LN and DeepNorm without warm-up at 18 layers or more",
         command=NO_WARMUP,
     ),
@@ -407,7 +349,7 @@ CLAIMS: tuple[Claim, ...] = (
         sentence="Post-LN's first update dwarfs Post-LN-init's.",
         source="DeepNet §2, Fig. 3(a)",
         test="‖ΔF‖ after update 1 without warm-up, 18 layers or more: Post-LN over Post-LN-init; at least twice",
-        find=first_init,
+        find=_first(INIT, 2.0),
         needs="Post-LN and Post-LN-init without warm-up at 18 layers or more",
         command=NO_WARMUP,
     ),
@@ -434,7 +376,7 @@ CLAIMS: tuple[Claim, ...] = (
         sentence="Better initialisation helps: it lets the model update smoothly.",
         source="DeepNet §2, Fig. 3(a)",
         test="‖ΔF‖ after update 1 without warm-up: Post-LN over Post-LN-init, 18 layers or more; above 1.1",
-        find=init_helps,
+        find=_first(INIT, ONLY_LARGER),
         needs="Post-LN and Post-LN-init without warm-up at 18 layers or more",
         command=NO_WARMUP,
     ),
@@ -527,59 +469,5 @@ CLAIMS: tuple[Claim, ...] = (
         find=admin_fails,
         needs="ADMIN at 50 layers or more, long enough to judge",
         command="stabkit sweep --models admin --depths 50,100 --steps 250 --warmup 0",
-    ),
-    *(
-        Claim(
-            key=key,
-            sentence=sentence,
-            source=source,
-            test=f"DeepNorm with {what} beside DeepNorm itself, validation loss at the end; {when}",
-            find=_changed(alpha, beta, options, holds),
-            needs=f"DeepNorm itself and with {what}, long enough to judge",
-            command=ABLATE if not options else f"{ABLATE} --drop deepnorm,init",
-        )
-        for key, sentence, source, what, when, alpha, beta, options, holds in (
-            *(
-                (
-                    f"{name}-{size}",
-                    sentence,
-                    "DeepNet §5, Fig. 9",
-                    f"{name} × {factor:g}",
-                    when,
-                    factor if name == "alpha" else 1.0,
-                    factor if name == "beta" else 1.0,
-                    {},
-                    holds,
-                )
-                for name, size, factor, sentence, when, holds in (
-                    ("alpha", "small", 0.25, "A small shortcut scale α destabilises.", UNSTABLE, _unstable),
-                    ("beta", "large", 4.0, "A large initialisation scale β destabilises.", UNSTABLE, _unstable),
-                    ("alpha", "large", 4.0, "A large shortcut scale α undermines performance.", WORSE, _worse),
-                    ("beta", "small", 0.25, "A small initialisation scale β undermines performance.", WORSE, _worse),
-                )
-            ),
-            (
-                "without-deepnorm",
-                "Without DeepNorm (α = 1, β kept) training diverges.",
-                "DeepNet Table 11",
-                "α = 1",
-                "it fails",
-                1.0,
-                1.0,
-                {"alpha": "one"},
-                lambda lost, more: lost,
-            ),
-            (
-                "without-init",
-                "Without the initialisation (β = 1, α kept) the result is slightly worse.",
-                "DeepNet Table 11",
-                "β = 1",
-                "trains, up to 0.3 nats worse",
-                1.0,
-                1.0,
-                {"beta": "one"},
-                lambda lost, more: not lost and 0 < more <= 0.3,
-            ),
-        )
     ),
 )

@@ -112,23 +112,19 @@ class Warmups:
 def warmups(runs: Sequence[Run], label: str) -> Iterator[Warmups]:
     """Every such pair."""
     held: dict[tuple[Any, ...], dict[int, dict[int, Run]]] = {}
+    apart = conditions([replace(run.spec, train=replace(run.spec.train, warmup=0)) for run in runs])
+    beside = {run.run_id: condition for run, condition in zip(runs, apart, strict=True)}
     for each in _as_published(runs):
         if each.label == label:
             spec = each.run.spec
             settings = (
                 (key, repr(value)) for key, value in flat(spec).items() if key not in (*OWN_AXES, "train.warmup")
             )
-            key = (depth_rank(spec), spec.depth, spec.model.decoder_layers, tuple(settings), _beside_warmup(each, runs))
+            key = (depth_rank(spec), spec.depth, spec.model.decoder_layers, tuple(settings), beside[each.run.run_id])
             held.setdefault(key, {}).setdefault(spec.train.warmup, {})[spec.seed] = each.run
     for (_, depth, layers, _, beside), by in sorted(held.items()):
         if 0 in by and len(by) > 1 and set(by[0]) & set(by[max(by)]):
             yield Warmups(listed(depth, f"warm-up {max(by)} or none", beside), layers, by[0], by[max(by)])
-
-
-def _beside_warmup(each: Shown, runs: Sequence[Run]) -> str:
-    """What sets a run apart besides its warm-up: `lr 0.001`."""
-    own = [replace(run.spec, train=replace(run.spec.train, warmup=0)) for run in (each.run, *runs)]
-    return conditions(own)[0]
 
 
 def _as_published(runs: Sequence[Run]) -> list[Shown]:

@@ -34,9 +34,7 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
         table = each.run.records.get("branch_ratio")
         if table is None or not len(table.steps):
             continue
-        stack = share.stack_of(table.sites)
-        sites = [site for site in table.sites if site.startswith(stack)]
-        values = table.select(sites)
+        values = table.select(share.output_sites(table.sites))
         facts = each.facts()
         for place, (first, last) in enumerate(zip(values[0].tolist(), values[-1].tolist(), strict=True), 1):
             rows.append({**facts, "sublayer": place, "branch_ratio": first, "last": last})

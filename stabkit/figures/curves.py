@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -43,10 +43,9 @@ class Curves:
     """What of several seeds is drawn."""
     reference: Callable[[pd.DataFrame], Sequence[tuple[float, str]]] = lambda group: ()
     """The height and the name of each reference line of a panel."""
-    log_x: bool = False
-    """A decade scale for the steps of long runs: what matters happens first."""
-    doublings: bool = False
-    """The x axis in powers of two."""
+    across: Literal["linear", "decades", "factors"] = "linear"
+    """The x axis: decades for the steps of long runs, where what matters happens first; factors are marked one by one
+    on a log scale."""
     ticks: Callable[[pd.DataFrame], Sequence[float]] | None = None
     columns: int = 4
     height: float = 2.7
@@ -170,13 +169,13 @@ def _word(what: Curves) -> str:
 def _across(axes: Axes, group: pd.DataFrame, what: Curves) -> None:
     """The x axis: from the first to the last value, a decade scale for more than 100 steps."""
     first, last = float(group[what.x].min()), float(group[what.x].max())
-    if what.doublings and what.ticks is not None:
-        places = list(what.ticks(group))
+    if what.across == "factors":
+        places = sorted(group[what.x].unique())
         style.log_axis(axes, "x", places[0] / 1.15, places[-1] * 1.15, ticks=places)
     elif what.ticks is not None:
         axes.set_xlim(first - 0.03 * max(last - first, 1), last + 0.03 * max(last - first, 1))
         axes.set_xticks(list(what.ticks(group)))
-    elif what.log_x and last > 100:
+    elif what.across == "decades" and last > 100:
         style.log_axis(axes, "x", 1, last)
     else:
         axes.set_xlim(first, max(last, first + 1))

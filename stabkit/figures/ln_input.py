@@ -120,7 +120,7 @@ def panels(
         ordered,
         Curves(
             x="step",
-            log_x=True,
+            across="decades",
             y=value,
             x_label="step (updates done)",
             y_label=label,

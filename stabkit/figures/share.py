@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 from stabkit.store import Run
 
 
-def stack_of(sites: Sequence[str]) -> str:
-    """`decoder.`, or `encoder.` where there is no decoder."""
-    return "decoder." if any(site.startswith("decoder.") for site in sites) else "encoder."
+def output_sites(sites: Sequence[str]) -> list[str]:
+    """The sites of the stack that the output comes from: the decoder, or the encoder where there is none."""
+    stack = "decoder." if any(site.startswith("decoder.") for site in sites) else "encoder."
+    return [site for site in sites if site.startswith(stack)]
 
 
 def shares(ratios: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -36,8 +37,7 @@ def effective(run: Run, step: int = 0) -> float:
     table = run.records.get("branch_ratio")
     if table is None or not len(table.steps):
         return math.nan
-    stack = stack_of(table.sites)
-    own = shares(table.select([site for site in table.sites if site.startswith(stack)])[step])
+    own = shares(table.select(output_sites(table.sites))[step])
     if not np.isfinite(own).all() or not own.sum() > 0:
         return math.nan
     return float(own.sum() ** 2 / (own**2).sum())

@@ -68,7 +68,7 @@ def draw(frame: pd.DataFrame) -> Figure:
         frame,
         Curves(
             x="step",
-            log_x=True,
+            across="decades",
             y="update",
             x_label="step (updates done)",
             y_label="‖ΔF‖, output units",

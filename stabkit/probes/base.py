@@ -7,6 +7,7 @@ watch a pass are attached around it and read after it.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -36,7 +37,7 @@ class Pass:
     keep: Mapping[str, torch.Tensor]
 
 
-class Probe:
+class Probe(ABC):
     """The base at the seam: a name, the pass it watches, its sites, and a reading. Subclasses are final."""
 
     name: ClassVar[str]
@@ -50,9 +51,9 @@ class Probe:
         """Hooks live inside this `with` and are gone after it."""
         return nullcontext()
 
+    @abstractmethod
     def read(self, seen: Pass) -> torch.Tensor:
         """(sites,) float64, on any device."""
-        raise NotImplementedError
 
     def state(self) -> dict[str, torch.Tensor]:
         """What it remembers from one reading to the next; a probe made at θ₀ and given this reads on as if it had never

@@ -1,0 +1,128 @@
+"""What DeepNet says of its two constants: Fig. 9 (α and β scaled) and Table 11 (one of them taken away).
+
+Each piece of evidence is a pair of runs that differ in nothing else: the method as published, and changed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from stabkit.claims.base import Claim, Evidence
+from stabkit.claims.evidence import fails
+from stabkit.figures.comparison import listed, number, outcome_word
+from stabkit.store import Run
+
+Find = Callable[[Sequence[Run]], list[Evidence]]
+LOST = 99.0
+"""Nats above the method itself, of a loss that is not finite: worse than any other."""
+
+
+def _pairs(runs: Sequence[Run], alpha: float, beta: float, dropped: str) -> Iterator[tuple[str, Run, Run]]:
+    """(where, DeepNorm as published, DeepNorm changed so), of one setting and seed."""
+    held: dict[str, dict[tuple[float, float, str], Run]] = {}
+    for run in runs:
+        if run.spec.method == "deepnorm":
+            own = replace(run.spec, alpha_scale=1.0, beta_scale=1.0, options={})
+            options = ",".join(f"{name}={value}" for name, value in sorted(run.spec.options.items()))
+            held.setdefault(own.run_id, {})[run.spec.alpha_scale, run.spec.beta_scale, options] = run
+    for _, by in sorted(held.items()):
+        base, changed = by.get((1.0, 1.0, "")), by.get((alpha, beta, f"{dropped}=one" if dropped else ""))
+        if base and changed and not any(outcome_word(run) == "early" for run in (base, changed)):
+            warmup = f"warm-up {base.spec.train.warmup}" if base.spec.train.warmup else "no warm-up"
+            yield listed(base.spec.depth, warmup, f"lr {base.spec.train.lr:g}", f"seed {base.spec.seed}"), base, changed
+
+
+def _changed(holds: Callable[[bool, float], bool], *, alpha: float = 1.0, beta: float = 1.0, dropped: str = "") -> Find:
+    """Evidence of one change: does it fail, and how many nats above the method itself does it end?"""
+
+    def find(runs: Sequence[Run]) -> list[Evidence]:
+        found = []
+        for where, base, changed in _pairs(runs, alpha, beta, dropped):
+            more = number(changed.outcome.get("validation_loss")) - number(base.outcome.get("validation_loss"))
+            value = more if math.isfinite(more) else LOST
+            text = f"{outcome_word(changed)}, {value:+.2f} nats"
+            found.append(
+                Evidence(where=where, value=value, text=text, holds=holds(fails(outcome_word(changed)), value))
+            )
+        return found
+
+    return find
+
+
+def _unstable(lost: bool, more: float) -> bool:
+    return lost or more >= 0.5
+
+
+def _worse(lost: bool, more: float) -> bool:
+    return more >= 0.05
+
+
+def _fails(lost: bool, more: float) -> bool:
+    return lost
+
+
+def _slightly_worse(lost: bool, more: float) -> bool:
+    return not lost and 0 < more <= 0.3
+
+
+UNSTABLE, WORSE = "it fails or ends 0.5 nats above", "it ends 0.05 nats above or more"
+ABLATE = "stabkit ablate --seeds 0,1"
+DROP = f"{ABLATE} --drop deepnorm,init"
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        key="alpha-small",
+        sentence="A small shortcut scale α destabilises.",
+        source="DeepNet §5, Fig. 9",
+        test=f"DeepNorm with α × 0.25 beside DeepNorm itself, validation loss at the end; {UNSTABLE}",
+        find=_changed(_unstable, alpha=0.25),
+        needs="DeepNorm itself and with α × 0.25, long enough to judge",
+        command=ABLATE,
+    ),
+    Claim(
+        key="beta-large",
+        sentence="A large initialisation scale β destabilises.",
+        source="DeepNet §5, Fig. 9",
+        test=f"DeepNorm with β × 4 beside DeepNorm itself, validation loss at the end; {UNSTABLE}",
+        find=_changed(_unstable, beta=4.0),
+        needs="DeepNorm itself and with β × 4, long enough to judge",
+        command=ABLATE,
+    ),
+    Claim(
+        key="alpha-large",
+        sentence="A large shortcut scale α undermines performance.",
+        source="DeepNet §5, Fig. 9",
+        test=f"DeepNorm with α × 4 beside DeepNorm itself, validation loss at the end; {WORSE}",
+        find=_changed(_worse, alpha=4.0),
+        needs="DeepNorm itself and with α × 4, long enough to judge",
+        command=ABLATE,
+    ),
+    Claim(
+        key="beta-small",
+        sentence="A small initialisation scale β undermines performance.",
+        source="DeepNet §5, Fig. 9",
+        test=f"DeepNorm with β × 0.25 beside DeepNorm itself, validation loss at the end; {WORSE}",
+        find=_changed(_worse, beta=0.25),
+        needs="DeepNorm itself and with β × 0.25, long enough to judge",
+        command=ABLATE,
+    ),
+    Claim(
+        key="without-deepnorm",
+        sentence="Without DeepNorm (α = 1, β kept) training diverges.",
+        source="DeepNet Table 11",
+        test="DeepNorm with α = 1 beside DeepNorm itself, validation loss at the end; it fails",
+        find=_changed(_fails, dropped="alpha"),
+        needs="DeepNorm itself and with α = 1, long enough to judge",
+        command=DROP,
+    ),
+    Claim(
+        key="without-init",
+        sentence="Without the initialisation (β = 1, α kept) the result is slightly worse.",
+        source="DeepNet Table 11",
+        test="DeepNorm with β = 1 beside DeepNorm itself, validation loss at the end; trains, up to 0.3 nats worse",
+        find=_changed(_slightly_worse, dropped="beta"),
+        needs="DeepNorm itself and with β = 1, long enough to judge",
+        command=DROP,
+    ),
+)
