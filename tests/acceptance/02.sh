@@ -1,18 +1,7 @@
 #!/usr/bin/env bash
 # Issue 2, sentence by sentence, on real input. Run from anywhere, against a fresh clone: tests/acceptance/02.sh [--quick]
 # Prints PASS or FAIL a block; exits 1 if any failed. --quick leaves out the blocks that train for minutes.
-set -u
-root=$(cd "$(dirname "$0")/../.." && pwd)
-data=${STABKIT_MULTI30K:-$root/../shared/data/multi30k}
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-quick=${1:-}
-failed=0
-dev() { python3 "$root/dev.py" "$@"; }
-block() { # block NAME COMMAND…: the command must exit 0
-  local name=$1; shift
-  if "$@" >"$work/log" 2>&1; then echo "PASS $name"; else echo "FAIL $name"; sed 's/^/     /' "$work/log" | tail -n 12; failed=1; fi
-}
+. "$(dirname "$0")/common.sh"
 rejects() { # rejects OPTIONS… : exit 2, one line on stderr, nothing on stdout, under 3 s, no directory
   local begin; begin=$(date +%s%N)
   (cd "$work" && dev "$@" --out "$work/none" >"$work/out" 2>"$work/err"); local code=$?
@@ -23,7 +12,6 @@ rejects() { # rejects OPTIONS… : exit 2, one line on stderr, nothing on stdout
 json() { python3 - "$@"; }
 
 # — What a user gets
-block "dev.py sets up" dev --version
 if [ -z "$quick" ]; then
   block "dev.py sweep: four methods at 6,18,50,100, verdict and report" bash -c "cd '$work' && python3 '$root/dev.py' sweep --out '$work/s' --json >'$work/s.json'"
   block "sixteen runs, strict JSON, the fields of the issue" python3 "$root/tests/acceptance/check.py" sixteen "$work/s.json"

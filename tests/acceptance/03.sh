@@ -1,21 +1,8 @@
 #!/usr/bin/env bash
 # Issue 3, sentence by sentence, on real input. Run from anywhere, against a fresh clone: tests/acceptance/03.sh [--quick]
 # Prints PASS or FAIL a block; exits 1 if any failed. --quick leaves out the blocks that train for minutes.
-set -u
-root=$(cd "$(dirname "$0")/../.." && pwd)
-data=${STABKIT_MULTI30K:-$root/../shared/data/multi30k}
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-quick=${1:-}
-failed=0
-dev() { python3 "$root/dev.py" "$@"; }
-block() { # block NAME COMMAND…: the command must exit 0
-  local name=$1; shift
-  if "$@" >"$work/log" 2>&1; then echo "PASS $name"; else echo "FAIL $name"; sed 's/^/     /' "$work/log" | tail -n 12; failed=1; fi
-}
-check() { python3 "$root/tests/acceptance/check.py" "$@"; }
+. "$(dirname "$0")/common.sh"
 
-block "dev.py sets up" dev --version
 block "a sweep to look at" bash -c "python3 '$root/dev.py' sweep --depths 2,3 --steps 20 --out '$work/t' --json >'$work/t.json' 2>/dev/null"
 # — 1 Figures
 block "every figure of the papers as SVG, PNG, PDF and CSV" bash -c "python3 '$root/dev.py' report --store '$work/t' --figures '$work/f' --out '$work/t.html' && for n in grad_start grad_last validation_loss update_method ln_input ln_input_omega grad_norm update update_depth exponent branch_ratio chain; do for k in svg png pdf csv; do test -s '$work/f/'\$n.\$k || exit 1; done; done"

@@ -1,20 +1,9 @@
 #!/usr/bin/env bash
 # Issue 4, sentence by sentence. Run from anywhere, against a fresh clone: tests/acceptance/04.sh [--quick]
 # Prints PASS or FAIL a block; exits 1 if any failed. --quick leaves out what takes minutes.
-set -u
-root=$(cd "$(dirname "$0")/../.." && pwd)
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-quick=${1:-}
-failed=0
-dev() { python3 "$root/dev.py" "$@"; }
-block() { # block NAME COMMAND…: the command must exit 0
-  local name=$1; shift
-  if "$@" >"$work/log" 2>&1; then echo "PASS $name"; else echo "FAIL $name"; sed 's/^/     /' "$work/log" | tail -n 12; failed=1; fi
-}
+. "$(dirname "$0")/common.sh"
 tiny="--depths 2 --steps 5 --vocab 200 --hidden 16 --ffn 24 --max-tokens 128 --models post-ln,deepnorm --quiet"
 
-block "dev.py sets up" dev --version
 # — 1 Store
 block "a damaged run is named, kept aside, and alone trained again" bash -c "
   python3 '$root/dev.py' sweep $tiny --out '$work/s' && f=\$(ls -d '$work'/s/runs/post-ln-*) && printf x >>\$f/records.npz &&
