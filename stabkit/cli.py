@@ -21,6 +21,7 @@ from stabkit.options import (
     BetaScale,
     Depths,
     Drop,
+    DropWarmup,
     Json,
     Model,
     Models,
@@ -81,6 +82,7 @@ def sweep(ctx: typer.Context, **options: Any) -> None:
     beta_scale=(BetaScale, ""),
     grid=(WholeGrid, False),
     drop=(Drop, ""),
+    drop_warmup=(DropWarmup, "0,150"),
     **{
         **TRAINING,
         "depths": (Depths, "18"),

@@ -14,6 +14,7 @@ from typing import Any, get_args
 from stabkit import cost, methods, ranges
 from stabkit.errors import StoreError, UsageError, nearest
 from stabkit.executors import EXECUTORS, Place
+from stabkit.methods.deepnorm import TABLE_11
 from stabkit.spec import BaseInit, Grid, ModelConfig, RunSpec, TaskConfig, TrainConfig
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
@@ -122,10 +123,6 @@ def sweep(options: Mapping[str, Any]) -> Request:
     )
 
 
-DROPS = {"deepnorm": {"alpha": "one"}, "init": {"beta": "one"}}
-"""Table 11's rows: the option that takes α, or the initialisation, away."""
-
-
 def ablate(options: Mapping[str, Any]) -> Request:
     """The request of an ablation: a sweep of one method with α and β as two more axes."""
     key, chosen = methods.parse(str(options["model"]))
@@ -136,8 +133,8 @@ def ablate(options: Mapping[str, Any]) -> Request:
     asked = (bool(options["alpha_scale"]), bool(options["beta_scale"]))
     drops = [word.strip() for word in str(options["drop"]).split(",") if word.strip()]
     for word in drops:
-        if word not in DROPS or any(option not in methods.options(key) for option in DROPS[word]):
-            raise UsageError(f"--drop: {word!r} is not one of {', '.join(DROPS)}{nearest(word, DROPS)}")
+        if word not in TABLE_11 or any(option not in methods.options(key) for option in TABLE_11[word]):
+            raise UsageError(f"--drop: {word!r} is not one of {', '.join(TABLE_11)}{nearest(word, TABLE_11)}")
     request = sweep({**options, "models": methods.parse_back(key, chosen)})
     (grid,) = request.grids
     if options["grid"]:
@@ -145,8 +142,10 @@ def ablate(options: Mapping[str, Any]) -> Request:
     else:
         grids = [replace(grid, alpha_scales=alphas)] if asked[0] or asked == (False, False) else []
         grids += [replace(grid, beta_scales=betas)] if asked[1] or asked == (False, False) else []
-    for word in drops:
-        grids.append(replace(grid, methods=((key, {**chosen, **DROPS[word]}),)))
+    if drops:
+        warmups = ranges.wholes("--drop-warmup", str(options["drop_warmup"]), 0, 10_000_000)
+        rows = ((key, chosen), *((key, {**chosen, **TABLE_11[word]}) for word in drops))
+        grids.append(replace(grid, methods=rows, warmups=warmups))
     return replace(request, grids=tuple(grids))
 
 

@@ -64,8 +64,13 @@ def test_without_options_alpha_and_beta_are_scaled_in_turn() -> None:
 def test_one_axis_the_whole_grid_and_table_11() -> None:
     assert len(planned("--alpha-scale", "0.25..4")) == 5 and len(planned("--beta-scale", "0.5,2")) == 2
     assert len(planned("--grid")) == 25 and len(planned("--grid", "--seeds", "0..1", "--depths", "6,18")) == 100
-    rows = [spec["options"] for spec in planned("--drop", "deepnorm,init")]
-    assert len(rows) == 11 and rows[-2:] == [{"alpha": "one"}, {"beta": "one"}]
+    rows = [
+        (str(spec["options"]), spec["train"]["warmup"])  # type: ignore[index]
+        for spec in planned("--drop", "deepnorm,init")[9:]
+    ]
+    no_alpha, no_beta = "{'alpha': 'one'}", "{'beta': 'one'}"
+    assert set(rows) == {("{}", 150), (no_alpha, 0), (no_alpha, 150), (no_beta, 0), (no_beta, 150)}
+    assert len(planned("--drop", "init", "--drop-warmup", "0", "--alpha-scale", "1")) == 2
 
 
 def test_table_11_takes_alpha_or_the_initialisation_away() -> None:

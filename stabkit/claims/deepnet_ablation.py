@@ -11,10 +11,13 @@ from dataclasses import replace
 
 from stabkit.claims.base import Claim, Evidence
 from stabkit.claims.evidence import fails
-from stabkit.figures.comparison import listed, number, outcome_word
+from stabkit.figures import boundary, scales
+from stabkit.figures.comparison import listed, number, outcome_word, short
 from stabkit.store import Run
 
 Find = Callable[[Sequence[Run]], list[Evidence]]
+PAIRS = 5
+"""Factors on α and β, at least, before a claim is made of all of them together."""
 LOST = 99.0
 """Nats above the method itself, of a loss that is not finite: worse than any other."""
 
@@ -49,6 +52,30 @@ def _changed(holds: Callable[[bool, float], bool], *, alpha: float = 1.0, beta: 
         return found
 
     return find
+
+
+def follows(runs: Sequence[Run]) -> list[Evidence]:
+    """Does ‖ΔF‖ rise with the theorem's sum over the factors?"""
+    found = []
+    for name, own in scales.groups(boundary.select(runs)):
+        rho = boundary.rank_correlation(own["relative"], own["update_first"])
+        if len(own[["alpha_scale", "beta_scale"]].drop_duplicates()) >= PAIRS and math.isfinite(rho):
+            text = f"rank correlation {rho:.2f} over {len(own)} runs"
+            found.append(Evidence(where=name, value=rho, text=text, holds=rho >= 0.8))
+    return found
+
+
+def parted(runs: Sequence[Run]) -> list[Evidence]:
+    """Does one level of the theorem's sum part the runs that fail from those that train?"""
+    found = []
+    for name, own in scales.groups(boundary.select(runs)):
+        border = boundary.border(own)
+        if border and len(own[["alpha_scale", "beta_scale"]].drop_duplicates()) >= PAIRS:
+            right, total = border.right, border.total
+            text = f"at {short(border.level)} times the method's own sum, {right} of {total} runs on the right side"
+            holds = right >= 0.9 * total and total - right <= border.fewer / 2
+            found.append(Evidence(where=name, value=right / total, text=text, holds=holds))
+    return found
 
 
 def _unstable(lost: bool, more: float) -> bool:
@@ -124,5 +151,24 @@ CLAIMS: tuple[Claim, ...] = (
         find=_changed(_slightly_worse, dropped="beta"),
         needs="DeepNorm itself and with β = 1, long enough to judge",
         command=DROP,
+    ),
+    Claim(
+        key="update-follows",
+        sentence="The size of the update follows Σ√(v² + w²)/α·‖Δθ‖ (a bound, in the paper).",
+        source="DeepNet §3.2, Theorems 2 and 3",
+        test="α and β scaled: rank correlation of ‖ΔF‖ after update 1 with the theorem's sum; at least 0.8",
+        find=follows,
+        needs="five pairs of factors on α and β",
+        command=ABLATE,
+    ),
+    Claim(
+        key="bound-decides",
+        sentence="It is the magnitude of the update, bounded by the theorem's sum, that decides about stability.",
+        source="DeepNet §2 and §3.2",
+        test="α and β scaled: one level of the theorem's sum parts failing from training runs; 9 of 10 right, and at "
+        "least half of the rarer kind",
+        find=parted,
+        needs="five pairs of factors on α and β, among them some that fail and some that train",
+        command="stabkit ablate --grid --seeds 0,1",
     ),
 )

@@ -11,8 +11,8 @@ Each file holds what is drawn and nothing else:
     alt(frame) → text       for those who do not see it
     OPTIONAL                if true: not on a page for which the frame is empty
 
-To add one: write the file, add its row. `comparison.py`, `contrast.py`, `curves.py`, `share.py`, `style.py` and
-`theorem.py` are shared.
+To add one: write the file, add its row. `comparison.py`, `contrast.py`, `curves.py`, `scales.py`, `share.py`,
+`style.py` and `theorem.py` are shared.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from types import ModuleType
 
 from stabkit.figures import (
     ablation,
+    boundary,
     branch_ratio,
     chain,
     exponent,
@@ -29,6 +30,8 @@ from stabkit.figures import (
     grad_start,
     ln_input,
     ln_input_omega,
+    scale_map,
+    table11,
     update,
     update_depth,
     update_method,
@@ -37,6 +40,9 @@ from stabkit.figures import (
 
 FIGURES: tuple[ModuleType, ...] = (
     ablation,
+    table11,
+    scale_map,
+    boundary,
     update_depth,
     update,
     exponent,

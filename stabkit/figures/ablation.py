@@ -7,13 +7,12 @@ runs with scales (`stabkit ablate`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pandas as pd
 from matplotlib.figure import Figure
 
-from stabkit.figures import curves
-from stabkit.figures.comparison import FACTS, chain, conditions, listed, number, short, shown
+from stabkit.figures import curves, scales
+from stabkit.figures.comparison import FACTS, listed, short
 from stabkit.figures.curves import Curves
 from stabkit.store import Run
 
@@ -26,35 +25,17 @@ READ = (
     "At 1 the method is itself. The paper: a small factor on α or a large one on β destabilises, a large factor on α "
     "or a small one on β undermines performance. On the dashed line nothing is learnt. Seeds: median and band."
 )
-COLUMNS = (*FACTS, "axis", "scale", "unigram_loss", "validation_loss", "update_first")
+COLUMNS = (*FACTS, "axis", "scale", "unigram_loss", "validation_loss")
 OPTIONAL = True
 """Not on pages without a scaled run."""
 
 
 def select(runs: Sequence[Run]) -> pd.DataFrame:
     """One row a run and axis; `condition` is what else sets runs apart."""
-    placed = [each for each in shown(runs) if not each.run.spec.options]
-    if all(each.run.spec.alpha_scale == 1 == each.run.spec.beta_scale for each in placed):
-        return pd.DataFrame(columns=list(COLUMNS))
-    rest = conditions([replace(each.run.spec, alpha_scale=1.0, beta_scale=1.0) for each in placed])
-    scaled = {
-        each.run.spec.method for each in placed if (each.run.spec.alpha_scale, each.run.spec.beta_scale) != (1, 1)
-    }
-    rows = []
-    for each, condition in zip(placed, rest, strict=True):
-        spec = each.run.spec
-        facts = {
-            **each.facts(),
-            "condition": condition,
-            "unigram_loss": number(each.run.outcome.get("unigram_loss")),
-            "validation_loss": number(each.run.outcome.get("validation_loss")),
-            "update_first": chain(each.run, "update_first"),
-        }
-        for axis, scale, other in (("α", spec.alpha_scale, spec.beta_scale), ("β", spec.beta_scale, spec.alpha_scale)):
-            if other == 1 and spec.method in scaled:
-                rows.append({**facts, "axis": axis, "scale": scale})
-    frame = pd.DataFrame(rows, columns=list(COLUMNS))
-    return frame.sort_values(["axis", "scale"], kind="stable").reset_index(drop=True)
+    frame = scales.frame(runs)
+    along = {"α": ("alpha_scale", "beta_scale"), "β": ("beta_scale", "alpha_scale")}
+    parts = [frame[frame[other] == 1].assign(axis=axis, scale=frame[own]) for axis, (own, other) in along.items()]
+    return pd.concat(parts).sort_values(["axis", "scale"], kind="stable").reset_index(drop=True)[list(COLUMNS)]
 
 
 def title(runs: Sequence[Run]) -> str:

@@ -27,10 +27,22 @@ def number_of(spec: RunSpec) -> int:
 
 def predicted(run: Run, step: int) -> float:
     """The sum at a recorded step; NaN where the theorem does not speak of this method or the records lack it."""
+    parts = sums(run, step)
+    if parts is None:
+        return math.nan
+    crossing, encoder, decoder = parts
+    return crossing * encoder + decoder
+
+
+def sums(run: Run, step: int) -> tuple[float, float, float] | None:
+    """(Σ_cross v·w/α, Σ_encoder, Σ_decoder) of √(v² + w²)/α · ‖Δθ‖; None where `predicted` has no value.
+
+    Of an encoder alone the second is written as the third, and the first two are 0.
+    """
     spec, records = run.spec, run.records
     moved, ln_input = records.get("parameter_update"), records.get("ln_input")
     if spec.method not in methods.KEYS or moved is None or ln_input is None or not (moved.steps == step).any():
-        return math.nan
+        return None
     method = methods.build(spec.method, spec.options, spec.alpha_scale, spec.beta_scale)
     row = moved.values[int(np.flatnonzero(moved.steps == step)[0])]
     delta = dict(zip(moved.sites, row.tolist(), strict=True))
@@ -38,13 +50,13 @@ def predicted(run: Run, step: int) -> float:
     encoder = decoder = crossing = 0.0
     for site in sites(spec.model.encoder_layers, spec.model.decoder_layers, spec.model.hidden):
         if method.norm_in(site) or not method.norm_out(site) or site.name not in delta or site.name not in first:
-            return math.nan
+            return None
         alpha = first[site.name] / (first[f"{site.name}@omega"] * math.sqrt(site.width))
         v, w = (method.gain(site, role) for role in (("up", "down") if site.kind == "ffn" else ("value", "out")))
         term = math.hypot(v, w) / alpha * delta[site.name]
-        if site.stack == "encoder":
+        if site.stack == "encoder" and spec.model.decoder_layers:
             encoder += term
         else:
             decoder += term
             crossing += v * w / alpha if site.kind == "cross" else 0.0
-    return crossing * encoder + decoder if spec.model.decoder_layers else encoder
+    return crossing, encoder, decoder

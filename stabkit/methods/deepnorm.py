@@ -15,6 +15,9 @@ from typing import Literal
 
 from stabkit.methods.base import Method, Role, Scale, Site
 
+TABLE_11 = {"deepnorm": {"alpha": "one"}, "init": {"beta": "one"}}
+"""DeepNet Table 11: what "− DeepNorm" and "− Init" take away, as options."""
+
 
 def alpha_beta(site: Site) -> tuple[float, float]:
     """(α, β) of this site's stack, from the table above."""

@@ -13,7 +13,7 @@ from stabkit import claims
 from stabkit.claims import CLAIMS, findings
 from stabkit.claims.base import judge
 from stabkit.store import Run
-from tests.figures.fake_runs import plausible, run, spec, sweep, table
+from tests.figures.fake_runs import plane, plausible, run, spec, sweep, table
 
 CLAIM = {claim.key: claim for claim in CLAIMS}
 
@@ -176,6 +176,14 @@ CASES: dict[str, tuple[Callable[[], list[Run]], Callable[[], list[Run]]]] = {
     "without-init": (
         lambda: scaled(5.2, dropped={"beta": "one"}),
         lambda: scaled(6.0, "stuck", dropped={"beta": "one"}),
+    ),
+    "update-follows": (
+        lambda: plane(lambda a, b: b**1.5 / a, lambda a, b: "trains"),
+        lambda: plane(lambda a, b: a / b, lambda a, b: "trains"),
+    ),
+    "bound-decides": (
+        lambda: plane(lambda a, b: 1.0, lambda a, b: "stuck" if b / a > 2 else "trains"),
+        lambda: plane(lambda a, b: 1.0, lambda a, b: "stuck" if a == 1 else "trains"),
     ),
     "admin-trains": (lambda: [ended("admin", "trains")], lambda: [ended("admin", "stuck")]),
     "default-fails": (

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from stabkit.methods.base import sites as sites_of
+from stabkit.methods.deepnorm import alpha_beta
 from stabkit.records import Table
 from stabkit.spec import ModelConfig, RunSpec, TaskConfig, TrainConfig, recorded_steps
 from stabkit.store import Run
@@ -136,3 +137,22 @@ def plausible(run_spec: RunSpec, *, outcome: str | None = None, until: int | Non
 def sweep(depths: tuple[int, ...] = (6, 18, 50, 100), seeds: tuple[int, ...] = (0,), **changes: Any) -> list[Run]:
     """The default sweep, or the same with more seeds."""
     return [plausible(spec(m, n, seed=s, **changes)) for n in depths for s in seeds for m in MEASURED]
+
+
+def plane(update: Callable[[float, float], float], outcome: Callable[[float, float], str], **changes: Any) -> list[Run]:
+    """DeepNorm at 2L-2L with nine pairs of factors, with records from which the theorem's sum can be taken: every
+    sub-layer moves by 0.01 in update 1."""
+    names = [site.name for site in sites_of(2, 2, 64)]
+    found = []
+    for a in (0.25, 1.0, 4.0):
+        for b in (0.25, 1.0, 4.0):
+            alpha = {site.name: a * alpha_beta(site)[0] for site in sites_of(2, 2, 64)}
+            raw = {n: [8.0 * alpha[n]] for n in names} | {f"{n}@omega": [1.0] for n in names}
+            made = run(
+                spec("deepnorm", 2, alpha_scale=a, beta_scale=b, **changes),
+                {"parameter_update": table([1], {n: [0.01] for n in names}), "ln_input": table([0], raw)},
+                outcome(a, b),
+                update_first=update(a, b),
+            )
+            found.append(made)
+    return found

@@ -15,6 +15,7 @@ from stabkit import figures, records, store
 from stabkit.figures import (
     FIGURES,
     ablation,
+    boundary,
     branch_ratio,
     chain,
     exponent,
@@ -23,15 +24,19 @@ from stabkit.figures import (
     grad_start,
     ln_input,
     ln_input_omega,
+    scale_map,
+    scales,
     style,
+    table11,
+    theorem,
     update,
     update_depth,
     validation_loss,
 )
 from stabkit.store import Run
-from tests.figures.fake_runs import plausible, run, spec, sweep, table
+from tests.figures.fake_runs import plane, plausible, run, spec, sweep, table
 
-SHARED = {"__init__", "comparison", "contrast", "curves", "share", "style", "theorem"}
+SHARED = {"__init__", "comparison", "contrast", "curves", "scales", "share", "style", "theorem"}
 
 
 def test_every_picture_of_the_folder_is_in_the_table() -> None:
@@ -165,6 +170,70 @@ def test_the_ablation_puts_each_scaled_run_on_its_axis_and_the_method_itself_on_
     assert frame[["axis", "scale"]].to_numpy().tolist() == [["α", 1.0], ["α", 2.0], ["β", 0.25], ["β", 1.0]]
     assert set(frame["method"]) == {"deepnorm"} and set(frame["condition"]) == {""}
     assert ablation.select(made[:1]).empty
+
+
+def test_a_methods_factors_are_drawn_only_where_some_run_is_scaled_and_options_stand_apart() -> None:
+    bare = {"update": table([0, 1], {"state": [0.0, 1.0]})}
+    scaled = [run(spec("deepnorm", 2, alpha_scale=a, warmup=0), bare) for a in (1.0, 2.0)]
+    dropped = [run(spec("deepnorm", 2, alpha_scale=a, warmup=0, options={"beta": "one"}), bare) for a in (1.0, 2.0)]
+    beside = run(spec("deepnorm", 2, warmup=150), bare)
+    frame = scales.frame([*scaled, *dropped, beside])
+    assert len(frame) == 4 and [name for name, _ in scales.groups(frame)] == [
+        "DeepNorm, 2L-2L, no warm-up",
+        "DeepNorm (beta=one), 2L-2L, no warm-up",
+    ]
+
+
+def test_the_theorems_sum_of_a_scaled_run_is_that_of_the_method_taken_to_its_factors() -> None:
+    runs = plane(lambda a, b: 1.0, lambda a, b: "trains")
+    frame = boundary.select(runs)
+    expected = [theorem.predicted(made, 1) for made in runs]
+    by = {made.run_id: value for made, value in zip(runs, expected, strict=True)}
+    itself = by[next(m.run_id for m in runs if m.spec.alpha_scale == 1 == m.spec.beta_scale)]
+    for _, row in frame.iterrows():
+        assert row["predicted"] == pytest.approx(by[row["run"]])
+        assert row["relative"] == pytest.approx(by[row["run"]] / itself)
+
+
+def test_the_border_parts_as_many_runs_as_one_level_can() -> None:
+    found = boundary.border(boundary.select(plane(lambda a, b: 1.0, lambda a, b: "stuck" if b / a > 2 else "trains")))
+    assert found is not None and (found.right, found.total, found.fewer) == (9, 9, 3)
+    mixed = boundary.border(boundary.select(plane(lambda a, b: 1.0, lambda a, b: "stuck" if a == 1 else "trains")))
+    assert mixed is not None and mixed.right < 9
+    assert boundary.border(boundary.select(plane(lambda a, b: 1.0, lambda a, b: "trains"))) is None
+    assert boundary.border(boundary.select(plane(lambda a, b: 1.0, lambda a, b: "early"))) is None
+
+
+def test_the_map_says_how_many_of_a_cells_runs_train() -> None:
+    runs = [
+        run(spec("deepnorm", 2, alpha_scale=a, seed=s), {}, word, update_first=u)
+        for a, s, word, u in (
+            *((1.0, 0, "trains", 1.0), (1.0, 1, "trains", 4.0)),
+            *((0.25, 0, "stuck", 8.0), (0.25, 1, "trains", 8.0), (4.0, 0, "diverged", math.nan)),
+        )
+    ]
+    drawn = scale_map.draw(scale_map.select(runs))
+    texts = [[text.get_text() for text in axes.texts] for axes in drawn.axes]
+    assert texts[0] == ["1 of 2\ntrain", "2 of 2\ntrain", "0 of 1\ndiverged"]
+    assert texts[2] == ["8.0", "2.0", "–"]
+    assert scale_map.title(runs) == "DeepNorm, 2L-2L: 1 of 3 pairs of factors on α and β train in every seed"
+
+
+def test_table_11_is_the_method_beside_itself_without_one_part_a_panel_a_setting() -> None:
+    def variant(options: dict[str, str], word: str = "trains", **changes: object) -> Run:
+        return run(spec("deepnorm", 2, options=options, **changes), {}, word)
+
+    runs = [variant({}), variant({"alpha": "one"}, "diverged"), variant({"beta": "one"})]
+    runs += [variant({}, warmup=0), variant({"alpha": "one"}, warmup=0), variant({}, alpha_scale=2.0)]
+    frame = table11.select([*runs, run(spec("admin", 2), {})])
+    assert frame[["condition", "row", "outcome"]].to_numpy().tolist() == [
+        ["no warm-up", "as published", "trains"],
+        ["warm-up 4000", "as published", "trains"],
+        ["no warm-up", "− DeepNorm (α = 1)", "trains"],
+        ["warm-up 4000", "− DeepNorm (α = 1)", "diverged"],
+        ["warm-up 4000", "− Init (β = 1)", "trains"],
+    ]
+    assert table11.select(runs[:1]).empty and "− DeepNorm (α = 1) trains in 0 of 1" in table11.title(runs)
 
 
 def test_validation_loss_draws_every_reading_beside_the_unigram_loss() -> None:
@@ -325,6 +394,15 @@ def stores() -> dict[str, list[Run]]:
             for s in (0, 1)
         ],
         "variants": [plausible(spec("admin", 6, options=o)) for o in ({}, {"omega": "closed"})],
+        "a plane": [
+            *plane(lambda a, b: b / a, lambda a, b: "stuck" if b > a else "trains"),
+            *plane(lambda a, b: math.nan, lambda a, b: "diverged", seed=1),
+        ],
+        "without a part": [
+            plausible(spec("deepnorm", 6, options=o, warmup=w), until=None if w else 3)
+            for o in ({}, {"alpha": "one"}, {"beta": "one"})
+            for w in (0, 150)
+        ],
         "no records": [nothing],
         "zeros": [flat],
         "huge": [huge, plausible(spec("deepnorm", 2))],
@@ -350,7 +428,10 @@ def test_a_diverged_run_stays_visible() -> None:
     others = [plausible(spec("deepnorm", n)) for n in (6, 18)]
     for figure in set(FIGURES) - {
         ablation,
+        boundary,
         exponent,
+        scale_map,
+        table11,
         validation_loss,
     }:  # an exponent is of many runs; the loss was read once
         drawn = figure.draw(figure.select([last, edge, *others]))
