@@ -66,7 +66,7 @@ def draw(frame: pd.DataFrame, what: Curves) -> Figure:
             return style.empty(what.none)
         conditions = list(frame["condition"].unique())
         apart = len(conditions) > len(CONDITION_DASHES)
-        groups = list(frame.groupby(["panel", "condition"] if apart else ["panel"], sort=False))
+        groups, more = style.kept(list(frame.groupby(["panel", "condition"] if apart else ["panel"], sort=False)))
         titles = [style.wrapped(*(str(text) for text in key)) for key, _ in groups]
         labels = [style.safe(str(text), 40) for text in frame["label"].unique()]
         styles = [] if apart or len(conditions) == 1 else [style.safe(text, 40) for text in conditions]
@@ -77,6 +77,7 @@ def draw(frame: pd.DataFrame, what: Curves) -> Figure:
             what.height,
             titles=max(map(len, titles)),
             legend=-(-(len(labels) + len(styles)) // beside),
+            more=more,
         )
         low, high = _range(seen, groups, what)
         named: dict[str, Artist] = {}

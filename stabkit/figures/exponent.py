@@ -57,6 +57,8 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
     if not rows:
         return pd.DataFrame(columns=list(COLUMNS))
     frame = pd.DataFrame(rows)
+    enough = frame.groupby(["label", "condition", "shape"])["layers"].transform("nunique") >= update_depth.FIT_DEPTHS
+    frame = frame[enough]
     found = []
     for step, at in frame.groupby("step"):
         for line in update_depth.fit(at).itertuples(index=False):
@@ -111,11 +113,11 @@ def draw(frame: pd.DataFrame) -> Figure:
     with style.look():
         if frame.empty or not np.isfinite(frame["exponent"]).any():
             return style.empty("Too few depths for an exponent: at least three from 6 to 50 layers, at one early step.")
-        groups = list(frame.groupby("condition", sort=False))
+        groups, more = style.kept(list(frame.groupby("condition", sort=False)))
         titles = [style.wrapped(str(condition), width=60) for condition, _ in groups]
         labels = frame["label"].nunique()
         figure, all_axes = style.panels(
-            len(groups), min(3, len(groups)), 3.0, titles=max(map(len, titles)), legend=-(-labels // 6)
+            len(groups), min(3, len(groups)), 3.0, titles=max(map(len, titles)), legend=-(-labels // 6), more=more
         )
         values = pd.concat([frame[name] for name in ("exponent", "least", "greatest")]).dropna()
         low, high = min(0.0, float(values.min())) - 0.1, max(1.1, float(values.max()) + 0.1)

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import matplotlib.style
 import numpy as np
@@ -36,6 +36,8 @@ from numpy.typing import NDArray
 from stabkit import methods
 from stabkit.figures.comparison import SUPERSCRIPT, plain
 from stabkit.store import write_file
+
+Group = TypeVar("Group")
 
 COLOURS = {
     "post-ln": "#D55E00",
@@ -62,6 +64,9 @@ LEFT, TITLE_LINE, LEGEND_LINE = 0.74, 0.155, 0.2
 
 MOST_NAMES = 12
 """Beside the lines of one panel; of more lines the first, the last and evenly chosen ones between are named."""
+
+MOST_PANELS = 12
+"""Small multiples in one picture; of more, eleven evenly chosen ones and a note."""
 
 MARK = "stabkit:"
 """What the group id of a marked artist begins with."""
@@ -124,28 +129,42 @@ def depth_line(place: int, count: int) -> dict[str, Any]:
     return {"linestyle": DASHES[-1 - min(count - 1 - place, len(DASHES) - 1)], "linewidth": 0.9 + 1.1 * share}
 
 
+def kept(groups: Sequence[Group]) -> tuple[list[Group], int]:
+    """The panels to draw, the first and the last among them, and how many are left out."""
+    if len(groups) <= MOST_PANELS:
+        return list(groups), 0
+    chosen = [groups[round(i * (len(groups) - 1) / (MOST_PANELS - 2))] for i in range(MOST_PANELS - 1)]
+    return chosen, len(groups) - len(chosen)
+
+
 def panels(
-    count: int, columns: int, height: float, *, titles: int = 1, right: float = 0.1, legend: int = 0
+    count: int, columns: int, height: float, *, titles: int = 1, right: float = 0.1, legend: int = 0, more: int = 0
 ) -> tuple[Figure, list[Axes]]:
     """A figure of `count` small multiples, at most `columns` beside each other; only the first column has tick labels.
 
     `height` of a row and `right`, the room right of each panel, in inches; `titles` lines over a panel, `legend` lines
-    under all. The places are computed: matplotlib's own layout takes longer than the drawing.
+    under all; a note in the place after the last says that `more` panels were left out. The places are computed:
+    matplotlib's own layout takes longer than the drawing.
     """
-    columns = max(1, min(columns, count))
-    rows = max(1, -(-count // columns))
+    places = max(count, 1) + bool(more)
+    columns = max(1, min(columns, places))
+    rows = -(-places // columns)
     tall = rows * height + (0.1 + LEGEND_LINE * legend if legend else 0.0)
     figure = Figure(figsize=(WIDTH, tall))
     width = (WIDTH - LEFT) / columns
     top, bottom = 0.1 + TITLE_LINE * titles, 0.46
     found = []
-    for i in range(max(count, 1)):
+    for i in range(places):
         row, column = divmod(i, columns)
         place = (LEFT + column * width, tall - (row + 1) * height + bottom, width - right - 0.1, height - top - bottom)
         axes = figure.add_axes((place[0] / WIDTH, place[1] / tall, place[2] / WIDTH, place[3] / tall))
         if column:
             axes.tick_params(labelleft=False)
         found.append(axes)
+    if more:
+        note = found.pop()
+        note.axis("off")
+        note.text(0.05, 0.6, f"and {more} panels more:\nthe table and the CSV\nhold all", va="center")
     return figure, found
 
 

@@ -23,7 +23,7 @@ from stabkit.store import Run
 
 NAME = "table11"
 SHORT = "Table 11"
-INDEX: str | None = "row"
+INDEX: str | None = None
 VALUE = "validation_loss"
 CAPTION = "DeepNet Table 11 (journal version): 42.4 BLEU; − DeepNorm: diverged; − Init: 42.2. Validation loss for BLEU."
 READ = (

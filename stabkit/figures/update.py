@@ -76,9 +76,9 @@ def draw(frame: pd.DataFrame) -> Figure:
     with style.look():
         if frame.empty:
             return style.empty("No run has recorded a model update.")
-        groups = list(frame.groupby(["label", "condition"], sort=False))
+        groups, more = style.kept(list(frame.groupby(["label", "condition"], sort=False)))
         titles = [style.wrapped(str(label), str(condition)) for (label, condition), _ in groups]
-        figure, all_axes = style.panels(len(groups), 4, HEIGHT, titles=max(map(len, titles)), right=0.42)
+        figure, all_axes = style.panels(len(groups), 4, HEIGHT, titles=max(map(len, titles)), right=0.42, more=more)
         low, high = _range(frame)
         order = frame.drop_duplicates("depth").assign(total=lambda f: f.encoder_layers + f.decoder_layers)
         depths = list(order.sort_values(["total", "encoder_layers"], kind="stable")["depth"])

@@ -168,10 +168,10 @@ def draw(frame: pd.DataFrame) -> Figure:
         finite = frame[_drawable(frame)]
         if finite.empty:
             return style.empty("No run has a finite model update after its first step.")
-        groups = list(frame.groupby("condition", sort=False))
+        groups, more = style.kept(list(frame.groupby("condition", sort=False)))
         columns = 2 if len(groups) > 1 and frame["label"].str.len().max() <= 20 else 1  # legends stand beside panels
         titles = [style.wrapped(str(condition), width=64) for condition, _ in groups]
-        figure, all_axes = style.panels(len(groups), columns, 3.7, titles=max(map(len, titles)), right=1.75)
+        figure, all_axes = style.panels(len(groups), columns, 3.7, titles=max(map(len, titles)), right=1.75, more=more)
         low, high = finite["update"].min() / 1.6, finite["update"].max() * 1.6
         ceiling = math.sqrt(2 * int(frame["width"].max()))
         near = finite["update"].max() > ceiling / 4  # where it begins to bend the curves

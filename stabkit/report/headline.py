@@ -31,6 +31,8 @@ def headline(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]] = ()) ->
     runs = list({run.run_id: run for run in runs}.values())
     if not runs:
         return "No run has a result yet." if not failed else f"No run has a result: all {len(failed)} failed."
+    if ablated := _ablated(runs):
+        return f"{ablated}."
     if split := _split(runs):
         return f"{split}."
     found = contrast(runs)
@@ -41,6 +43,40 @@ def headline(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]] = ()) ->
     if lost and not any(outcome_word(run) == "diverged" for run in found.higher_runs):
         parts.append(lost[0].lower() + lost[1:] if lost.startswith("At ") else lost)
     return "; ".join(part for part in parts if part) + "."
+
+
+def _ablated(runs: Sequence[Run]) -> str:
+    """Where a method whose α and β are scaled trains, and whether the theorem's sum tells; nothing without scales."""
+    if all(run.spec.alpha_scale == 1 == run.spec.beta_scale for run in runs):
+        return ""
+    from stabkit.figures import boundary, scales  # they need pandas, which the terminal's table does not
+
+    for name, own in scales.groups(boundary.select(runs)):
+        cells: dict[tuple[float, float], set[str]] = {}
+        for a, b, word in zip(own["alpha_scale"], own["beta_scale"], own["outcome"], strict=True):
+            cells.setdefault((a, b), set()).add(word)
+        if all(words == {"early"} for words in cells.values()):
+            continue
+        failing = [_factors(*pair) for pair, words in cells.items() if words & {"stuck", "diverged"}]
+        seeds = " in every seed" if own["seed"].nunique() > 1 else ""
+        where = f", not at {_and(failing)}" if 0 < len(failing) <= 4 else ""
+        sentence = (
+            f"{name}: {len(cells) - len(failing)} of {len(cells)} pairs of factors on α and β train{seeds}{where}"
+        )
+        border = boundary.border(own)
+        if border is None or border.total - border.right > border.fewer / 2:
+            return sentence
+        return (
+            f"{sentence}; {short(border.level)} times the update that the theorem predicts for the method itself parts "
+            f"those that fail from those that train, {border.right} of {border.total} runs on the right side"
+        )
+    return ""
+
+
+def _factors(a: float, b: float) -> str:
+    """`α × 0.25`, `β × 4`, `α × 0.5 with β × 2`."""
+    parts = [f"{name} × {factor:g}" for name, factor in (("α", a), ("β", b)) if factor != 1]
+    return " with ".join(parts) or "1"
 
 
 FATES = {"stuck": "is stuck", "diverged": "diverges", "diverged or stuck": "diverges or is stuck"}

@@ -122,7 +122,7 @@ def render(
         chain_rows=_chain_rows(runs, verdicts.reference_step),
         separation=separation(runs),
         links=links(runs),
-        cards=[card(figure, runs) for figure in FIGURES if _belongs(figure, runs)] if runs else [],
+        cards=cards(runs) if runs else [],
         switches=_switches(runs),
         findings=[found for found in claimed if found.verdict != "untested"],
         untested=[found for found in claimed if found.verdict == "untested"],
@@ -136,10 +136,6 @@ def render(
         failed=[(plain(spec.run_id), plain(reason)) for spec, reason in failed],
         count=len(runs),
     )
-
-
-def _belongs(figure: ModuleType, runs: Sequence[Run]) -> bool:
-    return not getattr(figure, "OPTIONAL", False) or not figure.select(runs).empty
 
 
 def _switches(runs: Sequence[Run]) -> list[tuple[str, str]]:
@@ -179,9 +175,18 @@ def anchor(spec: RunSpec) -> str:
     return f"run-{spec.run_id[-12:]}"
 
 
-def card(figure: ModuleType, runs: Sequence[Run]) -> Card:
-    """Select, draw, and wrap up with downloads and the folded table."""
-    frame: pd.DataFrame = figure.select(runs)
+def cards(runs: Sequence[Run]) -> list[Card]:
+    """A card a figure; an OPTIONAL one only where it has something to show."""
+    frames = ((figure, figure.select(runs)) for figure in FIGURES)
+    return [
+        card(figure, frame, runs)
+        for figure, frame in frames
+        if not (getattr(figure, "OPTIONAL", False) and frame.empty)
+    ]
+
+
+def card(figure: ModuleType, frame: pd.DataFrame, runs: Sequence[Run]) -> Card:
+    """Draw what was selected, and wrap up with downloads and the folded table."""
     svg, marks = style.to_page(figure.draw(frame), figure.NAME)
     head, rows, note = _folded(frame, figure)
     table = _packed(frame)

@@ -26,13 +26,13 @@ from stabkit.figures import (
     ln_input_omega,
     scale_map,
     scales,
-    style,
     table11,
     theorem,
     update,
     update_depth,
     validation_loss,
 )
+from stabkit.report.html import card
 from stabkit.store import Run
 from tests.figures.fake_runs import plane, plausible, run, spec, sweep, table
 
@@ -418,7 +418,7 @@ def test_drawing_survives(figure: ModuleType, case: str) -> None:
     frame = figure.select(runs)
     assert tuple(frame.columns) == figure.COLUMNS
     assert {figure.VALUE, *([figure.INDEX] if figure.INDEX else [])} <= set(frame.columns)
-    ET.fromstring(style.to_page(figure.draw(frame), figure.NAME)[0])
+    ET.fromstring(card(figure, frame, runs).svg)
     for text in (figure.title(runs), figure.alt(frame), figure.READ, figure.CAPTION, figure.SHORT):
         assert text and "nan" not in text
 
