@@ -29,8 +29,8 @@ CAPTION = "DeepNet Fig. 9 (journal version), with α and β scaled together."
 READ = (
     "A cell is a pair of factors; 1, 1 is the method itself. Dark is where it hurts: a high loss, a large first "
     "update, LN inputs that grow, a gradient that vanishes on its way down. The theorem's sum is for the measured "
-    "‖Δθ‖ of update 1, over that of the method itself. After a dozen updates every ‖ΔF‖ is near √(2d) here, which is "
-    "why the first one is shown."
+    "‖Δθ‖ of update 1, over that of the method itself. The first update is shown because later ones saturate: without "
+    "warm-up ‖ΔF‖ is near √(2d) after a dozen, whatever the factors."
 )
 COLUMNS = scales.COLUMNS
 OPTIONAL = True

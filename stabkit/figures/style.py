@@ -164,7 +164,12 @@ def panels(
     if more:
         note = found.pop()
         note.axis("off")
-        note.text(0.05, 0.6, f"and {more} panels more:\nthe table and the CSV\nhold all", va="center")
+        note.text(
+            0.05,
+            0.6,
+            f"and {more} panels more, left out here;\n`stabkit report --figures DIR`\nwrites every number as CSV",
+            va="center",
+        )
     return figure, found
 
 

@@ -1,4 +1,4 @@
-"""The numbers of issue 2, read from `--json` documents: check.py NAME FILE [BOUNDS…]."""
+"""The numbers of the issues, read from `--json` documents: check.py NAME FILE [BOUNDS…]."""
 
 import json
 import math
@@ -101,6 +101,32 @@ def hold(path, *keys):
     for one in found.values():
         print(one["verdict"], one["key"], one["measured"])
     assert [key for key in keys if found[key]["verdict"] != "holds"] == []
+
+
+def nine(path):
+    specs = [r["spec"] for r in runs(path)]
+    five = (0.25, 0.5, 1.0, 2.0, 4.0)
+    found = {(s["alpha_scale"], s["beta_scale"]) for s in specs}
+    assert len(specs) == 9 and found == {(a, 1.0) for a in five} | {(1.0, b) for b in five}
+    for s in specs:
+        assert s["method"] == "deepnorm" and (s["model"]["encoder_layers"], s["model"]["decoder_layers"]) == (18, 18)
+        assert (s["train"]["lr"], s["train"]["warmup"], s["train"]["steps"]) == (2e-3, 0, 250)
+
+
+def fig9(path):
+    hold(path, "alpha-small", "beta-large", "alpha-large", "beta-small", "update-follows")
+    with open(path) as file:
+        found = {one["key"]: one for one in json.load(file)["claims"]}
+    assert all(found[key]["verdict"] != "untested" for key in ("without-deepnorm", "without-init"))
+    rows = {(tuple(r["spec"]["options"].items()), r["warmup"], r["seed"]) for r in runs(path)}
+    for options in ((), (("alpha", "one"),), (("beta", "one"),)):
+        assert {(options, warmup, seed) for warmup in (0, 150) for seed in (0, 1)} <= rows
+
+
+def half(path):
+    with open(path) as file:
+        found = {one["key"]: one["verdict"] for one in json.load(file)["claims"]}
+    assert (found["alpha-large"], found["alpha-small"]) == ("holds", "fails"), found
 
 
 def count(n):
