@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import TextIO
 
 from stabkit.errors import UsageError, nearest
+from stabkit.folder import write_file
 from stabkit.records import jsonable
-from stabkit.store import Run, write_file
+from stabkit.store import Run
 
 KINDS = ("csv", "jsonl")
 COLUMNS = ("run", "step", "probe", "site", "value")

@@ -11,7 +11,8 @@ from typing import Any
 from stabkit import console
 from stabkit.document import SCHEMA, facts, series, text
 from stabkit.errors import StoreError, UsageError, nearest
-from stabkit.store import CorruptRun, OldRun, Run, Store
+from stabkit.folder import CorruptFolder, OldFolder
+from stabkit.store import Run, Store
 
 
 def find(store: Store, names: Sequence[str], *, whole: bool = False) -> list[Run]:
@@ -31,9 +32,9 @@ def find(store: Store, names: Sequence[str], *, whole: bool = False) -> list[Run
         try:
             run = where.load(run_id)
             if whole and not run.records:
-                raise CorruptRun(f"{run.path}: it holds no records")
+                raise CorruptFolder(f"{run.path}: it holds no records")
             found.append(run)
-        except OldRun:
+        except OldFolder:
             old += 1
         except StoreError as error:
             console.warn(f"corrupt run, left out: {error}")
@@ -92,7 +93,7 @@ def verify(store: Store, *, json: bool) -> None:
         try:
             whole = bool(store.load(run_id).records)
             rows.append((run_id, "sound" if whole else "corrupt", "" if whole else "it holds no records"))
-        except OldRun as error:
+        except OldFolder as error:
             rows.append((run_id, "old", str(error)))
         except StoreError as error:
             rows.append((run_id, "corrupt", str(error)))

@@ -13,8 +13,9 @@ from stabkit import console, cost
 from stabkit import methods as table
 from stabkit.document import SCHEMA, text
 from stabkit.flags import Budget
+from stabkit.folder import write_file
 from stabkit.spec import RunSpec
-from stabkit.store import Run, write_file
+from stabkit.store import Run
 from stabkit.sweep import Plan
 
 if TYPE_CHECKING:

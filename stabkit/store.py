@@ -14,7 +14,6 @@ equal specs on equal machines give equal digests.
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import io
 import json
 import os
@@ -31,20 +30,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stabkit import records, spec
-from stabkit.errors import StabkitError, StoreBusy, StoreError, UsageError
+from stabkit import folder, records, spec
+from stabkit.errors import StabkitError, StoreBusy, StoreError
+from stabkit.folder import CorruptFolder, write_file
 from stabkit.records import Table
 from stabkit.spec import ALGO_VERSION, RunSpec
 
 FILES = ("spec.json", "outcome.json", "records.npz", "weights.safetensors", "environment.json")
-
-
-class CorruptRun(StoreError):
-    """A run folder that is truncated, altered, foreign or half-written."""
-
-
-class OldRun(StoreError):
-    """A sound run of another ALGO_VERSION: its numbers are not comparable with today's."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +56,7 @@ class Run:
     @cached_property
     def records(self) -> dict[str, Table]:
         """Every probe's table."""
-        return records.from_bytes(_read(self.path / "records.npz"))
+        return records.from_bytes(folder.read(self.path / "records.npz"))
 
     @property
     def weights_path(self) -> Path:
@@ -91,33 +83,25 @@ class Store:
     def load(self, run_id: str) -> Run:
         """One run, every checksum verified.
 
-        Raises CorruptRun on any difference, OldRun on a sound run of another ALGO_VERSION.
+        Raises CorruptFolder on any difference, OldFolder on a sound run of another ALGO_VERSION.
         """
         path = self.runs / run_id
+        files, digest = folder.load(path, FILES, ALGO_VERSION)
         try:
-            manifest = json.loads(_read(path / "manifest.json"))
-            sums = {name: hashlib.sha256(_read(path / name)).hexdigest() for name in FILES}
-            if manifest != _manifest(sums, manifest.get("algo_version")):
-                wrong = [name for name in FILES if manifest.get("files", {}).get(name) != sums[name]]
-                raise CorruptRun(f"{path}: {', '.join(wrong) or 'manifest.json'} changed since it was written")
-            run_spec = spec.from_json(json.loads(_read(path / "spec.json")))
-            outcome = json.loads(_read(path / "outcome.json"))
-            environment = json.loads(_read(path / "environment.json"))
-            if not (isinstance(outcome, dict) and isinstance(outcome.get("chain"), dict) and "outcome" in outcome):
-                raise CorruptRun(f"{path}: its outcome.json is not an outcome")
-            if not isinstance(environment, dict):
-                raise CorruptRun(f"{path}: its environment.json is not an object")
+            run_spec = spec.from_json(json.loads(files["spec.json"]))
+            outcome = json.loads(files["outcome.json"])
+            environment = json.loads(files["environment.json"])
         except StabkitError:
             raise
-        except OSError as error:
-            raise CorruptRun(f"{path}: {error.strerror or error}") from error
         except (ValueError, AttributeError, RecursionError) as error:
-            raise CorruptRun(f"{path}: not a run of stabkit ({str(error).splitlines()[0]})") from error
-        if manifest["algo_version"] != ALGO_VERSION:
-            raise OldRun(f"{path}: of version {manifest['algo_version']} of the algorithm; today's is {ALGO_VERSION}")
+            raise CorruptFolder(f"{path}: not a run of stabkit ({str(error).splitlines()[0]})") from error
+        if not (isinstance(outcome, dict) and isinstance(outcome.get("chain"), dict) and "outcome" in outcome):
+            raise CorruptFolder(f"{path}: its outcome.json is not an outcome")
+        if not isinstance(environment, dict):
+            raise CorruptFolder(f"{path}: its environment.json is not an object")
         if run_spec.run_id != run_id:
-            raise CorruptRun(f"{path}: its spec.json belongs to {run_spec.run_id}")
-        return Run(path, run_spec, outcome, environment, manifest["digest"])
+            raise CorruptFolder(f"{path}: its spec.json belongs to {run_spec.run_id}")
+        return Run(path, run_spec, outcome, environment, digest)
 
     def quarantine(self, run_id: str) -> Path:
         """Move a folder that failed its check out of the way, keeping it; returns where it is now."""
@@ -141,28 +125,9 @@ class Store:
         """Write one run's folder, whole or not at all. `files` holds the bytes of every name in FILES."""
         if set(files) != set(FILES):
             raise ValueError(f"a run has {FILES}, got {sorted(files)}")
-        target = self.runs / run_spec.run_id
-        try:
-            self._partial().mkdir(parents=True, exist_ok=True)
-            aside = Path(tempfile.mkdtemp(prefix=f"{run_spec.run_id}.", dir=self._partial()))
-        except OSError as error:
-            raise StoreError(f"cannot write {target}: {error.strerror or error}") from error
-        try:
-            sums = {name: hashlib.sha256(files[name]).hexdigest() for name in FILES}
-            manifest = json.dumps(_manifest(sums, ALGO_VERSION), indent=1).encode()
-            for name, data in {**files, "manifest.json": manifest}.items():
-                _write(aside / name, data)
-            _sync(aside)
-            os.chmod(aside, 0o755)  # mkdtemp makes it private; the rest of the store is as readable as the umask says
-            if self._whole(run_spec.run_id):
-                return  # the same spec was finished meanwhile; equal specs hold equal records
-            os.rename(aside, target)
-            _sync(self.runs)
-            self.forget(run_spec.run_id)
-        except OSError as error:
-            raise StoreError(f"cannot write {target}: {error.strerror or error}") from error
-        finally:
-            shutil.rmtree(aside, ignore_errors=True)  # gone already when it was renamed
+        run_id = run_spec.run_id
+        folder.commit(self.runs / run_id, self._partial(), files, ALGO_VERSION, lambda: self._whole(run_id))
+        self.forget(run_id)
 
     def _whole(self, run_id: str) -> bool:
         try:
@@ -205,17 +170,17 @@ class Store:
                     shutil.rmtree(entry.path, ignore_errors=True)
 
     def checkpoint(self, run_spec: RunSpec) -> dict[str, NDArray[Any]] | None:
-        """The arrays that `save_checkpoint` wrote for this very spec, or None. Raises CorruptRun on anything else."""
+        """The arrays that `save_checkpoint` wrote for this spec, or None; raises CorruptFolder on anything else."""
         path = self._partial() / run_spec.run_id / "checkpoint.npz"
         if not os.path.lexists(path):
             return None
         try:
-            with np.load(io.BytesIO(_read(path)), allow_pickle=False) as held:
+            with np.load(io.BytesIO(folder.read(path)), allow_pickle=False) as held:
                 arrays = {name: held[name] for name in held.files}
             if str(arrays.pop("spec")) != _checkpoint_key(run_spec):
                 raise ValueError("it belongs to another run")
         except Exception as error:  # zip, npy header and memory errors alike: a file that is not ours
-            raise CorruptRun(f"{path}: {str(error).partition(chr(10))[0] or type(error).__name__}") from error
+            raise CorruptFolder(f"{path}: {str(error).partition(chr(10))[0] or type(error).__name__}") from error
         return arrays
 
     def forget_checkpoint(self, run_id: str) -> None:
@@ -235,7 +200,7 @@ class Store:
     def attempts(self, run_id: str) -> list[str]:
         """Why every attempt at this run failed so far, over all commands."""
         try:
-            lines = _read(self._partial() / run_id / "attempts.jsonl").decode(errors="replace").splitlines()
+            lines = folder.read(self._partial() / run_id / "attempts.jsonl").decode(errors="replace").splitlines()
             return [str(json.loads(line)["reason"]) for line in lines if line.strip()]
         except (OSError, ValueError, KeyError, TypeError, StoreError):
             return []  # none, or a file that is not ours: the count starts afresh
@@ -254,11 +219,11 @@ class Store:
 
     def _beside(self, run_id: str) -> Path:
         """Where an unfinished run's files go; never through a link that someone planted."""
-        folder = self._partial() / run_id
-        for path in (self._partial(), folder):
+        own = self._partial() / run_id
+        for path in (self._partial(), own):
             if path.is_symlink():
                 raise StoreError(f"{path} is a link; stabkit writes nothing through it: remove it")
-        return folder
+        return own
 
     def forget(self, run_id: str) -> None:
         """Drop the checkpoint and the attempts of a run."""
@@ -268,59 +233,5 @@ class Store:
         return self.runs / ".partial"
 
 
-def write_file(path: Path, data: bytes) -> None:
-    """Replace one file atomically: written beside it, fsynced, renamed over it."""
-    if os.path.lexists(path) and not path.is_file():
-        raise UsageError(f"{path} is not a regular file; name another to write to")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, aside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        os.close(handle)
-        try:
-            _write(Path(aside), data)
-            mask = os.umask(0)
-            os.umask(mask)
-            os.chmod(aside, 0o666 & ~mask)
-            os.replace(aside, path)
-        except OSError:
-            os.unlink(aside)
-            raise
-        _sync(path.parent)
-    except OSError as error:
-        raise StoreError(f"cannot write {path}: {error.strerror or error}") from error
-
-
 def _checkpoint_key(run_spec: RunSpec) -> str:
     return f"{ALGO_VERSION} {spec.canonical(run_spec.to_json())}"
-
-
-def _manifest(sums: Mapping[str, str], algo_version: object) -> dict[str, object]:
-    return {"algo_version": algo_version, "files": dict(sums), "digest": _digest(sums)}
-
-
-def _digest(sums: Mapping[str, str]) -> str:
-    kept = {name: value for name, value in sums.items() if name != "environment.json"}
-    return hashlib.sha256(spec.canonical(kept).encode()).hexdigest()
-
-
-def _read(path: Path) -> bytes:
-    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a FIFO must not hold us
-    with open(handle, "rb") as file:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise CorruptRun(f"{path}: not a regular file")
-        return file.read()
-
-
-def _write(path: Path, data: bytes) -> None:
-    with open(path, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _sync(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -9,8 +9,9 @@ from typing import Any
 
 from stabkit import cost
 from stabkit.executors.base import Answer, Lost, Tell
+from stabkit.folder import CorruptFolder, OldFolder
 from stabkit.spec import RunSpec
-from stabkit.store import CorruptRun, OldRun, Run, Store
+from stabkit.store import Run, Store
 from stabkit.work import Job
 
 ATTEMPTS = 3
@@ -48,7 +49,7 @@ def plan(specs: Sequence[RunSpec], store: Store, *, repair: bool = True, retry_f
             try:
                 reused.append(store.load(spec.run_id))
                 continue
-            except (CorruptRun, OldRun) as error:
+            except (CorruptFolder, OldFolder) as error:
                 where = store.quarantine(spec.run_id) if repair else None
                 corrupt.append(f"corrupt run: {error}" + (f"; moved to {where}, trained again" if where else ""))
         if retry_failed and repair:

@@ -23,8 +23,9 @@ import numpy as np
 
 from stabkit import __version__, records, spec
 from stabkit.errors import CorpusError, UsageError
+from stabkit.folder import CorruptFolder
 from stabkit.spec import RunSpec, TaskConfig
-from stabkit.store import CorruptRun, Store
+from stabkit.store import Store
 from stabkit.tasks.base import Task
 
 Job = dict[str, Any]
@@ -103,7 +104,7 @@ def _run(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
         if start is not None:
             tell({"id": run_id, "note": f"{run_id} goes on from step {start.step}"})
         result = attempt(start)
-    except (CorruptRun, train.ForeignState) as error:
+    except (CorruptFolder, train.ForeignState) as error:
         store.forget_checkpoint(run_id)
         tell({"id": run_id, "warning": f"corrupt checkpoint, {run_id} starts afresh: {error}"})
         result = attempt(None)
@@ -119,7 +120,7 @@ def _run(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
 
 
 def _state(store: Store, run_spec: RunSpec) -> Any:
-    """Where an earlier attempt at this run stopped, or None. Raises CorruptRun or ForeignState."""
+    """Where an earlier attempt at this run stopped, or None. Raises CorruptFolder or ForeignState."""
     from stabkit import train
 
     arrays = store.checkpoint(run_spec)

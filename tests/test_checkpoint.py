@@ -16,8 +16,9 @@ import pytest
 
 from stabkit import methods, train, work
 from stabkit.errors import StoreError
+from stabkit.folder import CorruptFolder
 from stabkit.spec import RunSpec
-from stabkit.store import CorruptRun, Store
+from stabkit.store import Store
 from stabkit.tasks.synthetic import Synthetic
 from tests.conftest import tiny
 from tests.test_cli import TINY, stabkit
@@ -62,7 +63,7 @@ def test_a_checkpoint_survives_the_disk_and_belongs_to_one_run(tmp_path: Path) -
     assert store.checkpoint(other) is None
     path = tmp_path / "runs" / ".partial"
     os.rename(path / spec.run_id, path / other.run_id)
-    with pytest.raises(CorruptRun, match="another run"):
+    with pytest.raises(CorruptFolder, match="another run"):
         store.checkpoint(other)
 
 

@@ -122,7 +122,7 @@ def test_a_run_whose_records_cannot_be_read_is_left_out_of_the_page(out, tmp_pat
     import hashlib
     import shutil
 
-    from stabkit.store import _manifest
+    from stabkit.folder import manifest_of
 
     store = tmp_path / "s"
     shutil.copytree(out / "runs", store / "runs", ignore=shutil.ignore_patterns(".*"))
@@ -131,7 +131,7 @@ def test_a_run_whose_records_cannot_be_read_is_left_out_of_the_page(out, tmp_pat
     files = ("spec.json", "outcome.json", "records.npz", "weights.safetensors", "environment.json")
     sums = {name: hashlib.sha256((broken / name).read_bytes()).hexdigest() for name in files}
     version = json.loads((broken / "manifest.json").read_text())["algo_version"]
-    (broken / "manifest.json").write_text(json.dumps(_manifest(sums, version)))
+    (broken / "manifest.json").write_text(json.dumps(manifest_of(sums, version)))
     done = stabkit("report", "--store", store, "--out", tmp_path / "r.html")
     assert done.returncode == 0 and "left out" in done.stderr and "Traceback" not in done.stderr
     assert "ADMIN" not in (tmp_path / "r.html").read_text().partition('<h2 id="claims"')[0]

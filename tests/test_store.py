@@ -9,7 +9,8 @@ import sys
 import pytest
 
 from stabkit.errors import StoreBusy, StoreError, UsageError
-from stabkit.store import FILES, CorruptRun, OldRun, Store, write_file
+from stabkit.folder import CorruptFolder, OldFolder, write_file
+from stabkit.store import FILES, Store
 from tests.conftest import tiny
 
 
@@ -51,7 +52,7 @@ def test_a_folder_that_is_not_whole_is_seen_and_gives_way_to_a_whole_one(store, 
         shutil.rmtree(folder)
         folder.write_text("x") if leave == "a file" else folder.mkdir()
     assert run_id in store
-    with pytest.raises(CorruptRun):
+    with pytest.raises(CorruptFolder):
         store.load(run_id)
     commit(store)
     assert store.load(run_id).spec == tiny() and not list((store.runs / ".partial").iterdir())
@@ -99,7 +100,7 @@ def test_any_damage_to_any_file_is_seen(store, name, damage):
         middle = len(data) // 2
         flipped = data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :]
         path.write_bytes({"truncate": data[:-1], "flip": flipped, "empty": b""}[damage])
-    with pytest.raises(CorruptRun):
+    with pytest.raises(CorruptFolder):
         store.load(run_id)
 
 
@@ -107,14 +108,14 @@ def test_a_folder_renamed_to_another_run_is_seen(store):
     run_id = commit(store)
     other = tiny(seed=5).run_id
     os.rename(store.runs / run_id, store.runs / other)
-    with pytest.raises(CorruptRun, match="belongs to"):
+    with pytest.raises(CorruptFolder, match="belongs to"):
         store.load(other)
 
 
 def test_a_run_of_another_version_is_old_and_not_corrupt(store, monkeypatch):
     run_id = commit(store)
     monkeypatch.setattr("stabkit.store.ALGO_VERSION", 99)
-    with pytest.raises(OldRun, match="version 1"):
+    with pytest.raises(OldFolder, match="version 1"):
         store.load(run_id)
 
 

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from stabkit import records, store
+from stabkit import folder, records, store
 from stabkit.errors import StoreError
 from stabkit.spec import RunSpec
 from stabkit.store import FILES, Store
@@ -62,9 +62,10 @@ def failing_at(n: int, kind: type[BaseException] = Fault) -> Iterator[Callable[[
 
     mkdir = Path.mkdir
     patch = pytest.MonkeyPatch()
-    patch.setattr(store, "os", FaultyOs())
-    patch.setattr(store, "tempfile", FaultyTemp)
-    patch.setattr(store, "open", opened, raising=False)
+    for module in (store, folder):
+        patch.setattr(module, "os", FaultyOs())
+        patch.setattr(module, "tempfile", FaultyTemp)
+        patch.setattr(module, "open", opened, raising=False)
     patch.setattr(Path, "mkdir", wrap(mkdir))
     try:
         yield lambda: count
@@ -112,7 +113,7 @@ OPERATIONS: dict[str, Callable[[Store], object]] = {
     "commit": lambda s: s.commit(NEW, files(NEW)),
     "checkpoint": lambda s: s.save_checkpoint(NEW, {"theta": np.zeros(10), "step": np.array(1)}),
     "attempt": lambda s: s.note_attempt(NEW.run_id, "killed"),
-    "report": lambda s: store.write_file(s.out / "reports" / "page.html", b"new"),
+    "report": lambda s: folder.write_file(s.out / "reports" / "page.html", b"new"),
     "quarantine": lambda s: s.quarantine(tiny(seed=0).run_id),
 }
 
@@ -124,7 +125,7 @@ def test_an_operation_that_fails_at_any_call_leaves_the_store_as_it_was_or_as_it
     operation = OPERATIONS[name]
     for n in range(1, 200):
         made = whole(tmp_path / str(n))
-        store.write_file(made.out / "reports" / "page.html", b"old")
+        folder.write_file(made.out / "reports" / "page.html", b"old")
         old = made.load(tiny(seed=0).run_id).digest
         with failing_at(n) as calls:
             try:

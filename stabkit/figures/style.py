@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 
 from stabkit import methods
 from stabkit.figures.comparison import SUPERSCRIPT, plain
-from stabkit.store import write_file
+from stabkit.folder import write_file
 
 Group = TypeVar("Group")
 

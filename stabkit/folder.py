@@ -1,0 +1,128 @@
+"""Folders of files that are whole or absent, each with a manifest of checksums; and files replaced whole.
+
+A folder is written aside, every file fsynced, and renamed into place, so a reader sees all of it or nothing.
+`manifest.json` holds the sha256 of every other file; `digest` is the sha256 over that list without environment.json.
+Never imports torch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from stabkit import spec
+from stabkit.errors import StabkitError, StoreError, UsageError
+
+
+class CorruptFolder(StoreError):
+    """A folder that is truncated, altered, foreign or half-written."""
+
+
+class OldFolder(StoreError):
+    """A sound folder of another version of the algorithm: its numbers are not comparable with today's."""
+
+
+def load(path: Path, names: Sequence[str], version: int) -> tuple[dict[str, bytes], str]:
+    """(the bytes of every file, the digest), every checksum verified; raises CorruptFolder, OldFolder."""
+    try:
+        manifest = json.loads(read(path / "manifest.json"))
+        files = {name: read(path / name) for name in names}
+        sums = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
+        if manifest != manifest_of(sums, manifest.get("algo_version")):
+            wrong = [name for name in names if manifest.get("files", {}).get(name) != sums[name]]
+            raise CorruptFolder(f"{path}: {', '.join(wrong) or 'manifest.json'} changed since it was written")
+    except StabkitError:
+        raise
+    except OSError as error:
+        raise CorruptFolder(f"{path}: {error.strerror or error}") from error
+    except (ValueError, AttributeError, RecursionError) as error:
+        raise CorruptFolder(f"{path}: not a folder of stabkit ({str(error).splitlines()[0]})") from error
+    if manifest["algo_version"] != version:
+        raise OldFolder(f"{path}: of version {manifest['algo_version']} of the algorithm; today's is {version}")
+    return files, manifest["digest"]
+
+
+def commit(target: Path, partial: Path, files: Mapping[str, bytes], version: int, whole: Callable[[], bool]) -> None:
+    """Write a folder, whole or not at all; assembled in `partial`. `whole`: whether a sound one is there already."""
+    try:
+        partial.mkdir(parents=True, exist_ok=True)
+        aside = Path(tempfile.mkdtemp(prefix=f"{target.name}.", dir=partial))
+    except OSError as error:
+        raise StoreError(f"cannot write {target}: {error.strerror or error}") from error
+    try:
+        sums = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
+        manifest = json.dumps(manifest_of(sums, version), indent=1).encode()
+        for name, data in {**files, "manifest.json": manifest}.items():
+            _write(aside / name, data)
+        _sync(aside)
+        os.chmod(aside, 0o755)  # mkdtemp makes it private; the rest of the store is as readable as the umask says
+        if whole():
+            return  # the same was finished meanwhile; equal specs hold equal files
+        os.rename(aside, target)
+        _sync(target.parent)
+    except OSError as error:
+        raise StoreError(f"cannot write {target}: {error.strerror or error}") from error
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)  # gone already when it was renamed
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Replace one file atomically: written beside it, fsynced, renamed over it."""
+    if os.path.lexists(path) and not path.is_file():
+        raise UsageError(f"{path} is not a regular file; name another to write to")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, aside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        os.close(handle)
+        try:
+            _write(Path(aside), data)
+            mask = os.umask(0)
+            os.umask(mask)
+            os.chmod(aside, 0o666 & ~mask)
+            os.replace(aside, path)
+        except OSError:
+            os.unlink(aside)
+            raise
+        _sync(path.parent)
+    except OSError as error:
+        raise StoreError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def manifest_of(sums: Mapping[str, str], algo_version: object) -> dict[str, object]:
+    """What manifest.json holds."""
+    return {"algo_version": algo_version, "files": dict(sums), "digest": _digest(sums)}
+
+
+def _digest(sums: Mapping[str, str]) -> str:
+    kept = {name: value for name, value in sums.items() if name != "environment.json"}
+    return hashlib.sha256(spec.canonical(kept).encode()).hexdigest()
+
+
+def read(path: Path) -> bytes:
+    """The bytes of a regular file; raises CorruptFolder for anything else, OSError where there is none."""
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a FIFO must not hold us
+    with open(handle, "rb") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise CorruptFolder(f"{path}: not a regular file")
+        return file.read()
+
+
+def _write(path: Path, data: bytes) -> None:
+    with open(path, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
