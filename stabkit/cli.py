@@ -171,7 +171,8 @@ def _run(request: Any, command: str, *, json: bool, quiet: bool, dry_run: bool, 
         console.say(f"report: {page}")
     if done.failed:
         raise FailedRuns(
-            f"{len(done.failed)} of {len(specs)} runs have no result; the report says why; run it again to retry"
+            f"{len(done.failed)} of {len(specs)} runs have no result; the report says why; the same command with "
+            "--retry-failed tries them again"
         )
 
 

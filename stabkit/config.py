@@ -14,7 +14,7 @@ from typing import Any
 
 from stabkit.errors import UsageError, nearest
 
-LARGEST = 1_000_000
+LARGEST = 20_000
 """Bytes: a configuration file is a page long."""
 
 
@@ -23,9 +23,11 @@ def read(path: Path, options: Mapping[str, str]) -> dict[str, Any]:
 
     `options` maps a command's parameters to its option names.
     """
-    if path.exists() and not path.is_file():
-        raise UsageError(f"--config: {path} is not a regular file")
+    if len(str(path)) > 1000:
+        raise UsageError(f"--config: {str(path)[:80]}… is {len(str(path))} characters long")
     try:
+        if path.exists() and not path.is_file():
+            raise UsageError(f"--config: {path} is not a regular file")
         with open(path, "rb") as file:
             data = file.read(LARGEST + 1)
         if len(data) > LARGEST:
@@ -64,6 +66,6 @@ def _text(path: Path, key: str, value: Any) -> Any:
         return ",".join(str(_text(path, key, item)) for item in value)
     if isinstance(value, (str, bool)):
         return value
-    if isinstance(value, (int, float)):
+    if isinstance(value, int) and abs(value) < 10**18 or isinstance(value, float):
         return str(value)
-    raise UsageError(f"--config: {path}: {key} is a text, a number, true, false or a list of them")
+    raise UsageError(f"--config: {path}: {key[:80]} is a text, a number, true, false or a list of them")

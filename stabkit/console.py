@@ -11,7 +11,7 @@ import textwrap
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TextIO, cast
 
 from rich.console import Console
 from rich.markup import escape
@@ -38,9 +38,8 @@ def warn(message: object) -> None:
 
 
 def note(message: object) -> None:
-    """One line about what is going on, beside the result. Nobody reading it is no reason to stop training."""
-    with suppress(BrokenPipeError):
-        _err().print(escape(plain(message)), soft_wrap=True, highlight=False)
+    """One line about what is going on, beside the result."""
+    _err().print(escape(plain(message)), soft_wrap=True, highlight=False)
 
 
 def say(message: object = "") -> None:
@@ -175,8 +174,32 @@ def _bars(runs: int, seconds: float) -> Iterator[_Bars]:
         yield _Bars(bars, runs, seconds)
 
 
+class _Patient:
+    """Standard error, which may be closed, broken or full: nobody reading it is no reason to stop training."""
+
+    def __init__(self, stream: TextIO | None) -> None:
+        self.stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+    def write(self, text: str) -> int:
+        with suppress(OSError, ValueError, AttributeError):
+            self.stream.write(text)  # type: ignore[union-attr]  # None has no write: suppressed
+        return len(text)
+
+    def flush(self) -> None:
+        with suppress(OSError, ValueError, AttributeError):
+            self.stream.flush()  # type: ignore[union-attr]
+
+    def isatty(self) -> bool:
+        with suppress(OSError, ValueError, AttributeError):
+            return bool(self.stream.isatty())  # type: ignore[union-attr]
+        return False
+
+
 def _err() -> Console:
-    return Console(stderr=True)
+    return Console(file=cast(TextIO, _Patient(sys.stderr)))
 
 
 def _out() -> Console:

@@ -41,6 +41,8 @@ def rows(runs: Sequence[Run]) -> Iterator[tuple[str, int, str, str, float]]:
 
 def export(runs: Sequence[Run], to: str, path: Path | None) -> None:
     """Write the table to a file, whole or not at all, or to standard output as it comes."""
+    if path is None and sys.stdout is None:
+        raise UsageError("standard output is closed; --out FILE writes to a file")
     if path is None:
         _write(runs, to, sys.stdout)
         sys.stdout.flush()

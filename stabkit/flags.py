@@ -222,7 +222,7 @@ def _scheduler(executor: str, text: str) -> str:
         if text:
             raise UsageError("--scheduler is for --executor dask")
         return ""
-    if not re.fullmatch(r"(tcp|tls|ws|wss)://[^\s/]+:[0-9]{1,5}", text):
+    if not re.fullmatch(r"(tcp|tls|ws|wss)://[A-Za-z0-9.:_\[\]-]+:[0-9]{1,5}", text):
         raise UsageError(
             f"--executor dask needs --scheduler tcp://host:8786, the address of a Dask scheduler; got {text!r}"
         )
@@ -275,6 +275,8 @@ def _usable(out: Path) -> Path:
         raise UsageError(f"--out: {out} is a file; it takes a directory")
     if (out / "runs").exists() and not (out / "runs").is_dir():
         raise UsageError(f"--out: {out / 'runs'} is a file; stabkit keeps its runs there")
+    if (out / "reports").exists() and not (out / "reports").is_dir():
+        raise UsageError(f"--out: {out / 'reports'} is a file; stabkit keeps its reports there")
     nearest_parent = next(p for p in (out, *out.parents) if p.exists())
     if not os.access(nearest_parent, os.W_OK | os.X_OK):
         raise UsageError(f"--out: no permission to write to {nearest_parent}")

@@ -28,11 +28,20 @@ class OldFolder(StoreError):
     """A sound folder of another version of the algorithm: its numbers are not comparable with today's."""
 
 
-def load(path: Path, names: Sequence[str], version: int) -> tuple[dict[str, bytes], str]:
-    """(the bytes of every file, the digest), every checksum verified; raises CorruptFolder, OldFolder."""
+SMALL = 16_000_000
+"""Bytes: what a JSON document may have."""
+
+
+def load(
+    path: Path, names: Sequence[str], version: int, limits: Mapping[str, int] | None = None
+) -> tuple[dict[str, bytes], str]:
+    """(the bytes of every file, the digest), every checksum verified; raises CorruptFolder, OldFolder.
+
+    `limits`: how many bytes a file may have, SMALL for those not named: a sparse file claims terabytes at no cost.
+    """
     try:
-        manifest = json.loads(read(path / "manifest.json"))
-        files = {name: read(path / name) for name in names}
+        manifest = json.loads(read(path / "manifest.json", SMALL))
+        files = {name: read(path / name, (limits or {}).get(name, SMALL)) for name in names}
         sums = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
         if manifest != manifest_of(sums, manifest.get("algo_version")):
             wrong = [name for name in names if manifest.get("files", {}).get(name) != sums[name]]
@@ -41,8 +50,8 @@ def load(path: Path, names: Sequence[str], version: int) -> tuple[dict[str, byte
         raise
     except OSError as error:
         raise CorruptFolder(f"{path}: {error.strerror or error}") from error
-    except (ValueError, AttributeError, RecursionError) as error:
-        raise CorruptFolder(f"{path}: not a folder of stabkit ({str(error).splitlines()[0]})") from error
+    except (ValueError, AttributeError, RecursionError, MemoryError) as error:
+        raise CorruptFolder(f"{path}: not a folder of stabkit ({first_line(error)})") from error
     if manifest["algo_version"] != version:
         raise OldFolder(f"{path}: of version {manifest['algo_version']} of the algorithm; today's is {version}")
     return files, manifest["digest"]
@@ -70,6 +79,22 @@ def commit(target: Path, partial: Path, files: Mapping[str, bytes], version: int
         raise StoreError(f"cannot write {target}: {error.strerror or error}") from error
     finally:
         shutil.rmtree(aside, ignore_errors=True)  # gone already when it was renamed
+
+
+def first_line(error: BaseException) -> str:
+    """What an error says, on one line; its kind where it says nothing."""
+    return (str(error).splitlines() or [""])[0] or type(error).__name__
+
+
+def own(parent: Path, name: str) -> Path:
+    """A directory of ours beside the runs; raises StoreError where a link or a file stands in its place.
+
+    Whoever can write there could otherwise have us write and delete anywhere.
+    """
+    path = parent / name
+    if path.is_symlink() or (path.exists() and not path.is_dir()):
+        raise StoreError(f"{path} is a link or a file; stabkit keeps a directory of its own there: remove it")
+    return path
 
 
 def write_file(path: Path, data: bytes) -> None:
@@ -104,12 +129,15 @@ def _digest(sums: Mapping[str, str]) -> str:
     return hashlib.sha256(spec.canonical(kept).encode()).hexdigest()
 
 
-def read(path: Path) -> bytes:
-    """The bytes of a regular file; raises CorruptFolder for anything else, OSError where there is none."""
+def read(path: Path, most: int) -> bytes:
+    """The bytes of a regular file of at most `most`; raises CorruptFolder for others, OSError where there is none."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a FIFO must not hold us
     with open(handle, "rb") as file:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
+        found = os.fstat(handle)
+        if not stat.S_ISREG(found.st_mode):
             raise CorruptFolder(f"{path}: not a regular file")
+        if found.st_size > most:
+            raise CorruptFolder(f"{path}: {found.st_size} bytes, where {most} are the most that it can have")
         return file.read()
 
 

@@ -16,7 +16,7 @@ is the gradient ratio alone: ADMIN's first update spikes as high as Post-LN's, a
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
 import numpy as np
@@ -103,6 +103,26 @@ def judge(records: Records, *, unigram: float, warmup: int) -> Outcome:
         validation_loss=final,
         chain=chain,
     )
+
+
+WORDS = ("trains", "stuck", "diverged", "early")
+
+
+def check(value: Any) -> None:
+    """Raise ValueError for anything that is not what `Outcome.to_json` and the number of parameters make."""
+    keys = {field.name for field in fields(Outcome)} | {"parameters"}
+    if not isinstance(value, dict) or set(value) != keys or not isinstance(value["chain"], dict):
+        raise ValueError("its outcome.json is not an outcome")
+    if set(value["chain"]) != {field.name for field in fields(Chain)}:
+        raise ValueError("its outcome.json holds another chain")
+    whole = [value["steps"], value["parameters"], value["chain"]["reference_step"]]
+    if any(type(number) is not int or not 0 <= number < 2**53 for number in whole):
+        raise ValueError("its outcome.json holds a count that is none")
+    numbers = [value["unigram_loss"], value["validation_loss"], *value["chain"].values()]
+    if not all(type(n) in (int, float) or n in ("nan", "inf", "-inf") for n in numbers):
+        raise ValueError("its outcome.json holds a number that is none")
+    if value["outcome"] not in WORDS or not isinstance(value["detail"], str) or len(value["detail"]) > 1000:
+        raise ValueError("its outcome.json is not in our words")
 
 
 def links(records: Records) -> Chain:

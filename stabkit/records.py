@@ -16,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stabkit.errors import StoreError
+from stabkit.methods.base import sites as sites_of
+from stabkit.spec import RunSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +90,44 @@ def from_bytes(data: bytes) -> dict[str, Table]:
     except Exception as error:  # zip, npy header and memory errors alike: a file that is not ours
         raise StoreError(f"records.npz is not readable ({type(error).__name__})") from error
     for name, table in tables.items():
+        if table.steps.dtype != np.int64 or table.steps.ndim != 1 or not (np.diff(table.steps) > 0).all():
+            raise StoreError(f"records.npz: the steps of {name} are not whole numbers that rise")
         if table.values.shape != (len(table.steps), len(table.sites)) or table.values.dtype != np.float64:
             raise StoreError(f"records.npz: {name} is {table.values.dtype} {table.values.shape}, not (steps × sites)")
     return tables
+
+
+def check(records: Records, spec: RunSpec) -> None:
+    """Raise StoreError unless these are what a run of this spec records: every table from step 0 on, every site there,
+    every value one that its precision can hold."""
+    sites = [site.name for site in sites_of(spec.model.encoder_layers, spec.model.decoder_layers, spec.model.hidden)]
+    layers = list(dict.fromkeys(name.rpartition(".")[0] for name in sites))
+    wanted = {
+        "loss": ["train", "probe"],
+        "validation": ["validation"],
+        "update": ["state", "logits", "state@step"],
+        "parameter_update": sites,
+        "grad_norm": [*layers, *sites],
+        "ln_input": [*sites, *(f"{name}@omega" for name in sites)],
+        "branch_ratio": sites,
+    }
+    for name, own in wanted.items():
+        table = records.get(name)
+        if table is None or not len(table.steps):
+            raise StoreError(f"records.npz holds nothing of {name}")
+        if missing := [site for site in own if site not in table.sites]:
+            raise StoreError(f"records.npz: {name} lacks {missing[0]}")
+    for name, table in records.items():
+        begins = name == "validation" or (len(table.steps) and table.steps[0] == 0)
+        if not begins or len(set(table.sites)) != len(table.sites) or (table.steps > spec.train.steps).any():
+            raise StoreError(f"records.npz: {name} is not the record of steps 0 to {spec.train.steps}")
+        held = np.abs(table.values[np.isfinite(table.values)])
+        if spec.dtype == "float32" and len(held) and held.max() > HIGHEST:
+            raise StoreError(f"records.npz: {name} holds {held.max():.1g}, more than float32 can make")
+
+
+HIGHEST = 1e45
+"""A norm over all that float32 can hold."""
 
 
 def jsonable(value: Any) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cache
@@ -94,6 +95,9 @@ class RunSpec:
         text = canonical({"algo_version": ALGO_VERSION, "spec": self.to_json()})
         return f"{self.method}-{self.depth}-s{self.seed}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
+
+RUN_ID = re.compile(r"[a-z0-9-]{1,60}-[0-9]{1,6}L-[0-9]{1,6}L-s[0-9]{1,20}-[0-9a-f]{12}")
+"""What a run_id looks like."""
 
 DENSE = 100
 """Up to this step every step is recorded: the chain of DeepNet §2 happens there."""

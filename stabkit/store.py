@@ -14,6 +14,7 @@ equal specs on equal machines give equal digests.
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import io
 import json
 import os
@@ -30,7 +31,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stabkit import folder, records, spec
+from stabkit import cost, folder, records, spec
+from stabkit import outcome as outcomes
 from stabkit.errors import StabkitError, StoreBusy, StoreError
 from stabkit.folder import CorruptFolder, write_file
 from stabkit.records import Table
@@ -55,8 +57,13 @@ class Run:
 
     @cached_property
     def records(self) -> dict[str, Table]:
-        """Every probe's table."""
-        return records.from_bytes(folder.read(self.path / "records.npz"))
+        """Every probe's table; raises CorruptFolder where they are not what this run records."""
+        try:
+            found = records.from_bytes(folder.read(self.path / "records.npz", _limits(self.spec)["records.npz"]))
+            records.check(found, self.spec)
+        except (OSError, StoreError) as error:
+            raise CorruptFolder(f"{self.path}: {folder.first_line(error)}") from error
+        return found
 
     @property
     def weights_path(self) -> Path:
@@ -75,10 +82,11 @@ class Store:
         return os.path.lexists(self.runs / run_id)  # whole or not: `load` tells
 
     def ids(self) -> list[str]:
-        """The ids of all runs, sorted; dot-folders are ours and are left out."""
+        """The ids of all runs, sorted, and whatever else stands in a run's place; dot-folders are ours."""
         if not self.runs.is_dir():
             return []
-        return sorted(entry.name for entry in os.scandir(self.runs) if entry.is_dir() and entry.name[0] != ".")
+        names = [entry.name for entry in os.scandir(self.runs) if entry.name[0] != "."]
+        return sorted(name for name in names if spec.RUN_ID.fullmatch(name) or os.path.isdir(self.runs / name))
 
     def load(self, run_id: str) -> Run:
         """One run, every checksum verified.
@@ -86,26 +94,27 @@ class Store:
         Raises CorruptFolder on any difference, OldFolder on a sound run of another ALGO_VERSION.
         """
         path = self.runs / run_id
-        files, digest = folder.load(path, FILES, ALGO_VERSION)
         try:
-            run_spec = spec.from_json(json.loads(files["spec.json"]))
+            run_spec = spec.from_json(json.loads(folder.read(path / "spec.json", folder.SMALL)))
+            files, digest = folder.load(path, FILES, ALGO_VERSION, _limits(run_spec))
             outcome = json.loads(files["outcome.json"])
             environment = json.loads(files["environment.json"])
+            outcomes.check(outcome)
+            if not isinstance(environment, dict) or any(isinstance(v, (dict, list)) for v in environment.values()):
+                raise ValueError("its environment.json is not a flat object")
         except StabkitError:
             raise
-        except (ValueError, AttributeError, RecursionError) as error:
-            raise CorruptFolder(f"{path}: not a run of stabkit ({str(error).splitlines()[0]})") from error
-        if not (isinstance(outcome, dict) and isinstance(outcome.get("chain"), dict) and "outcome" in outcome):
-            raise CorruptFolder(f"{path}: its outcome.json is not an outcome")
-        if not isinstance(environment, dict):
-            raise CorruptFolder(f"{path}: its environment.json is not an object")
+        except OSError as error:
+            raise CorruptFolder(f"{path}: {error.strerror or error}") from error
+        except (ValueError, AttributeError, RecursionError, MemoryError) as error:
+            raise CorruptFolder(f"{path}: not a run of stabkit ({folder.first_line(error)})") from error
         if run_spec.run_id != run_id:
             raise CorruptFolder(f"{path}: its spec.json belongs to {run_spec.run_id}")
         return Run(path, run_spec, outcome, environment, digest)
 
     def quarantine(self, run_id: str) -> Path:
         """Move a folder that failed its check out of the way, keeping it; returns where it is now."""
-        aside = self.runs / ".quarantine"
+        aside = folder.own(self.runs, ".quarantine")
         try:
             aside.mkdir(exist_ok=True)
             target = Path(tempfile.mkdtemp(prefix=f"{run_id}.", dir=aside)) / run_id
@@ -144,9 +153,10 @@ class Store:
         try:
             self.runs.mkdir(parents=True, exist_ok=True)
             handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o644)
-            if not stat.S_ISREG(os.fstat(handle).st_mode):
+            found = os.fstat(handle)
+            if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:  # another name of it: not ours to write to
                 os.close(handle)
-                raise OSError(f"{lock} is not a regular file")
+                raise OSError(f"{lock} is not a regular file of its own; remove it")
         except OSError as error:
             raise StoreError(f"cannot write to {self.out}: {error.strerror or error}") from error
         try:
@@ -158,6 +168,8 @@ class Store:
                     f"{self.out} is in use by process {holder or 'unknown'}; wait for it, or use another --out"
                 ) from error
             os.pwrite(handle, f"{os.getpid():<20}\n".encode(), 0)
+            for name in (".partial", ".quarantine"):
+                folder.own(self.runs, name)
             yield
         finally:
             os.close(handle)
@@ -166,7 +178,7 @@ class Store:
         """Delete what interrupted writers left half-assembled; checkpoints and attempts stay. For the lock's holder."""
         if self._partial().is_dir():
             for entry in list(os.scandir(self._partial())):
-                if "." in entry.name:
+                if "." in entry.name and entry.is_dir(follow_symlinks=False):
                     shutil.rmtree(entry.path, ignore_errors=True)
 
     def checkpoint(self, run_spec: RunSpec) -> dict[str, NDArray[Any]] | None:
@@ -175,12 +187,15 @@ class Store:
         if not os.path.lexists(path):
             return None
         try:
-            with np.load(io.BytesIO(folder.read(path)), allow_pickle=False) as held:
+            with np.load(io.BytesIO(folder.read(path, 64 * cost.disk(run_spec) + FIXED)), allow_pickle=False) as held:
                 arrays = {name: held[name] for name in held.files}
             if str(arrays.pop("spec")) != _checkpoint_key(run_spec):
                 raise ValueError("it belongs to another run")
+            if str(arrays.pop("digest")) != _checksum(arrays):
+                raise ValueError("it changed since it was written")
         except Exception as error:  # zip, npy header and memory errors alike: a file that is not ours
-            raise CorruptFolder(f"{path}: {str(error).partition(chr(10))[0] or type(error).__name__}") from error
+            told = "it holds Python objects" if "pickle" in str(error) else folder.first_line(error)
+            raise CorruptFolder(f"{path}: {told}") from error
         return arrays
 
     def forget_checkpoint(self, run_id: str) -> None:
@@ -194,15 +209,17 @@ class Store:
     def save_checkpoint(self, run_spec: RunSpec, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Replace this run's checkpoint, whole or not at all."""
         out = io.BytesIO()
-        np.savez(out, spec=np.array(_checkpoint_key(run_spec)), **arrays)  # type: ignore[arg-type]  # as in records.py
+        known = {"spec": np.array(_checkpoint_key(run_spec)), "digest": np.array(_checksum(arrays))}
+        np.savez(out, **known, **arrays)  # type: ignore[arg-type]  # as in records.py
         write_file(self._beside(run_spec.run_id) / "checkpoint.npz", out.getvalue())
 
     def attempts(self, run_id: str) -> list[str]:
         """Why every attempt at this run failed so far, over all commands."""
         try:
-            lines = folder.read(self._partial() / run_id / "attempts.jsonl").decode(errors="replace").splitlines()
-            return [str(json.loads(line)["reason"]) for line in lines if line.strip()]
-        except (OSError, ValueError, KeyError, TypeError, StoreError):
+            data = folder.read(self._partial() / run_id / "attempts.jsonl", folder.SMALL)
+            lines = data.decode(errors="replace").splitlines()
+            return [str(json.loads(line)["reason"])[:1000] for line in lines if line.strip()]
+        except (OSError, ValueError, KeyError, TypeError, RecursionError, StoreError):
             return []  # none, or a file that is not ours: the count starts afresh
 
     def note_attempt(self, run_id: str, reason: str) -> int:
@@ -219,18 +236,35 @@ class Store:
 
     def _beside(self, run_id: str) -> Path:
         """Where an unfinished run's files go; never through a link that someone planted."""
-        own = self._partial() / run_id
-        for path in (self._partial(), own):
-            if path.is_symlink():
-                raise StoreError(f"{path} is a link; stabkit writes nothing through it: remove it")
+        own = folder.own(self._partial(), run_id)
         return own
 
     def forget(self, run_id: str) -> None:
         """Drop the checkpoint and the attempts of a run."""
-        shutil.rmtree(self._partial() / run_id, ignore_errors=True)
+        if not (self._partial() / run_id).is_symlink():
+            shutil.rmtree(self._partial() / run_id, ignore_errors=True)
 
     def _partial(self) -> Path:
-        return self.runs / ".partial"
+        return folder.own(self.runs, ".partial")
+
+
+FIXED = 64_000_000
+"""Bytes on top of what a file is expected to have before it is taken for one that is not ours."""
+
+
+def _limits(run_spec: RunSpec) -> dict[str, int]:
+    """How many bytes the large files of a run may have."""
+    most = 4 * cost.disk(run_spec) + FIXED
+    return {"weights.safetensors": most, "records.npz": most}
+
+
+def _checksum(arrays: Mapping[str, NDArray[Any]]) -> str:
+    """sha256 over the arrays of a checkpoint, names, kinds and shapes included."""
+    found = hashlib.sha256()
+    for name, array in sorted(arrays.items()):
+        found.update(f"{name} {array.dtype} {array.shape}\n".encode())
+        found.update(np.ascontiguousarray(array).tobytes())
+    return found.hexdigest()
 
 
 def _checkpoint_key(run_spec: RunSpec) -> str:

@@ -96,7 +96,7 @@ def run(
     snapshots: dict[str, np.ndarray] = {}
     torch.manual_seed(key(spec.seed, "dropout"))
     if start is not None:
-        recorder = resume(start, flat, adam, probes, snapshots)
+        recorder = resume(start, spec, flat, adam, probes, snapshots)
 
     with watching(probes, "probe"):
         for step in range(start.step if start else 0, config.steps + 1):
@@ -156,10 +156,12 @@ def halt(
 
 
 def resume(
-    start: State, flat: Flat, adam: optim.Adam, probes: list[Probe], snapshots: dict[str, np.ndarray]
+    start: State, spec: RunSpec, flat: Flat, adam: optim.Adam, probes: list[Probe], snapshots: dict[str, np.ndarray]
 ) -> Recorder:
-    """Put what `halt` found back where it was; returns what had been recorded."""
+    """Put what `halt` found back where it was; returns what had been recorded. Raises ForeignState for anything that
+    `halt` would not have written at this step of this run."""
     arrays, device = start.arrays, flat.theta.device
+    theta, records = flat.theta.cpu().numpy(), dict[str, Table]()
     try:
         with torch.no_grad():
             for name, value in (("theta", flat.theta), *((f"adam.{name}", getattr(adam, name)) for name in ADAM)):
@@ -181,13 +183,29 @@ def resume(
             name: Table(arrays[f"steps.{name}"], tuple(map(str, arrays[f"sites.{name}"])), arrays[f"values.{name}"])
             for name in names
         }
-        for name, table in tables.items():
-            if table.values.shape != (len(table.steps), len(table.sites)) or (table.steps > start.step).any():
-                raise ForeignState(f"its record of {name} is not (steps × sites) up to step {start.step}")
+        sites = {"validation": ("validation",), **{probe.name: probe.sites for probe in probes}}
+        for name, columns in sites.items():
+            steps = validation_steps(spec) if name == "validation" else recorded_steps(spec)
+            passed = [step for step in steps if step < start.step]
+            table = tables.pop(name, Table(np.empty(0, np.int64), columns, np.empty((0, len(columns)))))
+            sound = table.values.shape == (len(passed), len(columns)) and table.values.dtype == np.float64
+            if table.steps.tolist() != passed or table.sites != columns or not sound:
+                raise ForeignState(f"its record of {name} is not that of the steps before {start.step}")
+            if passed:
+                records[name] = table
+        kept = {f"theta@{step}" for step in snapshot_steps(spec) if step < start.step}
+        found = {name.removeprefix("snapshot."): a for name, a in arrays.items() if name.startswith("snapshot.")}
+        if set(found) != kept or any((a.shape, a.dtype) != (theta.shape, theta.dtype) for a in found.values()):
+            raise ForeignState(f"its snapshots are not those of the steps before {start.step}")
+        known = {"theta", "random", *(f"adam.{name}" for name in ADAM), *(f"snapshot.{name}" for name in kept)}
+        known |= {f"{part}.{name}" for name in records for part in ("steps", "sites", "values")}
+        known |= {f"probe.{probe.name}.{name}" for probe in probes for name in probe.state()}
+        if tables or set(arrays) != known:
+            raise ForeignState(f"it holds {sorted({*tables, *(set(arrays) ^ known)})[0]}, or lacks it")
     except (KeyError, RuntimeError, TypeError, ValueError) as error:
         raise ForeignState(f"not a state of this run ({error})") from error
-    snapshots |= {name.removeprefix("snapshot."): a for name, a in arrays.items() if name.startswith("snapshot.")}
-    return Recorder(tables)
+    snapshots |= found
+    return Recorder(records)
 
 
 def forward(model: Transformer, batch: Batch, smoothing: float, train_loss: torch.Tensor | None = None) -> Pass:

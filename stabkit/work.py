@@ -82,9 +82,11 @@ def _run(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
             f"this worker's stabkit {__version__} is not the one that planned {job['id']}: install the same"
         )
     begin = last = time.monotonic()
+    moved = False
 
     def progress(step: int, loss: float) -> None:
-        nonlocal last
+        nonlocal last, moved
+        moved = True
         now = time.monotonic()
         if now - last > 0.5:
             last = now
@@ -99,6 +101,7 @@ def _run(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
     def attempt(start: train.State | None) -> train.Result:
         return train.run(run_spec, task, job["device"], progress, start, save, job.get("checkpoint_every", 0))
 
+    start = None
     try:
         start = _state(store, run_spec)
         if start is not None:
@@ -108,15 +111,24 @@ def _run(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
         store.forget_checkpoint(run_id)
         tell({"id": run_id, "warning": f"corrupt checkpoint, {run_id} starts afresh: {error}"})
         result = attempt(None)
-    files = {
+    except Exception:
+        if start is not None and not moved:  # not one step: the next attempt had better not begin there
+            store.forget_checkpoint(run_id)
+        raise
+    where = environment(run_spec, job["device"], time.monotonic() - begin)
+    store.commit(run_spec, files(run_spec, result, where))
+    return run_id, result.outcome.outcome
+
+
+def files(run_spec: RunSpec, result: Any, where: dict[str, Any]) -> dict[str, bytes]:
+    """The bytes of a finished run's folder, by name; `where` is its environment."""
+    return {
         "spec.json": _json(run_spec.to_json()),
         "outcome.json": _json({**result.outcome.to_json(), "parameters": result.parameters}),
         "records.npz": records.to_bytes(result.records),
         "weights.safetensors": _safetensors(result.weights),
-        "environment.json": _json(environment(run_spec, job["device"], time.monotonic() - begin)),
+        "environment.json": _json(where),
     }
-    store.commit(run_spec, files)
-    return run_id, result.outcome.outcome
 
 
 def _state(store: Store, run_spec: RunSpec) -> Any:

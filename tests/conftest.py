@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
+from functools import cache
 from pathlib import Path
 
 import pytest
 import torch
 from hypothesis import settings
 
-from stabkit.spec import ModelConfig, RunSpec, TaskConfig, TrainConfig
+from stabkit import train, work
+from stabkit.spec import ModelConfig, RunSpec, TaskConfig, TrainConfig, from_json
+from stabkit.tasks.synthetic import Synthetic
 
 torch.set_num_threads(1)
 settings.register_profile("suite", derandomize=True)  # the same examples each time; STABKIT_EXPLORE=1 looks for others
@@ -45,3 +49,17 @@ def tiny(method: str = "deepnorm", layers: int = 2, steps: int = 3, **changes: o
         task=TaskConfig(vocab=200),
         **changes,  # type: ignore[arg-type]
     )
+
+
+@cache
+def _trained(run_id: str, spec_json: str) -> dict[str, bytes]:
+    spec = from_json(json.loads(spec_json))
+    result = train.run(spec, Synthetic(vocab=spec.task.vocab, max_tokens=spec.train.max_tokens))
+    return work.files(spec, result, {})
+
+
+def files_of(spec: RunSpec, **outcome: object) -> dict[str, bytes]:
+    """What the folder of this run holds, really trained; parts of its outcome replaced."""
+    files = dict(_trained(spec.run_id, json.dumps(spec.to_json())))
+    files["outcome.json"] = json.dumps({**json.loads(files["outcome.json"]), **outcome}).encode()
+    return files

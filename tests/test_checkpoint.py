@@ -94,7 +94,8 @@ def job(out: Path, spec: RunSpec) -> work.Job:
 
 @pytest.mark.parametrize(
     "damage",
-    "truncated flipped foreign empty directory shape dtype record pickle done without-step step-of-no-kind".split(),
+    "truncated flipped foreign empty directory shape dtype record pickle done without-step step-of-no-kind".split()
+    + "resealed other-step extra-snapshot lost-probe lost-record".split(),
 )
 def test_a_damaged_checkpoint_is_said_and_the_run_starts_afresh(damage: str, tmp_path: Path) -> None:
     spec = tiny(steps=4)
@@ -111,6 +112,14 @@ def test_a_damaged_checkpoint_is_said_and_the_run_starts_afresh(damage: str, tmp
         arrays["theta"] = arrays["theta"].astype(np.float64)
     if damage == "record":
         arrays["values.update"] = arrays["values.update"][:, :0]
+    if damage == "other-step":
+        arrays["step"] = np.array(3)
+    if damage == "extra-snapshot":
+        arrays["snapshot.theta@1"] = arrays["theta"]
+    if damage == "lost-probe":
+        arrays = {name: array for name, array in arrays.items() if not name.startswith("probe.")}
+    if damage == "lost-record":
+        arrays = {name: array for name, array in arrays.items() if not name.endswith(".branch_ratio")}
     if damage == "done":
         arrays["step"] = np.array(4)
     if damage == "without-step":
@@ -135,6 +144,11 @@ def test_a_damaged_checkpoint_is_said_and_the_run_starts_afresh(damage: str, tmp
     elif damage == "pickle":
         with path.open("wb") as file:
             np.savez(file, spec=np.array([object()], dtype=object))
+    elif damage == "resealed":  # other weights, and the checksum of the old ones
+        with np.load(path) as held:
+            other = {**{name: held[name] for name in held.files}, "theta": arrays["theta"] + 1}
+        with path.open("wb") as file:
+            np.savez(file, **other)
     events: list[work.Event] = []
     work.do(job(tmp_path / "out", spec), events.append)
     assert any("corrupt checkpoint" in event.get("warning", "") for event in events)
@@ -159,6 +173,18 @@ def test_an_error_of_training_is_not_called_a_corrupt_checkpoint(
         work.do(job(tmp_path, spec), events.append)
     assert not any("warning" in event for event in events)
     assert Store(tmp_path).checkpoint(spec) is not None
+
+
+def test_a_checkpoint_from_which_not_one_step_can_be_made_is_dropped_for_the_next_attempt(tmp_path: Path) -> None:
+    spec = tiny(steps=4)
+    states: list[train.State] = []
+    train.run(spec, TASK, save=states.append, every=2)
+    arrays = {**states[0].arrays, "step": np.array(2)}
+    arrays["probe.update.last.0"] = arrays["probe.update.last.0"][:, :0]
+    Store(tmp_path).save_checkpoint(spec, arrays)
+    with pytest.raises(RuntimeError):
+        work.do(job(tmp_path, spec), lambda event: None)
+    assert work.do(job(tmp_path, spec), lambda event: None)[0] == spec.run_id
 
 
 @pytest.mark.slow

@@ -1,6 +1,5 @@
 """The store: a folder a run, whole or absent."""
 
-import json
 import os
 import shutil
 import subprocess
@@ -11,7 +10,7 @@ import pytest
 from stabkit.errors import StoreBusy, StoreError, UsageError
 from stabkit.folder import CorruptFolder, OldFolder, write_file
 from stabkit.store import FILES, Store
-from tests.conftest import tiny
+from tests.conftest import files_of, tiny
 
 
 @pytest.fixture
@@ -19,21 +18,9 @@ def store(tmp_path):
     return Store(tmp_path)
 
 
-def files(spec):
-    from stabkit.records import to_bytes
-
-    return {
-        "spec.json": json.dumps(spec.to_json()).encode(),
-        "outcome.json": b'{"outcome": "early", "chain": {}}',
-        "records.npz": to_bytes({}),
-        "weights.safetensors": b"weights",
-        "environment.json": b"{}",
-    }
-
-
 def commit(store, spec=None):
     spec = spec or tiny()
-    store.commit(spec, files(spec))
+    store.commit(spec, files_of(spec))
     return spec.run_id
 
 
@@ -84,7 +71,7 @@ def test_a_second_commit_of_the_same_run_changes_nothing(store):
 def test_the_digest_leaves_the_environment_out(store, tmp_path):
     run_id = commit(store)
     other = Store(tmp_path / "other")
-    other.commit(tiny(), {**files(tiny()), "environment.json": b'{"threads": 7}'})
+    other.commit(tiny(), {**files_of(tiny()), "environment.json": b'{"threads": 7}'})
     assert other.load(run_id).digest == store.load(run_id).digest
 
 

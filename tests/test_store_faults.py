@@ -17,12 +17,12 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from stabkit import folder, records, store
+from stabkit import folder, store
 from stabkit.errors import StoreError
 from stabkit.spec import RunSpec
 from stabkit.store import FILES, Store
 from stabkit.sweep import plan
-from tests.conftest import tiny
+from tests.conftest import files_of, tiny
 
 CALLS = ("open", "fsync", "rename", "replace", "chmod", "unlink", "scandir")
 
@@ -90,16 +90,8 @@ class _Faulty:
 
 
 def files(spec: RunSpec, text: str = "") -> dict[str, bytes]:
-    """A run's files, made up: what is in them does not matter to the store."""
-    import json
-
-    return {
-        "spec.json": json.dumps(spec.to_json()).encode(),
-        "outcome.json": b'{"outcome": "early", "chain": {}, "detail": "' + text.encode() + b'"}',
-        "records.npz": records.to_bytes({}),
-        "weights.safetensors": bytes(100),
-        "environment.json": b"{}",
-    }
+    """A run's files; `text` marks one version of them from another."""
+    return files_of(spec, detail=text)
 
 
 def whole(tmp: Path) -> Store:

@@ -80,7 +80,7 @@ def _client(address: str) -> Any:
         logging.getLogger(name).setLevel(logging.CRITICAL)  # a lost scheduler is said by us, in one line
     try:
         return Client(address, timeout=ANSWER_SECONDS, set_as_default=False)  # type: ignore[no-untyped-call]
-    except (OSError, TimeoutError, ValueError) as error:
+    except Exception as error:  # what answers may not be Dask at all: then it fails in any way it likes
         reason = " ".join(str(error).split())[:200]
         raise UsageError(f"--scheduler: no Dask scheduler answers at {address!r} ({reason})") from None
 

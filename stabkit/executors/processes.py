@@ -32,8 +32,8 @@ SPAWN_DEATHS = 3
 """Workers that died before they were ready: after so many, none will start here."""
 PROGRAM = "from stabkit.executors import child; child.start()"
 """What a worker process runs."""
-START_SECONDS = 120.0
-"""A worker that has not said it is ready by then never will."""
+START_SECONDS = 60.0
+"""A worker that has not said it is ready by then never will; half of it is enough where runs have a timeout at all."""
 LONGEST_LINE = 1 << 20
 """Bytes; a worker that sends more without ending the line is not one of ours any more."""
 
@@ -52,7 +52,7 @@ def map(
         try:
             while (waiting or any(worker.job for worker in pool)) and wanted():
                 while len(pool) < where.workers and len(pool) < len(waiting) + sum(w.job is not None for w in pool):
-                    worker = _Worker()
+                    worker = _Worker(START_SECONDS / 2 if where.run_timeout else START_SECONDS)
                     pool.add(worker)
                     selector.register(worker.socket, selectors.EVENT_READ, worker)
                 heard = [key.data for key, _ in selector.select(timeout=_patience(pool))]
@@ -95,7 +95,7 @@ def _patience(pool: set[_Worker]) -> float:
 class _Worker:
     """One process, its socket, and the job it holds."""
 
-    def __init__(self) -> None:
+    def __init__(self, start: float) -> None:
         self.socket, theirs = socket.socketpair()
         follow, self.alive = os.pipe()
         root = str(Path(stabkit.__file__).resolve().parents[1])
@@ -106,6 +106,7 @@ class _Worker:
                 pass_fds=(theirs.fileno(), follow),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
+                cwd=os.path.sep,  # the directory that the command was started in may be gone
                 env={**os.environ, **ENVIRONMENT},
                 process_group=0,  # a Ctrl-C of the terminal is the parent's alone
             )
@@ -114,7 +115,8 @@ class _Worker:
             os.close(follow)
         self.job: Job | None = None
         self.ready = False
-        self.deadline = time.monotonic() + START_SECONDS
+        self.limit = start
+        self.deadline = time.monotonic() + start
         self.buffer = b""
 
     @property
@@ -149,7 +151,7 @@ class _Worker:
 
     def tardiness(self) -> str:
         if self.job is None:
-            return f"the worker was not ready after {START_SECONDS:.0f} s"
+            return f"the worker was not ready after {self.limit:.0f} s"
         return f"timeout: no result within {self.limit:g} s"
 
     def obituary(self) -> str:

@@ -51,7 +51,10 @@ def sums(run: Run, step: int) -> tuple[float, float, float] | None:
     for site in sites(spec.model.encoder_layers, spec.model.decoder_layers, spec.model.hidden):
         if method.norm_in(site) or not method.norm_out(site) or site.name not in delta or site.name not in first:
             return None
-        alpha = first[site.name] / (first[f"{site.name}@omega"] * math.sqrt(site.width))
+        over = first[f"{site.name}@omega"] * math.sqrt(site.width)
+        alpha = first[site.name] / over if over > 0 else 0.0
+        if not 0 < alpha < math.inf:  # nothing enters this norm, or nothing finite
+            return None
         v, w = (method.gain(site, role) for role in (("up", "down") if site.kind == "ffn" else ("value", "out")))
         term = math.hypot(v, w) / alpha * delta[site.name]
         if site.stack == "encoder" and spec.model.decoder_layers:

@@ -29,6 +29,8 @@ class Update(Probe):
         return {f"{name}.{i}": f for name in ("first", "last") for i, f in enumerate(getattr(self, name))}
 
     def restore(self, state: Mapping[str, torch.Tensor]) -> None:
+        if sorted(state) != ["first.0", "first.1", "last.0", "last.1"]:
+            raise ValueError(f"the probe update remembers two outputs, got {sorted(state)}")
         self.first, self.last = ((state[f"{name}.0"], state[f"{name}.1"]) for name in ("first", "last"))
 
     def read(self, seen: Pass) -> torch.Tensor:
