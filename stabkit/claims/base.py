@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+
 from stabkit.store import Run
 
 Verdict = Literal["holds", "fails", "untested"]
@@ -59,7 +61,8 @@ class Finding:
 
 def judge(claim: Claim, runs: Sequence[Run]) -> Finding:
     """The verdict of these runs on one claim."""
-    evidence = tuple(claim.find(runs))
+    with np.errstate(all="ignore"):  # diverged runs hold infinities; what comes of them is NaN, and is no evidence
+        evidence = tuple(claim.find(runs))
     if not evidence:
         return Finding(claim=claim, verdict="untested", measured=f"needs {claim.needs}", evidence=())
     against = [one for one in evidence if not one.holds]
