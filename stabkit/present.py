@@ -125,11 +125,14 @@ def write(
 
 def pictures(runs: Sequence[Run], folder: Path) -> int:
     """Every figure as NAME.svg, .png, .pdf and .csv; returns how many figures."""
+    import numpy as np
+
     from stabkit.figures import FIGURES, style
 
     for figure in FIGURES:
-        frame = figure.select(runs)
-        drawn = figure.draw(frame)
+        with np.errstate(all="ignore"):  # as on the page
+            frame = figure.select(runs)
+            drawn = figure.draw(frame)
         for kind in ("svg", "png", "pdf"):
             style.save(drawn, folder / f"{figure.NAME}.{kind}")
         write_file(folder / f"{figure.NAME}.csv", frame.to_csv(index=False).encode())

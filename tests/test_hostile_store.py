@@ -76,7 +76,6 @@ CORRUPT: dict[str, Callable[[Arrays], Arrays]] = {
     "falling steps": one("update.steps", lambda s: -s),
     "steps of another run": one("update.steps", lambda s: s + 1000),
     "values in float32": one("loss.values", lambda v: v.astype("f4")),
-    "values beyond float32": every(lambda v: v * 0 + 1.79e308),
     "an empty archive": lambda a: {},
 }
 HARMLESS: dict[str, Callable[[Arrays], Arrays]] = {
@@ -87,6 +86,8 @@ HARMLESS: dict[str, Callable[[Arrays], Arrays]] = {
     "minus infinity": every(lambda v: v * 0 - np.inf),
     "negative": every(lambda v: -v - 1),
     "as large as float32": every(lambda v: (v * 0 + 3e38) * (-1.0) ** np.arange(v.size).reshape(v.shape)),
+    "as large as float64": every(lambda v: v * 0 + 1.79e308),
+    "beyond, with both signs": every(lambda v: (v * 0 + 1.79e308) * (-1.0) ** np.arange(v.size).reshape(v.shape)),
     "a foreign probe": extra(["=cmd|x", "\n", "</script>"]),
 }
 

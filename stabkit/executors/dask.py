@@ -8,6 +8,7 @@ sends, so the cluster is inside the trust boundary (docs/dask.md).
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import queue
 import time
@@ -74,15 +75,29 @@ def map(jobs: Sequence[Job], tell: Tell, where: Place) -> Generator[Answer, None
 
 
 def _client(address: str) -> Any:
+    """A client of the scheduler there; raises UsageError within seconds where none answers.
+
+    It is asked who it is before a client is made: a client that meets something else takes ten seconds to give up, and
+    says so in tracebacks of its own.
+    """
     from distributed import Client
 
-    for name in ("distributed", "distributed.client"):
+    for name in ("distributed", "distributed.client", "distributed.comm"):
         logging.getLogger(name).setLevel(logging.CRITICAL)  # a lost scheduler is said by us, in one line
     try:
+        asyncio.run(asyncio.wait_for(_asked(address), ANSWER_SECONDS))
         return Client(address, timeout=ANSWER_SECONDS, set_as_default=False)  # type: ignore[no-untyped-call]
     except Exception as error:  # what answers may not be Dask at all: then it fails in any way it likes
-        reason = " ".join(str(error).split())[:200]
+        reason = " ".join(str(error).split())[:200] or f"no answer in {ANSWER_SECONDS} s"
         raise UsageError(f"--scheduler: no Dask scheduler answers at {address!r} ({reason})") from None
+
+
+async def _asked(address: str) -> None:
+    from distributed.core import rpc
+
+    async with rpc(address) as scheduler:  # type: ignore[no-untyped-call]
+        if (await scheduler.identity())["type"] != "Scheduler":
+            raise ValueError("it is a part of Dask, but no scheduler")
 
 
 def _answer(future: Any) -> str | Lost:

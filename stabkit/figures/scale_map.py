@@ -211,8 +211,9 @@ def _share(value: float, low: float, high: float, log: bool) -> float:
     """Where a value stands between the least and the greatest: 0 to 1."""
     if high <= low:
         return 0.0
+    value = min(max(value, low), high)
     where = math.log(value / low) / math.log(high / low) if log else (value - low) / (high - low)
-    return min(max(where, 0.0), 1.0)
+    return where
 
 
 def _cell(axes: Axes, x: int, y: int, fill: Any, ink: str, text: str) -> None:

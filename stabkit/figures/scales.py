@@ -12,6 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 
 from stabkit.figures import theorem
@@ -37,6 +38,7 @@ def frame(runs: Sequence[Run]) -> pd.DataFrame:
         if setting not in scaled:
             continue
         run = each.run
+        a, b = np.float64(a), np.float64(b)  # numpy's: a factor whose square is nothing makes infinity, not an error
         crossing, encoder, decoder = theorem.sums(run, 1) or (math.nan, math.nan, math.nan)
         rows.append(
             {

@@ -71,6 +71,9 @@ MOST_PANELS = 12
 MARK = "stabkit:"
 """What the group id of a marked artist begins with."""
 
+MOST_TOLD = 1e300
+"""Beyond it three digits may round to infinity."""
+
 LOWEST, HIGHEST = 1e-45, 1e40
 """What a logarithmic axis shows: all that float32 can hold. Beyond it a value counts as not finite."""
 
@@ -348,7 +351,7 @@ def _points(figure: Figure, line: Line2D, values: list[list[float]] | None) -> d
     told = data if values is None else np.asarray(values, dtype=float).reshape(len(data), 2)
     where = line.get_transform().transform(data) * (72 / figure.dpi)
     where[:, 1] = figure.get_figheight() * 72 - where[:, 1]
-    kept = np.flatnonzero(np.isfinite(where).all(axis=1) & np.isfinite(told).all(axis=1))
+    kept = np.flatnonzero(np.isfinite(where).all(axis=1) & (np.abs(told) <= MOST_TOLD).all(axis=1))
     kept = kept[_apart(where[kept])]
     return {
         "p": [[round(float(x), 1), round(float(y), 1)] for x, y in where[kept]],

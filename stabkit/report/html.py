@@ -80,6 +80,7 @@ class Card:
     note: str
 
 
+@np.errstate(all="ignore")  # runs diverge as they like: what comes of it is NaN or infinity and is drawn as such
 def render(
     runs: Sequence[Run],
     *,
