@@ -34,7 +34,10 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
     """One row a run and axis; `condition` is what else sets runs apart."""
     frame = scales.frame(runs)
     along = {"α": ("alpha_scale", "beta_scale"), "β": ("beta_scale", "alpha_scale")}
-    parts = [frame[frame[other] == 1].assign(axis=axis, scale=frame[own]) for axis, (own, other) in along.items()]
+    parts = []
+    for axis, (own, other) in along.items():
+        rows = frame[frame[other] == 1]
+        parts.append(rows.assign(axis=axis, scale=rows[own]))
     return pd.concat(parts).sort_values(["axis", "scale"], kind="stable").reset_index(drop=True)[list(COLUMNS)]
 
 

@@ -195,7 +195,7 @@ def _numbers(axes: Axes, own: pd.DataFrame, plane: Plane, together: pd.DataFrame
     axes.set_title(plane.head)
     seen = together[plane.column]
     seen = seen[seen.between(style.LOWEST if plane.log else -style.HIGHEST, style.HIGHEST)]
-    low, high = (float(seen.min()), float(seen.max())) if len(seen) else (0.0, 1.0)
+    low, high = (float(seen.min()), float(seen.max())) if len(seen) else (1.0, 1.0)
     for x, y, runs in _cells(own):
         value = plane.middle(runs[plane.column])
         if not math.isfinite(value):

@@ -397,6 +397,10 @@ def stores() -> dict[str, list[Run]]:
             *plane(lambda a, b: b / a, lambda a, b: "stuck" if b > a else "trains"),
             *plane(lambda a, b: math.nan, lambda a, b: "diverged", seed=1),
         ],
+        "only far from 1": [
+            plausible(spec("deepnorm", 2, alpha_scale=a, beta_scale=b), until=u)
+            for a, b, u in ((1e-300, 1e-300, 3), (1e6, 1e-45, None), (1e-300, 1e6, 0))
+        ],
         "without a part": [
             plausible(spec("deepnorm", 6, options=o, warmup=w), until=None if w else 3)
             for o in ({}, {"alpha": "one"}, {"beta": "one"})
@@ -412,6 +416,7 @@ def stores() -> dict[str, list[Run]]:
 
 @pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.NAME)
 @pytest.mark.parametrize("case", stores())
+@np.errstate(all="ignore")
 def test_drawing_survives(figure: ModuleType, case: str) -> None:
     runs = stores()[case]
     frame = figure.select(runs)
