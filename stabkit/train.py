@@ -197,6 +197,7 @@ def resume(
         found = {name.removeprefix("snapshot."): a for name, a in arrays.items() if name.startswith("snapshot.")}
         if set(found) != kept or any((a.shape, a.dtype) != (theta.shape, theta.dtype) for a in found.values()):
             raise ForeignState(f"its snapshots are not those of the steps before {start.step}")
+        records = {name: records[name] for name in names if name in records}  # in the order of the run: bytes follow it
         known = {"theta", "random", *(f"adam.{name}" for name in ADAM), *(f"snapshot.{name}" for name in kept)}
         known |= {f"{part}.{name}" for name in records for part in ("steps", "sites", "values")}
         known |= {f"probe.{probe.name}.{name}" for probe in probes for name in probe.state()}

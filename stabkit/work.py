@@ -2,6 +2,7 @@
 
 {"kind": "run", "id": RUN_ID, "out": DIR, "spec": {...}, "corpus": null | {"directory": DIR}, "device": "cpu",
  "checkpoint_every": 0}
+{"kind": "tile", …}: rows of a loss surface (`surface/tiles.py`)
 """
 
 from __future__ import annotations
@@ -144,7 +145,13 @@ def _state(store: Store, run_spec: RunSpec) -> Any:
     return train.State(int(step), arrays)
 
 
-KINDS: dict[str, Callable[[Job, Callable[[Event], None]], tuple[str, str]]] = {"run": _run}
+def _tile(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
+    from stabkit.surface import tiles
+
+    return tiles.tile(job, tell, _task)
+
+
+KINDS: dict[str, Callable[[Job, Callable[[Event], None]], tuple[str, str]]] = {"run": _run, "tile": _tile}
 
 
 @lru_cache(maxsize=2)

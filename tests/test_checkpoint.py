@@ -17,6 +17,7 @@ import pytest
 from stabkit import methods, train, work
 from stabkit.errors import StoreError
 from stabkit.folder import CorruptFolder
+from stabkit.records import to_bytes
 from stabkit.spec import RunSpec
 from stabkit.store import Store
 from stabkit.tasks.synthetic import Synthetic
@@ -27,7 +28,8 @@ TASK = Synthetic(vocab=200, max_tokens=128)
 
 
 def same(one: train.Result, other: train.Result) -> None:
-    assert one.outcome == other.outcome and set(one.records) == set(other.records)
+    assert one.outcome == other.outcome and list(one.records) == list(other.records)
+    assert to_bytes(one.records) == to_bytes(other.records)
     for name, table in one.records.items():
         assert table.sites == other.records[name].sites
         np.testing.assert_array_equal(table.steps, other.records[name].steps)
