@@ -1,0 +1,137 @@
+"""The loss of a model anywhere in weight space, on a copy: the caller's model is read once and never touched.
+
+Every point is θ₀ + a·δ + b·η in absolute coordinates, so nothing drifts and a = b = 0 is θ₀ to the bit. The copy is in
+eval mode, without gradients, and its parameters are views into one vector: a point costs two vector operations and a
+forward pass. With `together` above 1 that many points share one forward pass (`torch.vmap`), which is what keeps a GPU
+busy: these deep, narrow models are bound by the number of operations, not by their size.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from stabkit.errors import UsageError
+from stabkit.surface.directions import Tensor, Vector, layout
+
+Loss = Callable[[Any], Any]
+"""A model → its loss, a number or a tensor of one element."""
+
+
+class Evaluator:
+    """The loss at points, of a copy of a model."""
+
+    def __init__(self, model: nn.Module, loss: Loss, together: int = 1) -> None:
+        """Raises UsageError for a model without parameters, with several kinds of them, or that cannot be copied."""
+        named = list(model.named_parameters())
+        kinds = {(p.dtype, p.device) for _, p in named}
+        if len(kinds) != 1:
+            what = ", ".join(sorted(f"{dtype} on {device}" for dtype, device in kinds)) or "none"
+            raise UsageError(f"a surface needs a model whose parameters are all of one kind; this one's are: {what}")
+        try:
+            self.model = copy.deepcopy(model)
+        except Exception as error:
+            raise UsageError(f"the model cannot be copied ({type(error).__name__}: {error})") from error
+        self.model.eval()
+        self.model.requires_grad_(False)
+        self.layout: tuple[Tensor, ...] = layout([(name, tuple(p.shape)) for name, p in named])
+        parameters = dict(self.model.named_parameters())
+        self._theta = torch.cat([parameters[name].detach().reshape(-1) for name, _ in named])
+        self._slots: list[tuple[nn.Module, str, Tensor]] = []
+        for tensor in self.layout:
+            parameters[tensor.name].data = self._theta[tensor.part].view(tensor.shape)
+        by_id = {id(parameters[tensor.name]): tensor for tensor in self.layout}
+        for module in self.model.modules():
+            for name, parameter in module._parameters.items():
+                if parameter is not None:
+                    self._slots.append((module, name, by_id[id(parameter)]))
+        self.origin: Vector = self._theta.double().cpu().numpy()
+        self._loss, self._together = loss, together
+
+    def vector(self, values: Vector) -> torch.Tensor:
+        """A vector of this model's weights, as the model has them."""
+        return torch.from_numpy(np.asarray(values)).to(dtype=self._theta.dtype, device=self._theta.device)
+
+    @torch.no_grad()
+    def at(
+        self, origin: Vector, directions: Sequence[Vector], points: Sequence[Sequence[float]]
+    ) -> NDArray[np.float64]:
+        """The loss at origin + Σ points[i][k]·directions[k], for every i. NaN and infinity stay what they are."""
+        start, moves = self.vector(origin), [self.vector(direction) for direction in directions]
+        found: list[float] = []
+        with _undisturbed(self._theta.device):
+            for first in range(0, len(points), self._together):
+                some = points[first : first + self._together]
+                if len(some) == 1 or self._together == 1:
+                    found += [self._one(start, moves, point) for point in some]
+                else:
+                    found += self._many(start, moves, some)
+        return np.array(found, dtype=np.float64)
+
+    def _one(self, start: torch.Tensor, moves: Sequence[torch.Tensor], point: Sequence[float]) -> float:
+        self._theta.copy_(start)
+        for move, amount in zip(moves, point, strict=True):
+            if amount:
+                self._theta.add_(move, alpha=amount)
+        return _number(self._loss(self.model))
+
+    def _many(
+        self, start: torch.Tensor, moves: Sequence[torch.Tensor], points: Sequence[Sequence[float]]
+    ) -> list[float]:
+        theta = start.expand(len(points), -1).clone()
+        for i, move in enumerate(moves):
+            amounts = torch.tensor([point[i] for point in points], dtype=theta.dtype, device=theta.device)
+            theta += amounts[:, None] * move
+
+        def one(weights: torch.Tensor) -> torch.Tensor:
+            with self._bound(weights):
+                return torch.as_tensor(self._loss(self.model))
+
+        losses: list[float] = torch.vmap(one)(theta).double().reshape(len(points)).tolist()
+        return losses
+
+    @contextmanager
+    def _bound(self, weights: torch.Tensor) -> Iterator[None]:
+        """The copy with these weights in the place of its own; also where a module keeps a second reference to one."""
+        kept = []
+        try:
+            for module, name, tensor in self._slots:
+                view = weights[tensor.part].view(tensor.shape)
+                kept.append((module, name, module._parameters[name], module.__dict__.get(name)))
+                module._parameters[name] = view  # type: ignore[assignment]  # as torch.func.functional_call does
+                if name in module.__dict__:
+                    module.__dict__[name] = view
+            yield
+        finally:
+            for module, name, parameter, attribute in kept:
+                module._parameters[name] = parameter
+                if attribute is not None:
+                    module.__dict__[name] = attribute
+
+
+def _number(value: Any) -> float:
+    """A loss as a float; raises UsageError for what is none."""
+    try:
+        return float(value)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise UsageError(f"a loss must be one number; this one is {type(value).__name__} ({error})") from error
+
+
+@contextmanager
+def _undisturbed(device: torch.device) -> Iterator[None]:
+    """Random states are put back, whatever the loss draws."""
+    before = torch.get_rng_state()
+    cuda = torch.cuda.get_rng_state(device) if device.type == "cuda" else None
+    try:
+        yield
+    finally:
+        torch.set_rng_state(before)
+        if cuda is not None:
+            torch.cuda.set_rng_state(cuda, device)

@@ -1,0 +1,130 @@
+"""What a worker does for a surface: some of its rows, or its path. Reads runs, adds tiles, touches nothing else.
+
+{"kind": "tile", "id": SURFACE_ID/NAME, "out": DIR, "spec": {...}, "name": "rows-0-5" | "path", "first": 0, "last": 5,
+ "corpus": null | {"directory": DIR}, "device": "cpu", "together": 1}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stabkit.errors import UsageError
+from stabkit.spec import canonical
+from stabkit.store import Run, Store
+from stabkit.surface import directions, weights
+from stabkit.surface import spec as specs
+from stabkit.surface.directions import Layout, Vector
+from stabkit.surface.shelf import PATH, Shelf
+from stabkit.surface.spec import At, SurfaceSpec
+
+if TYPE_CHECKING:
+    from stabkit.surface.evaluate import Evaluator
+
+ROWS = 5
+"""Of a surface, in a tile: a few seconds' work, which is what a crash can cost."""
+
+
+def names(spec: SurfaceSpec) -> list[tuple[str, int, int]]:
+    """(name, first row, last row + 1) of every tile; the path's stands first and has no rows."""
+    rows = [
+        (f"rows-{i}-{min(i + ROWS, len(spec.b))}", i, min(i + ROWS, len(spec.b))) for i in range(0, len(spec.b), ROWS)
+    ]
+    return [("path", 0, 0), *rows] if spec.path else rows
+
+
+def tile(job: dict[str, Any], tell: Callable[[dict[str, Any]], None], task: Callable[..., Any]) -> tuple[str, str]:
+    """Compute one tile and keep it; `task` makes the task of a run's spec."""
+    spec = specs.from_json(job["spec"])
+    out = job["out"]
+    evaluator = _evaluator(out, spec.origin.run, canonical(job["corpus"]), job["device"], job["together"], task)
+    origin, (first, second) = plane(Path(out), canonical(spec.to_json() | {"a": [], "b": []}), evaluator.layout)
+    if job["name"] == "path":
+        arrays = _path(Path(out), spec, evaluator, origin, first, second)
+    else:
+        points = [(a, b) for b in spec.b[job["first"] : job["last"]] for a in spec.a]
+        losses = evaluator.at(origin, (first, second), points)
+        arrays = {"first": np.array(float(job["first"])), "loss": losses.reshape(-1, len(spec.a))}
+    Shelf(Path(out)).save_tile(spec.surface_id, job["name"], arrays)
+    return job["id"], "done"
+
+
+@lru_cache(maxsize=2)
+def _evaluator(out: str, run_id: str, corpus: str, device: str, together: int, task: Callable[..., Any]) -> Evaluator:
+    """The model of a run, ready to be moved; kept between tiles."""
+    import json
+
+    import torch
+
+    from stabkit import train
+    from stabkit.surface.evaluate import Evaluator
+
+    spec = Store(Path(out)).load(run_id).spec
+    made = task(canonical(spec.to_json()["task"]), spec.train.max_tokens, json.dumps(json.loads(corpus)))
+    batch = made.probe()
+    model = train.build(spec, made, torch.device(device))
+    return Evaluator(model, lambda moved: train.forward(moved, batch, spec.train.label_smoothing).loss, together)
+
+
+@lru_cache(maxsize=4)
+def plane(out: Path, spec_json: str, tensors: tuple[directions.Tensor, ...]) -> tuple[Vector, tuple[Vector, Vector]]:
+    """(origin, (δ, η)) of a surface; raises UsageError where the weights that it needs are not there or not alike."""
+    import json
+
+    value = json.loads(spec_json)
+    spec = specs.from_json({**value, "a": [0.0], "b": [0.0]})
+    store, chosen = Store(out), spec.plane
+    origin = _weights(store.load(spec.origin.run), spec.origin, tensors)
+    if chosen.kind == "random":
+        of = origin if chosen.of is None else _weights(store.load(chosen.of.run), chosen.of, tensors)
+        return origin, directions.random_plane(
+            of, tensors, chosen.seed, chosen.normalise, chosen.one_dimensional, chosen.orthogonalise
+        )
+    if chosen.kind == "between":
+        ends = [_weights(store.load(at.run), at, tensors) - origin for at in chosen.to]
+        return origin, (ends[0], ends[1] if len(ends) > 1 else np.zeros_like(origin))
+    found = axes(store.load(spec.origin.run), chosen.kind, tensors)
+    return origin, (found.first, found.second)
+
+
+def axes(run: Run, kind: str, tensors: Layout) -> directions.Axes:
+    """The plane of a run's path; raises UsageError where it kept too few weights."""
+    path = [_weights(run, At(run=run.run_id, step=step), tensors) for step in weights.kept(run)]
+    try:
+        return directions.pca(path) if kind == "pca" else directions.hao(path)
+    except ValueError as error:
+        raise UsageError(f"{run.run_id}: {error}; --snapshots keeps more of it") from error
+
+
+def _weights(run: Run, at: At, tensors: Layout) -> Vector:
+    held = weights.arrays(run)
+    own = [(name, array.shape) for name, array in held.items() if name != "omega" and not name.startswith("theta@")]
+    by_name = {tensor.name: tensor for tensor in directions.layout(own)}
+    mine = [by_name[tensor.name] for tensor in tensors if tensor.name in by_name]
+    mine += [tensor for name, tensor in by_name.items() if name not in {tensor.name for tensor in tensors}]
+    if unlike := directions.difference(tensors, mine):
+        raise UsageError(f"{run.run_id} has other weights: {unlike}")
+    return weights.at(run, at.step, tuple(tensors))
+
+
+def _path(
+    out: Path, spec: SurfaceSpec, evaluator: Evaluator, origin: Vector, first: Vector, second: Vector
+) -> dict[str, Any]:
+    """PATH's columns, and what is worth knowing of the plane."""
+    run = Store(out).load(spec.origin.run)
+    rows: list[Sequence[float]] = []
+    for step in weights.kept(run):
+        theta = weights.at(run, step, evaluator.layout)
+        a, b, outside = directions.project(theta, origin, first, second)
+        (loss,) = evaluator.at(theta, (), [()])
+        (projected,) = evaluator.at(origin, (first, second), [(a, b)])
+        rows.append((float(step), a, b, outside, loss, projected))
+    columns = {f"path.{name}": np.array(column) for name, column in zip(PATH, zip(*rows, strict=True), strict=True)}
+    if spec.plane.kind in ("pca", "hao"):
+        explained = axes(run, spec.plane.kind, evaluator.layout).explained
+        columns |= {f"fact.explained_{i}": np.array(share) for i, share in enumerate(explained, 1)}
+    return columns

@@ -1,0 +1,60 @@
+"""The weights of a stored run as one vector, at any step that the run kept. Never imports torch.
+
+A run keeps its last weights tensor by tensor and its snapshots (`theta@step`) as whole vectors, both in the order in
+which the model uses them.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from stabkit.errors import UsageError
+from stabkit.folder import CorruptFolder
+from stabkit.store import Run
+from stabkit.surface.directions import Tensor, Vector, layout
+
+SNAPSHOT = "theta@"
+
+
+@lru_cache(maxsize=4)
+def _file(path: Path, digest: str) -> dict[str, np.ndarray]:
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
+
+    try:
+        return dict(load_file(path))
+    except (SafetensorError, OSError, ValueError) as error:
+        raise CorruptFolder(f"{path} is not readable ({error})") from error
+
+
+def arrays(run: Run) -> dict[str, np.ndarray]:
+    """Everything in weights.safetensors, by name."""
+    return _file(run.weights_path, run.digest)
+
+
+def kept(run: Run) -> list[int]:
+    """The steps whose weights the run has, the last among them."""
+    steps = {int(name.removeprefix(SNAPSHOT)) for name in arrays(run) if name.startswith(SNAPSHOT)}
+    return sorted(steps | {int(run.outcome["steps"])})
+
+
+def at(run: Run, step: int, tensors: tuple[Tensor, ...]) -> Vector:
+    """θ after `step` updates, in the order of `tensors`; raises UsageError that names the steps there are."""
+    held = arrays(run)
+    if f"{SNAPSHOT}{step}" in held:
+        return held[f"{SNAPSHOT}{step}"].astype(np.float64)
+    if step != int(run.outcome["steps"]):
+        have = ", ".join(map(str, kept(run)))
+        raise UsageError(
+            f"{run.run_id} kept no weights of step {step}; it has those of {have} (--snapshots keeps more)"
+        )
+    return np.concatenate([held[tensor.name].astype(np.float64).reshape(-1) for tensor in tensors])
+
+
+def order(run: Run, names: tuple[str, ...]) -> tuple[Tensor, ...]:
+    """The layout of the run's weights for parameters in this order."""
+    held = arrays(run)
+    return layout([(name, held[name].shape) for name in names])
