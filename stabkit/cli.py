@@ -17,16 +17,27 @@ from stabkit import console
 from stabkit.errors import FailedRuns, StabkitError, StoreError, UsageError
 from stabkit.options import (
     TRAINING,
+    Against,
     AlphaScale,
+    At,
     BetaScale,
+    CutPoints,
     Depths,
+    DirectionSeeds,
     Drop,
     DropWarmup,
     Json,
+    Method,
     Model,
     Models,
+    NormaliseOption,
+    OneDimensional,
     Out,
+    PathOption,
+    Points,
+    Range,
     Rate,
+    Snapshots,
     Steps,
     Warmup,
     WholeGrid,
@@ -101,6 +112,36 @@ def ablate(ctx: typer.Context, **options: Any) -> None:
     _train(ctx, flags.ablate)
 
 
+@app.command()
+@taking(
+    model=(Method, "deepnorm"),
+    against=(Against, "post-ln"),
+    at=(At, "end"),
+    range=(Range, "1"),
+    points=(Points, "25"),
+    cut_points=(CutPoints, "51"),
+    direction_seeds=(DirectionSeeds, "0..4"),
+    normalise=(NormaliseOption, "filter"),
+    one_dimensional=(OneDimensional, False),
+    path=(PathOption, "pca"),
+    **{
+        **TRAINING,
+        "depths": (Depths, "18"),
+        "warmup": (Warmup, "0"),
+        "steps": (Steps, "100"),
+        "snapshots": (Snapshots, "16"),
+    },
+)
+def landscape(ctx: typer.Context, **options: Any) -> None:
+    """Draw the loss around a trained model, beside another's: how smooth is it, and by whose ruler?
+
+    Surfaces and cuts along random directions under three rulers, and the path of training in its own plane.
+    """
+    from stabkit import flags
+
+    _train(ctx, flags.landscape)
+
+
 def _train(ctx: typer.Context, request: Callable[[Any], Any]) -> None:
     """What commands that train share: print the configuration, or make the request and run it."""
     params = ctx.params
@@ -111,10 +152,14 @@ def _train(ctx: typer.Context, request: Callable[[Any], Any]) -> None:
         console.document(config.write({name: value for name, value in params.items() if name not in aside}))
         return
     how = {name: params[name] for name in ("json", "quiet", "dry_run", "yes", "retry_failed")}
-    _run(request(params), _again(), **how)
+    wanted = request(params)
+    asked, surfaces = wanted if isinstance(wanted, tuple) else (wanted, None)
+    _run(asked, surfaces, _again(), **how)
 
 
-def _run(request: Any, command: str, *, json: bool, quiet: bool, dry_run: bool, yes: bool, retry_failed: bool) -> None:
+def _run(
+    request: Any, wanted: Any, command: str, *, json: bool, quiet: bool, dry_run: bool, yes: bool, retry_failed: bool
+) -> None:
     """Plan, train what is missing, render, print."""
     from stabkit import cost, document, flags, present
     from stabkit import sweep as engine
@@ -159,13 +204,15 @@ def _run(request: Any, command: str, *, json: bool, quiet: bool, dry_run: bool, 
             )
         from stabkit.claims import findings
 
+        surfaces = _surfaces(request, wanted, done.runs, quiet) if wanted else []
         claimed = findings(done.runs)
-        path = store.out / "reports" / present.report_name(specs)
-        page = present.write(done.runs, done.failed, claimed, path, command)
+        path = store.out / "reports" / present.report_name(specs, "landscape" if wanted else "sweep")
+        page = present.write(done.runs, done.failed, claimed, path, command, surfaces)
     if json:
         console.document(document.sweep(done.runs, done.failed, claimed, page))
     else:
         present.verdict(done.runs, done.failed)
+        present.roughness(done.runs, surfaces)
         present.claims(claimed)
         console.say()
         console.say(f"report: {page}")
@@ -174,6 +221,31 @@ def _run(request: Any, command: str, *, json: bool, quiet: bool, dry_run: bool, 
             f"{len(done.failed)} of {len(specs)} runs have no result; the report says why; the same command with "
             "--retry-failed tries them again"
         )
+
+
+def _surfaces(request: Any, wanted: Any, runs: Any, quiet: bool) -> list[Any]:
+    """Every surface that the command asks for: those on the shelf, and those that are drawn now."""
+    from stabkit import landscape as engine
+    from stabkit.executors import EXECUTORS
+    from stabkit.surface.shelf import Shelf
+
+    shelf = Shelf(request.out)
+    together = 1 if request.device == "cpu" else engine.TOGETHER
+    context = {"out": str(request.out), "corpus": request.corpus, "device": request.device, "together": together}
+    planned = engine.plan(engine.specs(runs, wanted), shelf, context)
+    for warning in planned.corrupt:
+        console.warn(warning)
+    if not quiet:
+        console.note(f"surfaces: {len(planned.ready)} on the shelf, {len(planned.missing)} to draw")
+    with console.progress(len(planned.jobs), float(len(planned.jobs)), quiet or not sys.stderr.isatty()) as bars:
+        made = engine.run(
+            planned,
+            shelf,
+            lambda jobs, tell: EXECUTORS[request.executor](jobs, tell, request.place),
+            bars.event,
+            lambda job_id: bars.finished(job_id, "", 1.0),
+        )
+        return [*planned.ready, *made]
 
 
 @app.command()

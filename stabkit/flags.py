@@ -14,8 +14,10 @@ from typing import Any, get_args
 from stabkit import cost, methods, ranges
 from stabkit.errors import StoreError, UsageError, nearest
 from stabkit.executors import EXECUTORS, Place
+from stabkit.landscape import PathPlane, Wanted
 from stabkit.methods.deepnorm import TABLE_11
 from stabkit.spec import BaseInit, Grid, ModelConfig, RunSpec, TaskConfig, TrainConfig
+from stabkit.surface.directions import NORMALISATIONS
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
 MANY_RUNS = 2_000
@@ -147,6 +149,38 @@ def ablate(options: Mapping[str, Any]) -> Request:
         rows = ((key, chosen), *((key, {**chosen, **TABLE_11[word]}) for word in drops))
         grids.append(replace(grid, methods=rows, warmups=warmups))
     return replace(request, grids=tuple(grids))
+
+
+def landscape(options: Mapping[str, Any]) -> tuple[Request, Wanted]:
+    """The request of a landscape: the runs of two methods, and the surfaces around them."""
+    text = {name: str(value) for name, value in options.items()}
+    models = [text["model"], *([text["against"]] if text["against"] else [])]
+    parsed = [methods.parse(model) for model in models]
+    if len({methods.label(*one) for one in parsed}) < len(parsed):
+        raise UsageError(f"--against {text['against']} is --model itself; name another method, or '' for none")
+    request = sweep({**options, "models": ",".join(models)})
+    (grid,) = request.grids
+    if len(grid.warmups) > 1 or len(grid.lrs) > 1:
+        raise UsageError("a landscape is of one --warmup and one --lr; run it once for each")
+    points = ranges.whole("--points", text["points"], 3, 1001)
+    cut_points = ranges.whole("--cut-points", text["cut_points"], 3, 100_001)
+    for option, count in (("--points", points), ("--cut-points", cut_points)):
+        if count % 2 == 0:
+            raise UsageError(f"{option} must be odd, so that one point is the middle; got {count}, use {count + 1}")
+    at = text["at"]
+    if at not in ("init", "end"):
+        at = str(ranges.whole("--at", at, 0, grid.base.train.steps))
+    return request, Wanted(
+        at=at,
+        points=points,
+        reach=ranges.real("--range", text["range"], 0.0, 1e6, above=True),
+        cut_points=cut_points,
+        direction_seeds=ranges.wholes("--direction-seeds", text["direction_seeds"], 0, 2**31 - 1),
+        normalise=_choice("--normalise", text["normalise"], NORMALISATIONS),
+        one_dimensional=bool(options["one_dimensional"]),
+        path=_choice("--path", text["path"], get_args(PathPlane)),
+        device=request.device.partition(":")[0],
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -74,6 +74,17 @@ Drop = Annotated[str, typer.Option(help="Rows of DeepNet Table 11: deepnorm (α 
 DropWarmup = Annotated[str, typer.Option(help="Warm-ups under which --drop's rows run, the method itself beside them.")]
 Model = Annotated[str, typer.Option(help="A method with α and β.")]
 
+Method = Annotated[str, typer.Option("--model", help="The method whose loss is drawn.")]
+Against = Annotated[str, typer.Option(help="The method beside it; '' for none.")]
+At = Annotated[str, typer.Option(help="Around the weights at init, at end, or after so many updates (a snapshot's).")]
+Range = Annotated[str, typer.Option(help="How far the axes reach, in lengths of the directions.")]
+Points = Annotated[str, typer.Option(help="Points along each axis of a surface; odd, so that one is the middle.")]
+CutPoints = Annotated[str, typer.Option(help="Points of a one-dimensional cut; odd.")]
+DirectionSeeds = Annotated[str, typer.Option(help="Seeds of directions: the first draws the surfaces, all the cuts.")]
+NormaliseOption = Annotated[str, typer.Option("--normalise", help="filter (Li et al.), layer, model or none.")]
+OneDimensional = Annotated[bool, typer.Option("--one-dimensional", help="Move biases and norms too.")]
+PathOption = Annotated[str, typer.Option("--path", help="Plane of the path: pca, hao (Hao et al. 2019) or none.")]
+
 TRAINING: dict[str, tuple[Any, Any]] = {
     "depths": (Depths, "6,18,50,100"),
     "seeds": (Seeds, "0"),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from stabkit import console, cost
 from stabkit import methods as table
 from stabkit.document import SCHEMA, text
+from stabkit.figures.comparison import geometric_mean, short
 from stabkit.flags import Budget
 from stabkit.folder import write_file
 from stabkit.spec import RunSpec
@@ -20,6 +21,7 @@ from stabkit.sweep import Plan
 
 if TYPE_CHECKING:
     from stabkit.claims import Finding
+    from stabkit.surface.shelf import Surface
 
 COLOURS = {"trains": "green", "stuck": "red", "diverged": "bold red", "failed": "magenta", "early": ""}
 
@@ -104,9 +106,9 @@ def finished(spec: RunSpec, answer: Any, workers: int) -> tuple[str, str, float]
     return spec.run_id, words, cost.seconds(spec) / workers
 
 
-def report_name(specs: Sequence[RunSpec]) -> str:
-    """The name of a sweep's page: it belongs to its grid."""
-    return f"sweep-{hashlib.sha256(chr(10).join(spec.run_id for spec in specs).encode()).hexdigest()[:8]}.html"
+def report_name(specs: Sequence[RunSpec], kind: str = "sweep") -> str:
+    """The name of a command's page: it belongs to its grid."""
+    return f"{kind}-{hashlib.sha256(chr(10).join(spec.run_id for spec in specs).encode()).hexdigest()[:8]}.html"
 
 
 def write(
@@ -115,11 +117,13 @@ def write(
     claimed: Sequence[Finding],
     path: Path,
     command: str,
+    surfaces: Sequence[Surface] = (),
 ) -> Path:
     """Render a page into a file, replaced whole."""
     from stabkit.report.html import render
 
-    write_file(path, render(runs, command=command, failed=failed, claimed=claimed).encode())
+    page = render(runs, command=command, failed=failed, claimed=claimed, surfaces=surfaces)
+    write_file(path, page.encode())
     return path
 
 
@@ -192,3 +196,31 @@ def _duration(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def roughness(runs: Sequence[Run], surfaces: Sequence[Surface]) -> None:
+    """How rough the cuts are, ruler by ruler: the ratio of the two methods, paired by direction."""
+    from stabkit.figures import cuts
+    from stabkit.figures.surfaces import Landscape
+
+    frame = cuts.select(Landscape(runs, surfaces))
+    if frame.empty:
+        return
+    console.say()
+    console.table(
+        "Roughness: mean absolute second difference of one-dimensional cuts, nats",
+        ("depth", "seed", "ruler", "method", "roughness", "negative curvature"),
+        [
+            (
+                depth,
+                seed,
+                ruler,
+                label,
+                short(geometric_mean(own["roughness"])),
+                f"{own['negative'].mean():.0%}",
+            )
+            for (depth, seed, ruler, label), own in cuts.rough(frame).groupby(
+                ["depth", "seed", "ruler", "label"], sort=False
+            )
+        ],
+    )

@@ -94,25 +94,39 @@ def run(
     ]
     runs = {run.run_id: run for run in planned.reused}
     failed = {spec.run_id: reason for spec, reason in planned.given_up}
-    while jobs:
-        again = []
-        with closing(execute(jobs, tell)) as answers:  # workers end before the lock goes
-            for job, answer in answers:
-                spec = by_id[job["id"]]
-                if isinstance(answer, Lost):
-                    if answer.error:
-                        raise answer.error
-                    attempt = store.note_attempt(spec.run_id, answer.reason)
-                    failed[spec.run_id] = f"{answer.reason} (attempt {attempt} of {ATTEMPTS})"
-                    if attempt < ATTEMPTS:
-                        again.append(job)
-                        continue
-                else:
-                    failed.pop(spec.run_id, None)
-                    runs[spec.run_id] = store.load(spec.run_id)
-                finished(spec, answer)
-        jobs = again
+    with closing(settled(jobs, execute, tell, store.note_attempt)) as answers:
+        for job, answer in answers:
+            spec = by_id[job["id"]]
+            if isinstance(answer, Lost):
+                failed[spec.run_id] = answer.reason
+            else:
+                runs[spec.run_id] = store.load(spec.run_id)
+            finished(spec, answer)
     return Sweep(
         [runs[spec.run_id] for spec in specs if spec.run_id in runs],
         [(by_id[run_id], reason) for run_id, reason in failed.items()],
     )
+
+
+def settled(
+    jobs: Sequence[Job], execute: Map, tell: Tell, note: Callable[[str, str], int]
+) -> Generator[Answer, None, None]:
+    """Every job with its last answer: one that is lost is tried again, ATTEMPTS times in all.
+
+    `note(id, reason)` remembers a failed attempt and says how many there are now.
+    """
+    while jobs:
+        again: list[Job] = []
+        with closing(execute(jobs, tell)) as answers:  # workers end before the lock goes
+            for job, answer in answers:
+                if not isinstance(answer, Lost):
+                    yield job, answer
+                    continue
+                if answer.error:
+                    raise answer.error
+                attempt = note(job["id"], answer.reason)
+                if attempt < ATTEMPTS:
+                    again.append(job)
+                else:
+                    yield job, Lost(f"{answer.reason} (attempt {attempt} of {ATTEMPTS})")
+        jobs = again

@@ -12,7 +12,7 @@ Each file holds what is drawn and nothing else:
     OPTIONAL                if true: not on a page for which the frame is empty
 
 To add one: write the file, add its row. `comparison.py`, `contrast.py`, `curves.py`, `scales.py`, `share.py`,
-`style.py` and `theorem.py` are shared.
+`style.py`, `surfaces.py` and `theorem.py` are shared.
 """
 
 from __future__ import annotations
@@ -24,12 +24,15 @@ from stabkit.figures import (
     boundary,
     branch_ratio,
     chain,
+    cuts,
     exponent,
     grad_last,
     grad_norm,
     grad_start,
+    landscape,
     ln_input,
     ln_input_omega,
+    path_plane,
     scale_map,
     table11,
     update,
@@ -56,3 +59,6 @@ FIGURES: tuple[ModuleType, ...] = (
     branch_ratio,
     chain,
 )
+
+SURFACES: tuple[ModuleType, ...] = (landscape, cuts, path_plane)
+"""Those of `stabkit landscape`: they select from a `surfaces.Landscape` and stand before the others."""

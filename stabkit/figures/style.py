@@ -405,7 +405,7 @@ def _tidy(element: ET.Element, name: str, marks: Mapping[str, Mapping[str, Any]]
                     attributes["data-legend" if marks[value]["legend"] else "data-method"] = str(marks[value]["method"])
                 continue  # matplotlib numbers its groups from 1 in every picture
             value = f"{name}-{value}" if name else value
-        elif name and key == "href":
+        elif name and key == "href" and value.startswith("#"):
             value = f"#{name}-{value[1:]}"
         elif name and key == "clip-path":
             value = value.replace("url(#", f"url(#{name}-")

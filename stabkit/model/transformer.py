@@ -119,7 +119,7 @@ class Transformer(nn.Module):
     def _causal(self, tokens_BT: torch.Tensor) -> torch.Tensor:
         """(G, T, T) keys by queries: −∞ on keys after the query. Padding stands on the right, so no query sees it."""
         b, t = tokens_BT.shape
-        later = self.embedding.new_full((t, t), -math.inf).tril_(-1)
+        later = self.embedding.new_full((t, t), -math.inf).tril(-1)
         return later.expand(b * self.config.heads, t, t).contiguous()
 
 

@@ -23,14 +23,16 @@ from markupsafe import Markup
 
 from stabkit import __version__
 from stabkit.claims import Finding, findings
-from stabkit.figures import FIGURES, style
+from stabkit.figures import FIGURES, SURFACES, style
 from stabkit.figures.comparison import chain, listed, number, plain, reference_step, series, short, shown, update_at
+from stabkit.figures.surfaces import Landscape
 from stabkit.outcome import VANISHED
 from stabkit.report import how
 from stabkit.report.headline import headline, links, separation
 from stabkit.report.matrix import OUTCOMES, Cell, Matrix, matrix
 from stabkit.spec import RunSpec
 from stabkit.store import Run
+from stabkit.surface.shelf import Surface
 
 HERE = Path(__file__).parent
 TITLE = "Does it stay stable at this depth?"
@@ -87,6 +89,7 @@ def render(
     command: str,
     failed: Sequence[tuple[RunSpec, str]] = (),
     claimed: Sequence[Finding] | None = None,
+    surfaces: Sequence[Surface] = (),
     title: str = TITLE,
 ) -> str:
     """The page of these runs; `failed` are the runs without a result, and why; `claimed` what the claims' tests found,
@@ -123,7 +126,7 @@ def render(
         chain_rows=_chain_rows(runs, verdicts.reference_step),
         separation=separation(runs),
         links=links(runs),
-        cards=cards(runs) if runs else [],
+        cards=cards(runs, surfaces) if runs else [],
         switches=_switches(runs),
         findings=[found for found in claimed if found.verdict != "untested"],
         untested=[found for found in claimed if found.verdict == "untested"],
@@ -176,17 +179,20 @@ def anchor(spec: RunSpec) -> str:
     return f"run-{spec.run_id[-12:]}"
 
 
-def cards(runs: Sequence[Run]) -> list[Card]:
-    """A card a figure; an OPTIONAL one only where it has something to show."""
-    frames = ((figure, figure.select(runs)) for figure in FIGURES)
+def cards(runs: Sequence[Run], surfaces: Sequence[Surface] = ()) -> list[Card]:
+    """A card a figure, those of surfaces first; an OPTIONAL one only where it has something to show."""
+    drawn = Landscape(runs, surfaces)
+    shown = [(figure, drawn) for figure in SURFACES] if surfaces else []
+    sources: list[tuple[ModuleType, Any]] = [*shown, *((figure, runs) for figure in FIGURES)]
+    frames = ((figure, figure.select(source), source) for figure, source in sources)
     return [
-        card(figure, frame, runs)
-        for figure, frame in frames
+        card(figure, frame, source)
+        for figure, frame, source in frames
         if not (getattr(figure, "OPTIONAL", False) and frame.empty)
     ]
 
 
-def card(figure: ModuleType, frame: pd.DataFrame, runs: Sequence[Run]) -> Card:
+def card(figure: ModuleType, frame: pd.DataFrame, source: Any) -> Card:
     """Draw what was selected, and wrap up with downloads and the folded table."""
     svg, marks = style.to_page(figure.draw(frame), figure.NAME)
     head, rows, note = _folded(frame, figure)
@@ -195,7 +201,7 @@ def card(figure: ModuleType, frame: pd.DataFrame, runs: Sequence[Run]) -> Card:
     return Card(
         name=figure.NAME,
         short=figure.SHORT,
-        title=figure.title(runs),
+        title=figure.title(source),
         svg=Markup(svg),
         alt=figure.alt(frame),
         read=figure.READ,

@@ -52,7 +52,7 @@ class Evaluator:
             for name, parameter in module._parameters.items():
                 if parameter is not None:
                     self._slots.append((module, name, by_id[id(parameter)]))
-        self.origin: Vector = self._theta.double().cpu().numpy()
+        self.origin: Vector = self._theta.double().cpu().numpy().copy()
         self._loss, self._together = loss, together
 
     def vector(self, values: Vector) -> torch.Tensor:

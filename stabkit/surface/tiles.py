@@ -93,7 +93,7 @@ def plane(out: Path, spec_json: str, tensors: tuple[directions.Tensor, ...]) -> 
 
 def axes(run: Run, kind: str, tensors: Layout) -> directions.Axes:
     """The plane of a run's path; raises UsageError where it kept too few weights."""
-    path = [_weights(run, At(run=run.run_id, step=step), tensors) for step in weights.kept(run)]
+    path = [_weights(run, At(run=run.run_id, step=step), tensors) for step in weights.snapshots(run)]
     try:
         return directions.pca(path) if kind == "pca" else directions.hao(path)
     except ValueError as error:
@@ -117,7 +117,7 @@ def _path(
     """PATH's columns, and what is worth knowing of the plane."""
     run = Store(out).load(spec.origin.run)
     rows: list[Sequence[float]] = []
-    for step in weights.kept(run):
+    for step in weights.snapshots(run):
         theta = weights.at(run, step, evaluator.layout)
         a, b, outside = directions.project(theta, origin, first, second)
         (loss,) = evaluator.at(theta, (), [()])

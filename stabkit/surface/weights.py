@@ -14,7 +14,7 @@ import numpy as np
 from stabkit.errors import UsageError
 from stabkit.folder import CorruptFolder
 from stabkit.store import Run
-from stabkit.surface.directions import Tensor, Vector, layout
+from stabkit.surface.directions import Tensor, Vector
 
 SNAPSHOT = "theta@"
 
@@ -35,10 +35,14 @@ def arrays(run: Run) -> dict[str, np.ndarray]:
     return _file(run.weights_path, run.digest)
 
 
+def snapshots(run: Run) -> list[int]:
+    """The steps of the run's snapshots: its path."""
+    return sorted(int(name.removeprefix(SNAPSHOT)) for name in arrays(run) if name.startswith(SNAPSHOT))
+
+
 def kept(run: Run) -> list[int]:
     """The steps whose weights the run has, the last among them."""
-    steps = {int(name.removeprefix(SNAPSHOT)) for name in arrays(run) if name.startswith(SNAPSHOT)}
-    return sorted(steps | {int(run.outcome["steps"])})
+    return sorted({*snapshots(run), int(run.outcome["steps"])})
 
 
 def at(run: Run, step: int, tensors: tuple[Tensor, ...]) -> Vector:
@@ -52,9 +56,3 @@ def at(run: Run, step: int, tensors: tuple[Tensor, ...]) -> Vector:
             f"{run.run_id} kept no weights of step {step}; it has those of {have} (--snapshots keeps more)"
         )
     return np.concatenate([held[tensor.name].astype(np.float64).reshape(-1) for tensor in tensors])
-
-
-def order(run: Run, names: tuple[str, ...]) -> tuple[Tensor, ...]:
-    """The layout of the run's weights for parameters in this order."""
-    held = arrays(run)
-    return layout([(name, held[name].shape) for name in names])

@@ -1,0 +1,72 @@
+"""Surfaces with the runs they surround: what the pictures of `stabkit landscape` share.
+
+A *ruler* says whose directions measure a surface: each method's own (filter normalisation makes them as long as its own
+weights, so a method with small weights is moved less: the papers' ruler), or one method's for both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from stabkit.figures.comparison import Shown, depth_rank, method_label, shown
+from stabkit.store import Run
+from stabkit.surface.shelf import Surface
+
+OWN = "each its own directions (the papers' ruler)"
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A surface, its run with the texts that place it, and the name of its ruler."""
+
+    surface: Surface
+    shown: Shown
+    ruler: str
+    """OWN, or `Post-LN's directions for both`."""
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The columns with which every frame begins; `run` is the surface, of which one run has many."""
+        return {**self.shown.facts(), "run": self.surface.surface_id}
+
+
+@dataclass(frozen=True, slots=True)
+class Landscape:
+    """What a command drew: its runs and their surfaces."""
+
+    runs: Sequence[Run]
+    surfaces: Sequence[Surface]
+
+    def seen(self, *, cut: bool = False, path: bool = False) -> list[Seen]:
+        """The cuts, the surfaces of paths, or the other surfaces: shallow before deep, ruler by ruler, method by
+        method; a method's own directions count under its own ruler and under that which bears its name."""
+        by_run = {each.run.run_id: each for each in shown(self.runs)}
+        found: list[tuple[tuple[int, ...], Seen]] = []
+        order = list(by_run)
+        for surface in self.surfaces:
+            spec = surface.spec
+            if spec.path != path or (len(spec.b) == 1) != cut or spec.origin.run not in by_run:
+                continue
+            each = by_run[spec.origin.run]
+            donor = spec.plane.of.run if spec.plane.of else spec.origin.run
+            alone = len([run for run in by_run.values() if _beside(run, each)]) == 1
+            name = f"{_name(by_run, donor)}'s directions for both"
+            rulers = [] if alone and not path else [(1 + order.index(donor), name)]
+            if spec.plane.of is None or path:
+                rulers.append((0, OWN))
+            for place, ruler in rulers:
+                if path and ruler != OWN:
+                    continue
+                rank = (*depth_rank(each.run.spec), each.run.spec.seed, place, order.index(spec.origin.run))
+                found.append(((*rank, spec.plane.seed), Seen(surface, each, ruler)))
+        return [one for _, one in sorted(found, key=lambda item: item[0])]
+
+
+def _beside(one: Shown, other: Shown) -> bool:
+    return (one.run.spec.depth, one.run.spec.seed) == (other.run.spec.depth, other.run.spec.seed)
+
+
+def _name(by_run: dict[str, Shown], run_id: str) -> str:
+    return method_label(by_run[run_id].run.spec) if run_id in by_run else run_id
