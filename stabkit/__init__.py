@@ -1,3 +1,23 @@
-"""stabkit: will this residual, normalisation and initialisation scheme stay stable at this depth?"""
+"""stabkit: will this residual, normalisation and initialisation scheme stay stable at this depth?
+
+`stabkit.loss_surface(model, loss)` draws the loss around any torch.nn.Module; everything else is the command line.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from stabkit.surface.anymodel import LossSurface, loss_surface
 
 __version__ = "0.1.0"
+__all__ = ["LossSurface", "__version__", "loss_surface"]
+
+
+def __getattr__(name: str) -> Any:
+    """The library's door, opened when it is used: importing stabkit imports no torch."""
+    if name in ("LossSurface", "loss_surface"):
+        from stabkit.surface import anymodel
+
+        return getattr(anymodel, name)
+    raise AttributeError(f"module 'stabkit' has no attribute {name!r}")

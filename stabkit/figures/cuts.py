@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from stabkit.figures import style
+from stabkit.figures import landscape, style
 from stabkit.figures.comparison import FACTS, geometric_mean, listed, short
-from stabkit.figures.surfaces import OWN, Landscape
+from stabkit.figures.surfaces import Landscape
 from stabkit.surface import roughness
 
 NAME = "cuts"
@@ -25,7 +25,7 @@ CAPTION = "DeepNet Fig. 1 (journal version), as numbers: one-dimensional cuts ov
 READ = (
     "The loss along a random direction through θ: median over direction seeds, in a band from the least to the "
     "greatest. In the legend the mean absolute second difference of a cut, geometric mean over seeds and its range. "
-    "Where bands overlap, the methods do not differ under that ruler."
+    "Where those ranges overlap, the methods do not differ under that ruler."
 )
 COLUMNS = (*FACTS, "ruler", "direction_seed", "a", "loss")
 
@@ -73,11 +73,10 @@ def title(drawn: Landscape) -> str:
     first = table.iloc[0]
     own = table[(table["depth"] == first["depth"]) & (table["seed"] == first["seed"])]
     told = [
-        f"{short(row['ratio'])} times ({short(row['least'])} to {short(row['greatest'])}) under "
-        f"{'its own ruler' if row['ruler'] == OWN else str(row['ruler']).removesuffix(' directions for both')}"
-        for _, row in own.iterrows()
+        f"{short(row.ratio)} ({short(row.least)} to {short(row.greatest)}) by {landscape.whose(str(row.ruler))}"
+        for row in own.itertuples()
     ]
-    return f"{first['depth']}: {first['higher']} is {', '.join(told)} as rough as {first['lower']}"
+    return f"Roughness of cuts at {first['depth']}, {first['higher']} over {first['lower']}: {', '.join(told)}"
 
 
 def alt(frame: pd.DataFrame) -> str:

@@ -75,15 +75,16 @@ def title(drawn: Landscape) -> str:
         for ruler, own in of_depth.groupby("ruler", sort=False):
             by = {label: geometric_mean(rows["roughness"]) for label, rows in own.groupby("label")}
             if len(by) == 2 and all(value > 0 for value in by.values()):
-                ratios.append(f"{short(by[labels[0]] / by[labels[1]])} times under {_short(str(ruler))}")
+                ratios.append(f"{short(by[labels[0]] / by[labels[1]])} by {whose(str(ruler))}")
         if ratios:
-            parts.append(f"{depth}: {labels[0]}'s surface is {', '.join(ratios)} as rough as {labels[1]}'s")
+            parts.append(f"Roughness at {depth}, {labels[0]} over {labels[1]}: {', '.join(ratios)}")
             break
     return parts[0] if parts else "The loss around the trained weights"
 
 
-def _short(ruler: str) -> str:
-    return "each one's own ruler" if ruler == OWN else ruler.removesuffix(" directions for both")
+def whose(ruler: str) -> str:
+    """A ruler in few words: `Post-LN's`."""
+    return "each one's own directions" if ruler == OWN else ruler.removesuffix(" directions for both")
 
 
 def alt(frame: pd.DataFrame) -> str:
@@ -125,6 +126,8 @@ def draw(frame: pd.DataFrame) -> Figure:
                     )
                 )
                 last = _map(axes, surface, norm, str(label))
+                if column == 0:
+                    axes.set_ylabel("b, along η")
             box = (style.WIDTH - 0.75) / style.WIDTH, (bottom + 0.45) / tall, 0.012, (height - 1.05) / tall
             bar = figure.add_axes(box)
             figure.colorbar(last, cax=bar, label="loss, nats a token")
@@ -168,5 +171,4 @@ def _map(axes: Axes, own: pd.DataFrame, norm: Normalize, label: str) -> Any:
     text = f"roughness {short(roughness.mean_second_difference(losses))}"
     axes.set_title(f"{style.safe(label, 40)}: {text}" if math.isfinite(losses.sum()) else style.safe(label, 40))
     axes.set_xlabel("a, along δ")
-    axes.set_ylabel("b, along η")
     return image

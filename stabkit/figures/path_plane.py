@@ -27,7 +27,7 @@ READ = (
     "Left: the loss in the plane of the first two principal axes of the path, each axis at the path's own range, and "
     "the snapshots projected into it, from the ring (before training) to the cross (the last weights). Right: the loss "
     "at the snapshots themselves (solid) and at their projections (dashed): where these differ, the contours are not "
-    "those of the path. Dotted: the share of the displacement outside the plane."
+    "those of the path. Below: the share of the displacement from the last weights that lies outside the plane."
 )
 COLUMNS = (*FACTS, "what", "a", "b", "loss", "step", "projected", "outside", "explained_1", "explained_2")
 """`what`: `plane` for a point of the surface, `path` for a snapshot."""
@@ -90,10 +90,11 @@ def draw(frame: pd.DataFrame) -> Figure:
             box = (bottom + 0.45) / tall, (height - 0.85) / tall
             plane = figure.add_axes((0.6 / style.WIDTH, box[0], 4.0 / style.WIDTH, box[1]))
             bar = figure.add_axes((4.7 / style.WIDTH, box[0], 0.012, box[1]))
-            losses = figure.add_axes((6.1 / style.WIDTH, box[0], 2.8 / style.WIDTH, box[1]))
+            share = figure.add_axes((6.1 / style.WIDTH, box[0], 3.2 / style.WIDTH, 0.24 * box[1]))
+            losses = figure.add_axes((6.1 / style.WIDTH, box[0] + 0.36 * box[1], 3.2 / style.WIDTH, 0.64 * box[1]))
             image = _plane(plane, own)
             figure.colorbar(image, cax=bar, label="loss, nats a token")
-            _losses(losses, own[own["what"] == "path"])
+            _losses(losses, share, own[own["what"] == "path"])
         return figure
 
 
@@ -115,30 +116,25 @@ def _plane(axes: Axes, own: pd.DataFrame) -> Any:
     return image
 
 
-def _losses(axes: Axes, path: pd.DataFrame) -> None:
+def _losses(losses: Axes, share: Axes, path: pd.DataFrame) -> None:
+    """Above the loss at every snapshot and at its projection, below the share of its displacement outside the plane."""
     method = str(path["method"].iloc[0])
     hue = style.colour(method)
-    axes.grid(True)
-    (true,) = axes.plot(path["step"], path["loss"], color=hue, linewidth=1.6, label="loss at the snapshot")
-    (there,) = axes.plot(
-        path["step"], path["projected"], color=hue, linewidth=1.2, linestyle=(0, (4, 2)), label="at its projection"
-    )
-    style.mark(true, method, "loss at the snapshot")
-    style.mark(there, method, "loss at its projection")
-    axes.set_xlabel("step (updates done)")
-    axes.set_ylabel("loss, nats a token")
-    finite = path[["loss", "projected"]].to_numpy(dtype=float)
-    finite = finite[np.isfinite(finite)]
-    if len(finite):
-        room = 0.15 * (finite.max() - finite.min() or 1.0)
-        axes.set_ylim(finite.min() - room, finite.max() + room)
-        heights = path["outside"] * (finite.max() - finite.min()) + finite.min()
-        (outside,) = axes.plot(
-            path["step"],
-            heights,
-            color=style.INK,
-            linewidth=0.9,
-            linestyle=":",
-            label=f"outside the plane (0 to 1; at most {path['outside'].max():.0%})",
-        )
-        style.legend(axes, [true, there, outside], loc="upper right", fontsize=7)
+    dashed: dict[str, Any] = {"linewidth": 1.2, "linestyle": (0, (4, 2)), "label": "at its projection"}
+    (true,) = losses.plot(path["step"], path["loss"], color=hue, linewidth=1.6, label="loss at the snapshot")
+    (there,) = losses.plot(path["step"], path["projected"], color=hue, **dashed)
+    (outside,) = share.plot(path["step"], path["outside"], color=hue, linewidth=1.2)
+    for line, name in (
+        (true, "loss at the snapshot"),
+        (there, "loss at its projection"),
+        (outside, "outside the plane"),
+    ):
+        style.mark(line, method, name)
+    style.legend(losses, [true, there], loc="upper right", fontsize=7)
+    losses.set_ylabel("loss, nats a token")
+    losses.tick_params(labelbottom=False)
+    share.set_ylim(0, 1)
+    share.set_ylabel("outside")
+    share.set_xlabel("step (updates done)")
+    for axes in (losses, share):
+        axes.grid(True)

@@ -186,5 +186,5 @@ def axis(points: int, reach: float) -> tuple[float, ...]:
     if points < 3 or points % 2 == 0:
         raise ValueError(f"a surface needs an odd number of points, 3 or more, so that one is the middle; got {points}")
     half = points // 2
-    up = [reach * i / half for i in range(1, half + 1)]
+    up = [reach * (i / half) for i in range(1, half + 1)]
     return (*(-value for value in reversed(up)), 0.0, *up)

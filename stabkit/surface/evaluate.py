@@ -66,7 +66,7 @@ class Evaluator:
         """The loss at origin + Σ points[i][k]·directions[k], for every i. NaN and infinity stay what they are."""
         start, moves = self.vector(origin), [self.vector(direction) for direction in directions]
         found: list[float] = []
-        with _undisturbed(self._theta.device):
+        with undisturbed(self._theta.device):
             for first in range(0, len(points), self._together):
                 some = points[first : first + self._together]
                 if len(some) == 1 or self._together == 1:
@@ -125,7 +125,7 @@ def _number(value: Any) -> float:
 
 
 @contextmanager
-def _undisturbed(device: torch.device) -> Iterator[None]:
+def undisturbed(device: torch.device) -> Iterator[None]:
     """Random states are put back, whatever the loss draws."""
     before = torch.get_rng_state()
     cuda = torch.cuda.get_rng_state(device) if device.type == "cuda" else None

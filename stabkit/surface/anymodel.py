@@ -1,0 +1,119 @@
+"""The loss surface of a user's own torch.nn.Module: `stabkit.loss_surface(model, loss)`.
+
+    surface = stabkit.loss_surface(model, lambda m: criterion(m(x), y))
+    surface.a, surface.b, surface.loss        # loss[j, i] is that at a[i], b[j]; the middle is the model's own
+
+The model is copied, and the copy is moved: weights, `requires_grad`, mode and random states of the model stay as they
+are. A metric of the `loss_landscapes` library is a loss too, unchanged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import nn
+
+from stabkit.errors import UsageError
+from stabkit.surface import directions, roughness
+from stabkit.surface.directions import NORMALISATIONS, Normalise, Vector
+from stabkit.surface.evaluate import Evaluator
+
+Engine = Literal["stabkit", "loss-landscapes"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LossSurface:
+    """A surface and the plane that it lies in."""
+
+    a: NDArray[np.float64]
+    b: NDArray[np.float64]
+    loss: NDArray[np.float64]
+    """(b, a); (1, a) for a cut. NaN and infinity are what the loss was."""
+    origin: Vector
+    directions: tuple[Vector, Vector]
+    """Vectors in the order of `model.named_parameters()`."""
+
+    @property
+    def roughness(self) -> float:
+        """Mean absolute second difference between neighbouring points."""
+        return roughness.mean_second_difference(self.loss)
+
+    @property
+    def negative_curvature(self) -> float:
+        """Share of the second differences that are negative."""
+        return roughness.negative_curvature(self.loss)
+
+    def project(self, model: nn.Module) -> tuple[float, float, float]:
+        """(a, b, outside) of other weights of the same model: least squares, and the share outside the plane."""
+        point = np.concatenate([p.detach().double().cpu().numpy().reshape(-1) for p in model.parameters()])
+        return directions.project(point, self.origin, *self.directions)
+
+
+def loss_surface(
+    model: nn.Module,
+    loss: Callable[[Any], Any],
+    *,
+    points: int = 25,
+    reach: float = 1.0,
+    seed: int = 0,
+    normalise: Normalise = "filter",
+    one_dimensional: bool = False,
+    orthogonalise: bool = True,
+    cut: bool = False,
+    plane: tuple[Sequence[float], Sequence[float]] | None = None,
+    together: int = 1,
+    engine: Engine = "stabkit",
+) -> LossSurface:
+    """The loss at model + a·δ + b·η for a and b in [−reach, reach], `points` along each axis, an exact 0 in the middle.
+
+    `loss(model)` is one number: a function of the (copied) model, or a metric of `loss_landscapes`. δ and η are
+    Gaussian from `seed`, as long as the weights row by row (`normalise`: filter, layer, model, none), one-dimensional
+    parameters at rest unless `one_dimensional`; or given as `plane`, two vectors in the order of `named_parameters()`.
+    `cut`: the line along δ alone. `together`: points in one forward pass (`torch.vmap`; the loss must allow it).
+    `engine="loss-landscapes"` lets that library walk the same plane.
+
+    Raises UsageError for a number of points that is even, a model that cannot be copied, a plane of another length, a
+    loss that is not one number; what the loss itself raises passes through, and the model is as it was.
+    """
+    if normalise not in NORMALISATIONS:
+        raise UsageError(f"normalise is one of {', '.join(NORMALISATIONS)}, not {normalise!r}")
+    if not 0 < reach < float("inf"):
+        raise UsageError(f"reach is a positive number, not {reach!r}")
+    try:
+        a = np.array(directions.axis(points, reach))
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    evaluator = Evaluator(model, _wrapped(loss), together)
+    if plane is None:
+        first, second = directions.random_plane(
+            evaluator.origin, evaluator.layout, seed, normalise, one_dimensional, orthogonalise
+        )
+    else:
+        first, second = (np.asarray(direction, dtype=np.float64) for direction in plane)
+        if not first.shape == second.shape == evaluator.origin.shape:
+            sizes = f"{first.shape} and {second.shape}"
+            raise UsageError(f"a plane's directions have {evaluator.origin.shape} numbers for this model, got {sizes}")
+    b = np.zeros(1) if cut else a
+    if engine == "loss-landscapes":
+        from stabkit.surface import library
+
+        losses = library.walk(evaluator, _wrapped(loss), first, second, a, b)
+    elif engine == "stabkit":
+        losses = evaluator.at(evaluator.origin, (first, second), [(x, y) for y in b for x in a]).reshape(len(b), len(a))
+    else:
+        raise UsageError(f"engine is stabkit or loss-landscapes, not {engine!r}")
+    return LossSurface(a=a, b=b, loss=losses, origin=evaluator.origin, directions=(first, second))
+
+
+def _wrapped(loss: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A loss of a model; a metric of `loss_landscapes` is given the model in that library's own wrapper."""
+    from loss_landscapes.metrics import Metric
+    from loss_landscapes.model_interface.model_wrapper import SimpleModelWrapper
+
+    if isinstance(loss, Metric):
+        return lambda model: loss(SimpleModelWrapper(model))
+    return loss
