@@ -93,7 +93,7 @@ def sweep(ctx: typer.Context, **options: Any) -> None:
     beta_scale=(BetaScale, ""),
     grid=(WholeGrid, False),
     drop=(Drop, ""),
-    drop_warmup=(DropWarmup, "0,150"),
+    drop_warmup=(DropWarmup, ""),
     **{
         **TRAINING,
         "depths": (Depths, "18"),

@@ -133,8 +133,12 @@ def ablate(options: Mapping[str, Any]) -> Request:
     alphas = ranges.scales("--alpha-scale", str(options["alpha_scale"] or "0.25..4"))
     betas = ranges.scales("--beta-scale", str(options["beta_scale"] or "0.25..4"))
     asked = (bool(options["alpha_scale"]), bool(options["beta_scale"]))
-    drops = [word.strip() for word in str(options["drop"]).split(",") if word.strip()]
+    drops = [word.strip() for word in str(options["drop"]).split(",")] if options["drop"] else []
+    if options["drop_warmup"] and not drops:
+        raise UsageError("--drop-warmup is for the rows of --drop deepnorm,init")
     for word in drops:
+        if word in TABLE_11 and any(chosen.get(option) == value for option, value in TABLE_11[word].items()):
+            raise UsageError(f"--drop {word}: --model {options['model']} is without it already")
         if word not in TABLE_11 or any(option not in methods.options(key) for option in TABLE_11[word]):
             raise UsageError(f"--drop: {word!r} is not one of {', '.join(TABLE_11)}{nearest(word, TABLE_11)}")
     request = sweep({**options, "models": methods.parse_back(key, chosen)})
@@ -145,7 +149,7 @@ def ablate(options: Mapping[str, Any]) -> Request:
         grids = [replace(grid, alpha_scales=alphas)] if asked[0] or asked == (False, False) else []
         grids += [replace(grid, beta_scales=betas)] if asked[1] or asked == (False, False) else []
     if drops:
-        warmups = ranges.wholes("--drop-warmup", str(options["drop_warmup"]), 0, 10_000_000)
+        warmups = ranges.wholes("--drop-warmup", str(options["drop_warmup"] or "0,150"), 0, 10_000_000)
         rows = ((key, chosen), *((key, {**chosen, **TABLE_11[word]}) for word in drops))
         grids.append(replace(grid, methods=rows, warmups=warmups))
     return replace(request, grids=tuple(grids))

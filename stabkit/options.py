@@ -71,7 +71,7 @@ AlphaScale = Annotated[str, typer.Option(help="Factors on every α: 0.25..4 doub
 BetaScale = Annotated[str, typer.Option(help="Factors on every β, likewise. Neither option: both, one at a time.")]
 WholeGrid = Annotated[bool, typer.Option("--grid", help="Every α with every β.")]
 Drop = Annotated[str, typer.Option(help="Rows of DeepNet Table 11: deepnorm (α = 1), init (β = 1), or both.")]
-DropWarmup = Annotated[str, typer.Option(help="Warm-ups under which --drop's rows run, the method itself beside them.")]
+DropWarmup = Annotated[str, typer.Option(help="Warm-ups of --drop's rows and the method beside them; default 0,150.")]
 Model = Annotated[str, typer.Option(help="A method with α and β.")]
 
 Method = Annotated[str, typer.Option("--model", help="The method whose loss is drawn.")]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from stabkit import console, cost
 from stabkit import methods as table
 from stabkit.document import SCHEMA, text
-from stabkit.figures.comparison import geometric_mean, short
+from stabkit.figures.comparison import geometric_mean, percent, short
 from stabkit.flags import Budget
 from stabkit.folder import write_file
 from stabkit.spec import RunSpec
@@ -217,7 +217,7 @@ def roughness(runs: Sequence[Run], surfaces: Sequence[Surface]) -> None:
                 ruler,
                 label,
                 short(geometric_mean(own["roughness"])),
-                f"{own['negative'].mean():.0%}",
+                percent(float(own["negative"].mean())),
             )
             for (depth, seed, ruler, label), own in cuts.rough(frame).groupby(
                 ["depth", "seed", "ruler", "label"], sort=False

@@ -95,10 +95,12 @@ def reals(option: str, text: str, low: float, high: float, *, above: bool = Fals
 def scales(option: str, text: str) -> tuple[float, ...]:
     """Positive factors: a list, doublings between ends a power of two apart, or n values evenly in log.
 
-    Values of a span are rounded to six digits, so that 2 is 2 and a run has one id.
+    The ends of a span are as written; what lies between is rounded to six digits, so that 2 is 2 and a run has one id.
     """
 
     def number(token: str) -> float:
+        if token[:1] == "-":
+            raise UsageError(f"{option}: {token!r} is not above 0; a factor is, like those of 0.25..4")
         (value,) = reals(option, token, 0.0, 1e6, above=True)
         return value
 
@@ -128,7 +130,8 @@ def scales(option: str, text: str) -> tuple[float, ...]:
                 )
         if steps == 1:
             return [low]
-        return [float(f"{low * (high / low) ** (i / (steps - 1)):.6g}") for i in range(steps)]
+        between = [float(f"{low * (high / low) ** (i / (steps - 1)):.6g}") for i in range(1, steps - 1)]
+        return [low, *between, high]
 
     return _items(option, text, item)
 

@@ -44,7 +44,8 @@ def test_scales_that_are_refused(text: str) -> None:
 def test_doublings_are_exact_and_symmetric_in_log(start: int, count: int) -> None:
     low, high = 2.0**start, 2.0 ** (start + count)
     values = ranges.scales("--alpha-scale", f"{low:.17g}..{high:.17g}")
-    assert values == tuple(float(f"{2.0 ** (start + i):.6g}") for i in range(count + 1))
+    exact = [2.0 ** (start + i) for i in range(count + 1)]
+    assert values == (exact[0], *(float(f"{value:.6g}") for value in exact[1:-1]), *exact[1:][-1:])
 
 
 def planned(*options: str) -> list[dict[str, object]]:
@@ -104,6 +105,10 @@ def test_a_method_without_alpha_and_beta_names_those_that_have_them(tmp_path: Pa
         (["--model", "admin"], "--model admin has no α and β to scale; deepnorm has"),
         (["--alpha-scale", "0.3..4"], "use 0.3..4:5 or a list"),
         (["--drop", "deepnrom"], "did you mean 'deepnorm'"),
+        (["--drop", "deepnorm,"], "--drop: ''"),
+        (["--drop-warmup", "5"], "is for the rows of --drop"),
+        (["--model", "deepnorm:alpha=one", "--drop", "deepnorm"], "is without it already"),
+        (["--alpha-scale=-1"], "is not above 0"),
     ):
         done = stabkit("ablate", *options, "--out", tmp_path / "none")
         assert done.returncode == 2 and said in done.stderr and not (tmp_path / "none").exists()

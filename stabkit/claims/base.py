@@ -68,7 +68,9 @@ def judge(claim: Claim, runs: Sequence[Run]) -> Finding:
     against = [one for one in evidence if not one.holds]
     told = _told(against or list(evidence))
     if against and len(against) < len(evidence):
-        told = f"{told}: fails at {len(against)} of {len(evidence)} places"
+        held = list(dict.fromkeys(one.where for one in evidence if one.holds))
+        where = "; ".join(held[:3]) + (f" and {len(held) - 3} more" if len(held) > 3 else "")
+        told = f"{told}: fails at {len(against)} of {len(evidence)} places, holds at {where}"
     return Finding(claim=claim, verdict="fails" if against else "holds", measured=told, evidence=evidence)
 
 

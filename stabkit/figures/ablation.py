@@ -42,30 +42,36 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
 
 
 def title(runs: Sequence[Run]) -> str:
-    """The worst place of each axis."""
-    frame = select(runs)
-    parts = []
-    for axis, own in frame.groupby("axis"):
-        by = own.groupby("scale")["validation_loss"].median().dropna()
-        if len(by) > 1:
-            worst = own.sort_values("validation_loss", kind="stable").dropna(subset=["validation_loss"]).iloc[-1]
-            parts.append(f"{axis} × {worst['scale']:g} ({short(float(worst['validation_loss']), 3)})")
-    if not parts:
-        return "What a factor on α or β costs"
-    label = frame["label"].iloc[0]
-    return f"{label} ends worst at {' and '.join(parts)} nats"
+    """Where the first setting fails, or where it ends worst, medians over seeds."""
+    for name, own in scales.groups(select(runs)):
+        places = [(str(axis), float(scale)) for axis, scale in zip(own["axis"], own["scale"], strict=True)]
+        each = {place: own[[other == place for other in places]] for place in dict.fromkeys(places)}
+        failing = []
+        for (axis, scale), rows in each.items():
+            if lost := int(rows["outcome"].isin(("stuck", "diverged")).sum()):
+                failing.append(f"{axis} × {scale:.3g} ({lost} of {len(rows)})")
+        if failing:
+            return f"{name} fails at {' and '.join(failing[:4])}{' and others' if len(failing) > 4 else ''}"
+        medians = {place: float(rows["validation_loss"].median()) for place, rows in each.items()}
+        parts = []
+        for axis in ("α", "β"):
+            along = [(loss, scale) for (own_axis, scale), loss in medians.items() if own_axis == axis and loss == loss]
+            if len(along) > 1:
+                parts.append(f"{axis} × {max(along)[1]:.3g} ({short(max(along)[0], 3)})")
+        if parts:
+            return f"{name} ends worst at {' and '.join(parts)} nats"
+    return "What a factor on α or β costs"
 
 
 def alt(frame: pd.DataFrame) -> str:
     """What the picture shows, for those who do not see it."""
     if frame.empty:
         return "No run has a scaled α or β."
-    means = frame.groupby(["label", "axis", "scale"], sort=False)["validation_loss"].median().reset_index()
-    parts = [
-        f"{listed(row['label'], row['axis'])} × {row['scale']:g} {short(float(row['validation_loss']), 3)}"
-        for _, row in means.iterrows()
-    ]
-    return f"Validation loss against the factor on α and on β. {'; '.join(parts[:24])}."
+    parts = []
+    for (label, depth, condition, axis), own in frame.groupby(["label", "depth", "condition", "axis"], sort=False):
+        for scale, loss in own.groupby("scale")["validation_loss"].median().items():
+            parts.append(f"{listed(label, depth, condition, axis)} × {scale:g} {short(float(loss), 3)}")
+    return f"Validation loss against the factor on α and on β, medians over seeds. {'; '.join(parts[:24])}."
 
 
 def draw(frame: pd.DataFrame) -> Figure:
@@ -77,7 +83,7 @@ def draw(frame: pd.DataFrame) -> Figure:
             y="validation_loss",
             x_label="factor",
             y_label="validation loss, nats a token",
-            none="No run has a scaled α or β.",
+            none="Every scaled run diverged." if len(frame) else "No run has a scaled α or β.",
             log_y=False,
             across="factors",
             middle=pd.Series.median,

@@ -222,6 +222,11 @@ def short(value: float, digits: int = 2) -> str:
     return ten if lead == "1" else f"{lead}·{ten}"
 
 
+def percent(share: float) -> str:
+    """`17%`; – for none."""
+    return f"{share:.0%}" if math.isfinite(share) else "–"
+
+
 def _steps(run: Run) -> NDArray[np.int64]:
     return series(run, "update", "state")[0]
 

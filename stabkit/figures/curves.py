@@ -95,6 +95,8 @@ def draw(frame: pd.DataFrame, what: Curves) -> Figure:
                 for (label, seed, run), own in group[group["outcome"] == "diverged"].groupby(["label", "seed", "run"])
                 if not _drawable(own[what.y], what.log_y).any()
             ]
+            if what.across == "factors":
+                unseen = _crosses(axes, group, what)
             for line_number, text in enumerate(unseen[:6]):
                 axes.text(0.03, 0.03 + 0.07 * line_number, text, transform=axes.transAxes, fontsize=7)
             for under, ((label, condition), own) in enumerate(group.groupby(["label", "condition"], sort=False)):
@@ -111,6 +113,16 @@ def draw(frame: pd.DataFrame, what: Curves) -> Figure:
         ]
         style.legend(figure, handles, ncols=beside, handlelength=2.4)
         return figure
+
+
+def _crosses(axes: Axes, group: pd.DataFrame, what: Curves) -> list[str]:
+    """A ✕ at the upper edge over the factor of every run that diverged and has no value; nothing is left to say."""
+    lost = group[~_drawable(group[what.y], what.log_y)].drop_duplicates(["method", what.x])
+    for method, x in zip(lost["method"], lost[what.x].astype(float), strict=True):
+        across = axes.get_xaxis_transform()
+        (cross,) = axes.plot([x], [0.96], "x", color=style.colour(str(method)), markersize=7, mew=2, transform=across)
+        style.mark(cross, str(method))
+    return []
 
 
 def _curve(axes: Axes, own: pd.DataFrame, what: Curves, dashes: Any, width: float) -> Artist:
@@ -172,7 +184,8 @@ def _across(axes: Axes, group: pd.DataFrame, what: Curves) -> None:
     first, last = float(group[what.x].min()), float(group[what.x].max())
     if what.across == "factors":
         places = sorted(group[what.x].unique())
-        style.log_axis(axes, "x", places[0] / 1.15, places[-1] * 1.15, ticks=places)
+        ticks = places if len(places) <= 6 else places[:: -(-len(places) // 6)]
+        style.log_axis(axes, "x", places[0] / 1.15, places[-1] * 1.15, ticks=ticks)
     elif what.ticks is not None:
         axes.set_xlim(first - 0.03 * max(last - first, 1), last + 0.03 * max(last - first, 1))
         axes.set_xticks(list(what.ticks(group)))

@@ -17,7 +17,7 @@ from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
 
 from stabkit.figures import style
-from stabkit.figures.comparison import FACTS, geometric_mean, listed, short
+from stabkit.figures.comparison import FACTS, geometric_mean, listed, percent, short
 from stabkit.figures.surfaces import OWN, Landscape
 from stabkit.surface import roughness
 
@@ -93,7 +93,7 @@ def alt(frame: pd.DataFrame) -> str:
         return "No surface was drawn."
     parts = [
         f"{listed(row['label'], row['depth'], row['ruler'])}: roughness {short(row['roughness'])}, "
-        f"{row['negative']:.0%} negative curvature"
+        f"{percent(row['negative'])} negative curvature"
         for _, row in rough(frame).iterrows()
     ]
     return f"Contour maps of the loss around trained weights. {'; '.join(parts[:18])}."

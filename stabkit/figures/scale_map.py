@@ -29,8 +29,8 @@ CAPTION = "DeepNet Fig. 9 (journal version), with α and β scaled together."
 READ = (
     "A cell is a pair of factors; 1, 1 is the method itself. Dark is where it hurts: a high loss, a large first "
     "update, LN inputs that grow, a gradient that vanishes on its way down. The theorem's sum is for the measured "
-    "‖Δθ‖ of update 1, over that of the method itself. The first update is shown because later ones saturate: without "
-    "warm-up ‖ΔF‖ is near √(2d) after a dozen, whatever the factors."
+    "‖Δθ‖ of update 1, over that of the method itself. The first update is shown because later ones saturate: ‖ΔF‖ "
+    "cannot pass 2√d, and uncorrelated outputs are √(2d) apart, whatever the factors."
 )
 COLUMNS = scales.COLUMNS
 OPTIONAL = True
@@ -70,7 +70,7 @@ PLANES = (
         middle=lambda values: float(values.median()),
     ),
     Plane("update_first", "‖ΔF‖ after update 1, output units", True),
-    Plane("predicted", "theorem's sum after update 1, 1 = published", True),
+    Plane("relative", "theorem's sum after update 1, 1 = published", True),
     Plane("ln_input_growth", "greatest LN input over its start", True),
     Plane("gradient_ratio_lowest", "lowest gradient, first / last layer", True, low_hurts=True, digits=1),
 )
@@ -87,12 +87,7 @@ def title(runs: Sequence[Run]) -> str:
     planes = scales.groups(frame)
     if not planes:
         return "What becomes of a method whose α and β are scaled"
-    name, own = planes[0]
-    cells = [set(words) for _, words in own.groupby(["alpha_scale", "beta_scale"])["outcome"]]
-    whole = sum(words == {"trains"} for words in cells)
-    if all(words == {"early"} for words in cells):
-        return f"{name}: {len(cells)} pairs of factors on α and β, too short to judge"
-    return f"{name}: {whole} of {len(cells)} pairs of factors on α and β train in every seed"
+    return scales.sentence(*planes[0])
 
 
 def alt(frame: pd.DataFrame) -> str:
@@ -101,9 +96,9 @@ def alt(frame: pd.DataFrame) -> str:
         return "No run has a scaled α or β."
     parts = []
     for name, plane in scales.groups(frame):
-        for (a, b), own in plane.groupby(["alpha_scale", "beta_scale"]):
-            loss, rate = short(float(own["validation_loss"].median()), 3), _rate(own).replace("\n", " ")
-            parts.append(f"{name}, α × {a:g}, β × {b:g}: {rate}, loss {loss}")
+        for cell in scales.cells(plane):
+            loss = short(float(cell.runs["validation_loss"].median()), 3)
+            parts.append(f"{name}, {cell.name}: {cell.rate}, loss {loss}")
     more = f" and {len(parts) - 25} more" if len(parts) > 25 else ""
     return f"Heat maps over the factors on α and β, with outcome and validation loss. {'; '.join(parts[:25])}{more}."
 
@@ -114,14 +109,13 @@ def draw(frame: pd.DataFrame) -> Figure:
         planes = scales.groups(frame)[:MOST]
         if not planes:
             return style.empty("No run has a scaled α or β.")
-        data = [(name, _relative(own)) for name, own in planes]
-        together = pd.concat([own for _, own in data])
-        heights = [HEAD + FOOT + CELL * own["beta_scale"].nunique() for _, own in data]
+        together = pd.concat([own for _, own in planes])
+        heights = [HEAD + FOOT + CELL * own["beta_scale"].nunique() for _, own in planes]
         beside = 0.28 + LABEL  # the plane's name above, the label of its factors below
         tall = sum(2 * height + beside for height in heights)
         figure = Figure(figsize=(style.WIDTH, tall))
         top = tall
-        for (name, own), height in zip(data, heights, strict=True):
+        for (name, own), height in zip(planes, heights, strict=True):
             figure.text(0.005, (top - 0.2) / tall, style.safe(name, 100), fontsize=9, fontweight="bold")
             top -= beside - LABEL
             for place in range(len(PLANES) + 1):
@@ -144,19 +138,12 @@ def _panel(figure: Figure, column: int, bottom: float, height: float, tall: floa
     )
 
 
-def _relative(own: pd.DataFrame) -> pd.DataFrame:
-    """The theorem's sum over that of the method itself, or as it is where that was not run."""
-    itself = own[(own["alpha_scale"] == 1) & (own["beta_scale"] == 1)]
-    one = geometric_mean(itself["predicted"])
-    return own.assign(predicted=own["predicted"] / one) if math.isfinite(one) else own
-
-
 def _grid(axes: Axes, own: pd.DataFrame, *, bottom: bool, left: bool) -> None:
     """Columns and rows named by their factors."""
     for axis, column, limit in ((axes.xaxis, "alpha_scale", axes.set_xlim), (axes.yaxis, "beta_scale", axes.set_ylim)):
         values = sorted(own[column].unique())
-        axis.set_ticks(range(len(values)), [f"{value:g}" for value in values])
-        axis.set_tick_params(length=0)
+        axis.set_ticks(range(len(values)), [f"{value:.3g}" for value in values])
+        axis.set_tick_params(length=0, rotation=60 if axis is axes.xaxis and len(values) > 6 else 0)
         limit(-0.5, len(values) - 0.5)
     for spine in axes.spines.values():
         spine.set_visible(False)
@@ -166,29 +153,17 @@ def _grid(axes: Axes, own: pd.DataFrame, *, bottom: bool, left: bool) -> None:
         axes.set_ylabel("factor on β")
 
 
-def _cells(own: pd.DataFrame) -> list[tuple[int, int, pd.DataFrame]]:
-    """(column, row, the runs) of every pair."""
+def _placed(own: pd.DataFrame) -> list[tuple[int, int, scales.Cell]]:
+    """(column, row, cell) of every pair."""
     alphas, betas = sorted(own["alpha_scale"].unique()), sorted(own["beta_scale"].unique())
-    by: Any = own.groupby(["alpha_scale", "beta_scale"])
-    return [(alphas.index(a), betas.index(b), runs) for (a, b), runs in by]
+    return [(alphas.index(cell.a), betas.index(cell.b), cell) for cell in scales.cells(own)]
 
 
 def _outcomes(axes: Axes, own: pd.DataFrame) -> None:
     axes.set_title("how many runs train")
-    for x, y, runs in _cells(own):
-        words = set(runs["outcome"])
-        word = "some" if "trains" in words and len(words) > 1 else _worst(words)
-        _cell(axes, x, y, OUTCOME_COLOURS.get(word, OUTCOME_COLOURS["early"]), "#000000", _rate(runs))
-
-
-def _worst(words: set[str]) -> str:
-    return next((word for word in ("diverged", "stuck", "early", "trains") if word in words), "early")
-
-
-def _rate(runs: pd.DataFrame) -> str:
-    """`2 of 3\\ntrain`; of a cell none of whose runs train, its worst word."""
-    count = int((runs["outcome"] == "trains").sum())
-    return f"{count} of {len(runs)}\n{'train' if count else _worst(set(runs['outcome']))}"
+    for x, y, cell in _placed(own):
+        count, word = cell.rate.rsplit(" ", 1)
+        _cell(axes, x, y, OUTCOME_COLOURS[cell.word], "#000000", f"{count}\n{word}")
 
 
 def _numbers(axes: Axes, own: pd.DataFrame, plane: Plane, together: pd.DataFrame) -> None:
@@ -196,8 +171,8 @@ def _numbers(axes: Axes, own: pd.DataFrame, plane: Plane, together: pd.DataFrame
     seen = together[plane.column]
     seen = seen[seen.between(style.LOWEST if plane.log else -style.HIGHEST, style.HIGHEST)]
     low, high = (float(seen.min()), float(seen.max())) if len(seen) else (1.0, 1.0)
-    for x, y, runs in _cells(own):
-        value = plane.middle(runs[plane.column])
+    for x, y, cell in _placed(own):
+        value = plane.middle(cell.runs[plane.column])
         if not math.isfinite(value):
             _cell(axes, x, y, "#b8bcc4", "#000000", "–")
             continue
@@ -210,7 +185,7 @@ def _numbers(axes: Axes, own: pd.DataFrame, plane: Plane, together: pd.DataFrame
 def _share(value: float, low: float, high: float, log: bool) -> float:
     """Where a value stands between the least and the greatest: 0 to 1."""
     if high <= low:
-        return 0.0
+        return 0.5
     value = min(max(value, low), high)
     where = math.log(value / low) / math.log(high / low) if log else (value - low) / (high - low)
     return where

@@ -191,7 +191,7 @@ def log_axis(axes: Axes, which: Literal["x", "y"], low: float, high: float, tick
     (axes.set_xlim if which == "x" else axes.set_ylim)(low, high)
     if ticks:
         axis.set_ticks(list(ticks))
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.4g}"))
     else:
         narrow = which == "y" and _log(high) - _log(low) < 2.5
         within = (1, 2, 3, 5, 7) if _log(high) - _log(low) < 1 else (1, 2, 5)

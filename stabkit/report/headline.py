@@ -46,37 +46,17 @@ def headline(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]] = ()) ->
 
 
 def _ablated(runs: Sequence[Run]) -> str:
-    """Where a method whose α and β are scaled trains, and whether the theorem's sum tells; nothing without scales."""
+    """At how many pairs of factors a method whose α and β are scaled trains; nothing without scales."""
     if all(run.spec.alpha_scale == 1 == run.spec.beta_scale for run in runs):
         return ""
-    from stabkit.figures import boundary, scales  # they need pandas, which the terminal's table does not
+    from stabkit.figures import scales  # it needs pandas, which the terminal's table does not
 
-    for name, own in scales.groups(boundary.select(runs)):
-        cells: dict[tuple[float, float], set[str]] = {}
-        for a, b, word in zip(own["alpha_scale"], own["beta_scale"], own["outcome"], strict=True):
-            cells.setdefault((a, b), set()).add(word)
-        if all(words == {"early"} for words in cells.values()):
-            continue
-        failing = [_factors(*pair) for pair, words in cells.items() if words & {"stuck", "diverged"}]
-        seeds = " in every seed" if own["seed"].nunique() > 1 else ""
-        where = f", not at {_and(failing)}" if 0 < len(failing) <= 4 else ""
-        sentence = (
-            f"{name}: {len(cells) - len(failing)} of {len(cells)} pairs of factors on α and β train{seeds}{where}"
-        )
-        border = boundary.border(own)
-        if border is None or border.total - border.right > border.fewer / 2:
-            return sentence
-        return (
-            f"{sentence}; {short(border.level)} times the update that the theorem predicts for the method itself parts "
-            f"those that fail from those that train, {border.right} of {border.total} runs on the right side"
-        )
-    return ""
-
-
-def _factors(a: float, b: float) -> str:
-    """`α × 0.25`, `β × 4`, `α × 0.5 with β × 2`."""
-    parts = [f"{name} × {factor:g}" for name, factor in (("α", a), ("β", b)) if factor != 1]
-    return " with ".join(parts) or "1"
+    judged = [
+        (name, own)
+        for name, own in scales.groups(scales.frame(runs))
+        if any(cell.word != "early" for cell in scales.cells(own))
+    ]
+    return scales.sentence(*judged[0]) if judged else ""
 
 
 FATES = {"stuck": "is stuck", "diverged": "diverges", "diverged or stuck": "diverges or is stuck"}
@@ -215,7 +195,8 @@ def _alone(runs: Sequence[Run]) -> str:
     by: dict[tuple[str, str], list[Run]] = {}
     for run, text in zip(runs, conditions([run.spec for run in runs]), strict=True):
         by.setdefault((method_label(run.spec), text), []).append(run)
-    (label, _), same = max(by.items(), key=lambda item: len(item[1]))
+    (label, text), same = max(by.items(), key=lambda item: len(item[1]))
+    label = f"{label} ({text})" if "×" in text else label
     same.sort(key=lambda run: depth_rank(run.spec))
     ends = [[run for run in same if run.spec.depth == end.spec.depth] for end in (same[0], same[-1])]
     seeds = set.intersection(*({run.spec.seed for run in end} for end in ends))

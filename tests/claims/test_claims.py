@@ -305,6 +305,14 @@ def test_a_claims_commands_are_valid() -> None:
         assert result.exit_code == 0, (command, result.output)
 
 
+def test_an_ablation_is_judged_only_where_the_method_itself_trains() -> None:
+    base, changed = scaled(5.5, "trains", alpha=0.25)
+    base.outcome["outcome"] = "diverged"  # type: ignore[index]
+    assert verdict("alpha-small", [base, changed]) == "untested"
+    diverged = scaled(math.nan, "diverged", alpha=0.25)
+    assert "99" not in (told := judge(CLAIM["alpha-small"], diverged).measured) and "diverged" in told
+
+
 def test_every_claims_file_is_in_the_table() -> None:
     folder = Path(claims.__file__).parent
     files = {path.stem for path in folder.glob("*.py")} - {"__init__", "base", "evidence"}

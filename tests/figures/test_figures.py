@@ -14,6 +14,7 @@ import pytest
 from stabkit import figures, records, store
 from stabkit.figures import (
     FIGURES,
+    SURFACES,
     ablation,
     boundary,
     branch_ratio,
@@ -32,16 +33,17 @@ from stabkit.figures import (
     update_depth,
     validation_loss,
 )
+from stabkit.report.headline import headline
 from stabkit.report.html import card
 from stabkit.store import Run
 from tests.figures.fake_runs import plane, plausible, run, spec, sweep, table
 
-SHARED = {"__init__", "comparison", "contrast", "curves", "scales", "share", "style", "theorem"}
+SHARED = {"__init__", "comparison", "contrast", "curves", "scales", "share", "style", "surfaces", "theorem"}
 
 
 def test_every_picture_of_the_folder_is_in_the_table() -> None:
     files = {path.stem for path in Path(figures.__file__).parent.glob("*.py")} - SHARED
-    named = {figure.__name__.rpartition(".")[2] for figure in FIGURES}
+    named = {figure.__name__.rpartition(".")[2] for figure in (*FIGURES, *SURFACES)}
     assert files - named == set(), f"missing from FIGURES: {sorted(files - named)}"
     assert [figure.NAME for figure in FIGURES] == [figure.__name__.rpartition(".")[2] for figure in FIGURES]
 
@@ -191,15 +193,16 @@ def test_the_theorems_sum_of_a_scaled_run_is_that_of_the_method_taken_to_its_fac
     by = {made.run_id: value for made, value in zip(runs, expected, strict=True)}
     itself = by[next(m.run_id for m in runs if m.spec.alpha_scale == 1 == m.spec.beta_scale)]
     for _, row in frame.iterrows():
-        assert row["predicted"] == pytest.approx(by[row["run"]])
         assert row["relative"] == pytest.approx(by[row["run"]] / itself)
+        at = scales.predicted(frame, row["alpha_scale"], row["beta_scale"])
+        assert at / scales.predicted(frame) == pytest.approx(row["relative"])
 
 
 def test_the_border_parts_as_many_runs_as_one_level_can() -> None:
     found = boundary.border(boundary.select(plane(lambda a, b: 1.0, lambda a, b: "stuck" if b / a > 2 else "trains")))
     assert found is not None and (found.right, found.total, found.fewer) == (9, 9, 3)
-    mixed = boundary.border(boundary.select(plane(lambda a, b: 1.0, lambda a, b: "stuck" if a == 1 else "trains")))
-    assert mixed is not None and mixed.right < 9
+    mixed = boundary.select(plane(lambda a, b: 1.0, lambda a, b: "stuck" if a == 1 else "trains"))
+    assert boundary.border(mixed) is None
     assert boundary.border(boundary.select(plane(lambda a, b: 1.0, lambda a, b: "trains"))) is None
     assert boundary.border(boundary.select(plane(lambda a, b: 1.0, lambda a, b: "early"))) is None
 
@@ -216,7 +219,27 @@ def test_the_map_says_how_many_of_a_cells_runs_train() -> None:
     texts = [[text.get_text() for text in axes.texts] for axes in drawn.axes]
     assert texts[0] == ["1 of 2\ntrain", "2 of 2\ntrain", "0 of 1\ndiverged"]
     assert texts[2] == ["8.0", "2.0", "–"]
-    assert scale_map.title(runs) == "DeepNorm, 2L-2L: 1 of 3 pairs of factors on α and β train in every seed"
+    said = "DeepNorm, 2L-2L: 1 of 3 pairs of factors on α and β train in every seed, not α × 0.25 and α × 4"
+    assert scale_map.title(runs) == said and headline(runs) == f"{said}."
+    undecided = run(spec("deepnorm", 2, alpha_scale=2.0), {}, "early")
+    assert headline([*runs, undecided]).endswith("; 1 are undecided.")
+    assert ablation.title(runs) == "DeepNorm, 2L-2L fails at α × 0.25 (1 of 2) and α × 4 (1 of 1)"
+
+
+def test_a_border_is_only_one_that_tells_more_than_half_of_the_rarer_kind_apart() -> None:
+    few = plane(lambda a, b: 1.0, lambda a, b: "stuck" if b / a < 0.1 else "trains")
+    assert boundary.border(boundary.select(few)) is None
+    frame = boundary.select(plane(lambda a, b: b / a, lambda a, b: "stuck" if b / a > 2 else "trains"))
+    assert all(found is not None and found.right == 9 for found in boundary.controls(frame).values())
+    assert "β/α alone 9" in boundary.title(plane(lambda a, b: b / a, lambda a, b: "stuck" if b / a > 2 else "trains"))
+
+
+def test_without_the_method_itself_the_sums_are_still_over_those_at_factors_of_1() -> None:
+    runs = plane(lambda a, b: 1.0, lambda a, b: "trains")
+    whole = boundary.select(runs).set_index("run")["relative"]
+    rest = boundary.select([r for r in runs if not r.spec.alpha_scale == 1 == r.spec.beta_scale]).set_index("run")
+    for run_id, value in rest["relative"].items():
+        assert value == pytest.approx(whole[run_id])
 
 
 def test_table_11_is_the_method_beside_itself_without_one_part_a_panel_a_setting() -> None:
@@ -229,11 +252,11 @@ def test_table_11_is_the_method_beside_itself_without_one_part_a_panel_a_setting
     assert frame[["condition", "row", "outcome"]].to_numpy().tolist() == [
         ["no warm-up", "as published", "trains"],
         ["warm-up 4000", "as published", "trains"],
-        ["no warm-up", "− DeepNorm (α = 1)", "trains"],
-        ["warm-up 4000", "− DeepNorm (α = 1)", "diverged"],
-        ["warm-up 4000", "− Init (β = 1)", "trains"],
+        ["no warm-up", "without DeepNorm (α = 1)", "trains"],
+        ["warm-up 4000", "without DeepNorm (α = 1)", "diverged"],
+        ["warm-up 4000", "without Init (β = 1)", "trains"],
     ]
-    assert table11.select(runs[:1]).empty and "− DeepNorm (α = 1) trains in 0 of 1" in table11.title(runs)
+    assert table11.select(runs[:1]).empty and "without DeepNorm (α = 1) trains in 0 of 1" in table11.title(runs)
 
 
 def test_validation_loss_draws_every_reading_beside_the_unigram_loss() -> None:
