@@ -205,11 +205,11 @@ def _run(
         from stabkit.claims import findings
 
         surfaces = _surfaces(request, wanted, done.runs, quiet) if wanted else []
-        claimed = findings(done.runs)
+        claimed = findings(done.runs, surfaces)
         path = store.out / "reports" / present.report_name(specs, "landscape" if wanted else "sweep")
         page = present.write(done.runs, done.failed, claimed, path, command, surfaces)
     if json:
-        console.document(document.sweep(done.runs, done.failed, claimed, page))
+        console.document(document.sweep(done.runs, done.failed, claimed, page, surfaces))
     else:
         present.verdict(done.runs, done.failed)
         present.roughness(done.runs, surfaces)

@@ -11,9 +11,11 @@ from stabkit.outcome import gradient_ratio
 from stabkit.records import jsonable
 from stabkit.spec import RunSpec
 from stabkit.store import Run
+from stabkit.surface.roughness import mean_second_difference, negative_curvature
 
 if TYPE_CHECKING:
     from stabkit.claims import Finding
+    from stabkit.surface.shelf import Surface
 
 SCHEMA = "stabkit/1"
 
@@ -23,16 +25,38 @@ def text(body: Any) -> str:
     return json.dumps(jsonable(body), indent=1, allow_nan=False)
 
 
-def sweep(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]], claimed: Sequence[Finding], page: Path) -> str:
-    """A sweep: its report, every run with its series, a failed run with its reason, every claim with its verdict."""
+def sweep(
+    runs: Sequence[Run],
+    failed: Sequence[tuple[RunSpec, str]],
+    claimed: Sequence[Finding],
+    page: Path,
+    surfaces: Sequence[Surface] = (),
+) -> str:
+    """A sweep: its report, every run with its series, a failed run with its reason, every claim with its verdict, and
+    every surface with its losses."""
     body = {
         "schema": SCHEMA,
         "report": str(page),
         "runs": [series(run) for run in runs]
         + [{**facts(spec), "outcome": "failed", "reason": reason, "steps": 0} for spec, reason in failed],
         "claims": [claim(found) for found in claimed],
+        **({"surfaces": [surface(one) for one in surfaces]} if surfaces else {}),
     }
     return text(body)
+
+
+def surface(found: Surface) -> dict[str, Any]:
+    """A surface: where it lies, its losses (b down, a across), its path, how rough it is."""
+    return {
+        "surface_id": found.surface_id,
+        "spec": found.spec.to_json(),
+        "digest": found.digest,
+        "loss": found.loss.tolist(),
+        "roughness": mean_second_difference(found.loss),
+        "negative_curvature": negative_curvature(found.loss),
+        "path": {name: column.tolist() for name, column in found.path.items()},
+        "facts": dict(found.facts),
+    }
 
 
 def claim(found: Finding) -> dict[str, Any]:

@@ -1,21 +1,28 @@
-"""What the papers say, tested on the runs of a page: one paper (or a part of one) a file, one row a claim.
+"""What the papers say, tested on what a page shows: one paper (or a part of one) a file, one row a claim.
 
-To add a claim: write a function `runs → list of Evidence` and a `Claim` that names it, in its paper's file.
+To add a claim: write a function `runs → list of Evidence` (of surfaces: `Landscape → …`) and a `Claim` that names it,
+in its paper's file.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stabkit.claims import admin, deepnet, deepnet_ablation
+from stabkit.claims import admin, deepnet, deepnet_ablation, deepnet_surfaces
 from stabkit.claims.base import ORDER, Claim, Finding, judge
+from stabkit.figures.surfaces import Landscape
 from stabkit.store import Run
+from stabkit.surface.shelf import Surface
 
-__all__ = ["CLAIMS", "Finding", "findings"]
+__all__ = ["CLAIMS", "OF_SURFACES", "Finding", "findings"]
 
 CLAIMS: tuple[Claim, ...] = (*deepnet.CLAIMS, *deepnet_ablation.CLAIMS, *admin.CLAIMS)
+OF_SURFACES: tuple[Claim, ...] = deepnet_surfaces.CLAIMS
+"""Judged on surfaces and their runs."""
 
 
-def findings(runs: Sequence[Run]) -> list[Finding]:
+def findings(runs: Sequence[Run], surfaces: Sequence[Surface] = ()) -> list[Finding]:
     """Every claim judged: those that fail first, then those that hold, then the untested."""
-    return sorted((judge(claim, runs) for claim in CLAIMS), key=lambda found: ORDER.index(found.verdict))
+    found = [judge(claim, runs) for claim in CLAIMS]
+    found += [judge(claim, Landscape(runs, surfaces)) for claim in OF_SURFACES]
+    return sorted(found, key=lambda one: ORDER.index(one.verdict))

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
+from stabkit.figures.surfaces import Landscape
 from stabkit.store import Run
 
 Verdict = Literal["holds", "fails", "untested"]
@@ -42,7 +43,8 @@ class Claim:
     source: str
     test: str
     """What is measured, at which steps, and when it holds."""
-    find: Callable[[Sequence[Run]], Sequence[Evidence]]
+    find: Callable[[Any], Sequence[Evidence]]
+    """From runs, or from a Landscape."""
     needs: str
     """What runs it takes."""
     command: str
@@ -59,10 +61,10 @@ class Finding:
     evidence: tuple[Evidence, ...]
 
 
-def judge(claim: Claim, runs: Sequence[Run]) -> Finding:
-    """The verdict of these runs on one claim."""
+def judge(claim: Claim, measured: Sequence[Run] | Landscape) -> Finding:
+    """The verdict of these runs, or of these surfaces, on one claim."""
     with np.errstate(all="ignore"):  # diverged runs hold infinities; what comes of them is NaN, and is no evidence
-        evidence = tuple(claim.find(runs))
+        evidence = tuple(claim.find(measured))
     if not evidence:
         return Finding(claim=claim, verdict="untested", measured=f"needs {claim.needs}", evidence=())
     against = [one for one in evidence if not one.holds]

@@ -97,7 +97,7 @@ def render(
     runs = list({run.run_id: run for run in runs}.values())
     specs = [run.spec for run in runs] + [spec for spec, _ in failed]
     verdicts = matrix(runs, failed)
-    claimed = findings(runs) if claimed is None else claimed
+    claimed = findings(runs, surfaces) if claimed is None else claimed
     script = (HERE / "page.js").read_text(encoding="utf-8")
     environments = how.environments(runs)
     environment = Environment(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from stabkit import claims
-from stabkit.claims import CLAIMS, findings
+from stabkit.claims import CLAIMS, OF_SURFACES, findings
 from stabkit.claims.base import judge
 from stabkit.store import Run
 from tests.figures.fake_runs import plane, plausible, run, spec, sweep, table
@@ -282,7 +282,9 @@ def test_what_fails_stands_first_and_what_is_untested_names_a_command() -> None:
     assert order == sorted(order, key=["fails", "holds", "untested"].index)
     for one in found:
         assert (
-            one.claim.command.startswith(("stabkit sweep ", "stabkit ablate ")) and one.claim.source and one.claim.test
+            one.claim.command.startswith(("stabkit sweep ", "stabkit ablate ", "stabkit landscape "))
+            and one.claim.source
+            and one.claim.test
         )
         assert (one.verdict == "untested") == (one.evidence == ()) and "nan" not in one.measured
 
@@ -291,7 +293,7 @@ def test_what_fails_stands_first_and_what_is_untested_names_a_command() -> None:
     "runs", [[], [run(spec("admin", 6), {})], [plausible(spec("post-ln", 18), until=0)], sweep((6, 18), (0, 1))]
 )
 def test_judging_survives_any_runs(runs: list[Run]) -> None:
-    assert len(findings(runs)) == len(CLAIMS)
+    assert len(findings(runs)) == len(CLAIMS) + len(OF_SURFACES)
     assert all(math.isfinite(e.value) for one in findings(runs) for e in one.evidence)
 
 
@@ -300,7 +302,7 @@ def test_a_claims_commands_are_valid() -> None:
 
     from stabkit.cli import app
 
-    for command in {claim.command for claim in CLAIMS}:
+    for command in {claim.command for claim in (*CLAIMS, *OF_SURFACES)}:
         result = CliRunner().invoke(app, [*command.split()[1:], "--dry-run"])
         assert result.exit_code == 0, (command, result.output)
 
@@ -317,5 +319,6 @@ def test_every_claims_file_is_in_the_table() -> None:
     folder = Path(claims.__file__).parent
     files = {path.stem for path in folder.glob("*.py")} - {"__init__", "base", "evidence"}
     named = {file: import_module(f"stabkit.claims.{file}").CLAIMS for file in files}
-    missing = [file for file, own in named.items() if not set(own) <= set(CLAIMS)]
-    assert missing == [] and sum(map(len, named.values())) == len(CLAIMS)
+    table = (*CLAIMS, *OF_SURFACES)
+    missing = [file for file, own in named.items() if not set(own) <= set(table)]
+    assert missing == [] and sum(map(len, named.values())) == len(table)

@@ -1,0 +1,118 @@
+"""What DeepNet says of the loss around the weights (Fig. 1 and Fig. 5), measured on surfaces of `stabkit landscape`.
+
+Each sentence is tested under every ruler there is (`figures/surfaces.py`): a sentence that holds only under the papers'
+own, which moves a method with small weights less, is one about the ruler.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from stabkit.claims.base import Claim, Evidence
+from stabkit.figures import cuts
+from stabkit.figures.comparison import geometric_mean, listed, number, short
+from stabkit.figures.surfaces import OWN, Landscape
+
+P, D = "Post-LN", "DeepNorm"
+MUCH, DIFFERENT = 2.0, 1.5
+"""Ratios of roughness: "much" smoother, and more than what another direction or seed makes of it."""
+DEPTHS = "stabkit landscape --depths 6,18,50"
+
+
+def smoother(drawn: Landscape) -> list[Evidence]:
+    found = []
+    for _, row in cuts.ratios(cuts.select(drawn)).iterrows():
+        if (row["higher"], row["lower"]) == (P, D):
+            ratio = float(row["ratio"])
+            spread = (
+                f"{short(float(row['least']))} to {short(float(row['greatest']))} over {row['directions']} directions"
+            )
+            where = listed(row["depth"], f"seed {row['seed']}", row["ruler"])
+            found.append(
+                Evidence(where=where, value=ratio, text=f"{short(ratio)} times ({spread})", holds=ratio >= MUCH)
+            )
+    return found
+
+
+def _over_depths(label: str, holds: Callable[[list[float]], bool]) -> Callable[[Landscape], list[Evidence]]:
+    """How one method's roughness goes with depth, ruler by ruler, at least two depths."""
+
+    def find(drawn: Landscape) -> list[Evidence]:
+        table = cuts.rough(cuts.select(drawn))
+        found = []
+        for (seed, ruler), own in table[table["label"] == label].groupby(["seed", "ruler"], sort=False):
+            by = {str(d): geometric_mean(rows["roughness"]) for d, rows in own.groupby("depth", sort=False)}
+            values = list(by.values())
+            if len(values) > 1 and all(value > 0 for value in values):
+                text = ", ".join(f"{depth} {short(value)}" for depth, value in by.items())
+                where = listed(f"seed {seed}", str(ruler))
+                found.append(Evidence(where=where, value=values[-1] / values[0], text=text, holds=holds(values)))
+        return found
+
+    return find
+
+
+def local_optimum(drawn: Landscape) -> list[Evidence]:
+    """Does Post-LN rest at the bottom of its plane, no better than a constant predictor, where DeepNorm is lower?"""
+    held: dict[tuple[str, int], dict[str, tuple[float, float, float]]] = {}
+    for seen in drawn.seen():
+        if seen.ruler == OWN:
+            losses = seen.surface.loss
+            middle = float(losses[losses.shape[0] // 2, losses.shape[1] // 2])
+            unigram = number(seen.shown.run.outcome.get("unigram_loss"))
+            place = seen.shown.run.spec.depth, seen.shown.run.spec.seed
+            least = float(np.nanmin(losses)) if np.isfinite(losses).any() else math.nan
+            held.setdefault(place, {})[seen.shown.label] = middle, least, unigram
+    found = []
+    for (depth, seed), by in held.items():
+        if P in by and D in by and all(map(math.isfinite, (*by[P], *by[D]))):
+            (loss, least, unigram), theirs = by[P], by[D][0]
+            text = f"loss {short(loss, 3)}, the plane's least {short(least, 3)}, unigram {short(unigram, 3)}"
+            text += f"; {D} {short(theirs, 3)}"
+            holds = loss <= 1.01 * least and loss >= 0.98 * unigram and theirs <= loss - 0.1
+            found.append(Evidence(where=listed(depth, f"seed {seed}"), value=loss - theirs, text=text, holds=holds))
+    return found
+
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        key="surface-smoother",
+        sentence="The loss surface of DeepNet is much smoother than Post-LN's.",
+        source="DeepNet §1, Fig. 1",
+        test="mean absolute second difference of cuts, Post-LN over DeepNorm, paired by direction; much: 2 times, by "
+        "every ruler",
+        find=smoother,
+        needs="surfaces of Post-LN and DeepNorm at one depth and seed",
+        command="stabkit landscape --model deepnorm",
+    ),
+    Claim(
+        key="surface-depth",
+        sentence="Post-LN's loss landscape is less smooth with increasing depth.",
+        source="DeepNet §3.3, Fig. 5",
+        test="Post-LN's roughness of cuts at the deepest model over that at the shallowest; above 1.5, by every ruler",
+        find=_over_depths(P, lambda values: values[-1] >= DIFFERENT * values[0]),
+        needs="surfaces of Post-LN at two depths",
+        command=DEPTHS,
+    ),
+    Claim(
+        key="surface-consistent",
+        sentence="DeepNet's loss landscape tends to be equally smooth across depths.",
+        source="DeepNet §3.3, Fig. 5",
+        test="DeepNorm's roughness of cuts, the greatest depth's over the least's; at most 1.5, by every ruler",
+        find=_over_depths(D, lambda values: max(values) <= DIFFERENT * min(values)),
+        needs="surfaces of DeepNorm at two depths",
+        command=DEPTHS,
+    ),
+    Claim(
+        key="spurious-optimum",
+        sentence="Post-LN is easier to be stuck in a spurious local optimum.",
+        source="DeepNet §3.3, Fig. 5",
+        test="Post-LN's loss: no lower in its plane (1 %), not below 0.98 of the unigram loss, 0.1 above DeepNorm's",
+        find=local_optimum,
+        needs="surfaces of Post-LN and DeepNorm at one depth and seed",
+        command="stabkit landscape --model deepnorm",
+    ),
+)

@@ -1,0 +1,93 @@
+"""The claims about loss surfaces, on surfaces made to bear them out and to contradict them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from stabkit.claims import OF_SURFACES
+from stabkit.claims.base import judge
+from stabkit.figures.surfaces import Landscape
+from stabkit.store import Run
+from stabkit.surface import directions
+from stabkit.surface.shelf import Surface
+from stabkit.surface.spec import At, Plane, SurfaceSpec
+from tests.figures.fake_runs import run, spec
+
+CLAIM = {claim.key: claim for claim in OF_SURFACES}
+ALONG = directions.axis(21, 1.0)
+
+
+def bumpy(size: float, middle: float = 5.0, cut: bool = True, seed: int = 0) -> np.ndarray:
+    """A bowl with waves of this size on it."""
+    x = np.array(ALONG)
+    wave = size * np.cos(np.pi * np.arange(21)) * (1 + 0.1 * seed)
+    line = middle + x**2 + wave - wave[10]
+    return line[None, :] if cut else line[None, :] + x[:, None] ** 2
+
+
+def drawn(rough: dict[tuple[str, int], dict[str, float]], middle: dict[str, float] | None = None) -> Landscape:
+    """{(method, depth): {whose directions: waves}} → cuts of two direction seeds, and a surface under one's own."""
+    runs: dict[tuple[str, int], Run] = {key: run(spec(key[0], key[1], warmup=0, steps=100), {}) for key in rough}
+    for made in runs.values():
+        made.outcome["unigram_loss"] = 6.0  # type: ignore[index]
+    surfaces = []
+    for (method, depth), by in rough.items():
+        origin = At(run=runs[method, depth].run_id, step=100)
+        for whose, size in by.items():
+            of = None if whose == method else At(run=runs[whose, depth].run_id, step=100)
+            for seed in (0, 1):
+                cut = SurfaceSpec(origin=origin, plane=Plane(kind="random", seed=seed, of=of), a=ALONG)
+                surfaces.append(Surface(cut, bumpy(size, seed=seed), {}, {}, ""))
+            if of is None:
+                whole = SurfaceSpec(origin=origin, plane=Plane(kind="random"), a=ALONG, b=ALONG)
+                height = (middle or {}).get(method, 5.0)
+                surfaces.append(Surface(whole, bumpy(0.0, height, cut=False), {}, {}, ""))
+    return Landscape(list(runs.values()), surfaces)
+
+
+def pair(own: float, post: float, deep: float, depth: int = 18, **middle: float) -> Landscape:
+    """Post-LN's waves under its own directions and DeepNorm's; DeepNorm's under its own and Post-LN's."""
+    heights = {name.replace("_", "-"): value for name, value in middle.items()}
+    return drawn(
+        {
+            ("post-ln", depth): {"post-ln": own, "deepnorm": deep},
+            ("deepnorm", depth): {"deepnorm": 0.1, "post-ln": post},
+        },
+        heights,
+    )
+
+
+def depths(method: str, *sizes: float) -> Landscape:
+    return drawn({(method, n): {method: size} for n, size in zip((6, 18, 50), sizes, strict=False)})
+
+
+CASES: dict[str, tuple[Callable[[], Landscape], Callable[[], Landscape]]] = {
+    "surface-smoother": (lambda: pair(0.6, 0.2, 0.3), lambda: pair(0.6, 0.3, 0.1)),
+    "surface-depth": (lambda: depths("post-ln", 0.1, 0.2, 0.4), lambda: depths("post-ln", 0.2, 0.2, 0.2)),
+    "surface-consistent": (lambda: depths("deepnorm", 0.1, 0.12), lambda: depths("deepnorm", 0.1, 0.3)),
+    "spurious-optimum": (
+        lambda: pair(0.1, 0.1, 0.1, post_ln=6.0, deepnorm=5.4),
+        lambda: pair(0.1, 0.1, 0.1, post_ln=5.4, deepnorm=5.4),
+    ),
+}
+
+
+@pytest.mark.parametrize("key", CLAIM)
+def test_a_claim_holds_where_it_should_fails_where_it_should_and_is_untested_without_its_surfaces(key: str) -> None:
+    bears_out, contradicts = CASES[key]
+    assert judge(CLAIM[key], bears_out()).verdict == "holds"
+    assert judge(CLAIM[key], contradicts()).verdict == "fails"
+    assert judge(CLAIM[key], Landscape([], [])).verdict == "untested"
+
+
+def test_a_sentence_that_holds_by_one_ruler_alone_fails_and_says_by_which_it_holds() -> None:
+    found = judge(CLAIM["surface-smoother"], pair(0.6, 0.3, 0.1))
+    assert "fails at 2 of 3 places" in found.measured and "the papers' ruler" in found.measured
+
+
+def test_seeds_of_directions_are_paired() -> None:
+    (own, *_) = judge(CLAIM["surface-smoother"], pair(0.6, 0.2, 0.3)).evidence
+    assert own.text.startswith("6.0 times (6.0 to 6.0 over 2 directions)")
