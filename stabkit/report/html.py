@@ -27,7 +27,7 @@ from stabkit.figures import FIGURES, SURFACES, style
 from stabkit.figures.comparison import chain, listed, number, plain, reference_step, series, short, shown, update_at
 from stabkit.figures.surfaces import Landscape
 from stabkit.outcome import VANISHED
-from stabkit.report import how
+from stabkit.report import how, turn
 from stabkit.report.headline import headline, links, separation
 from stabkit.report.matrix import OUTCOMES, Cell, Matrix, matrix
 from stabkit.spec import RunSpec
@@ -98,7 +98,8 @@ def render(
     specs = [run.spec for run in runs] + [spec for spec, _ in failed]
     verdicts = matrix(runs, failed)
     claimed = findings(runs, surfaces) if claimed is None else claimed
-    script = (HERE / "page.js").read_text(encoding="utf-8")
+    script, turn_script = ((HERE / name).read_text(encoding="utf-8") for name in ("page.js", "turn.js"))
+    turning = turn.rows(Landscape(runs, surfaces)) if surfaces else []
     environments = how.environments(runs)
     environment = Environment(
         loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
@@ -111,7 +112,13 @@ def render(
         version=__version__,
         css=Markup((HERE / "page.css").read_text(encoding="utf-8")),
         script=Markup(script),
-        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        hashes=[_hash(script), *([_hash(turn_script), turn.plotly()[1]] if turning else [])],
+        turning=[
+            {"name": row["name"], "labels": [one["label"] for one in row["surfaces"]], "data": _script(row)}
+            for row in turning
+        ],
+        turn_script=Markup(turn_script),
+        plotly=turn.plotly()[0] if turning else "",
         matrix=verdicts,
         groups=[(group, [row for row in verdicts.rows if row.group == group]) for group in _groups(verdicts)],
         known=OUTCOMES,
@@ -177,6 +184,11 @@ def _meanings(verdicts: Matrix) -> list[tuple[str, str, str]]:
 def anchor(spec: RunSpec) -> str:
     """The id of a run's row: made of our own hex digits, whatever the run is called."""
     return f"run-{spec.run_id[-12:]}"
+
+
+def _hash(script: str) -> str:
+    """What the page's policy calls a script."""
+    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
 def cards(runs: Sequence[Run], surfaces: Sequence[Surface] = ()) -> list[Card]:
