@@ -15,6 +15,7 @@ from stabkit.figures import FIGURES, update
 from stabkit.report.html import render
 from tests.conftest import need
 from tests.figures.fake_runs import plausible, spec, sweep
+from tests.test_landscape import drawn
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 SHOWN = sum(not getattr(figure, "OPTIONAL", False) for figure in FIGURES)
@@ -172,3 +173,31 @@ def test_without_its_script_the_page_is_whole(browser: Any, pages: dict[str, Pat
     assert page.locator(".drawing svg").count() == SHOWN and page.locator("#claims").is_visible()
     assert all(not button.is_visible() for button in page.locator("button").all())
     context.close()
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1600, "dark"), (400, "light")])
+def test_surfaces_are_unpacked_when_they_come_into_view_and_nothing_is_fetched(
+    browser: Any, tmp_path: Path, width: int, scheme: str
+) -> None:
+    runs, surfaces = drawn(tmp_path)
+    page_file = tmp_path / "page.html"
+    page_file.write_text(render(runs, command="stabkit landscape", surfaces=surfaces), encoding="utf-8")
+    assert page_file.stat().st_size < 4_000_000
+    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    page = context.new_page()
+    wrong: list[str] = []
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("request", lambda r: None if r.url.startswith(("file:///", "blob:", "data:")) else wrong.append(r.url))
+    page.on("console", lambda m: wrong.append(m.text) if "Content Security Policy" in m.text else None)
+    page.goto(page_file.as_uri())
+    assert page.evaluate("typeof Plotly") == "undefined"
+    page.locator("[data-turn]").first.scroll_into_view_if_needed()
+    page.wait_for_selector("[data-drawn=yes]", timeout=30_000)
+    assert page.locator("[data-turn] .js-plotly-plot").count() == 2
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert wrong == []
+    context.close()
+
+
+def test_pages_without_a_surface_hold_no_plotly(pages: dict[str, Path]) -> None:
+    assert 'id="plotly"' not in pages["sixteen"].read_text(encoding="utf-8")
