@@ -26,6 +26,8 @@ from stabkit.options import (
     DirectionSeeds,
     Drop,
     DropWarmup,
+    EngineOption,
+    Factory,
     Json,
     Method,
     Model,
@@ -40,6 +42,7 @@ from stabkit.options import (
     Snapshots,
     Steps,
     Warmup,
+    Weights,
     WholeGrid,
     taking,
 )
@@ -124,6 +127,9 @@ def ablate(ctx: typer.Context, **options: Any) -> None:
     normalise=(NormaliseOption, "filter"),
     one_dimensional=(OneDimensional, False),
     path=(PathOption, "pca"),
+    engine=(EngineOption, "stabkit"),
+    factory=(Factory, ""),
+    weights=(Weights, ""),
     **{
         **TRAINING,
         "depths": (Depths, "18"),
@@ -139,6 +145,15 @@ def landscape(ctx: typer.Context, **options: Any) -> None:
     """
     from stabkit import flags
 
+    if ctx.params["weights"] and not ctx.params["factory"]:
+        raise UsageError("--weights is for the model of --factory")
+    if ctx.params["factory"] and not ctx.params["print_config"]:
+        from stabkit import foreign
+
+        text = {name: str(value) for name, value in ctx.params.items()}
+        wanted = flags.surfaces(text, 0, "cpu")
+        foreign.draw(text["factory"], text["weights"], wanted, wanted.engine, flags.output(text["out"]))
+        return
     _train(ctx, flags.landscape)
 
 

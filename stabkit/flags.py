@@ -18,6 +18,7 @@ from stabkit.landscape import PathPlane, Wanted
 from stabkit.methods.deepnorm import TABLE_11
 from stabkit.spec import BaseInit, Grid, ModelConfig, RunSpec, TaskConfig, TrainConfig
 from stabkit.surface.directions import NORMALISATIONS
+from stabkit.surface.spec import Engine
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
 MANY_RUNS = 2_000
@@ -86,7 +87,7 @@ def sweep(options: Mapping[str, Any]) -> Request:
     workers_text = (
         text["workers"] if text["workers"] == "auto" else str(ranges.whole("--workers", text["workers"], 1, 1024))
     )
-    out = _out(text["out"])
+    out = output(text["out"])
     task, corpus = _task(text["data"], text["source"], text["target"], vocab, train.max_tokens)
     device = _resolved(device_text)
     grid = Grid(
@@ -166,6 +167,11 @@ def landscape(options: Mapping[str, Any]) -> tuple[Request, Wanted]:
     (grid,) = request.grids
     if len(grid.warmups) > 1 or len(grid.lrs) > 1:
         raise UsageError("a landscape is of one --warmup and one --lr; run it once for each")
+    return request, surfaces(text, grid.base.train.steps, request.device.partition(":")[0])
+
+
+def surfaces(text: Mapping[str, str], steps: int, device: str) -> Wanted:
+    """Which surfaces; `steps`: the last that `--at` may name."""
     points = ranges.whole("--points", text["points"], 3, 1001)
     cut_points = ranges.whole("--cut-points", text["cut_points"], 3, 100_001)
     for option, count in (("--points", points), ("--cut-points", cut_points)):
@@ -173,17 +179,18 @@ def landscape(options: Mapping[str, Any]) -> tuple[Request, Wanted]:
             raise UsageError(f"{option} must be odd, so that one point is the middle; got {count}, use {count + 1}")
     at = text["at"]
     if at not in ("init", "end"):
-        at = str(ranges.whole("--at", at, 0, grid.base.train.steps))
-    return request, Wanted(
+        at = str(ranges.whole("--at", at, 0, steps))
+    return Wanted(
         at=at,
         points=points,
         reach=ranges.real("--range", text["range"], 0.0, 1e6, above=True),
         cut_points=cut_points,
         direction_seeds=ranges.wholes("--direction-seeds", text["direction_seeds"], 0, 2**31 - 1),
         normalise=_choice("--normalise", text["normalise"], NORMALISATIONS),
-        one_dimensional=bool(options["one_dimensional"]),
+        one_dimensional=text["one_dimensional"] == "True",
         path=_choice("--path", text["path"], get_args(PathPlane)),
-        device=request.device.partition(":")[0],
+        device=device,
+        engine=_choice("--engine", text["engine"], get_args(Engine)),
     )
 
 
@@ -298,7 +305,8 @@ def _cpu_only() -> bool:
     return version("torch").endswith("+cpu")
 
 
-def _out(text: str) -> Path:
+def output(text: str) -> Path:
+    """The output directory, there or to be made; raises UsageError."""
     if any(ord(c) < 32 for c in text):
         raise UsageError(f"--out: {text!r} holds control characters")
     out = Path(text or ".").absolute()

@@ -16,7 +16,7 @@ from stabkit.store import Run
 from stabkit.surface import directions, tiles, weights
 from stabkit.surface.directions import Normalise
 from stabkit.surface.shelf import Shelf, Surface
-from stabkit.surface.spec import At, Plane, SurfaceSpec
+from stabkit.surface.spec import At, Engine, Plane, SurfaceSpec
 from stabkit.sweep import settled
 from stabkit.work import Job
 
@@ -40,6 +40,8 @@ class Wanted:
     one_dimensional: bool = False
     path: PathPlane = "pca"
     device: str = "cpu"
+    engine: Engine = "stabkit"
+    """Of the surfaces; cuts and paths are always our own."""
 
 
 def specs(runs: Sequence[Run], wanted: Wanted) -> list[SurfaceSpec]:
@@ -62,7 +64,16 @@ def specs(runs: Sequence[Run], wanted: Wanted) -> list[SurfaceSpec]:
                         of=of,
                     )
                     if seed == wanted.direction_seeds[0]:
-                        found.append(SurfaceSpec(origin=origin, plane=plane, a=across, b=across, device=wanted.device))
+                        found.append(
+                            SurfaceSpec(
+                                origin=origin,
+                                plane=plane,
+                                a=across,
+                                b=across,
+                                device=wanted.device,
+                                engine=wanted.engine,
+                            )
+                        )
                     found.append(SurfaceSpec(origin=origin, plane=plane, a=along, device=wanted.device))
         if wanted.path != "none":
             found += [spec for run in together if (spec := _path(run, wanted))]

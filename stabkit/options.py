@@ -83,6 +83,11 @@ CutPoints = Annotated[str, typer.Option(help="Points of a one-dimensional cut; o
 DirectionSeeds = Annotated[str, typer.Option(help="Seeds of directions: the first draws the surfaces, all the cuts.")]
 NormaliseOption = Annotated[str, typer.Option("--normalise", help="filter (Li et al.), layer, model or none.")]
 OneDimensional = Annotated[bool, typer.Option("--one-dimensional", help="Move biases and norms too.")]
+EngineOption = Annotated[str, typer.Option("--engine", help="Who walks the surfaces: stabkit or loss-landscapes.")]
+Factory = Annotated[
+    str, typer.Option(help="Your own model instead: package.module:function that returns (model, loss).")
+]
+Weights = Annotated[str, typer.Option(help="Weights of --factory's model, a .safetensors file.")]
 PathOption = Annotated[str, typer.Option("--path", help="Plane of the path: pca, hao (Hao et al. 2019) or none.")]
 
 TRAINING: dict[str, tuple[Any, Any]] = {

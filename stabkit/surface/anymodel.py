@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +21,7 @@ from stabkit.errors import UsageError
 from stabkit.surface import directions, roughness
 from stabkit.surface.directions import NORMALISATIONS, Normalise, Vector
 from stabkit.surface.evaluate import Evaluator
-
-Engine = Literal["stabkit", "loss-landscapes"]
+from stabkit.surface.spec import Engine
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +100,7 @@ def loss_surface(
     if engine == "loss-landscapes":
         from stabkit.surface import library
 
-        losses = library.walk(evaluator, _wrapped(loss), first, second, a, b)
+        losses = library.walk(evaluator, _wrapped(loss), evaluator.origin, first, second, a, b)
     elif engine == "stabkit":
         losses = evaluator.at(evaluator.origin, (first, second), [(x, y) for y in b for x in a]).reshape(len(b), len(a))
     else:

@@ -53,7 +53,7 @@ class Evaluator:
                 if parameter is not None:
                     self._slots.append((module, name, by_id[id(parameter)]))
         self.origin: Vector = self._theta.double().cpu().numpy().copy()
-        self._loss, self._together = loss, together
+        self.loss, self._together = loss, together
 
     def vector(self, values: Vector) -> torch.Tensor:
         """A vector of this model's weights, as the model has them."""
@@ -80,7 +80,7 @@ class Evaluator:
         for move, amount in zip(moves, point, strict=True):
             if amount:
                 self._theta.add_(move, alpha=amount)
-        return _number(self._loss(self.model))
+        return _number(self.loss(self.model))
 
     def _many(
         self, start: torch.Tensor, moves: Sequence[torch.Tensor], points: Sequence[Sequence[float]]
@@ -92,7 +92,7 @@ class Evaluator:
 
         def one(weights: torch.Tensor) -> torch.Tensor:
             with self._bound(weights):
-                return torch.as_tensor(self._loss(self.model))
+                return torch.as_tensor(self.loss(self.model))
 
         losses: list[float] = torch.vmap(one)(theta).double().reshape(len(points)).tolist()
         return losses

@@ -25,6 +25,7 @@ from stabkit.surface.evaluate import Evaluator, undisturbed
 def walk(
     evaluator: Evaluator,
     loss: Callable[[Any], Any],
+    origin: Vector,
     first: Vector,
     second: Vector,
     a: NDArray[np.float64],
@@ -43,7 +44,7 @@ def walk(
 
     steps, across, along = len(a) + 1, a[1] - a[0], b[1] - b[0]
     # the library's rows run along its first direction, its columns along its second: ours along b, ours along a
-    start = evaluator.origin + (a[0] - across) * first + b[0] * second
+    start = origin + (a[0] - across) * first + b[0] * second
     corners = (start, start + steps * along * second, start + steps * across * first)
     with torch.no_grad(), undisturbed(evaluator.vector(np.zeros(1)).device):
         found = loss_landscapes.planar_interpolation(*(_moved(evaluator, at) for at in corners), Loss(), steps)

@@ -15,6 +15,9 @@ from typing import Any, Literal
 from stabkit.spec import canonical
 from stabkit.surface.directions import Normalise
 
+Engine = Literal["stabkit", "loss-landscapes"]
+"""Who walks the plane: we, or the `loss_landscapes` library (`library.py`), which walks whole squares alone."""
+
 SURFACE_VERSION = 1
 """Raised whenever the same spec would give other losses than before."""
 
@@ -58,6 +61,7 @@ class SurfaceSpec:
     path: bool = False
     """Whether the run's snapshots are measured too: at their own weights, and at their projection into the plane."""
     device: str = "cpu"
+    engine: Engine = "stabkit"
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values."""

@@ -31,6 +31,8 @@ ROWS = 5
 
 def names(spec: SurfaceSpec) -> list[tuple[str, int, int]]:
     """(name, first row, last row + 1) of every tile; the path's stands first and has no rows."""
+    if spec.engine != "stabkit":
+        return [(f"rows-0-{len(spec.b)}", 0, len(spec.b))]
     rows = [
         (f"rows-{i}-{min(i + ROWS, len(spec.b))}", i, min(i + ROWS, len(spec.b))) for i in range(0, len(spec.b), ROWS)
     ]
@@ -45,6 +47,11 @@ def tile(job: dict[str, Any], tell: Callable[[dict[str, Any]], None], task: Call
     origin, (first, second) = plane(Path(out), canonical(spec.to_json() | {"a": [], "b": []}), evaluator.layout)
     if job["name"] == "path":
         arrays = _path(Path(out), spec, evaluator, origin, first, second)
+    elif spec.engine == "loss-landscapes":
+        from stabkit.surface import library
+
+        losses = library.walk(evaluator, evaluator.loss, origin, first, second, np.array(spec.a), np.array(spec.b))
+        arrays = {"first": np.array(0.0), "loss": losses}
     else:
         points = [(a, b) for b in spec.b[job["first"] : job["last"]] for a in spec.a]
         losses = evaluator.at(origin, (first, second), points)

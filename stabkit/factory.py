@@ -1,0 +1,71 @@
+"""A user's own model by name: `package.module:function`, called without arguments. It is the user's code: it runs."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from stabkit.errors import UsageError
+
+
+def call(option: str, text: str) -> Any:
+    """What the function returns; raises UsageError, in one line, for whatever goes wrong on the way.
+
+    Modules are found where Python finds them, and in the current directory.
+    """
+    module, colon, name = text.partition(":")
+    if not colon or not all(part.isidentifier() for part in module.split(".")) or not name.isidentifier():
+        raise UsageError(f"{option} is package.module:function, got {text!r}")
+    if (here := os.getcwd()) not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        function = getattr(importlib.import_module(module), name)
+    except ModuleNotFoundError as error:
+        raise UsageError(f"{option}: no module {error.name!r}; it is looked for where Python does and here") from error
+    except AttributeError as error:
+        raise UsageError(f"{option}: {module} has no {name!r}") from error
+    except Exception as error:
+        raise UsageError(f"{option}: importing {module} raised {_told(error)}") from error
+    if not callable(function):
+        raise UsageError(f"{option}: {text} is no function")
+    try:
+        return function()
+    except Exception as error:
+        raise UsageError(f"{option}: {text} raised {_told(error)}") from error
+
+
+def model_and_loss(option: str, text: str, weights: str) -> tuple[Any, Any]:
+    """(model, loss) of a factory that returns both, with weights from a safetensors file if one is named."""
+    from torch import nn
+
+    made = call(option, text)
+    if not isinstance(made, tuple) or len(made) != 2 or not isinstance(made[0], nn.Module) or not callable(made[1]):
+        raise UsageError(f"{option}: {text} is to return (model, loss), a torch.nn.Module and a function of it")
+    model, loss = made
+    if weights:
+        _load(model, Path(weights))
+    return model, loss
+
+
+def _load(model: Any, path: Path) -> None:
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        held = load_file(path)
+    except (OSError, SafetensorError) as error:
+        raise UsageError(f"--weights: cannot read {path} ({error})") from error
+    own = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+    theirs = {name: tuple(tensor.shape) for name, tensor in held.items()}
+    for name in [*own, *(name for name in theirs if name not in own)]:
+        if own.get(name) != theirs.get(name):
+            ours, found = (str(list(shapes[name])) if name in shapes else "absent" for shapes in (own, theirs))
+            raise UsageError(f"--weights: {name} is {found} in {path}, {ours} in the model")
+    model.load_state_dict(held)
+
+
+def _told(error: BaseException) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
