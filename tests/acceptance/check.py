@@ -129,6 +129,17 @@ def half(path):
     assert (found["alpha-large"], found["alpha-small"]) == ("holds", "fails"), found
 
 
+def rulers(path):
+    with open(path) as file:
+        found = {one["key"]: one for one in json.load(file)["claims"]}["surface-smoother"]
+    by = {one["where"].split(", ")[-1]: one["value"] for one in found["evidence"]}
+    print(by)
+    own, post, deep = (
+        next(v for k, v in by.items() if word in k) for word in ("papers' ruler", "Post-LN's", "DeepNorm's")
+    )
+    assert own >= 3 and 1.2 <= post <= 4 and deep <= 1.3
+
+
 def count(n):
     assert len(runs("-")) == int(n)
 
