@@ -5,7 +5,8 @@
 A: `stabkit` draws directions and evaluates every point, five tiles on two worker processes, timed from the moment that
 the first of them is warm (has made a tile of another surface). B: `loss_landscapes.planar_interpolation` with its
 defaults (torch's own number of threads) over the same plane, its imports done and its three models made; the directions
-are given to it, so that its own slow normalisation is not held against it. Alternating, on the machine to itself; the load average is printed beside each.
+are given to it, so that its own slow normalisation is not held against it. Alternating, on the machine to itself; the
+load average is printed beside each.
 """
 
 from __future__ import annotations
