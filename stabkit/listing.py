@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json as jsonlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from stabkit.document import SCHEMA, facts, series, text
 from stabkit.errors import StoreError, UsageError, nearest
 from stabkit.folder import CorruptFolder, OldFolder
 from stabkit.store import Run, Store
+from stabkit.surface.shelf import Shelf
 
 
 def find(store: Store, names: Sequence[str], *, whole: bool = False) -> list[Run]:
@@ -87,25 +88,34 @@ def listing(runs: Sequence[Run], *, json: bool) -> None:
 
 
 def verify(store: Store, *, json: bool) -> None:
-    """`runs verify`: every run's state, sound or why not; raises StoreError when one is corrupt."""
-    rows = []
-    for run_id in store.ids():
-        try:
-            whole = bool(store.load(run_id).records)
-            rows.append((run_id, "sound" if whole else "corrupt", "" if whole else "it holds no records"))
-        except OldFolder as error:
-            rows.append((run_id, "old", str(error)))
-        except StoreError as error:
-            rows.append((run_id, "corrupt", str(error)))
+    """`runs verify`: the state of every run and surface, sound or why not; raises StoreError when one is corrupt."""
+    shelf = Shelf(store.out)
+    runs = [(name, *_state(lambda name: store.load(name).records, name)) for name in store.ids()]
+    surfaces = [(name, *_state(shelf.load, name)) for name in shelf.ids()]
     if json:
-        body = [{"run_id": run_id, "state": state, "reason": reason} for run_id, state, reason in rows]
-        console.document(text({"schema": SCHEMA, "runs": body}))
+        body = {
+            kind: [{key: name, "state": state, "reason": reason} for name, state, reason in rows]
+            for kind, key, rows in (("runs", "run_id", runs), ("surfaces", "surface_id", surfaces))
+        }
+        console.document(text({"schema": SCHEMA, **body}))
     else:
-        for run_id, state, reason in rows:
-            console.say(f"{state:8} {run_id}{'  ' + reason if reason else ''}")
-    corrupt = sum(state == "corrupt" for _, state, _ in rows)
+        for name, state, reason in (*runs, *surfaces):
+            console.say(f"{state:8} {name}{'  ' + reason if reason else ''}")
+    corrupt = sum(state == "corrupt" for _, state, _ in (*runs, *surfaces))
     if corrupt:
-        raise StoreError(f"{corrupt} of {len(rows)} runs are corrupt; the next sweep that needs one trains it again")
+        kinds = f"{len(runs)} runs" + (f" and {len(surfaces)} surfaces" if surfaces else "")
+        raise StoreError(f"{corrupt} of {kinds} are corrupt; the next command that needs one makes it again")
+
+
+def _state(load: Callable[[str], object], name: str) -> tuple[str, str]:
+    """(`sound` | `old` | `corrupt`, why)."""
+    try:
+        load(name)
+    except OldFolder as error:
+        return "old", str(error)
+    except StoreError as error:
+        return "corrupt", str(error)
+    return "sound", ""
 
 
 def show(run: Run, *, json: bool) -> None:

@@ -227,6 +227,14 @@ def test_the_command_draws_once_and_says_how_rough(tmp_path: Path) -> None:
     assert first.returncode == 0, first.stderr
     assert "surfaces: 0 on the shelf, 10 to draw" in first.stderr
     assert "Roughness" in first.stdout and "landscape-" in first.stdout
+    verified = stabkit("runs", "verify", "--out", tmp_path)
+    assert verified.returncode == 0 and verified.stdout.count("sound") == 12
+    surface = next((tmp_path / "surfaces").glob("deepnorm-*"))
+    whole = (surface / "surface.npz").read_bytes()
+    (surface / "surface.npz").write_bytes(whole[:-9])
+    damaged = stabkit("runs", "verify", "--out", tmp_path)
+    assert damaged.returncode == 5 and "1 of 2 runs and 10 surfaces are corrupt" in damaged.stderr
+    (surface / "surface.npz").write_bytes(whole)
     again = stabkit("landscape", *COMMAND, "--out", tmp_path)
     assert "10 on the shelf, 0 to draw" in again.stderr and "nothing to train" in again.stderr
     assert strict(stabkit("landscape", *COMMAND, "--out", tmp_path, "--json", "--quiet").stdout)["runs"]

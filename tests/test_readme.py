@@ -60,3 +60,9 @@ def test_the_readmes_probe_is_recorded(monkeypatch):
     table = train.run(tiny("post-ln"), TASK).records["state_norm"]
     assert table.sites == ("state",)
     np.testing.assert_allclose(table.values, 4.0, rtol=1e-3)  # √16: a norm with γ = 1 ends every layer
+
+
+def test_the_readmes_surface_is_drawn_and_its_middle_is_the_models_loss(capsys):
+    names = executed(BLOCKS[2])
+    loss = float(((names["model"](names["x"]) - names["y"]) ** 2).mean().detach())
+    assert names["surface"].loss[5, 5] == pytest.approx(loss, rel=1e-6) and capsys.readouterr().out
