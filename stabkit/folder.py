@@ -97,6 +97,18 @@ def own(parent: Path, name: str) -> Path:
     return path
 
 
+def quarantine(parent: Path, name: str) -> Path:
+    """Move a folder that failed its check out of the way, keeping it; returns where it is now."""
+    aside = own(parent, ".quarantine")
+    try:
+        aside.mkdir(exist_ok=True)
+        target = Path(tempfile.mkdtemp(prefix=f"{name}.", dir=aside)) / name
+        os.rename(parent / name, target)
+    except OSError as error:
+        raise StoreError(f"cannot move {name} to {aside}: {error.strerror or error}") from error
+    return target
+
+
 def write_file(path: Path, data: bytes) -> None:
     """Replace one file atomically: written beside it, fsynced, renamed over it."""
     if os.path.lexists(path) and not path.is_file():

@@ -114,14 +114,7 @@ class Store:
 
     def quarantine(self, run_id: str) -> Path:
         """Move a folder that failed its check out of the way, keeping it; returns where it is now."""
-        aside = folder.own(self.runs, ".quarantine")
-        try:
-            aside.mkdir(exist_ok=True)
-            target = Path(tempfile.mkdtemp(prefix=f"{run_id}.", dir=aside)) / run_id
-            os.rename(self.runs / run_id, target)
-        except OSError as error:
-            raise StoreError(f"cannot move {run_id} to {aside}: {error.strerror or error}") from error
-        return target
+        return folder.quarantine(self.runs, run_id)
 
     def remove(self, run_id: str) -> None:
         """Delete one run: renamed away first, so that no half-deleted folder is ever seen."""

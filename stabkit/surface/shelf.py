@@ -10,7 +10,6 @@ import io
 import json
 import os
 import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -92,14 +91,7 @@ class Shelf:
 
     def quarantine(self, surface_id: str) -> Path:
         """Move a folder that failed its check out of the way, keeping it; returns where it is now."""
-        aside = self.surfaces / ".quarantine"
-        try:
-            aside.mkdir(exist_ok=True)
-            target = Path(tempfile.mkdtemp(prefix=f"{surface_id}.", dir=aside)) / surface_id
-            os.rename(self.surfaces / surface_id, target)
-        except OSError as error:
-            raise StoreError(f"cannot move {surface_id} to {aside}: {error.strerror or error}") from error
-        return target
+        return folder.quarantine(self.surfaces, surface_id)
 
     def tile(self, surface_id: str, name: str) -> Arrays | None:
         """What a finished tile holds, or None where there is none that can be read."""
@@ -131,15 +123,13 @@ class Shelf:
             "environment.json": _json(environment),
         }
         target = self.surfaces / spec.surface_id
-        folder.commit(target, self.surfaces / ".partial", files, SURFACE_VERSION, lambda: spec.surface_id in self)
+        folder.commit(
+            target, folder.own(self.surfaces, ".partial"), files, SURFACE_VERSION, lambda: spec.surface_id in self
+        )
         shutil.rmtree(self._own(spec.surface_id), ignore_errors=True)
 
     def _own(self, surface_id: str) -> Path:
-        own = self.surfaces / ".partial" / surface_id
-        for path in (self.surfaces, own.parent, own):
-            if path.is_symlink():
-                raise StoreError(f"{path} is a link; stabkit writes nothing through it: remove it")
-        return own
+        return folder.own(folder.own(self.surfaces, ".partial"), surface_id)
 
 
 def _arrays(data: bytes) -> Arrays:
