@@ -21,6 +21,7 @@ from stabkit.options import (
     AlphaScale,
     At,
     BetaScale,
+    Between,
     CutPoints,
     Depths,
     DirectionSeeds,
@@ -128,6 +129,7 @@ def ablate(ctx: typer.Context, **options: Any) -> None:
     one_dimensional=(OneDimensional, False),
     path=(PathOption, "pca"),
     engine=(EngineOption, "stabkit"),
+    between=(Between, ""),
     factory=(Factory, ""),
     weights=(Weights, ""),
     **{
@@ -147,6 +149,9 @@ def landscape(ctx: typer.Context, **options: Any) -> None:
 
     if ctx.params["weights"] and not ctx.params["factory"]:
         raise UsageError("--weights is for the model of --factory")
+    if ctx.params["between"] and not ctx.params["print_config"]:
+        _between(ctx.params)
+        return
     if ctx.params["factory"] and not ctx.params["print_config"]:
         from stabkit import foreign
 
@@ -179,6 +184,7 @@ def _run(
     from stabkit import cost, document, flags, present
     from stabkit import sweep as engine
     from stabkit.executors import EXECUTORS
+    from stabkit.landscape import specs as surfaces_of
     from stabkit.signals import Signals
     from stabkit.store import Store
 
@@ -219,7 +225,7 @@ def _run(
             )
         from stabkit.claims import findings
 
-        surfaces = _surfaces(request, wanted, done.runs, quiet) if wanted else []
+        surfaces = _surfaces(request, surfaces_of(done.runs, wanted), done.runs, quiet) if wanted else []
         claimed = findings(done.runs, surfaces)
         path = store.out / "reports" / present.report_name(specs, "landscape" if wanted else "sweep")
         page = present.write(done.runs, done.failed, claimed, path, command, surfaces)
@@ -238,8 +244,24 @@ def _run(
         )
 
 
-def _surfaces(request: Any, wanted: Any, runs: Any, quiet: bool) -> list[Any]:
-    """Every surface that the command asks for: those on the shelf, and those that are drawn now."""
+def _between(params: dict[str, Any]) -> None:
+    """The line or triangle between stored runs: nothing is trained."""
+    from stabkit import flags, listing, present
+    from stabkit import landscape as engine
+    from stabkit.claims import findings
+    from stabkit.signals import Signals
+
+    store = _home(str(params["out"]))
+    runs = [listing.wanted(store, name.strip()) for name in str(params["between"]).split(",")]
+    request, wanted = flags.landscape({**params, "depths": runs[0].spec.depth.replace("L", "").replace("-", "x")})
+    with store.writing(), Signals(_again()):
+        surfaces = _surfaces(request, engine.between(runs, wanted), runs, params["quiet"])
+    path = store.out / "reports" / present.report_name([run.spec for run in runs], "between")
+    console.say(f"report: {present.write(runs, [], findings(runs, surfaces), path, _again(), surfaces)}")
+
+
+def _surfaces(request: Any, asked: Any, runs: Any, quiet: bool) -> list[Any]:
+    """Every surface that is asked for: those on the shelf, and those that are drawn now."""
     from stabkit import landscape as engine
     from stabkit.executors import EXECUTORS
     from stabkit.surface.shelf import Shelf
@@ -247,7 +269,7 @@ def _surfaces(request: Any, wanted: Any, runs: Any, quiet: bool) -> list[Any]:
     shelf = Shelf(request.out)
     together = 1 if request.device == "cpu" else engine.TOGETHER
     context = {"out": str(request.out), "corpus": request.corpus, "device": request.device, "together": together}
-    planned = engine.plan(engine.specs(runs, wanted), shelf, context)
+    planned = engine.plan(asked, shelf, context)
     for warning in planned.corrupt:
         console.warn(warning)
     if not quiet:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json as jsonlib
 import os
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,9 @@ from stabkit.errors import StoreError, UsageError, nearest
 from stabkit.folder import CorruptFolder, OldFolder
 from stabkit.store import Run, Store
 from stabkit.surface.shelf import Shelf
+
+SHAPE = re.compile(r"([a-z-]+)-([0-9]+)L-([0-9]+)L-s([0-9]+)")
+"""How a run_id begins."""
 
 
 def find(store: Store, names: Sequence[str], *, whole: bool = False) -> list[Run]:
@@ -47,6 +51,15 @@ def find(store: Store, names: Sequence[str], *, whole: bool = False) -> list[Run
 def one(store: Store, name: str) -> Run:
     """The one run that a name begins."""
     return store.load(one_id(store, name))
+
+
+def wanted(store: Store, name: str) -> Run:
+    """The one run that a name begins; where there is none, the error names the command that makes it."""
+    if not any(run_id.startswith(name) for run_id in store.ids()) and (known := SHAPE.match(name)):
+        method, encoder, decoder, seed = known.groups()
+        made = f"stabkit landscape --model {method} --against '' --depths {encoder}x{decoder} --seeds {seed}"
+        raise UsageError(f"no run {name!r} in {store.runs}; `{made}` makes one")
+    return one(store, name)
 
 
 def one_id(store: Store, name: str) -> str:

@@ -88,6 +88,10 @@ Factory = Annotated[
     str, typer.Option(help="Your own model instead: package.module:function that returns (model, loss).")
 ]
 Weights = Annotated[str, typer.Option(help="Weights of --factory's model, a .safetensors file.")]
+Between = Annotated[
+    str,
+    typer.Option(help="Instead: the line between two stored runs, or the triangle of three; ids with commas between."),
+]
 PathOption = Annotated[str, typer.Option("--path", help="Plane of the path: pca, hao (Hao et al. 2019) or none.")]
 
 TRAINING: dict[str, tuple[Any, Any]] = {

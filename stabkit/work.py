@@ -159,10 +159,13 @@ def _task(config: str, max_tokens: int, corpus: str) -> Task:
     """The task of a job; kept between jobs, for its vocabulary takes seconds to build."""
     wanted = TaskConfig(**json.loads(config))
     where = json.loads(corpus)
-    if where is None:
+    if not wanted.source:
         from stabkit.tasks.synthetic import Synthetic
 
         return Synthetic(vocab=wanted.vocab, max_tokens=max_tokens)
+    if where is None:
+        need = f"--data DIR --source {wanted.source} --target {wanted.target}"
+        raise CorpusError(f"this run's text is needed to draw around it: {need}")
     from stabkit.tasks import text
 
     files = text.find(Path(where["directory"]), wanted.source, wanted.target)

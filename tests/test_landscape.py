@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +13,8 @@ import pytest
 import torch
 
 from stabkit import landscape, train, work
-from stabkit.errors import UsageError
-from stabkit.figures import SURFACES, cuts
+from stabkit.errors import CorpusError, UsageError
+from stabkit.figures import SURFACES, between, cuts
 from stabkit.figures import landscape as picture
 from stabkit.figures.surfaces import OWN, Landscape
 from stabkit.folder import CorruptFolder
@@ -272,6 +273,55 @@ def test_the_librarys_surfaces_agree_and_are_others_on_the_shelf(tmp_path: Path,
     for one, other in zip(*whole, strict=True):
         assert one.spec.plane == other.spec.plane
         np.testing.assert_allclose(one.loss, other.loss, rtol=1e-4)
+
+
+def test_lines_and_triangles_between_stored_runs_pass_through_each_of_them(tmp_path: Path) -> None:
+    home, runs = store(tmp_path)
+    third = tiny("deepnorm", steps=4, snapshots=5, warmup=0, seed=1)
+    home.commit(third, files_of(third))
+    runs = [*runs, home.load(third.run_id)]
+    shelf, wanted = Shelf(tmp_path), Wanted(points=7)
+    task = Synthetic(vocab=200, max_tokens=128)
+    for ends in (runs[:2], runs):
+        planned = landscape.plan(landscape.between(ends, wanted), shelf, context(tmp_path))
+        (surface,) = landscape.run(planned, shelf, execute, lambda event: None, lambda job_id: None)
+        a, b = list(surface.spec.a), list(surface.spec.b)
+        assert 0.0 in a and 1.0 in a
+        from stabkit.surface import weights
+
+        model = train.build(ends[0].spec, task, torch.device("cpu"))
+        evaluator = Evaluator(model, lambda m: train.forward(m, task.probe(), 0.1).loss)
+        for place, end in zip(((0.0, 0.0), (1.0, 0.0), (0.0, 1.0)), ends, strict=False):
+            theta = weights.at(end, 4, evaluator.layout)
+            expected = evaluator.at(theta, (), [()])[0]
+            assert surface.loss[b.index(place[1]), a.index(place[0])] == pytest.approx(expected, rel=1e-6)
+        source = Landscape(ends, [surface])
+        frame = between.select(source)
+        ET.fromstring(card(between, frame, source).svg)
+        assert "rises" in between.title(source) and len(source.seen("surface")) == 0
+    with pytest.raises(UsageError, match="two runs for a line"):
+        landscape.between(runs[:1], wanted)
+
+
+def test_between_names_the_command_that_makes_a_run_that_is_not_there(tmp_path: Path) -> None:
+    home, runs = store(tmp_path)
+    done = stabkit("landscape", "--points", "7", "--between", f"{runs[0].run_id},{runs[1].run_id}", "--out", tmp_path)
+    assert done.returncode == 0 and "between-" in done.stdout, done.stderr
+    absent = stabkit("landscape", "--between", f"{runs[0].run_id},admin-2L-2L-s0", "--out", tmp_path)
+    assert (
+        absent.returncode == 2
+        and "`stabkit landscape --model admin --against '' --depths 2x2 --seeds 0` makes one" in (absent.stderr)
+    )
+
+
+def test_a_surface_around_a_run_of_text_asks_for_the_text(tmp_path: Path) -> None:
+    home, runs = store(tmp_path)
+    text = tiny(steps=4, snapshots=5, warmup=0)
+    text = replace(text, task=replace(text.task, name="de-en", source="de", target="en", digest="0" * 64))
+    home.commit(text, {**files_of(runs[1].spec), "spec.json": json.dumps(text.to_json()).encode()})
+    job = landscape.plan(landscape.specs([home.load(text.run_id)], SMALL), Shelf(tmp_path), context(tmp_path)).jobs[0]
+    with pytest.raises(CorpusError, match="--data DIR --source de --target en"):
+        work.do(job, lambda event: None)
 
 
 def test_tiles_cover_every_row_once() -> None:

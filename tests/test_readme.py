@@ -34,7 +34,12 @@ def test_every_command_of_the_readme_is_one(command, tmp_path):
     if "--data" in words and "DIR" not in words:
         need("multi30k", MULTI30K.is_dir(), f"{MULTI30K} (set STABKIT_MULTI30K)")
         words[words.index("--data") + 1] = str(MULTI30K)
-    if words[0] in ("sweep", "ablate", "landscape") and "--factory" not in words and "DIR" not in words and "--help" not in words:
+    if (
+        words[0] in ("sweep", "ablate", "landscape")
+        and "--factory" not in words
+        and "DIR" not in words
+        and "--help" not in words
+    ):
         done = stabkit(*words, "--dry-run", "--out", tmp_path / "none")
         assert done.returncode == 0, done.stderr
     else:

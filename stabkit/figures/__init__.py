@@ -21,6 +21,7 @@ from types import ModuleType
 
 from stabkit.figures import (
     ablation,
+    between,
     boundary,
     branch_ratio,
     chain,
@@ -60,5 +61,5 @@ FIGURES: tuple[ModuleType, ...] = (
     chain,
 )
 
-SURFACES: tuple[ModuleType, ...] = (landscape, cuts, path_plane)
+SURFACES: tuple[ModuleType, ...] = (landscape, cuts, path_plane, between)
 """Those of `stabkit landscape`: they select from a `surfaces.Landscape` and stand before the others."""

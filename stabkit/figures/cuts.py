@@ -27,13 +27,14 @@ READ = (
     "greatest. In the legend the mean absolute second difference of a cut, geometric mean over seeds and its range. "
     "Where those ranges overlap, the methods do not differ under that ruler."
 )
+OPTIONAL = True
 COLUMNS = (*FACTS, "ruler", "direction_seed", "a", "loss")
 
 
 def select(drawn: Landscape) -> pd.DataFrame:
     """One row a point, ruler and cut."""
     parts = []
-    for seen in drawn.seen(cut=True):
+    for seen in drawn.seen("cut"):
         spec = seen.surface.spec
         part = pd.DataFrame({"a": spec.a, "loss": seen.surface.loss[0]})
         facts = {**seen.facts, "ruler": seen.ruler, "direction_seed": spec.plane.seed}

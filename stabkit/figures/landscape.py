@@ -32,6 +32,7 @@ READ = (
     "method with small weights less. Other rows: the same absolute directions for both. Roughness is the mean absolute "
     "second difference between neighbouring points. Grey: not finite."
 )
+OPTIONAL = True
 COLUMNS = (*FACTS, "ruler", "a", "b", "loss")
 CONTOURS = 9
 MAP = "cividis"
@@ -119,9 +120,9 @@ def draw(frame: pd.DataFrame) -> Figure:
                 column = labels.index(label)
                 axes = figure.add_axes(
                     (
-                        (0.5 + column * width) / style.WIDTH,
+                        (0.66 + column * width) / style.WIDTH,
                         (bottom + 0.45) / tall,
-                        (width - 0.55) / style.WIDTH,
+                        (width - 0.62) / style.WIDTH,
                         (height - 1.05) / tall,
                     )
                 )

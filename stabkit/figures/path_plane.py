@@ -29,6 +29,7 @@ READ = (
     "at the snapshots themselves (solid) and at their projections (dashed): where these differ, the contours are not "
     "those of the path. Below: the share of the displacement from the last weights that lies outside the plane."
 )
+OPTIONAL = True
 COLUMNS = (*FACTS, "what", "a", "b", "loss", "step", "projected", "outside", "explained_1", "explained_2")
 """`what`: `plane` for a point of the surface, `path` for a snapshot."""
 
@@ -36,7 +37,7 @@ COLUMNS = (*FACTS, "what", "a", "b", "loss", "step", "projected", "outside", "ex
 def select(drawn: Landscape) -> pd.DataFrame:
     """One row a point of the plane, and one a snapshot."""
     parts = []
-    for seen in drawn.seen(path=True):
+    for seen in drawn.seen("path"):
         surface = seen.surface
         a, b = np.meshgrid(surface.spec.a, surface.spec.b)
         plane = pd.DataFrame({"what": "plane", "a": a.ravel(), "b": b.ravel(), "loss": surface.loss.ravel()})

@@ -8,13 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from stabkit.figures.comparison import Shown, depth_rank, method_label, shown
 from stabkit.store import Run
 from stabkit.surface.shelf import Surface
+from stabkit.surface.spec import SurfaceSpec
 
 OWN = "each its own directions (the papers' ruler)"
+
+
+Kind = Literal["surface", "cut", "path", "between"]
+
+
+def kind_of(spec: SurfaceSpec) -> Kind:
+    """Which picture a surface belongs to."""
+    if spec.plane.kind == "between":
+        return "between"
+    return "path" if spec.path else "cut" if len(spec.b) == 1 else "surface"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,26 +50,25 @@ class Landscape:
     runs: Sequence[Run]
     surfaces: Sequence[Surface]
 
-    def seen(self, *, cut: bool = False, path: bool = False) -> list[Seen]:
-        """The cuts, the surfaces of paths, or the other surfaces: shallow before deep, ruler by ruler, method by
-        method; a method's own directions count under its own ruler and under that which bears its name."""
+    def seen(self, kind: Kind = "surface") -> list[Seen]:
+        """The surfaces of one kind: shallow before deep, ruler by ruler, method by method; a method's own directions
+        count under its own ruler and under that which bears its name."""
         by_run = {each.run.run_id: each for each in shown(self.runs)}
         found: list[tuple[tuple[int, ...], Seen]] = []
         order = list(by_run)
         for surface in self.surfaces:
             spec = surface.spec
-            if spec.path != path or (len(spec.b) == 1) != cut or spec.origin.run not in by_run:
+            if kind_of(spec) != kind or spec.origin.run not in by_run:
                 continue
             each = by_run[spec.origin.run]
             donor = spec.plane.of.run if spec.plane.of else spec.origin.run
             alone = len([run for run in by_run.values() if _beside(run, each)]) == 1
             name = f"{_name(by_run, donor)}'s directions for both"
-            rulers = [] if alone and not path else [(1 + order.index(donor), name)]
-            if spec.plane.of is None or path:
+            random = kind in ("surface", "cut")
+            rulers = [(1 + order.index(donor), name)] if random and not alone and donor in order else []
+            if spec.plane.of is None:
                 rulers.append((0, OWN))
             for place, ruler in rulers:
-                if path and ruler != OWN:
-                    continue
                 rank = (*depth_rank(each.run.spec), each.run.spec.seed, place, order.index(spec.origin.run))
                 found.append(((*rank, spec.plane.seed), Seen(surface, each, ruler)))
         return [one for _, one in sorted(found, key=lambda item: item[0])]
