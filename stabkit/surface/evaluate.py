@@ -66,27 +66,29 @@ class Evaluator:
         """The loss at origin + Σ points[i][k]·directions[k], for every i. NaN and infinity stay what they are."""
         start, moves = self.vector(origin), [self.vector(direction) for direction in directions]
         found: list[float] = []
+        row = _Row(start, moves)
         with undisturbed(self._theta.device):
             for first in range(0, len(points), self._together):
                 some = points[first : first + self._together]
                 if len(some) == 1 or self._together == 1:
-                    found += [self._one(start, moves, point) for point in some]
+                    found += [self._one(row, point) for point in some]
                 else:
                     found += self._many(start, moves, some)
         return np.array(found, dtype=np.float64)
 
-    def _one(self, start: torch.Tensor, moves: Sequence[torch.Tensor], point: Sequence[float]) -> float:
-        self._theta.copy_(start)
-        for move, amount in zip(moves, point, strict=True):
-            if amount:
-                self._theta.add_(move, alpha=amount)
+    def _one(self, row: _Row, point: Sequence[float]) -> float:
+        """The loss at a point: its row's base, and one step along the first direction."""
+        if row.moves:
+            torch.add(row.base(tuple(point[1:])), row.moves[0], alpha=point[0], out=self._theta)
+        else:
+            self._theta.copy_(row.start)
         return _number(self.loss(self.model))
 
     def _many(
         self, start: torch.Tensor, moves: Sequence[torch.Tensor], points: Sequence[Sequence[float]]
     ) -> list[float]:
         theta = start.expand(len(points), -1).clone()
-        for i, move in enumerate(moves):
+        for i, move in reversed(list(enumerate(moves))):
             amounts = torch.tensor([point[i] for point in points], dtype=theta.dtype, device=theta.device)
             theta += amounts[:, None] * move
 
@@ -114,6 +116,24 @@ class Evaluator:
                 module._parameters[name] = parameter
                 if attribute is not None:
                     module.__dict__[name] = attribute
+
+
+class _Row:
+    """origin + b·η for one b: what all points of a row of a surface share."""
+
+    def __init__(self, start: torch.Tensor, moves: Sequence[torch.Tensor]) -> None:
+        self.start, self.moves = start, moves
+        self.rest: tuple[float, ...] | None = None
+        self.held = start
+
+    def base(self, rest: tuple[float, ...]) -> torch.Tensor:
+        """origin + Σ rest[k]·moves[k + 1]."""
+        if rest != self.rest:
+            self.rest, self.held = rest, self.start
+            for move, amount in zip(self.moves[1:], rest, strict=True):
+                if amount:
+                    self.held = torch.add(self.held, move, alpha=amount)
+        return self.held
 
 
 def _number(value: Any) -> float:

@@ -25,8 +25,8 @@ from stabkit.surface.spec import At, SurfaceSpec
 if TYPE_CHECKING:
     from stabkit.surface.evaluate import Evaluator
 
-ROWS = 5
-"""Of a surface, in a tile: a few seconds' work, which is what a crash can cost."""
+ROWS = 1
+"""Of a surface, in a tile: small, so that workers end together; a crash costs what was under way."""
 
 
 def names(spec: SurfaceSpec) -> list[tuple[str, int, int]]:
