@@ -5,8 +5,8 @@
 A: `stabkit` draws directions and evaluates every point, 25 tiles on two worker processes, timed from the moment that
 the first of them is warm (has made a tile of another surface). B: the library's own directions (`rand_u_like` and
 `filter_normalize_`, its default) and `planar_interpolation` with its defaults (torch's own number of threads) over as
-many points, its imports done. Alternating, on the machine to itself; the load average is printed beside each, and what B
-takes without its directions.
+many points, its imports done. Alternating, on the machine to itself; the load average is printed beside each, and the
+ratio without B's directions.
 """
 
 from __future__ import annotations

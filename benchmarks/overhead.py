@@ -1,0 +1,50 @@
+"""What the store and the supervisor add to a sweep of runs of about ten seconds each: the time between the ends of two
+runs on one worker, over what the worker itself counts inside each.
+
+    python benchmarks/overhead.py
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from pathlib import Path
+
+from stabkit import sweep as engine
+from stabkit.executors import processes
+from stabkit.executors.base import Place
+from stabkit.spec import ModelConfig, RunSpec, TrainConfig
+from stabkit.store import Store
+
+SPECS = [
+    RunSpec(
+        method="deepnorm",
+        model=ModelConfig(encoder_layers=18, decoder_layers=18),
+        train=TrainConfig(steps=90),
+        seed=seed,
+    )
+    for seed in range(6)
+]
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        store, ends = Store(Path(folder)), []
+        with store.writing():
+            engine.run(
+                SPECS,
+                engine.plan(SPECS, store),
+                store,
+                lambda jobs, tell: processes.map(jobs, tell, Place(workers=1)),
+                {"corpus": None, "device": "cpu", "checkpoint_every": None},
+                lambda event: None,
+                lambda spec, answer: ends.append(time.perf_counter()),
+            )
+        inside = [store.load(spec.run_id).environment["wall_seconds"] for spec in SPECS]
+        between = [b - a for a, b in zip(ends, ends[1:], strict=False)]
+        print(f"between ends {sum(between):.2f} s, inside the runs {sum(inside[1:]):.2f} s")
+        print(f"store and supervisor add {sum(between) / sum(inside[1:]) - 1:.1%}")
+
+
+if __name__ == "__main__":
+    main()
