@@ -149,6 +149,10 @@ def landscape(ctx: typer.Context, **options: Any) -> None:
 
     if ctx.params["weights"] and not ctx.params["factory"]:
         raise UsageError("--weights is for the model of --factory")
+    alone = [name for name in ("between", "factory") if ctx.params[name]]
+    aside = [f"--{name.replace('_', '-')}" for name in ("json", "dry_run") if ctx.params[name]]
+    if len(alone) > 1 or (alone and aside):
+        raise UsageError(f"--{alone[0]} does not go with {'--factory' if len(alone) > 1 else aside[0]}")
     if ctx.params["between"] and not ctx.params["print_config"]:
         _between(ctx.params)
         return
@@ -227,7 +231,7 @@ def _run(
 
         surfaces = _surfaces(request, surfaces_of(done.runs, wanted), done.runs, quiet) if wanted else []
         claimed = findings(done.runs, surfaces)
-        path = store.out / "reports" / present.report_name(specs, "landscape" if wanted else "sweep")
+        path = store.out / "reports" / present.report_name(specs, surfaces)
         page = present.write(done.runs, done.failed, claimed, path, command, surfaces)
     if json:
         console.document(document.sweep(done.runs, done.failed, claimed, page, surfaces))
@@ -256,7 +260,7 @@ def _between(params: dict[str, Any]) -> None:
     request, wanted = flags.landscape({**params, "depths": runs[0].spec.depth.replace("L", "").replace("-", "x")})
     with store.writing(), Signals(_again()):
         surfaces = _surfaces(request, engine.between(runs, wanted), runs, params["quiet"])
-    path = store.out / "reports" / present.report_name([run.spec for run in runs], "between")
+    path = store.out / "reports" / present.report_name([run.spec for run in runs], surfaces, "between")
     console.say(f"report: {present.write(runs, [], findings(runs, surfaces), path, _again(), surfaces)}")
 
 

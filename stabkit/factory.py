@@ -27,13 +27,13 @@ def call(option: str, text: str) -> Any:
         raise UsageError(f"{option}: no module {error.name!r}; it is looked for where Python does and here") from error
     except AttributeError as error:
         raise UsageError(f"{option}: {module} has no {name!r}") from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UsageError(f"{option}: importing {module} raised {_told(error)}") from error
     if not callable(function):
         raise UsageError(f"{option}: {text} is no function")
     try:
         return function()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UsageError(f"{option}: {text} raised {_told(error)}") from error
 
 

@@ -16,7 +16,7 @@ from stabkit.errors import StoreError, UsageError, nearest
 from stabkit.executors import EXECUTORS, Place
 from stabkit.landscape import PathPlane, Wanted
 from stabkit.methods.deepnorm import TABLE_11
-from stabkit.spec import BaseInit, Grid, ModelConfig, RunSpec, TaskConfig, TrainConfig
+from stabkit.spec import BaseInit, Grid, ModelConfig, RunSpec, TaskConfig, TrainConfig, snapshot_steps
 from stabkit.surface.directions import NORMALISATIONS
 from stabkit.surface.spec import Engine
 
@@ -167,7 +167,12 @@ def landscape(options: Mapping[str, Any]) -> tuple[Request, Wanted]:
     (grid,) = request.grids
     if len(grid.warmups) > 1 or len(grid.lrs) > 1:
         raise UsageError("a landscape is of one --warmup and one --lr; run it once for each")
-    return request, surfaces(text, grid.base.train.steps, request.device.partition(":")[0])
+    wanted = surfaces(text, grid.base.train.steps, request.device.partition(":")[0])
+    kept = sorted({*snapshot_steps(grid.base), grid.base.train.steps})
+    if wanted.at not in ("end", *map(str, kept)) and not (wanted.at == "init" and 0 in kept):
+        have = ", ".join(map(str, kept))
+        raise UsageError(f"--at {wanted.at}: with --snapshots {text['snapshots']} the weights of steps {have} are kept")
+    return request, wanted
 
 
 def surfaces(text: Mapping[str, str], steps: int, device: str) -> Wanted:

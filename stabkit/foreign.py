@@ -37,7 +37,7 @@ def draw(factory: str, weights: str, wanted: Wanted, engine: Any, out: Path) -> 
         ]
     except UsageError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UsageError(
             f"--factory: its loss raised {type(error).__name__}: {' '.join(str(error).split())}"
         ) from error

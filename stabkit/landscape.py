@@ -176,7 +176,7 @@ def plan(wanted: Sequence[SurfaceSpec], shelf: Shelf, context: dict[str, Any]) -
                 **context,
             }
             for name, first, last in tiles.names(spec)
-            if shelf.tile(spec.surface_id, name) is None
+            if shelf.tile(spec, name, first, last) is None
         ]
     return Plan(ready, missing, jobs, corrupt)
 
@@ -204,5 +204,5 @@ def run(
     for spec in planned.missing:
         if spec.surface_id in lost:
             raise StoreError(f"{spec.surface_id}: {lost[spec.surface_id]}; finished tiles are kept: run it again")
-        shelf.commit(spec, [name for name, _, _ in tiles.names(spec)], {"stabkit": __version__})
+        shelf.commit(spec, tiles.names(spec), {"stabkit": __version__})
         yield shelf.load(spec.surface_id)

@@ -106,9 +106,10 @@ def finished(spec: RunSpec, answer: Any, workers: int) -> tuple[str, str, float]
     return spec.run_id, words, cost.seconds(spec) / workers
 
 
-def report_name(specs: Sequence[RunSpec], kind: str = "sweep") -> str:
-    """The name of a command's page: it belongs to its grid."""
-    return f"{kind}-{hashlib.sha256(chr(10).join(spec.run_id for spec in specs).encode()).hexdigest()[:8]}.html"
+def report_name(specs: Sequence[RunSpec], surfaces: Sequence[Surface] = (), kind: str = "landscape") -> str:
+    """The name of a command's page: it belongs to its grid, and to its surfaces where it drew any (`kind`)."""
+    names = [*(spec.run_id for spec in specs), *sorted(surface.surface_id for surface in surfaces)]
+    return f"{kind if surfaces else 'sweep'}-{hashlib.sha256(chr(10).join(names).encode()).hexdigest()[:8]}.html"
 
 
 def write(

@@ -137,6 +137,8 @@ def test_a_finished_tile_is_not_computed_again_and_a_damaged_one_is(tmp_path: Pa
     work.do(planned.jobs[0], lambda event: None)
     half = tmp_path / "surfaces" / ".partial" / surface.surface_id / "rows-0-1.npz"
     half.write_bytes(half.read_bytes()[:50])
+    other = Shelf(tmp_path)._own(surface.surface_id) / "rows-1-2.npz"
+    np.savez(other, first=np.array(1.0), loss=np.zeros((1, 3)))
     mended = landscape.plan(wanted[:1], shelf, context(tmp_path))
     assert "corrupt surface" in mended.corrupt[0] and len(mended.jobs) == 7
     (redrawn,) = landscape.run(mended, shelf, execute, lambda event: None, lambda job_id: None)
@@ -252,6 +254,8 @@ def test_the_command_draws_once_and_says_how_rough(tmp_path: Path) -> None:
         (["--against", "deepnorm"], "is --model itself"),
         (["--at", "soon"], "--at"),
         (["--at", "500"], "--at"),
+        (["--at", "3"], "--at 3: with --snapshots 16 the weights of steps 0, 7,"),
+        (["--between", "a,b", "--dry-run"], "does not go with --dry-run"),
         (["--normalise", "fitler"], "did you mean 'filter'"),
         (["--warmup", "0,400"], "one --warmup"),
         (["--path", "tsne"], "--path"),

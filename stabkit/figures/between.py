@@ -5,6 +5,8 @@ Goodfellow et al. 2015: a straight line says whether two solutions are in one ba
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -48,7 +50,8 @@ def barrier(surface: Surface) -> float:
     line = surface.loss[surface.spec.b.index(0.0)]
     inside = (a >= 0) & (a <= 1)
     ends = [float(line[a == end][0]) for end in (0.0, 1.0)]
-    return max(0.0, float((line[inside] - (ends[0] + (ends[1] - ends[0]) * a[inside])).max()))
+    rise = float((line[inside] - (ends[0] + (ends[1] - ends[0]) * a[inside])).max())
+    return rise if math.isnan(rise) else max(0.0, rise)
 
 
 def title(drawn: Landscape) -> str:

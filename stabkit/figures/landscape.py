@@ -25,15 +25,16 @@ NAME = "landscape"
 SHORT = "Loss surfaces"
 INDEX: str | None = None
 VALUE = "loss"
-CAPTION = "DeepNet Fig. 1 (journal version), drawn under three rulers."
+CAPTION = "DeepNet Fig. 1 (journal version), which shows the first row, filter-normalised, early in training."
 READ = (
-    "The loss on a fixed held-out batch at θ + a·δ + b·η; the cross is θ itself. First row: every method moves along "
-    "directions as long as its own weights, filter by filter, which is how such pictures are drawn, and which moves a "
-    "method with small weights less. Other rows: the same absolute directions for both. Roughness is the mean absolute "
-    "second difference between neighbouring points. Grey: not finite."
+    "The loss on a fixed held-out batch at θ + a·δ + b·η; the cross is θ itself; step, normalisation and range stand "
+    "over each row. First row: each method along directions made for its own weights; normalised, they are as long as "
+    "those, which is how such pictures are drawn, and which moves a method with small weights less. Other rows: the "
+    "same absolute directions for both. Roughness is the mean absolute second difference between neighbouring points, "
+    "or – where a point is not finite. Grey: not finite."
 )
 OPTIONAL = True
-COLUMNS = (*FACTS, "ruler", "a", "b", "loss")
+COLUMNS = (*FACTS, "ruler", "how", "a", "b", "loss")
 CONTOURS = 9
 MAP = "cividis"
 
@@ -45,7 +46,7 @@ def select(drawn: Landscape) -> pd.DataFrame:
         spec = seen.surface.spec
         a, b = np.meshgrid(spec.a, spec.b)
         part = pd.DataFrame({"a": a.ravel(), "b": b.ravel(), "loss": seen.surface.loss.ravel()})
-        parts.append(part.assign(**{**seen.facts, "ruler": seen.ruler})[list(COLUMNS)])
+        parts.append(part.assign(**{**seen.facts, "ruler": seen.ruler, "how": seen.how})[list(COLUMNS)])
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(COLUMNS))
 
 
@@ -80,7 +81,7 @@ def title(drawn: Landscape) -> str:
         if ratios:
             parts.append(f"Roughness at {depth}, {labels[0]} over {labels[1]}: {', '.join(ratios)}")
             break
-    return parts[0] if parts else "The loss around the trained weights"
+    return parts[0] if parts else "The loss around the weights"
 
 
 def whose(ruler: str) -> str:
@@ -97,7 +98,7 @@ def alt(frame: pd.DataFrame) -> str:
         f"{percent(row['negative'])} negative curvature"
         for _, row in rough(frame).iterrows()
     ]
-    return f"Contour maps of the loss around trained weights. {'; '.join(parts[:18])}."
+    return f"Contour maps of the loss around weights. {'; '.join(parts[:18])}."
 
 
 def draw(frame: pd.DataFrame) -> Figure:
@@ -114,7 +115,8 @@ def draw(frame: pd.DataFrame) -> Figure:
             norm = scale(frame[frame["depth"] == depth]["loss"].to_numpy(dtype=float))
             bottom = tall - (place + 1) * height
             many = f", seed {seed}" if frame["seed"].nunique() > 1 else ""
-            figure.text(0.005, (bottom + height - 0.2) / tall, f"{depth}{many}: {ruler}", fontsize=9, fontweight="bold")
+            head = f"{depth}{many}: {ruler}; {own['how'].iloc[0]}"
+            figure.text(0.005, (bottom + height - 0.2) / tall, style.safe(head, 130), fontsize=8.5, fontweight="bold")
             last: Any = None
             for label, surface in own.groupby("label", sort=False):
                 column = labels.index(label)

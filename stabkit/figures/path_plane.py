@@ -22,12 +22,13 @@ NAME = "path_plane"
 SHORT = "The path of training"
 INDEX: str | None = None
 VALUE = "loss"
-CAPTION = "DeepNet Fig. 5 (journal version); the plane is that of the path's principal axes (Li et al. 2018, §7)."
+CAPTION = "DeepNet Fig. 5 (journal version); by default in the path's principal axes (Li et al. 2018, §7)."
 READ = (
-    "Left: the loss in the plane of the first two principal axes of the path, each axis at the path's own range, and "
-    "the snapshots projected into it, from the ring (before training) to the cross (the last weights). Right: the loss "
-    "at the snapshots themselves (solid) and at their projections (dashed): where these differ, the contours are not "
-    "those of the path. Below: the share of the displacement from the last weights that lies outside the plane."
+    "Left: the loss in a plane through the path (its first two principal axes; with --path hao its two ends and the "
+    "first axis of the rest), each axis at the path's own range, and the snapshots projected into it, from the ring "
+    "(the first) to the cross (the last weights). Right: the loss at the snapshots themselves (solid) and at their "
+    "projections (dashed): where these differ, the contours are not those of the path. Below: the share of the "
+    "displacement from the last weights that lies outside the plane."
 )
 OPTIONAL = True
 COLUMNS = (*FACTS, "what", "a", "b", "loss", "step", "projected", "outside", "explained_1", "explained_2")
@@ -51,10 +52,12 @@ def select(drawn: Landscape) -> pd.DataFrame:
 def title(drawn: Landscape) -> str:
     """How much of each path its plane holds."""
     parts = []
-    for (label, depth), own in select(drawn).groupby(["label", "depth"], sort=False):
+    frame = select(drawn)
+    many = frame["seed"].nunique() > 1
+    for (label, depth, seed), own in frame.groupby(["label", "depth", "seed"], sort=False):
         share = own["explained_1"].iloc[0] + own["explained_2"].iloc[0]
-        parts.append(f"{label} {depth} {share:.0%}")
-    return f"What two principal axes hold of each path: {', '.join(parts[:6])}" if parts else "The path of training"
+        parts.append(f"{listed(f'{label} {depth}', f'seed {seed}' if many else '')} {share:.1%}")
+    return f"What its plane holds of each path: {', '.join(parts[:6])}" if parts else "The path of training"
 
 
 def alt(frame: pd.DataFrame) -> str:

@@ -38,6 +38,13 @@ class Seen:
     """OWN, or `Post-LN's directions for both`."""
 
     @property
+    def how(self) -> str:
+        """`step 100, filter-normalised, ±1`: what the command could have asked otherwise."""
+        spec = self.surface.spec
+        ruler = {"none": "raw"}.get(spec.plane.normalise, f"{spec.plane.normalise}-normalised")
+        return f"step {spec.origin.step}, {ruler} directions, ±{max(spec.a):g}, engine {spec.engine}"
+
+    @property
     def facts(self) -> dict[str, Any]:
         """The columns with which every frame begins; `run` is the surface, of which one run has many."""
         return {**self.shown.facts(), "run": self.surface.surface_id}
@@ -67,7 +74,7 @@ class Landscape:
             random = kind in ("surface", "cut")
             rulers = [(1 + order.index(donor), name)] if random and not alone and donor in order else []
             if spec.plane.of is None:
-                rulers.append((0, OWN))
+                rulers.append((0, OWN if spec.plane.normalise == "filter" else OWN.partition(" (")[0]))
             for place, ruler in rulers:
                 rank = (*depth_rank(each.run.spec), each.run.spec.seed, place, order.index(spec.origin.run))
                 found.append(((*rank, spec.plane.seed), Seen(surface, each, ruler)))

@@ -92,10 +92,15 @@ def loss_surface(
             evaluator.origin, evaluator.layout, seed, normalise, one_dimensional, orthogonalise
         )
     else:
+        if len(plane) != 2:
+            raise UsageError(f"a plane is two directions, got {len(plane)}")
         first, second = (np.asarray(direction, dtype=np.float64) for direction in plane)
         if not first.shape == second.shape == evaluator.origin.shape:
             sizes = f"{first.shape} and {second.shape}"
             raise UsageError(f"a plane's directions have {evaluator.origin.shape} numbers for this model, got {sizes}")
+    if not first.any() or not (np.isfinite(first).all() and np.isfinite(second).all()):
+        alone = "a model of one-dimensional parameters alone needs one_dimensional=True"
+        raise UsageError(f"the direction moves nothing, or not finitely; {alone}")
     b = np.zeros(1) if cut else a
     if engine == "loss-landscapes":
         from stabkit.surface import library

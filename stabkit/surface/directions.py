@@ -5,8 +5,9 @@
     model    ‖δ‖ = ‖w‖ over all tensors that move
     none     δ as drawn, N(0, 1)
 
-One-dimensional tensors (biases, norms, scalars) do not move unless asked to: they hold a twentieth of the weights and,
-normalised, a quarter of the direction's energy. Everything is numpy in float64; never imports torch.
+One-dimensional tensors (biases, norms, scalars) do not move unless asked to: at 18L-18L they hold a fiftieth of the
+weights and, normalised, a fifth (Post-LN) to a third (DeepNorm) of the direction's energy. Everything is numpy in
+float64; never imports torch.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ def normalised(direction: Vector, weights: Vector, tensors: Layout, how: Normali
 
 
 def orthogonal(second: Vector, first: Vector) -> Vector:
-    """`second` without its part along `first`. Row norms change by the square of a cosine, about 10⁻⁵ of them."""
+    """`second` without its part along `first`: row norms change by a cosine, at most 4·10⁻⁴ of them at 18L-18L."""
     squared = float(first @ first)
     return second - (float(second @ first) / squared) * first if squared > 0 else second
 
@@ -175,7 +176,7 @@ def project(point: Vector, origin: Vector, first: Vector, second: Vector) -> tup
     """
     move = point - origin
     gram = np.array([[first @ first, first @ second], [first @ second, second @ second]])
-    a, b = np.linalg.solve(gram, np.array([first @ move, second @ move]))
+    a, b = np.linalg.lstsq(gram, np.array([first @ move, second @ move]), rcond=None)[0]
     length = float(np.linalg.norm(move))
     left = float(np.linalg.norm(move - a * first - b * second))
     return float(a), float(b), left / length if length > 0 else 0.0

@@ -32,9 +32,13 @@ class Evaluator:
         """Raises UsageError for a model without parameters, with several kinds of them, or that cannot be copied."""
         named = list(model.named_parameters())
         kinds = {(p.dtype, p.device) for _, p in named}
-        if len(kinds) != 1:
+        if together < 1:
+            raise UsageError(f"together is a number of points, 1 or more, not {together}")
+        if len(kinds) != 1 or any(dtype.is_complex for dtype, _ in kinds):
             what = ", ".join(sorted(f"{dtype} on {device}" for dtype, device in kinds)) or "none"
-            raise UsageError(f"a surface needs a model whose parameters are all of one kind; this one's are: {what}")
+            raise UsageError(
+                f"a surface needs a model whose parameters are all of one real kind; this one's are: {what}"
+            )
         try:
             self.model = copy.deepcopy(model)
         except Exception as error:
@@ -96,7 +100,10 @@ class Evaluator:
             with self._bound(weights):
                 return torch.as_tensor(self.loss(self.model))
 
-        losses: list[float] = torch.vmap(one)(theta).double().reshape(len(points)).tolist()
+        found = torch.vmap(one)(theta)
+        if found.numel() != len(points):
+            raise UsageError(f"a loss must be one number; this one has {found.numel() // len(points)}")
+        losses: list[float] = found.double().reshape(len(points)).tolist()
         return losses
 
     @contextmanager

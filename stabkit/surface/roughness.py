@@ -15,23 +15,23 @@ from numpy.typing import NDArray
 
 
 def second_differences(losses: NDArray[np.float64]) -> NDArray[np.float64]:
-    """All second differences of a line (n,) or of every row and column of a surface (m, n), those with a NaN not."""
-    found = [np.diff(losses, 2, axis=axis).ravel() for axis in range(losses.ndim) if losses.shape[axis] > 2]
-    every = np.concatenate(found) if found else np.empty(0)
-    finite: NDArray[np.float64] = every[np.isfinite(every)]
-    return finite
+    """All second differences of a line (n,) or of every row and column of a surface (m, n)."""
+    with np.errstate(invalid="ignore"):
+        found = [np.diff(losses, 2, axis=axis).ravel() for axis in range(losses.ndim) if losses.shape[axis] > 2]
+    every: NDArray[np.float64] = np.concatenate(found) if found else np.empty(0)
+    return every
 
 
 def mean_second_difference(losses: NDArray[np.float64]) -> float:
-    """Nats; NaN where there are fewer than three points."""
+    """Nats; NaN for fewer than three points, and where a loss is not finite: a part of a surface is not comparable."""
     found = second_differences(losses)
     return float(np.abs(found).mean()) if len(found) else math.nan
 
 
 def negative_curvature(losses: NDArray[np.float64]) -> float:
-    """Share of the second differences that are negative beyond rounding (10⁻⁷ of the loss)."""
+    """Share of the second differences that are negative beyond float32's rounding (10⁻⁶ of the loss); NaN likewise."""
     found = second_differences(losses)
-    if not len(found):
+    if not len(found) or not np.isfinite(found).all():
         return math.nan
-    level = 1e-7 * float(np.abs(losses[np.isfinite(losses)]).max())
+    level = 1e-6 * float(np.abs(losses).max())
     return float((found < -level).mean())

@@ -93,30 +93,33 @@ class Shelf:
         """Move a folder that failed its check out of the way, keeping it; returns where it is now."""
         return folder.quarantine(self.surfaces, surface_id)
 
-    def tile(self, surface_id: str, name: str) -> Arrays | None:
-        """What a finished tile holds, or None where there is none that can be read."""
+    def tile(self, spec: SurfaceSpec, name: str, first: int, last: int) -> Arrays | None:
+        """What the finished tile of these rows holds (of none: the path's); None where there is none that is sound."""
         try:
-            return _arrays(folder.read(self._own(surface_id) / f"{name}.npz", LIMIT))
+            held = _arrays(folder.read(self._own(spec.surface_id) / f"{name}.npz", LIMIT))
         except Exception:  # whatever is wrong with it: it is computed again
             return None
+        if first == last:
+            return held if {f"path.{column}" for column in PATH} <= set(held) else None
+        sound = set(held) == {"first", "loss"} and held["loss"].shape == (last - first, len(spec.a))
+        return held if sound and held["first"].shape == () and held["first"] == first else None
 
     def save_tile(self, surface_id: str, name: str, arrays: Arrays) -> None:
         """Keep a finished tile, whole or not at all."""
         folder.write_file(self._own(surface_id) / f"{name}.npz", _bytes(arrays))
 
-    def commit(self, spec: SurfaceSpec, tiles: Sequence[str], environment: Mapping[str, Any]) -> None:
+    def commit(self, spec: SurfaceSpec, tiles: Sequence[tuple[str, int, int]], environment: Mapping[str, Any]) -> None:
         """Put the tiles together. Raises StoreError when one of them is missing."""
         loss = np.full((len(spec.b), len(spec.a)), np.nan)
         whole: Arrays = {}
-        for name in tiles:
-            held = self.tile(spec.surface_id, name)
+        for name, begin, end in tiles:
+            held = self.tile(spec, name, begin, end)
             if held is None:
                 raise StoreError(f"{self._own(spec.surface_id)}: the tile {name} is gone; run it again")
-            if "loss" in held:
-                first = int(held.pop("first"))
-                rows = held.pop("loss")
-                loss[first : first + len(rows)] = rows
-            whole |= held
+            if end > begin:
+                loss[begin:end] = held["loss"]
+            else:
+                whole |= held
         files = {
             "spec.json": _json(spec.to_json()),
             "surface.npz": _bytes({"loss": loss, **whole}),

@@ -32,7 +32,7 @@ def drawn(rough: dict[tuple[str, int], dict[str, float]], middle: dict[str, floa
     """{(method, depth): {whose directions: waves}} → cuts of two direction seeds, and a surface under one's own."""
     runs: dict[tuple[str, int], Run] = {key: run(spec(key[0], key[1], warmup=0, steps=100), {}) for key in rough}
     for made in runs.values():
-        made.outcome["unigram_loss"] = 6.0  # type: ignore[index]
+        made.outcome.update({"unigram_loss": 6.0, "steps": 100})  # type: ignore[attr-defined]
     surfaces = []
     for (method, depth), by in rough.items():
         origin = At(run=runs[method, depth].run_id, step=100)
@@ -60,6 +60,13 @@ def pair(own: float, post: float, deep: float, depth: int = 18, **middle: float)
     )
 
 
+def ended(post: str, deep: str) -> Landscape:
+    found = pair(0.1, 0.1, 0.1)
+    for made, word in zip(found.runs, (post, deep), strict=True):
+        made.outcome["outcome"] = word  # type: ignore[index]
+    return found
+
+
 def depths(method: str, *sizes: float) -> Landscape:
     return drawn({(method, n): {method: size} for n, size in zip((6, 18, 50), sizes, strict=False)})
 
@@ -69,8 +76,8 @@ CASES: dict[str, tuple[Callable[[], Landscape], Callable[[], Landscape]]] = {
     "surface-depth": (lambda: depths("post-ln", 0.1, 0.2, 0.4), lambda: depths("post-ln", 0.2, 0.2, 0.2)),
     "surface-consistent": (lambda: depths("deepnorm", 0.1, 0.12), lambda: depths("deepnorm", 0.1, 0.3)),
     "spurious-optimum": (
-        lambda: pair(0.1, 0.1, 0.1, post_ln=6.0, deepnorm=5.4),
-        lambda: pair(0.1, 0.1, 0.1, post_ln=5.4, deepnorm=5.4),
+        lambda: ended("stuck", "trains"),
+        lambda: ended("trains", "trains"),
     ),
 }
 
@@ -91,3 +98,14 @@ def test_a_sentence_that_holds_by_one_ruler_alone_fails_and_says_by_which_it_hol
 def test_seeds_of_directions_are_paired() -> None:
     (own, *_) = judge(CLAIM["surface-smoother"], pair(0.6, 0.2, 0.3)).evidence
     assert own.text.startswith("6.0 times (6.0 to 6.0 over 2 directions)")
+
+
+def test_a_run_too_short_to_judge_is_not_called_stuck() -> None:
+    assert judge(CLAIM["spurious-optimum"], ended("early", "trains")).verdict == "untested"
+
+
+def test_only_filter_normalised_surfaces_at_the_end_of_training_bear_on_the_papers() -> None:
+    found = pair(0.6, 0.2, 0.3)
+    for made in found.runs:
+        made.outcome["steps"] = 250  # type: ignore[index]  # drawn at step 100 of 250
+    assert judge(CLAIM["surface-smoother"], found).verdict == "untested"

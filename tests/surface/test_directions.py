@@ -128,5 +128,5 @@ def test_roughness_of_a_parabola_of_a_wave_and_of_a_hole() -> None:
     surface = x[:, None] ** 2 + 3 * x[None, :] ** 2
     assert roughness.mean_second_difference(surface) == pytest.approx((2 + 6) / 2 * 0.1**2)
     surface[3, 4] = np.nan
-    assert roughness.mean_second_difference(surface) == pytest.approx((2 + 6) / 2 * 0.1**2, rel=0.05)
+    assert np.isnan(roughness.mean_second_difference(surface)) and np.isnan(roughness.negative_curvature(surface))
     assert np.isnan(roughness.mean_second_difference(np.array([1.0, 2.0])))
