@@ -46,8 +46,8 @@ class Seen:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """The columns with which every frame begins; `run` is the surface, of which one run has many."""
-        return {**self.shown.facts(), "run": self.surface.surface_id}
+        """The columns with which every frame begins; `run` is a surface under a ruler, of which one run has many."""
+        return {**self.shown.facts(), "run": f"{self.surface.surface_id}, {self.ruler}"}
 
 
 @dataclass(frozen=True, slots=True)
