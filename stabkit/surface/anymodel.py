@@ -3,7 +3,7 @@
     surface = stabkit.loss_surface(model, lambda m: criterion(m(x), y))
     surface.a, surface.b, surface.loss        # loss[j, i] is that at a[i], b[j]; the middle is the model's own
 
-The model is copied, and the copy is moved: weights, `requires_grad`, mode and random states of the model stay as they
+The model is copied, and the copy is moved: weights, `requires_grad`, mode and torch's random state stay as they
 are. A metric of the `loss_landscapes` library is a loss too, unchanged.
 """
 
