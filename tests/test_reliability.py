@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+import shlex
 import shutil
 import subprocess
 import sys
@@ -13,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from stabkit import export, flags
-from stabkit.errors import StoreError
+from stabkit import config, export, flags
+from stabkit.errors import StoreError, UsageError
 from stabkit.store import Store
 from tests.figures.fake_runs import run, spec, table
 from tests.test_cli import TINY, stabkit, strict
@@ -100,3 +101,42 @@ def test_a_disk_without_room_is_refused_before_training(tmp_path: Path, monkeypa
     with pytest.raises(StoreError, match="1 MB free, these runs need about 5 MB"):
         flags.space(5_000_000, tmp_path / "not" / "there")
     flags.space(900_000, tmp_path)
+
+
+def test_standard_error_that_is_full_or_closed_stops_no_training(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "stabkit", "sweep", *TINY, "--models", "deepnorm", "--out"]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([*command, tmp_path / "a"], stderr=full, stdout=subprocess.DEVNULL, check=False)
+    assert done.returncode == 0 and len(Store(tmp_path / "a").ids()) == 1
+    closed = shlex.join(map(str, [*command, tmp_path / "b"])) + " 2>&- >/dev/null"
+    assert subprocess.run(["sh", "-c", closed], check=False).returncode == 0 and len(Store(tmp_path / "b").ids()) == 1
+
+
+def test_a_directory_that_is_gone_is_no_reason_not_to_train(tmp_path: Path) -> None:
+    command = shlex.join([sys.executable, "-m", "stabkit", "sweep", *TINY, "--models", "deepnorm", "--quiet"])
+    (tmp_path / "gone").mkdir()
+    script = f"cd {tmp_path}/gone && rmdir {tmp_path}/gone && {command} --out {tmp_path}/out"
+    done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and "Traceback" not in done.stderr and len(Store(tmp_path / "out").ids()) == 1
+
+
+def test_an_export_to_a_closed_output_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+    with pytest.raises(UsageError, match="standard output is closed"):
+        export.export([], "csv", None)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("steps = 0x" + "f" * 8000, "is a text, a number"),
+        ("a." * 50_000 + "b = 1", "larger than"),
+        ("x = 1", "has an option"),
+    ],
+)
+def test_a_configuration_of_absurd_numbers_or_keys_is_refused_at_once(text: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text(text)
+    with pytest.raises(UsageError, match=said):
+        config.read(tmp_path / "c.toml", {"steps": "steps"})
+    with pytest.raises(UsageError, match="characters long"):
+        config.read(Path("x" * 5000), {"steps": "steps"})

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -135,6 +138,28 @@ def test_a_dead_address_is_an_error_in_ten_seconds(tmp_path: Path) -> None:
     done = stabkit("sweep", *TINY, "--executor", "dask", "--scheduler", "tcp://127.0.0.1:9", "--out", tmp_path)
     assert done.returncode == 2 and "no Dask scheduler answers" in done.stderr and "Traceback" not in done.stderr
     assert time.monotonic() - begin < 10
+
+
+def test_a_listener_that_is_not_dask_is_an_error_in_ten_seconds(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+
+        def answer() -> None:
+            with suppress(OSError):
+                while True:
+                    connection, _ = server.accept()
+                    with connection:
+                        connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n" + b"x" * 64)
+
+        listener = threading.Thread(target=answer, daemon=True)
+        listener.start()
+        begin = time.monotonic()
+        address = f"tcp://127.0.0.1:{port}"
+        done = stabkit("sweep", *TINY, "--executor", "dask", "--scheduler", address, "--out", tmp_path)
+        assert done.returncode == 2 and "no Dask scheduler answers" in done.stderr and "Traceback" not in done.stderr
+        assert time.monotonic() - begin < 10
+        server.shutdown(socket.SHUT_RDWR)
+        listener.join(5)
 
 
 def test_workers_that_do_not_share_the_storage_are_named(cluster: Cluster, tmp_path: Path) -> None:
