@@ -157,11 +157,10 @@ def landscape(ctx: typer.Context, **options: Any) -> None:
         _between(ctx.params)
         return
     if ctx.params["factory"] and not ctx.params["print_config"]:
-        from stabkit import foreign
+        from stabkit import own_model
 
         text = {name: str(value) for name, value in ctx.params.items()}
-        wanted = flags.surfaces(text, 0, "cpu")
-        foreign.draw(text["factory"], text["weights"], wanted, wanted.engine, flags.output(text["out"]))
+        own_model.draw(text["factory"], text["weights"], flags.surfaces(text, 0, "cpu"), flags.output(text["out"]))
         return
     _train(ctx, flags.landscape)
 
@@ -175,34 +174,38 @@ def _train(ctx: typer.Context, request: Callable[[Any], Any]) -> None:
         aside = ("config", "print_config", "dry_run", "json", "quiet", "retry_failed", "yes")
         console.document(config.write({name: value for name, value in params.items() if name not in aside}))
         return
-    how = {name: params[name] for name in ("json", "quiet", "dry_run", "yes", "retry_failed")}
-    wanted = request(params)
-    asked, surfaces = wanted if isinstance(wanted, tuple) else (wanted, None)
-    _run(asked, surfaces, _again(), **how)
+    asked = request(params)
+    if params["dry_run"]:
+        _show(asked, json=params["json"])
+    else:
+        _run(asked, _again(), **{name: params[name] for name in ("json", "quiet", "yes", "retry_failed")})
 
 
-def _run(
-    request: Any, wanted: Any, command: str, *, json: bool, quiet: bool, dry_run: bool, yes: bool, retry_failed: bool
-) -> None:
-    """Plan, train what is missing, render, print."""
-    from stabkit import cost, document, flags, present
+def _show(request: Any, *, json: bool) -> None:
+    """`--dry-run`: what would run and what it would cost; of a huge grid the cost alone."""
+    from stabkit import flags, present
     from stabkit import sweep as engine
-    from stabkit.executors import EXECUTORS
-    from stabkit.landscape import specs as surfaces_of
-    from stabkit.signals import Signals
     from stabkit.store import Store
 
-    if not yes and not dry_run:
-        flags.check(request)
-    store = Store(request.out)
-    if dry_run and len(request) > flags.MANY_RUNS:
+    if len(request) > flags.MANY_RUNS:
         present.budget(flags.budget(request), request.workers, json=json)
         return
     specs = request.specs()
-    if dry_run:
-        planned = engine.plan(specs, store, repair=False)
-        present.plan(specs, planned, request.workers, json=json)
-        return
+    present.plan(specs, engine.plan(specs, Store(request.out), repair=False), request.workers, json=json)
+
+
+def _run(request: Any, command: str, *, json: bool, quiet: bool, yes: bool, retry_failed: bool) -> None:
+    """Plan, train what is missing, draw the surfaces asked for, render, print."""
+    from stabkit import cost, document, flags, landscape, present
+    from stabkit import sweep as engine
+    from stabkit.executors import EXECUTORS
+    from stabkit.signals import Signals
+    from stabkit.store import Store
+
+    if not yes:
+        flags.check(request)
+    store = Store(request.out)
+    specs = request.specs()
     with store.writing(), Signals(command):
         store.sweep_partial()
         planned = engine.plan(specs, store, retry_failed=retry_failed)
@@ -229,7 +232,8 @@ def _run(
             )
         from stabkit.claims import findings
 
-        surfaces = _surfaces(request, surfaces_of(done.runs, wanted), done.runs, quiet) if wanted else []
+        asked = landscape.specs(done.runs, request.surfaces) if request.surfaces else []
+        surfaces = _surfaces(request, asked, quiet) if asked else []
         claimed = findings(done.runs, surfaces)
         path = store.out / "reports" / present.report_name(specs, surfaces)
         page = present.write(done.runs, done.failed, claimed, path, command, surfaces)
@@ -257,14 +261,14 @@ def _between(params: dict[str, Any]) -> None:
 
     store = _home(str(params["out"]))
     runs = [listing.wanted(store, name.strip()) for name in str(params["between"]).split(",")]
-    request, wanted = flags.landscape({**params, "depths": runs[0].spec.depth.replace("L", "").replace("-", "x")})
+    request: Any = flags.landscape({**params, "depths": runs[0].spec.depth.replace("L", "").replace("-", "x")})
     with store.writing(), Signals(_again()):
-        surfaces = _surfaces(request, engine.between(runs, wanted), runs, params["quiet"])
+        surfaces = _surfaces(request, engine.between(runs, request.surfaces), params["quiet"])
     path = store.out / "reports" / present.report_name([run.spec for run in runs], surfaces, "between")
     console.say(f"report: {present.write(runs, [], findings(runs, surfaces), path, _again(), surfaces)}")
 
 
-def _surfaces(request: Any, asked: Any, runs: Any, quiet: bool) -> list[Any]:
+def _surfaces(request: Any, asked: Any, quiet: bool) -> list[Any]:
     """Every surface that is asked for: those on the shelf, and those that are drawn now."""
     from stabkit import landscape as engine
     from stabkit.executors import EXECUTORS

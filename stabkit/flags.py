@@ -40,6 +40,8 @@ class Request:
     """Updates; None: what suits each run."""
     executor: str
     place: Place
+    surfaces: Wanted | None = None
+    """What is drawn around the runs; None: nothing."""
 
     @property
     def workers(self) -> int:
@@ -156,7 +158,7 @@ def ablate(options: Mapping[str, Any]) -> Request:
     return replace(request, grids=tuple(grids))
 
 
-def landscape(options: Mapping[str, Any]) -> tuple[Request, Wanted]:
+def landscape(options: Mapping[str, Any]) -> Request:
     """The request of a landscape: the runs of two methods, and the surfaces around them."""
     text = {name: str(value) for name, value in options.items()}
     models = [text["model"], *([text["against"]] if text["against"] else [])]
@@ -172,7 +174,7 @@ def landscape(options: Mapping[str, Any]) -> tuple[Request, Wanted]:
     if wanted.at not in ("end", *map(str, kept)) and not (wanted.at == "init" and 0 in kept):
         have = ", ".join(map(str, kept))
         raise UsageError(f"--at {wanted.at}: with --snapshots {text['snapshots']} the weights of steps {have} are kept")
-    return request, wanted
+    return replace(request, surfaces=wanted)
 
 
 def surfaces(text: Mapping[str, str], steps: int, device: str) -> Wanted:

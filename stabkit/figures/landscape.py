@@ -1,12 +1,11 @@
-"""Loss surfaces around trained weights as contour maps, one method beside the other: DeepNet Fig. 1.
+"""Loss surfaces around weights as contour maps, one method beside the other: DeepNet Fig. 1.
 
-Directions are Gaussian and filter-normalised (Li et al. 2018). A row a ruler, a column a method; one scale of loss a
-depth, so that colours compare.
+Directions are Gaussian, by default filter-normalised (Li et al. 2018). A row a ruler, a column a method; one scale of
+loss a depth, so that colours compare.
 """
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import matplotlib
@@ -128,7 +127,9 @@ def draw(frame: pd.DataFrame) -> Figure:
                         (height - 1.05) / tall,
                     )
                 )
-                last = _map(axes, surface, norm, str(label))
+                table = grid(surface)
+                a, b = table.columns.to_numpy(float), table.index.to_numpy(float)
+                last = drawn(axes, a, b, table.to_numpy(float), norm, str(label))
                 if column == 0:
                     axes.set_ylabel("b, along η")
             box = (style.WIDTH - 0.75) / style.WIDTH, (bottom + 0.45) / tall, 0.012, (height - 1.05) / tall
@@ -165,13 +166,10 @@ def contours(axes: Axes, a: Any, b: Any, losses: Any, norm: Normalize) -> None:
         axes.contour(a, b, np.ma.masked_invalid(losses), levels=seen, colors="#ffffff", linewidths=0.6, alpha=0.8)
 
 
-def _map(axes: Axes, own: pd.DataFrame, norm: Normalize, label: str) -> Any:
-    """One surface: colours, contours, and the cross at θ."""
-    table = grid(own)
-    a, b, losses = table.columns.to_numpy(float), table.index.to_numpy(float), table.to_numpy(float)
+def drawn(axes: Axes, a: Any, b: Any, losses: Any, norm: Normalize, label: str) -> Any:
+    """One surface with its name and roughness: colours, contours, and the cross at θ."""
     image = heat(axes, a, b, losses, norm)
     axes.plot([0], [0], "+", color="#ffffff", markersize=9, mew=1.6)
-    text = f"roughness {short(roughness.mean_second_difference(losses))}"
-    axes.set_title(f"{style.safe(label, 40)}: {text}" if math.isfinite(losses.sum()) else style.safe(label, 40))
+    axes.set_title(f"{style.safe(label, 40)}: roughness {short(roughness.mean_second_difference(losses))}")
     axes.set_xlabel("a, along δ")
     return image

@@ -16,7 +16,7 @@ from stabkit.folder import write_file
 from stabkit.landscape import Wanted
 
 
-def draw(factory: str, weights: str, wanted: Wanted, engine: Any, out: Path) -> None:
+def draw(factory: str, weights: str, wanted: Wanted, out: Path) -> None:
     """One surface and a cut a direction seed; OUT/reports/NAME.svg, .png and .npz. The model stays as it is."""
     from stabkit.factory import model_and_loss
     from stabkit.surface.anymodel import loss_surface
@@ -29,7 +29,7 @@ def draw(factory: str, weights: str, wanted: Wanted, engine: Any, out: Path) -> 
     }
     try:
         surface = loss_surface(
-            model, loss, points=wanted.points, seed=wanted.direction_seeds[0], engine=engine, **plane
+            model, loss, points=wanted.points, seed=wanted.direction_seeds[0], engine=wanted.engine, **plane
         )
         cuts = [
             loss_surface(model, loss, points=wanted.cut_points, seed=seed, cut=True, **plane)
@@ -69,10 +69,7 @@ def _picture(name: str, surface: Any) -> Any:
     with style.look(axes_grid=False):
         figure = Figure(figsize=(5.2, 4.0))
         axes = figure.add_axes((0.14, 0.13, 0.66, 0.75))
-        image = landscape.heat(axes, surface.a, surface.b, surface.loss, landscape.scale(surface.loss))
-        axes.plot([0], [0], "+", color="#ffffff", markersize=9, mew=1.6)
-        axes.set_title(f"{style.safe(name, 40)}: roughness {short(surface.roughness)}")
-        axes.set_xlabel("a, along δ")
+        image = landscape.drawn(axes, surface.a, surface.b, surface.loss, landscape.scale(surface.loss), name)
         axes.set_ylabel("b, along η")
         figure.colorbar(image, cax=figure.add_axes((0.83, 0.13, 0.03, 0.75)), label="loss")
         return figure
