@@ -277,6 +277,7 @@ def _surfaces(request: Any, asked: Any, quiet: bool) -> list[Any]:
     shelf = Shelf(request.out)
     together = 1 if request.device == "cpu" else engine.TOGETHER
     context = {"out": str(request.out), "corpus": request.corpus, "device": request.device, "together": together}
+    shelf.sweep_partial()
     planned = engine.plan(asked, shelf, context)
     for warning in planned.corrupt:
         console.warn(warning)

@@ -33,12 +33,12 @@ def checkpoint_every(spec: RunSpec) -> int:
 
 
 def memory(spec: RunSpec) -> int:
-    """Bytes in its worker: libraries, θ five times (gradient, Adam's two, θ₀), and what the backward pass keeps."""
+    """Bytes in its worker: libraries, θ five times (gradient, Adam's two, θ₀), snapshots, what the backward pass keeps."""
     width = 8 if spec.dtype == "float64" else 4
     d, f = spec.model.hidden, spec.model.ffn
     sublayers = 2 * spec.model.encoder_layers + 3 * spec.model.decoder_layers
     activations = spec.train.max_tokens * (sublayers * (8 * d + f) + 4 * spec.task.vocab)
-    return 400_000_000 + width * (5 * parameters(spec) + activations)
+    return 400_000_000 + width * ((5 + len(snapshot_steps(spec))) * parameters(spec) + activations)
 
 
 def disk(spec: RunSpec) -> int:

@@ -109,6 +109,14 @@ def quarantine(parent: Path, name: str) -> Path:
     return target
 
 
+def sweep(partial: Path) -> None:
+    """Delete the folders that interrupted `commit`s left half-assembled: their names have a dot, no other's has."""
+    if partial.is_dir():
+        for entry in list(os.scandir(partial)):
+            if "." in entry.name and entry.is_dir(follow_symlinks=False):
+                shutil.rmtree(entry.path, ignore_errors=True)
+
+
 def write_file(path: Path, data: bytes) -> None:
     """Replace one file atomically: written beside it, fsynced, renamed over it."""
     if os.path.lexists(path) and not path.is_file():

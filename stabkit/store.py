@@ -169,10 +169,7 @@ class Store:
 
     def sweep_partial(self) -> None:
         """Delete what interrupted writers left half-assembled; checkpoints and attempts stay. For the lock's holder."""
-        if self._partial().is_dir():
-            for entry in list(os.scandir(self._partial())):
-                if "." in entry.name and entry.is_dir(follow_symlinks=False):
-                    shutil.rmtree(entry.path, ignore_errors=True)
+        folder.sweep(self._partial())
 
     def checkpoint(self, run_spec: RunSpec) -> dict[str, NDArray[Any]] | None:
         """The arrays that `save_checkpoint` wrote for this spec, or None; raises CorruptFolder on anything else."""
@@ -229,8 +226,7 @@ class Store:
 
     def _beside(self, run_id: str) -> Path:
         """Where an unfinished run's files go; never through a link that someone planted."""
-        own = folder.own(self._partial(), run_id)
-        return own
+        return folder.own(self._partial(), run_id)
 
     def forget(self, run_id: str) -> None:
         """Drop the checkpoint and the attempts of a run."""

@@ -146,6 +146,20 @@ def test_a_finished_tile_is_not_computed_again_and_a_damaged_one_is(tmp_path: Pa
     assert redrawn.digest == surface.digest
 
 
+def test_what_a_crash_left_half_assembled_is_swept_and_tiles_stay(tmp_path: Path) -> None:
+    shelf, spec = (
+        Shelf(tmp_path),
+        SurfaceSpec(origin=specs.At(run=SPECS[0].run_id, step=0), plane=specs.Plane(kind="random"), a=(0.0, 1.0)),
+    )
+    shelf.save_tile(spec.surface_id, "rows-0-1", {"first": np.array(0.0), "loss": np.zeros((1, 2))})
+    partial = tmp_path / "surfaces" / ".partial"
+    (partial / f"{spec.surface_id}.x1y2").mkdir()
+    (tmp_path / "surfaces" / "loop").symlink_to("loop")
+    shelf.sweep_partial()
+    assert [entry.name for entry in partial.iterdir()] == [spec.surface_id] and shelf.ids() == []
+    assert shelf.tile(spec, "rows-0-1", 0, 1) is not None
+
+
 def test_what_the_run_did_not_keep_is_named(tmp_path: Path) -> None:
     _, runs = store(tmp_path)
     with pytest.raises(UsageError, match="kept the weights of steps 0, 1, 2, 3, 4"):

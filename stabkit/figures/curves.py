@@ -95,8 +95,9 @@ def draw(frame: pd.DataFrame, what: Curves) -> Figure:
                 for (label, seed, run), own in group[group["outcome"] == "diverged"].groupby(["label", "seed", "run"])
                 if not _drawable(own[what.y], what.log_y).any()
             ]
-            if what.across == "factors":
-                unseen = _crosses(axes, group, what)
+            if what.across == "factors":  # each has a place of its own on the axis
+                _crosses(axes, group, what)
+                unseen = []
             for line_number, text in enumerate(unseen[:6]):
                 axes.text(0.03, 0.03 + 0.07 * line_number, text, transform=axes.transAxes, fontsize=7)
             for under, ((label, condition), own) in enumerate(group.groupby(["label", "condition"], sort=False)):
@@ -115,14 +116,13 @@ def draw(frame: pd.DataFrame, what: Curves) -> Figure:
         return figure
 
 
-def _crosses(axes: Axes, group: pd.DataFrame, what: Curves) -> list[str]:
-    """A ✕ at the upper edge over the factor of every run that diverged and has no value; nothing is left to say."""
+def _crosses(axes: Axes, group: pd.DataFrame, what: Curves) -> None:
+    """A ✕ at the upper edge over the factor of every run that diverged and has no value."""
     lost = group[~_drawable(group[what.y], what.log_y)].drop_duplicates(["method", what.x])
     for method, x in zip(lost["method"], lost[what.x].astype(float), strict=True):
         across = axes.get_xaxis_transform()
         (cross,) = axes.plot([x], [0.96], "x", color=style.colour(str(method)), markersize=7, mew=2, transform=across)
         style.mark(cross, str(method))
-    return []
 
 
 def _curve(axes: Axes, own: pd.DataFrame, what: Curves, dashes: Any, width: float) -> Artist:

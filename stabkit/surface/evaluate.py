@@ -1,7 +1,7 @@
 """The loss of a model anywhere in weight space, on a copy: the caller's model is read once and never touched.
 
 Every point is θ₀ + a·δ + b·η in absolute coordinates, so nothing drifts and a = b = 0 is θ₀ to the bit. The copy is in
-eval mode, without gradients, and its parameters are views into one vector: a point costs two vector operations and a
+eval mode, without gradients, and its parameters are views into one vector: a point costs one vector operation and a
 forward pass. With `together` above 1 that many points share one forward pass (`torch.vmap`), which is what keeps a GPU
 busy: these deep, narrow models are bound by the number of operations, not by their size.
 """

@@ -1,7 +1,7 @@
 """Surfaces at rest, beside the runs: whole or absent, and the tiles of one that is growing. Never imports torch.
 
 <out>/surfaces/<surface_id>/     spec.json surface.npz environment.json manifest.json
-<out>/surfaces/.partial/<surface_id>/rows-0-5.npz, path.npz     finished tiles; a crash loses none of them
+<out>/surfaces/.partial/<surface_id>/rows-0-1.npz, path.npz     finished tiles; a crash loses none of them
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Surface:
     path: Mapping[str, NDArray[np.float64]]
     """PATH's columns; empty where the path was not asked for."""
     facts: Mapping[str, float]
-    """`explained_1`, `explained_2` of a path's plane; `length_1`, `length_2`, `cosine` of the directions."""
+    """`explained_1`, `explained_2` of a path's plane; of another nothing."""
     digest: str
 
     @property
@@ -66,7 +66,8 @@ class Shelf:
         """All surfaces, sorted."""
         if not self.surfaces.is_dir():
             return []
-        return sorted(entry.name for entry in os.scandir(self.surfaces) if entry.is_dir() and entry.name[0] != ".")
+        names = [entry.name for entry in os.scandir(self.surfaces) if entry.name[0] != "."]
+        return sorted(name for name in names if os.path.isdir(self.surfaces / name))  # a looped link is none
 
     def load(self, surface_id: str) -> Surface:
         """One surface, every checksum verified; raises CorruptFolder, OldFolder."""
@@ -92,6 +93,10 @@ class Shelf:
     def quarantine(self, surface_id: str) -> Path:
         """Move a folder that failed its check out of the way, keeping it; returns where it is now."""
         return folder.quarantine(self.surfaces, surface_id)
+
+    def sweep_partial(self) -> None:
+        """Delete what interrupted writers left half-assembled; tiles stay. For the lock's holder."""
+        folder.sweep(folder.own(self.surfaces, ".partial"))
 
     def tile(self, spec: SurfaceSpec, name: str, first: int, last: int) -> Arrays | None:
         """What the finished tile of these rows holds (of none: the path's); None where there is none that is sound."""

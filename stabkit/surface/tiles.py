@@ -1,6 +1,6 @@
 """What a worker does for a surface: some of its rows, or its path. Reads runs, adds tiles, touches nothing else.
 
-{"kind": "tile", "id": SURFACE_ID/NAME, "out": DIR, "spec": {...}, "name": "rows-0-5" | "path", "first": 0, "last": 5,
+{"kind": "tile", "id": SURFACE_ID/NAME, "out": DIR, "spec": {...}, "name": "rows-0-1" | "path", "first": 0, "last": 1,
  "corpus": null | {"directory": DIR}, "device": "cpu", "together": 1}
 """
 
@@ -60,7 +60,7 @@ def tile(job: dict[str, Any], tell: Callable[[dict[str, Any]], None], task: Call
     return job["id"], "done"
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=1)  # tiles come surface by surface, and a deep model and its planes are large
 def _evaluator(out: str, run_id: str, corpus: str, device: str, together: int, task: Callable[..., Any]) -> Evaluator:
     """The model of a run, ready to be moved; kept between tiles."""
     import json
@@ -77,7 +77,7 @@ def _evaluator(out: str, run_id: str, corpus: str, device: str, together: int, t
     return Evaluator(model, lambda moved: train.forward(moved, batch, spec.train.label_smoothing).loss, together)
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=1)
 def plane(out: Path, spec_json: str, tensors: tuple[directions.Tensor, ...]) -> tuple[Vector, tuple[Vector, Vector]]:
     """(origin, (δ, η)) of a surface; raises UsageError where the weights that it needs are not there or not alike."""
     import json
@@ -108,9 +108,7 @@ def axes(run: Run, kind: str, tensors: Layout) -> directions.Axes:
 
 
 def _weights(run: Run, at: At, tensors: Layout) -> Vector:
-    held = weights.arrays(run)
-    own = [(name, array.shape) for name, array in held.items() if name != "omega" and not name.startswith("theta@")]
-    by_name = {tensor.name: tensor for tensor in directions.layout(own)}
+    by_name = {tensor.name: tensor for tensor in directions.layout(weights.shapes(run))}
     mine = [by_name[tensor.name] for tensor in tensors if tensor.name in by_name]
     mine += [tensor for name, tensor in by_name.items() if name not in {tensor.name for tensor in tensors}]
     if unlike := directions.difference(tensors, mine):

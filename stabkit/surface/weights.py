@@ -19,7 +19,7 @@ from stabkit.surface.directions import Tensor, Vector
 SNAPSHOT = "theta@"
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=2)
 def _file(path: Path, digest: str) -> dict[str, np.ndarray]:
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
@@ -33,6 +33,12 @@ def _file(path: Path, digest: str) -> dict[str, np.ndarray]:
 def arrays(run: Run) -> dict[str, np.ndarray]:
     """Everything in weights.safetensors, by name."""
     return _file(run.weights_path, run.digest)
+
+
+def shapes(run: Run) -> list[tuple[str, tuple[int, ...]]]:
+    """(name, shape) of every parameter; what else the file holds (snapshots, ω) is none."""
+    held = arrays(run).items()
+    return [(name, array.shape) for name, array in held if name != "omega" and not name.startswith(SNAPSHOT)]
 
 
 def snapshots(run: Run) -> list[int]:
