@@ -33,7 +33,7 @@ def checkpoint_every(spec: RunSpec) -> int:
 
 
 def memory(spec: RunSpec) -> int:
-    """Bytes in its worker: libraries, θ five times (gradient, Adam's two, θ₀), snapshots, what the backward pass keeps."""
+    """Bytes in its worker: libraries, five θ (gradient, Adam's two, θ₀), snapshots, what the backward pass holds."""
     width = 8 if spec.dtype == "float64" else 4
     d, f = spec.model.hidden, spec.model.ffn
     sublayers = 2 * spec.model.encoder_layers + 3 * spec.model.decoder_layers
