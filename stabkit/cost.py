@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from stabkit import methods
+from stabkit.methods.base import parameters as count
+from stabkit.methods.base import sites
 from stabkit.spec import RunSpec, recorded_steps, snapshot_steps, validation_steps
 
 GIGAFLOPS = 30.0
@@ -9,11 +12,11 @@ GIGAFLOPS = 30.0
 
 
 def parameters(spec: RunSpec) -> int:
-    """Weights, biases, norms and embedding of the default slots: a norm after every sub-layer, biases everywhere."""
-    d, f = spec.model.hidden, spec.model.ffn
-    attention, ffn = 4 * (d * d + d) + 2 * d, 2 * d * f + f + d + 2 * d
-    n, m = spec.model.encoder_layers, spec.model.decoder_layers
-    return spec.task.vocab * d + n * (attention + ffn) + m * (2 * attention + ffn)
+    """Everything that its model holds, trained or not."""
+    model = spec.model
+    all_sites = sites(model.encoder_layers, model.decoder_layers, model.hidden)
+    method = methods.build(spec.method, spec.options, spec.alpha_scale, spec.beta_scale)
+    return count(method, all_sites, model.ffn, model.heads, spec.task.vocab)
 
 
 def seconds(spec: RunSpec) -> float:

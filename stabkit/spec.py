@@ -15,10 +15,12 @@ from dataclasses import asdict, dataclass, field
 from functools import cache
 from typing import Any, Literal
 
-ALGO_VERSION = 1
+ALGO_VERSION = 2
 """Raised whenever the same spec would give other recorded bits than before; old runs are then simply other runs."""
 
-BaseInit = Literal["xavier_normal", "fairseq_uniform"]
+BaseInit = Literal["xavier_normal", "fairseq_uniform", "torch_uniform"]
+Optimizer = Literal["adam", "sgd", "radam", "radam-torch"]
+Recipe = Literal["shared", "paper"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,8 +41,11 @@ class TrainConfig:
 
     steps: int = 16
     max_tokens: int = 512
+    optimizer: Optimizer = "adam"
     lr: float = 5e-4
     warmup: int = 4000
+    hold: int = 0
+    """Without warm-up: updates at the full rate before the inverse-sqrt decay begins; 0 is a constant rate."""
     dropout: float = 0.0
     clip: float = 0.0
     label_smoothing: float = 0.1
@@ -70,6 +75,8 @@ class RunSpec:
     model: ModelConfig
     train: TrainConfig = TrainConfig()
     task: TaskConfig = TaskConfig()
+    recipe: Recipe = "shared"
+    """Whether base initialisation, optimiser, rate and warm-up are everyone's or the method's own (`Method.recipe`)."""
     alpha_scale: float = 1.0
     beta_scale: float = 1.0
     seed: int = 0

@@ -17,6 +17,7 @@ import torch
 from torch.nn import functional
 
 from stabkit import methods, optim
+from stabkit.errors import UsageError
 from stabkit.model.flat import Flat
 from stabkit.model.transformer import Transformer, tensors
 from stabkit.outcome import Outcome, judge
@@ -28,9 +29,6 @@ from stabkit.tasks.base import PAD, Batch, Task, unigram_loss
 
 Tell = Callable[[int, float], None]
 """(step, training loss) after each step, for progress."""
-
-ADAM = ("mean", "square", "updates")
-"""What Adam remembers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +59,8 @@ class Result:
 def build(spec: RunSpec, task: Task, device: torch.device) -> Transformer:
     """The model of a run at θ₀: drawn, moved, and calibrated where the method profiles."""
     method = methods.build(spec.method, spec.options, spec.alpha_scale, spec.beta_scale)
+    if reason := method.undefined(spec.model.encoder_layers, spec.model.decoder_layers):
+        raise UsageError(f"{method.label} is not defined for {spec.depth}: {reason}")
     model = Transformer(spec.model, method, task.vocab, spec.seed, spec.train.dropout)
     model = model.to(device=device, dtype=getattr(torch, spec.dtype))
     if method.calibrate is not None:
@@ -88,7 +88,7 @@ def run(
     config = spec.train
     model = build(spec, task, torch.device(device))
     flat = Flat(model, model.parts())
-    adam = optim.Adam(flat.theta, flat.grad, config.adam_beta1, config.adam_beta2, config.adam_eps)
+    optimizer = optim.OPTIMIZERS[config.optimizer](config, flat.theta, flat.grad)
     probes = [probe(model, flat) for probe in PROBES]
     recorder = Recorder()
     record_at, validate_at, keep_at = map(set, (recorded_steps(spec), validation_steps(spec), snapshot_steps(spec)))
@@ -96,7 +96,7 @@ def run(
     snapshots: dict[str, np.ndarray] = {}
     torch.manual_seed(key(spec.seed, "dropout"))
     if start is not None:
-        recorder = resume(start, spec, flat, adam, probes, snapshots)
+        recorder = resume(start, spec, flat, optimizer, probes, snapshots)
 
     with watching(probes, "probe"):
         for step in range(start.step if start else 0, config.steps + 1):
@@ -125,9 +125,9 @@ def run(
             if config.clip:
                 norm = torch.linalg.vector_norm(flat.grad)
                 flat.grad.mul_(torch.clamp(config.clip / (norm + 1e-6), max=1.0))
-            adam.step(optim.rate(step + 1, config.lr, config.warmup))
+            optimizer.step(optim.rate(step + 1, config.lr, config.warmup, config.hold))
             if every and (step + 1) % every == 0 and step + 1 < config.steps:
-                save(State(step + 1, halt(flat, adam, probes, recorder, snapshots)))
+                save(State(step + 1, halt(flat, optimizer, probes, recorder, snapshots)))
 
     records = recorder.tables()
     unigram = unigram_loss(task.target_counts(), validation, config.label_smoothing)
@@ -136,7 +136,7 @@ def run(
 
 
 def halt(
-    flat: Flat, adam: optim.Adam, probes: list[Probe], recorder: Recorder, snapshots: Mapping[str, np.ndarray]
+    flat: Flat, optimizer: optim.Optimizer, probes: list[Probe], recorder: Recorder, snapshots: Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
     """Everything that a run needs to go on, by name: weights, optimiser, random stream, probes, records, snapshots.
 
@@ -145,7 +145,7 @@ def halt(
     cuda = flat.theta.device.type == "cuda"
     found = {
         "theta": flat.theta,
-        **{f"adam.{name}": getattr(adam, name) for name in ADAM},
+        **{f"optimizer.{name}": value for name, value in optimizer.state().items()},
         "random": torch.cuda.get_rng_state(flat.theta.device) if cuda else torch.get_rng_state(),
         **{f"probe.{probe.name}.{name}": value for probe in probes for name, value in probe.state().items()},
     }
@@ -156,7 +156,12 @@ def halt(
 
 
 def resume(
-    start: State, spec: RunSpec, flat: Flat, adam: optim.Adam, probes: list[Probe], snapshots: dict[str, np.ndarray]
+    start: State,
+    spec: RunSpec,
+    flat: Flat,
+    optimizer: optim.Optimizer,
+    probes: list[Probe],
+    snapshots: dict[str, np.ndarray],
 ) -> Recorder:
     """Put what `halt` found back where it was; returns what had been recorded. Raises ForeignState for anything that
     `halt` would not have written at this step of this run."""
@@ -164,7 +169,8 @@ def resume(
     theta, records = flat.theta.cpu().numpy(), dict[str, Table]()
     try:
         with torch.no_grad():
-            for name, value in (("theta", flat.theta), *((f"adam.{name}", getattr(adam, name)) for name in ADAM)):
+            remembered = {f"optimizer.{name}": value for name, value in optimizer.state().items()}
+            for name, value in {"theta": flat.theta, **remembered}.items():
                 held = torch.from_numpy(arrays[name])
                 if held.shape != value.shape or held.dtype != value.dtype:
                     have, want = f"{held.dtype} {tuple(held.shape)}", f"{value.dtype} {tuple(value.shape)}"
@@ -198,7 +204,7 @@ def resume(
         if set(found) != kept or any((a.shape, a.dtype) != (theta.shape, theta.dtype) for a in found.values()):
             raise ForeignState(f"its snapshots are not those of the steps before {start.step}")
         records = {name: records[name] for name in names if name in records}  # in the order of the run: bytes follow it
-        known = {"theta", "random", *(f"adam.{name}" for name in ADAM), *(f"snapshot.{name}" for name in kept)}
+        known = {"theta", "random", *remembered, *(f"snapshot.{name}" for name in kept)}
         known |= {f"{part}.{name}" for name in records for part in ("steps", "sites", "values")}
         known |= {f"probe.{probe.name}.{name}" for probe in probes for name in probe.state()}
         if tables or set(arrays) != known:
@@ -217,7 +223,7 @@ def forward(model: Transformer, batch: Batch, smoothing: float, train_loss: torc
     loss = functional.cross_entropy(
         logits.flatten(0, 1), target_TB.reshape(-1), ignore_index=PAD, label_smoothing=smoothing
     )
-    keep = {"encoder": source.t() != PAD, "decoder": target_TB != PAD}
+    keep = {"encoder": source.t() != PAD, "decoder": target_TB != PAD}  # of a model that has that stack
     return Pass(
         loss=loss,
         train_loss=loss.detach() if train_loss is None else train_loss,

@@ -27,6 +27,7 @@ from stabkit.errors import CorpusError, UsageError
 from stabkit.folder import CorruptFolder
 from stabkit.spec import RunSpec, TaskConfig
 from stabkit.store import Store
+from stabkit.tasks import objective
 from stabkit.tasks.base import Task
 
 Job = dict[str, Any]
@@ -94,7 +95,7 @@ def _run(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
             tell({"id": run_id, "step": step, "steps": run_spec.train.steps, "loss": records.jsonable(loss)})
 
     store = Store(Path(job["out"]))
-    task = _task(spec.canonical(job["spec"]["task"]), run_spec.train.max_tokens, json.dumps(job["corpus"]))
+    task = _task(run_spec, job["corpus"])
 
     def save(state: train.State) -> None:
         store.save_checkpoint(run_spec, {**state.arrays, "step": np.array(state.step)})
@@ -154,9 +155,16 @@ def _tile(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
 KINDS: dict[str, Callable[[Job, Callable[[Event], None]], tuple[str, str]]] = {"run": _run, "tile": _tile}
 
 
+def _task(run_spec: RunSpec, corpus: dict[str, str] | None) -> Task:
+    """The task of a run, as its model learns it."""
+    config = spec.canonical(run_spec.to_json()["task"])
+    made = _translation(config, run_spec.train.max_tokens, json.dumps(corpus))
+    return objective.of(made, run_spec.model.encoder_layers, run_spec.model.decoder_layers)
+
+
 @lru_cache(maxsize=2)
-def _task(config: str, max_tokens: int, corpus: str) -> Task:
-    """The task of a job; kept between jobs, for its vocabulary takes seconds to build."""
+def _translation(config: str, max_tokens: int, corpus: str) -> Task:
+    """A translation task; kept between jobs, for its vocabulary takes seconds to build."""
     wanted = TaskConfig(**json.loads(config))
     where = json.loads(corpus)
     if not wanted.source:

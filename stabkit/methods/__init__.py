@@ -7,10 +7,36 @@ from collections.abc import Callable, Mapping
 from typing import Any, get_args, get_type_hints
 
 from stabkit.errors import UsageError, nearest
-from stabkit.methods import admin, deepnorm, post_ln, post_ln_init
+from stabkit.methods import (
+    admin,
+    deepnorm,
+    dlcl,
+    ds_init,
+    normformer,
+    post_ln,
+    post_ln_init,
+    pre_ln,
+    r_fixup,
+    rezero,
+    sub_ln,
+    t_fixup,
+)
 from stabkit.methods.base import Method
 
-METHODS: tuple[Callable[..., Method], ...] = (post_ln.method, post_ln_init.method, admin.method, deepnorm.method)
+METHODS: tuple[Callable[..., Method], ...] = (
+    post_ln.method,
+    post_ln_init.method,
+    ds_init.method,
+    admin.method,
+    rezero.method,
+    r_fixup.method,
+    t_fixup.method,
+    pre_ln.method,
+    dlcl.method,
+    normformer.method,
+    sub_ln.method,
+    deepnorm.method,
+)
 """Each row makes a method. Its keyword arguments are the method's options: texts from a Literal, with a default, which
 users write as `admin:omega=closed`; `alpha_scale` and `beta_scale` are axes of a grid."""
 

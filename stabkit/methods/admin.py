@@ -21,7 +21,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Literal
 
-from stabkit.methods.base import ONE, Method, Scale, Site
+from stabkit.methods.base import ONE, Method, Recipe, Scale, Site
 
 if TYPE_CHECKING:
     from stabkit.model.transformer import Transformer
@@ -61,6 +61,7 @@ def method(
         formula="x ← LN(ω·x + f(x)); ω_i² = Var(x₀) + Σ_{j<i} Var(f_j), ω₁ = 1",
         omega=scale,
         calibrate=calibrate if omega == "profile" else None,
+        recipe=Recipe(source="Wang et al. 2020 §4: WMT'14 En-De", optimizer="radam", lr=1e-3),
     )
 
 

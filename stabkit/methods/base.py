@@ -4,6 +4,12 @@ The residual of every sub-layer of every method:
 
     y = N_out( ω·x + γ·N_branch( G( N_in(x) ) ) )
 
+    G(u) = I_end( W₂·I_last( φ( I_mid( W₁·I_first(u) ) ) ) )        feed-forward
+    G(u) = I_end( W_O·I_last( attention( I_first(u), memory ) ) )   attention; in cross-attention of the query alone
+
+Where a layer reads is its stack's wiring: the layer before, or a learned combination of all before it (DLCL). After a
+stack stands what `final` says. An unfilled slot is the identity, or 1.
+
 Paper symbol ↔ code name: ω and α `omega`, γ `gamma`, β `gain`, N and M `depth` of the encoder and of the decoder,
 l `layer` (from 1), i `index` of the sub-layer in its stack (from 1), d `width`.
 
@@ -16,6 +22,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from stabkit.spec import BaseInit, Optimizer
+
 if TYPE_CHECKING:
     from stabkit.model.transformer import Transformer
     from stabkit.tasks.base import Batch
@@ -24,6 +32,15 @@ Stack = Literal["encoder", "decoder"]
 Kind = Literal["self", "cross", "ffn"]
 Role = Literal["query", "key", "value", "out", "up", "down", "embedding", "head"]
 """What a weight does: W_Q, W_K, W_V, W_O of attention; W₁ (`up`) and W₂ (`down`) of the feed-forward; the rest."""
+Place = Literal["first", "mid", "last", "end"]
+"""Inside a branch: before its first map, before φ, before its last map, after it."""
+PLACES: tuple[Place, ...] = ("first", "mid", "last", "end")
+Inner = Literal["", "norm", "shift", "heads"]
+"""What may stand there: nothing, a norm, one trained number added, one trained factor a head (of d/H entries each)."""
+Final = Literal["", "norm", "shift", "scale shift"]
+"""What stands after a stack: nothing, a norm, x + b, s·(x + b), with one trained number each."""
+Wiring = Literal["chain", "history, normed", "history, norm after"]
+"""Where a layer reads: the layer before; Σ_k W_k·LN_k(y_k) over all before; LN(Σ_k W_k·y_k) (`model/wiring.py`)."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,6 +54,8 @@ class Site:
     encoder_layers: int
     decoder_layers: int
     width: int
+    base: BaseInit = "xavier_normal"
+    """The base initialisation that gains multiply; T-Fixup's depend on it."""
 
     @property
     def depth(self) -> int:
@@ -49,12 +68,17 @@ class Site:
         return self.depth * (3 if self.stack == "decoder" and self.encoder_layers else 2)
 
     @property
+    def branches(self) -> int:
+        """Residual branches of the whole model: 2N + 3M (R-Fixup's L)."""
+        return 2 * self.encoder_layers + self.decoder_layers * (3 if self.encoder_layers else 2)
+
+    @property
     def name(self) -> str:
         """`decoder.3.cross`."""
         return f"{self.stack}.{self.layer}.{self.kind}"
 
 
-def sites(encoder_layers: int, decoder_layers: int, width: int) -> tuple[Site, ...]:
+def sites(encoder_layers: int, decoder_layers: int, width: int, base: BaseInit = "xavier_normal") -> tuple[Site, ...]:
     """Every sub-layer in the order of the forward pass."""
     kinds: dict[Stack, tuple[Kind, ...]] = {
         "encoder": ("self", "ffn"),
@@ -70,6 +94,7 @@ def sites(encoder_layers: int, decoder_layers: int, width: int) -> tuple[Site, .
             encoder_layers=encoder_layers,
             decoder_layers=decoder_layers,
             width=width,
+            base=base,
         )
         for stack in kinds
         for layer in range(1, depth[stack] + 1)
@@ -79,11 +104,13 @@ def sites(encoder_layers: int, decoder_layers: int, width: int) -> tuple[Site, .
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Scale:
-    """ω or γ of one site: a number, or a vector of `width` equal numbers; trained or not."""
+    """ω or γ of one site: a number, or a vector of `width` equal numbers; trained or not; its own or its layer's."""
 
     init: float = 1.0
     vector: bool = False
     trainable: bool = False
+    shared: Literal["site", "layer"] = "site"
+    """`layer`: one trained parameter for all sub-layers of a layer."""
 
 
 ONE = Scale()
@@ -108,8 +135,34 @@ def _no(site: Site) -> bool:
     return False
 
 
-def _no_stack(stack: Stack) -> bool:
-    return False
+def _nothing(site: Site, place: Place) -> Inner:
+    return ""
+
+
+def _no_final(stack: Stack) -> Final:
+    return ""
+
+
+def _defined(encoder_layers: int, decoder_layers: int) -> str:
+    return ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Recipe:
+    """How a method's own authors trained it, or DeepNet trained it as a baseline: `--recipe paper`."""
+
+    source: str
+    base_init: BaseInit = "fairseq_uniform"
+    optimizer: Optimizer = "adam"
+    lr: float
+    warmup: int = 4000
+    hold: int = 0
+    """Updates at the full rate before the inverse-sqrt decay, where there is no warm-up."""
+
+
+BASELINE = Recipe(source="DeepNet (first version), Appendix D.2", lr=1.5e-3)
+"""What DeepNet trained its Post-LN and Pre-LN baselines with on WMT-17; all of them sit on fairseq's Transformer."""
+NO_LN = Recipe(source="DeepNet (first version), Appendix D.2: No-LN", lr=5e-4)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -122,16 +175,46 @@ class Method:
     """Paper and equation or section."""
     formula: str
     """The residual and the initialisation in one line, in the paper's symbols."""
-    group: Literal["Post-LN", "Pre-LN", "No-LN"] = "Post-LN"
+    group: Literal["Post-LN", "No-LN", "Pre-LN", "DeepNorm"] = "Post-LN"
     """The row group of DeepNet Table 1."""
     omega: Callable[[Site], Scale] = _one
     gamma: Callable[[Site], Scale] = _one
     gain: Callable[[Site, Role], float] = _xavier
-    """β: what the base initialisation of this role's weight is multiplied by."""
+    """β: what the base initialisation of this role's weight is multiplied by; the first site answers for `embedding`."""
     norm_in: Callable[[Site], bool] = _no
     norm_branch: Callable[[Site], bool] = _no
     norm_out: Callable[[Site], bool] = _yes
-    norm_final: Callable[[Stack], bool] = _no_stack
+    inner: Callable[[Site, Place], Inner] = _nothing
+    final: Callable[[Stack], Final] = _no_final
+    wiring: Wiring = "chain"
     bias: Callable[[Site], bool] = _yes
     """Whether this sub-layer's linear maps have biases."""
     calibrate: Calibrate | None = None
+    undefined: Callable[[int, int], str] = _defined
+    """(N, M) → why its papers give no such model, with the source; "" where they do."""
+    recipe: Recipe = BASELINE
+
+
+def parameters(method: Method, all_sites: tuple[Site, ...], ffn: int, heads: int, vocab: int) -> int:
+    """How many numbers the model of this method holds, embedding included; counted from the slots alone."""
+    d = all_sites[0].width
+    total, seen = vocab * d, set[tuple[str, Stack, int]]()
+    for site in all_sites:
+        wide = site.kind == "ffn"
+        total += 2 * d * ffn if wide else 4 * d * d
+        total += (d + ffn if wide else 4 * d) * method.bias(site)
+        total += 2 * d * (method.norm_in(site) + method.norm_branch(site) + method.norm_out(site))
+        for place in PLACES:
+            size = ffn if wide and place in ("mid", "last") else d
+            total += {"": 0, "norm": 2 * size, "shift": 1, "heads": heads}[method.inner(site, place)]
+        for name, scale in (("omega", method.omega(site)), ("gamma", method.gamma(site))):
+            own = (name, site.stack, site.layer)
+            if (scale.trainable or scale.vector) and not (scale.shared == "layer" and own in seen):
+                total += d if scale.vector else 1
+                seen.add(own)
+    for stack in dict.fromkeys(site.stack for site in all_sites):
+        n = next(site.depth for site in all_sites if site.stack == stack)
+        total += {"": 0, "norm": 2 * d, "shift": 1, "scale shift": 2}[method.final(stack)]
+        if method.wiring != "chain":
+            total += (n + 1) * (n + 2) // 2 + 2 * d * n
+    return total

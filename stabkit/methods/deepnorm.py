@@ -13,7 +13,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from stabkit.methods.base import Method, Role, Scale, Site
+from stabkit.methods.base import Method, Recipe, Role, Scale, Site
+
+UNTOUCHED: tuple[Role, ...] = ("query", "key", "embedding", "head")
 
 TABLE_11 = {"deepnorm": {"alpha": "one"}, "init": {"beta": "one"}}
 """DeepNet Table 11: what "− DeepNorm" and "− Init" take away, as options."""
@@ -41,13 +43,15 @@ def method(
         return Scale(init=alpha_scale * (alpha_beta(site)[0] if alpha == "paper" else 1.0))
 
     def gain(site: Site, role: Role) -> float:
-        return 1.0 if role in ("query", "key") else beta_scale * (alpha_beta(site)[1] if beta == "paper" else 1.0)
+        return 1.0 if role in UNTOUCHED else beta_scale * (alpha_beta(site)[1] if beta == "paper" else 1.0)
 
     return Method(
         key="deepnorm",
         label="DeepNorm",
         source="DeepNet §3.3",
         formula="x ← LN(α·x + f(x)); W_V, W_O, W₁, W₂ × β",
+        group="DeepNorm",
         omega=omega,
         gain=gain,
+        recipe=Recipe(source="DeepNet (first version), Appendix D.2", base_init="xavier_normal", lr=1.5e-3),
     )

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-from stabkit.methods.base import Method, Role, Site
+from stabkit.methods.base import Method, Recipe, Role, Site
 
 
 def method(which: Literal["all", "v_o_ffn"] = "all") -> Method:
     """x ← LN(x + f(x)), weights of layer l divided by N − l + 1."""
-    untouched = () if which == "all" else ("query", "key")
+    untouched = ("embedding",) if which == "all" else ("query", "key", "embedding")
 
     def gain(site: Site, role: Role) -> float:
         return 1.0 if role in untouched else 1.0 / (site.depth - site.layer + 1)
@@ -26,4 +26,5 @@ def method(which: Literal["all", "v_o_ffn"] = "all") -> Method:
         source="DeepNet §2",
         formula="x ← LN(x + f(x)); W^l ~ N(0, 1/(k_l² d')), k_l = N − l + 1",
         gain=gain,
+        recipe=Recipe(source="DeepNet (first version), Appendix D.1", base_init="xavier_normal", lr=5e-4),
     )

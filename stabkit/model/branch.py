@@ -1,4 +1,10 @@
-"""The two kinds of residual branch, G: attention and feed-forward. Weights are left empty here and drawn by `fill`."""
+"""The two kinds of residual branch, G: attention and feed-forward. Weights are left empty here and drawn by `fill`.
+
+    G(u) = I_end( W₂·I_last( φ( I_mid( W₁·I_first(u) ) ) ) )        feed-forward, φ = relu
+    G(u) = I_end( W_O·I_last( attention( I_first(u), memory ) ) )   attention
+
+with what the method puts at the places I (`inner.py`).
+"""
 
 from __future__ import annotations
 
@@ -9,6 +15,7 @@ from torch import nn
 
 from stabkit.methods.base import Method, Role, Site
 from stabkit.model import draw
+from stabkit.model.inner import place
 from stabkit.model.kernels import attend, linear
 from stabkit.spec import ModelConfig
 
@@ -48,9 +55,9 @@ class Attention(nn.Module):
     memory whatever the sentence length (on a CPU an innermost axis of 15 costs ten times one of 16).
     """
 
-    def __init__(self, config: ModelConfig, site: Site, bias: bool) -> None:
+    def __init__(self, config: ModelConfig, method: Method, site: Site) -> None:
         super().__init__()
-        width, self.heads = config.hidden, config.heads
+        width, self.heads, bias = config.hidden, config.heads, method.bias(site)
         size = width // self.heads
         self.scale = 1.0 / math.sqrt(size)
         self.own = site.kind == "self"
@@ -60,28 +67,43 @@ class Attention(nn.Module):
             self.q = Linear(("query",), self.heads, size, width, bias)
             self.kv = Linear(("key", "value"), self.heads, size, width, bias)
         self.out = Linear(("out",), 1, width, width, bias)
+        self.first = place(method.inner(site, "first"), width, self.heads)
+        self.last = place(method.inner(site, "last"), width, self.heads)
+        self.end = place(method.inner(site, "end"), width, self.heads)
 
     def forward(
         self, x_TBD: torch.Tensor, memory_SBD: torch.Tensor | None, mask_GST: torch.Tensor | None
     ) -> torch.Tensor:
         """(T, B, D) → (T, B, D). `mask_GST` is added to the scores: 0 where a key may be seen, −∞ where not."""
-        queries = self.qkv(x_TBD) if self.own else self.q(x_TBD)
+        u = x_TBD if self.first is None else self.first(x_TBD)
+        queries = self.qkv(u) if self.own else self.q(u)
         memory = None if self.own else self.kv(memory_SBD)
-        result: torch.Tensor = self.out(attend(queries, memory, mask_GST, self.heads, self.scale))
-        return result
+        heads = attend(queries, memory, mask_GST, self.heads, self.scale)
+        y: torch.Tensor = self.out(heads if self.last is None else self.last(heads))
+        return y if self.end is None else self.end(y)
 
 
 class FeedForward(nn.Module):
     """W₂·relu(W₁·x + b₁) + b₂."""
 
-    def __init__(self, config: ModelConfig, bias: bool) -> None:
+    def __init__(self, config: ModelConfig, method: Method, site: Site) -> None:
         super().__init__()
+        bias = method.bias(site)
         self.up = Linear(("up",), 1, config.ffn, config.hidden, bias)
         self.down = Linear(("down",), 1, config.hidden, config.ffn, bias)
+        self.first = place(method.inner(site, "first"), config.hidden, config.heads)
+        self.mid = place(method.inner(site, "mid"), config.ffn, config.heads)
+        self.last = place(method.inner(site, "last"), config.ffn, config.heads)
+        self.end = place(method.inner(site, "end"), config.hidden, config.heads)
 
     def forward(
         self, x_TBD: torch.Tensor, memory_SBD: torch.Tensor | None, mask_GST: torch.Tensor | None
     ) -> torch.Tensor:
         """(T, B, D) → (T, B, D); reads neither memory nor mask."""
-        result: torch.Tensor = self.down(linear(x_TBD, self.up.weight, self.up.bias, relu=True))
-        return result
+        u = x_TBD if self.first is None else self.first(x_TBD)
+        if self.mid is None:
+            h = linear(u, self.up.weight, self.up.bias, relu=True)
+        else:
+            h = self.mid(self.up(u)).relu()
+        y: torch.Tensor = self.down(h if self.last is None else self.last(h))
+        return y if self.end is None else self.end(y)

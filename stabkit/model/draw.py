@@ -3,6 +3,8 @@ and no added slot changes anyone else's draw, and no two layers start alike.
 
     xavier_normal     N(0, 2/(fan_in + fan_out)) for every linear map           (DeepNet, pseudo-code of P4 Fig. 2)
     fairseq_uniform   U(−b, b), b = √(6/(fan_in + fan_out)); query, key and value with b/√2    (fairseq's Transformer)
+    torch_uniform     query, key and value as there; all others U(−c, c), c = 1/√fan_in (torch.nn's Transformer layers,
+                      whose biases are drawn too: ours are 0)
 
 times the method's gain for that role. Embeddings are N(0, 1/d) with the padding row 0, biases 0, norms 1 and 0.
 """
@@ -25,8 +27,10 @@ def matrix(base: BaseInit, seed: int, site: str, role: str, out_in: tuple[int, i
     std = math.sqrt(2.0 / sum(out_in))
     if base == "xavier_normal":
         return torch.from_numpy(generator.standard_normal(out_in) * (gain * std))
-    halves = 1.0 / math.sqrt(2.0) if role in ("query", "key", "value") else 1.0
-    bound = math.sqrt(3.0) * std * halves * gain
+    if role in ("query", "key", "value"):
+        bound = math.sqrt(3.0 / 2.0) * std * gain
+    else:
+        bound = gain * (math.sqrt(3.0) * std if base == "fairseq_uniform" else 1.0 / math.sqrt(out_in[1]))
     return torch.from_numpy(generator.uniform(-bound, bound, out_in))
 
 

@@ -17,11 +17,15 @@ class Flat:
     """θ and ∂L/∂θ of a model, and where each part of it lies. Parts are `embedding`, the sites, `final`."""
 
     def __init__(self, model: nn.Module, parts: Mapping[str, nn.Module | nn.Parameter]) -> None:
-        """`parts` names disjoint modules or parameters that together hold every parameter of the model."""
-        lists = {
-            name: [part] if isinstance(part, nn.Parameter) else list(part.parameters()) for name, part in parts.items()
-        }
-        lists = {name: params for name, params in lists.items() if params}
+        """`parts` names modules or parameters that together hold every parameter of the model; one that several hold is
+        counted in the first."""
+        lists: dict[str, list[nn.Parameter]] = {}
+        seen = set[int]()
+        for name, part in parts.items():
+            own = [part] if isinstance(part, nn.Parameter) else list(part.parameters())
+            if fresh := [p for p in own if id(p) not in seen]:
+                lists[name] = fresh
+                seen.update(map(id, fresh))
         params = [p for part in lists.values() for p in part]
         if {id(p) for p in params} != {id(p) for p in model.parameters()}:
             raise ValueError("the parts do not cover the model's parameters")
@@ -29,9 +33,9 @@ class Flat:
         self.grad = torch.zeros_like(self.theta)
         self.slices: dict[str, slice] = {}
         begin = 0
-        for name, part in lists.items():
+        for name, held in lists.items():
             start = begin
-            for p in part:
+            for p in held:
                 end = begin + p.numel()
                 p.data = self.theta[begin:end].view(p.shape)
                 p.grad = self.grad[begin:end].view(p.shape)

@@ -2,7 +2,8 @@
 
     y = N_out( ω·x + γ·N_branch( G( N_in(x) ) ) )
 
-with two taps, identity modules that probes hook: `branch` (after γ) and `sum` (before N_out). ω·x = sum − branch.
+(G: `branch.py`) with two taps, identity modules that probes hook: `branch` (after γ) and `sum` (before N_out).
+ω·x = sum − branch.
 """
 
 from __future__ import annotations
@@ -17,17 +18,22 @@ from stabkit.spec import ModelConfig
 
 
 class Residual(nn.Module):
-    """One sub-layer with its shortcut. A scale that is a fixed number stays a number; others are parameters."""
+    """One sub-layer with its shortcut. A scale that is a fixed number stays a number; others are parameters.
 
-    def __init__(self, config: ModelConfig, method: Method, site: Site, dropout: float) -> None:
+    `shared`: the scales that sub-layers before this one have and this one may share; it adds its own.
+    """
+
+    def __init__(
+        self, config: ModelConfig, method: Method, site: Site, dropout: float, shared: dict[str, nn.Parameter]
+    ) -> None:
         super().__init__()
-        width, bias = config.hidden, method.bias(site)
-        self.g = FeedForward(config, bias) if site.kind == "ffn" else Attention(config, site, bias)
+        width = config.hidden
+        self.g = (FeedForward if site.kind == "ffn" else Attention)(config, method, site)
         self.norm_in = nn.LayerNorm(width) if method.norm_in(site) else None
         self.norm_branch = nn.LayerNorm(width) if method.norm_branch(site) else None
         self.norm_out = nn.LayerNorm(width) if method.norm_out(site) else None
-        self.omega = _scale(method.omega(site), width)
-        self.gamma = _scale(method.gamma(site), width)
+        self.omega = _scale("omega", method.omega(site), site, shared)
+        self.gamma = _scale("gamma", method.gamma(site), site, shared)
         self.dropout = dropout
         self.branch = nn.Identity()
         self.sum = nn.Identity()
@@ -59,7 +65,11 @@ class Residual(nn.Module):
         return self.omega if isinstance(self.omega, float) else float(self.omega.detach().mean())
 
 
-def _scale(scale: Scale, width: int) -> float | nn.Parameter:
+def _scale(name: str, scale: Scale, site: Site, shared: dict[str, nn.Parameter]) -> float | nn.Parameter:
     if not scale.trainable and not scale.vector:
         return scale.init
-    return nn.Parameter(torch.full((width,) if scale.vector else (), scale.init), requires_grad=scale.trainable)
+    key = f"{name} {site.stack} {site.layer}" if scale.shared == "layer" else f"{name} {site.name}"
+    if key not in shared:
+        values = torch.full((site.width,) if scale.vector else (), scale.init)
+        shared[key] = nn.Parameter(values, requires_grad=scale.trainable)
+    return shared[key]

@@ -1,7 +1,8 @@
 """The Transformer: embeddings, N encoder and M decoder layers of residuals, tied output projection.
 
-Embeddings are N(0, 1/d) times √d plus sinusoidal positions; source, target and output share one table, as the papers'
-joint vocabularies do. A final norm stands after a stack only where the method says so (Pre-LN).
+M = 0 is an encoder alone (its states are the output), N = 0 a decoder alone. Embeddings are N(0, 1/d) times √d plus
+sinusoidal positions; source, target and output share one table, as the papers' joint vocabularies do. After a stack
+stands what the method says (a norm in Pre-LN), and a layer reads what its stack's wiring gives it.
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from stabkit.methods.base import Method, Site, sites
-from stabkit.model import draw
+from stabkit.methods.base import Method, Site, Stack, sites
+from stabkit.model import draw, inner
+from stabkit.model.branch import Linear
 from stabkit.model.kernels import linear
 from stabkit.model.residual import Residual
+from stabkit.model.wiring import History, wiring
 from stabkit.spec import ModelConfig
 from stabkit.tasks.base import PAD, Batch
 
@@ -30,13 +33,22 @@ class Transformer(nn.Module):
     def __init__(self, config: ModelConfig, method: Method, vocab: int, seed: int, dropout: float = 0.0) -> None:
         super().__init__()
         self.config, self.method, self.dropout = config, method, dropout
-        self.sites = sites(config.encoder_layers, config.decoder_layers, config.hidden)
+        self.sites = sites(config.encoder_layers, config.decoder_layers, config.hidden, config.base_init)
+        self.stacks: tuple[Stack, ...] = tuple(dict.fromkeys(site.stack for site in self.sites))
         self.embedding = nn.Parameter(torch.empty(vocab, config.hidden))
-        self.residuals: dict[Site, Residual] = {site: Residual(config, method, site, dropout) for site in self.sites}
+        shared: dict[str, nn.Parameter] = {}
+        self.residuals: dict[Site, Residual] = {
+            site: Residual(config, method, site, dropout, shared) for site in self.sites
+        }
+        self.stacked = {
+            stack: _layers([(site, r) for site, r in self.residuals.items() if site.stack == stack])
+            for stack in self.stacks
+        }
         self.layers = nn.ModuleDict({site.name.replace(".", "_"): r for site, r in self.residuals.items()})
-        self.final = nn.ModuleDict(
-            {stack: nn.LayerNorm(config.hidden) for stack in ("encoder", "decoder") if method.norm_final(stack)}
-        )
+        ends = {stack: inner.final(method.final(stack), config.hidden) for stack in self.stacks}
+        self.final = nn.ModuleDict({stack: end for stack, end in ends.items() if end is not None})
+        histories = {stack: wiring(method.wiring, len(layers), config.hidden) for stack, layers in self.stacked.items()}
+        self.history = nn.ModuleDict({stack: history for stack, history in histories.items() if history is not None})
         self._numbered = {
             tap: {getattr(r, tap): i for i, r in enumerate(self.residuals.values())} for tap in ("branch", "sum")
         }
@@ -53,7 +65,7 @@ class Transformer(nn.Module):
     def parts(self) -> dict[str, nn.Module | nn.Parameter]:
         """Every parameter by the part it belongs to, in the order of the forward pass."""
         named = {site.name: residual for site, residual in self.residuals.items()}
-        return {"embedding": self.embedding, **named, "final": self.final}
+        return {"embedding": self.embedding, **named, "final": self.final, "history": self.history}
 
     def train(self, mode: bool = True) -> Transformer:
         """Training or eval mode, as ever; without torch's walk, which takes as long as the update does."""
@@ -74,32 +86,42 @@ class Transformer(nn.Module):
     def fill(self, seed: int) -> None:
         """Draw θ₀: every weight from its own stream; biases 0, norms 1 and 0 as constructed."""
         self.embedding.copy_(draw.embedding(seed, *self.embedding.shape))
+        self.embedding.mul_(self.method.gain(self.sites[0], "embedding"))
         for site, residual in self.residuals.items():
             for module in residual.g.children():
-                module.fill(self.config, self.method, site, seed)  # type: ignore[operator]  # children of G are Linear
+                if isinstance(module, Linear):
+                    module.fill(self.config, self.method, site, seed)
 
     def forward(self, source_BS: torch.Tensor, target_BT: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Teacher forcing: states before the softmax (T, B, D) and logits (T, B, V)."""
+        """Teacher forcing: states before the softmax (T, B, D) and logits (T, B, V); of an encoder alone (S, …)."""
         pad_BS = source_BS == PAD
         mask = self._key_mask(pad_BS) if bool(pad_BS.any()) else None
-        memory: torch.Tensor | None = None
+        states: torch.Tensor | None = None
         if self.config.encoder_layers:
             s = source_BS.shape[1]
-            memory = self._stack("encoder", source_BS, None, None if mask is None else self._to(mask, s))
-        t = target_BT.shape[1]
-        cross = None if mask is None else self._to(mask, t)
-        states_TBD = self._stack("decoder", target_BT, memory, cross)
-        return states_TBD, linear(states_TBD, self.embedding, None)
+            states = self._stack("encoder", source_BS, None, None if mask is None else self._to(mask, s))
+        if self.config.decoder_layers:
+            t = target_BT.shape[1]
+            cross = None if mask is None or states is None else self._to(mask, t)
+            states = self._stack("decoder", target_BT, states, cross)
+        if states is None:
+            raise ValueError("a Transformer without a layer")
+        return states, linear(states, self.embedding, None)
 
     def _stack(
-        self, stack: str, tokens_BT: torch.Tensor, memory: torch.Tensor | None, mask: torch.Tensor | None
+        self, stack: Stack, tokens_BT: torch.Tensor, memory: torch.Tensor | None, mask: torch.Tensor | None
     ) -> torch.Tensor:
         """One stack from token ids to states. `mask` is for keys of the source: encoder self- and cross-attention."""
         x = self._embed(tokens_BT)
         causal = self._causal(tokens_BT) if stack == "decoder" else None
-        for site, residual in self.residuals.items():
-            if site.stack == stack:
+        history: History | None = self.history[stack] if stack in self.history else None  # type: ignore[assignment]
+        joined = history.begin(x) if history else ()
+        for layer in self.stacked[stack]:
+            x = history.read(joined) if history else x
+            for site, residual in layer:
                 x = residual(x, memory, causal if stack == "decoder" and site.kind == "self" else mask)
+            joined = history.join(joined, x) if history else ()
+        x = history.read(joined) if history else x
         return self.final[stack](x) if stack in self.final else x
 
     def _embed(self, tokens_BT: torch.Tensor) -> torch.Tensor:
@@ -121,6 +143,11 @@ class Transformer(nn.Module):
         b, t = tokens_BT.shape
         later = self.embedding.new_full((t, t), -math.inf).tril(-1)
         return later.expand(b * self.config.heads, t, t).contiguous()
+
+
+def _layers(residuals: list[tuple[Site, Residual]]) -> list[list[tuple[Site, Residual]]]:
+    """The residuals of a stack, layer by layer."""
+    return [[one for one in residuals if one[0].layer == layer] for layer in range(1, residuals[-1][0].layer + 1)]
 
 
 def tensors(batch: Batch, device: torch.device | str = "cpu") -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

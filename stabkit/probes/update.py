@@ -1,8 +1,8 @@
 """‖ΔF‖, the model update: mean over the probe batch's tokens of ‖F(x, θ_t) − F(x, θ_0)‖₂, in output units.
 
-DeepNet eq. 1. F is the decoder state before the softmax (`state`, the theorems' F) or the logits (`logits`). Eval mode,
-teacher forcing, padding left out; exactly 0 at step 0. `@step`: against the previous reading θ_{t−1} instead of θ_0.
-`@frobenius`: the same difference as one Frobenius norm over all tokens.
+DeepNet eq. 1. F is the last stack's state before the softmax (`state`, the theorems' F) or the logits (`logits`). Eval
+mode, teacher forcing, padding left out; exactly 0 at step 0. `@step`: against the previous reading θ_{t−1} instead of
+θ_0. `@frobenius`: the same difference as one Frobenius norm over all tokens.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ class Update(Probe):
     watches = "probe"
 
     def __init__(self, model: Transformer, flat: Flat) -> None:
+        self.stack = model.stacks[-1]
         self.sites = tuple(f + q for f in ("state", "logits") for q in ("", "@step", "@frobenius"))
         self.first: tuple[torch.Tensor, ...] = ()
         self.last: tuple[torch.Tensor, ...] = ()
@@ -34,7 +35,7 @@ class Update(Probe):
         self.first, self.last = ((state[f"{name}.0"], state[f"{name}.1"]) for name in ("first", "last"))
 
     def read(self, seen: Pass) -> torch.Tensor:
-        keep = seen.keep["decoder"]
+        keep = seen.keep[self.stack]
         now = (seen.states, seen.logits)
         self.first = self.first or now
         self.last = self.last or now

@@ -71,7 +71,7 @@ def _evaluator(out: str, run_id: str, corpus: str, device: str, together: int, t
     from stabkit.surface.evaluate import Evaluator
 
     spec = Store(Path(out)).load(run_id).spec
-    made = task(canonical(spec.to_json()["task"]), spec.train.max_tokens, json.dumps(json.loads(corpus)))
+    made = task(spec, json.loads(corpus))
     batch = made.probe()
     model = train.build(spec, made, torch.device(device))
     return Evaluator(model, lambda moved: train.forward(moved, batch, spec.train.label_smoothing).loss, together)

@@ -5,5 +5,6 @@ synthetic.py  sentences of a small language without end: the default, needs no f
 language.py   that language and its translation
 corpus.py     parallel text in Moses-style files: found, hashed and read line by line with every check
 text.py       that text as a task: a subword vocabulary (sentencepiece, loaded when it is built) and batches
+objective.py  what a model learns on it: translation, or the target language alone (causal, masked)
 buckets.py    sentences of similar length into padded batches, for both
 """

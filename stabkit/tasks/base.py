@@ -23,7 +23,9 @@ class Batch:
 
     source     (B, S)  ends with EOS
     target_in  (B, T)  begins with BOS: what the decoder reads (teacher forcing)
-    target_out (B, T)  ends with EOS: what it must predict
+    target_out (B, T)  ends with EOS: what it must predict; PAD where nothing is asked
+
+    A model without an encoder has no source (B, 0), one without a decoder no target_in (`objective.py`).
     """
 
     source: Tokens
@@ -34,12 +36,17 @@ class Batch:
 class Task(Protocol):
     """A translation task. Every method is a pure function of its arguments and of how the task was built."""
 
-    name: str
-    """How reports call it."""
-    digest: str
-    """sha256 over everything that decides its batches, the corpus included; part of every run's identity."""
-    vocab: int
-    """Size of the joint vocabulary, the four symbols included."""
+    @property
+    def name(self) -> str:
+        """How reports call it."""
+
+    @property
+    def digest(self) -> str:
+        """sha256 over everything that decides its batches, the corpus included; part of every run's identity."""
+
+    @property
+    def vocab(self) -> int:
+        """Size of the joint vocabulary, the four symbols included."""
 
     def train(self, seed: int, step: int) -> Batch:
         """The batch of update `step` (from 0): at most max_tokens = B × max(S, T)."""

@@ -1,0 +1,28 @@
+"""Pre-LN: x ← x + f(LN(x)), and a norm after each stack. Xiong et al. 2020; the baseline of DeepNet Table 1.
+
+Wang et al. 2020 print f(x + LN(x)), a slip. What cross-attention reads is the encoder's output after its final norm,
+and is not normed again.
+"""
+
+from __future__ import annotations
+
+from stabkit.methods.base import Final, Method, Stack
+
+
+def final_norm(stack: Stack) -> Final:
+    """A norm after each stack: what every scheme with the norm inside the branch needs."""
+    return "norm"
+
+
+def method() -> Method:
+    """x ← x + f(LN(x))."""
+    return Method(
+        key="pre-ln",
+        label="Pre-LN",
+        source="Xiong et al. 2020; DeepNet Table 1",
+        formula="x ← x + f(LN(x)), LN after each stack",
+        group="Pre-LN",
+        norm_in=lambda site: True,
+        norm_out=lambda site: False,
+        final=final_norm,
+    )
