@@ -175,6 +175,8 @@ def _train(ctx: typer.Context, request: Callable[[Any], Any]) -> None:
         console.document(config.write({name: value for name, value in params.items() if name not in aside}))
         return
     asked = request(params)
+    for note in asked.notes:
+        console.warn(note)
     if params["dry_run"]:
         _show(asked, json=params["json"])
     else:

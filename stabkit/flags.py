@@ -16,7 +16,18 @@ from stabkit.errors import StoreError, UsageError, nearest
 from stabkit.executors import EXECUTORS, Place
 from stabkit.landscape import PathPlane, Wanted
 from stabkit.methods.deepnorm import TABLE_11
-from stabkit.spec import BaseInit, Grid, ModelConfig, RunSpec, TaskConfig, TrainConfig, snapshot_steps
+from stabkit.options import TRAINING
+from stabkit.spec import (
+    BaseInit,
+    Grid,
+    ModelConfig,
+    Optimizer,
+    Recipe,
+    RunSpec,
+    TaskConfig,
+    TrainConfig,
+    snapshot_steps,
+)
 from stabkit.surface.directions import NORMALISATIONS
 from stabkit.surface.spec import Engine
 
@@ -42,6 +53,8 @@ class Request:
     place: Place
     surfaces: Wanted | None = None
     """What is drawn around the runs; None: nothing."""
+    notes: tuple[str, ...] = ()
+    """What was left out of it, and why."""
 
     @property
     def workers(self) -> int:
@@ -54,13 +67,16 @@ class Request:
 
     def specs(self) -> list[RunSpec]:
         """Every run once, in the order of the grids."""
-        return list({spec.run_id: spec for grid in self.grids for spec in grid.specs()}.values())
+        found = (methods.with_recipe(spec) for grid in self.grids for spec in grid.specs())
+        return list({spec.run_id: spec for spec in found}.values())
 
 
 def sweep(options: Mapping[str, Any]) -> Request:
     """The request of a sweep; raises UsageError that names the option."""
     text = {name: value for name, value in options.items() if isinstance(value, str)}
-    depths = ranges.depths("--depths", text["depths"])
+    stacks = ranges.ARCHITECTURES[_choice("--arch", text["arch"], tuple(ranges.ARCHITECTURES))]
+    depths = ranges.depths("--depths", text["depths"], stacks)
+    recipe = _choice("--recipe", text["recipe"], get_args(Recipe))
     model = ModelConfig(
         encoder_layers=depths[0][0],
         decoder_layers=depths[0][1],
@@ -73,6 +89,7 @@ def sweep(options: Mapping[str, Any]) -> Request:
         raise UsageError(f"--hidden {model.hidden} must be even and divide by --heads {model.heads}")
     train = TrainConfig(
         steps=ranges.whole("--steps", text["steps"], 0, 10_000_000),
+        optimizer=_choice("--optimizer", text["optimizer"], get_args(Optimizer)),
         max_tokens=ranges.whole("--max-tokens", text["max_tokens"], 16, 1_000_000),
         dropout=ranges.real("--dropout", text["dropout"], 0.0, 0.99),
         clip=ranges.real("--clip", text["clip"], 0.0, 1e9),
@@ -84,7 +101,9 @@ def sweep(options: Mapping[str, Any]) -> Request:
     seeds = ranges.wholes("--seeds", text["seeds"], 0, 2**31 - 1)
     record_every = ranges.whole("--record-every", text["record_every"], 1, 1_000_000)
     snapshots = ranges.whole("--snapshots", text["snapshots"], 0, 1000)
-    chosen = _methods(text["models"])
+    chosen, notes = _methods(text["models"], depths)
+    if recipe == "paper":
+        _own(text)
     device_text = _device(text["device"])
     workers_text = (
         text["workers"] if text["workers"] == "auto" else str(ranges.whole("--workers", text["workers"], 1, 1024))
@@ -98,6 +117,8 @@ def sweep(options: Mapping[str, Any]) -> Request:
             model=model,
             train=train,
             task=task,
+            recipe=recipe,
+            dtype=_choice("--dtype", text["dtype"], ("float32", "float64")),
             record_every=record_every,
             snapshots=snapshots,
             device=device.partition(":")[0],
@@ -125,6 +146,7 @@ def sweep(options: Mapping[str, Any]) -> Request:
         checkpoint_every=every,
         executor=executor,
         place=Place(workers=workers, run_timeout=timeout, scheduler=scheduler),
+        notes=notes,
     )
 
 
@@ -243,14 +265,33 @@ def check(request: Request) -> None:
         )
 
 
-def _methods(text: str) -> tuple[tuple[str, Mapping[str, str]], ...]:
+def _methods(
+    text: str, depths: tuple[tuple[int, int], ...]
+) -> tuple[tuple[tuple[str, Mapping[str, str]], ...], tuple[str, ...]]:
+    """The methods named, and what `all` leaves out; a method named that its papers do not define here is refused."""
     found: dict[str, tuple[str, Mapping[str, str]]] = {}
+    notes: list[str] = []
     for item in text.split(","):
         if not item.strip():
             raise UsageError(f"--models: {text!r} has an empty place; `stabkit methods` lists all")
-        key, options = methods.parse(item)
-        found[methods.label(key, options)] = key, options
-    return tuple(found.values())
+        for key, options in [(key, {}) for key in methods.KEYS] if item.strip() == "all" else [methods.parse(item)]:
+            method = methods.build(key, options)
+            reasons = [reason for n, m in depths if (reason := method.undefined(n, m))]
+            if reasons and item.strip() != "all":
+                raise UsageError(f"--models: {method.label} is not defined here: {reasons[0]}")
+            if reasons:
+                notes.append(f"{method.label} is left out: {reasons[0]}")
+            else:
+                found[methods.label(key, options)] = key, options
+    return tuple(found.values()), tuple(notes)
+
+
+def _own(text: Mapping[str, str]) -> None:
+    """Refuse a setting that each method's own recipe decides."""
+    for name in ("base_init", "optimizer", "lr", "warmup"):
+        if text[name] != TRAINING[name][1]:
+            option = f"--{name.replace('_', '-')}"
+            raise UsageError(f"--recipe paper gives each method its own {option}; leave {option} {text[name]} out")
 
 
 def space(need: int, out: Path) -> None:

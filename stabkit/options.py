@@ -23,14 +23,23 @@ def _config(ctx: typer.Context, path: str | None) -> str | None:
     return path
 
 
-Models = Annotated[str, typer.Option(help="Methods, commas between; options after a colon: admin:omega=closed.")]
+Models = Annotated[str, typer.Option(help="Methods or all, commas between; options after a colon: admin:omega=closed.")]
+Arch = Annotated[
+    str,
+    typer.Option(help="encoder-decoder (translation), encoder-only (masked words) or decoder-only (next words)."),
+]
+OptimizerOption = Annotated[str, typer.Option("--optimizer", help="adam, sgd, radam (as its paper) or radam-torch.")]
+RecipeOption = Annotated[
+    str, typer.Option("--recipe", help="shared, or paper: each method's own base, optimiser, rate and warm-up.")
+]
+Dtype = Annotated[str, typer.Option(help="float32 or float64.")]
 Depths = Annotated[str, typer.Option(help="Layers: 6,18 is 6L-6L and 18L-18L; 60x12 is 60L-12L.")]
 Seeds = Annotated[str, typer.Option(help="Seeds: 0,1 or 0..4.")]
 Steps = Annotated[str, typer.Option(help="Updates of each run.")]
 Warmup = Annotated[
     str, typer.Option(help="Warm-up updates, then inverse-sqrt decay; 0 is a constant rate. A list is an axis.")
 ]
-Rate = Annotated[str, typer.Option("--lr", help="Peak learning rate of Adam. A list is an axis.")]
+Rate = Annotated[str, typer.Option("--lr", help="Peak learning rate. A list is an axis.")]
 MaxTokens = Annotated[str, typer.Option(help="Batch size: sentences × the longer side, end mark included.")]
 Dropout = Annotated[str, typer.Option(help="Dropout on embeddings and branches.")]
 Clip = Annotated[str, typer.Option(help="Clip the gradient's global norm; 0 is off.")]
@@ -40,7 +49,7 @@ Hidden = Annotated[str, typer.Option(help="Width d.")]
 Ffn = Annotated[str, typer.Option(help="Inner width of the feed-forward.")]
 Heads = Annotated[str, typer.Option(help="Attention heads.")]
 BaseInitOption = Annotated[
-    str, typer.Option(help="Base initialisation of every method: xavier_normal or fairseq_uniform.")
+    str, typer.Option(help="Base initialisation of all: xavier_normal, fairseq_uniform or torch_uniform.")
 ]
 RecordEvery = Annotated[str, typer.Option(help="After step 100, record every so many steps.")]
 Snapshots = Annotated[str, typer.Option(help="Weights kept along the path, evenly; 0 keeps the last only.")]
@@ -96,8 +105,11 @@ PathOption = Annotated[str, typer.Option("--path", help="Plane of the path: pca,
 
 TRAINING: dict[str, tuple[Any, Any]] = {
     "depths": (Depths, "6,18,50,100"),
+    "arch": (Arch, "encoder-decoder"),
+    "recipe": (RecipeOption, "shared"),
     "seeds": (Seeds, "0"),
     "steps": (Steps, "16"),
+    "optimizer": (OptimizerOption, "adam"),
     "warmup": (Warmup, "4000"),
     "lr": (Rate, "5e-4"),
     "max_tokens": (MaxTokens, "512"),
@@ -116,6 +128,7 @@ TRAINING: dict[str, tuple[Any, Any]] = {
     "target": (Target, ""),
     "workers": (Workers, "auto"),
     "device": (Device, "auto"),
+    "dtype": (Dtype, "float32"),
     "checkpoint_every": (CheckpointEvery, "auto"),
     "run_timeout": (RunTimeout, "0"),
     "retry_failed": (RetryFailed, False),

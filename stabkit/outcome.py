@@ -130,17 +130,22 @@ def links(records: Records) -> Chain:
     update, ln_input = records["update"], records["ln_input"]
     reference = min(REFERENCE_STEP, int(update.steps[-1]))
     state = update.at("state")
-    raw = ln_input.values[:, [not site.endswith("@omega") for site in ln_input.sites]]
+    raw = _main(ln_input)
     ratio = gradient_ratio(records["grad_norm"])
     return Chain(
         update_first=_at(update.steps, state, 1),
         update_reference=_at(update.steps, state, reference),
         reference_step=reference,
         ln_input_growth=_extreme(np.max, (raw / raw[0]).mean(axis=1)),
-        branch_ratio=float(records["branch_ratio"].values[0].mean()),
+        branch_ratio=float(_main(records["branch_ratio"])[0].mean()),
         gradient_ratio_start=float(ratio[0]),
         gradient_ratio_lowest=_extreme(np.min, ratio),
     )
+
+
+def _main(table: Table) -> NDArray[np.float64]:
+    """(steps × sites) of the main quantity, without those named after an @."""
+    return table.values[:, ["@" not in site for site in table.sites]]
 
 
 def gradient_ratio(grad_norm: Table) -> NDArray[np.float64]:

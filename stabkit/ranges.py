@@ -54,18 +54,24 @@ def wholes(option: str, text: str, low: int, high: int) -> tuple[int, ...]:
     return _items(option, text, item)
 
 
-def depths(option: str, text: str) -> tuple[tuple[int, int], ...]:
-    """(N, M) pairs: `6` is 6L-6L, `60x12` is 60L-12L."""
+ARCHITECTURES = {"encoder-decoder": (1, 1), "encoder-only": (1, 0), "decoder-only": (0, 1)}
+"""Which stacks there are."""
+
+
+def depths(option: str, text: str, stacks: tuple[int, int] = (1, 1)) -> tuple[tuple[int, int], ...]:
+    """(N, M) pairs: `6` is 6L-6L, `60x12` is 60L-12L; of one stack alone `6` is (6, 0) or (0, 6)."""
 
     def item(token: str) -> list[tuple[int, int]]:
         if pair := _DEPTH.fullmatch(token):
+            if stacks != (1, 1):
+                raise UsageError(f"{option}: {token!r} is an encoder and a decoder; one stack has one depth, like 18")
             n, m = (_bounded(option, token, int(v), 1, MAX_DEPTH) for v in pair.groups())
             return [(n, m)]
         if not (_WHOLE.fullmatch(token) or _SPAN.fullmatch(token)):
             raise UsageError(
                 f"{option}: {token!r} is not a depth; write 18 (18L-18L), 60x12 (60L-12L) or a list like 6,18,50"
             )
-        return [(n, n) for n in wholes(option, token, 1, MAX_DEPTH)]
+        return [(n * stacks[0], n * stacks[1]) for n in wholes(option, token, 1, MAX_DEPTH)]
 
     return _items(option, text, item)
 

@@ -111,7 +111,8 @@ def check(records: Records, spec: RunSpec) -> None:
         "parameter_update": sites,
         "grad_norm": [*layers, *sites],
         "ln_input": [*sites, *(f"{name}@omega" for name in sites)],
-        "branch_ratio": sites,
+        "branch_ratio": [f"{name}{part}" for part in ("", "@branch", "@shortcut") for name in sites],
+        "perturbation": sites,
     }
     for name, own in wanted.items():
         table = records.get(name)

@@ -189,9 +189,13 @@ def resume(
             name: Table(arrays[f"steps.{name}"], tuple(map(str, arrays[f"sites.{name}"])), arrays[f"values.{name}"])
             for name in names
         }
-        sites = {"validation": ("validation",), **{probe.name: probe.sites for probe in probes}}
-        for name, columns in sites.items():
-            steps = validation_steps(spec) if name == "validation" else recorded_steps(spec)
+        expected: dict[str, tuple[tuple[str, ...], list[int]]] = {
+            "validation": (("validation",), validation_steps(spec))
+        }
+        expected |= {
+            probe.name: (probe.sites, recorded_steps(spec) if probe.when == "recorded" else [0]) for probe in probes
+        }
+        for name, (columns, steps) in expected.items():
             passed = [step for step in steps if step < start.step]
             table = tables.pop(name, Table(np.empty(0, np.int64), columns, np.empty((0, len(columns)))))
             sound = table.values.shape == (len(passed), len(columns)) and table.values.dtype == np.float64
@@ -225,6 +229,7 @@ def forward(model: Transformer, batch: Batch, smoothing: float, train_loss: torc
     )
     keep = {"encoder": source.t() != PAD, "decoder": target_TB != PAD}  # of a model that has that stack
     return Pass(
+        batch=batch,
         loss=loss,
         train_loss=loss.detach() if train_loss is None else train_loss,
         states=states.detach(),
@@ -257,5 +262,5 @@ def watching(probes: list[Probe], which: Literal["training", "probe"], on: bool 
 def read(recorder: Recorder, probes: list[Probe], which: Literal["training", "probe"], step: int, seen: Pass) -> None:
     """Every reading after a pass, into the record."""
     for probe in probes:
-        if probe.watches == which:
+        if probe.watches == which and (probe.when == "recorded" or step == 0):
             recorder.add(probe.name, step, probe.sites, probe.read(seen).tolist())

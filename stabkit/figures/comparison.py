@@ -24,9 +24,14 @@ from stabkit.store import Run
 OWN_AXES = ("method", "options", "model.encoder_layers", "model.decoder_layers", "seed")
 """What has a place of its own in every table and picture; all other settings make the condition."""
 
+RECIPE = ("model.base_init", "train.optimizer", "train.lr", "train.warmup", "train.hold")
+"""What a method's own recipe decides."""
+
 WORDS = {
     "train.warmup": "warm-up {}",
     "train.lr": "lr {:g}",
+    "train.optimizer": "{}",
+    "train.hold": "{} updates at the full rate",
     "train.steps": "{} steps",
     "train.max_tokens": "{} tokens a batch",
     "train.dropout": "dropout {:g}",
@@ -233,7 +238,10 @@ def _steps(run: Run) -> NDArray[np.int64]:
 
 def _settings(spec: RunSpec) -> dict[str, Any]:
     """Every setting that makes the condition, flat: {"train.lr": 0.0005}."""
-    return {key: value for key, value in flat(spec).items() if key not in OWN_AXES}
+    settings = {key: value for key, value in flat(spec).items() if key not in OWN_AXES}
+    if spec.recipe == "paper":  # these belong to the method, as its residual does
+        settings.update({key: type(settings[key])() for key in RECIPE})
+    return settings
 
 
 def flat(spec: RunSpec) -> dict[str, Any]:
@@ -251,6 +259,8 @@ def flat(spec: RunSpec) -> dict[str, Any]:
 def _phrase(key: str, value: Any) -> str:
     if key == "train.warmup" and value == 0:
         return "no warm-up"
+    if key == "recipe":
+        return "each method's own recipe" if value == "paper" else "one recipe for all"
     if key not in WORDS:
         return f"{key.split('.')[-1].replace('_', ' ')} {value}"
     return WORDS[key].format(value)

@@ -21,7 +21,7 @@ from stabkit.store import Run
 def output_sites(sites: Sequence[str]) -> list[str]:
     """The sites of the stack that the output comes from: the decoder, or the encoder where there is none."""
     stack = "decoder." if any(site.startswith("decoder.") for site in sites) else "encoder."
-    return [site for site in sites if site.startswith(stack)]
+    return [site for site in sites if site.startswith(stack) and "@" not in site]
 
 
 def shares(ratios: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, get_args, get_type_hints
 
 from stabkit.errors import UsageError, nearest
@@ -22,6 +23,7 @@ from stabkit.methods import (
     t_fixup,
 )
 from stabkit.methods.base import Method
+from stabkit.spec import RunSpec
 
 METHODS: tuple[Callable[..., Method], ...] = (
     post_ln.method,
@@ -101,6 +103,18 @@ def scalable() -> tuple[str, ...]:
     """The methods that have an α and a β to scale."""
     return tuple(
         key for key, row in zip(KEYS, METHODS, strict=True) if set(SCALES) <= set(inspect.signature(row).parameters)
+    )
+
+
+def with_recipe(spec: RunSpec) -> RunSpec:
+    """The spec with its method's own base initialisation, optimiser and rate where its recipe is the paper's."""
+    if spec.recipe == "shared":
+        return spec
+    own = build(spec.method, spec.options, spec.alpha_scale, spec.beta_scale).recipe
+    return replace(
+        spec,
+        model=replace(spec.model, base_init=own.base_init),
+        train=replace(spec.train, optimizer=own.optimizer, lr=own.lr, warmup=own.warmup, hold=own.hold),
     )
 
 

@@ -180,7 +180,7 @@ class Method:
     omega: Callable[[Site], Scale] = _one
     gamma: Callable[[Site], Scale] = _one
     gain: Callable[[Site, Role], float] = _xavier
-    """β: what the base initialisation of this role's weight is multiplied by; the first site answers for `embedding`."""
+    """β: what the base initialisation of this role's weight is multiplied by; the first site decides `embedding`."""
     norm_in: Callable[[Site], bool] = _no
     norm_branch: Callable[[Site], bool] = _no
     norm_out: Callable[[Site], bool] = _yes

@@ -6,8 +6,9 @@ from stabkit.probes.grad_norm import GradNorm
 from stabkit.probes.ln_input import LnInput
 from stabkit.probes.loss import Loss
 from stabkit.probes.parameter_update import ParameterUpdate
+from stabkit.probes.perturbation import Perturbation
 from stabkit.probes.update import Update
 
-PROBES: tuple[type[Probe], ...] = (Loss, Update, LnInput, BranchRatio, GradNorm, ParameterUpdate)
+PROBES: tuple[type[Probe], ...] = (Loss, Update, LnInput, BranchRatio, GradNorm, ParameterUpdate, Perturbation)
 
 __all__ = ["PROBES", "Pass", "Probe"]

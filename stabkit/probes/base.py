@@ -17,19 +17,23 @@ import torch
 
 from stabkit.model.flat import Flat
 from stabkit.model.transformer import Transformer
+from stabkit.tasks.base import Batch
 
 Watches = Literal["training", "probe"]
+When = Literal["recorded", "start"]
+"""At every recorded step, or at step 0 alone."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pass:
-    """What a pass left to read.
+    """What a pass left to read, and the batch it went over.
 
     loss () of this pass, train_loss () of the training batch at the same θ, states (T, B, D) and logits (T, B, V)
     before the softmax, detached; keep[stack] is true at the positions that are not padding: (S, B) of the source for
     the encoder, (T, B) of the target for the decoder.
     """
 
+    batch: Batch
     loss: torch.Tensor
     train_loss: torch.Tensor
     states: torch.Tensor
@@ -42,6 +46,7 @@ class Probe(ABC):
 
     name: ClassVar[str]
     watches: ClassVar[Watches]
+    when: ClassVar[When] = "recorded"
 
     def __init__(self, model: Transformer, flat: Flat) -> None:
         """`sites` is declared here, once."""

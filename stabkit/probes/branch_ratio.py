@@ -1,5 +1,8 @@
 """‖γ·G(x)‖/‖ω·x‖: how much a branch weighs against its shortcut, as a mean over the probe batch's tokens (ADMIN's
 dependency on the residual branch; Liu et al. 2020, §4). One site a sub-layer.
+
+`@branch`, `@shortcut`: the mean squares of the two a token and entry, mean ‖γ·G(x)‖²/d and ‖ω·x‖²/d; from them follows
+how much every residual sum depends on every sub-layer (`figures/dependency.py`).
 """
 
 from __future__ import annotations
@@ -20,10 +23,12 @@ class BranchRatio(Probe):
 
     def __init__(self, model: Transformer, flat: Flat) -> None:
         self.model = model
-        self.sites = tuple(site.name for site in model.sites)
+        names = tuple(site.name for site in model.sites)
+        self.sites = tuple(f"{name}{part}" for part in ("", "@branch", "@shortcut") for name in names)
         self.branch = torch.empty(0)
-        self.shortcut = torch.empty(0)
-        self.ratios = [torch.empty(0)] * len(model.sites)
+        self.difference = torch.empty(0)
+        self.branches = [torch.empty(0)] * len(names)
+        self.shortcuts = [torch.empty(0)] * len(names)
 
     def attached(self) -> AbstractContextManager[object]:
         stack = ExitStack()
@@ -36,10 +41,13 @@ class BranchRatio(Probe):
 
     def _sum(self, i: int, total: torch.Tensor) -> None:
         norm = torch.linalg.vector_norm
-        if self.shortcut.shape != total.shape:
-            self.shortcut = torch.empty_like(total)  # kept: a fresh one at every site costs more than the norms
-        torch.sub(total, self.branch, out=self.shortcut)
-        self.ratios[i] = norm(self.branch, dim=-1) / norm(self.shortcut, dim=-1)
+        if self.difference.shape != total.shape:
+            self.difference = torch.empty_like(total)  # kept: a fresh one at every site costs more than the norms
+        torch.sub(total, self.branch, out=self.difference)
+        self.branches[i], self.shortcuts[i] = norm(self.branch, dim=-1), norm(self.difference, dim=-1)
 
     def read(self, seen: Pass) -> torch.Tensor:
-        return token_means(self.model, self.ratios, seen.keep)
+        width = self.model.config.hidden
+        ratios = [b / s for b, s in zip(self.branches, self.shortcuts, strict=True)]
+        squares = [[norm.square() / width for norm in norms] for norms in (self.branches, self.shortcuts)]
+        return torch.cat([token_means(self.model, values, seen.keep) for values in (ratios, *squares)])

@@ -32,7 +32,7 @@ from stabkit.store import Run
 OUTCOMES = ("diverged", "stuck", "failed", "early", "trains")
 """Worst first: a cell takes the colour of its worst run. `early` is a run too short to judge."""
 
-GROUPS = ("Post-LN", "Pre-LN", "No-LN", "other")
+GROUPS = ("Post-LN", "No-LN", "Pre-LN", "DeepNorm", "other")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,0 +1,56 @@
+"""How far the output moves when every weight moves a little: ‖x_i(θ + δ) − x_i(θ)‖₂/‖x_i(θ)‖₂ after every sub-layer,
+as a mean over the probe batch's tokens, at step 0 (Liu et al. 2020, §4: amplification; their released stability plot).
+
+δ = 10⁻⁴·sign(noise), the same size for every weight of every method and from one stream a seed: no training, no
+gradient. x_i is what leaves sub-layer i, after its norm. Dropout is off, as in the whole pass.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from stabkit.model.flat import Flat
+from stabkit.model.transformer import Transformer, tensors
+from stabkit.probes.base import Pass, Probe
+from stabkit.probes.hooks import token_means
+from stabkit.streams import stream
+
+SIZE = 1e-4
+
+
+class Perturbation(Probe):
+    name = "perturbation"
+    watches = "probe"
+    when = "start"
+
+    def __init__(self, model: Transformer, flat: Flat) -> None:
+        self.model, self.flat = model, flat
+        self.sites = tuple(site.name for site in model.sites)
+
+    def read(self, seen: Pass) -> torch.Tensor:
+        theta = self.flat.theta.clone()
+        before = self._outputs(seen)
+        signs = torch.from_numpy(stream(0, "perturbation").integers(0, 2, len(theta)) * 2.0 - 1.0)
+        try:
+            self.flat.theta.add_(signs.to(theta), alpha=SIZE)
+            after = self._outputs(seen)
+        finally:
+            self.flat.theta.copy_(theta)
+        norm = torch.linalg.vector_norm
+        moved = [norm(b - a, dim=-1) / norm(a, dim=-1) for a, b in zip(before, after, strict=True)]
+        return token_means(self.model, moved, seen.keep)
+
+    def _outputs(self, seen: Pass) -> list[torch.Tensor]:
+        """What leaves every sub-layer, in the order of `sites`."""
+        found: list[torch.Tensor] = []
+        handles = [
+            residual.register_forward_hook(lambda module, inputs, output: found.append(output))
+            for residual in self.model.residuals.values()
+        ]
+        try:
+            with torch.no_grad():
+                self.model(*tensors(seen.batch, self.model.device)[:2])
+        finally:
+            for handle in handles:
+                handle.remove()
+        return found
