@@ -16,6 +16,7 @@ import typer
 from stabkit import console
 from stabkit.errors import FailedRuns, StabkitError, StoreError, UsageError
 from stabkit.options import (
+    NOT_OF_A_STEP,
     TRAINING,
     Against,
     AlphaScale,
@@ -27,6 +28,7 @@ from stabkit.options import (
     DirectionSeeds,
     Drop,
     DropWarmup,
+    Dtype,
     EngineOption,
     Factory,
     Json,
@@ -40,6 +42,8 @@ from stabkit.options import (
     Points,
     Range,
     Rate,
+    Seeds,
+    SlopeRate,
     Snapshots,
     Steps,
     Warmup,
@@ -114,6 +118,24 @@ def ablate(ctx: typer.Context, **options: Any) -> None:
     from stabkit import flags
 
     _train(ctx, flags.ablate)
+
+
+@app.command()
+@taking(
+    models=(Models, "all"),
+    rate=(SlopeRate, ""),
+    **{name: option for name, option in TRAINING.items() if name not in NOT_OF_A_STEP},
+    dtype=(Dtype, "float64"),
+    seeds=(Seeds, "0..2"),
+)
+def slope(ctx: typer.Context, **options: Any) -> None:
+    """Make one tiny SGD step and say how far it moves the output: the methods ranked at every depth, no training.
+
+    ‖ΔF‖/η as η → 0, the linear regime of DeepNet's theorems. A minute for all methods up to 50 layers.
+    """
+    from stabkit import flags
+
+    _train(ctx, flags.slope)
 
 
 @app.command()
@@ -242,6 +264,7 @@ def _run(request: Any, command: str, *, json: bool, quiet: bool, yes: bool, retr
     if json:
         console.document(document.sweep(done.runs, done.failed, claimed, page, surfaces))
     else:
+        present.slopes(done.runs)
         present.verdict(done.runs, done.failed)
         present.roughness(done.runs, surfaces)
         present.claims(claimed)
@@ -339,6 +362,27 @@ def export(
     door.export(found, kind, Path(out) if out else None)
 
 
+@app.command()
+def fold(
+    run: Annotated[str, typer.Argument(help="A run id or its beginning.")],
+    out: Out = "",
+    to: Annotated[str, typer.Option(help="The directory to write to; default: OUT/folded/RUN.")] = "",
+    dtype: Dtype = "float64",
+    json: Json = False,
+) -> None:
+    """Turn trained ADMIN or DeepNorm weights into a plain Post-LN model with the same outputs, for torch.nn's layers.
+
+    Writes model.safetensors and a config.json that says what it is; the outputs are compared in float64 first.
+    """
+    from stabkit import fold as door
+    from stabkit import listing
+
+    store = _home(out)
+    found = listing.one(store, run)
+    where = Path(to) if to else door.home(store.out, found)
+    door.show(door.save(found, where, dtype), where, json=json)
+
+
 @runs_app.command("ls")
 def runs_ls(out: Out = "", json: Json = False) -> None:
     """List finished runs: id, outcome, steps, loss, seconds."""
@@ -390,6 +434,36 @@ def methods(
     from stabkit import catalogue, ranges
 
     catalogue.methods(model, ranges.depths("--depths", depths), json=json)
+
+
+@app.command()
+def audit(
+    factory: Annotated[
+        str, typer.Argument(help="package.module:function that returns your model, or (model, inputs).")
+    ],
+    method: Annotated[str, typer.Option(help="The recipe: a method, options after a colon: admin:omega=closed.")],
+    depths: Annotated[str, typer.Option(help="Layers that the model is said to have: 18x12, or 18 for 18x18.")],
+    arch: Annotated[
+        str, typer.Option(help="encoder-decoder, encoder-only or decoder-only (then --depths is one number).")
+    ] = "encoder-decoder",
+    json: Json = False,
+) -> None:
+    """Compare your own model with a method's recipe: run it once, measure it, say what is violated.
+
+    Finds sub-layers, norms, scales and matrices in the forward pass, by no name. Exits with 6 on a violation.
+    """
+    from stabkit import audit as door
+    from stabkit import methods as table
+    from stabkit.audit import command
+    from stabkit.errors import RecipeViolated
+
+    recipe = table.build(*table.parse(method))
+    n, m = command.depth(depths, arch)
+    model, inputs = command.model(factory)
+    found = door.audit(model, recipe, n, m, inputs)
+    command.show(found, factory, json=json)
+    if count := len(found.findings):
+        raise RecipeViolated(f"{recipe.label}'s recipe is violated in {count} point{'s' * (count > 1)}")
 
 
 def _source(runs: list[str], store: str) -> Any:

@@ -6,6 +6,7 @@
     ├── FailedRuns         3   the grid is finished, but some runs have no result
     ├── StoreBusy          4   another process holds the output directory
     ├── StoreError         5   the disk: full, read-only, not a directory
+    ├── RecipeViolated     6   an audited model is not what its recipe says
     └── Interrupted     128+n  ended by signal n
 
 A message says what was needed, what came and what to do, in one line.
@@ -49,6 +50,12 @@ class StoreError(StabkitError):
     """The output directory cannot be read or written."""
 
     exit_code = 5
+
+
+class RecipeViolated(StabkitError):
+    """A user's model violates the recipe that it was audited against; the findings are printed before."""
+
+    exit_code = 6
 
 
 class Interrupted(StabkitError):

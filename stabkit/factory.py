@@ -28,13 +28,13 @@ def call(option: str, text: str) -> Any:
     except AttributeError as error:
         raise UsageError(f"{option}: {module} has no {name!r}") from error
     except (Exception, SystemExit) as error:
-        raise UsageError(f"{option}: importing {module} raised {_told(error)}") from error
+        raise UsageError(f"{option}: importing {module} raised {told(error)}") from error
     if not callable(function):
         raise UsageError(f"{option}: {text} is no function")
     try:
         return function()
     except (Exception, SystemExit) as error:
-        raise UsageError(f"{option}: {text} raised {_told(error)}") from error
+        raise UsageError(f"{option}: {text} raised {told(error)}") from error
 
 
 def model_and_loss(option: str, text: str, weights: str) -> tuple[Any, Any]:
@@ -67,5 +67,6 @@ def _load(model: Any, path: Path) -> None:
     model.load_state_dict(held)
 
 
-def _told(error: BaseException) -> str:
+def told(error: BaseException) -> str:
+    """An exception in one line."""
     return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"

@@ -32,6 +32,8 @@ from stabkit.surface.directions import NORMALISATIONS
 from stabkit.surface.spec import Engine
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
+SLOPE_RATES = {"float64": "1e-5", "float32": "1e-4,1e-5"}
+"""η small enough to be linear and large enough to be seen: at 1e-6 in float32 rounding eats up to half of it."""
 MANY_RUNS = 2_000
 LONG_SECONDS = 48 * 3600.0
 
@@ -148,6 +150,14 @@ def sweep(options: Mapping[str, Any]) -> Request:
         place=Place(workers=workers, run_timeout=timeout, scheduler=scheduler),
         notes=notes,
     )
+
+
+def slope(options: Mapping[str, Any]) -> Request:
+    """The request of one SGD step a run: small enough to be linear, and in float32 at two rates that must agree."""
+    text = {name: str(value) for name, value in options.items()}
+    dtype = _choice("--dtype", text["dtype"], ("float32", "float64"))
+    step = {"steps": "1", "warmup": "0", "optimizer": "sgd", "lr": text["rate"] or SLOPE_RATES[dtype]}
+    return sweep({**{name: default for name, (_, default) in TRAINING.items()}, **options, **step})
 
 
 def ablate(options: Mapping[str, Any]) -> Request:

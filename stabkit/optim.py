@@ -1,4 +1,4 @@
-"""Optimisers over one vector, one row each in OPTIMIZERS, and learning rates.
+"""Optimisers over one vector, one row each in OPTIMIZERS.
 
 torch's own optimisers import its compiler when the first is made, a second in every worker; what they compute is a few
 operations on one vector here.
@@ -132,16 +132,3 @@ OPTIMIZERS: dict[Name, Make] = {
     "radam-torch": lambda c, theta, grad: RAdam(theta, grad, c.adam_beta1, c.adam_beta2, c.adam_eps, early=True),
 }
 """(configuration, θ, ∂L/∂θ) → an optimiser of that vector."""
-
-
-def rate(update: int, lr: float, warmup: int, hold: int = 0) -> float:
-    """The learning rate of the `update`-th update (from 1).
-
-    Linear to `lr` over `warmup` updates, then lr·√(warmup/update) (Vaswani et al. 2017, as fairseq parametrises it;
-    fairseq starts at 1e-7, we at lr/warmup, so that the first update is an update). warmup = 0 is a constant rate:
-    with the decay and no warm-up nothing learns in reasonable time, and it is what "no warm-up" means in DeepNet Fig.
-    3. With `hold` the decay begins after so many updates, lr·√(hold/update) (T-Fixup).
-    """
-    if warmup == 0:
-        return lr * math.sqrt(hold / update) if hold and update > hold else lr
-    return lr * min(update / warmup, math.sqrt(warmup / update))

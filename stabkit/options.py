@@ -76,6 +76,9 @@ ConfigFile = Annotated[
 PrintConfig = Annotated[bool, typer.Option("--print-config", help="Print the options as TOML and stop.")]
 
 
+SlopeRate = Annotated[
+    str, typer.Option("--rate", help="η of the step; default 1e-5 in float64, 1e-4,1e-5 in float32, which must agree.")
+]
 AlphaScale = Annotated[str, typer.Option(help="Factors on every α: 0.25..4 doubles, 0.25..4:9 in log, 0.5,1,1.5.")]
 BetaScale = Annotated[str, typer.Option(help="Factors on every β, likewise. Neither option: both, one at a time.")]
 WholeGrid = Annotated[bool, typer.Option("--grid", help="Every α with every β.")]
@@ -143,6 +146,13 @@ TRAINING: dict[str, tuple[Any, Any]] = {
     "print_config": (PrintConfig, False),
 }
 """The options of every command that trains, and their defaults."""
+
+
+NOT_OF_A_STEP = (
+    *("recipe", "optimizer", "steps", "warmup", "lr", "dropout", "clip", "record_every", "snapshots"),
+    *("checkpoint_every", "dtype", "seeds"),
+)
+"""What a single step of SGD has no use for, or another default."""
 
 
 def taking(**options: tuple[Any, Any]) -> Callable[[Any], Any]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from stabkit import console, cost
 from stabkit import methods as table
 from stabkit.document import SCHEMA, text
-from stabkit.figures.comparison import geometric_mean, percent, short
+from stabkit.figures.comparison import geometric_mean, listed, percent, short
 from stabkit.flags import Budget
 from stabkit.folder import write_file
 from stabkit.spec import RunSpec
@@ -132,11 +132,12 @@ def pictures(runs: Sequence[Run], folder: Path) -> int:
     """Every figure as NAME.svg, .png, .pdf and .csv; returns how many figures."""
     import numpy as np
 
-    from stabkit.figures import FIGURES, style
+    from stabkit.figures import FIGURES, slope, style
+    from stabkit.figures.comparison import trained
 
     for figure in FIGURES:
         with np.errstate(all="ignore"):  # as on the page
-            frame = figure.select(runs)
+            frame = figure.select(runs if figure is slope else trained(runs))
             drawn = figure.draw(frame)
         for kind in ("svg", "png", "pdf"):
             style.save(drawn, folder / f"{figure.NAME}.{kind}")
@@ -159,8 +160,49 @@ def claims(claimed: Sequence[Finding]) -> None:
             console.paragraph(f"- {found.claim.sentence} ({found.claim.source}) Measured: {found.measured}", "  ")
 
 
+def slopes(runs: Sequence[Run]) -> None:
+    """The slopes of single SGD steps: a row a method, ranked at each depth, the two papers' methods compared."""
+    from stabkit.figures import slope
+
+    frame = slope.select(runs)
+    means = slope.table(frame)
+    for condition, own in means.groupby("condition", sort=False):
+        depths = list(own["depth"].unique())
+        rows = [
+            (label, *(_slope_cell(mine[mine["depth"] == depth]) for depth in depths))
+            for label, mine in own.groupby("label", sort=False)
+        ]
+        head = listed("‖ΔF‖/η of one SGD step, and its rank (1: moves least)", str(condition))
+        console.table(head, ("", *depths), rows)
+        console.say()
+    if frame.empty:
+        return
+    console.paragraph(slope.title(runs) + ".")
+    if apart := slope.agreement(runs):
+        beyond = [name for name, share in apart if share > slope.AGREE]
+        widest = f"{apart[0][0]}, {percent(apart[0][1])} apart"
+        told = f"Two rates agree within {percent(slope.AGREE)} in every run (widest: {widest})."
+        if beyond:
+            told = (
+                f"Two rates differ by more than {percent(slope.AGREE)} in {len(beyond)} of {len(apart)} runs ({widest})"
+            )
+            told += ": not linear, or lost in rounding; `--dtype float64` tells which."
+        console.paragraph(told)
+
+
+def _slope_cell(own: Any) -> str:
+    """`29  (2)`, of several seeds with the least and the greatest under it."""
+    if own.empty:
+        return ""
+    row = own.iloc[0]
+    spread = f"\n{short(row['least'])} to {short(row['greatest'])}" if row["greatest"] > row["least"] else ""
+    return f"{short(row['slope'])}  ({row['rank']}){spread}"
+
+
 def verdict(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]]) -> None:
-    """The verdict matrix in the terminal: outcome, ‖ΔF‖ at the reference step, what is known."""
+    """The verdict matrix in the terminal: outcome, ‖ΔF‖ at the reference step, what is known; not of single steps."""
+    if all(run.spec.single_step for run in runs) and runs:
+        return
     from stabkit.figures.comparison import short
     from stabkit.outcome import power
     from stabkit.report.headline import advice, headline

@@ -97,6 +97,11 @@ class RunSpec:
         return f"{self.model.encoder_layers}L-{self.model.decoder_layers}L"
 
     @property
+    def single_step(self) -> bool:
+        """One update of SGD: a probe of the linear regime (`stabkit slope`), not training."""
+        return self.train.optimizer == "sgd" and self.train.steps == 1 and self.train.warmup == 0
+
+    @property
     def run_id(self) -> str:
         """`deepnorm-18L-18L-s0-1a2b3c4d5e6f`. Every part is ours: a key from the table of methods, and numbers."""
         text = canonical({"algo_version": ALGO_VERSION, "spec": self.to_json()})

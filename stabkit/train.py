@@ -23,6 +23,7 @@ from stabkit.model.transformer import Transformer, tensors
 from stabkit.outcome import Outcome, judge
 from stabkit.probes import PROBES, Pass, Probe
 from stabkit.records import Recorder, Table
+from stabkit.schedule import rate
 from stabkit.spec import RunSpec, recorded_steps, snapshot_steps, validation_steps
 from stabkit.streams import key
 from stabkit.tasks.base import PAD, Batch, Task, unigram_loss
@@ -125,7 +126,7 @@ def run(
             if config.clip:
                 norm = torch.linalg.vector_norm(flat.grad)
                 flat.grad.mul_(torch.clamp(config.clip / (norm + 1e-6), max=1.0))
-            optimizer.step(optim.rate(step + 1, config.lr, config.warmup, config.hold))
+            optimizer.step(rate(step + 1, config.lr, config.warmup, config.hold))
             if every and (step + 1) % every == 0 and step + 1 < config.steps:
                 save(State(step + 1, halt(flat, optimizer, probes, recorder, snapshots)))
 

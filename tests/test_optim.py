@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from stabkit.optim import Adam, rate
+from stabkit.optim import Adam
+from stabkit.schedule import rate
 
 
 def test_adam_equals_torchs_own_to_the_bit():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stabkit.claims import admin, deepnet, deepnet_ablation, deepnet_surfaces
+from stabkit.claims import admin, deepnet, deepnet_ablation, deepnet_slope, deepnet_surfaces, deepnet_table1
 from stabkit.claims.base import ORDER, Claim, Finding, judge
 from stabkit.figures.surfaces import Landscape
 from stabkit.store import Run
@@ -16,13 +16,16 @@ from stabkit.surface.shelf import Surface
 
 __all__ = ["CLAIMS", "OF_SURFACES", "Finding", "findings"]
 
-CLAIMS: tuple[Claim, ...] = (*deepnet.CLAIMS, *deepnet_ablation.CLAIMS, *admin.CLAIMS)
+CLAIMS: tuple[Claim, ...] = (*deepnet.CLAIMS, *deepnet_table1.CLAIMS, *deepnet_ablation.CLAIMS, *admin.CLAIMS)
+OF_STEPS: tuple[Claim, ...] = deepnet_slope.CLAIMS
+"""Judged on single steps of SGD."""
 OF_SURFACES: tuple[Claim, ...] = deepnet_surfaces.CLAIMS
 """Judged on surfaces and their runs."""
 
 
 def findings(runs: Sequence[Run], surfaces: Sequence[Surface] = ()) -> list[Finding]:
     """Every claim judged: those that fail first, then those that hold, then the untested."""
-    found = [judge(claim, runs) for claim in CLAIMS]
+    found = [judge(claim, [run for run in runs if not run.spec.single_step]) for claim in CLAIMS]
+    found += [judge(claim, [run for run in runs if run.spec.single_step]) for claim in OF_STEPS]
     found += [judge(claim, Landscape(runs, surfaces)) for claim in OF_SURFACES]
     return sorted(found, key=lambda one: ORDER.index(one.verdict))

@@ -124,6 +124,7 @@ CLAIMS: tuple[Claim, ...] = (
         find=balances,
         needs="ADMIN and Post-LN at one depth and seed",
         command="stabkit sweep --models post-ln,admin",
+        methods=("post-ln", "admin"),
     ),
     Claim(
         key="shares",
@@ -133,6 +134,7 @@ CLAIMS: tuple[Claim, ...] = (
         find=shares,
         needs="ADMIN and Post-LN at one depth and seed",
         command="stabkit sweep --models post-ln,admin",
+        methods=("post-ln", "admin"),
     ),
     Claim(
         key="admin-trains",
@@ -142,6 +144,7 @@ CLAIMS: tuple[Claim, ...] = (
         find=trains,
         needs="ADMIN at 18 layers or more, long enough to judge",
         command=NO_WARMUP,
+        methods=("admin",),
     ),
     Claim(
         key="default-fails",
@@ -151,6 +154,7 @@ CLAIMS: tuple[Claim, ...] = (
         find=default_fails,
         needs="Post-LN and ADMIN at 18 layers or more, long enough to judge",
         command=NO_WARMUP,
+        methods=("post-ln", "admin"),
     ),
     Claim(
         key="lower-encoder",
@@ -160,6 +164,7 @@ CLAIMS: tuple[Claim, ...] = (
         find=lower_encoder,
         needs="Post-LN encoder-decoders of 18 layers or more",
         command="stabkit sweep --models post-ln --depths 18,50",
+        methods=("post-ln",),
     ),
     Claim(
         key="shallow",
@@ -169,6 +174,7 @@ CLAIMS: tuple[Claim, ...] = (
         find=alike_when_shallow,
         needs="Post-LN and ADMIN at 6L-6L, long enough to judge",
         command="stabkit sweep --models post-ln,admin --depths 6 --steps 250 --warmup 0",
+        methods=("post-ln", "admin"),
     ),
     Claim(
         key="deeper-better",
@@ -178,5 +184,6 @@ CLAIMS: tuple[Claim, ...] = (
         find=deeper_is_better,
         needs="ADMIN at 6L-6L and deeper, long enough to judge",
         command="stabkit sweep --models admin --depths 6,18 --steps 250 --warmup 0",
+        methods=("admin",),
     ),
 )

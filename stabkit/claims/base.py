@@ -49,6 +49,8 @@ class Claim:
     """What runs it takes."""
     command: str
     """A command whose runs test it."""
+    methods: tuple[str, ...]
+    """The keys of the methods that it is about."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -307,6 +307,7 @@ CLAIMS: tuple[Claim, ...] = (
         find=growth,
         needs="Post-LN and DeepNorm at three depths or more from 6 to 50 layers",
         command=SWEEP,
+        methods=("post-ln", "deepnorm"),
     ),
     Claim(
         key="constant",
@@ -316,6 +317,7 @@ CLAIMS: tuple[Claim, ...] = (
         find=constant,
         needs="DeepNorm at three depths or more from 6 to 50 layers",
         command=SWEEP,
+        methods=("deepnorm",),
     ),
     Claim(
         key="smaller",
@@ -325,6 +327,7 @@ CLAIMS: tuple[Claim, ...] = (
         find=smaller,
         needs="Post-LN and DeepNorm at one depth and seed, with warm-up",
         command=SWEEP,
+        methods=("post-ln", "deepnorm"),
     ),
     Claim(
         key="bound",
@@ -334,6 +337,7 @@ CLAIMS: tuple[Claim, ...] = (
         find=bound,
         needs="one of the Post-LN methods at three depths or more from 6 to 50 layers",
         command=SWEEP,
+        methods=("post-ln", "post-ln-init", "ds-init", "admin", "deepnorm"),
     ),
     Claim(
         key="first-deepnorm",
@@ -343,6 +347,7 @@ CLAIMS: tuple[Claim, ...] = (
         find=_first(D, 2.0),
         needs="Post-LN and DeepNorm without warm-up at 18 layers or more",
         command=NO_WARMUP,
+        methods=("post-ln", "deepnorm"),
     ),
     Claim(
         key="first-init",
@@ -352,6 +357,7 @@ CLAIMS: tuple[Claim, ...] = (
         find=_first(INIT, 2.0),
         needs="Post-LN and Post-LN-init without warm-up at 18 layers or more",
         command=NO_WARMUP,
+        methods=("post-ln", "post-ln-init"),
     ),
     Claim(
         key="standstill",
@@ -361,6 +367,7 @@ CLAIMS: tuple[Claim, ...] = (
         find=standstill,
         needs="Post-LN without warm-up at 18 layers or more, 100 steps",
         command=NO_WARMUP,
+        methods=("post-ln",),
     ),
     Claim(
         key="warmup",
@@ -370,6 +377,7 @@ CLAIMS: tuple[Claim, ...] = (
         find=warmup_helps,
         needs="Post-LN at 18 layers or more with and without warm-up",
         command=BOTH,
+        methods=("post-ln",),
     ),
     Claim(
         key="initialisation",
@@ -379,6 +387,7 @@ CLAIMS: tuple[Claim, ...] = (
         find=_first(INIT, ONLY_LARGER),
         needs="Post-LN and Post-LN-init without warm-up at 18 layers or more",
         command=NO_WARMUP,
+        methods=("post-ln", "post-ln-init"),
     ),
     Claim(
         key="theta",
@@ -388,6 +397,7 @@ CLAIMS: tuple[Claim, ...] = (
         find=theta,
         needs="Post-LN with and without warm-up",
         command=BOTH,
+        methods=("post-ln",),
     ),
     Claim(
         key="ln-growth",
@@ -397,6 +407,7 @@ CLAIMS: tuple[Claim, ...] = (
         find=ln_grows,
         needs="Post-LN and Post-LN-init without warm-up at 18 layers or more",
         command=NO_WARMUP,
+        methods=("post-ln", "post-ln-init"),
     ),
     Claim(
         key="ln-size",
@@ -406,6 +417,7 @@ CLAIMS: tuple[Claim, ...] = (
         find=ln_above,
         needs="Post-LN without warm-up at 18 layers or more",
         command=NO_WARMUP,
+        methods=("post-ln",),
     ),
     Claim(
         key="vanishing",
@@ -415,6 +427,7 @@ CLAIMS: tuple[Claim, ...] = (
         find=vanishes,
         needs="Post-LN and Post-LN-init at 18 layers or more",
         command="stabkit sweep --depths 18,50",
+        methods=("post-ln", "post-ln-init"),
     ),
     Claim(
         key="order",
@@ -424,6 +437,7 @@ CLAIMS: tuple[Claim, ...] = (
         find=after_explosion,
         needs="Post-LN without warm-up at 18 layers or more, long enough for its ratio to fall below 10⁻⁴",
         command=NO_WARMUP,
+        methods=("post-ln",),
     ),
     Claim(
         key="last-layer",
@@ -433,6 +447,7 @@ CLAIMS: tuple[Claim, ...] = (
         find=last_layer,
         needs="Post-LN and Post-LN-init without warm-up for 250 steps (at the first updates the order is the reverse)",
         command=NO_WARMUP,
+        methods=("post-ln", "post-ln-init"),
     ),
     Claim(
         key="top-largest",
@@ -442,6 +457,7 @@ CLAIMS: tuple[Claim, ...] = (
         find=top_is_largest,
         needs="Post-LN with two decoder layers or more",
         command=SWEEP,
+        methods=("post-ln",),
     ),
     Claim(
         key="stuck",
@@ -451,6 +467,7 @@ CLAIMS: tuple[Claim, ...] = (
         find=not_at_18,
         needs="Post-LN and Post-LN-init at 18L-18L without warm-up, long enough to judge",
         command=NO_WARMUP,
+        methods=("post-ln", "post-ln-init"),
     ),
     Claim(
         key="deep",
@@ -460,6 +477,7 @@ CLAIMS: tuple[Claim, ...] = (
         find=deep,
         needs="DeepNorm at 50 layers or more, long enough to judge",
         command="stabkit sweep --models deepnorm --depths 50,100 --steps 250 --warmup 0",
+        methods=("deepnorm",),
     ),
     Claim(
         key="admin-fails",
@@ -469,5 +487,6 @@ CLAIMS: tuple[Claim, ...] = (
         find=admin_fails,
         needs="ADMIN at 50 layers or more, long enough to judge",
         command="stabkit sweep --models admin --depths 50,100 --steps 250 --warmup 0",
+        methods=("admin",),
     ),
 )

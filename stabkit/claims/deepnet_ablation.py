@@ -114,6 +114,7 @@ CLAIMS: tuple[Claim, ...] = (
         find=_changed(_unstable, alpha=0.25),
         needs="DeepNorm itself and with α × 0.25, long enough to judge",
         command=ABLATE,
+        methods=("deepnorm",),
     ),
     Claim(
         key="beta-large",
@@ -123,6 +124,7 @@ CLAIMS: tuple[Claim, ...] = (
         find=_changed(_unstable, beta=4.0),
         needs="DeepNorm itself and with β × 4, long enough to judge",
         command=ABLATE,
+        methods=("deepnorm",),
     ),
     Claim(
         key="alpha-large",
@@ -132,6 +134,7 @@ CLAIMS: tuple[Claim, ...] = (
         find=_changed(_worse, alpha=4.0),
         needs="DeepNorm itself and with α × 4, long enough to judge",
         command=ABLATE,
+        methods=("deepnorm",),
     ),
     Claim(
         key="beta-small",
@@ -141,6 +144,7 @@ CLAIMS: tuple[Claim, ...] = (
         find=_changed(_worse, beta=0.25),
         needs="DeepNorm itself and with β × 0.25, long enough to judge",
         command=ABLATE,
+        methods=("deepnorm",),
     ),
     Claim(
         key="without-deepnorm",
@@ -150,6 +154,7 @@ CLAIMS: tuple[Claim, ...] = (
         find=_changed(_fails, dropped="alpha"),
         needs="DeepNorm itself and with α = 1, long enough to judge",
         command=DROP,
+        methods=("deepnorm",),
     ),
     Claim(
         key="without-init",
@@ -159,6 +164,7 @@ CLAIMS: tuple[Claim, ...] = (
         find=_changed(_slightly_worse, dropped="beta"),
         needs="DeepNorm itself and with β = 1, long enough to judge",
         command=DROP,
+        methods=("deepnorm",),
     ),
     Claim(
         key="update-follows",
@@ -168,6 +174,7 @@ CLAIMS: tuple[Claim, ...] = (
         find=follows,
         needs="five pairs of factors on α and β",
         command=ABLATE,
+        methods=("deepnorm",),
     ),
     Claim(
         key="bound-decides",
@@ -178,5 +185,6 @@ CLAIMS: tuple[Claim, ...] = (
         find=parted,
         needs="five pairs of factors on α and β, among them some that fail and some that train",
         command="stabkit ablate --grid --seeds 0,1",
+        methods=("deepnorm",),
     ),
 )

@@ -93,6 +93,7 @@ CLAIMS: tuple[Claim, ...] = (
         find=smoother,
         needs="surfaces of Post-LN and DeepNorm at one depth and seed",
         command="stabkit landscape --model deepnorm",
+        methods=("post-ln", "deepnorm"),
     ),
     Claim(
         key="surface-depth",
@@ -102,6 +103,7 @@ CLAIMS: tuple[Claim, ...] = (
         find=_over_depths(P, lambda values: values[-1] >= DIFFERENT * values[0]),
         needs="surfaces of Post-LN at two depths",
         command=DEPTHS,
+        methods=("post-ln",),
     ),
     Claim(
         key="surface-consistent",
@@ -111,6 +113,7 @@ CLAIMS: tuple[Claim, ...] = (
         find=_over_depths(D, lambda values: max(values) <= DIFFERENT * min(values)),
         needs="surfaces of DeepNorm at two depths",
         command=DEPTHS,
+        methods=("deepnorm",),
     ),
     Claim(
         key="spurious-optimum",
@@ -120,5 +123,6 @@ CLAIMS: tuple[Claim, ...] = (
         find=local_optimum,
         needs="surfaces of Post-LN and DeepNorm at one depth and seed, after runs long enough to judge",
         command="stabkit landscape --model deepnorm --steps 250",
+        methods=("post-ln", "deepnorm"),
     ),
 )

@@ -128,8 +128,12 @@ def warmups(runs: Sequence[Run], label: str) -> Iterator[Warmups]:
 
 
 def _as_published(runs: Sequence[Run]) -> list[Shown]:
-    """The runs whose α and β are the papers'."""
-    return [each for each in shown(runs) if each.run.spec.alpha_scale == 1 == each.run.spec.beta_scale]
+    """The runs whose α and β are the papers', all trained by one recipe: own recipes compare more than the method."""
+    return [
+        each
+        for each in shown(runs)
+        if each.run.spec.alpha_scale == 1 == each.run.spec.beta_scale and each.run.spec.recipe == "shared"
+    ]
 
 
 def groups(runs: Sequence[Run]) -> Iterator[tuple[str, list[Run]]]:

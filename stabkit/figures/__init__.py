@@ -26,6 +26,7 @@ from stabkit.figures import (
     branch_ratio,
     chain,
     cuts,
+    dependency,
     exponent,
     grad_last,
     grad_norm,
@@ -34,8 +35,12 @@ from stabkit.figures import (
     ln_input,
     ln_input_omega,
     path_plane,
+    perturbation,
     scale_map,
+    slope,
+    table1,
     table11,
+    theory,
     update,
     update_depth,
     update_method,
@@ -43,6 +48,8 @@ from stabkit.figures import (
 )
 
 FIGURES: tuple[ModuleType, ...] = (
+    table1,
+    slope,
     ablation,
     table11,
     scale_map,
@@ -57,7 +64,10 @@ FIGURES: tuple[ModuleType, ...] = (
     grad_start,
     grad_last,
     validation_loss,
+    theory,
     branch_ratio,
+    dependency,
+    perturbation,
     chain,
 )
 

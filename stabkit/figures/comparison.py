@@ -102,6 +102,11 @@ def shown(runs: Iterable[Run]) -> list[Shown]:
     )
 
 
+def trained(runs: Sequence[Run]) -> list[Run]:
+    """The runs without the single steps that probe the linear regime; where there is nothing else, those."""
+    return [run for run in runs if not run.spec.single_step] or list(runs)
+
+
 def method_label(spec: RunSpec) -> str:
     """`ADMIN (omega=closed)`; a key that this version does not know stands for itself."""
     if spec.method in methods.KEYS:

@@ -44,12 +44,16 @@ class Contrast:
         return f"{self.depth} ({self.condition})" if self.condition else self.depth
 
 
+PAIR = {"Post-LN", "DeepNorm"}
+"""The two that DeepNet compares throughout."""
 SATURATED = 0.5
 """Of √(2d): where both methods are beyond it at the reference step, they have left the regime that orders them."""
 
 
 def contrast(runs: Sequence[Run]) -> Contrast | None:
-    """The widest paired contrast at the deepest depth that has one (of several conditions, the first); None without.
+    """The paired contrast at the deepest depth that has one (of several conditions, the first); None without.
+
+    Of Post-LN and DeepNorm where both are there, else of the two that are widest apart.
 
     At the reference step, or after update 1 when by then both methods are near √(2d): without warm-up whatever moves
     gets there within 16 updates, and only the first ones tell the methods apart.
@@ -85,7 +89,8 @@ def _at(runs: Sequence[Run], step: int) -> Contrast | None:
                 )
                 pairs.append((ratio, one, other, seeds, ours, theirs))
         if pairs:
-            ratio, higher, lower, seeds, ours, theirs = max(pairs, key=lambda pair: pair[0])
+            papers = [pair for pair in pairs if {pair[1], pair[2]} == PAIR]
+            ratio, higher, lower, seeds, ours, theirs = max(papers or pairs, key=lambda pair: pair[0])
             return Contrast(
                 condition=condition,
                 depth=depth,

@@ -47,7 +47,7 @@ COLOURS = {
     "pre-ln": "#56B4E9",
     "sub-ln": "#CC79A7",
 }
-FURTHER = ("#9467BD", "#8C6D31", "#17A2A2", "#C44569", "#7F8FA6", "#5C7A29", "#B07AA1", "#4E79A7", "#A0522D", "#6B5B95")
+FURTHER = ("#7E57C2", "#8C6D31", "#7A7A7A", "#C2185B", "#00A5B8", "#5C7A29", "#B07AA1", "#4E79A7", "#A0522D", "#6B5B95")
 """For the methods without a colour of their own, in table order."""
 
 INK = "#010203"

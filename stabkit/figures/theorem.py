@@ -1,11 +1,20 @@
-"""What Theorems 2 and 3 of DeepNet make of a run's measured ‖Δθ‖: the size of ‖ΔF‖ up to a constant.
+"""What Theorems 2, 3 and 4 of DeepNet make of a run: the size of ‖ΔF‖ up to a constant.
+
+From the measured ‖Δθ‖, for norms after the sum:
 
     one stack (Thm 2)          Σ_i √(v_i² + w_i²)/α_i · ‖Δθ_i‖
     encoder-decoder (Thm 3)    Σ_cross v·w/α · Σ_encoder √(v² + w²)/α · ‖Δθ‖  +  Σ_decoder √(v² + w²)/α · ‖Δθ‖
 
+For norms before the branch, under SGD at a small rate η alone:
+
+    one stack (Thm 4)          η·Σ_l (1 + v_l²/w_l²)/S_L · ( 1 + Σ_{k=2}^L 1/S_{k−1} ),  S_k = Σ_{n≤k} v_n²
+
+which is η·2·(1 + Σ_{k<L} 1/k), so log L, at Xavier. The theorem's sub-layer has Sub-LN's inner norm; it is drawn for
+every method of that group, over the sub-layers of the stack that gives the output. For Theorems 2 and 3
+
 v and w are the scales of the value and output projections (W₁ and W₂ of a feed-forward): β, the initial gain of the
 method at that site, 1 at Xavier initialisation. α is the weight of the shortcut, read from the records (‖LN input‖ over
-its own value in units of ω√d gives ω). The theorems speak of norms after the sum: other methods have no prediction.
+its own value in units of ω√d gives ω). Methods without norms have no prediction.
 """
 
 from __future__ import annotations
@@ -15,14 +24,49 @@ import math
 import numpy as np
 
 from stabkit import methods
-from stabkit.methods.base import sites
+from stabkit.methods.base import Method, Role, Site, sites
+from stabkit.schedule import total
 from stabkit.spec import RunSpec
 from stabkit.store import Run
 
 
 def number_of(spec: RunSpec) -> int:
-    """3 for an encoder-decoder, 2 for one stack."""
+    """Norms after the sum: 3 for an encoder-decoder, 2 for one stack. Norms before the branch: 4. 0 for neither."""
+    if spec.method not in methods.KEYS:
+        return 0
+    method, (first, *_) = _method(spec), _sites(spec)
+    if method.norm_in(first):
+        return 0 if method.norm_out(first) else 4
+    if not method.norm_out(first):
+        return 0
     return 3 if spec.model.encoder_layers and spec.model.decoder_layers else 2
+
+
+def slope(run: Run, step: int) -> float:
+    """The prediction of a run of SGD at a recorded step, by whichever theorem speaks of its method; NaN for none."""
+    if number_of(run.spec) != 4:
+        return predicted(run, step)
+    if run.spec.train.optimizer != "sgd":
+        return math.nan
+    method, own = _method(run.spec), [site for site in _sites(run.spec) if site.stack == _sites(run.spec)[-1].stack]
+    v, w = (np.array(each) for each in zip(*(_vw(method, site) for site in own), strict=True))
+    sums, ratio = np.cumsum(v**2), (1 + v**2 / w**2).sum()
+    return float(total(run.spec.train, step) * ratio / sums[-1] * (1 + (1 / sums[:-1]).sum()))
+
+
+def _method(spec: RunSpec) -> Method:
+    return methods.build(spec.method, spec.options, spec.alpha_scale, spec.beta_scale)
+
+
+def _sites(spec: RunSpec) -> tuple[Site, ...]:
+    return sites(spec.model.encoder_layers, spec.model.decoder_layers, spec.model.hidden, spec.model.base_init)
+
+
+def _vw(method: Method, site: Site) -> tuple[float, float]:
+    """(v, w): the gains of the last map and of the one before it, W₂ and W₁, W_O and W_V."""
+    roles: tuple[Role, Role] = ("down", "up") if site.kind == "ffn" else ("out", "value")
+    last, first = roles
+    return method.gain(site, last), method.gain(site, first)
 
 
 def predicted(run: Run, step: int) -> float:
@@ -43,19 +87,19 @@ def sums(run: Run, step: int) -> tuple[float, float, float] | None:
     moved, ln_input = records.get("parameter_update"), records.get("ln_input")
     if spec.method not in methods.KEYS or moved is None or ln_input is None or not (moved.steps == step).any():
         return None
-    method = methods.build(spec.method, spec.options, spec.alpha_scale, spec.beta_scale)
+    method = _method(spec)
     row = moved.values[int(np.flatnonzero(moved.steps == step)[0])]
     delta = dict(zip(moved.sites, row.tolist(), strict=True))
     first = dict(zip(ln_input.sites, ln_input.values[0].tolist(), strict=True))
     encoder = decoder = crossing = 0.0
-    for site in sites(spec.model.encoder_layers, spec.model.decoder_layers, spec.model.hidden):
+    for site in _sites(spec):
         if method.norm_in(site) or not method.norm_out(site) or site.name not in delta or site.name not in first:
             return None
         over = first[f"{site.name}@omega"] * math.sqrt(site.width)
         alpha = first[site.name] / over if over > 0 else 0.0
         if not 0 < alpha < math.inf:  # nothing enters this norm, or nothing finite
             return None
-        v, w = (method.gain(site, role) for role in (("up", "down") if site.kind == "ffn" else ("value", "out")))
+        v, w = _vw(method, site)
         term = math.hypot(v, w) / alpha * delta[site.name]
         if site.stack == "encoder" and spec.model.decoder_layers:
             encoder += term

@@ -22,7 +22,7 @@ from matplotlib.lines import Line2D
 
 from stabkit.figures import style, theorem
 from stabkit.figures.comparison import FACTS, geometric_mean, listed, reference_step, series, short, shown
-from stabkit.figures.contrast import SATURATED
+from stabkit.figures.contrast import PAIR, SATURATED
 from stabkit.store import Run
 
 NAME = "update_depth"
@@ -38,15 +38,13 @@ READ = (
     "the shallowest depth; its exponent is fitted over the same depths. "
     "✕: a run diverged, at its last finite value, or at the lower edge when it has none."
 )
-COLUMNS = (*FACTS, "width", "shape", "layers", "reference_step", "step", "update", "predicted")
+COLUMNS = (*FACTS, "width", "shape", "layers", "reference_step", "step", "update", "predicted", "theorem")
 FIT_RANGE = (6, 50)
 FIT_DEPTHS = 3
 FIT_COLUMNS = (
     *("method", "label", "condition", "shape", "exponent", "factor"),
     *("shallowest", "deepest", "least", "greatest", "seeds", "predicted"),
 )
-PAIR = ("Post-LN", "DeepNorm")
-"""The two that the paper's figure compares."""
 JOINED = ("N = M", "decoder only", "encoder only")
 """Shapes of model whose depths make one curve; unequal stacks are single points."""
 
@@ -77,6 +75,7 @@ def select(runs: Sequence[Run], at: int | None = None) -> pd.DataFrame:
                 "step": step,
                 "update": value,
                 "predicted": theorem.predicted(each.run, at) if step == at else math.nan,
+                "theorem": theorem.number_of(each.run.spec),
             }
         )
     return pd.DataFrame(rows, columns=list(COLUMNS))
@@ -89,16 +88,16 @@ def shape_of(encoder: int, decoder: int) -> tuple[str, float]:
     return ("decoder only" if decoder else "encoder only"), float(encoder + decoder)
 
 
-def fit(frame: pd.DataFrame) -> pd.DataFrame:
+def fit(frame: pd.DataFrame, *, ceiling: bool = True) -> pd.DataFrame:
     """The fitted lines: exponent, factor (‖ΔF‖ at one layer), the depths used, the least and the greatest exponent of a
     single seed, and the exponent that the theorem predicts for the same runs."""
     rows = []
     usable = frame[_reached(frame) & frame["layers"].between(*FIT_RANGE)]
     for (label, condition, shape), group in usable.groupby(["label", "condition", "shape"], sort=False):
-        line = _line(group) if shape in JOINED else None
+        line = _line(group, ceiling) if shape in JOINED else None
         if line is not None:
             used = line[2]
-            singles = [_line(of_seed) for _, of_seed in group.groupby("seed")]
+            singles = [_line(of_seed, ceiling) for _, of_seed in group.groupby("seed")]
             slopes = [single[0] for single in singles if single is not None]
             rows.append(
                 {
@@ -164,27 +163,36 @@ def alt(frame: pd.DataFrame) -> str:
 
 def draw(frame: pd.DataFrame) -> Figure:
     """One panel a condition; methods by colour, a fitted line where there is one."""
+    step = int(frame["reference_step"].iloc[0]) if len(frame) else 0
+    none = "No run has a finite model update after its first step."
+    return against_depth(frame, f"‖ΔF‖ after {step} updates, output units", none, ceiling=True)
+
+
+def against_depth(frame: pd.DataFrame, y_label: str, none: str, *, ceiling: bool) -> Figure:
+    """The column `update` against depth; `ceiling`: it is a distance between outputs, which saturates."""
     with style.look():
         finite = frame[_drawable(frame)]
         if finite.empty:
-            return style.empty("No run has a finite model update after its first step.")
+            return style.empty(none)
         groups, more = style.kept(list(frame.groupby("condition", sort=False)))
         columns = 2 if len(groups) > 1 and frame["label"].str.len().max() <= 20 else 1  # legends stand beside panels
         titles = [style.wrapped(str(condition), width=64) for condition, _ in groups]
-        figure, all_axes = style.panels(len(groups), columns, 3.7, titles=max(map(len, titles)), right=1.75, more=more)
+        rows = max(_legend_lines(group) for _, group in groups)
+        tall = max(3.7, 0.6 + 0.16 * rows)
+        figure, all_axes = style.panels(len(groups), columns, tall, titles=max(map(len, titles)), right=1.75, more=more)
         low, high = finite["update"].min() / 1.6, finite["update"].max() * 1.6
-        ceiling = math.sqrt(2 * int(frame["width"].max()))
-        near = finite["update"].max() > ceiling / 4  # where it begins to bend the curves
-        high = max(high, ceiling * 1.6) if near else high
+        top = math.sqrt(2 * frame["width"].max())
+        near = ceiling and finite["update"].max() > top / 4  # where it begins to bend the curves
+        high = max(high, top * 1.6) if near else high
         low = min(low, high / 10)  # a decade at least: a small difference is to look small
         depths = sorted(set(frame["layers"]))
-        lines = fit(frame)
+        lines = fit(frame, ceiling=ceiling)
         for place, (axes, (condition, group)) in enumerate(zip(all_axes, groups, strict=True)):
             style.entitle(axes, str(condition), width=64)
             style.log_axis(axes, "x", depths[0] / 1.2, depths[-1] * 1.2, ticks=_ticks(depths))
             style.log_axis(axes, "y", low, high)
             if near:
-                style.reference(axes, ceiling, "√(2d): uncorrelated")
+                style.reference(axes, top, "√(2d): uncorrelated")
             handles: list[Line2D] = []
             for (label, shape), of_method in group.groupby(["label", "shape"], sort=False):
                 chosen = lines[
@@ -193,9 +201,16 @@ def draw(frame: pd.DataFrame) -> Figure:
                 handles.append(_method(axes, str(label), str(shape), of_method, chosen))
             axes.set_xlabel(f"depth N, layers in each stack{' (N ≠ M: their mean)' if _unequal(frame) else ''}")
             if place % columns == 0:
-                axes.set_ylabel(f"‖ΔF‖ after {int(frame['reference_step'].iloc[0])} updates, output units")
+                axes.set_ylabel(y_label)
             style.legend(axes, handles, loc="upper left", bbox_to_anchor=(1.0, 1.0), handlelength=2.4)
         return figure
+
+
+def _legend_lines(group: pd.DataFrame) -> int:
+    """Lines of a panel's legend, the longest that its entries can be."""
+    several = group["seed"].nunique() > 1
+    entries = group.groupby(["label", "shape"])["predicted"].agg(lambda column: int(column.notna().any()))
+    return int(len(entries) * (1 + several) + entries.sum())
 
 
 def _method(axes: Axes, label: str, shape: str, frame: pd.DataFrame, lines: pd.DataFrame) -> Line2D:
@@ -207,11 +222,11 @@ def _method(axes: Axes, label: str, shape: str, frame: pd.DataFrame, lines: pd.D
     seen = np.isfinite(y)
     method = str(frame["method"].iloc[0])
     name = style.safe(label, 40) + ("" if shape == "N = M" else f", {shape}")
-    told = name
+    told, number = name, int(frame["theorem"].iloc[0])
     if len(lines):
         line = lines.iloc[0]
         spread = f"\n({line.least:.2f} to {line.greatest:.2f} by seed)" if line.seeds > 1 else ""
-        theory = f"\nTheorem {_theorem(shape)}: N^{line.predicted:.2f}" if math.isfinite(line.predicted) else ""
+        theory = f"\nTheorem {number}: N^{line.predicted:.2f}" if math.isfinite(line.predicted) else ""
         name += f" ∝ N^{line.exponent:.2f}{spread}{theory}"
         ends = np.array([line.shallowest, line.deepest])
         (fitted,) = axes.plot(
@@ -225,7 +240,7 @@ def _method(axes: Axes, label: str, shape: str, frame: pd.DataFrame, lines: pd.D
         (theory_line,) = axes.plot(
             x[both], predicted[both] * (y[start] / predicted[start]), color=hue, linewidth=1.0, linestyle=":"
         )
-        style.mark(theory_line, method, f"{told}: Theorem {_theorem(shape)}, scaled to the shallowest")
+        style.mark(theory_line, method, f"{told}: Theorem {number}, scaled to the shallowest")
     if frame["seed"].nunique() > 1 and shape in JOINED and seen.sum() > 1:
         band: Artist = axes.fill_between(x[seen], low[seen], high[seen], color=hue, alpha=0.16, linewidth=0)
     else:
@@ -254,10 +269,6 @@ def _method(axes: Axes, label: str, shape: str, frame: pd.DataFrame, lines: pd.D
     return points
 
 
-def _theorem(shape: str) -> int:
-    return 3 if shape == "N = M" else 2
-
-
 def _reached(frame: pd.DataFrame) -> pd.Series[bool]:
     """The rows that hold ‖ΔF‖ at the reference step itself: what means and fits are made of."""
     return (frame["step"] == frame["reference_step"]) & _drawable(frame)
@@ -267,10 +278,11 @@ def _drawable(frame: pd.DataFrame) -> pd.Series[bool]:
     return (frame["update"] >= style.LOWEST) & (frame["update"] <= style.HIGHEST)
 
 
-def _line(group: pd.DataFrame) -> tuple[float, float, list[float]] | None:
+def _line(group: pd.DataFrame, ceiling: bool) -> tuple[float, float, list[float]] | None:
     """(exponent, factor, the depths fitted)."""
     means = group.groupby("layers")["update"].agg(geometric_mean)
-    means = means[means <= SATURATED * math.sqrt(2 * int(group["width"].iloc[0]))]
+    if ceiling:
+        means = means[means <= SATURATED * math.sqrt(2 * int(group["width"].iloc[0]))]
     if len(means) < FIT_DEPTHS:
         return None
     slope, level = np.polyfit(np.log(means.index.to_numpy(dtype=float)), np.log(means.to_numpy()), 1)

@@ -31,6 +31,10 @@ def headline(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]] = ()) ->
     runs = list({run.run_id: run for run in runs}.values())
     if not runs:
         return "No run has a result yet." if not failed else f"No run has a result: all {len(failed)} failed."
+    if all(run.spec.single_step for run in runs):
+        from stabkit.figures import slope  # pandas, as below
+
+        return f"{slope.title(runs)}."
     if ablated := _ablated(runs):
         return f"{ablated}."
     if split := _split(runs):

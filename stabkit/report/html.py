@@ -23,8 +23,19 @@ from markupsafe import Markup
 
 from stabkit import __version__
 from stabkit.claims import Finding, findings
-from stabkit.figures import FIGURES, SURFACES, style
-from stabkit.figures.comparison import chain, listed, number, plain, reference_step, series, short, shown, update_at
+from stabkit.figures import FIGURES, SURFACES, slope, style
+from stabkit.figures.comparison import (
+    chain,
+    listed,
+    number,
+    plain,
+    reference_step,
+    series,
+    short,
+    shown,
+    trained,
+    update_at,
+)
 from stabkit.figures.surfaces import Landscape
 from stabkit.outcome import VANISHED
 from stabkit.report import how, turn
@@ -94,13 +105,14 @@ def render(
 ) -> str:
     """The page of these runs; `failed` are the runs without a result, and why; `claimed` what the claims' tests found,
     where they have been judged already."""
-    runs = list({run.run_id: run for run in runs}.values())
-    specs = [run.spec for run in runs] + [spec for spec, _ in failed]
+    every = list({run.run_id: run for run in runs}.values())
+    runs = trained(every)
+    specs = [run.spec for run in every] + [spec for spec, _ in failed]
     verdicts = matrix(runs, failed)
-    claimed = findings(runs, surfaces) if claimed is None else claimed
+    claimed = findings(every, surfaces) if claimed is None else claimed
     script, turn_script = ((HERE / name).read_text(encoding="utf-8") for name in ("page.js", "turn.js"))
     turning = turn.rows(Landscape(runs, surfaces)) if surfaces else []
-    environments = how.environments(runs)
+    environments = how.environments(every)
     environment = Environment(
         loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
@@ -133,8 +145,8 @@ def render(
         chain_rows=_chain_rows(runs, verdicts.reference_step),
         separation=separation(runs),
         links=links(runs),
-        cards=cards(runs, surfaces) if runs else [],
-        switches=_switches(runs),
+        cards=cards(every, surfaces) if every else [],
+        switches=_switches(every),
         findings=[found for found in claimed if found.verdict != "untested"],
         untested=[found for found in claimed if found.verdict == "untested"],
         settings=how.settings(specs) if specs else [],
@@ -142,10 +154,10 @@ def render(
         seeds=sorted({spec.seed for spec in specs}),
         environments=environments,
         mixed=how.mixed(environments),
-        wall=how.duration(sum(how.wall_seconds(run) for run in runs)),
+        wall=how.duration(sum(how.wall_seconds(run) for run in every)),
         duration=how.duration,
         failed=[(plain(spec.run_id), plain(reason)) for spec, reason in failed],
-        count=len(runs),
+        count=len(every),
     )
 
 
@@ -193,9 +205,12 @@ def _hash(script: str) -> str:
 
 def cards(runs: Sequence[Run], surfaces: Sequence[Surface] = ()) -> list[Card]:
     """A card a figure, those of surfaces first; an OPTIONAL one only where it has something to show."""
-    drawn = Landscape(runs, surfaces)
+    drawn, others = Landscape(runs, surfaces), trained(runs)
     shown = [(figure, drawn) for figure in SURFACES] if surfaces else []
-    sources: list[tuple[ModuleType, Any]] = [*shown, *((figure, runs) for figure in FIGURES)]
+    sources: list[tuple[ModuleType, Any]] = [
+        *shown,
+        *((figure, runs if figure is slope else others) for figure in FIGURES),
+    ]
     frames = ((figure, figure.select(source), source) for figure, source in sources)
     return [
         card(figure, frame, source)

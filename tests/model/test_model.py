@@ -105,7 +105,7 @@ def test_the_residual_is_the_one_formula(batch):
         norm_in=lambda s: True,
         norm_branch=lambda s: True,
         norm_out=lambda s: True,
-        norm_final=lambda stack: True,
+        final=lambda stack: "norm",
     )
     ours = model(method)
     residual = ours.residuals[ours.sites[1]]

@@ -8,10 +8,12 @@ import pytest
 import torch
 
 import stabkit.probes as package
-from stabkit import optim, train
+from stabkit import train
+from stabkit.model.flat import Flat
 from stabkit.model.transformer import tensors
 from stabkit.outcome import gradient_ratio
 from stabkit.probes import PROBES
+from stabkit.schedule import rate
 from stabkit.streams import key
 from stabkit.tasks.synthetic import Synthetic
 from tests.conftest import tiny
@@ -47,7 +49,7 @@ def slow():
             loss = smooth[target_out != 0].mean()
             loss.backward()
             if step < updates:
-                adam.param_groups[0]["lr"] = optim.rate(step + 1, 1e-3, 0)
+                adam.param_groups[0]["lr"] = rate(step + 1, 1e-3, 0)
                 adam.step()
         model.eval()
         models.append((model, float(loss.detach())))
@@ -113,6 +115,32 @@ def test_branch_ratio_is_branch_over_shortcut(records, slow):
             )
 
 
+def test_branch_and_shortcut_are_kept_as_mean_squares_an_entry(records, slow):
+    for t, (model, _) in enumerate(slow):
+        seen, _, _ = at_taps(model)
+        for site in model.sites:
+            branch, total = (seen[site.name, tap][KEEP[site.stack]] for tap in ("branch", "sum"))
+            for name, x in (("branch", branch), ("shortcut", total - branch)):
+                assert_close(records["branch_ratio"].at(f"{site.name}@{name}")[t], float(x.square().mean()))
+
+
+@torch.no_grad()
+def test_perturbation_is_how_far_every_output_moves_when_all_weights_move_by_1e_4(records):
+    before, after = (train.build(SPEC, TASK, torch.device("cpu")).eval() for _ in range(2))
+    flat = Flat(after, after.parts())
+    signs = np.random.Generator(np.random.PCG64(key(0, "perturbation"))).integers(0, 2, len(flat.theta)) * 2 - 1
+    flat.theta += 1e-4 * torch.from_numpy(signs).float()
+    outputs = [{}, {}]
+    for model, found in zip((before, after), outputs, strict=True):
+        for site, residual in model.residuals.items():
+            residual.register_forward_hook(lambda m, i, o, k=site.name, f=found: f.update({k: o}))
+        model(*tensors(TASK.probe())[:2])
+    for site in before.sites:
+        a, b = (found[site.name][KEEP[site.stack]] for found in outputs)
+        expected = float(((b - a).norm(dim=-1) / a.norm(dim=-1)).mean())
+        assert records["perturbation"].at(site.name)[0] == pytest.approx(expected, rel=1e-3)
+
+
 def test_gradient_norms_are_those_of_the_training_batch_at_the_same_weights(records, slow):
     for t, (model, _) in enumerate(slow):
         layers = {}
@@ -169,12 +197,10 @@ def test_loss_is_the_label_smoothed_loss_of_the_training_batch(records, slow):
 
 def test_every_probe_declares_its_sites_and_records_every_step(records):
     assert set(records) == {probe.name for probe in PROBES} | {"validation"}
-    for name in {probe.name for probe in PROBES}:
-        assert records[name].steps.tolist() == [0, 1, 2, 3]
-        assert records[name].values.shape == (4, len(records[name].sites)) and len(set(records[name].sites)) == len(
-            records[name].sites
-        )
-        assert np.isfinite(records[name].values).all()
+    for probe in PROBES:
+        assert records[probe.name].steps.tolist() == ([0, 1, 2, 3] if probe.when == "recorded" else [0])
+        table = records[probe.name]
+        assert table.values.shape == (len(table.steps), len(table.sites)) == (len(table.steps), len(set(table.sites)))
 
 
 @pytest.mark.parametrize("left_out", [(), *((probe,) for probe in PROBES)], ids=lambda p: p[0].name if p else "all on")

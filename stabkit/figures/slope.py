@@ -1,0 +1,127 @@
+"""‖ΔF‖/η of one SGD step as η → 0, against depth: the linear regime that DeepNet's theorems speak of.
+
+GOAL of DeepNet §3.1 asks for ‖ΔF‖ = Θ(η), whatever the depth. No training and nothing saturates: one step from θ₀ on
+one batch, small enough that half of it moves half as far. In float64 η = 1e-5; in float32 two rates must agree within
+AGREE, for at a smaller one rounding eats the difference and at a larger one the step is no longer linear. Dotted: what
+the theorem of each group of methods predicts, scaled to meet the shallowest depth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from stabkit.figures import theorem, update_depth
+from stabkit.figures.comparison import geometric_mean, listed, short
+from stabkit.figures.contrast import PAIR
+from stabkit.spec import canonical
+from stabkit.store import Run
+
+NAME = "slope"
+SHORT = "Slope of one SGD step"
+INDEX: str | None = None
+VALUE = "update"
+CAPTION = "DeepNet §3.1, GOAL, and Theorems 2, 3 and 4 (journal version): not drawn in the paper."
+READ = (
+    "How far the output moves for each unit of learning rate, before any training. A horizontal line is the papers' "
+    "GOAL. The order of the methods is the finding; Post-LN's exponent changes with the seed, because its tokens "
+    "collapse to one direction at initialisation. Dotted: Theorem 3 (one stack: 2) from the measured ‖Δθ‖; of norms "
+    "before the branch Theorem 4."
+)
+COLUMNS = (*update_depth.COLUMNS, "rate")
+OPTIONAL = True
+"""Not on pages without such a step."""
+AGREE = 0.05
+"""Two rates must give the same slope to within this share of it."""
+
+
+def select(runs: Sequence[Run]) -> pd.DataFrame:
+    """One row a run of a single SGD step; `update` is ‖ΔF‖/η and `predicted` the theorem's sum over η."""
+    probes = {run.run_id: run for run in runs if run.spec.single_step}
+    if not probes:
+        return pd.DataFrame(columns=list(COLUMNS))
+    frame = update_depth.select(list(probes.values()), at=1)
+    own = [probes[run] for run in frame["run"]]
+    rates = [run.spec.train.lr for run in own]
+    return frame.assign(
+        rate=rates,
+        update=frame["update"] / rates,
+        predicted=[theorem.slope(run, 1) / rate for run, rate in zip(own, rates, strict=True)],
+    )
+
+
+def table(frame: pd.DataFrame) -> pd.DataFrame:
+    """One row a method, condition and depth: `slope`, the geometric mean over seeds, its range, and its rank, 1 the
+    least; methods in table order."""
+    rows = []
+    for (condition, depth), here in frame.groupby(["condition", "depth"], sort=False):
+        means = here.groupby("label", sort=False)["update"].agg(geometric_mean)
+        ranks = means.rank(method="first")
+        for label, own in here.groupby("label", sort=False):
+            rows.append(
+                {
+                    "label": label,
+                    "condition": condition,
+                    "depth": depth,
+                    "slope": means[label],
+                    "least": own["update"].min(),
+                    "greatest": own["update"].max(),
+                    "rank": int(ranks[label]),
+                }
+            )
+    columns = ["label", "condition", "depth", "slope", "least", "greatest", "rank"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def agreement(runs: Sequence[Run]) -> list[tuple[str, float]]:
+    """(a run at two rates, how far its slopes are apart as a share of the least), the widest first."""
+    specs = {run.run_id: run.spec for run in runs}
+    held: dict[str, list[float]] = {}
+    names: dict[str, str] = {}
+    for row in select(runs).to_dict("records"):
+        spec = specs[row["run"]]
+        rest = canonical(replace(spec, train=replace(spec.train, lr=0.0)).to_json())
+        held.setdefault(rest, []).append(row["update"])
+        names[rest] = listed(row["label"], row["depth"], f"seed {row['seed']}")
+    found = [(names[rest], max(both) / min(both) - 1) for rest, both in held.items() if len(both) > 1]
+    return sorted(found, key=lambda one: -one[1])
+
+
+def title(runs: Sequence[Run]) -> str:
+    """Post-LN over DeepNorm, least and greatest over the depths; else the greatest slope over the least."""
+    means = table(select(runs))
+    ratios = []
+    for (_, depth), here in means.groupby(["condition", "depth"], sort=False):
+        by = here.set_index("label")["slope"]
+        if set(by.index) >= PAIR:
+            ratios.append((float(by["Post-LN"] / by["DeepNorm"]), str(depth)))
+    if ratios:
+        low, high = min(ratios), max(ratios)
+        if low == high:
+            return f"One SGD step moves Post-LN's output {short(low[0])} times as far as DeepNorm's ({low[1]})"
+        return (
+            f"One SGD step moves Post-LN's output {short(low[0])} ({low[1]}) to {short(high[0])} ({high[1]}) times as "
+            "far as DeepNorm's"
+        )
+    return "How far one SGD step moves the output, for each unit of learning rate"
+
+
+def alt(frame: pd.DataFrame) -> str:
+    """What the picture shows, for those who do not see it."""
+    if frame.empty:
+        return "No run is a single step of SGD."
+    parts = []
+    for (label, condition), own in table(frame).groupby(["label", "condition"], sort=False):
+        values = (f"{depth} {short(slope)}" for depth, slope in zip(own["depth"], own["slope"], strict=True))
+        parts.append(f"{listed(label, condition)}: {', '.join(values)}")
+    return f"Chart of ‖ΔF‖/η of one SGD step against depth, both logarithmic. {'; '.join(parts)}."
+
+
+def draw(frame: pd.DataFrame) -> Figure:
+    """One panel a condition."""
+    return update_depth.against_depth(
+        frame, "‖ΔF‖ / η of one SGD step, output units", "No run is a single step of SGD.", ceiling=False
+    )
