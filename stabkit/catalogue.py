@@ -1,79 +1,229 @@
-"""`stabkit methods`: formulas, sources, options and constants."""
+"""`stabkit methods`: formulas, sources, every constant, what each adds to the model, and the claims that it carries."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from stabkit import console
 from stabkit import methods as table
 from stabkit.document import SCHEMA, text
-from stabkit.methods.base import sites
+from stabkit.errors import UsageError
+from stabkit.methods.base import PLACES, Method, Role, Scale, Site, parameters, sites
+
+WIDTH, FFN, HEADS = 64, 128, 2
+"""Of the models whose parameters are counted: 64-128-2, without embeddings."""
+ROLES: dict[str, tuple[Role, ...]] = {"ffn": ("up", "down"), "self": ("query", "key", "value", "out")}
+NAMES = {"query": "W_Q", "key": "W_K", "value": "W_V", "out": "W_O", "up": "W₁", "down": "W₂"}
 
 
 def methods(model: str, depths: Sequence[tuple[int, int]], *, json: bool) -> None:
-    """`methods`: the table; with a name its constants at each depth."""
-    if model:
-        key, options = table.parse(model)
-        rows = [row for depth in depths for row in _constants(key, options, *depth)]
-    else:
-        rows = []
-    chosen = [table.build(*table.parse(model))] if model else list(table.DEFAULTS)
+    """`methods`: the table at the first of the depths; with a name its constants at each of them."""
+    key, options = table.parse(model) if model else ("", {})
+    chosen = [table.build(key, options)] if model else list(table.DEFAULTS)
+    if model and (reasons := [reason for n, m in depths if (reason := chosen[0].undefined(n, m))]):
+        raise UsageError(f"{chosen[0].label} is not defined for these --depths: {reasons[0]}")
     if json:
-        body = {
-            "schema": SCHEMA,
-            "methods": [
-                {
-                    "key": m.key,
-                    "label": m.label,
-                    "group": m.group,
-                    "formula": m.formula,
-                    "source": m.source,
-                    "options": table.options(m.key),
-                }
-                for m in chosen
-            ],
-            **({"constants": rows} if model else {}),
-        }
-        console.document(text(body))
-        return
-    for m in chosen:
-        console.say(f"{m.key}  ({m.label})")
-        console.say(f"  {m.formula}")
-        console.say(f"  source: {m.source}")
-        for name, values in table.options(m.key).items():
-            console.say(f"  option {name}: {', '.join(values)} (default {values[0]})")
-    if rows:
-        console.say()
-        console.table(
-            "Constants: shortcut scale (ω, α) and initial gain (β), first to last layer",
-            tuple(rows[0]),
-            [tuple(_span(v) for v in row.values()) for row in rows],
-        )
+        console.document(text({"schema": SCHEMA, "methods": [_document(method, depths) for method in chosen]}))
+    elif model:
+        _one(chosen[0], depths)
+    else:
+        _all(chosen, *depths[0])
 
 
-def _constants(key: str, options: dict[str, str], n: int, m: int) -> list[dict[str, Any]]:
-    """A row a stack: ω and the gains of W_Q and W_K, and of the other weights, in the first and the last layer."""
-    method = table.build(key, options)
+def _all(chosen: Sequence[Method], n: int, m: int) -> None:
+    """Every method in a few lines, by group, then all constants beside each other."""
+    for group in dict.fromkeys(method.group for method in chosen):
+        console.say(f"{group}")
+        for method in (each for each in chosen if each.group == group):
+            console.say(f"  {method.key}  ({method.label})")
+            console.say(f"    {method.formula}")
+            console.say(f"    source: {method.source}")
+            for name, values in table.options(method.key).items():
+                console.say(f"    option {name}: {', '.join(values)} (default {values[0]})")
+            console.say(f"    claims: {', '.join(claim['key'] for claim in _claims(method))}")
+    console.say()
     rows = []
-    for stack in ("encoder", "decoder"):
-        own = [site for site in sites(n, m, 64) if site.stack == stack]
-        first, last = own[0], own[-1]
-        omega: Any = "profiled" if method.calibrate else [method.omega(first).init, method.omega(last).init]
-        rows.append(
-            {
-                "depth": f"{n}L-{m}L",
-                "stack": stack,
-                "shortcut": omega,
-                "query, key": [method.gain(first, "query"), method.gain(last, "query")],
-                "value, out, ffn": [method.gain(first, "out"), method.gain(last, "out")],
-            }
+    for method in chosen:
+        if method.undefined(n, m):
+            rows.append((method.label, "not defined", "", ""))
+            continue
+        stacks = _by_stack(n, m).values()
+        scales = " | ".join(dict.fromkeys(_scales(method, own) for own in stacks))
+        gains = " | ".join(dict.fromkeys(_span([method.gain(site, _last(site)) for site in own]) for own in stacks))
+        rows.append((method.label, scales, gains, f"{_added(method, n, m):+,}"))
+    console.table(
+        f"At {n}L-{m}L (encoder | decoder, first … last sub-layer); parameters beside Post-LN's (64-128-2)",
+        ("method", "ω (α), and γ where there is one", "gain (β) of W_O, W₂", "parameters"),
+        rows,
+    )
+    console.say("`stabkit methods NAME --depths 100x100` prints every constant of one; `--json` prints all.")
+
+
+def _one(method: Method, depths: Sequence[tuple[int, int]]) -> None:
+    """One method: everything that its slots say, at each depth."""
+    console.say(f"{method.key}  ({method.label}; {method.group})")
+    console.say(f"  {method.formula}")
+    console.say(f"  source: {method.source}")
+    for name, values in table.options(method.key).items():
+        console.say(f"  option {name}: {', '.join(values)} (default {values[0]})")
+    own = method.recipe
+    warmup = f"warm-up {own.warmup}" if own.warmup else "no warm-up"
+    decay = f", decay after {own.hold}" if own.hold else ""
+    console.say(f"  its own recipe: {own.base_init}, {own.optimizer}, lr {own.lr:g}, {warmup}{decay} ({own.source})")
+    for claim in _claims(method):
+        console.say(f"  claim {claim['key']}: {claim['sentence']} ({claim['source']})")
+    console.say()
+    for n, m in depths:
+        rows = []
+        for row in _constants(method, n, m):
+            gains = ", ".join(f"{NAMES[role]} {_ends(span)}" for role, span in row["gains"].items())
+            rows.append((row["stack"], row["kind"], _shown(row["omega"]), _shown(row["gamma"]), gains, row["norms"]))
+        console.table(
+            f"{n}L-{m}L, first … last layer; {_added(method, n, m):+,} parameters beside Post-LN (64-128-2)",
+            ("stack", "sub-layer", "ω (α)", "γ", "gain (β)", "norms, shifts, head scales"),
+            rows,
         )
+        first = sites(n, m, WIDTH)[0]
+        ends = {stack: method.final(stack) or "nothing" for stack in dict.fromkeys(s.stack for s in sites(n, m, WIDTH))}
+        console.say(f"  after the {', after the '.join(f'{stack}: {end}' for stack, end in ends.items())}")
+        console.say(f"  embedding × {method.gain(first, 'embedding'):.4f}; a layer reads: {method.wiring}")
+        console.say()
+
+
+def _document(method: Method, depths: Sequence[tuple[int, int]]) -> dict[str, Any]:
+    """Everything of one method as JSON values."""
+    return {
+        "key": method.key,
+        "label": method.label,
+        "group": method.group,
+        "formula": method.formula,
+        "source": method.source,
+        "options": table.options(method.key),
+        "recipe": asdict(method.recipe),
+        "claims": _claims(method),
+        "wiring": method.wiring,
+        "depths": [
+            {"depth": f"{n}L-{m}L", "undefined": reason}
+            if (reason := method.undefined(n, m))
+            else {
+                "depth": f"{n}L-{m}L",
+                "parameters_added": _added(method, n, m),
+                "embedding": method.gain(sites(n, m, WIDTH)[0], "embedding"),
+                "constants": _constants(method, n, m),
+            }
+            for n, m in depths
+        ],
+    }
+
+
+def _claims(method: Method) -> list[dict[str, str]]:
+    from stabkit.claims import CLAIMS, OF_STEPS, OF_SURFACES  # pandas: not for `--help`
+
+    carried = [claim for claim in (*CLAIMS, *OF_STEPS, *OF_SURFACES) if method.key in claim.methods]
+    return [{"key": claim.key, "sentence": claim.sentence, "source": claim.source} for claim in carried]
+
+
+def _added(method: Method, n: int, m: int) -> int:
+    """Parameters beside those of Post-LN at the same depth."""
+    mine, plain = (
+        parameters(each, sites(n, m, WIDTH), FFN, HEADS, vocab=0) for each in (method, table.build("post-ln", {}))
+    )
+    return mine - plain
+
+
+def _by_stack(n: int, m: int) -> dict[str, list[Site]]:
+    held: dict[str, list[Site]] = {}
+    for site in sites(n, m, WIDTH):
+        held.setdefault(site.stack, []).append(site)
+    return held
+
+
+def _constants(method: Method, n: int, m: int) -> list[dict[str, Any]]:
+    """A row a stack and kind of sub-layer: ω, γ, every gain in its first and its last layer, and what stands where."""
+    rows = []
+    for stack, own in _by_stack(n, m).items():
+        for kind in dict.fromkeys(site.kind for site in own):
+            mine = [site for site in own if site.kind == kind]
+            first, last = mine[0], mine[-1]
+            roles = ROLES["ffn" if kind == "ffn" else "self"]
+            rows.append(
+                {
+                    "stack": stack,
+                    "kind": kind,
+                    "omega": "profiled" if method.calibrate else _scale(method.omega(first), method.omega(last)),
+                    "gamma": _scale(method.gamma(first), method.gamma(last)),
+                    "gains": {role: [method.gain(first, role), method.gain(last, role)] for role in roles},
+                    "norms": _norms(method, first),
+                }
+            )
     return rows
 
 
-def _span(value: Any) -> str:
-    if isinstance(value, list):
-        first, last = (f"{v:.4f}" for v in value)
-        return first if first == last else f"{first} … {last}"
-    return str(value)
+def _norms(method: Method, site: Site) -> str:
+    places = [
+        name
+        for name, there in (
+            ("norm before the branch", method.norm_in(site)),
+            ("norm after the branch", method.norm_branch(site)),
+            ("norm after the sum", method.norm_out(site)),
+        )
+        if there
+    ]
+    kinds = {"norm": "norm", "shift": "shift", "heads": "factor a head"}
+    where = {
+        "first": "before the first map",
+        "mid": "before φ",
+        "last": "before the last map",
+        "end": "after the last map",
+    }
+    places += [f"{kinds[kind]} {where[place]}" for place in PLACES if (kind := method.inner(site, place))]
+    if not method.bias(site):
+        places.append("no biases")
+    return ", ".join(places) or "none"
+
+
+def _scale(first: Scale, last: Scale) -> dict[str, Any]:
+    return {
+        "init": [first.init, last.init],
+        "vector": first.vector,
+        "trainable": first.trainable,
+        "shared": first.shared,
+    }
+
+
+def _shown(value: Any) -> str:
+    """ω or γ of a row: its ends, and what it is if not a fixed number."""
+    if isinstance(value, str):
+        return value
+    words = [
+        "vector" if value["vector"] else "",
+        "trained" if value["trainable"] else "",
+        "one a layer" if value["shared"] == "layer" else "",
+    ]
+    return " ".join(word for word in (_ends(value["init"]), *words) if word)
+
+
+def _scales(method: Method, own: Sequence[Site]) -> str:
+    """ω of a stack, and γ where it is not 1."""
+    omega = "profiled" if method.calibrate else _span([method.omega(site).init for site in own])
+    gammas = [method.gamma(site) for site in own]
+    trained = " trained" if any(scale.trainable for scale in gammas) else ""
+    plain = not trained and all(scale.init == 1 for scale in gammas)
+    return omega if plain else f"{omega}, γ {_span([scale.init for scale in gammas])}{trained}"
+
+
+def _last(site: Site) -> Role:
+    """The role of a branch's last map."""
+    return "down" if site.kind == "ffn" else "out"
+
+
+def _span(values: Sequence[float]) -> str:
+    """`0.2608`, or from the first to the last where they differ."""
+    return _ends([values[0], values[-1]])
+
+
+def _ends(values: Sequence[float]) -> str:
+    first, last = (f"{value:.4f}" for value in values)
+    return first if first == last else f"{first} … {last}"

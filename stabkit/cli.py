@@ -20,6 +20,7 @@ from stabkit.options import (
     TRAINING,
     Against,
     AlphaScale,
+    Arch,
     At,
     BetaScale,
     Between,
@@ -286,7 +287,8 @@ def _between(params: dict[str, Any]) -> None:
 
     store = _home(str(params["out"]))
     runs = [listing.wanted(store, name.strip()) for name in str(params["between"]).split(",")]
-    request: Any = flags.landscape({**params, "depths": runs[0].spec.depth.replace("L", "").replace("-", "x")})
+    model = runs[0].spec.model
+    request: Any = flags.landscape({**params, **flags.depth(model.encoder_layers, model.decoder_layers)})
     with store.writing(), Signals(_again()):
         surfaces = _surfaces(request, engine.between(runs, request.surfaces), params["quiet"])
     path = store.out / "reports" / present.report_name([run.spec for run in runs], surfaces, "between")
@@ -427,20 +429,23 @@ def runs_rm(
 @app.command()
 def methods(
     model: Annotated[str, typer.Argument(help="One method, for its constants.")] = "",
-    depths: Annotated[str, typer.Option(help="Depths for the constants.")] = "6,18,50,100",
+    depths: Annotated[str, typer.Option(help="Depths for the constants.")] = "18",
+    arch: Arch = "encoder-decoder",
     json: Json = False,
 ) -> None:
-    """The methods: formula, source, options; with a name, its constants at each depth."""
+    """The methods: formula, source, options, parameters added, claims; with a name, every constant at each depth."""
     from stabkit import catalogue, ranges
+    from stabkit.errors import nearest
 
-    catalogue.methods(model, ranges.depths("--depths", depths), json=json)
+    if arch not in ranges.ARCHITECTURES:
+        valid = ", ".join(ranges.ARCHITECTURES)
+        raise UsageError(f"--arch: {arch!r} is not one of {valid}{nearest(arch, ranges.ARCHITECTURES)}")
+    catalogue.methods(model, ranges.depths("--depths", depths, ranges.ARCHITECTURES[arch]), json=json)
 
 
 @app.command()
 def audit(
-    factory: Annotated[
-        str, typer.Argument(help="package.module:function that returns your model, or (model, inputs).")
-    ],
+    factory: Annotated[str, typer.Argument(help="package.module:function that returns a model or (model, inputs).")],
     method: Annotated[str, typer.Option(help="The recipe: a method, options after a colon: admin:omega=closed.")],
     depths: Annotated[str, typer.Option(help="Layers that the model is said to have: 18x12, or 18 for 18x18.")],
     arch: Annotated[

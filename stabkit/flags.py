@@ -209,6 +209,13 @@ def landscape(options: Mapping[str, Any]) -> Request:
     return replace(request, surfaces=wanted)
 
 
+def depth(n: int, m: int) -> dict[str, str]:
+    """--depths and --arch of a model of N encoder and M decoder layers."""
+    if n and m:
+        return {"depths": f"{n}x{m}", "arch": "encoder-decoder"}
+    return {"depths": str(n or m), "arch": "encoder-only" if n else "decoder-only"}
+
+
 def surfaces(text: Mapping[str, str], steps: int, device: str) -> Wanted:
     """Which surfaces; `steps`: the last that `--at` may name."""
     points = ranges.whole("--points", text["points"], 3, 1001)

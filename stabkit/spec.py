@@ -93,8 +93,9 @@ class RunSpec:
 
     @property
     def depth(self) -> str:
-        """`18L-18L`, as the papers write it."""
-        return f"{self.model.encoder_layers}L-{self.model.decoder_layers}L"
+        """`18L-18L`, as the papers write it; of one stack alone `18L encoder` or `18L decoder`."""
+        n, m = self.model.encoder_layers, self.model.decoder_layers
+        return f"{n}L-{m}L" if n and m else f"{n}L encoder" if n else f"{m}L decoder"
 
     @property
     def single_step(self) -> bool:
@@ -105,7 +106,8 @@ class RunSpec:
     def run_id(self) -> str:
         """`deepnorm-18L-18L-s0-1a2b3c4d5e6f`. Every part is ours: a key from the table of methods, and numbers."""
         text = canonical({"algo_version": ALGO_VERSION, "spec": self.to_json()})
-        return f"{self.method}-{self.depth}-s{self.seed}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+        depth = f"{self.model.encoder_layers}L-{self.model.decoder_layers}L"
+        return f"{self.method}-{depth}-s{self.seed}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 
 RUN_ID = re.compile(r"[a-z0-9-]{1,60}-[0-9]{1,6}L-[0-9]{1,6}L-s[0-9]{1,20}-[0-9a-f]{12}")

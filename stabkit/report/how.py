@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from stabkit import methods
 from stabkit.figures.comparison import OWN_AXES, flat, number, plain
 from stabkit.spec import ModelConfig, RunSpec
 from stabkit.store import Run
@@ -50,6 +51,20 @@ def settings(specs: Sequence[RunSpec]) -> list[Setting]:
         if key not in OWN_AXES and not key.startswith("task.")
     ]
     return sorted(found, key=lambda setting: not setting.differs)
+
+
+def recipes(specs: Sequence[RunSpec]) -> list[tuple[str, str, str]]:
+    """(method, what it was trained with, the source) of the runs whose methods have each their own recipe."""
+    found = {}
+    for spec in specs:
+        if spec.recipe == "paper" and spec.method in methods.KEYS:
+            train = spec.train
+            warmup = f"warm-up {train.warmup}" if train.warmup else "no warm-up"
+            decay = f", decay after {train.hold} updates" if train.hold else ""
+            text = f"{spec.model.base_init}, {train.optimizer}, lr {train.lr:g}, {warmup}{decay}"
+            source = methods.DEFAULTS[methods.KEYS.index(spec.method)].recipe.source
+            found[methods.label(spec.method, spec.options)] = (text, source)
+    return [(label, *rest) for label, rest in found.items()]
 
 
 def environments(runs: Sequence[Run]) -> list[Environment]:

@@ -27,6 +27,7 @@ from stabkit.figures import FIGURES, SURFACES, slope, style
 from stabkit.figures.comparison import (
     chain,
     listed,
+    method_group,
     number,
     plain,
     reference_step,
@@ -40,7 +41,7 @@ from stabkit.figures.surfaces import Landscape
 from stabkit.outcome import VANISHED
 from stabkit.report import how, turn
 from stabkit.report.headline import headline, links, separation
-from stabkit.report.matrix import OUTCOMES, Cell, Matrix, matrix
+from stabkit.report.matrix import GROUPS, OUTCOMES, Cell, Matrix, matrix
 from stabkit.spec import RunSpec
 from stabkit.store import Run
 from stabkit.surface.shelf import Surface
@@ -147,6 +148,8 @@ def render(
         links=links(runs),
         cards=cards(every, surfaces) if every else [],
         switches=_switches(every),
+        group_switches=_group_switches(every),
+        recipes=how.recipes(specs),
         findings=[found for found in claimed if found.verdict != "untested"],
         untested=[found for found in claimed if found.verdict == "untested"],
         settings=how.settings(specs) if specs else [],
@@ -167,6 +170,16 @@ def _switches(runs: Sequence[Run]) -> list[tuple[str, str]]:
     for each in shown(runs):
         found.setdefault(each.run.spec.method, each.label.partition(" (")[0])
     return list(found.items())
+
+
+def _group_switches(runs: Sequence[Run]) -> list[tuple[str, str]]:
+    """(group, its methods' keys with spaces between) where there are several groups of several methods."""
+    found: dict[str, dict[str, None]] = {}
+    for each in shown(runs):
+        found.setdefault(method_group(each.run.spec), {})[each.run.spec.method] = None
+    if len(found) < 2 or sum(map(len, found.values())) < 6:
+        return []
+    return [(group, " ".join(found[group])) for group in GROUPS if group in found]
 
 
 def _groups(verdicts: Matrix) -> list[str]:

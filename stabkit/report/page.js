@@ -16,11 +16,20 @@ function flip(method) {
     each.classList.toggle("off", off.has(method));
     if (each.dataset.switch !== undefined) each.setAttribute("aria-pressed", String(!off.has(method)));
   }
+  for (const button of document.querySelectorAll("[data-group]")) {
+    const on = button.dataset.group.split(" ").some((key) => !off.has(key));
+    button.classList.toggle("off", !on);
+    button.setAttribute("aria-pressed", String(on));
+  }
 }
 
 for (const bar of document.querySelectorAll(".switches")) {
   bar.hidden = false;
-  for (const button of bar.querySelectorAll("button")) button.addEventListener("click", () => flip(button.dataset.switch));
+  for (const button of bar.querySelectorAll("[data-switch]")) button.addEventListener("click", () => flip(button.dataset.switch));
+  for (const button of bar.querySelectorAll("[data-group]")) button.addEventListener("click", () => {
+    const keys = button.dataset.group.split(" "), some = keys.some((key) => !off.has(key));
+    for (const key of keys) if (off.has(key) !== some) flip(key);
+  });
 }
 for (const entry of document.querySelectorAll("[data-legend]")) entry.addEventListener("click", () => flip(entry.dataset.legend));
 
