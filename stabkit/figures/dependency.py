@@ -122,7 +122,7 @@ def draw(frame: pd.DataFrame) -> Figure:
         if frame.empty:
             return style.empty("No run has recorded its branches and shortcuts.")
         panels = list(frame.groupby(["label", "depth", "condition"], sort=False))
-        figure, all_axes = style.panels(len(panels), 4, 2.5, right=0.25)
+        figure, all_axes = style.panels(len(panels), 4, 2.5, legend=3)
         image = None
         for place, (axes, ((label, depth, condition), own)) in enumerate(zip(all_axes, panels, strict=True)):
             style.entitle(axes, listed(str(label), str(depth), str(condition)))
@@ -138,6 +138,8 @@ def draw(frame: pd.DataFrame) -> Figure:
                 axes.set_ylabel("sum after sub-layer")
         if image is not None:
             tall = figure.get_figheight()
-            bar = figure.colorbar(image, cax=figure.add_axes((0.955, 1 - 1.9 / tall, 0.009, 1.2 / tall)))
+            box = (style.LEFT / style.WIDTH, 0.42 / tall, 2.4 / style.WIDTH, 0.1 / tall)
+            bar = figure.colorbar(image, cax=figure.add_axes(box), orientation="horizontal")
             bar.set_ticks([-3, -2, -1, 0], labels=["≤ 0.1 %", "1 %", "10 %", "100 %"])
+            bar.set_label("share of the sum's variance")
         return figure

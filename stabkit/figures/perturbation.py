@@ -1,9 +1,10 @@
 """How far the output moves when every weight moves by 10⁻⁴, sub-layer by sub-layer, and which law it follows.
 
-Liu et al. 2020 find that the variance of the change grows as O(n) with the number of sub-layers under Post-LN and as
-O(log n) under Pre-LN and ADMIN (their Theorem 2 and Corollary 1). Here the square of the relative change (probe
-`perturbation`) after sub-layer n of the decoder is fitted by a, a + b·log n and a + b·n with a, b ≥ 0; the law named is
-the one that leaves least, a constant only where it leaves no more than the others to within a tenth of the spread.
+Liu et al. 2020 find that the variance of the output's change grows with the number n of sub-layers of a model as O(n)
+under Post-LN and as O(log n) under Pre-LN (their Theorem 2 and Corollary 1); ADMIN's closed forms aim at O(log n) or
+O(1). Here the square of the relative change (probe `perturbation`) is fitted by a, a + b·log n and a + b·n with
+a, b ≥ 0: over the depths of a method where there are three or more, else along the sub-layers of one model. The law
+named is the one that leaves least, O(1) where no other explains a tenth of the spread.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from stabkit.figures import curves, share
-from stabkit.figures.comparison import FACTS, depth_rank, short, shown
+from stabkit.figures.comparison import FACTS, geometric_mean, short, shown
 from stabkit.figures.curves import Curves
 from stabkit.store import Run
 
@@ -35,8 +36,8 @@ READ = (
 COLUMNS = (*FACTS, "sublayer", "perturbation")
 LAWS = ("O(1)", "O(log n)", "O(n)")
 OPTIONAL = True
-LEAST = 6
-"""Sub-layers from which on laws can be told apart."""
+LEAST = 3
+"""Values from which on laws can be told apart."""
 
 
 def series(run: Run) -> NDArray[np.float64]:
@@ -48,12 +49,12 @@ def series(run: Run) -> NDArray[np.float64]:
     return found
 
 
-def law(change: NDArray[np.float64]) -> tuple[str, dict[str, float]]:
-    """(the law, {law: R² of its fit to the squared change}); ("", {}) for too few or not finite values."""
+def law(change: NDArray[np.float64], n: NDArray[np.float64]) -> tuple[str, dict[str, float]]:
+    """(the law of a change over n sub-layers, {law: R² of its fit to the squared change}); ("", {}) for values that are
+    not finite."""
     squares = change**2
     if len(change) < LEAST or not np.isfinite(squares).all():
         return "", {}
-    n = np.arange(1, len(change) + 1, dtype=float)
     spread = float(((squares - squares.mean()) ** 2).sum())
     if not spread > 0:
         return LAWS[0], {LAWS[0]: math.nan}
@@ -69,6 +70,18 @@ def law(change: NDArray[np.float64]) -> tuple[str, dict[str, float]]:
     return (best if fits[best] > 0.1 else LAWS[0]), fits
 
 
+def laws(frame: pd.DataFrame) -> dict[str, str]:
+    """{method: the law of its output's change over the depths of the page}, of the first condition."""
+    found = {}
+    first = frame[frame["condition"] == frame["condition"].iloc[0]] if len(frame) else frame
+    for label, own in first.groupby("label", sort=False):
+        ends = own.loc[own.groupby("run")["sublayer"].idxmax()]
+        by_depth = ends.groupby("sublayer")["perturbation"].agg(geometric_mean)
+        if len(by_depth) >= LEAST:
+            found[str(label)] = law(np.array(by_depth, dtype=np.float64), np.array(by_depth.index, dtype=np.float64))[0]
+    return found
+
+
 def select(runs: Sequence[Run]) -> pd.DataFrame:
     """One row a run and sub-layer of its decoder (of its encoder where it has no decoder)."""
     rows = []
@@ -80,23 +93,23 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
 
 
 def title(runs: Sequence[Run]) -> str:
-    """The law of each method at the deepest depth, where all its runs follow one."""
-    placed = [each for each in shown(runs) if len(series(each.run))]
-    if not placed:
+    """The law of each method over the depths, or along its sub-layers where there are too few depths."""
+    frame = select(runs)
+    if frame.empty:
         return "How far the output moves when every weight moves a little"
-    deepest = max(depth_rank(each.run.spec) for each in placed)
-    here = [each for each in placed if depth_rank(each.run.spec) == deepest]
-    laws: dict[str, set[str]] = {}
-    for each in here:
-        laws.setdefault(each.label, set()).add(law(series(each.run))[0])
-    by_law = {name: [label for label, found in laws.items() if found == {name}] for name in reversed(LAWS)}
+    over, where = laws(frame), "with depth"
+    if not over:
+        deep = frame[frame["depth"] == frame["depth"].iloc[-1]]
+        first = deep[deep["run"].isin(deep.drop_duplicates("label")["run"])]
+        by_label = first.groupby("label", sort=False)
+        over = {
+            str(label): law(own["perturbation"].to_numpy(float), own["sublayer"].to_numpy(float))[0]
+            for label, own in by_label
+        }
+        where = f"along the decoder of {deep['depth'].iloc[0]}"
+    by_law = {name: [label for label, found in over.items() if found == name] for name in reversed(LAWS)}
     told = [f"{name} under {', '.join(labels)}" for name, labels in by_law.items() if labels]
-    depth = here[0].run.spec.depth
-    return (
-        f"Squared change of the output along the decoder at {depth}: {'; '.join(told)}"
-        if told
-        else "How far the output moves when every weight moves a little"
-    )
+    return f"The output's squared change grows {where} as {'; '.join(told)}" if told else "How far the output moves"
 
 
 def alt(frame: pd.DataFrame) -> str:
@@ -105,8 +118,8 @@ def alt(frame: pd.DataFrame) -> str:
         return "No run has recorded its perturbation."
     parts = []
     for (label, depth), own in frame.groupby(["label", "depth"], sort=False):
-        first = own[own["run"] == own["run"].iloc[0]]["perturbation"].to_numpy(float)
-        parts.append(f"{label} {depth} {short(float(first[-1]))} {law(first)[0]}".strip())
+        first = own[own["run"] == own["run"].iloc[0]]["perturbation"]
+        parts.append(f"{label} {depth} {short(float(first.iloc[-1]))}")
     return f"Relative change of the state by decoder sub-layer, logarithmic. At the last: {'; '.join(parts[:24])}."
 
 
