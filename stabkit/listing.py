@@ -57,9 +57,9 @@ def wanted(store: Store, name: str) -> Run:
     """The one run that a name begins; where there is none, the error names the command that makes it."""
     if not any(run_id.startswith(name) for run_id in store.ids()) and (known := SHAPE.match(name)):
         method, encoder, decoder, seed = known.groups()
-        one = f"--arch decoder-only --depths {decoder}" if encoder == "0" else f"--depths {encoder}x{decoder}"
-        one = f"--arch encoder-only --depths {encoder}" if decoder == "0" else one
-        made = f"stabkit landscape --model {method} --against '' {one} --seeds {seed}"
+        shape = f"--arch decoder-only --depths {decoder}" if encoder == "0" else f"--depths {encoder}x{decoder}"
+        shape = f"--arch encoder-only --depths {encoder}" if decoder == "0" else shape
+        made = f"stabkit landscape --model {method} --against '' {shape} --seeds {seed}"
         raise UsageError(f"no run {name!r} in {store.runs}; `{made}` makes one")
     return one(store, name)
 

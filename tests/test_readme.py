@@ -29,7 +29,7 @@ def executed(block):
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_of_the_readme_is_one(command, tmp_path):
-    command = command.replace("pre-ln", "post-ln")  # the recipe's own method, which is not in the table
+    command = command.replace("sandwich-ln", "post-ln")  # the recipe's own method, which is not in the table
     words = shlex.split(command.replace("RUN…", "").replace("FILE.toml", "").replace("FILE", "x.html"))
     if "--data" in words and "DIR" not in words:
         need("multi30k", MULTI30K.is_dir(), f"{MULTI30K} (set STABKIT_MULTI30K)")
@@ -54,9 +54,9 @@ def test_the_readmes_method_trains_at_6_and_builds_at_100_layers(monkeypatch):
     make = executed(BLOCKS[0])["method"]
     monkeypatch.setattr(methods, "METHODS", (*methods.METHODS, make))
     monkeypatch.setattr(methods, "KEYS", (*methods.KEYS, make().key))
-    result = train.run(tiny("pre-ln", layers=6), TASK)
+    result = train.run(tiny("sandwich-ln", layers=6), TASK)
     assert np.isfinite(result.records["loss"].values).all()
-    train.build(tiny("pre-ln", layers=100), TASK, "cpu")
+    train.build(tiny("sandwich-ln", layers=100), TASK, "cpu")
 
 
 def test_the_readmes_probe_is_recorded(monkeypatch):

@@ -9,10 +9,10 @@ block "every method against its published numbers and a second, obvious implemen
 block "sweep --models all trains every method, one base initialisation and one rate" dev sweep --models all --depths 6 --steps 3 --out "$work/all" --json --quiet
 cp "$work/log" "$work/all.json"
 block "twelve methods, one base, one rate, one warm-up" check shared "$work/all.json"
-block "--recipe paper: own base, rate and warm-up, and the page says so" bash -c "python3 '$root/dev.py' sweep --models all --recipe paper --depths 2 --steps 2 --out '$work/paper' --quiet | tee '$work/out' && grep -q 'own recipe' \$(sed -n 's/^report: //p' '$work/out')"
+block "--recipe paper: own base, rate and warm-up, and the page says so" bash -c "python3 '$root/dev.py' sweep --models all --recipe paper --depths 2 --steps 2 --out '$work/paper' --quiet | tee '$work/out' && grep -q 'by its own recipe' \$(sed -n 's/^report: //p' '$work/out')"
 # — 2 Architectures
 for arch in encoder-only decoder-only; do
-  block "--arch $arch, synthetic" dev sweep --arch $arch --models all-defined --depths 6 --steps 3 --out "$work/$arch" --quiet
+  block "--arch $arch, synthetic" dev sweep --arch $arch --models all --depths 6 --steps 3 --out "$work/$arch" --quiet
   block "--arch $arch, real text" dev sweep --arch $arch --models post-ln,deepnorm,sub-ln --depths 6 --steps 3 $text --out "$work/$arch-text" --quiet
 done
 block "N ≠ M" dev sweep --models all --depths 6x2,2x6 --steps 2 --out "$work/unequal" --quiet

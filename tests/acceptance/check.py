@@ -140,6 +140,27 @@ def rulers(path):
     assert own >= 3 and 1.2 <= post <= 4 and deep <= 1.3
 
 
+def shared(path):
+    found = runs(path)
+    assert len({r["model"] for r in found}) == 12, {r["model"] for r in found}
+    for part in ("base_init",):
+        assert len({r["spec"]["model"][part] for r in found}) == 1
+    for part in ("lr", "warmup", "optimizer"):
+        assert len({r["spec"]["train"][part] for r in found}) == 1
+    assert all(r["outcome"] in ("early", "trains") for r in found)
+
+
+def slope(path):
+    with open(path) as file:
+        rows = json.load(file)["slopes"]
+    for depth in {r["depth"] for r in rows}:
+        here = {r["label"]: r for r in rows if r["depth"] == depth}
+        ratio = here["Post-LN"]["slope"] / here["DeepNorm"]["slope"]
+        print(depth, f"{ratio:.1f}", "ranks", {label: r["rank"] for label, r in here.items()})
+        assert len(here) == 12 and ratio >= 10
+        assert sorted(r["rank"] for r in here.values()) == list(range(1, 13))
+
+
 def count(n):
     assert len(runs("-")) == int(n)
 
