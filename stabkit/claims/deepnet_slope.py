@@ -23,7 +23,7 @@ def _ratios(label: str, over: str) -> Callable[[Sequence[Run]], list[Evidence]]:
     def find(runs: Sequence[Run]) -> list[Evidence]:
         found = []
         for (condition, depth), here in slope.table(slope.select(runs)).groupby(["condition", "depth"], sort=False):
-            by = dict(zip(here["label"], here["slope"], strict=True))
+            by = here.set_index("label")["slope"].dropna().to_dict()
             if label in by and over in by:
                 ratio = float(by[over] / by[label])
                 where = listed(str(depth), str(condition))

@@ -139,7 +139,7 @@ def conditions(specs: Sequence[RunSpec]) -> list[str]:
     settings = [_settings(spec) for spec in specs]
     varying = [key for key in (settings[0] if settings else ()) if len({each[key] for each in settings}) > 1]
     keys = [tuple(each[key] for key in varying) for each in settings]
-    texts = {key: plain(", ".join(_phrase(*item) for item in zip(varying, key, strict=True))) for key in keys}
+    texts = {key: _text(dict(zip(varying, key, strict=True))) for key in keys}
     alike = Counter(texts.values())
     numbered = sorted((key for key in texts if alike[texts[key]] > 1), key=repr)
     for number, key in enumerate(numbered, 1):
@@ -259,6 +259,12 @@ def flat(spec: RunSpec) -> dict[str, Any]:
         else:
             out[part.name] = value
     return out
+
+
+def _text(values: dict[str, Any]) -> str:
+    """The phrases of a condition; by a method's own recipe without what that decides."""
+    own = values.get("recipe") == "paper"
+    return plain(", ".join(_phrase(*item) for item in values.items() if not (own and item[0] in RECIPE)))
 
 
 def _phrase(key: str, value: Any) -> str:

@@ -56,7 +56,7 @@ def law(change: NDArray[np.float64], n: NDArray[np.float64]) -> tuple[str, dict[
     if len(change) < LEAST or not np.isfinite(squares).all():
         return "", {}
     spread = float(((squares - squares.mean()) ** 2).sum())
-    if not spread > 0:
+    if not spread > 1e-24 * float((squares**2).sum()):  # equal but for rounding
         return LAWS[0], {LAWS[0]: math.nan}
     fits = {LAWS[0]: 0.0}
     for name, x in ((LAWS[1], np.log(n)), (LAWS[2], n)):

@@ -8,6 +8,7 @@ the theorem of each group of methods predicts, scaled to meet the shallowest dep
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -59,7 +60,7 @@ def table(frame: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for (condition, depth), here in frame.groupby(["condition", "depth"], sort=False):
         means = here.groupby("label", sort=False)["update"].agg(geometric_mean)
-        ranks = means.rank(method="first")
+        ranks = means.rank(method="first", na_option="bottom")
         for label, own in here.groupby("label", sort=False):
             rows.append(
                 {
@@ -86,7 +87,8 @@ def agreement(runs: Sequence[Run]) -> list[tuple[str, float]]:
         rest = canonical(replace(spec, train=replace(spec.train, lr=0.0)).to_json())
         held.setdefault(rest, []).append(row["update"])
         names[rest] = listed(row["label"], row["depth"], f"seed {row['seed']}")
-    found = [(names[rest], max(both) / min(both) - 1) for rest, both in held.items() if len(both) > 1]
+    pairs = [(names[rest], min(both), max(both)) for rest, both in held.items() if len(both) > 1]
+    found = [(name, high / low - 1 if low > 0 else math.inf) for name, low, high in pairs]
     return sorted(found, key=lambda one: -one[1])
 
 
@@ -95,7 +97,7 @@ def title(runs: Sequence[Run]) -> str:
     means = table(select(runs))
     ratios = []
     for (_, depth), here in means.groupby(["condition", "depth"], sort=False):
-        by = here.set_index("label")["slope"]
+        by = here.set_index("label")["slope"].dropna()
         if set(by.index) >= PAIR:
             ratios.append((float(by["Post-LN"] / by["DeepNorm"]), str(depth)))
     if ratios:

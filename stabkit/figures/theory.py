@@ -88,8 +88,8 @@ def title(runs: Sequence[Run]) -> str:
     found = by_what(frame)
     if not found or math.isnan(found[0][1]):
         return "What the theorem predicts against what was measured"
-    rest = [f"{short(value)} with one for {what}" for what, value in found[1:]]
-    return f"The theorem's sum explains ‖ΔF‖ with R² = {short(found[0][1])} and one constant for all; {'; '.join(rest)}"
+    rest = "".join(f"; {short(value)} with one for {what}" for what, value in found[1:])
+    return f"The theorem's sum explains ‖ΔF‖ with R² = {short(found[0][1])} and one constant for all{rest}"
 
 
 def alt(frame: pd.DataFrame) -> str:

@@ -1,0 +1,86 @@
+"""What happened to the activations of one forward pass, as nodes in the order in which they ran.
+
+    input      what the module was given                  embedding  rows of a table
+    move       entries moved or left out, none changed    softmax    over some axis
+    scale      c·x, one number or one trained vector      match      a product of two activations
+    shift      x + constant (a bias, positions)           attention  softmax(q·kᵀ)·v in one operation: (q, k, v)
+    add        c₁·x₁ + c₂·x₂                              product    x·W + b with a matrix of the module
+    centre     x − its mean over features                 other      anything else (φ, masks, …)
+    norm       LayerNorm, RMSNorm, or x over its own size
+
+Nodes are activations: what no input reaches is a constant, and rests on the node that uses it.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+
+Op = Literal[
+    "input",
+    "embedding",
+    "move",
+    "scale",
+    "shift",
+    "add",
+    "centre",
+    "norm",
+    "softmax",
+    "match",
+    "attention",
+    "product",
+    "other",
+]
+MIXES: frozenset[Op] = frozenset({"product", "match", "attention"})
+"""Operations that mix features or positions: where one way back ends and another begins."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Matrix:
+    """A weight as it is used: x·weight + bias, (in, out) and (out). `flipped`: Wᵀ·x, features not on the last axis."""
+
+    weight: torch.Tensor
+    bias: torch.Tensor | None
+    name: str
+    bias_name: str = ""
+    flipped: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Node:
+    """One operation: where its activations came from, and what it did to them."""
+
+    at: int
+    op: Op
+    inputs: tuple[int, ...]
+    """Activations alone, the one that passes through first."""
+    value: torch.Tensor
+    factors: tuple[float, ...] = ()
+    """Of each input of a scale, shift or add."""
+    matrix: Matrix | None = None
+    constants: tuple[torch.Tensor | None, ...] = ()
+    """What a shift adds; a norm's weight and bias; an embedding's table."""
+    name: str = ""
+    replay: Callable[[dict[int, torch.Tensor]], torch.Tensor] | None = None
+    """A move, once more, with other tensors in the place of its inputs (by node)."""
+
+
+def back(nodes: Sequence[Node], start: Sequence[int], stop: Callable[[Node], bool], low: int = 0) -> Iterator[Node]:
+    """Every node on the way back from `start`, the latest first, not past nodes where `stop` nor before `low`."""
+    heap = [-at for at in set(start)]
+    heapq.heapify(heap)
+    seen = set(heap)
+    while heap:
+        node = nodes[-heapq.heappop(heap)]
+        if node.at < low:
+            return
+        yield node
+        if not stop(node):
+            for at in node.inputs:
+                if -at not in seen:
+                    seen.add(-at)
+                    heapq.heappush(heap, -at)
