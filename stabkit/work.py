@@ -217,7 +217,8 @@ def _safetensors(arrays: Any) -> bytes:
     """safetensors of contiguous copies: version 0.8.0 scrambles arrays that are not contiguous."""
     from safetensors.numpy import save
 
-    data: bytes = save({name: np.ascontiguousarray(array) for name, array in arrays.items()})
+    # numpy's function makes a single number a row of one
+    data: bytes = save({name: np.ascontiguousarray(array).reshape(array.shape) for name, array in arrays.items()})
     return data
 
 

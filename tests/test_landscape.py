@@ -20,8 +20,9 @@ from stabkit.figures.surfaces import OWN, Landscape
 from stabkit.folder import CorruptFolder
 from stabkit.landscape import Wanted
 from stabkit.report.html import card, render
+from stabkit.spec import canonical
 from stabkit.store import Run, Store
-from stabkit.surface import directions, tiles
+from stabkit.surface import directions, tiles, weights
 from stabkit.surface import spec as specs
 from stabkit.surface.evaluate import Evaluator
 from stabkit.surface.shelf import Shelf, Surface
@@ -31,6 +32,7 @@ from tests.conftest import files_of, tiny
 from tests.test_cli import stabkit, strict
 
 SPECS = [tiny(method, steps=4, snapshots=5, warmup=0) for method in ("post-ln", "deepnorm")]
+TASK = Synthetic(vocab=200, max_tokens=128)
 SMALL = Wanted(points=3, cut_points=5, direction_seeds=(0, 1))
 
 
@@ -349,3 +351,32 @@ def test_tiles_cover_every_row_once() -> None:
         )
         covered = [i for _, first, last in tiles.names(spec) for i in range(first, last)]
         assert covered == list(range(rows))
+
+
+def test_methods_of_other_norms_and_numbers_share_their_matrices_directions(tmp_path):
+    pair = [tiny(method, steps=4, snapshots=5, warmup=0) for method in ("rezero", "pre-ln")]
+    made = Store(tmp_path)
+    made.runs.mkdir(parents=True, exist_ok=True)
+    for spec in pair:
+        made.commit(spec, files_of(spec))
+    runs = [made.load(spec.run_id) for spec in pair]
+    evaluators = [Evaluator(train.build(run.spec, TASK, torch.device("cpu")), lambda model: 0.0) for run in runs]
+    surfaces = landscape.specs(runs, replace(SMALL, path="none"))
+    mixed = next(s for s in surfaces if s.origin.run == runs[0].run_id and s.plane.of is not None)
+    _, (delta, _) = tiles.plane(tmp_path, canonical(mixed.to_json() | {"a": [], "b": []}), evaluators[0].layout)
+    alone = next(s for s in surfaces if s.origin.run == runs[1].run_id and s.plane.of is None)
+    _, (theirs, _) = tiles.plane(tmp_path, canonical(alone.to_json() | {"a": [], "b": []}), evaluators[1].layout)
+    other = {t.name: theirs[t.part] for t in evaluators[1].layout}
+    for tensor in evaluators[0].layout:
+        expected = other[tensor.name] if len(tensor.shape) > 1 else np.zeros(tensor.size)
+        np.testing.assert_array_equal(delta[tensor.part], expected)
+
+
+def test_a_parameter_that_is_one_number_is_stored_as_one(tmp_path):
+    spec = tiny("rezero", steps=1)
+    made = Store(tmp_path)
+    made.commit(spec, files_of(spec))
+    held = dict(weights.shapes(made.load(spec.run_id)))
+    assert held["layers.decoder_1_self.gamma"] == ()
+    shared = [name for name in held if name.endswith(".gamma")]
+    assert len(shared) == 4, "one a layer"

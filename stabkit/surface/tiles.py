@@ -20,7 +20,7 @@ from stabkit.surface import directions, weights
 from stabkit.surface import spec as specs
 from stabkit.surface.directions import Layout, Vector
 from stabkit.surface.shelf import PATH, Shelf
-from stabkit.surface.spec import At, SurfaceSpec
+from stabkit.surface.spec import At, Plane, SurfaceSpec
 
 if TYPE_CHECKING:
     from stabkit.surface.evaluate import Evaluator
@@ -87,7 +87,7 @@ def plane(out: Path, spec_json: str, tensors: tuple[directions.Tensor, ...]) -> 
     store, chosen = Store(out), spec.plane
     origin = _weights(store.load(spec.origin.run), spec.origin, tensors)
     if chosen.kind == "random":
-        of = origin if chosen.of is None else _weights(store.load(chosen.of.run), chosen.of, tensors)
+        of = origin if chosen.of is None else _donated(store.load(chosen.of.run), chosen.of, tensors, chosen)
         return origin, directions.random_plane(
             of, tensors, chosen.seed, chosen.normalise, chosen.one_dimensional, chosen.orthogonalise
         )
@@ -114,6 +114,34 @@ def _weights(run: Run, at: At, tensors: Layout) -> Vector:
     if unlike := directions.difference(tensors, mine):
         raise UsageError(f"{run.run_id} has other weights: {unlike}")
     return weights.at(run, at.step, tuple(tensors))
+
+
+def _donated(run: Run, at: At, tensors: Layout, plane: Plane) -> Vector:
+    """Another run's weights in the places of these tensors: what its directions are as long as.
+
+    Two methods may differ in their norms and single numbers, which rest, and which are 0 here where the other has none;
+    matrices must be the same. Raises UsageError where they are not, or where what differs would move.
+    """
+    if plane.one_dimensional:
+        return _weights(run, at, tensors)
+    own = _layout(run)
+    matrices = [tuple(tensor for tensor in each if len(tensor.shape) > 1) for each in (tensors, own)]
+    if {(t.name, t.shape) for t in matrices[0]} != {(t.name, t.shape) for t in matrices[1]}:
+        raise UsageError(f"{run.run_id} has other matrices: {directions.difference(*matrices)}")
+    theta = weights.at(run, at.step, own)
+    parts = {(tensor.name, tensor.shape): theta[tensor.part] for tensor in own}
+    return np.concatenate([parts.get((t.name, t.shape), np.zeros(t.size)) for t in tensors])
+
+
+def _layout(run: Run) -> Layout:
+    """A run's tensors in the order in which its model uses them: that of its snapshots, not of its file."""
+    from stabkit import methods
+    from stabkit.model.transformer import Transformer
+
+    spec = run.spec
+    method = methods.build(spec.method, spec.options, spec.alpha_scale, spec.beta_scale)
+    model = Transformer(spec.model, method, spec.task.vocab, spec.seed)
+    return directions.layout([(name, tuple(p.shape)) for name, p in model.named_parameters()])
 
 
 def _path(
