@@ -128,7 +128,7 @@ def _donated(run: Run, at: At, tensors: Layout, plane: Plane) -> Vector:
     matrices = [tuple(tensor for tensor in each if len(tensor.shape) > 1) for each in (tensors, own)]
     if {(t.name, t.shape) for t in matrices[0]} != {(t.name, t.shape) for t in matrices[1]}:
         raise UsageError(f"{run.run_id} has other matrices: {directions.difference(*matrices)}")
-    theta = weights.at(run, at.step, own)
+    theta = weights.at(run, at.step, tuple(own))
     parts = {(tensor.name, tensor.shape): theta[tensor.part] for tensor in own}
     return np.concatenate([parts.get((t.name, t.shape), np.zeros(t.size)) for t in tensors])
 

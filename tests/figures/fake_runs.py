@@ -107,6 +107,9 @@ def plausible(run_spec: RunSpec, *, outcome: str | None = None, until: int | Non
     ratios_by_site = [branch / math.sqrt(i + 1 if run_spec.method == "admin" else 1) for i in range(len(names))]
     raw = {n: [8 * omega * math.hypot(1, r)] * len(t) for n, r in zip(names, ratios_by_site, strict=True)}
     raw |= {f"{n}@omega": [math.hypot(1, r)] * len(t) for n, r in zip(names, ratios_by_site, strict=True)}
+    moved = {n: [1e-3 * omega * math.sqrt(i + 1)] for i, n in enumerate(names)}
+    squares = {f"{n}@branch": [(omega * r) ** 2] * len(t) for n, r in zip(names, ratios_by_site, strict=True)}
+    squares |= {f"{n}@shortcut": [omega**2] * len(t) for n in names}
     loss = 8.4 - (2.4 if ratio < 1e-2 else 3.0) * t / (t + 60)
     when = [int(step) for step in (0, t[-1] // 2, t[-1])] if len(t) > 2 else [int(step) for step in t]
     when = sorted(set(when))
@@ -114,7 +117,8 @@ def plausible(run_spec: RunSpec, *, outcome: str | None = None, until: int | Non
         "update": table(steps, {"state": state.tolist(), "logits": (state * 2).tolist(), "state@step": state.tolist()}),
         "grad_norm": table(steps, sites),
         "ln_input": table(steps, raw),
-        "branch_ratio": table(steps, {n: [r] * len(t) for n, r in zip(names, ratios_by_site, strict=True)}),
+        "branch_ratio": table(steps, {n: [r] * len(t) for n, r in zip(names, ratios_by_site, strict=True)} | squares),
+        "perturbation": table([0], moved),
         "parameter_update": table(steps, {"embedding": (t * 1e-3).tolist()} | {n: (t * 1e-3).tolist() for n in names}),
         "loss": table(steps, {"train": loss.tolist(), "probe": loss.tolist()}),
         "validation": table(when, {"validation": np.interp(when, t, loss).tolist()}),
@@ -132,6 +136,12 @@ def plausible(run_spec: RunSpec, *, outcome: str | None = None, until: int | Non
         ln_input_growth=1.0 + update / 8,
         branch_ratio=0.9,
     )
+
+
+def step(method: str, encoder: int, slope: float, lr: float = 1e-5, decoder: int | None = None, **changes: Any) -> Run:
+    """One step of SGD at η = `lr` that moves the output by η times `slope`."""
+    made = spec(method, encoder, decoder, optimizer="sgd", steps=1, warmup=0, lr=lr, **changes)
+    return run(made, {"update": table([0, 1], {"state": [0.0, slope * lr]})}, update_first=slope * lr)
 
 
 def sweep(depths: tuple[int, ...] = (6, 18, 50, 100), seeds: tuple[int, ...] = (0,), **changes: Any) -> list[Run]:

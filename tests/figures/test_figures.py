@@ -19,6 +19,7 @@ from stabkit.figures import (
     boundary,
     branch_ratio,
     chain,
+    dependency,
     exponent,
     grad_last,
     grad_norm,
@@ -27,16 +28,19 @@ from stabkit.figures import (
     ln_input_omega,
     scale_map,
     scales,
+    slope,
     table11,
     theorem,
+    theory,
     update,
     update_depth,
     validation_loss,
 )
+from stabkit.methods import with_recipe
 from stabkit.report.headline import headline
 from stabkit.report.html import card
 from stabkit.store import Run
-from tests.figures.fake_runs import plane, plausible, run, spec, sweep, table
+from tests.figures.fake_runs import plane, plausible, run, spec, step, sweep, table
 
 SHARED = {"__init__", "comparison", "contrast", "curves", "scales", "share", "style", "surfaces", "theorem"}
 
@@ -101,7 +105,10 @@ def test_update_draws_every_recorded_step_as_it_is() -> None:
 def test_update_depth_draws_the_reference_step_or_the_last_finite_one() -> None:
     sound, lost = known_store()
     first, second = facts(lost, "Post-LN", "2L-3L", "diverged"), facts(sound, "DeepNorm", "2L-3L")
-    rows = [[*first, 64, "N ≠ M", 2.5, 16, 1, 8.0, math.nan], [*second, 64, "N ≠ M", 2.5, 16, 16, 0.5, math.nan]]
+    rows = [
+        [*first, 64, "N ≠ M", 2.5, 16, 1, 8.0, math.nan, 3],
+        [*second, 64, "N ≠ M", 2.5, 16, 16, 0.5, math.nan, 3],
+    ]
     check(update_depth.select([sound, lost]), update_depth.COLUMNS, rows)
 
 
@@ -138,7 +145,7 @@ def measured() -> Run:
 
 
 def test_ln_input_is_a_mean_over_the_sub_layers_of_its_origin() -> None:
-    own = facts(measured(), "Post-LN", "1L-0L", "trains")
+    own = facts(measured(), "Post-LN", "1L encoder", "trains")
     rows = [
         [*own, 64, "feed-forward", 0, 10.0, 10.0, math.nan],
         [*own, 64, "feed-forward", 250, 20.0, 20.0, math.nan],
@@ -148,16 +155,16 @@ def test_ln_input_is_a_mean_over_the_sub_layers_of_its_origin() -> None:
     check(ln_input.select([measured()]), ln_input.COLUMNS, rows)
     assert ln_input_omega.select([measured()])["relative"].tolist() == [1.25, 2.5, 1.0, 1.5]
     assert ln_input.growth(ln_input.select([measured()]))["growth"].tolist() == [pytest.approx(16 / 9)]
-    assert ln_input.title([measured()]) == "Post-LN's LN inputs grow most: to 1.8 times their start (1L-0L)"
+    assert ln_input.title([measured()]) == "Post-LN's LN inputs grow most: to 1.8 times their start (1L encoder)"
 
 
 def test_branch_ratio_draws_the_first_and_the_last_reading_of_every_sub_layer() -> None:
-    own = facts(measured(), "Post-LN", "1L-0L", "trains")
+    own = facts(measured(), "Post-LN", "1L encoder", "trains")
     check(branch_ratio.select([measured()]), branch_ratio.COLUMNS, [[*own, 1, 0.5, 0.7], [*own, 2, 1.0, 2.0]])
 
 
 def test_the_chain_is_four_ratios_a_step() -> None:
-    own = facts(measured(), "Post-LN", "1L-0L", "trains")
+    own = facts(measured(), "Post-LN", "1L encoder", "trains")
     far = 4.0 / math.sqrt(128)
     rows = [[*own, 0, 0.0, 1.0, 1.0, 1.4], [*own, 250, far, (1.5 + 2.0) / 2, 1.0, 0.9]]
     check(chain.select([measured()]), chain.COLUMNS, rows)
@@ -260,7 +267,7 @@ def test_table_11_is_the_method_beside_itself_without_one_part_a_panel_a_setting
 
 
 def test_validation_loss_draws_every_reading_beside_the_unigram_loss() -> None:
-    own = facts(measured(), "Post-LN", "1L-0L", "trains")
+    own = facts(measured(), "Post-LN", "1L encoder", "trains")
     check(validation_loss.select([measured()]), validation_loss.COLUMNS, [[*own, 6.0, 0, 8.0], [*own, 6.0, 250, 5.5]])
 
 
@@ -353,7 +360,9 @@ def test_titles_state_what_the_data_support() -> None:
         update_depth.title(growing("admin", 0.5)) == "ADMIN's update grows with depth as N^0.5 (6–50 layers, one seed)"
     )
     assert update_depth.title([]) == "How far the output has moved after 0 updates, against depth"
-    assert update.title(runs) == "At 100L-100L ADMIN's output moves 40 times as far as DeepNorm's in 16 updates"
+    assert update.title(runs) == "At 100L-100L Post-LN's output moves 6.3 times as far as DeepNorm's in 16 updates"
+    others = [*growing("deepnorm", 0.6), *growing("admin", 1.4)]
+    assert update.title(others) == "At 100L-100L ADMIN's output moves 40 times as far as DeepNorm's in 16 updates"
     assert update.title([]) == "How far the output moves from its start, step by step"
     assert grad_norm.title([]) == "How much gradient each decoder layer receives"
     vanishing = run(spec("post-ln", 2), {"grad_norm": table([0], {"decoder.1": [3e-9], "decoder.2": [3.0]})})
@@ -429,6 +438,18 @@ def stores() -> dict[str, list[Run]]:
             for o in ({}, {"alpha": "one"}, {"beta": "one"})
             for w in (0, 150)
         ],
+        "single steps": [
+            step(m, n, 5.0 * n, lr=lr) for m in ("post-ln", "t-fixup") for n in (2, 6) for lr in (1e-4, 1e-5)
+        ],
+        "single steps of which one did not end, and one did not move, beside training": [
+            step("pre-ln", 2, math.nan),
+            step("pre-ln", 2, 0.0, seed=1),
+            *(step("deepnorm", n, 5.0) for n in (2, 6, 18)),
+            *sweep((2,)),
+        ],
+        "each method by its own recipe": [
+            plausible(with_recipe(spec(m, 6, recipe=r))) for m in ("rezero", "dlcl") for r in ("paper", "shared")
+        ],
         "no records": [nothing],
         "zeros": [flat],
         "huge": [huge, plausible(spec("deepnorm", 2))],
@@ -453,16 +474,13 @@ def test_drawing_survives(figure: ModuleType, case: str) -> None:
 def test_a_diverged_run_stays_visible() -> None:
     last, edge = plausible(spec("post-ln", 18), until=5), plausible(spec("post-ln", 6), until=0)
     others = [plausible(spec("deepnorm", n)) for n in (6, 18)]
-    for figure in set(FIGURES) - {
-        ablation,
-        boundary,
-        exponent,
-        scale_map,
-        table11,
-        validation_loss,
-    }:  # an exponent is of many runs; the loss was read once
+    of_others = (ablation, boundary, exponent, scale_map, table11)  # of many runs, or of runs whose factors differ
+    before_it = (slope, theory, dependency)  # of one step, of steps that were sound, of the weights at step 0
+    for figure in FIGURES:
+        if figure in (*of_others, *before_it, validation_loss):  # the loss was read once
+            continue
         drawn = figure.draw(figure.select([last, edge, *others]))
         marks = [line for axes in drawn.axes for line in axes.lines if line.get_marker() == "x"]
         texts = [text.get_text() for axes in drawn.axes for text in axes.texts]
         seen = sum(int(np.isfinite(np.asarray(line.get_xdata(), dtype=float)).sum()) for line in marks)
-        assert seen + sum("diverged at" in text for text in texts) >= 2, figure.NAME
+        assert seen + sum("diverged at" in text or text == "1 run: diverged" for text in texts) >= 2, figure.NAME

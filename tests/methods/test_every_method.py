@@ -31,13 +31,13 @@ VARIANTS = [
 ]
 
 
-def spec_of(text: str, n: int, m: int, width: int = 16, **changes: object) -> RunSpec:
+def spec_of(text: str, n: int, m: int, width: int = 16, steps: int = 2, **changes: object) -> RunSpec:
     key, options = methods.parse(text)
     return RunSpec(
         method=key,
         options=options,
         model=ModelConfig(encoder_layers=n, decoder_layers=m, hidden=width, ffn=2 * width, heads=2),
-        train=TrainConfig(steps=2, max_tokens=64, warmup=0, **changes),  # type: ignore[arg-type]
+        train=TrainConfig(steps=steps, max_tokens=64, warmup=0, **changes),  # type: ignore[arg-type]
         task=TaskConfig(vocab=200),
     )
 
@@ -68,7 +68,7 @@ def test_at_six_layers_every_method_steps_and_every_tap_is_seen(key, stacks):
 @pytest.mark.slow
 @pytest.mark.parametrize(("key", "stacks"), EVERYWHERE)
 def test_at_a_hundred_layers_every_method_steps_and_every_tap_is_seen(key, stacks):
-    finite_everywhere(spec_of(key, 100 * stacks[0], 100 * stacks[1]))
+    finite_everywhere(spec_of(key, 100 * stacks[0], 100 * stacks[1], steps=1))
 
 
 @pytest.mark.parametrize("text", VARIANTS)
@@ -115,12 +115,19 @@ def test_shared_scales_are_one_parameter_counted_once():
 STEP = """
 import resource, sys, torch
 from stabkit import train, work
+from stabkit.model.flat import Flat
+from stabkit.optim import OPTIMIZERS
 from stabkit.spec import *
 from stabkit.tasks.synthetic import Synthetic
 work.prepare()
-model = ModelConfig(encoder_layers=100, decoder_layers=100)
-spec = RunSpec(method=sys.argv[1], model=model, train=TrainConfig(steps=1))
-train.run(spec, Synthetic(vocab=2000, max_tokens=512))
+spec = RunSpec(method=sys.argv[1], model=ModelConfig(encoder_layers=100, decoder_layers=100))
+task = Synthetic(vocab=2000, max_tokens=512)
+model = train.build(spec, task, torch.device("cpu"))
+flat = Flat(model, model.parts())
+optimizer = OPTIMIZERS["adam"](spec.train, flat.theta, flat.grad)
+train.forward(model, task.train(0, 0), 0.1).loss.backward()
+optimizer.step(1e-3)
+assert torch.isfinite(flat.theta).all()
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
 

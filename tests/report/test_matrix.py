@@ -22,7 +22,7 @@ def test_rows_are_methods_in_table_order_and_columns_depths() -> None:
     verdicts = matrix(list(reversed(sweep((6, 18)))))
     assert verdicts.depths == ("6L-6L", "18L-18L")
     assert [row.label for row in verdicts.rows] == ["Post-LN", "Post-LN-init", "ADMIN", "DeepNorm"]
-    assert {row.group for row in verdicts.rows} == {"Post-LN"}
+    assert [row.group for row in verdicts.rows] == ["Post-LN", "Post-LN", "Post-LN", "DeepNorm"]
     assert [row.method for row in verdicts.rows] == list(MEASURED)
     assert not verdicts.has_conditions and verdicts.reference_step == 16
 
