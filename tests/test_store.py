@@ -9,6 +9,7 @@ import pytest
 
 from stabkit.errors import StoreBusy, StoreError, UsageError
 from stabkit.folder import CorruptFolder, OldFolder, write_file
+from stabkit.spec import ALGO_VERSION
 from stabkit.store import FILES, Store
 from tests.conftest import files_of, tiny
 
@@ -102,7 +103,7 @@ def test_a_folder_renamed_to_another_run_is_seen(store):
 def test_a_run_of_another_version_is_old_and_not_corrupt(store, monkeypatch):
     run_id = commit(store)
     monkeypatch.setattr("stabkit.store.ALGO_VERSION", 99)
-    with pytest.raises(OldFolder, match="version 1"):
+    with pytest.raises(OldFolder, match=f"version {ALGO_VERSION}"):
         store.load(run_id)
 
 
