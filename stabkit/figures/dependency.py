@@ -2,8 +2,8 @@
 
 With branch and shortcut uncorrelated, a sum ω·x + γ·G(x) takes the share f²/(f² + s²) of its variance from its own
 branch, f² and s² their mean squares (probe `branch_ratio`), and leaves the rest to what x was made of. Row i, column j:
-the share of sub-layer j in sum i; column 0 is the stack's input. A norm scales all shares alike. Rows sum to 1. Liu et
-al. 2020, §4; Wang et al. 2020, §3.
+the share of sub-layer j in sum i; column 0 is the stack's input. A norm scales all shares alike. Rows sum to 1. Not of
+DLCL, whose layers read all before them. Liu et al. 2020, §4; Wang et al. 2020, §3.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def matrix(run: Run) -> NDArray[np.float64]:
     """The shares of a run's output stack at step 0; empty where they were not recorded."""
     table = run.records.get("branch_ratio")
     names = share.output_sites(table.sites) if table is not None else []
-    if table is None or not len(table.steps) or f"{names[0]}@branch" not in table.sites:
+    if table is None or not len(table.steps) or not share.chained(run.spec) or f"{names[0]}@branch" not in table.sites:
         return np.empty((0, 1))
     branch, shortcut = (table.select([f"{name}@{part}" for name in names])[0] for part in ("branch", "shortcut"))
     return shares(branch, shortcut)

@@ -106,7 +106,7 @@ def title(runs: Sequence[Run]) -> str:
             str(label): law(own["perturbation"].to_numpy(float), own["sublayer"].to_numpy(float))[0]
             for label, own in by_label
         }
-        where = f"along the decoder of {deep['depth'].iloc[0]}"
+        where = f"along the sub-layers of {deep['depth'].iloc[0]}"
     by_law = {name: [label for label, found in over.items() if found == name] for name in reversed(LAWS)}
     told = [f"{name} under {', '.join(labels)}" for name, labels in by_law.items() if labels]
     return f"The output's squared change grows {where} as {'; '.join(told)}" if told else "How far the output moves"

@@ -4,7 +4,7 @@ With x ← LN(ω·x + γ·G(x)), r = ‖γ·G(x)‖/‖ω·x‖, and branch and 
 r²/(1 + r²) of what comes out and leaves 1/(1 + r²) of what was there. Sub-layer j's share of the output is therefore
 s_j = r_j²/(1 + r_j²) · Π_{k>j} 1/(1 + r_k²), that of the stack's input Π_k 1/(1 + r_k²). The effective number is
 (Σ s)²/Σ s² over the sub-layers: n when all have the same share, 1 when one has it all. Without a norm after the sum the
-same holds of the stream itself.
+same holds of the stream itself. Where a layer reads a combination of all before it (DLCL), nothing of this holds.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from stabkit import methods
+from stabkit.spec import RunSpec
 from stabkit.store import Run
 
 
@@ -22,6 +24,11 @@ def output_sites(sites: Sequence[str]) -> list[str]:
     """The sites of the stack that the output comes from: the decoder, or the encoder where there is none."""
     stack = "decoder." if any(site.startswith("decoder.") for site in sites) else "encoder."
     return [site for site in sites if site.startswith(stack) and "@" not in site]
+
+
+def chained(spec: RunSpec) -> bool:
+    """Whether every layer reads the one before it; of methods that this version does not know, yes."""
+    return spec.method not in methods.KEYS or methods.build(spec.method, spec.options).wiring == "chain"
 
 
 def shares(ratios: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -35,7 +42,7 @@ def shares(ratios: NDArray[np.float64]) -> NDArray[np.float64]:
 def effective(run: Run, step: int = 0) -> float:
     """The effective number of sub-layers of the decoder at the recorded step number `step`; NaN where unknown."""
     table = run.records.get("branch_ratio")
-    if table is None or not len(table.steps):
+    if table is None or not len(table.steps) or not chained(run.spec):
         return math.nan
     own = shares(table.select(output_sites(table.sites))[step])
     if not np.isfinite(own).all() or not own.sum() > 0:

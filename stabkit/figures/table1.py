@@ -34,7 +34,7 @@ VALUE = "validation_loss"
 CAPTION = "DeepNet Table 1 (journal version): method × depth on WMT-17 En-De, BLEU or diverged, one run a cell."
 READ = (
     "How many of a cell's runs train, and the median validation loss of those; under it what became of the others. "
-    "“1 run” is a single run: one seed, and no rate. Groups as in the paper, by where the norm stands."
+    "“1 run”, dashed, is a single run: one seed, and no rate. Groups as in the paper, by where the norm stands."
 )
 COLUMNS = (*FACTS, "group", "steps", "unigram_loss", "validation_loss")
 OPTIONAL = True
@@ -189,8 +189,10 @@ def _cell(axes: Axes, x: int, at: float, method: str, here: pd.DataFrame) -> Non
     seen = set(here["outcome"])
     word = "some" if "trains" in seen and len(seen) > 1 else next(iter(sorted(seen)))
     fill = OUTCOME_COLOURS.get(word, OUTCOME_COLOURS["early"])
-    single: dict[str, Any] = {"hatch": "////", "edgecolor": "#00000022"} if len(here) == 1 else {"edgecolor": "none"}
-    patch = axes.add_patch(Rectangle((x - 0.49, at + 0.04), 0.98, 0.92, facecolor=fill, linewidth=0, **single))
+    single: dict[str, Any] = {"edgecolor": "none", "linewidth": 0.0}
+    if len(here) == 1:
+        single = {"edgecolor": style.INK, "linewidth": 0.8, "linestyle": (0, (2, 2))}
+    patch = axes.add_patch(Rectangle((x - 0.485, at + 0.05), 0.97, 0.9, facecolor=fill, **single))
     style.mark(patch, method)
     first, second = words(here)
     for text, height, size in ((first, 0.34, 7.5), (second, 0.72, 6.5)):
