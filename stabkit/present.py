@@ -153,8 +153,9 @@ def claims(claimed: Sequence[Finding]) -> None:
         return
     console.say()
     ends = ":" if count["fails"] else "."
-    fail = "fails" if count["fails"] == 1 else "fail"
-    console.paragraph(f"Of {tested} claims of the papers that these runs test, {count['fails'] or 'none'} {fail}{ends}")
+    fail = "fails" if count["fails"] == 1 or tested == 1 else "fail"
+    these = f"Of {tested} claim{'s' * (tested > 1)} of the papers that these runs test"
+    console.paragraph(f"{these}, {count['fails'] or 'none'} {fail}{ends}")
     for found in claimed:
         if found.verdict == "fails":
             console.paragraph(f"- {found.claim.sentence} ({found.claim.source}) Measured: {found.measured}", "  ")

@@ -11,7 +11,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from stabkit.figures import curves, share
-from stabkit.figures.comparison import FACTS, geometric_mean, short, shown
+from stabkit.figures.comparison import FACTS, geometric_mean, output_stack, short, shown
 from stabkit.figures.curves import Curves
 from stabkit.store import Run
 
@@ -52,8 +52,9 @@ def title(runs: Sequence[Run]) -> str:
     if len(here) < 2:
         return "How long a branch is beside its shortcut"
     most, least = max(here, key=lambda key: here[key]), min(here, key=lambda key: here[key])
+    whose = output_stack(depths[-1:])
     return (
-        f"At {depths[-1]}, before training, {short(here[most])} decoder sub-layers share the branches' part of "
+        f"At {depths[-1]}, before training, {short(here[most])} {whose} sub-layers share the branches' part of "
         f"the output under {most}, {short(here[least])} under {least}"
     )
 
@@ -63,7 +64,8 @@ def alt(frame: pd.DataFrame) -> str:
     if frame.empty:
         return "No run has recorded its branch ratios."
     ends = "; ".join(curves.ends(frame, "sublayer", "branch_ratio"))
-    return f"Branch over shortcut by decoder sub-layer at step 0, logarithmic. At the last sub-layer: {ends}."
+    where = f"by {output_stack(frame['depth'])} sub-layer"
+    return f"Branch over shortcut {where} at step 0, logarithmic. At the last sub-layer: {ends}."
 
 
 def draw(frame: pd.DataFrame) -> Figure:
@@ -73,7 +75,7 @@ def draw(frame: pd.DataFrame) -> Figure:
         Curves(
             x="sublayer",
             y="branch_ratio",
-            x_label="decoder sub-layer",
+            x_label=f"{output_stack(frame['depth'])} sub-layer",
             y_label="‖γ·G(x)‖ / ‖ω·x‖",
             none="No run has recorded its branch ratios.",
             beside="last",

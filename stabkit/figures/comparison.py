@@ -131,6 +131,18 @@ def depth_rank(spec: RunSpec) -> tuple[int, int]:
     return spec.model.encoder_layers + spec.model.decoder_layers, spec.model.encoder_layers
 
 
+def output_layers(spec: RunSpec) -> list[str]:
+    """The layers of the stack that the output comes from, lowest first: of the decoder, or of an encoder alone."""
+    n, m = spec.model.encoder_layers, spec.model.decoder_layers
+    return [f"decoder.{layer}" for layer in range(1, m + 1)] or [f"encoder.{layer}" for layer in range(1, n + 1)]
+
+
+def output_stack(depths: Iterable[str]) -> str:
+    """What that stack is called among these depths: `decoder`, `encoder`, or both."""
+    words = {"encoder" if depth.endswith("encoder") else "decoder" for depth in depths} or {"decoder"}
+    return " or ".join(sorted(words))
+
+
 def conditions(specs: Sequence[RunSpec]) -> list[str]:
     """For each spec what sets it apart from the others besides method, depth and seed; "" where nothing does.
 

@@ -25,9 +25,10 @@ INDEX: str | None = None
 VALUE = "share"
 CAPTION = "Liu et al. 2020 (the ADMIN paper of Wang et al. 2020, §3), the dependency β_{i,j}; step 0, one seed."
 READ = (
-    "Down: the residual sums of the decoder, from input to output; across: the sub-layers that they are made of, the "
-    "stack's input first. A bright band along the diagonal: only the last few branches count, each new one displaces "
-    "the others, and a change of the weights is amplified. A broad floor: all have a say. One colour scale for all."
+    "Down: the residual sums of the decoder (of an encoder alone), from input to output; across: the sub-layers that "
+    "they are made of, the stack's input first. A bright band along the diagonal: only the last few branches count, "
+    "each new one displaces the others, and a change of the weights is amplified. A broad floor: all have a say. One "
+    "colour scale for all."
 )
 COLUMNS = (*FACTS, "sum", "branch", "share")
 OPTIONAL = True

@@ -1,6 +1,6 @@
-"""The gradient of the last decoder layer against depth: DeepNet Fig. 2(b).
+"""The gradient of the last layer, of the decoder or of an encoder alone, against depth: DeepNet Fig. 2(b).
 
-‖∂L/∂θ_M‖₂ over all parameters of the top decoder layer: at step 0, and as a mean over steps 100 to 250 of runs without
+‖∂L/∂θ_M‖₂ over all parameters of the top layer: at step 0, and as a mean over steps 100 to 250 of runs without
 warm-up, where the paper's order of Post-LN and Post-LN-init shows (at the first updates it is the reverse).
 """
 
@@ -14,7 +14,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from stabkit.figures import curves
-from stabkit.figures.comparison import FACTS, geometric_mean, listed, short, shown
+from stabkit.figures.comparison import FACTS, geometric_mean, listed, output_layers, short, shown
 from stabkit.figures.curves import Curves
 from stabkit.store import Run
 
@@ -24,7 +24,7 @@ INDEX: str | None = None
 VALUE = "grad_norm"
 CAPTION = "DeepNet Fig. 2(b) (journal version)."
 READ = (
-    "The gradient that the top decoder layer receives. If exploding gradients were the root of the trouble it would be "
+    "The gradient that the top layer receives. If exploding gradients were the root of the trouble it would be "
     "the unstable method's that is large; the paper finds Post-LN-init's larger. Stacks of equal depth, or one stack."
 )
 COLUMNS = (*FACTS, "layers", "when", "grad_norm")
@@ -37,12 +37,12 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
     rows = []
     for each in shown(runs):
         table = each.run.records.get("grad_norm")
-        layers = each.run.spec.model.decoder_layers
-        if table is None or f"decoder.{layers}" not in table.sites or not len(table.steps):
+        top, layers = output_layers(each.run.spec)[-1], len(output_layers(each.run.spec))
+        if table is None or top not in table.sites or not len(table.steps):
             continue
         if each.run.spec.model.encoder_layers not in (0, layers):
             continue  # unequal stacks of one decoder depth are not one curve
-        norms = table.at(f"decoder.{layers}")
+        norms = table.at(top)
         facts = {**each.facts(), "layers": layers}
         rows.append({**facts, "when": "step 0", "grad_norm": float(norms[0])})
         inside = (table.steps >= WINDOW[0]) & (table.steps <= WINDOW[1])
@@ -64,16 +64,16 @@ def title(runs: Sequence[Run]) -> str:
             depth, condition = ratio.index[-1]
             place = listed(f"{depth}L-{depth}L", condition)
             times = f"{short(float(ratio.iloc[-1]))} times Post-LN's"
-            return f"The last decoder layer's gradient under Post-LN-init is {times} ({place}, {when})"
-    return "The gradient of the last decoder layer"
+            return f"The last layer's gradient under Post-LN-init is {times} ({place}, {when})"
+    return "The gradient of the last layer"
 
 
 def alt(frame: pd.DataFrame) -> str:
     """What the picture shows, for those who do not see it."""
     if frame.empty:
-        return "No run has recorded gradients of decoder layers."
+        return "No run has recorded the gradients of its layers."
     parts = [f"{when}: {'; '.join(curves.ends(own, 'layers', 'grad_norm'))}" for when, own in frame.groupby("when")]
-    return f"Gradient norm of the last decoder layer against depth, logarithmic. {'. '.join(parts)}."
+    return f"Gradient norm of the last layer against depth, logarithmic. {'. '.join(parts)}."
 
 
 def draw(frame: pd.DataFrame) -> Figure:
@@ -84,9 +84,9 @@ def draw(frame: pd.DataFrame) -> Figure:
         Curves(
             x="layers",
             y="grad_norm",
-            x_label="decoder layers",
+            x_label="layers of the stack",
             y_label="‖∂L/∂θ‖ of the last layer",
-            none="No run has recorded gradients of decoder layers.",
+            none="No run has recorded the gradients of its layers.",
             ticks=lambda group: sorted(group["layers"].unique()),
             columns=2,
             height=3.0,

@@ -1,4 +1,4 @@
-"""The gradient of every decoder layer at the end of the early window: DeepNet Fig. 3(d).
+"""The gradient of every layer of the output's stack at the end of the early window: DeepNet Fig. 3(d).
 
 ‖∂L/∂θ_layer‖₂ over all parameters of a decoder layer, in the training step (probe `grad_norm`, sites `decoder.1` …
 `decoder.M`). The paper shows the vanishing *after* the explosion, so the step is the last recorded one at which every
@@ -16,7 +16,16 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from stabkit.figures import curves
-from stabkit.figures.comparison import FACTS, Shown, geometric_mean, listed, short, shown
+from stabkit.figures.comparison import (
+    FACTS,
+    Shown,
+    geometric_mean,
+    listed,
+    output_layers,
+    output_stack,
+    short,
+    shown,
+)
 from stabkit.figures.curves import Curves
 from stabkit.store import Run
 
@@ -31,11 +40,12 @@ READ = (
     "dotted line: the mean over all recorded steps. A layer whose gradient is exactly 0 has no point. ✕: diverged, at "
     "the last step with finite gradients."
 )
+NONE = "No run has recorded the gradients of its layers."
 COLUMNS = (*FACTS, "step", "layer", "grad_norm", "window_mean")
 
 
 def select(runs: Sequence[Run]) -> pd.DataFrame:
-    """One row a run and decoder layer. Runs without a decoder, or never with finite gradients, have none."""
+    """One row a run and layer of its output's stack. Runs never with finite gradients have none."""
     rows = []
     for each in shown(runs):
         rows += _layers(each)
@@ -44,8 +54,8 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
 
 def _layers(each: Shown) -> list[dict[str, object]]:
     table = each.run.records.get("grad_norm")
-    sites = [f"decoder.{layer}" for layer in range(1, each.run.spec.model.decoder_layers + 1)]
-    if table is None or not sites or not set(sites) <= set(table.sites):
+    sites = output_layers(each.run.spec)
+    if table is None or not set(sites) <= set(table.sites):
         return []
     values = table.select(sites)
     finite = np.isfinite(values).all(axis=1)
@@ -62,18 +72,19 @@ def _layers(each: Shown) -> list[dict[str, object]]:
 
 
 def ratios(frame: pd.DataFrame) -> pd.DataFrame:
-    """The first decoder layer's gradient over the last's: geometric mean over the seeds of each curve.
+    """The first layer's gradient over the last's: geometric mean over the seeds of each curve.
 
     0 where a seed's first layer receives exactly nothing (float32 ends at 1e-45). Runs that diverged have no say: their
     last finite gradients are of another step.
     """
     ends = (
         frame[frame["outcome"] != "diverged"]
-        .groupby(["label", "condition", "depth", "decoder_layers", "run"], sort=False)["grad_norm"]
+        .assign(layers=frame.groupby("run")["layer"].transform("max"))
+        .groupby(["label", "condition", "depth", "layers", "run"], sort=False)["grad_norm"]
         .agg(["first", "last"])
     )
     ratio = (ends["first"] / ends["last"].where(ends["last"] > 0)).rename("ratio").reset_index()
-    by = ["label", "condition", "depth", "decoder_layers"]
+    by = ["label", "condition", "depth", "layers"]
     return ratio.groupby(by, sort=False)["ratio"].agg(_mean).reset_index()
 
 
@@ -85,9 +96,9 @@ def title(runs: Sequence[Run]) -> str:
     """The smallest share of the top layer's gradient that arrives at the lowest, when it is a tenth or less."""
     frame = select(runs)
     share = ratios(frame)
-    share = share[(share["decoder_layers"] > 1) & (share["ratio"] <= 0.1)]
+    share = share[(share["layers"] > 1) & (share["ratio"] <= 0.1)]
     if share.empty:
-        return "How much gradient each decoder layer receives"
+        return f"How much gradient each {output_stack(frame['depth'])} layer receives"
     steps = sorted(set(frame["step"]))
     when = f"At step {steps[0]}: " if len(steps) == 1 else ""
     return when + receives(share.sort_values("ratio", kind="stable").iloc[0])
@@ -97,7 +108,8 @@ def receives(least: Any) -> str:
     """One row of `ratios` in words."""
     amount = f"{short(least.ratio, 1)} of" if least.ratio > 0 else "nothing of"
     where = f"{least.depth} ({least.condition})" if least.condition else least.depth
-    return f"{least.label}'s lowest decoder layer receives {amount} the top layer's gradient at {where}"
+    stack = output_stack([least.depth])
+    return f"{least.label}'s lowest {stack} layer receives {amount} the top layer's gradient at {where}"
 
 
 def listing(frame: pd.DataFrame) -> str:
@@ -112,18 +124,22 @@ def listing(frame: pd.DataFrame) -> str:
 def alt(frame: pd.DataFrame) -> str:
     """What the picture shows, for those who do not see it."""
     if frame.empty:
-        return "No run has recorded gradients of decoder layers."
-    return f"Gradient norm by decoder layer, logarithmic. Lowest over top layer: {listing(frame)}."
+        return NONE
+    return (
+        f"Gradient norm by {output_stack(frame['depth'])} layer, logarithmic. Lowest over top layer: {listing(frame)}."
+    )
 
 
-CURVES = Curves(
-    x="layer",
-    y="grad_norm",
-    x_label="decoder layer",
-    y_label="‖∂L/∂θ‖ of the layer",
-    none="No run has recorded gradients of decoder layers.",
-    ticks=curves.layer_ticks,
-)
+def what(frame: pd.DataFrame) -> Curves:
+    """Curves over the layers."""
+    return Curves(
+        x="layer",
+        y="grad_norm",
+        x_label=f"{output_stack(frame['depth'])} layer",
+        y_label="‖∂L/∂θ‖ of the layer",
+        none=NONE,
+        ticks=curves.layer_ticks,
+    )
 
 
 def draw(frame: pd.DataFrame) -> Figure:
@@ -135,5 +151,5 @@ def draw(frame: pd.DataFrame) -> Figure:
     ordered = curves.by_depth(frame)
     return curves.draw(
         ordered.assign(panel=ordered["depth"] + ", " + ordered["depth"].map(when).astype(str)),
-        replace(CURVES, beside="window_mean"),
+        replace(what(frame), beside="window_mean"),
     )

@@ -1,4 +1,4 @@
-"""The gradient of every decoder layer before the first update: DeepNet Fig. 2(a).
+"""The gradient of every layer of the output's stack before the first update: DeepNet Fig. 2(a).
 
 ‖∂L/∂θ_layer‖₂ over all parameters of the layer, at step 0, on the first training batch of each seed.
 """
@@ -12,7 +12,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from stabkit.figures import curves, grad_norm
-from stabkit.figures.comparison import FACTS, shown
+from stabkit.figures.comparison import FACTS, output_layers, output_stack, shown
 from stabkit.store import Run
 
 NAME = "grad_start"
@@ -28,12 +28,12 @@ COLUMNS = (*FACTS, "layer", "grad_norm")
 
 
 def select(runs: Sequence[Run]) -> pd.DataFrame:
-    """One row a run and decoder layer."""
+    """One row a run and layer of its output's stack."""
     rows = []
     for each in shown(runs):
         table = each.run.records.get("grad_norm")
-        sites = [f"decoder.{layer}" for layer in range(1, each.run.spec.model.decoder_layers + 1)]
-        if table is None or not sites or not set(sites) <= set(table.sites) or not len(table.steps):
+        sites = output_layers(each.run.spec)
+        if table is None or not set(sites) <= set(table.sites) or not len(table.steps):
             continue
         facts = each.facts()
         for layer, norm in enumerate(table.select(sites)[0].tolist(), 1):
@@ -45,9 +45,9 @@ def title(runs: Sequence[Run]) -> str:
     """How little arrives at the lowest layer, before training has begun."""
     frame = select(runs)
     share = grad_norm.ratios(frame) if len(frame) else frame
-    share = share[(share["decoder_layers"] > 1) & (share["ratio"] <= 0.1)] if len(share) else share
+    share = share[(share["layers"] > 1) & (share["ratio"] <= 0.1)] if len(share) else share
     if share.empty:
-        return "The gradient of each decoder layer before the first update"
+        return f"The gradient of each {output_stack(frame['depth'])} layer before the first update"
     least = share.sort_values("ratio", kind="stable").iloc[0]
     return f"Before any update: {grad_norm.receives(least)}"
 
@@ -55,11 +55,12 @@ def title(runs: Sequence[Run]) -> str:
 def alt(frame: pd.DataFrame) -> str:
     """What the picture shows, for those who do not see it."""
     if frame.empty:
-        return "No run has recorded gradients of decoder layers."
-    return f"Gradient norm by decoder layer at step 0, logarithmic. Lowest over top layer: {grad_norm.listing(frame)}."
+        return grad_norm.NONE
+    where = f"by {output_stack(frame['depth'])} layer"
+    return f"Gradient norm {where} at step 0, logarithmic. Lowest over top layer: {grad_norm.listing(frame)}."
 
 
 def draw(frame: pd.DataFrame) -> Figure:
     """A panel a depth."""
     finite = frame.assign(grad_norm=frame["grad_norm"].where(np.isfinite(frame["grad_norm"].astype(float))))
-    return curves.draw(finite, grad_norm.CURVES)
+    return curves.draw(finite, grad_norm.what(frame))

@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from stabkit.figures import curves, share
-from stabkit.figures.comparison import FACTS, geometric_mean, short, shown
+from stabkit.figures.comparison import FACTS, geometric_mean, output_stack, short, shown
 from stabkit.figures.curves import Curves
 from stabkit.store import Run
 
@@ -31,7 +31,7 @@ CAPTION = (
 )
 READ = (
     "The same small change of every weight, before training: by how much of its length does the state after each "
-    "decoder sub-layer move? What amplifies weights' changes here turns each update of training into a larger one."
+    "sub-layer move? What amplifies weights' changes here turns each update of training into a larger one."
 )
 COLUMNS = (*FACTS, "sublayer", "perturbation")
 LAWS = ("O(1)", "O(log n)", "O(n)")
@@ -120,7 +120,8 @@ def alt(frame: pd.DataFrame) -> str:
     for (label, depth), own in frame.groupby(["label", "depth"], sort=False):
         first = own[own["run"] == own["run"].iloc[0]]["perturbation"]
         parts.append(f"{label} {depth} {short(float(first.iloc[-1]))}")
-    return f"Relative change of the state by decoder sub-layer, logarithmic. At the last: {'; '.join(parts[:24])}."
+    where = f"by {output_stack(frame['depth'])} sub-layer"
+    return f"Relative change of the state {where}, logarithmic. At the last: {'; '.join(parts[:24])}."
 
 
 def draw(frame: pd.DataFrame) -> Figure:
@@ -130,7 +131,7 @@ def draw(frame: pd.DataFrame) -> Figure:
         Curves(
             x="sublayer",
             y="perturbation",
-            x_label="decoder sub-layer",
+            x_label=f"{output_stack(frame['depth'])} sub-layer",
             y_label="‖x(θ+δ) − x(θ)‖ / ‖x(θ)‖",
             none="No run has recorded its perturbation.",
             ticks=lambda group: curves.layer_ticks(group, "sublayer"),

@@ -102,7 +102,7 @@ def title(runs: Sequence[Run]) -> str:
             ratios.append((float(by["Post-LN"] / by["DeepNorm"]), str(depth)))
     if ratios:
         low, high = min(ratios), max(ratios)
-        if low == high:
+        if short(low[0]) == short(high[0]):
             return f"One SGD step moves Post-LN's output {short(low[0])} times as far as DeepNorm's ({low[1]})"
         return (
             f"One SGD step moves Post-LN's output {short(low[0])} ({low[1]}) to {short(high[0])} ({high[1]}) times as "

@@ -18,6 +18,7 @@ from matplotlib.patches import Rectangle
 from stabkit.figures import style
 from stabkit.figures.comparison import (
     FACTS,
+    condition_order,
     listed,
     method_group,
     number,
@@ -60,9 +61,9 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
     frame = pd.DataFrame(rows, columns=list(COLUMNS))
     if not set(frame["outcome"]) - {"early"}:
         return frame.head(0)
-    order = {group: place for place, group in enumerate(GROUPS)}
-    placed = frame.assign(place=frame["group"].map(order)).sort_values(["condition", "place"], kind="stable")
-    return placed.drop(columns="place").reset_index(drop=True)
+    order, turn = {group: i for i, group in enumerate(GROUPS)}, condition_order([run.spec for run in runs])
+    placed = frame.assign(turn=frame["condition"].map(turn), place=frame["group"].map(order))
+    return placed.sort_values(["turn", "place"], kind="stable").drop(columns=["turn", "place"]).reset_index(drop=True)
 
 
 def words(own: pd.DataFrame) -> tuple[str, str]:

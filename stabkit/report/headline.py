@@ -14,6 +14,7 @@ from stabkit.figures.comparison import (
     method_label,
     method_rank,
     outcome_word,
+    output_stack,
     reference_step,
     short,
     shown,
@@ -88,7 +89,7 @@ def _split(runs: Sequence[Run]) -> str:
         if not ratio <= 0.1:
             return sentence
         amount = f"as little as {short(ratio, 1)} of" if ratio > 0 else "nothing of"
-        return f"{sentence}; {label}'s lowest decoder layer receives {amount} the top layer's gradient"
+        return f"{sentence}; {label}'s lowest {output_stack([depth])} layer receives {amount} the top layer's gradient"
     return ""
 
 
@@ -160,7 +161,7 @@ def _gradient(found: Contrast, runs: Sequence[Run]) -> str:
         return ""
     amount = f"as little as {short(share, 1)} of" if share > 0 else "nothing of"
     whose = "its" if label == found.higher else f"{label}'s"
-    return f"{whose} lowest decoder layer receives {amount} the top layer's gradient"
+    return f"{whose} lowest {output_stack([found.depth])} layer receives {amount} the top layer's gradient"
 
 
 def _fates(found: Contrast) -> str:
