@@ -18,13 +18,15 @@ ROLES: dict[str, tuple[Role, ...]] = {"ffn": ("up", "down"), "self": ("query", "
 NAMES = {"query": "W_Q", "key": "W_K", "value": "W_V", "out": "W_O", "up": "W₁", "down": "W₂"}
 
 
-def methods(model: str, depths: Sequence[tuple[int, int]], *, json: bool) -> None:
+def methods(model: str, depths: Sequence[tuple[int, int]], *, json: bool, markdown: bool = False) -> None:
     """`methods`: the table at the first of the depths; with a name its constants at each of them."""
     key, options = table.parse(model) if model else ("", {})
     chosen = [table.build(key, options)] if model else list(table.DEFAULTS)
     if model and (reasons := [reason for n, m in depths if (reason := chosen[0].undefined(n, m))]):
         raise UsageError(f"{chosen[0].label} is not defined for these --depths: {reasons[0]}")
-    if json:
+    if markdown:
+        console.document(page(chosen, depths))
+    elif json:
         console.document(text({"schema": SCHEMA, "methods": [_document(method, depths) for method in chosen]}))
     elif model:
         _one(chosen[0], depths)
@@ -54,11 +56,66 @@ def _all(chosen: Sequence[Method], n: int, m: int) -> None:
         gains = " | ".join(dict.fromkeys(_span([method.gain(site, _last(site)) for site in own]) for own in stacks))
         rows.append((method.label, scales, gains, f"{_added(method, n, m):+,}"))
     console.table(
-        f"At {n}L-{m}L (encoder | decoder, first … last sub-layer); parameters beside Post-LN's (64-128-2)",
+        f"At {_depth(n, m)} (encoder | decoder, first … last sub-layer); parameters beside Post-LN's (64-128-2)",
         ("method", "ω (α), and γ where there is one", "gain (β) of W_O, W₂", "parameters"),
         rows,
     )
     console.say("`stabkit methods NAME --depths 100x100` prints every constant of one; `--json` prints all.")
+
+
+def page(chosen: Sequence[Method], depths: Sequence[tuple[int, int]]) -> str:
+    """The same as Markdown, a heading a method, to be linked to: docs/methods.md is this."""
+    lines = [
+        "# Methods",
+        "",
+        "Written by `stabkit methods --markdown`. The residual of every sub-layer of every method:",
+        "",
+        "    y = N_out( ω·x + γ·N_branch( G( N_in(x) ) ) )",
+        "",
+        "Gains multiply the base initialisation, which all methods of a comparison share unless `--recipe paper` is "
+        "asked for. Parameters are beside Post-LN's of the same depth (64-128-2).",
+    ]
+    for method in chosen:
+        recipe = _recipe(method)
+        lines += ["", f"## {method.label}", "", f"`{method.key}`, {method.group}. `{method.formula}`", ""]
+        lines += [f"- Source: {method.source}"]
+        for name, values in table.options(method.key).items():
+            lines.append(f"- Option `{name}`: {', '.join(f'`{value}`' for value in values)} (the first is the default)")
+        lines += [f"- Its own recipe: {recipe}"]
+        lines += [f"- Claim `{claim['key']}`: {claim['sentence']} ({claim['source']})" for claim in _claims(method)]
+        head = (
+            "depth",
+            "stack",
+            "sub-layer",
+            "ω (α)",
+            "γ",
+            *NAMES.values(),
+            "norms, shifts, head scales",
+            "parameters",
+        )
+        lines += ["", f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
+        for n, m in depths:
+            if reason := method.undefined(n, m):
+                lines.append(f"| {_depth(n, m)} | not defined: {reason} |" + " |" * (len(head) - 2))
+                continue
+            for i, row in enumerate(_constants(method, n, m)):
+                gains = (_ends(row["gains"][role]) if role in row["gains"] else "" for role in NAMES)
+                first = (_depth(n, m), f"{_added(method, n, m):+,}") if i == 0 else ("", "")
+                cells = (row["stack"], row["kind"], _shown(row["omega"]), _shown(row["gamma"]), *gains, row["norms"])
+                lines.append(f"| {first[0]} | {' | '.join(cells)} | {first[1]} |")
+    return "\n".join(lines)
+
+
+def _depth(n: int, m: int) -> str:
+    return f"{n}L-{m}L" if n and m else f"{n}L encoder" if n else f"{m}L decoder"
+
+
+def _recipe(method: Method) -> str:
+    """`fairseq_uniform, adam, lr 0.0015, warm-up 4000 (source)`."""
+    own = method.recipe
+    warmup = f"warm-up {own.warmup}" if own.warmup else "no warm-up"
+    decay = f", decay after {own.hold}" if own.hold else ""
+    return f"{own.base_init}, {own.optimizer}, lr {own.lr:g}, {warmup}{decay} ({own.source})"
 
 
 def _one(method: Method, depths: Sequence[tuple[int, int]]) -> None:
@@ -68,10 +125,7 @@ def _one(method: Method, depths: Sequence[tuple[int, int]]) -> None:
     console.say(f"  source: {method.source}")
     for name, values in table.options(method.key).items():
         console.say(f"  option {name}: {', '.join(values)} (default {values[0]})")
-    own = method.recipe
-    warmup = f"warm-up {own.warmup}" if own.warmup else "no warm-up"
-    decay = f", decay after {own.hold}" if own.hold else ""
-    console.say(f"  its own recipe: {own.base_init}, {own.optimizer}, lr {own.lr:g}, {warmup}{decay} ({own.source})")
+    console.say(f"  its own recipe: {_recipe(method)}")
     for claim in _claims(method):
         console.say(f"  claim {claim['key']}: {claim['sentence']} ({claim['source']})")
     console.say()
@@ -81,7 +135,7 @@ def _one(method: Method, depths: Sequence[tuple[int, int]]) -> None:
             gains = ", ".join(f"{NAMES[role]} {_ends(span)}" for role, span in row["gains"].items())
             rows.append((row["stack"], row["kind"], _shown(row["omega"]), _shown(row["gamma"]), gains, row["norms"]))
         console.table(
-            f"{n}L-{m}L, first … last layer; {_added(method, n, m):+,} parameters beside Post-LN (64-128-2)",
+            f"{_depth(n, m)}, first … last layer; {_added(method, n, m):+,} parameters beside Post-LN (64-128-2)",
             ("stack", "sub-layer", "ω (α)", "γ", "gain (β)", "norms, shifts, head scales"),
             rows,
         )
@@ -105,10 +159,10 @@ def _document(method: Method, depths: Sequence[tuple[int, int]]) -> dict[str, An
         "claims": _claims(method),
         "wiring": method.wiring,
         "depths": [
-            {"depth": f"{n}L-{m}L", "undefined": reason}
+            {"depth": _depth(n, m), "undefined": reason}
             if (reason := method.undefined(n, m))
             else {
-                "depth": f"{n}L-{m}L",
+                "depth": _depth(n, m),
                 "parameters_added": _added(method, n, m),
                 "embedding": method.gain(sites(n, m, WIDTH)[0], "embedding"),
                 "constants": _constants(method, n, m),

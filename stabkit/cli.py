@@ -432,6 +432,7 @@ def methods(
     depths: Annotated[str, typer.Option(help="Depths for the constants.")] = "18",
     arch: Arch = "encoder-decoder",
     json: Json = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print a page to link to, a heading a method.")] = False,
 ) -> None:
     """The methods: formula, source, options, parameters added, claims; with a name, every constant at each depth."""
     from stabkit import catalogue, ranges
@@ -440,7 +441,9 @@ def methods(
     if arch not in ranges.ARCHITECTURES:
         valid = ", ".join(ranges.ARCHITECTURES)
         raise UsageError(f"--arch: {arch!r} is not one of {valid}{nearest(arch, ranges.ARCHITECTURES)}")
-    catalogue.methods(model, ranges.depths("--depths", depths, ranges.ARCHITECTURES[arch]), json=json)
+    catalogue.methods(
+        model, ranges.depths("--depths", depths, ranges.ARCHITECTURES[arch]), json=json, markdown=markdown
+    )
 
 
 @app.command()

@@ -71,3 +71,9 @@ def test_the_readmes_surface_is_drawn_and_its_middle_is_the_models_loss(capsys):
     names = executed(BLOCKS[2])
     loss = float(((names["model"](names["x"]) - names["y"]) ** 2).mean().detach())
     assert names["surface"].loss[5, 5] == pytest.approx(loss, rel=1e-6) and capsys.readouterr().out
+
+
+def test_the_page_of_methods_is_what_the_command_writes():
+    page = (Path(__file__).parents[1] / "docs" / "methods.md").read_text(encoding="utf-8")
+    made = stabkit("methods", "--markdown", "--depths", "18,100").stdout
+    assert page == made, "write it anew: stabkit methods --markdown --depths 18,100 > docs/methods.md"
