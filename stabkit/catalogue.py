@@ -11,6 +11,7 @@ from stabkit import methods as table
 from stabkit.document import SCHEMA, text
 from stabkit.errors import UsageError
 from stabkit.methods.base import PLACES, Method, Role, Scale, Site, parameters, sites
+from stabkit.spec import depth_text
 
 WIDTH, FFN, HEADS = 64, 128, 2
 """Of the models whose parameters are counted: 64-128-2, without embeddings."""
@@ -56,8 +57,8 @@ def _all(chosen: Sequence[Method], n: int, m: int) -> None:
         gains = " | ".join(dict.fromkeys(_span([method.gain(site, _last(site)) for site in own]) for own in stacks))
         rows.append((method.label, scales, gains, f"{_added(method, n, m):+,}"))
     console.table(
-        f"At {_depth(n, m)} (encoder | decoder, first … last sub-layer); parameters beside Post-LN's (64-128-2)",
-        ("method", "ω (α), and γ where there is one", "gain (β) of W_O, W₂", "parameters"),
+        f"At {depth_text(n, m)} (encoder | decoder, first … last sub-layer); parameters beside Post-LN's (64-128-2)",
+        ("method", "ω (α), and γ where there is one", "gain (β) of W_O, W₂, on xavier_normal", "parameters"),
         rows,
     )
     console.say("`stabkit methods NAME --depths 100x100` prints every constant of one; `--json` prints all.")
@@ -76,12 +77,11 @@ def page(chosen: Sequence[Method], depths: Sequence[tuple[int, int]]) -> str:
         "asked for. Parameters are beside Post-LN's of the same depth (64-128-2).",
     ]
     for method in chosen:
-        recipe = _recipe(method)
         lines += ["", f"## {method.label}", "", f"`{method.key}`, {method.group}. `{method.formula}`", ""]
         lines += [f"- Source: {method.source}"]
         for name, values in table.options(method.key).items():
             lines.append(f"- Option `{name}`: {', '.join(f'`{value}`' for value in values)} (the first is the default)")
-        lines += [f"- Its own recipe: {recipe}"]
+        lines += [f"- Its own recipe: {table.recipe_words(method.recipe)} ({method.recipe.source})"]
         lines += [f"- Claim `{claim['key']}`: {claim['sentence']} ({claim['source']})" for claim in _claims(method)]
         head = (
             "depth",
@@ -96,26 +96,14 @@ def page(chosen: Sequence[Method], depths: Sequence[tuple[int, int]]) -> str:
         lines += ["", f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
         for n, m in depths:
             if reason := method.undefined(n, m):
-                lines.append(f"| {_depth(n, m)} | not defined: {reason} |" + " |" * (len(head) - 2))
+                lines.append(f"| {depth_text(n, m)} | not defined: {reason} |" + " |" * (len(head) - 2))
                 continue
             for i, row in enumerate(_constants(method, n, m)):
                 gains = (_ends(row["gains"][role]) if role in row["gains"] else "" for role in NAMES)
-                first = (_depth(n, m), f"{_added(method, n, m):+,}") if i == 0 else ("", "")
+                first = (depth_text(n, m), f"{_added(method, n, m):+,}") if i == 0 else ("", "")
                 cells = (row["stack"], row["kind"], _shown(row["omega"]), _shown(row["gamma"]), *gains, row["norms"])
                 lines.append(f"| {first[0]} | {' | '.join(cells)} | {first[1]} |")
     return "\n".join(lines)
-
-
-def _depth(n: int, m: int) -> str:
-    return f"{n}L-{m}L" if n and m else f"{n}L encoder" if n else f"{m}L decoder"
-
-
-def _recipe(method: Method) -> str:
-    """`fairseq_uniform, adam, lr 0.0015, warm-up 4000 (source)`."""
-    own = method.recipe
-    warmup = f"warm-up {own.warmup}" if own.warmup else "no warm-up"
-    decay = f", decay after {own.hold}" if own.hold else ""
-    return f"{own.base_init}, {own.optimizer}, lr {own.lr:g}, {warmup}{decay} ({own.source})"
 
 
 def _one(method: Method, depths: Sequence[tuple[int, int]]) -> None:
@@ -125,7 +113,7 @@ def _one(method: Method, depths: Sequence[tuple[int, int]]) -> None:
     console.say(f"  source: {method.source}")
     for name, values in table.options(method.key).items():
         console.say(f"  option {name}: {', '.join(values)} (default {values[0]})")
-    console.say(f"  its own recipe: {_recipe(method)}")
+    console.say(f"  its own recipe: {table.recipe_words(method.recipe)} ({method.recipe.source})")
     for claim in _claims(method):
         console.say(f"  claim {claim['key']}: {claim['sentence']} ({claim['source']})")
     console.say()
@@ -135,8 +123,8 @@ def _one(method: Method, depths: Sequence[tuple[int, int]]) -> None:
             gains = ", ".join(f"{NAMES[role]} {_ends(span)}" for role, span in row["gains"].items())
             rows.append((row["stack"], row["kind"], _shown(row["omega"]), _shown(row["gamma"]), gains, row["norms"]))
         console.table(
-            f"{_depth(n, m)}, first … last layer; {_added(method, n, m):+,} parameters beside Post-LN (64-128-2)",
-            ("stack", "sub-layer", "ω (α)", "γ", "gain (β)", "norms, shifts, head scales"),
+            f"{depth_text(n, m)}, first … last layer; {_added(method, n, m):+,} parameters beside Post-LN (64-128-2)",
+            ("stack", "sub-layer", "ω (α)", "γ", "gain (β) on xavier_normal", "norms, shifts, head scales"),
             rows,
         )
         first = sites(n, m, WIDTH)[0]
@@ -159,10 +147,10 @@ def _document(method: Method, depths: Sequence[tuple[int, int]]) -> dict[str, An
         "claims": _claims(method),
         "wiring": method.wiring,
         "depths": [
-            {"depth": _depth(n, m), "undefined": reason}
+            {"depth": depth_text(n, m), "undefined": reason}
             if (reason := method.undefined(n, m))
             else {
-                "depth": _depth(n, m),
+                "depth": depth_text(n, m),
                 "parameters_added": _added(method, n, m),
                 "embedding": method.gain(sites(n, m, WIDTH)[0], "embedding"),
                 "constants": _constants(method, n, m),
@@ -195,21 +183,20 @@ def _by_stack(n: int, m: int) -> dict[str, list[Site]]:
 
 
 def _constants(method: Method, n: int, m: int) -> list[dict[str, Any]]:
-    """A row a stack and kind of sub-layer: ω, γ, every gain in its first and its last layer, and what stands where."""
+    """A row a stack and kind of sub-layer: ω, γ and every gain, layer by layer, and what stands where."""
     rows = []
     for stack, own in _by_stack(n, m).items():
         for kind in dict.fromkeys(site.kind for site in own):
             mine = [site for site in own if site.kind == kind]
-            first, last = mine[0], mine[-1]
             roles = ROLES["ffn" if kind == "ffn" else "self"]
             rows.append(
                 {
                     "stack": stack,
                     "kind": kind,
-                    "omega": "profiled" if method.calibrate else _scale(method.omega(first), method.omega(last)),
-                    "gamma": _scale(method.gamma(first), method.gamma(last)),
-                    "gains": {role: [method.gain(first, role), method.gain(last, role)] for role in roles},
-                    "norms": _norms(method, first),
+                    "omega": "profiled" if method.calibrate else _scale([method.omega(site) for site in mine]),
+                    "gamma": _scale([method.gamma(site) for site in mine]),
+                    "gains": {role: [method.gain(site, role) for site in mine] for role in roles},
+                    "norms": _norms(method, mine[0]),
                 }
             )
     return rows
@@ -238,13 +225,8 @@ def _norms(method: Method, site: Site) -> str:
     return ", ".join(places) or "none"
 
 
-def _scale(first: Scale, last: Scale) -> dict[str, Any]:
-    return {
-        "init": [first.init, last.init],
-        "vector": first.vector,
-        "trainable": first.trainable,
-        "shared": first.shared,
-    }
+def _scale(scales: Sequence[Scale]) -> dict[str, Any]:
+    return {**asdict(scales[0]), "init": [scale.init for scale in scales]}
 
 
 def _shown(value: Any) -> str:
@@ -275,9 +257,9 @@ def _last(site: Site) -> Role:
 
 def _span(values: Sequence[float]) -> str:
     """`0.2608`, or from the first to the last where they differ."""
-    return _ends([values[0], values[-1]])
+    return _ends(values)
 
 
 def _ends(values: Sequence[float]) -> str:
-    first, last = (f"{value:.4f}" for value in values)
+    first, last = (f"{value:.4f}" for value in (values[0], values[-1]))
     return first if first == last else f"{first} … {last}"

@@ -197,7 +197,8 @@ def _train(ctx: typer.Context, request: Callable[[Any], Any]) -> None:
         aside = ("config", "print_config", "dry_run", "json", "quiet", "retry_failed", "yes")
         console.document(config.write({name: value for name, value in params.items() if name not in aside}))
         return
-    asked = request(params)
+    given = {name for name in params if ctx.get_parameter_source(name).name != "DEFAULT"}  # type: ignore[union-attr]
+    asked = request({**params, "given": given})
     for note in asked.notes:
         console.warn(note)
     if params["dry_run"]:

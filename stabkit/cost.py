@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from stabkit import methods
+from stabkit.methods.base import Site, sites
 from stabkit.methods.base import parameters as count
-from stabkit.methods.base import sites
 from stabkit.spec import RunSpec, recorded_steps, snapshot_steps, validation_steps
 
 GIGAFLOPS = 30.0
@@ -13,10 +13,12 @@ GIGAFLOPS = 30.0
 
 def parameters(spec: RunSpec) -> int:
     """Everything that its model holds, trained or not."""
-    model = spec.model
-    all_sites = sites(model.encoder_layers, model.decoder_layers, model.hidden)
     method = methods.build(spec.method, spec.options, spec.alpha_scale, spec.beta_scale)
-    return count(method, all_sites, model.ffn, model.heads, spec.task.vocab)
+    return count(method, _sites(spec), spec.model.ffn, spec.model.heads, spec.task.vocab)
+
+
+def _sites(spec: RunSpec) -> tuple[Site, ...]:
+    return sites(spec.model.encoder_layers, spec.model.decoder_layers, spec.model.hidden)
 
 
 def seconds(spec: RunSpec) -> float:
@@ -39,7 +41,7 @@ def memory(spec: RunSpec) -> int:
     """Bytes in its worker: libraries, five θ (gradient, Adam's two, θ₀), snapshots, what the backward pass holds."""
     width = 8 if spec.dtype == "float64" else 4
     d, f = spec.model.hidden, spec.model.ffn
-    sublayers = 2 * spec.model.encoder_layers + 3 * spec.model.decoder_layers
+    sublayers = len(_sites(spec))
     activations = spec.train.max_tokens * (sublayers * (8 * d + f) + 4 * spec.task.vocab)
     return 400_000_000 + width * ((5 + len(snapshot_steps(spec))) * parameters(spec) + activations)
 
@@ -47,5 +49,5 @@ def memory(spec: RunSpec) -> int:
 def disk(spec: RunSpec) -> int:
     """Bytes of its folder: weights, snapshots, records; and while it trains, of its checkpoint."""
     width = 8 if spec.dtype == "float64" else 4
-    sublayers = 2 * spec.model.encoder_layers + 3 * spec.model.decoder_layers
+    sublayers = len(_sites(spec))
     return width * parameters(spec) * (1 + len(snapshot_steps(spec))) + 8 * 7 * sublayers * len(recorded_steps(spec))

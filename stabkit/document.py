@@ -40,19 +40,20 @@ def sweep(
         "runs": [series(run) for run in runs]
         + [{**facts(spec), "outcome": "failed", "reason": reason, "steps": 0} for spec, reason in failed],
         "claims": [claim(found) for found in claimed],
-        **({"slopes": slopes(runs)} if any(run.spec.single_step for run in runs) else {}),
+        **(slopes(runs) if any(run.spec.single_step for run in runs) else {}),
         **({"surfaces": [surface(one) for one in surfaces]} if surfaces else {}),
     }
     return text(body)
 
 
-def slopes(runs: Sequence[Run]) -> list[dict[str, Any]]:
-    """Single SGD steps: ‖ΔF‖/η by method, condition and depth, its range over seeds, and its rank, 1 the least."""
+def slopes(runs: Sequence[Run]) -> dict[str, Any]:
+    """Single SGD steps: ‖ΔF‖/η by method, condition and depth, its range over seeds and its rank, 1 the least; and of
+    runs at two rates how far their slopes are apart."""
     from stabkit.figures import slope  # pandas
 
-    return [
-        {str(key): value for key, value in row.items()} for row in slope.table(slope.select(runs)).to_dict("records")
-    ]
+    rows = slope.table(slope.select(runs)).to_dict("records")
+    apart = [{"run": name, "apart": share, "agrees": share <= slope.AGREE} for name, share in slope.agreement(runs)]
+    return {"slopes": [{str(key): value for key, value in row.items()} for row in rows], "slope_agreement": apart}
 
 
 def surface(found: Surface) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import importlib.util
 import os
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
@@ -22,7 +22,7 @@ from stabkit.spec import (
     Grid,
     ModelConfig,
     Optimizer,
-    Recipe,
+    RecipeName,
     RunSpec,
     TaskConfig,
     TrainConfig,
@@ -78,7 +78,7 @@ def sweep(options: Mapping[str, Any]) -> Request:
     text = {name: value for name, value in options.items() if isinstance(value, str)}
     stacks = ranges.ARCHITECTURES[_choice("--arch", text["arch"], tuple(ranges.ARCHITECTURES))]
     depths = ranges.depths("--depths", text["depths"], stacks)
-    recipe = _choice("--recipe", text["recipe"], get_args(Recipe))
+    recipe = _choice("--recipe", text["recipe"], get_args(RecipeName))
     model = ModelConfig(
         encoder_layers=depths[0][0],
         decoder_layers=depths[0][1],
@@ -105,7 +105,7 @@ def sweep(options: Mapping[str, Any]) -> Request:
     snapshots = ranges.whole("--snapshots", text["snapshots"], 0, 1000)
     chosen, notes = _methods(text["models"], depths)
     if recipe == "paper":
-        _own(text)
+        _own(options.get("given", ()), text)
     device_text = _device(text["device"])
     workers_text = (
         text["workers"] if text["workers"] == "auto" else str(ranges.whole("--workers", text["workers"], 1, 1024))
@@ -184,7 +184,8 @@ def ablate(options: Mapping[str, Any]) -> Request:
         grids = [replace(grid, alpha_scales=alphas)] if asked[0] or asked == (False, False) else []
         grids += [replace(grid, beta_scales=betas)] if asked[1] or asked == (False, False) else []
     if drops:
-        warmups = ranges.wholes("--drop-warmup", str(options["drop_warmup"] or "0,150"), 0, 10_000_000)
+        own = "0" if options["recipe"] == "paper" else "0,150"  # a recipe has its own
+        warmups = ranges.wholes("--drop-warmup", str(options["drop_warmup"] or own), 0, 10_000_000)
         rows = ((key, chosen), *((key, {**chosen, **TABLE_11[word]}) for word in drops))
         grids.append(replace(grid, methods=rows, warmups=warmups))
     return replace(request, grids=tuple(grids))
@@ -303,12 +304,12 @@ def _methods(
     return tuple(found.values()), tuple(notes)
 
 
-def _own(text: Mapping[str, str]) -> None:
+def _own(given: Collection[str], text: Mapping[str, str]) -> None:
     """Refuse a setting that each method's own recipe decides."""
-    for name in ("base_init", "optimizer", "lr", "warmup"):
-        if text[name] != TRAINING[name][1]:
+    for name in ("base_init", "optimizer", "lr", "warmup", "drop_warmup"):
+        if name in given:
             option = f"--{name.replace('_', '-')}"
-            raise UsageError(f"--recipe paper gives each method its own {option}; leave {option} {text[name]} out")
+            raise UsageError(f"--recipe paper gives each method its own: leave {option} {text.get(name, '')} out")
 
 
 def space(need: int, out: Path) -> None:

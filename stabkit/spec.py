@@ -20,7 +20,7 @@ ALGO_VERSION = 2
 
 BaseInit = Literal["xavier_normal", "fairseq_uniform", "torch_uniform"]
 Optimizer = Literal["adam", "sgd", "radam", "radam-torch"]
-Recipe = Literal["shared", "paper"]
+RecipeName = Literal["shared", "paper"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,6 +66,11 @@ class TaskConfig:
     """sha256 of the corpus's text, or of the synthetic language's version and sizes."""
 
 
+def depth_text(n: int, m: int) -> str:
+    """`18L-18L`; of one stack alone `18L encoder` or `18L decoder`."""
+    return f"{n}L-{m}L" if n and m else f"{n}L encoder" if n else f"{m}L decoder"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunSpec:
     """One run of a grid."""
@@ -75,7 +80,7 @@ class RunSpec:
     model: ModelConfig
     train: TrainConfig = TrainConfig()
     task: TaskConfig = TaskConfig()
-    recipe: Recipe = "shared"
+    recipe: RecipeName = "shared"
     """Whether base initialisation, optimiser, rate and warm-up are everyone's or the method's own (`Method.recipe`)."""
     alpha_scale: float = 1.0
     beta_scale: float = 1.0
@@ -94,8 +99,7 @@ class RunSpec:
     @property
     def depth(self) -> str:
         """`18L-18L`, as the papers write it; of one stack alone `18L encoder` or `18L decoder`."""
-        n, m = self.model.encoder_layers, self.model.decoder_layers
-        return f"{n}L-{m}L" if n and m else f"{n}L encoder" if n else f"{m}L decoder"
+        return depth_text(self.model.encoder_layers, self.model.decoder_layers)
 
     @property
     def single_step(self) -> bool:

@@ -30,7 +30,9 @@ def executed(block):
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_of_the_readme_is_one(command, tmp_path):
     command = command.replace("sandwich-ln", "post-ln")  # the recipe's own method, which is not in the table
-    words = shlex.split(command.replace("RUN…", "").replace("FILE.toml", "").replace("FILE", "x.html"))
+    words = shlex.split(
+        command.replace("RUN…", "").replace(" RUN", "").replace("FILE.toml", "").replace("FILE", "x.html")
+    )
     if "--data" in words and "DIR" not in words:
         need("multi30k", MULTI30K.is_dir(), f"{MULTI30K} (set STABKIT_MULTI30K)")
         words[words.index("--data") + 1] = str(MULTI30K)

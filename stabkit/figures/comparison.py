@@ -11,12 +11,13 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stabkit import methods
+from stabkit.methods.base import Group, sites
 from stabkit.outcome import REFERENCE_STEP
 from stabkit.spec import RunSpec
 from stabkit.store import Run
@@ -24,6 +25,8 @@ from stabkit.store import Run
 OWN_AXES = ("method", "options", "model.encoder_layers", "model.decoder_layers", "seed")
 """What has a place of its own in every table and picture; all other settings make the condition."""
 
+GROUPS: tuple[str, ...] = (*get_args(Group), "other")
+"""Of methods, in the order of tables; `other` are those that this version does not know."""
 RECIPE = ("model.base_init", "train.optimizer", "train.lr", "train.warmup", "train.hold")
 """What a method's own recipe decides."""
 
@@ -131,6 +134,23 @@ def depth_rank(spec: RunSpec) -> tuple[int, int]:
     return spec.model.encoder_layers + spec.model.decoder_layers, spec.model.encoder_layers
 
 
+def ends_in_norm(spec: RunSpec) -> bool:
+    """Whether the output is what a norm gives, √d long: then ‖ΔF‖ has a ceiling. Of unknown methods, yes."""
+    if spec.method not in methods.KEYS:
+        return True
+    method = methods.build(spec.method, spec.options)
+    own = sites(spec.model.encoder_layers, spec.model.decoder_layers, spec.model.hidden)[-1]
+    return method.final(own.stack) == "norm" or method.norm_out(own)
+
+
+def norm_after_sum(spec: RunSpec) -> bool:
+    """Whether what leaves a residual sum enters a norm at once, so that ω√d is the length of its shortcut."""
+    if spec.method not in methods.KEYS:
+        return True
+    own = sites(spec.model.encoder_layers, spec.model.decoder_layers, spec.model.hidden)[0]
+    return methods.build(spec.method, spec.options).norm_out(own)
+
+
 def output_layers(spec: RunSpec) -> list[str]:
     """The layers of the stack that the output comes from, lowest first: of the decoder, or of an encoder alone."""
     n, m = spec.model.encoder_layers, spec.model.decoder_layers
@@ -149,7 +169,12 @@ def conditions(specs: Sequence[RunSpec]) -> list[str]:
     Different settings never share a text: should two read alike, they are numbered.
     """
     settings = [_settings(spec) for spec in specs]
-    varying = [key for key in (settings[0] if settings else ()) if len({each[key] for each in settings}) > 1]
+    varying = [
+        key
+        for key in (settings[0] if settings else ())
+        if len({each[key] for each in settings}) > 1
+        or (key == "recipe" and "paper" in {each[key] for each in settings})
+    ]
     keys = [tuple(each[key] for key in varying) for each in settings]
     texts = {key: _text(dict(zip(varying, key, strict=True))) for key in keys}
     alike = Counter(texts.values())

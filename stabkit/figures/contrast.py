@@ -67,6 +67,12 @@ def contrast(runs: Sequence[Run]) -> Contrast | None:
     return found
 
 
+def rate(run: Run) -> tuple[object, ...]:
+    """What decides how large an update is beside the gradient; methods by their own recipes differ in it."""
+    train = run.spec.train
+    return train.optimizer, train.lr, train.warmup, train.hold
+
+
 def _at(runs: Sequence[Run], step: int) -> Contrast | None:
     placed = shown(runs)
     order = condition_order([each.run.spec for each in placed])
@@ -81,7 +87,7 @@ def _at(runs: Sequence[Run], step: int) -> Contrast | None:
         pairs = []
         for one, other in itertools.permutations(by_label, 2):
             seeds = tuple(sorted(by_label[one].keys() & by_label[other].keys()))
-            if seeds:
+            if seeds and rate(by_label[one][seeds[0]].run) == rate(by_label[other][seeds[0]].run):
                 ours = tuple(by_label[one][seed].run for seed in seeds)
                 theirs = tuple(by_label[other][seed].run for seed in seeds)
                 ratio = geometric_mean(update_at(run, step) for run in ours) / geometric_mean(

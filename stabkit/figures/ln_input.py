@@ -13,7 +13,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from stabkit.figures import curves
-from stabkit.figures.comparison import FACTS, geometric_mean, short, shown
+from stabkit.figures.comparison import FACTS, geometric_mean, norm_after_sum, short, shown
 from stabkit.figures.curves import Curves
 from stabkit.store import Run
 
@@ -25,7 +25,8 @@ CAPTION = "DeepNet Fig. 3(b) and 3(c) (journal version)."
 READ = (
     "First what enters the norms after a feed-forward, then after attention. √d is the length of a "
     "normalised state: ω√d is what stands here by construction when a branch adds nothing, so DeepNorm and ADMIN lie "
-    "higher than Post-LN without being in danger; the next figure divides that out."
+    "higher than Post-LN without being in danger; the next figure divides that out. Of methods with the norm elsewhere "
+    "or without: the residual stream after the sub-layer, which grows with every branch that is added."
 )
 COLUMNS = (*FACTS, "width", "origin", "step", "ln_input", "encoder", "decoder")
 ORIGINS = {"feed-forward": ("ffn",), "attention": ("self", "cross")}
@@ -78,13 +79,17 @@ def growth(frame: pd.DataFrame) -> pd.DataFrame:
 def title(runs: Sequence[Run]) -> str:
     """Whose LN inputs grew most, when they grew by a tenth."""
     frame = select(runs)
+    norms = {each.label: norm_after_sum(each.run.spec) for each in shown(runs)}
     grown = growth(frame) if len(frame) else frame
     grown = grown[grown["growth"] > 1.1] if len(grown) else grown
     if grown.empty:
         return "The inputs of the layer norms" + (" stay where they began" if len(frame) else "")
     most = grown.sort_values("growth", kind="stable").iloc[-1]
     where = f"{most.depth}, {most.condition}" if most.condition else most.depth
-    return f"{most.label}'s LN inputs grow most: to {short(float(most.growth))} times their start ({where})"
+    told = short(float(most.growth))
+    if not norms[str(most.label)]:
+        return f"{most.label}'s residual stream grows most: to {told} times its start ({where})"
+    return f"{most.label}'s LN inputs grow most: to {told} times their start ({where})"
 
 
 def alt(frame: pd.DataFrame) -> str:

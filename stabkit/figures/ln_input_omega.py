@@ -2,6 +2,7 @@
 
 A method that weighs its shortcut with ω has inputs of about ω√d by construction; without this division DeepNorm and
 ADMIN would look exploded. 1: the branch adds nothing; √2: branch and shortcut are equally long and uncorrelated.
+Only methods with the norm after the sum: in the others the shortcut is a stream that has grown since the input.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from stabkit.figures import curves, ln_input
-from stabkit.figures.comparison import FACTS, listed, short
+from stabkit.figures.comparison import FACTS, listed, norm_after_sum, short
 from stabkit.store import Run
 
 NAME = "ln_input_omega"
@@ -27,7 +28,8 @@ COLUMNS = (*FACTS, "width", "origin", "step", "relative", "encoder", "decoder")
 
 def select(runs: Sequence[Run]) -> pd.DataFrame:
     """One row a run, origin and recorded step: the mean over both stacks, and over each."""
-    return ln_input.readings(runs, "@omega").rename(columns={"value": "relative"})
+    with_norm = [run for run in runs if norm_after_sum(run.spec)]
+    return ln_input.readings(with_norm, "@omega").rename(columns={"value": "relative"})
 
 
 def title(runs: Sequence[Run]) -> str:

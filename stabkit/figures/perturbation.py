@@ -1,10 +1,11 @@
-"""How far the output moves when every weight moves by 10⁻⁴, sub-layer by sub-layer, and which law it follows.
+"""How far the output moves when every weight moves by 10⁻⁴, sub-layer by sub-layer, and its law with depth.
 
-Liu et al. 2020 find that the variance of the output's change grows with the number n of sub-layers of a model as O(n)
-under Post-LN and as O(log n) under Pre-LN (their Theorem 2 and Corollary 1); ADMIN's closed forms aim at O(log n) or
-O(1). Here the square of the relative change (probe `perturbation`) is fitted by a, a + b·log n and a + b·n with
-a, b ≥ 0: over the depths of a method where there are three or more, else along the sub-layers of one model. The law
-named is the one that leaves least, O(1) where no other explains a tenth of the spread.
+Liu et al. 2020 (§4) find that the variance of the output's change grows with the number n of sub-layers of a model as
+O(n) under Post-LN and as O(log n) under Pre-LN; ADMIN's closed forms aim at O(log n) or O(1). Here the square of the
+relative change after the last sub-layer (probe `perturbation`) is fitted over the depths of a method by a + b·log n and
+by a + b·n. A law is named only of four depths or more: O(1) where the square changes by less than half of itself, else the
+better of the two fits where it explains LEAST_R2 of the spread and MARGIN more than the other; else "undecided". The
+exponent is that of the square, ∝ n^p, whatever the law.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 from stabkit.figures import curves, share
 from stabkit.figures.comparison import FACTS, geometric_mean, output_stack, short, shown
 from stabkit.figures.curves import Curves
+from stabkit.figures.update_depth import JOINED, shape_of
 from stabkit.store import Run
 
 NAME = "perturbation"
@@ -33,11 +35,11 @@ READ = (
     "The same small change of every weight, before training: by how much of its length does the state after each "
     "sub-layer move? What amplifies weights' changes here turns each update of training into a larger one."
 )
-COLUMNS = (*FACTS, "sublayer", "perturbation")
-LAWS = ("O(1)", "O(log n)", "O(n)")
+COLUMNS = (*FACTS, "sublayer", "perturbation", "law", "exponent")
+UNDECIDED = "undecided"
 OPTIONAL = True
-LEAST = 3
-"""Values from which on laws can be told apart."""
+LEAST, LEAST_R2, MARGIN, FLAT = 4, 0.9, 0.03, 1.5
+"""Depths from which on laws can be told apart; what a fit must explain, how much more than the other; what is flat."""
 
 
 def series(run: Run) -> NDArray[np.float64]:
@@ -49,36 +51,37 @@ def series(run: Run) -> NDArray[np.float64]:
     return found
 
 
-def law(change: NDArray[np.float64], n: NDArray[np.float64]) -> tuple[str, dict[str, float]]:
-    """(the law of a change over n sub-layers, {law: R² of its fit to the squared change}); ("", {}) for values that are
-    not finite."""
+def law(change: NDArray[np.float64], n: NDArray[np.float64]) -> tuple[str, float]:
+    """(the law of a change over n sub-layers, the exponent of its square); ("", NaN) for too few or unusable values."""
     squares = change**2
-    if len(change) < LEAST or not np.isfinite(squares).all():
-        return "", {}
-    spread = float(((squares - squares.mean()) ** 2).sum())
-    if not spread > 1e-24 * float((squares**2).sum()):  # equal but for rounding
-        return LAWS[0], {LAWS[0]: math.nan}
-    fits = {LAWS[0]: 0.0}
-    for name, x in ((LAWS[1], np.log(n)), (LAWS[2], n)):
+    if len(change) < LEAST or not (np.isfinite(squares) & (squares > 0)).all():
+        return "", math.nan
+    exponent = float(np.polyfit(np.log(n), np.log(squares), 1)[0])
+    if squares.max() <= FLAT * squares.min():
+        return "O(1)", exponent
+    spread = ((squares - squares.mean()) ** 2).sum()
+    fits = {}
+    for name, x in (("O(log n)", np.log(n)), ("O(n)", n)):
         slope, level = np.polyfit(x, squares, 1)
-        if slope < 0:
-            slope, level = 0.0, float(squares.mean())
-        if level < 0:
-            slope, level = float((x * squares).sum() / (x * x).sum()), 0.0
-        fits[name] = 1 - float(((squares - level - slope * x) ** 2).sum()) / spread
-    best = max(fits, key=lambda name: fits[name])
-    return (best if fits[best] > 0.1 else LAWS[0]), fits
+        fits[name] = 1 - float(((squares - level - slope * x) ** 2).sum() / spread) if slope > 0 else 0.0
+    best, other = sorted(fits, key=lambda name: -fits[name])
+    decided = fits[best] >= LEAST_R2 and fits[best] - fits[other] >= MARGIN
+    return (best if decided else UNDECIDED), exponent
 
 
-def laws(frame: pd.DataFrame) -> dict[str, str]:
-    """{method: the law of its output's change over the depths of the page}, of the first condition."""
+def laws(frame: pd.DataFrame) -> dict[str, tuple[str, float]]:
+    """{method: (law, exponent)} of its output's change over the depths of one shape of model, first condition."""
     found = {}
     first = frame[frame["condition"] == frame["condition"].iloc[0]] if len(frame) else frame
     for label, own in first.groupby("label", sort=False):
         ends = own.loc[own.groupby("run")["sublayer"].idxmax()]
+        shape = [shape_of(n, m)[0] for n, m in zip(ends["encoder_layers"], ends["decoder_layers"], strict=True)]
+        joined = [ends[np.array(shape) == each] for each in JOINED]
+        ends = max(joined, key=lambda each: int(each["sublayer"].nunique()))
         by_depth = ends.groupby("sublayer")["perturbation"].agg(geometric_mean)
-        if len(by_depth) >= LEAST:
-            found[str(label)] = law(np.array(by_depth, dtype=np.float64), np.array(by_depth.index, dtype=np.float64))[0]
+        name, exponent = law(np.array(by_depth, dtype=np.float64), np.array(by_depth.index, dtype=np.float64))
+        if name:
+            found[str(label)] = name, exponent
     return found
 
 
@@ -89,27 +92,20 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
         facts = each.facts()
         values = enumerate(series(each.run).tolist(), 1)
         rows += [{**facts, "sublayer": place, "perturbation": value} for place, value in values]
-    return curves.by_depth(pd.DataFrame(rows, columns=list(COLUMNS)))
+    frame = curves.by_depth(pd.DataFrame(rows, columns=[*FACTS, "sublayer", "perturbation"]))
+    found = laws(frame)
+    told = [found.get(label, ("", math.nan)) for label in frame["label"]]
+    return frame.assign(law=[name for name, _ in told], exponent=[exponent for _, exponent in told])
 
 
 def title(runs: Sequence[Run]) -> str:
-    """The law of each method over the depths, or along its sub-layers where there are too few depths."""
-    frame = select(runs)
-    if frame.empty:
+    """How the change grows with depth under the method where it grows fastest and where slowest, each with its law."""
+    found = laws(select(runs))
+    if len(found) < 2:
         return "How far the output moves when every weight moves a little"
-    over, where = laws(frame), "with depth"
-    if not over:
-        deep = frame[frame["depth"] == frame["depth"].iloc[-1]]
-        first = deep[deep["run"].isin(deep.drop_duplicates("label")["run"])]
-        by_label = first.groupby("label", sort=False)
-        over = {
-            str(label): law(own["perturbation"].to_numpy(float), own["sublayer"].to_numpy(float))[0]
-            for label, own in by_label
-        }
-        where = f"along the sub-layers of {deep['depth'].iloc[0]}"
-    by_law = {name: [label for label, found in over.items() if found == name] for name in reversed(LAWS)}
-    told = [f"{name} under {', '.join(labels)}" for name, labels in by_law.items() if labels]
-    return f"The output's squared change grows {where} as {'; '.join(told)}" if told else "How far the output moves"
+    most, least = (pick(found, key=lambda label: found[label][1]) for pick in (max, min))
+    told = [f"n^{found[label][1]:.1f} under {label} ({found[label][0]})" for label in (most, least)]
+    return f"With the number of sub-layers the output's squared change grows as {told[0]}, as {told[1]}"
 
 
 def alt(frame: pd.DataFrame) -> str:
@@ -121,7 +117,9 @@ def alt(frame: pd.DataFrame) -> str:
         first = own[own["run"] == own["run"].iloc[0]]["perturbation"]
         parts.append(f"{label} {depth} {short(float(first.iloc[-1]))}")
     where = f"by {output_stack(frame['depth'])} sub-layer"
-    return f"Relative change of the state {where}, logarithmic. At the last: {'; '.join(parts[:24])}."
+    grown = [f"{label} n^{exponent:.2f} {name}" for label, (name, exponent) in laws(frame).items()]
+    told = f" Its square over the depths: {'; '.join(grown)}." if grown else ""
+    return f"Relative change of the state {where}, logarithmic. At the last: {'; '.join(parts[:24])}.{told}"
 
 
 def draw(frame: pd.DataFrame) -> Figure:

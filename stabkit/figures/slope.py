@@ -16,7 +16,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from stabkit.figures import theorem, update_depth
-from stabkit.figures.comparison import geometric_mean, listed, short
+from stabkit.figures.comparison import geometric_mean, listed, method_label, short
 from stabkit.figures.contrast import PAIR
 from stabkit.spec import canonical
 from stabkit.store import Run
@@ -79,21 +79,39 @@ def table(frame: pd.DataFrame) -> pd.DataFrame:
 
 def agreement(runs: Sequence[Run]) -> list[tuple[str, float]]:
     """(a run at two rates, how far its slopes are apart as a share of the least), the widest first."""
-    specs = {run.run_id: run.spec for run in runs}
+    by_id = {run.run_id: run for run in runs}
     held: dict[str, list[float]] = {}
     names: dict[str, str] = {}
     for row in select(runs).to_dict("records"):
-        spec = specs[row["run"]]
+        spec = by_id[row["run"]].spec
         rest = canonical(replace(spec, train=replace(spec.train, lr=0.0)).to_json())
         held.setdefault(rest, []).append(row["update"])
-        names[rest] = listed(row["label"], row["depth"], f"seed {row['seed']}")
+        names[rest] = _name(by_id[row["run"]])
     pairs = [(names[rest], min(both), max(both)) for rest, both in held.items() if len(both) > 1]
     found = [(name, high / low - 1 if low > 0 else math.inf) for name, low, high in pairs]
     return sorted(found, key=lambda one: -one[1])
 
 
+def trusted(runs: Sequence[Run]) -> list[Run]:
+    """The runs without those whose two rates do not agree: not linear, or lost in rounding."""
+    apart = {name for name, share in agreement(runs) if share > AGREE}
+    return [run for run in runs if _name(run) not in apart]
+
+
+def _name(run: Run) -> str:
+    return listed(method_label(run.spec), run.spec.depth, f"seed {run.spec.seed}")
+
+
 def title(runs: Sequence[Run]) -> str:
-    """Post-LN over DeepNorm, least and greatest over the depths; else the greatest slope over the least."""
+    """Post-LN over DeepNorm, least and greatest over the depths; of two rates whether they agree."""
+    told = _ratio(runs)
+    if apart := agreement(runs):
+        beyond = sum(share > AGREE for _, share in apart)
+        told += f"; two rates agree within {AGREE:.0%} in {len(apart) - beyond} of {len(apart)} runs"
+    return told
+
+
+def _ratio(runs: Sequence[Run]) -> str:
     means = table(select(runs))
     ratios = []
     for (_, depth), here in means.groupby(["condition", "depth"], sort=False):

@@ -18,6 +18,7 @@ from matplotlib.patches import Rectangle
 from stabkit.figures import style
 from stabkit.figures.comparison import (
     FACTS,
+    GROUPS,
     condition_order,
     listed,
     method_group,
@@ -40,7 +41,6 @@ READ = (
 COLUMNS = (*FACTS, "group", "steps", "unigram_loss", "validation_loss")
 OPTIONAL = True
 """Not on pages where no run was judged."""
-GROUPS = ("Post-LN", "No-LN", "Pre-LN", "DeepNorm", "other")
 ROW, HEAD, LABEL, MOST = 0.36, 0.62, 1.55, 6
 """Inches: a row, what stands over and under the rows, the methods' names; conditions drawn, the frame holds all."""
 
@@ -85,13 +85,16 @@ def title(runs: Sequence[Run]) -> str:
     first = frame[frame["condition"] == frame["condition"].iloc[0]]
     several = first.groupby(["depth", "label"])["seed"].nunique().groupby("depth").max()
     deep = [depth for depth in _depths(first) if several.get(depth, 0) > 1] or _depths(first)
-    here = first[first["depth"] == deep[-1]]
+    here = first[(first["depth"] == deep[-1]) & (first["outcome"] != "early")]
     shares = here.groupby("label", sort=False)["outcome"].agg(lambda column: float((column == "trains").mean()))
     all_, none = [str(k) for k in shares.index[shares == 1]], [str(k) for k in shares.index[shares == 0]]
     parts = [f"{_list(all_, len(shares))} train in every run"] if all_ else []
     parts += [f"{_list(none, len(shares))} in none"] if none else []
     where = listed(deep[-1], str(first["condition"].iloc[0]))
-    return f"At {where} {', '.join(parts)}" if parts else f"At {where} every method trains in some runs, none in all"
+    if not parts:
+        return f"At {where} every method trains in some runs, none in all" if len(shares) else "Nothing was judged yet"
+    rest = " of those judged" if len(here) < (first["depth"] == deep[-1]).sum() else ""
+    return f"At {where} {', '.join(parts)}{rest}"
 
 
 def _list(labels: list[str], of: int) -> str:

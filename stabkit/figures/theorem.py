@@ -9,11 +9,11 @@ For norms before the branch, under SGD at a small rate η alone:
 
     one stack (Thm 4)          η·Σ_l (1 + v_l²/w_l²)/S_L · ( 1 + Σ_{k=2}^L 1/S_{k−1} ),  S_k = Σ_{n≤k} v_n²
 
-which is η·2·(1 + Σ_{k<L} 1/k), so log L, at Xavier. The theorem's sub-layer has Sub-LN's inner norm; it is drawn for
-every method of that group, over the sub-layers of the stack that gives the output. For Theorems 2 and 3
+which is η·2·(1 + Σ_{k<L} 1/k), so log L, at Xavier. Its sub-layer has Sub-LN's inner norm; it is drawn for Pre-LN too,
+and of an encoder-decoder over the decoder's sub-layers alone, for there is no such theorem of two stacks.
 
-v and w are the scales of the value and output projections (W₁ and W₂ of a feed-forward): β, the initial gain of the
-method at that site, 1 at Xavier initialisation. α is the weight of the shortcut, read from the records (‖LN input‖ over
+v and w are the scales of the last and of the first map of a branch (W₂ and W₁, W_O and W_V): β, the method's initial
+gain at that site, 1 at Xavier initialisation. α is the weight of the shortcut, read from the records (‖LN input‖ over
 its own value in units of ω√d gives ω). Methods without norms have no prediction.
 """
 
@@ -24,20 +24,28 @@ import math
 import numpy as np
 
 from stabkit import methods
-from stabkit.methods.base import Method, Role, Site, sites
+from stabkit.methods.base import PLACES, Method, Role, Site, sites
 from stabkit.schedule import total
 from stabkit.spec import RunSpec
 from stabkit.store import Run
 
 
 def number_of(spec: RunSpec) -> int:
-    """Norms after the sum: 3 for an encoder-decoder, 2 for one stack. Norms before the branch: 4. 0 for neither."""
+    """Norms after the sum: 3 for an encoder-decoder, 2 for one stack. Norms before the branch: 4. 0 for neither.
+
+    The theorems' sub-layers have nothing else on the branch, but for Sub-LN's inner norm in Theorem 4, and each reads
+    the one before it: they do not speak of NormFormer or DLCL.
+    """
     if spec.method not in methods.KEYS:
         return 0
-    method, (first, *_) = _method(spec), _sites(spec)
-    if method.norm_in(first):
-        return 0 if method.norm_out(first) else 4
-    if not method.norm_out(first):
+    method, own = _method(spec), _sites(spec)
+    inner = {(place, method.inner(site, place)) for site in own for place in PLACES} - {(place, "") for place in PLACES}
+    if method.wiring != "chain" or any(method.norm_branch(site) for site in own) or inner - {("last", "norm")}:
+        return 0
+    before, after = (all(norm(site) for site in own) for norm in (method.norm_in, method.norm_out))
+    if before and not any(method.norm_out(site) for site in own):
+        return 4
+    if not after or inner or any(method.norm_in(site) for site in own):
         return 0
     return 3 if spec.model.encoder_layers and spec.model.decoder_layers else 2
 
@@ -85,7 +93,7 @@ def sums(run: Run, step: int) -> tuple[float, float, float] | None:
     """
     spec, records = run.spec, run.records
     moved, ln_input = records.get("parameter_update"), records.get("ln_input")
-    if spec.method not in methods.KEYS or moved is None or ln_input is None or not (moved.steps == step).any():
+    if number_of(spec) not in (2, 3) or moved is None or ln_input is None or not (moved.steps == step).any():
         return None
     method = _method(spec)
     row = moved.values[int(np.flatnonzero(moved.steps == step)[0])]
@@ -93,7 +101,7 @@ def sums(run: Run, step: int) -> tuple[float, float, float] | None:
     first = dict(zip(ln_input.sites, ln_input.values[0].tolist(), strict=True))
     encoder = decoder = crossing = 0.0
     for site in _sites(spec):
-        if method.norm_in(site) or not method.norm_out(site) or site.name not in delta or site.name not in first:
+        if site.name not in delta or site.name not in first:
             return None
         over = first[f"{site.name}@omega"] * math.sqrt(site.width)
         alpha = first[site.name] / over if over > 0 else 0.0

@@ -25,10 +25,11 @@ INDEX: str | None = "step"
 VALUE = "update"
 CAPTION = "DeepNet Fig. 4 (journal version), against the step."
 READ = (
-    "Each panel is one method on the same scale; the heavier the line, the deeper the model. At √(2d) the output has "
-    "nothing left in common with that of step 0; without warm-up every curve gets there, and how soon is what differs. "
-    "Several seeds: the median of those still finite, in a band from the least to the greatest; one seed: a thin line. "
-    "✕: diverged, at its last finite value. Step 0 is 0 by definition and has no place on a logarithmic axis."
+    "Each panel is one method on the same scale; the heavier the line, the deeper the model. At √(2d) an output that "
+    "ends in a norm has nothing left in common with that of step 0 (without norms there is no such bound); without "
+    "warm-up every curve gets there, and how soon is what differs. Several seeds: the median of those still finite, in "
+    "a band from the least to the greatest; one seed: a thin line. ✕: diverged, at its last finite value. Step 0 is 0 "
+    "by definition and has no place on a logarithmic axis."
 )
 HEIGHT, LINE = 2.7, 0.18
 """Inches: a row of panels; what a name beside a line needs, generously, as a panel is shorter than its row."""

@@ -21,7 +21,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from stabkit.figures import style, theorem
-from stabkit.figures.comparison import FACTS, geometric_mean, listed, reference_step, series, short, shown
+from stabkit.figures.comparison import FACTS, ends_in_norm, geometric_mean, listed, reference_step, series, short, shown
 from stabkit.figures.contrast import PAIR, SATURATED
 from stabkit.store import Run
 
@@ -38,7 +38,7 @@ READ = (
     "the shallowest depth; its exponent is fitted over the same depths. "
     "✕: a run diverged, at its last finite value, or at the lower edge when it has none."
 )
-COLUMNS = (*FACTS, "width", "shape", "layers", "reference_step", "step", "update", "predicted", "theorem")
+COLUMNS = (*FACTS, "width", "shape", "layers", "reference_step", "step", "update", "predicted", "theorem", "bounded")
 FIT_RANGE = (6, 50)
 FIT_DEPTHS = 3
 FIT_COLUMNS = (
@@ -76,6 +76,7 @@ def select(runs: Sequence[Run], at: int | None = None) -> pd.DataFrame:
                 "update": value,
                 "predicted": theorem.predicted(each.run, at) if step == at else math.nan,
                 "theorem": theorem.number_of(each.run.spec),
+                "bounded": ends_in_norm(each.run.spec),
             }
         )
     return pd.DataFrame(rows, columns=list(COLUMNS))
@@ -281,7 +282,7 @@ def _drawable(frame: pd.DataFrame) -> pd.Series[bool]:
 def _line(group: pd.DataFrame, ceiling: bool) -> tuple[float, float, list[float]] | None:
     """(exponent, factor, the depths fitted)."""
     means = group.groupby("layers")["update"].agg(geometric_mean)
-    if ceiling:
+    if ceiling and group["bounded"].all():
         means = means[means <= SATURATED * math.sqrt(2 * int(group["width"].iloc[0]))]
     if len(means) < FIT_DEPTHS:
         return None

@@ -22,7 +22,7 @@ from stabkit.methods import (
     sub_ln,
     t_fixup,
 )
-from stabkit.methods.base import Method
+from stabkit.methods.base import Method, Recipe
 from stabkit.spec import RunSpec
 
 METHODS: tuple[Callable[..., Method], ...] = (
@@ -116,6 +116,13 @@ def with_recipe(spec: RunSpec) -> RunSpec:
         model=replace(spec.model, base_init=own.base_init),
         train=replace(spec.train, optimizer=own.optimizer, lr=own.lr, warmup=own.warmup, hold=own.hold),
     )
+
+
+def recipe_words(recipe: Recipe) -> str:
+    """`fairseq_uniform, adam, lr 0.0015, warm-up 4000`."""
+    warmup = f"warm-up {recipe.warmup}" if recipe.warmup else "no warm-up"
+    decay = f", decay after {recipe.hold} updates" if recipe.hold else ""
+    return f"{recipe.base_init}, {recipe.optimizer}, lr {recipe.lr:g}, {warmup}{decay}"
 
 
 def label(key: str, options: Mapping[str, str]) -> str:

@@ -30,6 +30,13 @@ if TYPE_CHECKING:
 Flag = Literal["yes", "no"]
 
 
+FORMULAS = {
+    "profile": "ω_i² = Var(x₀) + Σ_{j<i} Var(f_j), ω₁ = 1",
+    "closed": "ω² = (n+1)/ln(n+1) − 1, n sub-layers of the stack",
+    "constant": "ω² = n sub-layers of the stack",
+}
+
+
 def closed(sublayers: int) -> float:
     """ω of every sub-layer of a stack of `sublayers`: √((n+1)/ln(n+1) − 1). 18L: encoder 3.041, decoder 3.567."""
     return math.sqrt((sublayers + 1) / math.log(sublayers + 1) - 1)
@@ -58,7 +65,7 @@ def method(
         key="admin",
         label="ADMIN",
         source="Liu et al. 2020; Wang et al. 2020 §3",
-        formula="x ← LN(ω·x + f(x)); ω_i² = Var(x₀) + Σ_{j<i} Var(f_j), ω₁ = 1",
+        formula=f"x ← LN(ω·x + f(x)); {FORMULAS[omega]}",
         omega=scale,
         calibrate=calibrate if omega == "profile" else None,
         recipe=Recipe(source="Wang et al. 2020 §4: WMT'14 En-De", optimizer="radam", lr=1e-3),

@@ -39,6 +39,8 @@ Inner = Literal["", "norm", "shift", "heads"]
 """What may stand there: nothing, a norm, one trained number added, one trained factor a head (of d/H entries each)."""
 Final = Literal["", "norm", "shift", "scale shift"]
 """What stands after a stack: nothing, a norm, x + b, s·(x + b), with one trained number each."""
+Group = Literal["Post-LN", "No-LN", "Pre-LN", "DeepNorm"]
+"""The row groups of DeepNet Table 1, in its order."""
 Wiring = Literal["chain", "history, normed", "history, norm after"]
 """Where a layer reads: the layer before; Σ_k W_k·LN_k(y_k) over all before; LN(Σ_k W_k·y_k) (`model/wiring.py`)."""
 
@@ -175,7 +177,7 @@ class Method:
     """Paper and equation or section."""
     formula: str
     """The residual and the initialisation in one line, in the paper's symbols."""
-    group: Literal["Post-LN", "No-LN", "Pre-LN", "DeepNorm"] = "Post-LN"
+    group: Group = "Post-LN"
     """The row group of DeepNet Table 1."""
     omega: Callable[[Site], Scale] = _one
     gamma: Callable[[Site], Scale] = _one

@@ -24,8 +24,10 @@ def method(norm: Literal["pre", "post"] = "pre") -> Method:
         key="dlcl",
         label="DLCL",
         source="Wang et al. 2019 §3",
-        formula="x_{l+1} = Σ_k W_k·LN_k(y_k), W_k = 1/(l+1) at first; layers and final LN as Pre-LN",
-        group="Pre-LN",
+        formula="x_{l+1} = Σ_k W_k·LN_k(y_k), W_k = 1/(l+1) at first; layers and final LN as Pre-LN"
+        if pre
+        else "x_{l+1} = LN(Σ_k W_k·y_k), W_k = 1/(l+1) at first; layers as Post-LN",
+        group="Pre-LN" if pre else "Post-LN",
         norm_in=lambda site: pre,
         norm_out=lambda site: not pre,
         final=final,

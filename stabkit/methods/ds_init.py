@@ -23,6 +23,6 @@ def method(power: Literal["0.5", "0.25"] = "0.5") -> Method:
         key="ds-init",
         label="DS-Init",
         source="Zhang et al. 2019 §4",
-        formula="x ← LN(x + f(x)); every matrix of layer l × 1/√l",
+        formula=f"x ← LN(x + f(x)); every matrix of layer l × l^(−{power})",
         gain=gain,
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from stabkit.methods.base import Method, Recipe, Role, Site
+from stabkit.methods.base import BASELINE, Method, Recipe, Role, Site
 
 
 def method(which: Literal["all", "v_o_ffn"] = "all") -> Method:
@@ -26,5 +26,7 @@ def method(which: Literal["all", "v_o_ffn"] = "all") -> Method:
         source="DeepNet §2",
         formula="x ← LN(x + f(x)); W^l ~ N(0, 1/(k_l² d')), k_l = N − l + 1",
         gain=gain,
-        recipe=Recipe(source="DeepNet (first version), Appendix D.1", base_init="xavier_normal", lr=5e-4),
+        recipe=Recipe(
+            source=f"{BASELINE.source}: Post-LN, beside which §2 has it", base_init="xavier_normal", lr=BASELINE.lr
+        ),
     )

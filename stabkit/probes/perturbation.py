@@ -1,7 +1,7 @@
 """How far the output moves when every weight moves a little: ‖x_i(θ + δ) − x_i(θ)‖₂/‖x_i(θ)‖₂ after every sub-layer,
 as a mean over the probe batch's tokens, at step 0 (Liu et al. 2020, §4: amplification; their released stability plot).
 
-δ = 10⁻⁴·sign(noise), the same size for every weight of every method and from one stream a seed: no training, no
+δ = 10⁻⁴·sign(noise), the same size for every weight of every method and from one stream for all runs: no training, no
 gradient. x_i is what leaves sub-layer i, after its norm. Dropout is off, as in the whole pass.
 """
 

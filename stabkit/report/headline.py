@@ -10,6 +10,7 @@ from stabkit.figures.comparison import (
     chain,
     conditions,
     depth_rank,
+    ends_in_norm,
     geometric_mean,
     method_label,
     method_rank,
@@ -214,10 +215,8 @@ def _alone(runs: Sequence[Run]) -> str:
         )
     width = same[-1].spec.model.hidden
     if ends[0][0].spec.depth == ends[1][0].spec.depth:
-        return (
-            f"At {same[0].spec.depth} {label}'s first {step} updates move the output by {short(low)}, "
-            f"where its length is √{width} = {short(math.sqrt(width))}"
-        )
+        beside = f", where its length is √{width} = {short(math.sqrt(width))}" if ends_in_norm(same[0].spec) else ""
+        return f"At {same[0].spec.depth} {label}'s first {step} updates move the output by {short(low)}{beside}"
     return (
         f"From {same[0].spec.depth} to {same[-1].spec.depth} {label}'s first {step} updates move the output "
         f"{short(high / low)} times as far"

@@ -58,12 +58,8 @@ def recipes(specs: Sequence[RunSpec]) -> list[tuple[str, str, str]]:
     found = {}
     for spec in specs:
         if spec.recipe == "paper" and spec.method in methods.KEYS:
-            train = spec.train
-            warmup = f"warm-up {train.warmup}" if train.warmup else "no warm-up"
-            decay = f", decay after {train.hold} updates" if train.hold else ""
-            text = f"{spec.model.base_init}, {train.optimizer}, lr {train.lr:g}, {warmup}{decay}"
-            source = methods.DEFAULTS[methods.KEYS.index(spec.method)].recipe.source
-            found[methods.label(spec.method, spec.options)] = (text, source)
+            own = methods.DEFAULTS[methods.KEYS.index(spec.method)].recipe
+            found[methods.label(spec.method, spec.options)] = (methods.recipe_words(own), own.source)
     return [(label, *rest) for label, rest in found.items()]
 
 

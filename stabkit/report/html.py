@@ -23,8 +23,19 @@ from markupsafe import Markup
 
 from stabkit import __version__
 from stabkit.claims import Finding, findings
-from stabkit.figures import FIGURES, SURFACES, slope, style
+from stabkit.figures import (
+    FIGURES,
+    SURFACES,
+    branch_ratio,
+    dependency,
+    grad_start,
+    perturbation,
+    slope,
+    style,
+    theory,
+)
 from stabkit.figures.comparison import (
+    GROUPS,
     chain,
     listed,
     method_group,
@@ -41,7 +52,7 @@ from stabkit.figures.surfaces import Landscape
 from stabkit.outcome import VANISHED
 from stabkit.report import how, turn
 from stabkit.report.headline import headline, links, separation
-from stabkit.report.matrix import GROUPS, OUTCOMES, Cell, Matrix, matrix
+from stabkit.report.matrix import OUTCOMES, Cell, Matrix, matrix
 from stabkit.spec import RunSpec
 from stabkit.store import Run
 from stabkit.surface.shelf import Surface
@@ -54,6 +65,8 @@ TABLE_LIMIT = 2_500
 """Cells of a folded table; beyond it the page shows the first rows and says so."""
 SPARK_WIDTH, SPARK_HEIGHT = 96, 30
 
+AT_START = (slope, theory, branch_ratio, dependency, perturbation, grad_start)
+"""What a page of single steps of SGD, which train nothing, has to show."""
 CHAIN = (
     ("update_first", "‖ΔF‖, step 1"),
     ("update_reference", "‖ΔF‖, step {step}"),
@@ -109,7 +122,7 @@ def render(
     every = list({run.run_id: run for run in runs}.values())
     runs = trained(every)
     specs = [run.spec for run in every] + [spec for spec, _ in failed]
-    verdicts = matrix(runs, failed)
+    verdicts = matrix([run for run in runs if not run.spec.single_step], failed)
     claimed = findings(every, surfaces) if claimed is None else claimed
     script, turn_script = ((HERE / name).read_text(encoding="utf-8") for name in ("page.js", "turn.js"))
     turning = turn.rows(Landscape(runs, surfaces)) if surfaces else []
@@ -143,7 +156,10 @@ def render(
         sparks=_sparks(runs, verdicts),
         anchors={run.run_id: anchor(run.spec) for run in runs},
         chain_head=[name.format(step=reference_step(runs)) for _, name in CHAIN],
-        chain_rows=_chain_rows(runs, verdicts.reference_step),
+        chain_rows=_chain_rows([run for run in runs if not run.spec.single_step], verdicts.reference_step),
+        every_row=_chain_rows(every, verdicts.reference_step),
+        chained=len(runs),
+        steps_only=bool(every) and all(run.spec.single_step for run in every),
         separation=separation(runs),
         links=links(runs),
         cards=cards(every, surfaces) if every else [],
@@ -225,10 +241,11 @@ def cards(runs: Sequence[Run], surfaces: Sequence[Surface] = ()) -> list[Card]:
         *((figure, runs if figure is slope else others) for figure in FIGURES),
     ]
     frames = ((figure, figure.select(source), source) for figure, source in sources)
+    steps_only = bool(runs) and all(run.spec.single_step for run in runs)
     return [
         card(figure, frame, source)
         for figure, frame, source in frames
-        if not (getattr(figure, "OPTIONAL", False) and frame.empty)
+        if not (getattr(figure, "OPTIONAL", False) and frame.empty) and (figure in AT_START or not steps_only)
     ]
 
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from stabkit.figures.comparison import (
+    GROUPS,
     chain,
     condition_order,
     conditions,
@@ -31,8 +32,6 @@ from stabkit.store import Run
 
 OUTCOMES = ("diverged", "stuck", "failed", "early", "trains")
 """Worst first: a cell takes the colour of its worst run. `early` is a run too short to judge."""
-
-GROUPS = ("Post-LN", "No-LN", "Pre-LN", "DeepNorm", "other")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
