@@ -2,9 +2,9 @@
 
 The paper gives BLEU on WMT-17 En-De, or "diverged", of one run a cell; "the same" hyper-parameters says its §5, 5e-4
 without norms and 1.5e-3 with them Table 5 of its first version. A row holds where every run at its depths ends as the
-paper's did: BLEU is `trains` here, "diverged" is `stuck` or `diverged`; a rate that is neither 0 nor 1 fails either way,
-and a cell with a run too short to judge is not tested. A tiny model after some hundred updates is not the paper's: what
-holds is the pattern or nothing.
+paper's did: BLEU is `trains` here, "diverged" is `stuck` or `diverged`; a rate that is neither 0 nor 1 fails either
+way, and a cell with a run too short to judge is not tested. A tiny model after some hundred updates is not the
+paper's: what holds is the pattern or nothing.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
 Liu et al. 2020 (§4) find that the variance of the output's change grows with the number n of sub-layers of a model as
 O(n) under Post-LN and as O(log n) under Pre-LN; ADMIN's closed forms aim at O(log n) or O(1). Here the square of the
-relative change after the last sub-layer (probe `perturbation`) is fitted over the depths of a method by a + b·log n and
-by a + b·n. A law is named only of four depths or more: O(1) where the square changes by less than half of itself, else the
-better of the two fits where it explains LEAST_R2 of the spread and MARGIN more than the other; else "undecided". The
-exponent is that of the square, ∝ n^p, whatever the law.
+relative change after the last sub-layer (probe `perturbation`) is fitted over the depths of a method by a + b·log n
+and by a + b·n. A law is named only of four depths or more: O(1) where the square changes by less than half of itself,
+else the better of the two fits where it explains LEAST_R2 of the spread and MARGIN more than the other; else
+"undecided". The exponent is that of the square, ∝ n^p, whatever the law.
 """
 
 from __future__ import annotations

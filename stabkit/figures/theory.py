@@ -1,8 +1,9 @@
 """Measured ‖ΔF‖ against what the theorem predicts, over steps, depths and methods, with R².
 
-The theorem gives an order of growth, so a constant is free and nothing else: on logarithmic axes the prediction is a
-line of slope 1, and R² = 1 − Σ(log m − log p − c)²/Σ(log m − mean)², c the mean of log m − log p over the runs of one theorem. Points are the steps
-STEPS of every run, as long as ‖ΔF‖ is below half of √(2d), where it bends.
+A theorem gives an order of growth, so a constant of its own is free and nothing else: on logarithmic axes the
+prediction is a line of slope 1, and R² = 1 − Σ(log m − log p − c)²/Σ(log m − mean)², c the mean of log m − log p over
+the runs of one theorem. Points are the steps STEPS of every run, as long as ‖ΔF‖ is below half of √(2d), where it
+bends.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def r_squared(frame: pd.DataFrame) -> float:
 
 def _explained(frame: pd.DataFrame, by: str) -> float:
     """1 − what a constant for each of `by` leaves of log ‖ΔF‖ over its spread."""
-    measured, told = (np.log(frame[name].astype(float)) for name in ("update", "predicted"))
+    measured, told = (frame[name].astype(float).map(math.log) for name in ("update", "predicted"))
     rest = measured - told
     left = ((rest - rest.groupby(frame[by]).transform("mean")) ** 2).sum()
     spread = ((measured - measured.mean()) ** 2).sum()
