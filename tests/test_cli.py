@@ -141,8 +141,8 @@ def test_methods_are_listed_with_formula_source_and_constants():
     listed = stabkit("methods").stdout
     assert "deepnorm" in listed and "DeepNet §3.3" in listed and "option omega: profile, closed, constant" in listed
     assert "4.1618" in stabkit("methods", "DeepNorm", "--depths", "100x100").stdout
-    constants = strict(stabkit("methods", "deepnorm", "--depths", "60x12", "--json").stdout)["constants"]
-    assert constants[0]["shortcut"][0] == pytest.approx(2.6331, abs=5e-5)
+    (method,) = strict(stabkit("methods", "deepnorm", "--depths", "60x12", "--json").stdout)["methods"]
+    assert method["depths"][0]["constants"][0]["omega"]["init"] == pytest.approx([2.6331] * 2, abs=5e-5)
 
 
 def test_dry_run_shows_the_cost_and_makes_nothing(tmp_path):

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stabkit import ranges
+from stabkit import flags, ranges
 from stabkit.errors import UsageError
 
 
@@ -22,6 +22,19 @@ def test_whole_numbers_lists_and_spans(text, values):
 )
 def test_depths_are_pairs_of_encoder_and_decoder_layers(text, pairs):
     assert ranges.depths("--depths", text) == pairs
+
+
+@pytest.mark.parametrize(("arch", "pairs"), [("encoder-only", ((6, 0), (18, 0))), ("decoder-only", ((0, 6), (0, 18)))])
+def test_depths_of_one_stack_are_one_number_each(arch, pairs):
+    assert ranges.depths("--depths", "6,18", ranges.ARCHITECTURES[arch]) == pairs
+    with pytest.raises(UsageError, match="one stack has one depth"):
+        ranges.depths("--depths", "60x12", ranges.ARCHITECTURES[arch])
+
+
+@pytest.mark.parametrize("pair", [(6, 6), (60, 12), (6, 0), (0, 6)])
+def test_depth_and_architecture_are_written_as_they_are_read(pair):
+    options = flags.depth(*pair)
+    assert ranges.depths("--depths", options["depths"], ranges.ARCHITECTURES[options["arch"]]) == (pair,)
 
 
 @pytest.mark.parametrize(

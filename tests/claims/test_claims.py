@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from stabkit import claims
-from stabkit.claims import CLAIMS, OF_SURFACES, findings
+from stabkit import claims, methods
+from stabkit.claims import CLAIMS, OF_STEPS, OF_SURFACES, deepnet_table1, findings
 from stabkit.claims.base import judge
 from stabkit.store import Run
-from tests.figures.fake_runs import plane, plausible, run, spec, sweep, table
+from tests.figures.fake_runs import plane, plausible, run, spec, step, sweep, table
 
-CLAIM = {claim.key: claim for claim in CLAIMS}
+CLAIM = {claim.key: claim for claim in (*CLAIMS, *OF_STEPS)}
+EVERY = (*CLAIMS, *OF_STEPS, *OF_SURFACES)
 
 
 def verdict(key: str, runs: list[Run]) -> str:
@@ -101,6 +102,20 @@ def scaled(
     return [itself, changed]
 
 
+def slopes(method: str, exponent: float, size: float = 1.0, **changes: object) -> list[Run]:
+    """Single steps at three depths, ‖ΔF‖/η = size·N^exponent."""
+    return [step(method, n, size * n**exponent, **changes) for n in (6, 18, 50)]
+
+
+def harmonic_exponent() -> float:
+    """The slope of log(1 + H_{L−1}) over log N through 6, 18 and 50 layers, L = 3N: Theorem 4 at Xavier, by hand."""
+    x = [math.log(n) for n in (6, 18, 50)]
+    y = [math.log(1 + sum(1 / k for k in range(1, 3 * n))) for n in (6, 18, 50)]
+    middle = sum(x) / 3
+    return sum((a - middle) * b for a, b in zip(x, y, strict=True)) / sum((a - middle) ** 2 for a in x)
+
+
+LOG = harmonic_exponent()
 BALANCED = [i**-0.5 for i in range(1, 13)]
 CASES: dict[str, tuple[Callable[[], list[Run]], Callable[[], list[Run]]]] = {
     "growth": (
@@ -185,6 +200,13 @@ CASES: dict[str, tuple[Callable[[], list[Run]], Callable[[], list[Run]]]] = {
         lambda: plane(lambda a, b: 1.0, lambda a, b: "stuck" if b / a > 2 else "trains"),
         lambda: plane(lambda a, b: 1.0, lambda a, b: "stuck" if a == 1 else "trains"),
     ),
+    "slope-smaller": (
+        lambda: slopes("post-ln", 1.0, 11.0) + slopes("deepnorm", 1.0),
+        lambda: slopes("post-ln", 0.5, 9.0) + slopes("deepnorm", 0.5),
+    ),
+    "slope-goal": (lambda: slopes("deepnorm", 0.24), lambda: slopes("deepnorm", -0.26)),
+    "slope-log": (lambda: slopes("pre-ln", LOG + 0.09), lambda: slopes("pre-ln", LOG + 0.11)),
+    "slope-sub-ln": (lambda: slopes("sub-ln", -0.24), lambda: slopes("sub-ln", -2.0)),
     "admin-trains": (lambda: [ended("admin", "trains")], lambda: [ended("admin", "stuck")]),
     "default-fails": (
         lambda: [ended("post-ln", "diverged"), ended("admin", "trains")],
@@ -206,7 +228,8 @@ CASES: dict[str, tuple[Callable[[], list[Run]], Callable[[], list[Run]]]] = {
 
 
 def test_every_claim_has_both_a_store_that_bears_it_out_and_one_that_contradicts_it() -> None:
-    assert set(CASES) | {"bound"} == set(CLAIM) and len(CLAIMS) == len(CLAIM) >= 12
+    elsewhere = {claim.key for claim in deepnet_table1.CLAIMS}  # tests/figures/test_table1.py, row by row
+    assert set(CASES) | {"bound"} | elsewhere == set(CLAIM) and len(CLAIMS) + len(OF_STEPS) == len(CLAIM) >= 12
 
 
 @pytest.mark.parametrize("key", CASES)
@@ -282,7 +305,7 @@ def test_what_fails_stands_first_and_what_is_untested_names_a_command() -> None:
     assert order == sorted(order, key=["fails", "holds", "untested"].index)
     for one in found:
         assert (
-            one.claim.command.startswith(("stabkit sweep ", "stabkit ablate ", "stabkit landscape "))
+            one.claim.command.startswith(("stabkit sweep ", "stabkit slope ", "stabkit ablate ", "stabkit landscape "))
             and one.claim.source
             and one.claim.test
         )
@@ -290,10 +313,17 @@ def test_what_fails_stands_first_and_what_is_untested_names_a_command() -> None:
 
 
 @pytest.mark.parametrize(
-    "runs", [[], [run(spec("admin", 6), {})], [plausible(spec("post-ln", 18), until=0)], sweep((6, 18), (0, 1))]
+    "runs",
+    [
+        [],
+        [run(spec("admin", 6), {})],
+        [plausible(spec("post-ln", 18), until=0)],
+        sweep((6, 18), (0, 1)),
+        [step(m, n, v) for n in (6, 18, 50) for m, v in (("post-ln", math.nan), ("pre-ln", 0.0), ("deepnorm", 1e300))],
+    ],
 )
 def test_judging_survives_any_runs(runs: list[Run]) -> None:
-    assert len(findings(runs)) == len(CLAIMS) + len(OF_SURFACES)
+    assert len(findings(runs)) == len(EVERY)
     assert all(math.isfinite(e.value) for one in findings(runs) for e in one.evidence)
 
 
@@ -302,7 +332,7 @@ def test_a_claims_commands_are_valid() -> None:
 
     from stabkit.cli import app
 
-    for command in {claim.command for claim in (*CLAIMS, *OF_SURFACES)}:
+    for command in {claim.command for claim in EVERY}:
         result = CliRunner().invoke(app, [*command.split()[1:], "--dry-run"])
         assert result.exit_code == 0, (command, result.output)
 
@@ -319,6 +349,49 @@ def test_every_claims_file_is_in_the_table() -> None:
     folder = Path(claims.__file__).parent
     files = {path.stem for path in folder.glob("*.py")} - {"__init__", "base", "evidence"}
     named = {file: import_module(f"stabkit.claims.{file}").CLAIMS for file in files}
-    table = (*CLAIMS, *OF_SURFACES)
-    missing = [file for file, own in named.items() if not set(own) <= set(table)]
-    assert missing == [] and sum(map(len, named.values())) == len(table)
+    missing = [file for file, own in named.items() if not set(own) <= set(EVERY)]
+    assert missing == [] and sum(map(len, named.values())) == len(EVERY)
+
+
+def test_every_claim_names_methods_that_are_known_and_keys_are_never_shared() -> None:
+    assert len({claim.key for claim in EVERY}) == len(EVERY)
+    for claim in EVERY:
+        assert claim.methods and set(claim.methods) <= set(methods.KEYS), claim.key
+        assert len(set(claim.methods)) == len(claim.methods)
+
+
+def test_single_steps_have_no_say_in_other_claims_and_training_none_in_theirs() -> None:
+    told = {one.claim.key for one in findings([*slopes("post-ln", 1.0), *slopes("deepnorm", 0.0)]) if one.evidence}
+    assert told == {"slope-smaller", "slope-goal"}
+    training = {one.claim.key: one.measured for one in findings(sweep())}
+    both = {one.claim.key: one.measured for one in findings([*sweep(), *slopes("post-ln", 1.0)])}
+    assert both == training and all(training[claim.key].startswith("needs") for claim in OF_STEPS)
+
+
+def test_slopes_are_told_with_their_place_and_beside_the_theorem() -> None:
+    smaller = judge(CLAIM["slope-smaller"], [*slopes("post-ln", 1.0, 4.0), *slopes("deepnorm", 0.0, 2.0)])
+    assert (smaller.verdict, smaller.measured) == ("holds", "12 times (6L-6L) to 100 times (50L-50L)")
+    log = judge(CLAIM["slope-log"], slopes("pre-ln", LOG))
+    assert log.measured == f"N^{LOG:.2f}, theorem N^{LOG:.2f} (6–50 layers, N = M)"
+    two = [*slopes("deepnorm", 0.0, lr=1e-4), *slopes("deepnorm", 1.0, lr=1e-5)]
+    assert judge(CLAIM["slope-goal"], two).verdict == "untested", "rates that do not agree are no evidence"
+    agreeing = [*slopes("deepnorm", 0.1, lr=1e-4), *slopes("deepnorm", 0.1, lr=1e-5)]
+    assert judge(CLAIM["slope-goal"], agreeing).verdict == "holds"
+
+
+def test_one_depth_that_does_not_differ_tenfold_makes_the_smaller_slope_fail() -> None:
+    runs = [*slopes("post-ln", 0.0, 30.0), *slopes("deepnorm", 0.5)]  # 12, 7.1 and 4.2 times
+    found = judge(CLAIM["slope-smaller"], runs)
+    assert found.verdict == "fails" and "fails at 2 of 3 places, holds at 6L-6L" in found.measured
+
+
+def test_slopes_of_seeds_count_by_their_geometric_mean_and_two_depths_have_no_exponent() -> None:
+    seeds = [*slopes("deepnorm", 0.5, seed=0), *slopes("deepnorm", -0.5, seed=1)]
+    assert verdict("slope-goal", seeds) == "holds" and verdict("slope-goal", seeds[:3]) == "fails"
+    assert verdict("slope-goal", [made for made in seeds if made.spec.depth != "18L-18L"]) == "untested"
+
+
+def test_a_slope_that_was_lost_is_no_evidence() -> None:
+    lost = [step("post-ln", 6, math.nan), step("deepnorm", 6, 1.0)]
+    assert verdict("slope-smaller", lost) == "untested"
+    assert verdict("slope-smaller", [*lost, step("post-ln", 18, 20.0), step("deepnorm", 18, 1.0)]) == "holds"

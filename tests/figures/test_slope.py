@@ -33,7 +33,7 @@ ETA = 2.0**-17
 def test_the_frame_holds_the_distance_over_the_rate_exactly() -> None:
     made = [step("post-ln", 2, 5.0, ETA), step("deepnorm", 0, 0.75, ETA / 4, decoder=3, seed=1)]
     columns = (*update_depth.COLUMNS, "rate")
-    shared = {"reference_step": 1, "step": 1, "outcome": "early", "predicted": math.nan, "width": 64}
+    shared = {"reference_step": 1, "step": 1, "outcome": "early", "predicted": math.nan, "width": 64, "bounded": True}
     rows = [
         {
             **shared,
@@ -215,9 +215,6 @@ def test_the_drawing_has_a_point_a_depth_for_every_method() -> None:
     points = [line for axes in drawn.axes for line in axes.lines if line.get_marker() in ("o", "s")]
     heights = sorted(np.asarray(line.get_ydata()).tolist() for line in points)
     assert heights == [[2.0, 2.0], [pytest.approx(24.0), pytest.approx(60.0)]]
-        [2.0, 2.0],
-        [pytest.approx(24.0), pytest.approx(60.0)],
-    ]  # type: ignore[union-attr]
 
 
 def plan(*args: str) -> list[RunSpec]:

@@ -17,6 +17,7 @@ from html.parser import HTMLParser
 import pandas as pd
 import pytest
 
+from stabkit.report import html
 from stabkit.report.html import render
 from tests.figures.fake_runs import ENVIRONMENT, plausible, run, spec, sweep
 
@@ -125,8 +126,6 @@ def test_the_tables_for_the_csv_hold_exactly_what_is_drawn(page: str) -> None:
 
 
 def test_a_table_too_long_for_the_page_is_left_out_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    from stabkit.report import html
-
     monkeypatch.setattr(html, "DATA_LIMIT", 100)
     text = render(sweep((6,)), command=COMMAND)
     assert '"table":null' in text and "stabkit report --figures DIR" in text
@@ -209,3 +208,23 @@ def test_equal_runs_make_equal_pages(page: str) -> None:
 def test_the_report_does_not_import_torch() -> None:
     code = "import sys, stabkit.report.html; sys.exit('torch' in sys.modules or 'matplotlib.pyplot' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_groups_can_be_switched_where_there_are_several_of_many_methods() -> None:
+    def buttons(*keys: str) -> list[tuple[str, str]]:
+        return html._group_switches([run(spec(key, 2, seed=seed), {}) for key in keys for seed in (0, 1)])
+
+    many = ("deepnorm", "post-ln", "admin", "rezero", "t-fixup", "pre-ln", "tomorrow")
+    assert buttons(*many) == [
+        ("Post-LN", "post-ln admin"),
+        ("No-LN", "rezero t-fixup"),
+        ("Pre-LN", "pre-ln"),
+        ("DeepNorm", "deepnorm"),
+        ("other", "tomorrow"),
+    ]
+    assert buttons(*many[:5]) == [] == buttons("post-ln") and len(buttons(*many[:6])) == 4
+    assert buttons("post-ln", "post-ln-init", "ds-init", "admin") == []
+    page = page_of([run(spec(key, 2), {}) for key in many])
+    drawn = [value for tag, name, value in page.attributes if tag == "button" and name == "data-group"]
+    assert drawn == [keys for _, keys in buttons(*many)]
+    assert "data-group" not in {name for _, name, _ in page_of([run(spec("post-ln", 2), {})]).attributes}

@@ -12,13 +12,16 @@ from typing import Any
 import pytest
 
 from stabkit.figures import FIGURES, update
+from stabkit.methods import KEYS
 from stabkit.report.html import render
 from tests.conftest import need
-from tests.figures.fake_runs import plausible, spec, sweep
+from tests.figures.fake_runs import plausible, spec, step, sweep
 from tests.test_landscape import drawn
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-SHOWN = sum(not getattr(figure, "OPTIONAL", False) for figure in FIGURES)
+ONE = plausible(spec("post-ln", 18))
+SHOWN = sum(not getattr(figure, "OPTIONAL", False) or len(figure.select([ONE])) > 0 for figure in FIGURES)
+"""Pictures of plausible runs, short and unscaled."""
 HOSTILE = "</script><script>document.title='hacked'</script><img src=x onerror=alert(1)>" + "x" * 200
 
 
@@ -38,13 +41,17 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     hostile = plausible(spec("post-ln", 2, name=HOSTILE, source=HOSTILE))
     several = {
         "none": render([], command="stabkit report"),
-        "one": render([plausible(spec("post-ln", 18))], command="stabkit sweep"),
+        "one": render([ONE], command="stabkit sweep"),
         "sixteen": render(sweep(), command="stabkit sweep --depths 6,18,50,100"),
         "forty": render(sweep((1, 2, 3, 6, 9), seeds=(0, 1)), command="stabkit sweep"),
         "hostile": render(
             [*sweep((6, 18)), hostile], command="stabkit sweep " + "-" * 300, failed=[(spec(), HOSTILE + "y" * 300)]
         ),
     }
+    judged = [plausible(spec(key, n), outcome="trains") for n in (2, 3) for key in KEYS]
+    several["twelve"] = render(
+        [*judged, *(step(key, n, 5.0) for n in (2, 3) for key in KEYS)], command="stabkit report"
+    )
     folder = tmp_path_factory.mktemp("pages")
     for name, text in several.items():
         (folder / f"{name}.html").write_text(text, encoding="utf-8")
@@ -75,7 +82,7 @@ def opened(browser: Any, pages: dict[str, Path]) -> Iterator[Callable[..., Any]]
     assert [url for url in requests if not url.startswith(("file:///", "blob:null/"))] == []
 
 
-@pytest.mark.parametrize("name", ["none", "one", "sixteen", "forty", "hostile"])
+@pytest.mark.parametrize("name", ["none", "one", "sixteen", "forty", "hostile", "twelve"])
 @pytest.mark.parametrize(("width", "scheme"), [(400, "light"), (400, "dark"), (1600, "light"), (1600, "dark")])
 def test_the_page_opens_without_complaint_and_without_sideways_scrolling(
     opened: Callable[..., Any], name: str, width: int, scheme: str
@@ -84,7 +91,7 @@ def test_the_page_opens_without_complaint_and_without_sideways_scrolling(
     assert page.title() == "Does it stay stable at this depth? · stabkit"
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     if name != "none":
-        assert page.locator(".drawing svg").count() == SHOWN
+        assert page.locator(".drawing svg").count() == SHOWN + 2 * (name == "twelve")  # Table 1 and the slopes
         ink = page.evaluate("getComputedStyle(document.querySelector('.drawing text')).fill")
         assert ink == page.evaluate("getComputedStyle(document.body).color")
 
@@ -126,6 +133,24 @@ def test_a_method_is_switched_off_and_on_in_the_whole_page(opened: Callable[...,
     assert all(not curve.is_visible() for curve in curves.all()[:5])
     page.locator("g[data-legend='post-ln']").first.dispatch_event("click")
     assert button.get_attribute("aria-pressed") == "true" and rows.first.is_visible()
+
+
+def test_a_group_is_switched_off_and_on_with_all_its_methods(opened: Callable[..., Any]) -> None:
+    page = opened("twelve")
+    assert page.locator("[data-group]").all_inner_texts() == ["Post-LN", "No-LN", "Pre-LN", "DeepNorm"]
+    group, one = page.locator("[data-group^='rezero']"), page.locator("[data-switch='rezero']")
+
+    def visible() -> list[bool]:
+        return [page.locator(f"tr[data-method='{key}']").first.is_visible() for key in ("rezero", "t-fixup", "post-ln")]
+
+    group.click()
+    assert visible() == [False, False, True] and group.get_attribute("aria-pressed") == "false"
+    one.click()
+    assert visible() == [True, False, True] and group.get_attribute("aria-pressed") == "true"
+    group.click()
+    assert visible() == [False, False, True], "what is left of a group goes first"
+    group.click()
+    assert visible() == [True, True, True] and one.get_attribute("aria-pressed") == "true"
 
 
 @pytest.mark.parametrize("kind", ["svg", "png", "csv"])
