@@ -309,7 +309,9 @@ def _own(given: Collection[str], text: Mapping[str, str]) -> None:
     for name in ("base_init", "optimizer", "lr", "warmup", "drop_warmup"):
         if name in given:
             option = f"--{name.replace('_', '-')}"
-            raise UsageError(f"--recipe paper gives each method its own {option}; leave {option} {text.get(name, '')} out")
+            raise UsageError(
+                f"--recipe paper gives each method its own {option}; leave {option} {text.get(name, '')} out"
+            )
 
 
 def space(need: int, out: Path) -> None:

@@ -177,7 +177,7 @@ def test_weights_of_another_shape_name_the_first_that_differs(tmp_path: Path) ->
     wrong = landscape.specs([runs[0]], SMALL)[0].to_json()
     wrong["plane"]["of"] = {"run": other.run_id, "step": 4}
     job = {"kind": "tile", "id": "x/rows-0-3", "name": "rows-0-3", "first": 0, "last": 3, **context(tmp_path)}
-    with pytest.raises(UsageError, match="has other weights: layers.encoder_2_self"):
+    with pytest.raises(UsageError, match="has other matrices: layers.encoder_2_self"):
         work.do({**job, "spec": wrong}, lambda event: None)
 
 

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from stabkit.figures import style, update_depth
-from stabkit.figures.comparison import listed, series, short, shown
+from stabkit.figures.comparison import ends_in_norm, listed, series, short, shown
 from stabkit.store import Run
 
 NAME = "exponent"
@@ -47,11 +47,13 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
                 {
                     **facts,
                     "width": each.run.spec.model.hidden,
+                    "bounded": ends_in_norm(each.run.spec),
                     "shape": shape,
                     "layers": layers,
                     "reference_step": step,
                     "step": step,
                     "update": value,
+                    "bounded": ends_in_norm(each.run.spec),
                 }
             )
     if not rows:

@@ -104,7 +104,7 @@ def title(runs: Sequence[Run]) -> str:
     if len(found) < 2:
         return "How far the output moves when every weight moves a little"
     most, least = (pick(found, key=lambda label: found[label][1]) for pick in (max, min))
-    told = [f"n^{found[label][1]:.1f} under {label} ({found[label][0]})" for label in (most, least)]
+    told = [f"n^{found[label][1]:z.1f} under {label} ({found[label][0]})" for label in (most, least)]
     return f"With the number of sub-layers the output's squared change grows as {told[0]}, as {told[1]}"
 
 
@@ -117,7 +117,7 @@ def alt(frame: pd.DataFrame) -> str:
         first = own[own["run"] == own["run"].iloc[0]]["perturbation"]
         parts.append(f"{label} {depth} {short(float(first.iloc[-1]))}")
     where = f"by {output_stack(frame['depth'])} sub-layer"
-    grown = [f"{label} n^{exponent:.2f} {name}" for label, (name, exponent) in laws(frame).items()]
+    grown = [f"{label} n^{exponent:z.2f} {name}" for label, (name, exponent) in laws(frame).items()]
     told = f" Its square over the depths: {'; '.join(grown)}." if grown else ""
     return f"Relative change of the state {where}, logarithmic. At the last: {'; '.join(parts[:24])}.{told}"
 
