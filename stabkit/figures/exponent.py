@@ -53,7 +53,6 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
                     "reference_step": step,
                     "step": step,
                     "update": value,
-                    "bounded": ends_in_norm(each.run.spec),
                 }
             )
     if not rows:

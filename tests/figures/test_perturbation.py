@@ -29,12 +29,30 @@ def depths(first: int, ratio: float, count: int) -> Floats:
 @given(
     name=st.sampled_from(list(OVER)),
     n=st.builds(depths, st.integers(2, 12), st.floats(2.0, 4.0), st.integers(4, 7)),
-    a=st.floats(0.0, 0.5),
+    a=st.floats(-0.9, 0.5),
     b=st.floats(1e-9, 1e3),
 )
 @few
 def test_a_square_that_grows_by_a_law_is_recognised(name: str, n: Floats, a: float, b: float) -> None:
-    assert law(np.sqrt(b * (a + OVER[name](n))), n)[0] == name
+    over = OVER[name](n)
+    found, exponent = law(np.sqrt(b * (a * over[0] + over)), n)  # a < 0: b·log(n/n₀) is O(log n) all the same
+    assert found == name and exponent > 0
+
+
+def test_the_referees_example_of_a_logarithm_is_one() -> None:
+    n = np.array([18.0, 54.0, 150.0, 300.0])
+    assert law(np.sqrt(np.log(n / 6)), n)[0] == "O(log n)"
+
+
+@pytest.mark.parametrize("power", [2.0, 3.0])
+def test_what_grows_faster_than_either_law_has_its_exponent_told(power: float) -> None:
+    found, exponent = law(depths(18, 2.5, 4) ** (power / 2), depths(18, 2.5, 4))
+    assert exponent == pytest.approx(power) and found in (UNDECIDED, "O(n)")
+
+
+def test_noise_alone_is_never_a_law_of_growth() -> None:
+    noise = [np.random.default_rng(seed).lognormal(0, 0.3, 200) for seed in range(20)]
+    assert {law(each, np.arange(1.0, 201.0))[0] for each in noise} == {UNDECIDED}
 
 
 @given(name=st.sampled_from(list(OVER)), seed=st.integers(0, 10**6))
