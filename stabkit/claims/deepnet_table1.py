@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 
 from stabkit.claims.base import Claim, Evidence
 from stabkit.claims.evidence import cells, judged
+from stabkit.figures.comparison import several
 from stabkit.store import Run
 
 DEPTHS = (6, 18, 50, 100)
@@ -57,13 +58,9 @@ def _row(label: str, pattern: str) -> Callable[[Sequence[Run]], list[Evidence]]:
 def _sentence(label: str, pattern: str) -> str:
     good = [f"{depth}L" for depth, sign in zip(DEPTHS, pattern, strict=True) if sign == "+"]
     bad = [f"{depth}L" for depth, sign in zip(DEPTHS, pattern, strict=True) if sign == "-"]
-    rest = f" and diverges at {_list(bad)}" if bad else ""
+    rest = f" and diverges at {several(bad, len(DEPTHS))}" if bad else ""
     half = " (there in half precision)" if label == "ReZero" else ""
-    return f"{label} trains at {_list(good)}{rest}{half}."
-
-
-def _list(words: list[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+    return f"{label} trains at {several(good, len(DEPTHS))}{rest}{half}."
 
 
 CLAIMS: tuple[Claim, ...] = tuple(

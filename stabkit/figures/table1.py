@@ -83,25 +83,18 @@ def title(runs: Sequence[Run]) -> str:
     if frame.empty:
         return "Which method trains at which depth"
     first = frame[frame["condition"] == frame["condition"].iloc[0]]
-    several = first.groupby(["depth", "label"])["seed"].nunique().groupby("depth").max()
-    deep = [depth for depth in _depths(first) if several.get(depth, 0) > 1] or _depths(first)
+    seeds = first.groupby(["depth", "label"])["seed"].nunique().groupby("depth").max()
+    deep = [depth for depth in _depths(first) if seeds.get(depth, 0) > 1] or _depths(first)
     here = first[(first["depth"] == deep[-1]) & (first["outcome"] != "early")]
     shares = here.groupby("label", sort=False)["outcome"].agg(lambda column: float((column == "trains").mean()))
     all_, none = [str(k) for k in shares.index[shares == 1]], [str(k) for k in shares.index[shares == 0]]
-    parts = [f"{_list(all_, len(shares))} train in every run"] if all_ else []
-    parts += [f"{_list(none, len(shares))} in none"] if none else []
+    parts = [f"{several(all_, len(shares))} train in every run"] if all_ else []
+    parts += [f"{several(none, len(shares))} in none"] if none else []
     where = listed(deep[-1], str(first["condition"].iloc[0]))
     if not parts:
         return f"At {where} every method trains in some runs, none in all" if len(shares) else "Nothing was judged yet"
     rest = " of those judged" if len(here) < (first["depth"] == deep[-1]).sum() else ""
     return f"At {where} {', '.join(parts)}{rest}"
-
-
-def _list(labels: list[str], of: int) -> str:
-    """`A, B and C`, or how many where that would be long."""
-    if len(labels) > 4:
-        return f"all {of} methods" if len(labels) == of else f"{len(labels)} of {of} methods"
-    return labels[0] if len(labels) == 1 else f"{', '.join(labels[:-1])} and {labels[-1]}"
 
 
 def _depths(frame: pd.DataFrame) -> list[str]:

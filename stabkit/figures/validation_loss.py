@@ -12,7 +12,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from stabkit.figures import curves, style
-from stabkit.figures.comparison import FACTS, listed, number, short, shown
+from stabkit.figures.comparison import FACTS, listed, number, several, short, shown
 from stabkit.figures.curves import Curves
 from stabkit.store import Run
 
@@ -53,8 +53,8 @@ def title(runs: Sequence[Run]) -> str:
         stuck, trained = list(by.index[by["min"] >= 0.98]), list(by.index[by["max"] < 0.95])
         if stuck and trained:
             return (
-                f"At {listed(depth, condition)} {' and '.join(stuck)} end{'s' if len(stuck) == 1 else ''} at the loss "
-                f"of a constant predictor, {' and '.join(trained)} below it"
+                f"At {listed(depth, condition)} {several(stuck, len(by))} end{'s' if len(stuck) == 1 else ''} at the "
+                f"loss of a constant predictor, {several(trained, len(by))} below it"
             )
     return "Validation loss"
 

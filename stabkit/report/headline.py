@@ -17,6 +17,7 @@ from stabkit.figures.comparison import (
     outcome_word,
     output_stack,
     reference_step,
+    several,
     short,
     shown,
     update_at,
@@ -83,7 +84,7 @@ def _split(runs: Sequence[Run]) -> str:
         depth = methods[failing[0]][0].spec.depth
         fates = [f"{label} {FATES[' or '.join(sorted(ends[label]))]}" for label in failing]
         where = f"{depth} ({condition})" if condition else depth
-        sentence = f"At {where} {_and(fates)} where {_and(training)} train{'s' * (len(training) == 1)}"
+        sentence = f"At {where} {several(fates, len(ends))} where {several(training, len(ends))} train{'s' * (len(training) == 1)}"
         if any(len(methods[label]) > 1 for label in (*training, *failing)):
             sentence += ", in every seed"
         ratio, label = min((lowest_ratio(run), label) for label in failing for run in methods[label])
@@ -92,11 +93,6 @@ def _split(runs: Sequence[Run]) -> str:
         amount = f"as little as {short(ratio, 1)} of" if ratio > 0 else "nothing of"
         return f"{sentence}; {label}'s lowest {output_stack([depth])} layer receives {amount} the top layer's gradient"
     return ""
-
-
-def _and(words: Sequence[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def separation(runs: Sequence[Run]) -> str:

@@ -8,8 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stabkit import methods
 from stabkit.figures import comparison
+from stabkit.figures.comparison import ends_in_norm, norm_after_sum, output_layers, output_stack
 from stabkit.figures.contrast import contrast
+from stabkit.methods.base import Method
+from stabkit.store import Run
 from tests.figures.fake_runs import plausible, run, spec, table
 
 
@@ -122,3 +126,30 @@ def test_a_contrast_is_taken_at_the_deepest_depth_that_has_one() -> None:
     runs = [reaching(m, n, 0, v) for m, n, v in (("post-ln", 6, 5.0), ("deepnorm", 6, 1.0), ("post-ln", 50, 1.0))]
     found = contrast(runs)
     assert found is not None and found.depth == "6L-6L"
+
+
+def test_the_output_comes_from_the_decoder_or_from_an_encoder_alone() -> None:
+    assert output_layers(spec("post-ln", 3, 2)) == ["decoder.1", "decoder.2"] == output_layers(spec("post-ln", 0, 2))
+    assert output_layers(spec("post-ln", 2, 0)) == ["encoder.1", "encoder.2"]
+    assert output_stack(["6L-6L", "6L decoder"]) == "decoder" == output_stack([])
+    assert output_stack(["6L encoder"]) == "encoder" and output_stack(["6L encoder", "6L-6L"]) == "decoder or encoder"
+
+
+@pytest.mark.parametrize("method", methods.DEFAULTS, ids=methods.KEYS)
+def test_which_outputs_have_a_ceiling_and_which_sums_enter_a_norm_follows_the_group(method: Method) -> None:
+    for layers in ((2, 2), (2, 0), (0, 2)):
+        if not method.undefined(*layers):
+            assert ends_in_norm(spec(method.key, *layers)) == (method.group != "No-LN")
+            assert norm_after_sum(spec(method.key, *layers)) == (method.group in ("Post-LN", "DeepNorm"))
+    assert ends_in_norm(spec("tomorrow", 2)) and norm_after_sum(spec("tomorrow", 2))
+
+
+def test_methods_whose_own_recipes_differ_in_their_rate_are_not_contrasted() -> None:
+    def moved(key: str, size: float, recipe: str) -> Run:
+        made = methods.with_recipe(spec(key, 6, recipe=recipe))
+        return run(made, {"update": table([0, 16], {"state": [0.0, size]})})
+
+    shared, apart = ([moved("rezero", 4.0, r), moved("dlcl", 1.0, r)] for r in ("shared", "paper"))
+    assert contrast(apart) is None and contrast(shared) is not None
+    alike = contrast([moved("post-ln", 4.0, "paper"), moved("deepnorm", 1.0, "paper")])
+    assert alike is not None and alike.ratio == pytest.approx(4.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,8 @@ import torch
 from typer.testing import CliRunner
 
 from stabkit import present, train
+from stabkit.claims import OF_STEPS
+from stabkit.claims.base import judge
 from stabkit.cli import app
 from stabkit.figures import slope, update_depth
 from stabkit.figures.comparison import reference_step, trained
@@ -134,6 +137,21 @@ def test_two_rates_agree_where_their_slopes_are_within_five_percent() -> None:
     assert slope.agreement([step("post-ln", 2, 0.0, ETA), step("post-ln", 2, 1.0, 4 * ETA)])[0][1] == math.inf
 
 
+def test_runs_whose_two_rates_disagree_are_not_trusted() -> None:
+    def pair(method: str, share: float, seed: int = 0) -> list[Run]:
+        return [step(method, 2, 8.0, ETA, seed=seed), step(method, 2, 8.0 * share, 4 * ETA, seed=seed)]
+
+    agree, apart, alone = pair("post-ln", 1.04), pair("deepnorm", 0.8), [step("pre-ln", 2, 1.0, ETA)]
+    other = pair("deepnorm", 1.0, seed=1)
+    assert slope.trusted([*agree, *apart, *alone, *other]) == [*agree, *alone, *other]
+    assert slope.title([*agree, *pair("deepnorm", 1.0)]).endswith("(2L-2L); two rates agree within 5% in 2 of 2 runs")
+    assert slope.title([*agree, *apart]).endswith("; two rates agree within 5% in 1 of 2 runs")
+    smaller = next(claim for claim in OF_STEPS if claim.key == "slope-smaller")
+    tenfold = [step("post-ln", 2, 100.0 * share, rate) for rate, share in ((ETA, 1.0), (4 * ETA, 1.01))]
+    assert judge(smaller, [*tenfold, *pair("deepnorm", 1.0)]).verdict == "holds"
+    assert judge(smaller, [*tenfold, *apart]).verdict == "untested", "what is lost in rounding is no evidence"
+
+
 def test_the_terminal_ranks_the_methods_and_says_whether_two_rates_agree(capsys: pytest.CaptureFixture[str]) -> None:
     def said(made: list[Run]) -> str:
         present.slopes(made)
@@ -191,19 +209,22 @@ def test_single_steps_beside_training_move_no_reference_step_no_matrix_and_no_ot
     assert mixed[slope][1] == slope.title(STEPS)
 
 
-def test_a_page_of_training_and_single_steps_opens_as_that_of_the_training_alone() -> None:
-    page = render([*STEPS, *TRAINING], command="stabkit report")
-    assert headline(TRAINING) in text_of(page) and slope.title(STEPS) in text_of(page)
-    assert all(f">{made.run_id}<" in page for made in TRAINING)
-
-
-def test_a_page_of_single_steps_alone_opens_with_what_they_measure() -> None:
-    page = text_of(render(STEPS, command="stabkit slope"))
+def test_a_page_of_single_steps_shows_what_is_known_before_training_and_judges_nothing() -> None:
+    page = render(STEPS, command="stabkit slope")
+    shown = set(re.findall(r'id="figure-([a-z_0-9]+)"', page))
+    assert "slope" in shown and shown <= {figure.NAME for figure in html.AT_START}
+    assert 'class="matrix"' not in page and "nothing was trained, and there is no outcome" in page
+    assert all(made.run_id in page for made in STEPS)
     assert headline(STEPS) == f"{slope.title(STEPS)}."
-    assert page.index(headline(STEPS)) < page.index('"name":"slope"')
-    assert (
-        slope.title(STEPS) == "One SGD step moves Post-LN's output 12 (2L-2L) to 30 (6L-6L) times as far as DeepNorm's"
-    )
+    assert text_of(page).index(headline(STEPS)) < text_of(page).index('"name":"slope"')
+    assert "12 (2L-2L) to 30 (6L-6L) times as far" in slope.title(STEPS)
+
+
+def test_a_page_of_training_and_single_steps_opens_as_that_of_the_training_alone() -> None:
+    mixed = render([*STEPS, *TRAINING], command="stabkit report")
+    assert headline(TRAINING) in text_of(mixed) and slope.title(STEPS) in text_of(mixed)
+    assert 'class="matrix"' in mixed and "nothing was trained" not in mixed
+    assert all(made.run_id in mixed for made in (*STEPS, *TRAINING))
 
 
 def text_of(page: str) -> str:
