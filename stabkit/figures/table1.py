@@ -23,6 +23,7 @@ from stabkit.figures.comparison import (
     listed,
     method_group,
     number,
+    several,
     short,
     shown,
 )
