@@ -84,7 +84,8 @@ def _split(runs: Sequence[Run]) -> str:
         depth = methods[failing[0]][0].spec.depth
         fates = [f"{label} {FATES[' or '.join(sorted(ends[label]))]}" for label in failing]
         where = f"{depth} ({condition})" if condition else depth
-        sentence = f"At {where} {several(fates, len(ends))} where {several(training, len(ends))} train{'s' * (len(training) == 1)}"
+        lost = several(fates, len(ends)) + " fail" * (len(fates) > 4)
+        sentence = f"At {where} {lost} where {several(training, len(ends))} train{'s' * (len(training) == 1)}"
         if any(len(methods[label]) > 1 for label in (*training, *failing)):
             sentence += ", in every seed"
         ratio, label = min((lowest_ratio(run), label) for label in failing for run in methods[label])
