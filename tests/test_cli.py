@@ -142,7 +142,7 @@ def test_methods_are_listed_with_formula_source_and_constants():
     assert "deepnorm" in listed and "DeepNet §3.3" in listed and "option omega: profile, closed, constant" in listed
     assert "4.1618" in stabkit("methods", "DeepNorm", "--depths", "100x100").stdout
     (method,) = strict(stabkit("methods", "deepnorm", "--depths", "60x12", "--json").stdout)["methods"]
-    assert method["depths"][0]["constants"][0]["omega"]["init"] == pytest.approx([2.6331] * 2, abs=5e-5)
+    assert method["depths"][0]["constants"][0]["omega"]["init"] == pytest.approx([2.6331] * 60, abs=5e-5)
 
 
 def test_dry_run_shows_the_cost_and_makes_nothing(tmp_path):

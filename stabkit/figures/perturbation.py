@@ -35,7 +35,7 @@ READ = (
     "The same small change of every weight, before training: by how much of its length does the state after each "
     "sub-layer move? What amplifies weights' changes here turns each update of training into a larger one."
 )
-COLUMNS = (*FACTS, "sublayer", "perturbation", "law", "exponent")
+COLUMNS = (*FACTS, "sublayer", "perturbation", "law")
 UNDECIDED = "undecided"
 OPTIONAL = True
 LEAST, LEAST_R2, MARGIN, FLAT = 4, 0.9, 0.03, 1.5
@@ -94,8 +94,8 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
         rows += [{**facts, "sublayer": place, "perturbation": value} for place, value in values]
     frame = curves.by_depth(pd.DataFrame(rows, columns=[*FACTS, "sublayer", "perturbation"]))
     found = laws(frame)
-    told = [found.get(label, ("", math.nan)) for label in frame["label"]]
-    return frame.assign(law=[name for name, _ in told], exponent=[exponent for _, exponent in told])
+    told = {label: f"n^{exponent:.2f}, {name}" for label, (name, exponent) in found.items()}
+    return frame.assign(law=[told.get(label, "") for label in frame["label"]])
 
 
 def title(runs: Sequence[Run]) -> str:

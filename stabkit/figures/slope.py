@@ -79,27 +79,36 @@ def table(frame: pd.DataFrame) -> pd.DataFrame:
 
 def agreement(runs: Sequence[Run]) -> list[tuple[str, float]]:
     """(a run at two rates, how far its slopes are apart as a share of the least), the widest first."""
-    by_id = {run.run_id: run for run in runs}
-    held: dict[str, list[float]] = {}
-    names: dict[str, str] = {}
-    for row in select(runs).to_dict("records"):
-        spec = by_id[row["run"]].spec
-        rest = canonical(replace(spec, train=replace(spec.train, lr=0.0)).to_json())
-        held.setdefault(rest, []).append(row["update"])
-        names[rest] = _name(by_id[row["run"]])
-    pairs = [(names[rest], min(both), max(both)) for rest, both in held.items() if len(both) > 1]
-    found = [(name, high / low - 1 if low > 0 else math.inf) for name, low, high in pairs]
+    found = [
+        (listed(method_label(one.spec), one.spec.depth, f"seed {one.spec.seed}"), share)
+        for one, share in _apart(runs).values()
+    ]
     return sorted(found, key=lambda one: -one[1])
 
 
 def trusted(runs: Sequence[Run]) -> list[Run]:
     """The runs without those whose two rates do not agree: not linear, or lost in rounding."""
-    apart = {name for name, share in agreement(runs) if share > AGREE}
-    return [run for run in runs if _name(run) not in apart]
+    apart = {key for key, (_, share) in _apart(runs).items() if share > AGREE}
+    return [run for run in runs if _but_for_its_rate(run) not in apart]
 
 
-def _name(run: Run) -> str:
-    return listed(method_label(run.spec), run.spec.depth, f"seed {run.spec.seed}")
+def _apart(runs: Sequence[Run]) -> dict[str, tuple[Run, float]]:
+    """{what is the same: (one of the runs, how far apart)} of runs at several rates."""
+    by_id = {run.run_id: run for run in runs}
+    held: dict[str, list[tuple[float, Run]]] = {}
+    for row in select(runs).to_dict("records"):
+        run = by_id[row["run"]]
+        held.setdefault(_but_for_its_rate(run), []).append((row["update"], run))
+    found = {}
+    for key, both in held.items():
+        if len(both) > 1:
+            low, high = (pick(value for value, _ in both) for pick in (min, max))
+            found[key] = both[0][1], high / low - 1 if low > 0 else math.inf
+    return found
+
+
+def _but_for_its_rate(run: Run) -> str:
+    return canonical(replace(run.spec, train=replace(run.spec.train, lr=0.0)).to_json())
 
 
 def title(runs: Sequence[Run]) -> str:
