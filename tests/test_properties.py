@@ -22,7 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stabkit import ranges, records
-from stabkit.claims import CLAIMS, OF_SURFACES, findings
+from stabkit.claims import CLAIMS, OF_STEPS, OF_SURFACES, findings
 from stabkit.errors import StoreError, UsageError
 from stabkit.executors import Lost, Place, processes
 from stabkit.outcome import judge
@@ -136,7 +136,7 @@ POOL = [
 def test_p10_any_subset_of_runs_makes_a_page(runs: list[object], failed: int) -> None:
     page = render(runs, command="x", failed=[(spec("post-ln", 9, seed=i), "killed") for i in range(failed)])  # type: ignore[arg-type]
     assert page.endswith("</html>") and "nan" not in page.partition("<script")[0].lower().replace("finance", "")
-    assert len(findings(runs)) == len(CLAIMS) + len(OF_SURFACES)  # type: ignore[arg-type]
+    assert len(findings(runs)) == len(CLAIMS) + len(OF_STEPS) + len(OF_SURFACES)  # type: ignore[arg-type]
 
 
 STUB = """
