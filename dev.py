@@ -38,7 +38,7 @@ def main(arguments: list[str]) -> int:
         return code
     command, *rest = arguments
     if command == "test":
-        rest = rest or ["-n", "auto", "--dist", "loadfile"]  # the whole suite: a file at a time on every core
+        rest = rest or ["-n", "auto", "--dist", "worksteal"]  # the whole suite, on every core
         return run([str(python), "-m", "pytest", *rest], cwd=HERE)
     if command == "lint":
         steps = (["ruff", "check"], ["ruff", "format", "--check"], ["mypy"])
