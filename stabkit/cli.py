@@ -437,14 +437,9 @@ def methods(
 ) -> None:
     """The methods: formula, source, options, parameters added, claims; with a name, every constant at each depth."""
     from stabkit import catalogue, ranges
-    from stabkit.errors import nearest
 
-    if arch not in ranges.ARCHITECTURES:
-        valid = ", ".join(ranges.ARCHITECTURES)
-        raise UsageError(f"--arch: {arch!r} is not one of {valid}{nearest(arch, ranges.ARCHITECTURES)}")
-    catalogue.methods(
-        model, ranges.depths("--depths", depths, ranges.ARCHITECTURES[arch]), json=json, markdown=markdown
-    )
+    pairs = ranges.depths("--depths", depths, ranges.stacks("--arch", arch))
+    catalogue.methods(model, pairs, json=json, markdown=markdown)
 
 
 @app.command()

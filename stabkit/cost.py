@@ -12,9 +12,10 @@ GIGAFLOPS = 30.0
 
 
 def parameters(spec: RunSpec) -> int:
-    """Everything that its model holds, trained or not."""
-    method = methods.build(spec.method, spec.options, spec.alpha_scale, spec.beta_scale)
-    return count(method, _sites(spec), spec.model.ffn, spec.model.heads, spec.task.vocab)
+    """Everything that its model holds, trained or not; of a method that this version does not know, as Post-LN's."""
+    return count(
+        methods.of(spec) or methods.DEFAULTS[0], _sites(spec), spec.model.ffn, spec.model.heads, spec.task.vocab
+    )
 
 
 def _sites(spec: RunSpec) -> tuple[Site, ...]:

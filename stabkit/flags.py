@@ -76,8 +76,7 @@ class Request:
 def sweep(options: Mapping[str, Any]) -> Request:
     """The request of a sweep; raises UsageError that names the option."""
     text = {name: value for name, value in options.items() if isinstance(value, str)}
-    stacks = ranges.ARCHITECTURES[_choice("--arch", text["arch"], tuple(ranges.ARCHITECTURES))]
-    depths = ranges.depths("--depths", text["depths"], stacks)
+    depths = ranges.depths("--depths", text["depths"], ranges.stacks("--arch", text["arch"]))
     recipe = _choice("--recipe", text["recipe"], get_args(RecipeName))
     model = ModelConfig(
         encoder_layers=depths[0][0],

@@ -125,10 +125,10 @@ def obstacle(method: Method, places: tuple[Site, ...]) -> str:
 
 
 def _method(spec: RunSpec) -> Method:
-    try:
-        return methods.build(spec.method, spec.options, spec.alpha_scale, spec.beta_scale)
-    except (TypeError, ValueError) as error:
-        raise UsageError(f"there is no method {spec.method!r} with the options {dict(spec.options)} here") from error
+    method = methods.of(spec)
+    if method is None:
+        raise UsageError(f"there is no method {spec.method!r} with the options {dict(spec.options)} here")
+    return method
 
 
 def _taken(weights: Arrays, name: str, *shape: int) -> NDArray[np.float64]:

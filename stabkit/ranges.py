@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable
 from typing import TypeVar
 
-from stabkit.errors import UsageError
+from stabkit.errors import UsageError, nearest
 
 MAX_LIST = 10_000
 """Values in one option: more is a slip of the keyboard."""
@@ -56,6 +56,13 @@ def wholes(option: str, text: str, low: int, high: int) -> tuple[int, ...]:
 
 ARCHITECTURES = {"encoder-decoder": (1, 1), "encoder-only": (1, 0), "decoder-only": (0, 1)}
 """Which stacks there are."""
+
+
+def stacks(option: str, text: str) -> tuple[int, int]:
+    """Which stacks an architecture has; raises UsageError naming the nearest."""
+    if text not in ARCHITECTURES:
+        raise UsageError(f"{option}: {text!r} is not one of {', '.join(ARCHITECTURES)}{nearest(text, ARCHITECTURES)}")
+    return ARCHITECTURES[text]
 
 
 def depths(option: str, text: str, stacks: tuple[int, int] = (1, 1)) -> tuple[tuple[int, int], ...]:

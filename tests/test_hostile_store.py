@@ -5,13 +5,14 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from stabkit import folder
+from stabkit import folder, listing
 from stabkit.claims import findings
 from stabkit.document import series, text
 from stabkit.export import rows
@@ -180,3 +181,16 @@ def test_whatever_stands_in_a_runs_place_is_listed_and_a_looped_link_disables_no
     (store.runs / other).write_text("x")
     assert store.ids() == sorted([SPEC.run_id, other])
     assert set(FILES) <= {entry.name for entry in (store.runs / SPEC.run_id).iterdir()}
+
+
+@pytest.mark.parametrize("change", [{"method": "tomorrow"}, {"options": {"tomorrow": "yes"}}])
+def test_a_run_of_a_method_or_option_of_another_version_is_listed_and_drawn(tmp_path, change):
+    """Its size is bounded as Post-LN's is; nothing here can build it."""
+    foreign = replace(tiny("deepnorm", steps=2), **change)
+    store = Store(tmp_path)
+    store.runs.mkdir(parents=True)
+    files = {**files_of(tiny("deepnorm", steps=2)), "spec.json": json.dumps(foreign.to_json()).encode()}
+    store.commit(foreign, files)
+    (found,) = listing.find(store, [], whole=True)
+    page = render([found], command="x")
+    assert found.run_id == foreign.run_id and "tomorrow" in page

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from stabkit import console, factory, ranges
 from stabkit.audit import Audit
 from stabkit.document import SCHEMA, text
-from stabkit.errors import UsageError, nearest
+from stabkit.errors import UsageError
 
 FEW = 3
 """Parameters named of a finding that concerns many."""
@@ -19,10 +19,7 @@ FEW = 3
 
 def depth(depths: str, arch: str) -> tuple[int, int]:
     """(N, M) of `18x12`, or of `18` and an architecture."""
-    if arch not in ranges.ARCHITECTURES:
-        valid = ", ".join(ranges.ARCHITECTURES)
-        raise UsageError(f"--arch: {arch!r} is none of {valid}{nearest(arch, ranges.ARCHITECTURES)}")
-    found = ranges.depths("--depths", depths, ranges.ARCHITECTURES[arch])
+    found = ranges.depths("--depths", depths, ranges.stacks("--arch", arch))
     if len(found) > 1:
         raise UsageError(f"--depths: a model has one depth, like 18x12, not {len(found)}")
     return found[0]

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stabkit import methods
-from stabkit.methods.base import Group, Method, sites
+from stabkit.methods.base import Group, sites
 from stabkit.outcome import REFERENCE_STEP
 from stabkit.spec import RunSpec
 from stabkit.store import Run
@@ -126,16 +126,8 @@ def method_rank(spec: RunSpec) -> tuple[int, str]:
 
 def method_group(spec: RunSpec) -> str:
     """The row group of DeepNet Table 1."""
-    method = _method(spec)
+    method = methods.of(spec)
     return method.group if method else "other"
-
-
-def _method(spec: RunSpec) -> Method | None:
-    """The method of a run; None for one that this version does not know, or not with these options."""
-    try:
-        return methods.build(spec.method, spec.options) if spec.method in methods.KEYS else None
-    except (TypeError, KeyError):
-        return None
 
 
 def depth_rank(spec: RunSpec) -> tuple[int, int]:
@@ -145,14 +137,14 @@ def depth_rank(spec: RunSpec) -> tuple[int, int]:
 
 def ends_in_norm(spec: RunSpec) -> bool:
     """Whether the output is what a norm gives, √d long: then ‖ΔF‖ has a ceiling. Of unknown methods, yes."""
-    method = _method(spec)
+    method = methods.of(spec)
     own = sites(spec.model.encoder_layers, spec.model.decoder_layers, spec.model.hidden)[-1]
     return method is None or method.final(own.stack) == "norm" or method.norm_out(own)
 
 
 def norm_after_sum(spec: RunSpec) -> bool:
     """Whether what leaves a residual sum enters a norm at once, so that ω√d is the length of its shortcut."""
-    method = _method(spec)
+    method = methods.of(spec)
     own = sites(spec.model.encoder_layers, spec.model.decoder_layers, spec.model.hidden)[0]
     return method is None or method.norm_out(own)
 

@@ -28,7 +28,8 @@ def output_sites(sites: Sequence[str]) -> list[str]:
 
 def chained(spec: RunSpec) -> bool:
     """Whether every layer reads the one before it; of methods that this version does not know, yes."""
-    return spec.method not in methods.KEYS or methods.build(spec.method, spec.options).wiring == "chain"
+    method = methods.of(spec)
+    return method is None or method.wiring == "chain"
 
 
 def shares(ratios: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -15,7 +15,7 @@ from dataclasses import replace
 import pandas as pd
 from matplotlib.figure import Figure
 
-from stabkit.figures import theorem, update_depth
+from stabkit.figures import update_depth
 from stabkit.figures.comparison import geometric_mean, listed, method_label, short
 from stabkit.figures.contrast import PAIR
 from stabkit.spec import canonical
@@ -45,13 +45,8 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
     if not probes:
         return pd.DataFrame(columns=list(COLUMNS))
     frame = update_depth.select(list(probes.values()), at=1)
-    own = [probes[run] for run in frame["run"]]
-    rates = [run.spec.train.lr for run in own]
-    return frame.assign(
-        rate=rates,
-        update=frame["update"] / rates,
-        predicted=[theorem.slope(run, 1) / rate for run, rate in zip(own, rates, strict=True)],
-    )
+    rates = [probes[run].spec.train.lr for run in frame["run"]]
+    return frame.assign(rate=rates, update=frame["update"] / rates, predicted=frame["predicted"] / rates)
 
 
 def table(frame: pd.DataFrame) -> pd.DataFrame:

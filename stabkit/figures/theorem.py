@@ -36,9 +36,9 @@ def number_of(spec: RunSpec) -> int:
     The theorems' sub-layers have nothing else on the branch, but for Sub-LN's inner norm in Theorem 4, and each reads
     the one before it: they do not speak of NormFormer or DLCL.
     """
-    if spec.method not in methods.KEYS:
+    method, own = methods.of(spec), _sites(spec)
+    if method is None:
         return 0
-    method, own = _method(spec), _sites(spec)
     inner = {(place, method.inner(site, place)) for site in own for place in PLACES} - {(place, "") for place in PLACES}
     if method.wiring != "chain" or any(method.norm_branch(site) for site in own) or inner - {("last", "norm")}:
         return 0
@@ -48,22 +48,6 @@ def number_of(spec: RunSpec) -> int:
     if not after or inner or any(method.norm_in(site) for site in own):
         return 0
     return 3 if spec.model.encoder_layers and spec.model.decoder_layers else 2
-
-
-def slope(run: Run, step: int) -> float:
-    """The prediction of a run of SGD at a recorded step, by whichever theorem speaks of its method; NaN for none."""
-    if number_of(run.spec) != 4:
-        return predicted(run, step)
-    if run.spec.train.optimizer != "sgd":
-        return math.nan
-    method, own = _method(run.spec), [site for site in _sites(run.spec) if site.stack == _sites(run.spec)[-1].stack]
-    v, w = (np.array(each) for each in zip(*(_vw(method, site) for site in own), strict=True))
-    sums, ratio = np.cumsum(v**2), (1 + v**2 / w**2).sum()
-    return float(total(run.spec.train, step) * ratio / sums[-1] * (1 + (1 / sums[:-1]).sum()))
-
-
-def _method(spec: RunSpec) -> Method:
-    return methods.build(spec.method, spec.options, spec.alpha_scale, spec.beta_scale)
 
 
 def _sites(spec: RunSpec) -> tuple[Site, ...]:
@@ -78,7 +62,10 @@ def _vw(method: Method, site: Site) -> tuple[float, float]:
 
 
 def predicted(run: Run, step: int) -> float:
-    """The sum at a recorded step; NaN where the theorem does not speak of this method or the records lack it."""
+    """What the theorem that speaks of a run's method makes of a recorded step; NaN where none does, or the records lack
+    what it needs."""
+    if number_of(run.spec) == 4:
+        return _theorem_4(run.spec, step)
     parts = sums(run, step)
     if parts is None:
         return math.nan
@@ -86,16 +73,29 @@ def predicted(run: Run, step: int) -> float:
     return crossing * encoder + decoder
 
 
+def _theorem_4(spec: RunSpec, step: int) -> float:
+    """Over the sub-layers of the stack that gives the output; NaN but for SGD."""
+    method, all_sites = methods.of(spec), _sites(spec)
+    if method is None or spec.train.optimizer != "sgd":
+        return math.nan
+    own = [site for site in all_sites if site.stack == all_sites[-1].stack]
+    v, w = (np.array(each) for each in zip(*(_vw(method, site) for site in own), strict=True))
+    sums, ratio = np.cumsum(v**2), (1 + v**2 / w**2).sum()
+    return float(total(spec.train, step) * ratio / sums[-1] * (1 + (1 / sums[:-1]).sum()))
+
+
 def sums(run: Run, step: int) -> tuple[float, float, float] | None:
-    """(Σ_cross v·w/α, Σ_encoder, Σ_decoder) of √(v² + w²)/α · ‖Δθ‖; None where `predicted` has no value.
+    """(Σ_cross v·w/α, Σ_encoder, Σ_decoder) of √(v² + w²)/α · ‖Δθ‖ (Theorems 2 and 3); None where they do not speak.
 
     Of an encoder alone the second is written as the third, and the first two are 0.
     """
     spec, records = run.spec, run.records
     moved, ln_input = records.get("parameter_update"), records.get("ln_input")
-    if number_of(spec) not in (2, 3) or moved is None or ln_input is None or not (moved.steps == step).any():
+    method = methods.of(spec)
+    if method is None or number_of(spec) not in (2, 3) or moved is None or ln_input is None:
         return None
-    method = _method(spec)
+    if not (moved.steps == step).any():
+        return None
     row = moved.values[int(np.flatnonzero(moved.steps == step)[0])]
     delta = dict(zip(moved.sites, row.tolist(), strict=True))
     first = dict(zip(ln_input.sites, ln_input.values[0].tolist(), strict=True))

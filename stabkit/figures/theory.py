@@ -31,7 +31,7 @@ CAPTION = (
 )
 READ = (
     "A point is one run at one step. On a line of slope 1 the theorem (2 and 3 from the ‖Δθ‖ of that step) tells ‖ΔF‖ "
-    "up to a constant; the grey line has the one that suits all points best. R² is of the logarithms, and "
+    "up to a constant; each theorem's line has the one that suits its points best. R² is of the logarithms, and "
     "falls below 0 where the mean alone would predict better."
 )
 STEPS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
@@ -49,7 +49,7 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
         bends = SATURATED * math.sqrt(2 * each.run.spec.model.hidden)
         for step, value in zip(steps.tolist(), values.tolist(), strict=True):
             if step in STEPS and 0 < value <= bends:
-                sum_ = theorem.slope(each.run, step)
+                sum_ = theorem.predicted(each.run, step)
                 if 0 < sum_ < math.inf:
                     rows.append({**each.facts(), "theorem": number, "step": step, "predicted": sum_, "update": value})
     return pd.DataFrame(rows, columns=list(COLUMNS))
@@ -106,16 +106,19 @@ def draw(frame: pd.DataFrame) -> Figure:
     """One panel: a dot a run and step, in the method's colour."""
     with style.look():
         if frame.empty:
-            return style.empty("No run has a prediction: the theorems speak of norms after the sum.")
+            return style.empty("No run has a prediction.")
         figure, (axes,) = style.panels(1, 1, 3.9, titles=0, right=2.2)
         x, y = (frame[name].to_numpy(float) for name in ("predicted", "update"))
         style.log_axis(axes, "x", x.min() / 1.5, x.max() * 1.5)
         style.log_axis(axes, "y", y.min() / 1.5, y.max() * 1.5)
         handles = [_dots(axes, str(label), own) for label, own in frame.groupby("label", sort=False)]
-        level = float(np.exp((np.log(y) - np.log(x)).mean()))
-        ends = np.array([x.min(), x.max()])
-        axes.plot(ends, level * ends, color=style.INK, linewidth=0.9, alpha=0.5)
-        axes.set_xlabel("the theorem's sum over the measured ‖Δθ‖")
+        for number, own in frame.groupby("theorem"):
+            told = own["predicted"].astype(float)
+            level = math.exp((own["update"].astype(float) / told).map(math.log).mean())
+            ends = np.array([told.min(), told.max()])
+            axes.plot(ends, level * ends, color=style.INK, linewidth=0.9, alpha=0.5)
+            axes.annotate(f"Theorem {number}", (ends[1], level * ends[1]), fontsize=7, ha="right", va="bottom")
+        axes.set_xlabel("what the theorem predicts, up to a constant")
         axes.set_ylabel("measured ‖ΔF‖, output units")
         style.legend(axes, handles, loc="upper left", bbox_to_anchor=(1.0, 1.0))
         return figure

@@ -56,6 +56,14 @@ def build(key: str, options: Mapping[str, str], alpha_scale: float = 1.0, beta_s
     return _row(key)(**options, **scales)
 
 
+def of(spec: RunSpec) -> Method | None:
+    """The method of a run that may come from elsewhere; None for one that this version does not know so."""
+    try:
+        return build(spec.method, spec.options, spec.alpha_scale, spec.beta_scale)
+    except (TypeError, ValueError, KeyError):
+        return None
+
+
 def parse(text: str) -> tuple[str, dict[str, str]]:
     """`ADMIN:omega=closed` → ("admin", {"omega": "closed"}); raises UsageError naming the nearest valid thing.
 

@@ -27,18 +27,20 @@ def of(task: Task, encoder_layers: int, decoder_layers: int) -> Task:
     """The task as a model of N encoder and M decoder layers learns it."""
     if encoder_layers and decoder_layers:
         return task
-    return Masked(task) if encoder_layers else Causal(task)
+    return LanguageModel(task, masked=bool(encoder_layers))
 
 
 @dataclass(frozen=True, slots=True)
-class Causal:
-    """The target side alone: `source` is empty."""
+class LanguageModel:
+    """The target side of a translation task: causal (`source` is empty), or masked (`source` is what is read, and
+    `target_out` is PAD wherever nothing is asked)."""
 
     task: Task
+    masked: bool
 
     @property
     def name(self) -> str:
-        return f"{self.task.name}, causal"
+        return f"{self.task.name}, {'masked' if self.masked else 'causal'}"
 
     @property
     def digest(self) -> str:
@@ -49,72 +51,41 @@ class Causal:
         return self.task.vocab
 
     def train(self, seed: int, step: int) -> Batch:
-        return _alone(self.task.train(seed, step))
+        return self._alone(self.task.train(seed, step), seed, "train", step)
 
     def probe(self) -> Batch:
-        return _alone(self.task.probe())
+        return self._alone(self.task.probe(), 0, "probe", 0)
 
     def validation(self) -> tuple[Batch, ...]:
-        return tuple(map(_alone, self.task.validation()))
+        return tuple(self._alone(batch, 0, "validation", i) for i, batch in enumerate(self.task.validation()))
 
     def calibration(self, seed: int) -> Batch:
-        return _alone(self.task.calibration(seed))
+        return self._alone(self.task.calibration(seed), seed, "calibration", 0)
 
     def target_counts(self) -> NDArray[np.int64]:
-        return self.task.target_counts()
-
-
-@dataclass(frozen=True, slots=True)
-class Masked:
-    """The target side with words to be found: `source` is what is read, `target_out` PAD wherever nothing is asked."""
-
-    task: Task
-
-    @property
-    def name(self) -> str:
-        return f"{self.task.name}, masked"
-
-    @property
-    def digest(self) -> str:
-        return self.task.digest
-
-    @property
-    def vocab(self) -> int:
-        return self.task.vocab
-
-    def train(self, seed: int, step: int) -> Batch:
-        return self._masked(self.task.train(seed, step), seed, "train", step)
-
-    def probe(self) -> Batch:
-        return self._masked(self.task.probe(), 0, "probe", 0)
-
-    def validation(self) -> tuple[Batch, ...]:
-        return tuple(self._masked(batch, 0, "validation", i) for i, batch in enumerate(self.task.validation()))
-
-    def calibration(self, seed: int) -> Batch:
-        return self._masked(self.task.calibration(seed), seed, "calibration", 0)
-
-    def target_counts(self) -> NDArray[np.int64]:
+        """End marks are never asked of a masked model."""
         counts = self.task.target_counts().copy()
-        counts[EOS] = 0
+        counts[EOS] *= not self.masked
         return counts
 
-    def _masked(self, batch: Batch, seed: int, which: str, number: int) -> Batch:
-        rng = stream(seed, self.task.digest, "mask", which, number)
-        words = batch.target_out
-        places = np.flatnonzero((words != PAD) & (words != EOS))
-        count = max(1, round(MASKED * len(places)))
-        chosen = places[np.argsort(rng.random(len(places)), kind="stable")[:count]]
-        fate, other = rng.random(len(chosen)), rng.integers(UNK + 1, self.vocab, len(chosen))
-        read, asked = words.reshape(-1).copy(), np.full(words.size, PAD, dtype=np.int64)
-        asked[chosen] = read[chosen]
-        read[chosen] = np.where(fate < REPLACED, MASK, np.where(fate < REPLACED + RANDOM, other, read[chosen]))
-        return Batch(
-            source=read.reshape(words.shape),
-            target_in=np.empty((len(words), 0), dtype=np.int64),
-            target_out=asked.reshape(words.shape),
-        )
+    def _alone(self, batch: Batch, seed: int, which: str, number: int) -> Batch:
+        if self.masked:
+            return _masked(batch, self.vocab, stream(seed, self.task.digest, "mask", which, number))
+        return replace(batch, source=np.empty((len(batch.target_in), 0), dtype=np.int64))
 
 
-def _alone(batch: Batch) -> Batch:
-    return replace(batch, source=np.empty((len(batch.target_in), 0), dtype=np.int64))
+def _masked(batch: Batch, vocab: int, rng: np.random.Generator) -> Batch:
+    """The batch's target sentences with some of their words to be found."""
+    words = batch.target_out
+    places = np.flatnonzero((words != PAD) & (words != EOS))
+    count = max(1, round(MASKED * len(places)))
+    chosen = places[np.argsort(rng.random(len(places)), kind="stable")[:count]]
+    fate, other = rng.random(len(chosen)), rng.integers(UNK + 1, vocab, len(chosen))
+    read, asked = words.reshape(-1).copy(), np.full(words.size, PAD, dtype=np.int64)
+    asked[chosen] = read[chosen]
+    read[chosen] = np.where(fate < REPLACED, MASK, np.where(fate < REPLACED + RANDOM, other, read[chosen]))
+    return Batch(
+        source=read.reshape(words.shape),
+        target_in=np.empty((len(words), 0), dtype=np.int64),
+        target_out=asked.reshape(words.shape),
+    )

@@ -10,7 +10,7 @@ import torch
 
 from stabkit.tasks import objective
 from stabkit.tasks.base import BOS, EOS, PAD, UNK, Batch, Tokens, unigram_loss
-from stabkit.tasks.objective import MASK, Causal, Masked
+from stabkit.tasks.objective import MASK, LanguageModel
 from stabkit.tasks.synthetic import Synthetic
 
 TASK = Synthetic(vocab=500, max_tokens=1024)
@@ -28,13 +28,13 @@ def words_of(batch: Batch) -> Tokens:
     return batch.target_out
 
 
-def every(task: objective.Masked | Causal | Synthetic) -> list[Batch]:
+def every(task: LanguageModel | Synthetic) -> list[Batch]:
     return [task.train(3, 7), task.probe(), *task.validation(), task.calibration(3)]
 
 
 def test_an_encoder_and_a_decoder_learn_the_task_itself() -> None:
     assert objective.of(TASK, 6, 6) is TASK and objective.of(TASK, 1, 2) is TASK
-    assert isinstance(MASKED, Masked) and isinstance(CAUSAL, Causal)
+    assert MASKED == LanguageModel(TASK, masked=True) and CAUSAL == LanguageModel(TASK, masked=False)
 
 
 def test_exactly_fifteen_percent_of_the_words_are_asked_and_no_mark_is() -> None:
@@ -47,10 +47,10 @@ def test_exactly_fifteen_percent_of_the_words_are_asked_and_no_mark_is() -> None
 
 def test_of_a_single_word_one_is_asked() -> None:
     one = Batch(np.array([[5, EOS]]), np.array([[BOS, 9]]), np.array([[9, EOS]]))
-    batch = Masked(TASK)._masked(one, 0, "train", 0)
+    batch = LanguageModel(TASK, masked=True)._alone(one, 0, "train", 0)
     assert batch.target_out.tolist() == [[9, PAD]] and batch.source[0, 1] == EOS
     nothing = Batch(np.array([[EOS]]), np.array([[BOS]]), np.array([[EOS]]))
-    assert Masked(TASK)._masked(nothing, 0, "train", 0).target_out.tolist() == [[PAD]]
+    assert LanguageModel(TASK, masked=True)._alone(nothing, 0, "train", 0).target_out.tolist() == [[PAD]]
 
 
 def test_what_is_not_asked_is_read_as_it_is() -> None:
@@ -62,7 +62,7 @@ def test_what_is_not_asked_is_read_as_it_is() -> None:
 
 
 def test_of_the_words_asked_80_percent_are_masked_10_replaced_and_10_stay() -> None:
-    batch, words = Masked(LARGE).train(0, 0), words_of(LARGE.train(0, 0))
+    batch, words = LanguageModel(LARGE, masked=True).train(0, 0), words_of(LARGE.train(0, 0))
     asked = batch.target_out != PAD
     read, true = batch.source[asked], words[asked]
     count = len(read)
@@ -76,7 +76,7 @@ def test_of_the_words_asked_80_percent_are_masked_10_replaced_and_10_stay() -> N
 def test_replacements_are_any_word_and_no_mark_and_the_words_asked_are_anywhere() -> None:
     read, true, places = [], [], []
     for step in range(8):
-        batch, words = Masked(LARGE).train(0, step), words_of(LARGE.train(0, step))
+        batch, words = LanguageModel(LARGE, masked=True).train(0, step), words_of(LARGE.train(0, step))
         asked = batch.target_out != PAD
         read.append(batch.source[asked])
         true.append(words[asked])
@@ -95,8 +95,8 @@ def test_the_mask_is_a_symbol_that_an_encoder_meets_nowhere_else() -> None:
 
 
 @pytest.mark.parametrize("task", [MASKED, CAUSAL], ids=["masked", "causal"])
-def test_a_batch_is_a_function_of_seed_and_step(task: Masked | Causal) -> None:
-    again = type(task)(Synthetic(vocab=500, max_tokens=1024))
+def test_a_batch_is_a_function_of_seed_and_step(task: LanguageModel) -> None:
+    again = LanguageModel(Synthetic(vocab=500, max_tokens=1024), masked=task.masked)
     for seed, step in ((0, 0), (0, 1), (5, 0), (5, 99)):
         assert same(task.train(seed, step), again.train(seed, step))
     batches = [task.train(seed, step) for seed, step in ((0, 0), (0, 1), (5, 0), (5, 99))]
@@ -109,7 +109,7 @@ def test_the_same_sentence_is_masked_elsewhere_at_another_step_seed_and_place() 
     """The words of one batch, masked as others: what is asked follows seed, step and which batch it is."""
     batch = TASK.train(0, 0)
     asked = [
-        Masked(TASK)._masked(batch, seed, which, number).target_out
+        LanguageModel(TASK, masked=True)._alone(batch, seed, which, number).target_out
         for seed, which, number in ((0, "train", 0), (0, "train", 1), (1, "train", 0), (0, "probe", 0))
     ]
     for i, one in enumerate(asked):
@@ -148,7 +148,7 @@ def test_the_counts_of_the_masked_model_leave_the_end_mark_out_and_change_nobody
 
 @pytest.mark.parametrize("task", [MASKED, CAUSAL], ids=["masked", "causal"])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
-def test_the_unigram_loss_is_what_a_constant_predictor_loses(task: Masked | Causal, smoothing: float) -> None:
+def test_the_unigram_loss_is_what_a_constant_predictor_loses(task: LanguageModel, smoothing: float) -> None:
     """torch's cross-entropy of log q at every place asked, q of the counts add-one-smoothed; the constant that has
     seen these very words loses less, the one that knows nothing more."""
     counts = task.target_counts()
@@ -169,5 +169,5 @@ def test_the_unigram_loss_is_what_a_constant_predictor_loses(task: Masked | Caus
 
 
 @pytest.mark.parametrize(("task", "name"), [(MASKED, "synthetic, masked"), (CAUSAL, "synthetic, causal")])
-def test_what_is_learnt_is_named_and_the_corpus_stays_the_tasks(task: Masked | Causal, name: str) -> None:
+def test_what_is_learnt_is_named_and_the_corpus_stays_the_tasks(task: LanguageModel, name: str) -> None:
     assert (task.name, task.digest, task.vocab) == (name, TASK.digest, TASK.vocab)
