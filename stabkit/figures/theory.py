@@ -117,7 +117,8 @@ def draw(frame: pd.DataFrame) -> Figure:
             level = math.exp((own["update"].astype(float) / told).map(math.log).mean())
             ends = np.array([told.min(), told.max()])
             axes.plot(ends, level * ends, color=style.INK, linewidth=0.9, alpha=0.5)
-            axes.annotate(f"Theorem {number}", (ends[1], level * ends[1]), fontsize=7, ha="right", va="bottom")
+            where = (ends[0], level * ends[0])  # the other end may lie above the panel
+            axes.annotate(f"Theorem {number}", where, xytext=(4, 8), textcoords="offset points", fontsize=7)
         axes.set_xlabel("what the theorem predicts, up to a constant")
         axes.set_ylabel("measured ‖ΔF‖, output units")
         style.legend(axes, handles, loc="upper left", bbox_to_anchor=(1.0, 1.0))
