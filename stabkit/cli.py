@@ -258,6 +258,8 @@ def _run(request: Any, command: str, *, json: bool, quiet: bool, yes: bool, retr
             )
         from stabkit.claims import findings
 
+        if request.translations:
+            _translated(request, done.runs, quiet)
         asked = landscape.specs(done.runs, request.surfaces) if request.surfaces else []
         surfaces = _surfaces(request, asked, quiet) if asked else []
         claimed = findings(done.runs, surfaces)
@@ -268,6 +270,7 @@ def _run(request: Any, command: str, *, json: bool, quiet: bool, yes: bool, retr
     else:
         present.slopes(done.runs)
         present.verdict(done.runs, done.failed)
+        present.quality(done.runs)
         present.roughness(done.runs, surfaces)
         present.claims(claimed)
         console.say()
@@ -276,6 +279,29 @@ def _run(request: Any, command: str, *, json: bool, quiet: bool, yes: bool, retr
         raise FailedRuns(
             f"{len(done.failed)} of {len(specs)} runs have no result; the report says why; the same command with "
             "--retry-failed tries them again"
+        )
+
+
+def _translated(request: Any, runs: Any, quiet: bool) -> None:
+    """Translate the test set with every run that is not on the shelf yet."""
+    from stabkit.executors import EXECUTORS
+    from stabkit.quality import plan as engine
+    from stabkit.quality.shelf import Shelf
+
+    shelf = Shelf(request.out)
+    shelf.sweep_partial()
+    context = {"out": str(request.out), "corpus": request.corpus, "device": request.device}
+    planned = engine.plan(engine.specs(runs, request.translations), shelf, context)
+    for warning in planned.corrupt:
+        console.warn(warning)
+    if not quiet:
+        console.note(f"translations: {planned.ready} on the shelf, {len(planned.jobs)} to make")
+    with console.progress(len(planned.jobs), float(len(planned.jobs)), quiet or not sys.stderr.isatty()) as bars:
+        engine.run(
+            planned,
+            lambda jobs, tell: EXECUTORS[request.executor](jobs, tell, request.place),
+            bars.event,
+            lambda job_id: bars.finished(job_id, "translated", 1.0),
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -101,6 +102,14 @@ def facts(spec: RunSpec) -> dict[str, Any]:
     }
 
 
+def seconds_a_step(run: Run) -> float:
+    """Wall time of an update with all that is measured around it; NaN where it is not known."""
+    try:
+        return float(run.environment["wall_seconds"]) / (int(run.outcome["steps"]) + 1)
+    except (KeyError, TypeError, ValueError):
+        return math.nan
+
+
 def series(run: Run) -> dict[str, Any]:
     """What a run is, how it ended, and its series: one number a recorded step."""
     update, loss, validation = run.records["update"], run.records["loss"], run.records["validation"]
@@ -115,4 +124,19 @@ def series(run: Run) -> dict[str, Any]:
         "grad_first_last_ratio": gradient_ratio(run.records["grad_norm"]).tolist(),
         "validation_step": validation.steps.tolist(),
         "validation": validation.at("validation").tolist(),
+        "validation_nll": validation.at("nll").tolist(),
+        "validation_accuracy": validation.at("accuracy").tolist(),
+        "train_nll": loss.at("train@nll").tolist(),
+        "seconds_a_step": seconds_a_step(run),
+        "translations": [
+            {
+                "beam": one.spec.search.beam,
+                "length_penalty": one.spec.search.length_penalty,
+                "bleu": one.score.bleu,
+                "signature": one.score.signature,
+                "brevity": one.score.brevity,
+                "sentences": len(one.hypotheses),
+            }
+            for one in run.translations
+        ],
     }

@@ -17,6 +17,8 @@ from stabkit.executors import EXECUTORS, Place
 from stabkit.landscape import PathPlane, Wanted
 from stabkit.methods.deepnorm import TABLE_11
 from stabkit.options import TRAINING
+from stabkit.quality.plan import Wanted as Translations
+from stabkit.quality.spec import MOST_BEAMS, Search
 from stabkit.spec import (
     BaseInit,
     Grid,
@@ -53,6 +55,8 @@ class Request:
     """Updates; None: what suits each run."""
     executor: str
     place: Place
+    translations: Translations | None = None
+    """What is translated with the trained models; None: nothing."""
     surfaces: Wanted | None = None
     """What is drawn around the runs; None: nothing."""
     notes: tuple[str, ...] = ()
@@ -78,23 +82,27 @@ def sweep(options: Mapping[str, Any]) -> Request:
     text = {name: value for name, value in options.items() if isinstance(value, str)}
     depths = ranges.depths("--depths", text["depths"], ranges.stacks("--arch", text["arch"]))
     recipe = _choice("--recipe", text["recipe"], get_args(RecipeName))
+    widths = ranges.wholes("--hidden", text["hidden"], 2, 8192)
+    batches = ranges.wholes("--max-tokens", text["max_tokens"], 16, 1_000_000)
     model = ModelConfig(
         encoder_layers=depths[0][0],
         decoder_layers=depths[0][1],
-        hidden=ranges.whole("--hidden", text["hidden"], 2, 8192),
-        ffn=ranges.whole("--ffn", text["ffn"], 1, 32768),
+        hidden=widths[0],
+        ffn=_ffn(text["ffn"], widths[0]),
         heads=ranges.whole("--heads", text["heads"], 1, 128),
         base_init=_choice("--base-init", text["base_init"], get_args(BaseInit)),
     )
-    if model.hidden % model.heads or model.hidden % 2:
-        raise UsageError(f"--hidden {model.hidden} must be even and divide by --heads {model.heads}")
+    for hidden in widths:
+        if hidden % model.heads or hidden % 2:
+            raise UsageError(f"--hidden {hidden} must be even and divide by --heads {model.heads}")
     train = TrainConfig(
         steps=ranges.whole("--steps", text["steps"], 0, 10_000_000),
         optimizer=_choice("--optimizer", text["optimizer"], get_args(Optimizer)),
-        max_tokens=ranges.whole("--max-tokens", text["max_tokens"], 16, 1_000_000),
+        max_tokens=batches[0],
         dropout=ranges.real("--dropout", text["dropout"], 0.0, 0.99),
         clip=ranges.real("--clip", text["clip"], 0.0, 1e9),
         label_smoothing=ranges.real("--label-smoothing", text["label_smoothing"], 0.0, 0.99),
+        stop_when_decided=bool(options["stop_when_decided"]),
     )
     vocab = ranges.whole("--vocab", text["vocab"], 8, 200_000)
     warmups = ranges.wholes("--warmup", text["warmup"], 0, 10_000_000)
@@ -110,8 +118,10 @@ def sweep(options: Mapping[str, Any]) -> Request:
         text["workers"] if text["workers"] == "auto" else str(ranges.whole("--workers", text["workers"], 1, 1024))
     )
     out = output(text["out"])
-    task, corpus = _task(text["data"], text["source"], text["target"], vocab, train.max_tokens)
+    task, corpus = _task(text["data"], text["source"], text["target"], vocab)
     device = _resolved(device_text)
+    kind = device.partition(":")[0]
+    translations = _translations(text, model, task, corpus, kind) if options["bleu"] else None
     grid = Grid(
         base=RunSpec(
             method=chosen[0][0],
@@ -122,7 +132,7 @@ def sweep(options: Mapping[str, Any]) -> Request:
             dtype=_choice("--dtype", text["dtype"], ("float32", "float64")),
             record_every=record_every,
             snapshots=snapshots,
-            device=device.partition(":")[0],
+            device=kind,
         ),
         methods=chosen,
         depths=depths,
@@ -139,8 +149,10 @@ def sweep(options: Mapping[str, Any]) -> Request:
     scheduler = _scheduler(executor, text["scheduler"])
     timeout = ranges.real("--run-timeout", text["run_timeout"], 0.0, 1e9) or None
     workers = (_cores() if device == "cpu" else 1) if workers_text == "auto" else int(workers_text)
+    shapes = [(hidden, _ffn(text["ffn"], hidden), size) for hidden in widths for size in batches]
     return Request(
-        grids=(grid,),
+        grids=tuple(_sized(grid, *shape) for shape in shapes),
+        translations=translations,
         out=out,
         device=device,
         corpus=corpus,
@@ -176,7 +188,7 @@ def ablate(options: Mapping[str, Any]) -> Request:
         if word not in TABLE_11 or any(option not in methods.options(key) for option in TABLE_11[word]):
             raise UsageError(f"--drop: {word!r} is not one of {', '.join(TABLE_11)}{nearest(word, TABLE_11)}")
     request = sweep({**options, "models": methods.parse_back(key, chosen)})
-    (grid,) = request.grids
+    grid = _single(request, "an ablation")
     if options["grid"]:
         grids = [replace(grid, alpha_scales=alphas, beta_scales=betas)]
     else:
@@ -198,7 +210,7 @@ def landscape(options: Mapping[str, Any]) -> Request:
     if len({methods.label(*one) for one in parsed}) < len(parsed):
         raise UsageError(f"--against {text['against']} is --model itself; name another method, or '' for none")
     request = sweep({**options, "models": ",".join(models)})
-    (grid,) = request.grids
+    grid = _single(request, "a landscape")
     if len(grid.warmups) > 1 or len(grid.lrs) > 1:
         raise UsageError("a landscape is of one --warmup and one --lr; run it once for each")
     wanted = surfaces(text, grid.base.train.steps, request.device.partition(":")[0])
@@ -328,6 +340,59 @@ def _choice(option: str, text: str, valid: tuple[Any, ...]) -> Any:
     return text
 
 
+def _ffn(text: str, hidden: int) -> int:
+    """--ffn: a number, or `2x` for twice the width."""
+    if text.endswith("x"):
+        return hidden * ranges.whole("--ffn", text.removesuffix("x"), 1, 32)
+    return ranges.whole("--ffn", text, 1, 32768)
+
+
+def _sized(grid: Grid, hidden: int, ffn: int, max_tokens: int) -> Grid:
+    """The grid at one width and one size of batches."""
+    base, task = grid.base, grid.base.task
+    if not task.source:
+        from stabkit.tasks.synthetic import Synthetic
+
+        task = replace(task, digest=Synthetic(vocab=task.vocab, max_tokens=max_tokens).digest)
+    return replace(
+        grid,
+        base=replace(
+            base,
+            model=replace(base.model, hidden=hidden, ffn=ffn),
+            train=replace(base.train, max_tokens=max_tokens),
+            task=task,
+        ),
+    )
+
+
+def _single(request: Request, what: str) -> Grid:
+    """The request's one grid; raises UsageError where widths or batches make several."""
+    if len(request.grids) > 1:
+        raise UsageError(f"{what} is of one --hidden and one --max-tokens; run it once for each")
+    return request.grids[0]
+
+
+def _translations(
+    text: Mapping[str, str], model: ModelConfig, task: TaskConfig, corpus: dict[str, str] | None, device: str
+) -> Translations:
+    """What --bleu translates; raises before anything is trained."""
+    from stabkit.quality import plan
+
+    plan.check(model.encoder_layers, model.decoder_layers)
+    search = Search(
+        beam=ranges.whole("--beam", text["beam"], 1, MOST_BEAMS),
+        length_penalty=ranges.real("--length-penalty", text["length_penalty"], 0.0, 10.0),
+    )
+    if corpus is None:
+        from stabkit.tasks.synthetic import test_digest
+
+        return Translations(search=search, sentences=test_digest(task.vocab), device=device)
+    from stabkit.tasks import corpus as door
+
+    files = door.find(Path(corpus["directory"]), task.source, task.target)
+    return Translations(search=search, sentences=door.test_digest(files), device=device)
+
+
 def _scheduler(executor: str, text: str) -> str:
     """The address of a Dask scheduler where one is needed."""
     if executor != "dask":
@@ -396,13 +461,11 @@ def _usable(out: Path) -> Path:
     return out
 
 
-def _task(data: str, source: str, target: str, vocab: int, max_tokens: int) -> tuple[TaskConfig, dict[str, str] | None]:
+def _task(data: str, source: str, target: str, vocab: int) -> tuple[TaskConfig, dict[str, str] | None]:
     if not data:
         if source or target:
             raise UsageError("--source and --target name the languages of --data; without it the task is synthetic")
-        from stabkit.tasks.synthetic import Synthetic
-
-        return TaskConfig(vocab=vocab, digest=Synthetic(vocab=vocab, max_tokens=max_tokens).digest), None
+        return TaskConfig(vocab=vocab), None  # its digest follows from the size of the batches (_sized)
     if not source or not target:
         raise UsageError("--data needs --source and --target, the endings of its files: --source de --target en")
     from stabkit.tasks import corpus

@@ -217,12 +217,7 @@ def plain(folded: Folded) -> Plain:
 def original(weights: Arrays, spec: RunSpec) -> Transformer:
     """The run's own model with these weights, in float64 and eval mode."""
     model = Transformer(spec.model, _method(spec), spec.task.vocab, spec.seed).double()
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            parameter.copy_(torch.tensor(weights[name]))
-    for residual, omega in zip(model.residuals.values(), weights["omega"].tolist(), strict=True):
-        if isinstance(residual.omega, float):
-            residual.set_omega(omega)
+    model.load(weights)
     model.eval()
     return model
 

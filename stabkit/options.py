@@ -40,13 +40,21 @@ Warmup = Annotated[
     str, typer.Option(help="Warm-up updates, then inverse-sqrt decay; 0 is a constant rate. A list is an axis.")
 ]
 Rate = Annotated[str, typer.Option("--lr", help="Peak learning rate. A list is an axis.")]
-MaxTokens = Annotated[str, typer.Option(help="Batch size: sentences × the longer side, end mark included.")]
+MaxTokens = Annotated[
+    str, typer.Option(help="Batch size: sentences × the longer side with its end mark. A list is an axis.")
+]
 Dropout = Annotated[str, typer.Option(help="Dropout on embeddings and branches.")]
 Clip = Annotated[str, typer.Option(help="Clip the gradient's global norm; 0 is off.")]
 Smoothing = Annotated[str, typer.Option(help="Label smoothing.")]
+StopWhenDecided = Annotated[
+    bool, typer.Option("--stop-when-decided", help="End a run that has diverged or is stuck for good.")
+]
+Bleu = Annotated[bool, typer.Option("--bleu", help="Translate the test set with every trained model: sacreBLEU.")]
+Beam = Annotated[str, typer.Option(help="Beams of --bleu's search; 1 is greedy.")]
+LengthPenalty = Annotated[str, typer.Option(help="--bleu ranks by log p / length^this.")]
 Vocab = Annotated[str, typer.Option(help="Size of the joint vocabulary (subwords, for text).")]
-Hidden = Annotated[str, typer.Option(help="Width d.")]
-Ffn = Annotated[str, typer.Option(help="Inner width of the feed-forward.")]
+Hidden = Annotated[str, typer.Option(help="Width d. A list is an axis.")]
+Ffn = Annotated[str, typer.Option(help="Inner width of the feed-forward; 2x is twice the width.")]
 Heads = Annotated[str, typer.Option(help="Attention heads.")]
 BaseInitOption = Annotated[
     str, typer.Option(help="Base initialisation of all: xavier_normal, fairseq_uniform or torch_uniform.")
@@ -124,6 +132,10 @@ TRAINING: dict[str, tuple[Any, Any]] = {
     "ffn": (Ffn, "128"),
     "heads": (Heads, "2"),
     "base_init": (BaseInitOption, "xavier_normal"),
+    "stop_when_decided": (StopWhenDecided, False),
+    "bleu": (Bleu, False),
+    "beam": (Beam, "4"),
+    "length_penalty": (LengthPenalty, "1"),
     "record_every": (RecordEvery, "10"),
     "snapshots": (Snapshots, "0"),
     "data": (Data, ""),
@@ -150,7 +162,7 @@ TRAINING: dict[str, tuple[Any, Any]] = {
 
 NOT_OF_A_STEP = (
     *("recipe", "optimizer", "steps", "warmup", "lr", "dropout", "clip", "record_every", "snapshots"),
-    *("checkpoint_every", "dtype", "seeds"),
+    *("checkpoint_every", "dtype", "seeds", "stop_when_decided", "bleu", "beam", "length_penalty"),
 )
 """What a single step of SGD has no use for, or another default."""
 

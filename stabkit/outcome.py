@@ -67,6 +67,10 @@ class Outcome:
     steps: int
     unigram_loss: float
     validation_loss: float
+    perplexity: float
+    """exp(−log p of the right token) on the validation batches, without label smoothing."""
+    token_accuracy: float
+    """Share of the validation tokens whose likeliest prediction is right, the words before them given."""
     chain: Chain
 
     def to_json(self) -> dict[str, Any]:
@@ -101,8 +105,40 @@ def judge(records: Records, *, unigram: float, warmup: int) -> Outcome:
         steps=steps,
         unigram_loss=unigram,
         validation_loss=final,
+        perplexity=perplexity(float(validation.at("nll")[-1])),
+        token_accuracy=float(validation.at("accuracy")[-1]),
         chain=chain,
     )
+
+
+DECIDED_AFTER = 400
+"""Updates past the warm-up before which no run is called stuck for good: what trains late on the synthetic task was
+below the unigram loss by then (docs/outcome.md)."""
+
+
+def decided(records: Records, unigram: float, warmup: int) -> bool:
+    """Whether a run need not go on: it has diverged, or is stuck and was so a quarter ago already.
+
+    A function of the records alone, so that a run that was interrupted stops where it would have stopped.
+    """
+    last = int(records["loss"].steps[-1])
+    if last == 0:
+        return False
+    now = judge(records, unigram=unigram, warmup=warmup).outcome
+    if now != "stuck" or last < warmup + DECIDED_AFTER:
+        return now == "diverged"
+    before = {name: _until(table, 0.75 * last) for name, table in records.items()}
+    return judge(before, unigram=unigram, warmup=warmup).outcome == "stuck"
+
+
+def _until(table: Table, step: float) -> Table:
+    kept = table.steps <= step
+    return Table(table.steps[kept], table.sites, table.values[kept])
+
+
+def perplexity(nll: float) -> float:
+    """exp(nll); infinite beyond what a float holds."""
+    return math.exp(nll) if nll < 700 else math.inf if nll == nll else math.nan
 
 
 WORDS = ("trains", "stuck", "diverged", "early")
@@ -118,7 +154,8 @@ def check(value: Any) -> None:
     whole = [value["steps"], value["parameters"], value["chain"]["reference_step"]]
     if any(type(number) is not int or not 0 <= number < 2**53 for number in whole):
         raise ValueError("its outcome.json holds a count that is none")
-    numbers = [value["unigram_loss"], value["validation_loss"], *value["chain"].values()]
+    chances = value["perplexity"], value["token_accuracy"]
+    numbers = [value["unigram_loss"], value["validation_loss"], *chances, *value["chain"].values()]
     if not all(type(n) in (int, float) or n in ("nan", "inf", "-inf") for n in numbers):
         raise ValueError("its outcome.json holds a number that is none")
     if value["outcome"] not in WORDS or not isinstance(value["detail"], str) or len(value["detail"]) > 1000:

@@ -228,6 +228,22 @@ def verdict(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]]) -> None:
         console.paragraph(hint)
 
 
+def quality(runs: Sequence[Run]) -> None:
+    """BLEU of every method at every depth, with what it was measured by; nothing where nothing was translated."""
+    from stabkit.figures import bleu
+
+    frame = bleu.select(runs)
+    for (signature, condition), own in frame.groupby(["signature", "condition"], sort=False):
+        depths = list(own["depth"].unique())
+        rows = [
+            (label, *(bleu.words(mine[mine["depth"] == depth]) for depth in depths))
+            for label, mine in own.groupby("label", sort=False)
+        ]
+        console.say()
+        console.table(listed("BLEU, and perplexity on the validation text", str(condition)), ("", *depths), rows)
+        console.say(f"sacreBLEU {signature}")
+
+
 def _colour(text: str) -> str:
     """A cell's colour, by its outcome; an early one whose gradient has vanished is a warning."""
     words = text.split()

@@ -105,8 +105,8 @@ def check(records: Records, spec: RunSpec) -> None:
     sites = [site.name for site in sites_of(spec.model.encoder_layers, spec.model.decoder_layers, spec.model.hidden)]
     layers = list(dict.fromkeys(name.rpartition(".")[0] for name in sites))
     wanted = {
-        "loss": ["train", "probe"],
-        "validation": ["validation"],
+        "loss": ["train", "probe", "train@nll"],
+        "validation": ["validation", "nll", "accuracy"],
         "update": ["state", "logits", "state@step"],
         "parameter_update": sites,
         "grad_norm": [*layers, *sites],

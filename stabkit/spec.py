@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field
 from functools import cache
 from typing import Any, Literal
 
-ALGO_VERSION = 2
+ALGO_VERSION = 3
 """Raised whenever the same spec would give other recorded bits than before; old runs are then simply other runs."""
 
 BaseInit = Literal["xavier_normal", "fairseq_uniform", "torch_uniform"]
@@ -49,6 +49,8 @@ class TrainConfig:
     dropout: float = 0.0
     clip: float = 0.0
     label_smoothing: float = 0.1
+    stop_when_decided: bool = False
+    """End at the validation reading from which `outcome.decided` holds; the run is then shorter than `steps`."""
     adam_beta1: float = 0.9
     adam_beta2: float = 0.98
     adam_eps: float = 1e-8

@@ -35,6 +35,7 @@ from stabkit import cost, folder, records, spec
 from stabkit import outcome as outcomes
 from stabkit.errors import StabkitError, StoreBusy, StoreError
 from stabkit.folder import CorruptFolder, write_file
+from stabkit.quality.shelf import Shelf, Translation
 from stabkit.records import Table
 from stabkit.spec import ALGO_VERSION, RunSpec
 
@@ -64,6 +65,11 @@ class Run:
         except (OSError, StoreError) as error:
             raise CorruptFolder(f"{self.path}: {folder.first_line(error)}") from error
         return found
+
+    @cached_property
+    def translations(self) -> tuple[Translation, ...]:
+        """What this run made of the held-out sentences, a search each; nothing where none was asked for."""
+        return Shelf(self.path.parent.parent).of(self.run_id)
 
     @property
     def weights_path(self) -> Path:

@@ -7,6 +7,7 @@ not finite: a diverged run is a result.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from stabkit import methods, optim
 from stabkit.errors import UsageError
 from stabkit.model.flat import Flat
 from stabkit.model.transformer import Transformer, tensors
-from stabkit.outcome import Outcome, judge
+from stabkit.outcome import Outcome, decided, judge
 from stabkit.probes import PROBES, Pass, Probe
 from stabkit.records import Recorder, Table
 from stabkit.schedule import rate
@@ -72,6 +73,10 @@ def build(spec: RunSpec, task: Task, device: torch.device) -> Transformer:
     return model
 
 
+VALIDATION = ("validation", "nll", "accuracy")
+"""What is read of the validation batches: loss, −log p of the right token, share of tokens predicted right."""
+
+
 def run(
     spec: RunSpec,
     task: Task,
@@ -94,6 +99,7 @@ def run(
     recorder = Recorder()
     record_at, validate_at, keep_at = map(set, (recorded_steps(spec), validation_steps(spec), snapshot_steps(spec)))
     probe_batch, validation = task.probe(), task.validation()
+    unigram = unigram_loss(task.target_counts(), validation, config.label_smoothing)
     snapshots: dict[str, np.ndarray] = {}
     torch.manual_seed(key(spec.seed, "dropout"))
     if start is not None:
@@ -113,15 +119,18 @@ def run(
                 read(recorder, probes, "training", step, seen)
                 model.eval()
                 with torch.no_grad():
-                    seen = forward(model, probe_batch, config.label_smoothing, train_loss=seen.loss.detach())
+                    seen = forward(model, probe_batch, config.label_smoothing, (seen.loss.detach(), seen.nll()))
                 read(recorder, probes, "probe", step, seen)
                 finite = finite and bool(torch.isfinite(seen.loss))
-            if step in validate_at or not finite:
-                recorder.add("validation", step, ("validation",), [evaluate(model, validation, config.label_smoothing)])
+            judged = step in validate_at or not finite
+            if judged:
+                recorder.add("validation", step, VALIDATION, evaluate(model, validation, config.label_smoothing))
             if step in keep_at:
                 snapshots[f"theta@{step}"] = flat.theta.cpu().numpy().copy()
             tell(step, loss)
             if step == config.steps or not finite:
+                break
+            if judged and config.stop_when_decided and decided(recorder.tables(), unigram, config.warmup):
                 break
             if config.clip:
                 norm = torch.linalg.vector_norm(flat.grad)
@@ -131,7 +140,6 @@ def run(
                 save(State(step + 1, halt(flat, optimizer, probes, recorder, snapshots)))
 
     records = recorder.tables()
-    unigram = unigram_loss(task.target_counts(), validation, config.label_smoothing)
     outcome = judge(records, unigram=unigram, warmup=config.warmup)
     return Result(records, outcome, {**model.arrays(), **snapshots}, flat.theta.numel())
 
@@ -190,9 +198,7 @@ def resume(
             name: Table(arrays[f"steps.{name}"], tuple(map(str, arrays[f"sites.{name}"])), arrays[f"values.{name}"])
             for name in names
         }
-        expected: dict[str, tuple[tuple[str, ...], list[int]]] = {
-            "validation": (("validation",), validation_steps(spec))
-        }
+        expected: dict[str, tuple[tuple[str, ...], list[int]]] = {"validation": (VALIDATION, validation_steps(spec))}
         expected |= {
             probe.name: (probe.sites, recorded_steps(spec) if probe.when == "recorded" else [0]) for probe in probes
         }
@@ -220,8 +226,13 @@ def resume(
     return Recorder(records)
 
 
-def forward(model: Transformer, batch: Batch, smoothing: float, train_loss: torch.Tensor | None = None) -> Pass:
-    """One pass over a batch: the loss a token (padding left out) and what probes read."""
+def forward(
+    model: Transformer, batch: Batch, smoothing: float, training: tuple[torch.Tensor, torch.Tensor] | None = None
+) -> Pass:
+    """One pass over a batch: the loss a token (padding left out) and what probes read.
+
+    `training`: (loss, nll) of the training batch at the same weights, where this is another pass.
+    """
     source, target_in, target_out = tensors(batch, model.device)
     states, logits = model(source, target_in)
     target_TB = target_out.t()
@@ -229,10 +240,12 @@ def forward(model: Transformer, batch: Batch, smoothing: float, train_loss: torc
         logits.flatten(0, 1), target_TB.reshape(-1), ignore_index=PAD, label_smoothing=smoothing
     )
     keep = {"encoder": source.t() != PAD, "decoder": target_TB != PAD}  # of a model that has that stack
+    train_loss, train_nll = training or (loss.detach(), loss.new_full((), math.nan))
     return Pass(
         batch=batch,
         loss=loss,
-        train_loss=loss.detach() if train_loss is None else train_loss,
+        train_loss=train_loss,
+        train_nll=train_nll,
         states=states.detach(),
         logits=logits.detach(),
         keep=keep,
@@ -240,15 +253,17 @@ def forward(model: Transformer, batch: Batch, smoothing: float, train_loss: torc
 
 
 @torch.no_grad()
-def evaluate(model: Transformer, batches: tuple[Batch, ...], smoothing: float) -> float:
-    """The loss a token over several batches, in eval mode."""
+def evaluate(model: Transformer, batches: tuple[Batch, ...], smoothing: float) -> list[float]:
+    """VALIDATION over several batches, a mean over their tokens, in eval mode."""
     model.eval()
-    total, tokens = 0.0, 0
+    totals, tokens = [0.0] * len(VALIDATION), 0
     for batch in batches:
         count = int((batch.target_out != PAD).sum())
-        total += float(forward(model, batch, smoothing).loss) * count
+        seen = forward(model, batch, smoothing)
+        read = (float(seen.loss), float(seen.nll()), float(seen.accuracy()))
+        totals = [total + count * value for total, value in zip(totals, read, strict=True)]
         tokens += count
-    return total / tokens
+    return [total / tokens for total in totals]
 
 
 def watching(probes: list[Probe], which: Literal["training", "probe"], on: bool = True) -> ExitStack:

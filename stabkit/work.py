@@ -3,6 +3,7 @@
 {"kind": "run", "id": RUN_ID, "out": DIR, "spec": {...}, "corpus": null | {"directory": DIR}, "device": "cpu",
  "checkpoint_every": 0}
 {"kind": "tile", …}: rows of a loss surface (`surface/tiles.py`)
+{"kind": "translate", …}: the held-out sentences in a run's words (`quality/job.py`)
 """
 
 from __future__ import annotations
@@ -152,7 +153,17 @@ def _tile(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
     return tiles.tile(job, tell, _task)
 
 
-KINDS: dict[str, Callable[[Job, Callable[[Event], None]], tuple[str, str]]] = {"run": _run, "tile": _tile}
+def _translate(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
+    from stabkit.quality import job as quality
+
+    return quality.translate(job, tell, _task)
+
+
+KINDS: dict[str, Callable[[Job, Callable[[Event], None]], tuple[str, str]]] = {
+    "run": _run,
+    "tile": _tile,
+    "translate": _translate,
+}
 
 
 def _task(run_spec: RunSpec, corpus: dict[str, str] | None) -> Task:

@@ -22,6 +22,7 @@ from types import ModuleType
 from stabkit.figures import (
     ablation,
     between,
+    bleu,
     boundary,
     branch_ratio,
     chain,
@@ -64,6 +65,7 @@ FIGURES: tuple[ModuleType, ...] = (
     grad_start,
     grad_last,
     validation_loss,
+    bleu,
     theory,
     branch_ratio,
     dependency,

@@ -17,6 +17,7 @@ from stabkit.methods.base import Method, Role, Site
 from stabkit.model import draw
 from stabkit.model.inner import place
 from stabkit.model.kernels import attend, linear
+from stabkit.model.past import Past
 from stabkit.spec import ModelConfig
 
 
@@ -72,12 +73,23 @@ class Attention(nn.Module):
         self.end = place(method.inner(site, "end"), width, self.heads)
 
     def forward(
-        self, x_TBD: torch.Tensor, memory_SBD: torch.Tensor | None, mask_GST: torch.Tensor | None
+        self,
+        x_TBD: torch.Tensor,
+        memory_SBD: torch.Tensor | None,
+        mask_GST: torch.Tensor | None,
+        past: Past | None = None,
     ) -> torch.Tensor:
-        """(T, B, D) → (T, B, D). `mask_GST` is added to the scores: 0 where a key may be seen, −∞ where not."""
+        """(T, B, D) → (T, B, D). `mask_GST` is added to the scores: 0 where a key may be seen, −∞ where not. With a
+        `past`, x holds the positions that follow it, and sees all of it."""
         u = x_TBD if self.first is None else self.first(x_TBD)
         queries = self.qkv(u) if self.own else self.q(u)
-        memory = None if self.own else self.kv(memory_SBD)
+        memory: torch.Tensor | None
+        if past is None:
+            memory = None if self.own else self.kv(memory_SBD)
+        elif self.own:
+            queries, memory = past.extended(queries, self.heads)
+        else:
+            memory = past.once(lambda: self.kv(memory_SBD))
         heads = attend(queries, memory, mask_GST, self.heads, self.scale)
         y: torch.Tensor = self.out(heads if self.last is None else self.last(heads))
         return y if self.end is None else self.end(y)
@@ -97,9 +109,13 @@ class FeedForward(nn.Module):
         self.end = place(method.inner(site, "end"), config.hidden, config.heads)
 
     def forward(
-        self, x_TBD: torch.Tensor, memory_SBD: torch.Tensor | None, mask_GST: torch.Tensor | None
+        self,
+        x_TBD: torch.Tensor,
+        memory_SBD: torch.Tensor | None,
+        mask_GST: torch.Tensor | None,
+        past: Past | None = None,
     ) -> torch.Tensor:
-        """(T, B, D) → (T, B, D); reads neither memory nor mask."""
+        """(T, B, D) → (T, B, D); reads neither memory, mask nor past."""
         u = x_TBD if self.first is None else self.first(x_TBD)
         if self.mid is None:
             h = linear(u, self.up.weight, self.up.bias, relu=True)

@@ -14,6 +14,7 @@ from torch.nn import functional
 
 from stabkit.methods.base import Method, Scale, Site
 from stabkit.model.branch import Attention, FeedForward
+from stabkit.model.past import Past
 from stabkit.spec import ModelConfig
 
 
@@ -38,9 +39,11 @@ class Residual(nn.Module):
         self.branch = nn.Identity()
         self.sum = nn.Identity()
 
-    def forward(self, x: torch.Tensor, memory: torch.Tensor | None, mask: torch.Tensor | None) -> torch.Tensor:
+    def forward(
+        self, x: torch.Tensor, memory: torch.Tensor | None, mask: torch.Tensor | None, past: Past | None = None
+    ) -> torch.Tensor:
         """(T, B, D) → (T, B, D)."""
-        f = self.g(x if self.norm_in is None else self.norm_in(x), memory, mask)
+        f = self.g(x if self.norm_in is None else self.norm_in(x), memory, mask, past)
         if self.dropout:
             f = functional.dropout(f, self.dropout, self.training)
         if self.norm_branch is not None:

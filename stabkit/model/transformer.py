@@ -8,6 +8,7 @@ stands what the method says (a norm in Pre-LN), and a layer reads what its stack
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Literal
 
 import numpy as np
@@ -19,6 +20,7 @@ from stabkit.methods.base import Method, Site, Stack, sites
 from stabkit.model import draw, inner
 from stabkit.model.branch import Linear
 from stabkit.model.kernels import linear
+from stabkit.model.past import Past
 from stabkit.model.residual import Residual
 from stabkit.model.wiring import History, wiring
 from stabkit.spec import ModelConfig
@@ -83,6 +85,15 @@ class Transformer(nn.Module):
         return {**weights, "omega": np.array([r.mean_omega() for r in self.residuals.values()])}
 
     @torch.no_grad()
+    def load(self, weights: Mapping[str, np.ndarray]) -> None:
+        """Take the weights that `arrays` gave; raises KeyError or RuntimeError for those of another model."""
+        for name, parameter in self.named_parameters():
+            parameter.copy_(torch.tensor(weights[name]))
+        for residual, omega in zip(self.residuals.values(), weights["omega"].tolist(), strict=True):
+            if isinstance(residual.omega, float):
+                residual.set_omega(omega)
+
+    @torch.no_grad()
     def fill(self, seed: int) -> None:
         """Draw θ₀: every weight from its own stream; biases 0, norms 1 and 0 as constructed."""
         self.embedding.copy_(draw.embedding(seed, *self.embedding.shape))
@@ -94,12 +105,7 @@ class Transformer(nn.Module):
 
     def forward(self, source_BS: torch.Tensor, target_BT: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Teacher forcing: states before the softmax (T, B, D) and logits (T, B, V); of an encoder alone (S, …)."""
-        pad_BS = source_BS == PAD
-        mask = self._key_mask(pad_BS) if bool(pad_BS.any()) else None
-        states: torch.Tensor | None = None
-        if self.config.encoder_layers:
-            s = source_BS.shape[1]
-            states = self._stack("encoder", source_BS, None, None if mask is None else self._to(mask, s))
+        states, mask = self.encode(source_BS)
         if self.config.decoder_layers:
             t = target_BT.shape[1]
             cross = None if mask is None or states is None else self._to(mask, t)
@@ -108,26 +114,63 @@ class Transformer(nn.Module):
             raise ValueError("a Transformer without a layer")
         return states, linear(states, self.embedding, None)
 
-    def _stack(
-        self, stack: Stack, tokens_BT: torch.Tensor, memory: torch.Tensor | None, mask: torch.Tensor | None
+    def encode(self, source_BS: torch.Tensor) -> tuple[torch.Tensor | None, torch.Tensor | None]:
+        """The encoder's states (S, B, D), None without an encoder, and the mask (G, S, 1) of padded source positions,
+        None where there is no padding."""
+        pad_BS = source_BS == PAD
+        mask = self._key_mask(pad_BS) if bool(pad_BS.any()) else None
+        if not self.config.encoder_layers:
+            return None, mask
+        own = None if mask is None else self._to(mask, source_BS.shape[1])
+        return self._stack("encoder", source_BS, None, own), mask
+
+    def step(
+        self,
+        tokens_B: torch.Tensor,
+        position: int,
+        memory_SBD: torch.Tensor | None,
+        mask_GS1: torch.Tensor | None,
+        pasts: Mapping[Site, Past],
     ) -> torch.Tensor:
-        """One stack from token ids to states. `mask` is for keys of the source: encoder self- and cross-attention."""
-        x = self._embed(tokens_BT)
-        causal = self._causal(tokens_BT) if stack == "decoder" else None
+        """The logits (B, V) of the next token after one more, which stands at `position`; `pasts` hold those before it
+        (`pasts` of the first: `self.pasts()`) and take it up."""
+        states = self._stack("decoder", tokens_B[:, None], memory_SBD, mask_GS1, pasts, position)
+        return linear(states[0], self.embedding, None)
+
+    def pasts(self) -> dict[Site, Past]:
+        """What the decoder's attentions remember before the first position: nothing."""
+        return {site: Past() for site in self.sites if site.stack == "decoder" and site.kind != "ffn"}
+
+    def _stack(
+        self,
+        stack: Stack,
+        tokens_BT: torch.Tensor,
+        memory: torch.Tensor | None,
+        mask: torch.Tensor | None,
+        pasts: Mapping[Site, Past] | None = None,
+        start: int = 0,
+    ) -> torch.Tensor:
+        """One stack from token ids to states. `mask` is for keys of the source: encoder self- and cross-attention.
+
+        With `pasts`, the tokens follow those at the positions before `start`.
+        """
+        x = self._embed(tokens_BT, start)
+        past = (pasts or {}).get
+        causal = self._causal(tokens_BT) if stack == "decoder" and pasts is None else None
         history: History | None = self.history[stack] if stack in self.history else None  # type: ignore[assignment]
         joined = history.begin(x) if history else ()
         for layer in self.stacked[stack]:
             x = history.read(joined) if history else x
             for site, residual in layer:
-                x = residual(x, memory, causal if stack == "decoder" and site.kind == "self" else mask)
+                x = residual(x, memory, causal if stack == "decoder" and site.kind == "self" else mask, past(site))
             joined = history.join(joined, x) if history else ()
         x = history.read(joined) if history else x
         return self.final[stack](x) if stack in self.final else x
 
-    def _embed(self, tokens_BT: torch.Tensor) -> torch.Tensor:
+    def _embed(self, tokens_BT: torch.Tensor, start: int = 0) -> torch.Tensor:
         t = tokens_BT.shape[1]
         x_TBD = functional.embedding(tokens_BT.t(), self.embedding, padding_idx=PAD) * math.sqrt(self.config.hidden)
-        x_TBD = x_TBD + self.positions[:t, None]  # type: ignore[index]  # a buffer is typed Tensor | Module
+        x_TBD = x_TBD + self.positions[start : start + t, None]  # type: ignore[index]  # a buffer is typed Tensor | Module
         return functional.dropout(x_TBD, self.dropout, self.training) if self.dropout else x_TBD
 
     def _key_mask(self, pad_BS: torch.Tensor) -> torch.Tensor:

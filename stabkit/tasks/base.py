@@ -5,6 +5,7 @@ Shapes: B sentences, S source positions, T target positions. Tasks know numpy an
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -31,6 +32,22 @@ class Batch:
     source: Tokens
     target_in: Tokens
     target_out: Tokens
+
+
+@dataclass(frozen=True, slots=True)
+class HeldOut:
+    """Sentences to translate that no model has seen.
+
+    sources     batches (B, S) of rows that end with EOS, padded with PAD on the right
+    references  what a person made of each, in the order of the batches' rows
+    tokenize    how sacreBLEU is to split them: `13a` of text, `none` of words that are split already
+    digest      sha256 of all of it
+    """
+
+    sources: tuple[Tokens, ...]
+    references: tuple[str, ...]
+    tokenize: str
+    digest: str
 
 
 class Task(Protocol):
@@ -63,6 +80,14 @@ class Task(Protocol):
 
     def calibration(self, seed: int) -> Batch:
         """A larger training batch from a stream of its own, for methods that profile (ADMIN)."""
+        ...
+
+    def held_out(self) -> HeldOut:
+        """The sentences that BLEU is measured on; the same for every seed. Raises CorpusError where there are none."""
+        ...
+
+    def text(self, tokens: Sequence[int]) -> str:
+        """A target sentence as people read it."""
         ...
 
     def target_counts(self) -> NDArray[np.int64]:

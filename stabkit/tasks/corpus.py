@@ -90,6 +90,25 @@ def digest(corpus: Corpus) -> str:
     return total.hexdigest()
 
 
+def test_digest(corpus: Corpus) -> str:
+    """sha256 over the text of the test files, decompressed; raises CorpusError where there are none."""
+    if corpus.test is None:
+        raise no_test(corpus)
+    total = hashlib.sha256()
+    for side, path in zip(("source", "target"), corpus.test, strict=True):
+        text = _bytes(path)
+        total.update(f"test {side} {len(text)}\n".encode())
+        total.update(text)
+    return total.hexdigest()
+
+
+def no_test(corpus: Corpus) -> CorpusError:
+    """What is said where a corpus has no sentences for BLEU."""
+    names = sorted(os.listdir(corpus.directory))
+    missing = _missing(corpus.directory, names, ["test"], corpus.source, corpus.target)
+    return CorpusError(f"BLEU is measured on a test set: {missing}")
+
+
 def read(sides: Sides) -> Pairs:
     """The aligned sentences of two files, without the pairs of which a side is blank."""
     source, target = (_lines(path) for path in sides)

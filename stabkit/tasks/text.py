@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import io
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -20,9 +21,9 @@ from numpy.typing import NDArray
 
 from stabkit.errors import CorpusError, UsageError
 from stabkit.streams import stream
-from stabkit.tasks.base import BOS, EOS, PAD, UNK, Batch, Tokens
+from stabkit.tasks.base import BOS, EOS, PAD, UNK, Batch, HeldOut, Tokens
 from stabkit.tasks.buckets import Indices, bracket, cut, half, spread
-from stabkit.tasks.corpus import LONGEST_LINE, Corpus, Pairs, digest, find, read, shown
+from stabkit.tasks.corpus import LONGEST_LINE, Corpus, Pairs, digest, find, no_test, read, shown, test_digest
 
 if TYPE_CHECKING:
     from sentencepiece import SentencePieceProcessor
@@ -34,6 +35,8 @@ VERSION = 1
 LONGEST_SENTENCE = 256
 """In tokens, the end mark included: the positions that a model has."""
 VALIDATION_BATCHES = 2
+TEST_TOKENS = 4096
+"""Size of the batches that are translated at once; no word depends on it."""
 VOCABULARY_PAIRS = 200_000
 """The vocabulary is trained on at most so many, evenly spaced: more change little and take long."""
 
@@ -88,6 +91,24 @@ class ParallelText:
         """At most 4096 tokens (max_tokens, if that is more) in training sentences of middling length."""
         batches = self._shuffled(stream(seed, self.digest, "calibration"), max(4096, self.max_tokens))
         return self._train.batch(spread(batches, 1)[0])
+
+    def held_out(self) -> HeldOut:
+        """Every pair of the test files; a source longer than the model's positions is cut."""
+        if self.corpus.test is None:
+            raise no_test(self.corpus)
+        pairs = read(self.corpus.test)
+        encoded = self._subwords.encode(pairs.source, num_threads=1)
+        rows = [np.array([*ids[: LONGEST_SENTENCE - 1], EOS], dtype=np.int64) for ids in encoded]
+        batches = cut(np.array([len(row) for row in rows]), TEST_TOKENS)
+        sources = [np.full((len(chosen), max(len(rows[i]) for i in chosen)), PAD) for chosen in batches]
+        for batch, chosen in zip(sources, batches, strict=True):
+            for place, i in enumerate(chosen):
+                batch[place, : len(rows[i])] = rows[i]
+        references = tuple(pairs.target[i] for chosen in batches for i in chosen)
+        return HeldOut(tuple(sources), references, "13a", test_digest(self.corpus))
+
+    def text(self, tokens: Sequence[int]) -> str:
+        return self.decode(list(tokens))
 
     def target_counts(self) -> NDArray[np.int64]:
         """Counted over every training target that is kept, end marks included."""

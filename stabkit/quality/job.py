@@ -1,0 +1,53 @@
+"""What a worker does for a translation: load the run's last weights, translate, score, put it on the shelf.
+
+{"kind": "translate", "id": TRANSLATION_ID, "out": DIR, "spec": {...}, "corpus": null | {"directory": DIR},
+ "device": "cpu"}
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stabkit import __version__
+from stabkit.errors import CorpusError
+from stabkit.quality import bleu
+from stabkit.quality import spec as specs
+from stabkit.quality.shelf import Shelf, Translation
+from stabkit.store import Store
+
+
+def translate(job: dict[str, Any], tell: Callable[[dict[str, Any]], None], task: Callable[..., Any]) -> tuple[str, str]:
+    """Do one job; `task` makes the task of a run's spec."""
+    import torch
+
+    from stabkit.quality import decode
+    from stabkit.surface import weights
+    from stabkit.train import build
+
+    begin = time.monotonic()
+    spec = specs.from_json(job["spec"])
+    out = Path(job["out"])
+    run = Store(out).load(spec.run)
+    own = task(run.spec, job["corpus"])
+    held_out = own.held_out()
+    if held_out.digest != spec.sentences:
+        raise CorpusError("the sentences to translate changed while the sweep was running; start it again")
+    arrays = weights.arrays(run)
+    if all(np.isfinite(array).all() for array in arrays.values()):
+        model = build(run.spec, own, torch.device(job["device"]))
+        model.load(arrays)
+        found: list[str] = []
+        for source in held_out.sources:
+            found += [own.text(one.tokens) for one in decode.translate(model, source, spec.search)]
+            tell({"id": job["id"], "step": len(found), "steps": len(held_out.references), "loss": 0.0})
+    else:
+        found = [""] * len(held_out.references)  # diverged weights say nothing
+    score = bleu.score(found, held_out.references, held_out.tokenize)
+    where = {"stabkit": __version__, "torch": torch.__version__, "wall_seconds": round(time.monotonic() - begin, 3)}
+    Shelf(out).commit(Translation(spec, tuple(found), held_out.references, held_out.tokenize, score, where))
+    return job["id"], "done"

@@ -1,0 +1,91 @@
+"""Runs → translations that are not on the shelf → executor → shelf. Never imports torch."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+from stabkit.errors import StoreError, UsageError
+from stabkit.executors.base import Answer, Lost, Tell
+from stabkit.folder import CorruptFolder, OldFolder
+from stabkit.quality.shelf import Shelf
+from stabkit.quality.spec import Search, TranslationSpec
+from stabkit.store import Run
+from stabkit.sweep import settled
+from stabkit.work import Job
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wanted:
+    """Which translations a command asks for."""
+
+    search: Search
+    sentences: str
+    """Digest of the sentences to translate."""
+    device: str = "cpu"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is on the shelf already, and the jobs of what is not."""
+
+    ready: int
+    jobs: list[Job]
+    corrupt: list[str]
+
+
+def specs(runs: Sequence[Run], wanted: Wanted) -> list[TranslationSpec]:
+    """The translation of every run's last weights."""
+    return [
+        TranslationSpec(run=run.run_id, search=wanted.search, sentences=wanted.sentences, device=wanted.device)
+        for run in runs
+    ]
+
+
+def plan(wanted: Sequence[TranslationSpec], shelf: Shelf, context: dict[str, Any]) -> Plan:
+    """Which are whole, and the jobs of the others; a folder that fails its check goes to quarantine."""
+    ready, jobs, corrupt = 0, list[Job](), list[str]()
+    for spec in wanted:
+        name = spec.translation_id
+        if name in shelf:
+            try:
+                shelf.load(name)
+                ready += 1
+                continue
+            except (CorruptFolder, OldFolder) as error:
+                corrupt.append(f"corrupt translation: {error}; moved to {shelf.quarantine(name)}, translated again")
+        jobs.append({"kind": "translate", "id": name, "spec": spec.to_json(), **context})
+    return Plan(ready, jobs, corrupt)
+
+
+def run(
+    planned: Plan,
+    execute: Callable[[Sequence[Job], Tell], Generator[Answer, None, None]],
+    tell: Tell,
+    finished: Callable[[str], None],
+) -> None:
+    """Translate what is missing; raises StoreError when one cannot be made."""
+    attempts: Counter[str] = Counter()
+
+    def note(job_id: str, reason: str) -> int:
+        attempts[job_id] += 1
+        return attempts[job_id]
+
+    lost: dict[str, str] = {}
+    with closing(settled(planned.jobs, execute, tell, note)) as answers:
+        for job, answer in answers:
+            if isinstance(answer, Lost):
+                lost[job["id"]] = answer.reason
+            finished(job["id"])
+    if lost:
+        name, reason = next(iter(lost.items()))
+        raise StoreError(f"{name}: {reason}; {len(lost)} of {len(planned.jobs)} runs were not translated")
+
+
+def check(encoder_layers: int, decoder_layers: int) -> None:
+    """Raise UsageError for an architecture that does not translate."""
+    if not (encoder_layers and decoder_layers):
+        raise UsageError("--bleu needs an encoder and a decoder: a language model translates nothing; leave it out")
