@@ -15,43 +15,7 @@ import typer
 
 from stabkit import console
 from stabkit.errors import FailedRuns, StabkitError, StoreError, UsageError
-from stabkit.options import (
-    NOT_OF_A_STEP,
-    TRAINING,
-    Against,
-    AlphaScale,
-    Arch,
-    At,
-    BetaScale,
-    Between,
-    CutPoints,
-    Depths,
-    DirectionSeeds,
-    Drop,
-    DropWarmup,
-    Dtype,
-    EngineOption,
-    Factory,
-    Json,
-    Method,
-    Model,
-    Models,
-    NormaliseOption,
-    OneDimensional,
-    Out,
-    PathOption,
-    Points,
-    Range,
-    Rate,
-    Seeds,
-    SlopeRate,
-    Snapshots,
-    Steps,
-    Warmup,
-    Weights,
-    WholeGrid,
-    taking,
-)
+from stabkit.options import COMMANDS, PAPER, Arch, Dtype, Json, Out, taking
 
 app = typer.Typer(
     name="stabkit",
@@ -84,7 +48,7 @@ def _root(
 
 
 @app.command()
-@taking(models=(Models, "post-ln,post-ln-init,admin,deepnorm"), **TRAINING)
+@taking(COMMANDS["sweep"])
 def sweep(ctx: typer.Context, **options: Any) -> None:
     """Train every method at every depth and say which stay stable: a verdict table and an HTML report.
 
@@ -96,21 +60,7 @@ def sweep(ctx: typer.Context, **options: Any) -> None:
 
 
 @app.command()
-@taking(
-    model=(Model, "deepnorm"),
-    alpha_scale=(AlphaScale, ""),
-    beta_scale=(BetaScale, ""),
-    grid=(WholeGrid, False),
-    drop=(Drop, ""),
-    drop_warmup=(DropWarmup, ""),
-    **{
-        **TRAINING,
-        "depths": (Depths, "18"),
-        "lr": (Rate, "2e-3"),
-        "warmup": (Warmup, "0"),
-        "steps": (Steps, "250"),
-    },
-)
+@taking(COMMANDS["ablate"])
 def ablate(ctx: typer.Context, **options: Any) -> None:
     """Scale α and β (DeepNet Fig. 9): what breaks when the shortcut or the initialisation is off?
 
@@ -122,13 +72,7 @@ def ablate(ctx: typer.Context, **options: Any) -> None:
 
 
 @app.command()
-@taking(
-    models=(Models, "all"),
-    rate=(SlopeRate, ""),
-    **{name: option for name, option in TRAINING.items() if name not in NOT_OF_A_STEP},
-    dtype=(Dtype, "float64"),
-    seeds=(Seeds, "0..2"),
-)
+@taking(COMMANDS["slope"])
 def slope(ctx: typer.Context, **options: Any) -> None:
     """Make one tiny SGD step and say how far it moves the output: the methods ranked at every depth, no training.
 
@@ -140,29 +84,7 @@ def slope(ctx: typer.Context, **options: Any) -> None:
 
 
 @app.command()
-@taking(
-    model=(Method, "deepnorm"),
-    against=(Against, "post-ln"),
-    at=(At, "end"),
-    range=(Range, "1"),
-    points=(Points, "25"),
-    cut_points=(CutPoints, "51"),
-    direction_seeds=(DirectionSeeds, "0..4"),
-    normalise=(NormaliseOption, "filter"),
-    one_dimensional=(OneDimensional, False),
-    path=(PathOption, "pca"),
-    engine=(EngineOption, "stabkit"),
-    between=(Between, ""),
-    factory=(Factory, ""),
-    weights=(Weights, ""),
-    **{
-        **TRAINING,
-        "depths": (Depths, "18"),
-        "warmup": (Warmup, "0"),
-        "steps": (Steps, "100"),
-        "snapshots": (Snapshots, "16"),
-    },
-)
+@taking(COMMANDS["landscape"])
 def landscape(ctx: typer.Context, **options: Any) -> None:
     """Draw the loss around a trained model, beside another's: how smooth is it, and by whose ruler?
 
@@ -192,10 +114,7 @@ def _train(ctx: typer.Context, request: Callable[[Any], Any]) -> None:
     """What commands that train share: print the configuration, or make the request and run it."""
     params = ctx.params
     if params["print_config"]:
-        from stabkit import config
-
-        aside = ("config", "print_config", "dry_run", "json", "quiet", "retry_failed", "yes")
-        console.document(config.write({name: value for name, value in params.items() if name not in aside}))
+        _print_config(params)
         return
     given = {name for name in params if ctx.get_parameter_source(name).name != "DEFAULT"}  # type: ignore[union-attr]
     asked = request({**params, "given": given})
@@ -205,6 +124,14 @@ def _train(ctx: typer.Context, request: Callable[[Any], Any]) -> None:
         _show(asked, json=params["json"])
     else:
         _run(asked, _again(), **{name: params[name] for name in ("json", "quiet", "yes", "retry_failed")})
+
+
+def _print_config(params: Any) -> None:
+    """`--print-config`: what `--config` reads."""
+    from stabkit import config
+
+    aside = ("config", "print_config", "dry_run", "json", "quiet", "retry_failed", "yes", "items")
+    console.document(config.write({name: value for name, value in params.items() if name not in aside}))
 
 
 def _show(request: Any, *, json: bool) -> None:
@@ -221,93 +148,42 @@ def _show(request: Any, *, json: bool) -> None:
 
 
 def _run(request: Any, command: str, *, json: bool, quiet: bool, yes: bool, retry_failed: bool) -> None:
-    """Plan, train what is missing, draw the surfaces asked for, render, print."""
-    from stabkit import cost, document, flags, landscape, present
-    from stabkit import sweep as engine
-    from stabkit.executors import EXECUTORS
+    """Train what is missing, measure what is asked for, render, print."""
+    from stabkit import carry, document, flags, present
     from stabkit.signals import Signals
     from stabkit.store import Store
 
     if not yes:
         flags.check(request)
     store = Store(request.out)
-    specs = request.specs()
+    threading.Thread(target=importlib.import_module, args=("stabkit.report.html",), daemon=True).start()
     with store.writing(), Signals(command):
-        store.sweep_partial()
-        planned = engine.plan(specs, store, retry_failed=retry_failed)
-        for warning in planned.corrupt:
-            console.warn(warning)
-        if not quiet:
-            console.note(present.reuse(planned))
-        flags.space(sum(map(cost.disk, planned.missing)), request.out)
-        seconds = sum(map(cost.seconds, planned.missing))
-        threading.Thread(target=importlib.import_module, args=("stabkit.report.html",), daemon=True).start()
-        with console.progress(len(planned.missing), seconds / request.workers, quiet) as bars:
-            done = engine.run(
-                specs,
-                planned,
-                store,
-                lambda jobs, tell: EXECUTORS[request.executor](jobs, tell, request.place),
-                {
-                    "corpus": request.corpus,
-                    "device": request.device,
-                    "checkpoint_every": request.checkpoint_every,
-                },
-                bars.event,
-                lambda spec, answer: bars.finished(*present.finished(spec, answer, request.workers)),
-            )
+        done = carry.out(request, store, quiet=quiet, retry_failed=retry_failed)
         from stabkit.claims import findings
 
-        if request.translations:
-            _translated(request, done.runs, quiet)
-        asked = landscape.specs(done.runs, request.surfaces) if request.surfaces else []
-        surfaces = _surfaces(request, asked, quiet) if asked else []
-        claimed = findings(done.runs, surfaces)
-        path = store.out / "reports" / present.report_name(specs, surfaces)
-        page = present.write(done.runs, done.failed, claimed, path, command, surfaces)
+        claimed = findings(done.runs, done.surfaces)
+        path = store.out / "reports" / present.report_name(request.specs(), done.surfaces)
+        page = present.write(done.runs, done.failed, claimed, path, command, done.surfaces)
     if json:
-        console.document(document.sweep(done.runs, done.failed, claimed, page, surfaces))
+        console.document(document.sweep(done.runs, done.failed, claimed, page, done.surfaces))
     else:
         present.slopes(done.runs)
         present.verdict(done.runs, done.failed)
         present.quality(done.runs)
-        present.roughness(done.runs, surfaces)
+        present.roughness(done.runs, done.surfaces)
         present.claims(claimed)
         console.say()
         console.say(f"report: {page}")
     if done.failed:
         raise FailedRuns(
-            f"{len(done.failed)} of {len(specs)} runs have no result; the report says why; the same command with "
-            "--retry-failed tries them again"
-        )
-
-
-def _translated(request: Any, runs: Any, quiet: bool) -> None:
-    """Translate the test set with every run that is not on the shelf yet."""
-    from stabkit.executors import EXECUTORS
-    from stabkit.quality import plan as engine
-    from stabkit.quality.shelf import Shelf
-
-    shelf = Shelf(request.out)
-    shelf.sweep_partial()
-    context = {"out": str(request.out), "corpus": request.corpus, "device": request.device}
-    planned = engine.plan(engine.specs(runs, request.translations), shelf, context)
-    for warning in planned.corrupt:
-        console.warn(warning)
-    if not quiet:
-        console.note(f"translations: {planned.ready} on the shelf, {len(planned.jobs)} to make")
-    with console.progress(len(planned.jobs), float(len(planned.jobs)), quiet or not sys.stderr.isatty()) as bars:
-        engine.run(
-            planned,
-            lambda jobs, tell: EXECUTORS[request.executor](jobs, tell, request.place),
-            bars.event,
-            lambda job_id: bars.finished(job_id, "translated", 1.0),
+            f"{len(done.failed)} of {len(done.runs) + len(done.failed)} runs have no result; the report says why; the "
+            "same command with --retry-failed tries them again"
         )
 
 
 def _between(params: dict[str, Any]) -> None:
     """The line or triangle between stored runs: nothing is trained."""
-    from stabkit import flags, listing, present
+    from stabkit import carry, flags, listing, present
     from stabkit import landscape as engine
     from stabkit.claims import findings
     from stabkit.signals import Signals
@@ -317,35 +193,27 @@ def _between(params: dict[str, Any]) -> None:
     model = runs[0].spec.model
     request: Any = flags.landscape({**params, **flags.depth(model.encoder_layers, model.decoder_layers)})
     with store.writing(), Signals(_again()):
-        surfaces = _surfaces(request, engine.between(runs, request.surfaces), params["quiet"])
+        surfaces = carry.surfaces(request, engine.between(runs, request.surfaces), quiet=params["quiet"])
     path = store.out / "reports" / present.report_name([run.spec for run in runs], surfaces, "between")
     console.say(f"report: {present.write(runs, [], findings(runs, surfaces), path, _again(), surfaces)}")
 
 
-def _surfaces(request: Any, asked: Any, quiet: bool) -> list[Any]:
-    """Every surface that is asked for: those on the shelf, and those that are drawn now."""
-    from stabkit import landscape as engine
-    from stabkit.executors import EXECUTORS
-    from stabkit.surface.shelf import Shelf
+@app.command()
+@taking(PAPER, items=True)
+def paper(ctx: typer.Context, items: list[str], **options: Any) -> None:
+    """Rerun figures and tables of the papers: `paper ls` names them, `paper fig9` runs one, `paper all` every one.
 
-    shelf = Shelf(request.out)
-    together = 1 if request.device == "cpu" else engine.TOGETHER
-    context = {"out": str(request.out), "corpus": request.corpus, "device": request.device, "together": together}
-    shelf.sweep_partial()
-    planned = engine.plan(asked, shelf, context)
-    for warning in planned.corrupt:
-        console.warn(warning)
-    if not quiet:
-        console.note(f"surfaces: {len(planned.ready)} on the shelf, {len(planned.missing)} to draw")
-    with console.progress(len(planned.jobs), float(len(planned.jobs)), quiet or not sys.stderr.isatty()) as bars:
-        made = engine.run(
-            planned,
-            shelf,
-            lambda jobs, tell: EXECUTORS[request.executor](jobs, tell, request.place),
-            bars.event,
-            lambda job_id: bars.finished(job_id, "", 1.0),
-        )
-        return [*planned.ready, *made]
+    One page: the paper's picture in words, ours, what was scaled down, the claims with their verdicts.
+    """
+    from stabkit.paper import command
+
+    params = ctx.params
+    if params["print_config"]:
+        _print_config(params)
+    elif params["items"] == ["ls"]:
+        command.ls(json=params["json"])
+    else:
+        command.run(params, _again())
 
 
 @app.command()

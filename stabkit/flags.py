@@ -243,7 +243,9 @@ def surfaces(text: Mapping[str, str], steps: int, device: str) -> Wanted:
         points=points,
         reach=ranges.real("--range", text["range"], 0.0, 1e6, above=True),
         cut_points=cut_points,
-        direction_seeds=ranges.wholes("--direction-seeds", text["direction_seeds"], 0, 2**31 - 1),
+        direction_seeds=()
+        if text["direction_seeds"] == "none"
+        else ranges.wholes("--direction-seeds", text["direction_seeds"], 0, 2**31 - 1),
         normalise=_choice("--normalise", text["normalise"], NORMALISATIONS),
         one_dimensional=text["one_dimensional"] == "True",
         path=_choice("--path", text["path"], get_args(PathPlane)),

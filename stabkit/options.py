@@ -6,7 +6,8 @@ Texts stay texts here; `flags` reads them. A command takes TRAINING and its own 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+import shlex
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -100,7 +101,9 @@ At = Annotated[str, typer.Option(help="Around the weights at init, at end, or af
 Range = Annotated[str, typer.Option(help="How far the axes reach, in lengths of the directions.")]
 Points = Annotated[str, typer.Option(help="Points along each axis of a surface; odd, so that one is the middle.")]
 CutPoints = Annotated[str, typer.Option(help="Points of a one-dimensional cut; odd.")]
-DirectionSeeds = Annotated[str, typer.Option(help="Seeds of directions: the first draws the surfaces, all the cuts.")]
+DirectionSeeds = Annotated[
+    str, typer.Option(help="Seeds of directions: the first draws the surfaces, all the cuts; none: the path alone.")
+]
 NormaliseOption = Annotated[str, typer.Option("--normalise", help="filter (Li et al.), layer, model or none.")]
 OneDimensional = Annotated[bool, typer.Option("--one-dimensional", help="Move biases and norms too.")]
 EngineOption = Annotated[str, typer.Option("--engine", help="Who walks the surfaces: stabkit or loss-landscapes.")]
@@ -167,16 +170,103 @@ NOT_OF_A_STEP = (
 """What a single step of SGD has no use for, or another default."""
 
 
-def taking(**options: tuple[Any, Any]) -> Callable[[Any], Any]:
-    """Give a command these options; it finds them in `ctx.params`."""
+Items = Annotated[list[str], typer.Argument(help="ls, items such as fig9 table1 admin-table3, or all.")]
+BudgetOption = Annotated[
+    str, typer.Option("--budget", help="Time that the whole may take: 45m, 2h; the cheapest items first.")
+]
+ItemDepths = Annotated[str, typer.Option("--depths", help="Instead of the items' own: a smaller version of all.")]
+ItemSteps = Annotated[str, typer.Option("--steps", help="Instead of the items' own.")]
+ItemSeeds = Annotated[str, typer.Option("--seeds", help="Instead of the items' own.")]
+
+PAPER: dict[str, tuple[Any, Any]] = {
+    "budget": (BudgetOption, ""),
+    "depths": (ItemDepths, ""),
+    "steps": (ItemSteps, ""),
+    "seeds": (ItemSeeds, ""),
+    **{
+        name: TRAINING[name]
+        for name in (
+            *("data", "source", "target", "vocab", "workers", "device", "checkpoint_every", "run_timeout"),
+            *("retry_failed", "executor", "scheduler", "out", "json", "quiet", "dry_run", "config", "print_config"),
+        )
+    },
+}
+"""The options of `stabkit paper`; what its items share besides is their own."""
+
+COMMANDS: dict[str, dict[str, tuple[Any, Any]]] = {
+    "sweep": {"models": (Models, "post-ln,post-ln-init,admin,deepnorm"), **TRAINING},
+    "ablate": {
+        "model": (Model, "deepnorm"),
+        "alpha_scale": (AlphaScale, ""),
+        "beta_scale": (BetaScale, ""),
+        "grid": (WholeGrid, False),
+        "drop": (Drop, ""),
+        "drop_warmup": (DropWarmup, ""),
+        **TRAINING,
+        "depths": (Depths, "18"),
+        "lr": (Rate, "2e-3"),
+        "warmup": (Warmup, "0"),
+        "steps": (Steps, "250"),
+    },
+    "slope": {
+        "models": (Models, "all"),
+        "rate": (SlopeRate, ""),
+        **{name: option for name, option in TRAINING.items() if name not in NOT_OF_A_STEP},
+        "dtype": (Dtype, "float64"),
+        "seeds": (Seeds, "0..2"),
+    },
+    "landscape": {
+        "model": (Method, "deepnorm"),
+        "against": (Against, "post-ln"),
+        "at": (At, "end"),
+        "range": (Range, "1"),
+        "points": (Points, "25"),
+        "cut_points": (CutPoints, "51"),
+        "direction_seeds": (DirectionSeeds, "0..4"),
+        "normalise": (NormaliseOption, "filter"),
+        "one_dimensional": (OneDimensional, False),
+        "path": (PathOption, "pca"),
+        "engine": (EngineOption, "stabkit"),
+        "between": (Between, ""),
+        "factory": (Factory, ""),
+        "weights": (Weights, ""),
+        **TRAINING,
+        "depths": (Depths, "18"),
+        "warmup": (Warmup, "0"),
+        "steps": (Steps, "100"),
+        "snapshots": (Snapshots, "16"),
+    },
+}
+"""What each command that trains takes, and its defaults."""
+
+
+def words(line: str) -> tuple[str, dict[str, Any]]:
+    """`sweep --depths 6 --bleu` → the command and all its options, those not named at their defaults.
+
+    Raises ValueError for what is none: such lines are ours, not a user's.
+    """
+    command, *rest = shlex.split(line)
+    options = {name: default for name, (_, default) in COMMANDS[command].items()}
+    while rest:
+        name = rest.pop(0).removeprefix("--").replace("-", "_")
+        if name not in options:
+            raise ValueError(f"{command} has no --{name}")
+        options[name] = True if isinstance(options[name], bool) else rest.pop(0)
+    return command, options
+
+
+def taking(options: Mapping[str, tuple[Any, Any]], items: bool = False) -> Callable[[Any], Any]:
+    """Give a command these options, and with `items` the names of papers' items; it finds them in `ctx.params`."""
 
     def decorate(function: Any) -> Any:
         kind = inspect.Parameter.KEYWORD_ONLY
         function.__signature__ = inspect.Signature(
             [inspect.Parameter("ctx", kind, annotation=typer.Context)]
+            + ([inspect.Parameter("items", kind, annotation=Items)] if items else [])
             + [inspect.Parameter(name, kind, annotation=a, default=d) for name, (a, d) in options.items()]
         )
-        function.__annotations__ = {"ctx": typer.Context, **{name: a for name, (a, _) in options.items()}}
+        named = {"items": Items} if items else {}
+        function.__annotations__ = {"ctx": typer.Context, **named, **{name: a for name, (a, _) in options.items()}}
         return function
 
     return decorate

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from stabkit import console, cost
 from stabkit import methods as table
-from stabkit.document import SCHEMA, text
+from stabkit.document import SCHEMA, seconds_a_step, text
 from stabkit.figures.comparison import geometric_mean, listed, percent, short
 from stabkit.flags import Budget
 from stabkit.folder import write_file
-from stabkit.spec import RunSpec
-from stabkit.store import Run
+from stabkit.spec import SHORTEST_JUDGED, RunSpec
+from stabkit.store import Run, Store
 from stabkit.sweep import Plan
 
 if TYPE_CHECKING:
@@ -100,10 +100,23 @@ def budget(need: Budget, workers: int, *, json: bool) -> None:
     )
 
 
-def finished(spec: RunSpec, answer: Any, workers: int) -> tuple[str, str, float]:
-    """(run id, what became of it, its share of the whole in seconds) for the progress display."""
-    words = answer if isinstance(answer, str) else f"failed: {answer.reason}"
+def finished(store: Store, spec: RunSpec, answer: Any, workers: int) -> tuple[str, str, float]:
+    """(run id, what became of it and how long an update took, its share of the whole in seconds) for the progress."""
+    if isinstance(answer, str):
+        run = store.load(spec.run_id)
+        stopped = int(run.outcome["steps"])
+        early = f" (ended at step {stopped} of {spec.train.steps})" if stopped < spec.train.steps else ""
+        words = f"{answer}{early}  {_milliseconds(run)}"
+    else:
+        words = f"failed: {answer.reason}"
     return spec.run_id, words, cost.seconds(spec) / workers
+
+
+def _milliseconds(run: Run) -> str:
+    """`41 s, 164 ms a step`; of a run whose start weighs more than its steps the first alone."""
+    seconds, each = float(run.environment.get("wall_seconds", 0.0)), seconds_a_step(run)
+    long = math.isfinite(each) and int(run.outcome["steps"]) >= SHORTEST_JUDGED
+    return _duration(seconds) + (f", {1000 * each:.0f} ms a step" if long else "")
 
 
 def report_name(specs: Sequence[RunSpec], surfaces: Sequence[Surface] = (), kind: str = "landscape") -> str:

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from stabkit import __version__
@@ -127,18 +127,14 @@ def render(
     script, turn_script = ((HERE / name).read_text(encoding="utf-8") for name in ("page.js", "turn.js"))
     turning = turn.rows(Landscape(runs, surfaces)) if surfaces else []
     environments = how.environments(every)
-    environment = Environment(
-        loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters["short"] = short
-    return environment.get_template("page.html.j2").render(
+    return template("page.html.j2").render(
         title=plain(title),
         headline=headline(runs, failed),
         command=plain(command),
         version=__version__,
         css=Markup((HERE / "page.css").read_text(encoding="utf-8")),
         script=Markup(script),
-        hashes=[_hash(script), *([_hash(turn_script), turn.plotly()[1]] if turning else [])],
+        hashes=[script_hash(script), *([script_hash(turn_script), turn.plotly()[1]] if turning else [])],
         turning=[
             {"name": row["name"], "labels": [one["label"] for one in row["surfaces"]], "data": _script(row)}
             for row in turning
@@ -156,15 +152,15 @@ def render(
         sparks=_sparks(runs, verdicts),
         anchors={run.run_id: anchor(run.spec) for run in runs},
         chain_head=[name.format(step=reference_step(runs)) for _, name in CHAIN],
-        chain_rows=_chain_rows([run for run in runs if not run.spec.single_step], verdicts.reference_step),
-        every_row=_chain_rows(every, verdicts.reference_step),
+        chain_rows=chain_rows([run for run in runs if not run.spec.single_step], verdicts.reference_step),
+        every_row=chain_rows(every, verdicts.reference_step),
         chained=len(runs),
         steps_only=bool(every) and all(run.spec.single_step for run in every),
         separation=separation(runs),
         links=links(runs),
         cards=cards(every, surfaces) if every else [],
-        switches=_switches(every),
-        group_switches=_group_switches(every),
+        switches=switches(every),
+        group_switches=group_switches(every),
         recipes=how.recipes(specs),
         findings=[found for found in claimed if found.verdict != "untested"],
         untested=[found for found in claimed if found.verdict == "untested"],
@@ -180,7 +176,16 @@ def render(
     )
 
 
-def _switches(runs: Sequence[Run]) -> list[tuple[str, str]]:
+def template(name: str) -> Template:
+    """A page of this folder; whatever is put into it is escaped, and nothing may be missing."""
+    environment = Environment(
+        loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters["short"] = short
+    return environment.get_template(name)
+
+
+def switches(runs: Sequence[Run]) -> list[tuple[str, str]]:
     """(key, label) of every method on the page; options of one method go together, as their colour does."""
     found: dict[str, str] = {}
     for each in shown(runs):
@@ -188,7 +193,7 @@ def _switches(runs: Sequence[Run]) -> list[tuple[str, str]]:
     return list(found.items())
 
 
-def _group_switches(runs: Sequence[Run]) -> list[tuple[str, str]]:
+def group_switches(runs: Sequence[Run]) -> list[tuple[str, str]]:
     """(group, its methods' keys with spaces between) where there are several groups of several methods."""
     found: dict[str, dict[str, None]] = {}
     for each in shown(runs):
@@ -227,7 +232,7 @@ def anchor(spec: RunSpec) -> str:
     return f"run-{spec.run_id[-12:]}"
 
 
-def _hash(script: str) -> str:
+def script_hash(script: str) -> str:
     """What the page's policy calls a script."""
     return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
@@ -249,21 +254,23 @@ def cards(runs: Sequence[Run], surfaces: Sequence[Surface] = ()) -> list[Card]:
     ]
 
 
-def card(figure: ModuleType, frame: pd.DataFrame, source: Any) -> Card:
-    """Draw what was selected, and wrap up with downloads and the folded table."""
-    svg, marks = style.to_page(figure.draw(frame), figure.NAME)
+def card(figure: ModuleType, frame: pd.DataFrame, source: Any, before: str = "") -> Card:
+    """Draw what was selected, and wrap up with downloads and the folded table; `before` its name, where a page has
+    several of its kind."""
+    name = before + figure.NAME
+    svg, marks = style.to_page(figure.draw(frame), name)
     head, rows, note = _folded(frame, figure)
     table = _packed(frame)
     large = len(json.dumps(table)) > DATA_LIMIT
     return Card(
-        name=figure.NAME,
+        name=name,
         short=figure.SHORT,
         title=figure.title(source),
         svg=Markup(svg),
         alt=figure.alt(frame),
         read=figure.READ,
         caption=figure.CAPTION,
-        data=_script({"name": figure.NAME, "curves": marks, "table": None if large else table}),
+        data=_script({"name": name, "curves": marks, "table": None if large else table}),
         head=head,
         rows=rows,
         note=note + (" Too long for this page: `stabkit report --figures DIR` writes it as CSV." if large else ""),
@@ -334,7 +341,7 @@ def _cell(value: Any) -> str:
     return short(float(value), 3) if isinstance(value, float | np.floating) else str(value)
 
 
-def _chain_rows(runs: Sequence[Run], step: int) -> list[Mapping[str, Any]]:
+def chain_rows(runs: Sequence[Run], step: int) -> list[Mapping[str, Any]]:
     """One row a run: where it stands, its end, the links of its chain."""
     return [
         {

@@ -165,5 +165,29 @@ def count(n):
     assert len(runs("-")) == int(n)
 
 
+def quality(*paths):
+    for path in paths:
+        for r in runs(path):
+            assert r["perplexity"] > 1 and 0 < r["token_accuracy"] < 1 and r["seconds_a_step"] > 0
+            print(path, r["perplexity"], r["token_accuracy"], r["translations"])
+            for one in r["translations"]:
+                assert one["bleu"] >= 0 and one["sentences"] >= 500
+                assert "tok:" in one["signature"] and "version:" in one["signature"]
+    assert {one["beam"] for r in runs(paths[1]) for one in r["translations"]} == {1, 4}
+    assert "tok:13a" in runs(paths[2])[0]["translations"][0]["signature"]
+
+
+def paper(path):
+    with open(path) as file:
+        page = file.read()
+    for sentence in ("18L-18L Post-LN does not train; Post-LN-init does.", "it trains at 50 layers and more."):
+        at = page.index(sentence)
+        before = page[:at].rindex('<b class="verdict ')
+        assert page[before:].startswith('<b class="verdict holds"'), sentence
+        print("holds:", sentence)
+    for key in ("fig1", "fig9", "table1", "table4", "table11", "admin-table3"):
+        assert f'id="{key}"' in page, key
+
+
 if __name__ == "__main__":
     globals()[sys.argv[1]](*sys.argv[2:])

@@ -1,0 +1,293 @@
+"""The table of items. An item is nothing but ordinary commands of stabkit, which share their runs with each other.
+
+Two settings serve nearly all of them, so that runs are shared. EARLY is the papers' warm-up at its beginning: 16
+updates decide how far the output moves. LONG has a constant rate from the first update on: there the methods part
+within 250 updates of 256 tokens. The papers train 512-wide models for days on millions of sentences; what of a picture
+depends on that is said in `scaled`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+DEEPNET, VERY_DEEP = "DeepNet", "Very Deep Transformers"
+EARLY = "--steps 16 --warmup 4000 --lr 5e-4"
+LONG = "--steps 250 --warmup 0 --lr 1e-3 --max-tokens 256"
+WORDS = "--steps 1000 --warmup 0 --lr 1e-3 --max-tokens 256 --bleu"
+"""What BLEU needs to be more than chance on a tiny model."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Item:
+    """One figure or table of a paper."""
+
+    key: str
+    paper: str
+    name: str
+    title: str
+    theirs: str
+    """The paper's picture, in words and numbers."""
+    scaled: str
+    """What is smaller here, and what that can change."""
+    commands: tuple[str, ...]
+    figures: tuple[str, ...]
+    """Names in `figures.FIGURES` and `figures.SURFACES`."""
+    claims: tuple[str, ...]
+    """Keys in `claims.CLAIMS`."""
+
+
+TINY = "64-128-2 models (the paper: 512-2048-8) on some ten thousand sentences"
+
+ITEMS: tuple[Item, ...] = (
+    Item(
+        key="fig1",
+        paper=DEEPNET,
+        name="Fig. 1",
+        title="Loss surfaces of 18L-18L Post-LN and DeepNet",
+        theirs="Two surfaces over two filter-normalised random directions, early in training on IWSLT-14: Post-LN's is "
+        "rugged, with walls and a spurious optimum; DeepNet's is a smooth bowl. No numbers are given.",
+        scaled=f"{TINY}; after 100 updates without warm-up; 15 × 15 points and cuts along three random directions. "
+        "Both rulers are drawn: each model's own directions (the paper's), and one model's for both.",
+        commands=(
+            "landscape --depths 18 --steps 100 --warmup 0 --lr 1e-3 --max-tokens 256 --points 15 "
+            "--direction-seeds 0..2 --path none",
+        ),
+        figures=("landscape", "cuts"),
+        claims=("surface-smoother", "spurious-optimum"),
+    ),
+    Item(
+        key="fig2",
+        paper=DEEPNET,
+        name="Fig. 2",
+        title="Exploding gradients are not the root cause",
+        theirs="(a) Gradient norms of the top decoder layers at 18L-18L and (b) of the last layer from 6L-6L to "
+        "24L-24L: Post-LN-init's are larger than Post-LN's. (c) Validation loss at 18L-18L: Post-LN-init converges, "
+        "Post-LN does not.",
+        scaled=f"{TINY}; 250 updates of 256 tokens at a constant rate.",
+        commands=(f"sweep --models post-ln,post-ln-init --depths 6,12,18,24 {LONG}",),
+        figures=("grad_start", "grad_last", "validation_loss"),
+        claims=("last-layer", "stuck", "top-largest"),
+    ),
+    Item(
+        key="fig3",
+        paper=DEEPNET,
+        name="Fig. 3",
+        title="The chain: update, LN input, gradient",
+        theirs="18L-18L Post-LN without warm-up: the update explodes at once, inputs of the norms exceed √d, "
+        "gradients of the lower layers vanish. With warm-up or with Post-LN-init all three stay small.",
+        scaled=f"{TINY}; 250 updates of 256 tokens, warm-up 4000 or none.",
+        commands=(
+            f"sweep --models post-ln,post-ln-init --depths 18 {LONG}",
+            "sweep --models post-ln --depths 18 --steps 250 --warmup 4000 --lr 1e-3 --max-tokens 256",
+        ),
+        figures=("update", "ln_input", "grad_norm", "chain"),
+        claims=(
+            *("first-init", "standstill", "warmup", "initialisation", "theta", "ln-growth", "ln-size"),
+            *("vanishing", "order"),
+        ),
+    ),
+    Item(
+        key="fig4",
+        paper=DEEPNET,
+        name="Fig. 4",
+        title="Model update against depth",
+        theirs="64-128-2 models from 6L-6L to 100L-100L, early in training: DeepNet's ‖ΔF‖ is nearly constant in "
+        "depth, Post-LN's explodes.",
+        scaled="The paper's own size and depths; 16 updates of 512 tokens, two seeds.",
+        commands=(f"sweep --models post-ln,deepnorm --depths 6,18,50,100 --seeds 0,1 {EARLY}",),
+        figures=("update_depth", "update", "exponent"),
+        claims=("growth", "constant", "smaller", "bound", "first-deepnorm"),
+    ),
+    Item(
+        key="fig5",
+        paper=DEEPNET,
+        name="Fig. 5",
+        title="Loss and the path of training",
+        theirs="Contours and trajectory of 64-128-2 models at three depths: DeepNet's contours are smooth at all of "
+        "them and its path is straight; Post-LN's are rugged and its path stops.",
+        scaled="The paper's own size; 6L-6L, 18L-18L and 50L-50L, 60 updates without warm-up, 13 weights kept along "
+        "the path, 11 × 11 points in the plane of the path (PCA).",
+        commands=(
+            "landscape --depths 6,18,50 --steps 60 --warmup 0 --lr 1e-3 --max-tokens 256 --snapshots 13 --points 11 "
+            "--direction-seeds none",
+        ),
+        figures=("path_plane",),
+        claims=(),
+    ),
+    Item(
+        key="fig6",
+        paper=DEEPNET,
+        name="Fig. 6",
+        title="BLEU against depth after a fixed number of updates",
+        theirs="IWSLT-14 De-En, ten methods from 10L-10L to 100L-100L, 8,000 updates: DeepNet passes 30 BLEU at every "
+        "depth and improves with it; most baselines diverge somewhere on the way.",
+        scaled=f"{TINY}; four methods at 6L-6L to 24L-24L, 250 updates of 256 tokens. After so few updates BLEU is "
+        "near nothing: what parts is the validation loss, and who trains at all.",
+        commands=(f"sweep --models post-ln,admin,pre-ln,deepnorm --depths 6,12,18,24 {LONG} --bleu",),
+        figures=("bleu", "validation_loss", "table1"),
+        claims=("deep", "quality-depth"),
+    ),
+    Item(
+        key="fig7",
+        paper=DEEPNET,
+        name="Fig. 7",
+        title="Larger learning rate, batch and width",
+        theirs="18L-18L DeepNet on WMT-17: it trains without difficulty at the largest rate, batch and width, and is "
+        "the better for each (width 1024 overfits after 10,000 updates).",
+        scaled=f"{TINY}; rate, batch and width each a half, once and twice the base; 250 updates, no warm-up.",
+        commands=(
+            "sweep --models deepnorm --depths 18 --steps 250 --warmup 0 --max-tokens 256 --lr 5e-4,1e-3,2e-3",
+            "sweep --models deepnorm --depths 18 --steps 250 --warmup 0 --lr 1e-3 --max-tokens 128,256,512",
+            f"sweep --models deepnorm --depths 18 {LONG} --hidden 32,64,128 --ffn 2x",
+        ),
+        figures=("robustness", "validation_loss"),
+        claims=("larger-trains", "larger-better"),
+    ),
+    Item(
+        key="fig8",
+        paper=DEEPNET,
+        name="Fig. 8",
+        title="The depth law L(d) = A·log d + B",
+        theirs="OPUS-100, 12 to 1,000 layers, four epochs: average BLEU grows with the logarithm of the depth.",
+        scaled="German–English instead of a hundred languages, 6 to 96 layers in all, 250 updates of 256 tokens; the "
+        "fit is of the validation loss as well, for BLEU is near nothing so early.",
+        commands=(f"sweep --models deepnorm --depths 3,6,12,24,48 {LONG} --bleu",),
+        figures=("depth_law", "validation_loss"),
+        claims=("depth-law",),
+    ),
+    Item(
+        key="fig9",
+        paper=DEEPNET,
+        name="Fig. 9",
+        title="Scaling α and β",
+        theirs="18L-18L on WMT-14 En-Fr, α and β each times ¼, ½, 1, 2, 4, BLEU: small α and large β are unstable, "
+        "large α and small β cost quality.",
+        scaled=f"{TINY}; validation loss after 250 updates of 256 tokens at 2e-3 without warm-up, where the whole "
+        "sentence has been seen; at 5e-4 only its second half shows.",
+        commands=("ablate --max-tokens 256",),
+        figures=("ablation", "boundary", "scale_map"),
+        claims=("alpha-small", "beta-large", "alpha-large", "beta-small", "update-follows"),
+    ),
+    Item(
+        key="table1",
+        paper=DEEPNET,
+        name="Table 1",
+        title="Who trains at which depth",
+        theirs="WMT-17 En-De, ten methods at 6L, 18L, 50L and 100L: BLEU 26.9 to 29.0, or “diverged”. Post-LN, "
+        "DS-Init and ReZero diverge from 18L on, ADMIN from 50L; only DeepNet, Pre-LN and (but for 50L) DLCL train at "
+        "100L.",
+        scaled=f"{TINY}; trains or does not, by loss, after 250 updates of 256 tokens; all twelve methods at 6L and "
+        "18L, Post-LN and DeepNorm also at 50L and 100L; one seed: a single run a cell proves little where a method "
+        "is on the edge.",
+        commands=(
+            f"sweep --models all --depths 6,18 {LONG}",
+            f"sweep --models post-ln,deepnorm --depths 50,100 {LONG}",
+        ),
+        figures=("table1", "validation_loss"),
+        claims=(
+            *("stuck", "deep", "table1-post-ln", "table1-ds-init", "table1-admin", "table1-rezero", "table1-r-fixup"),
+            *("table1-t-fixup", "table1-pre-ln", "table1-dlcl", "table1-normformer", "table1-deepnorm"),
+        ),
+    ),
+    Item(
+        key="table2",
+        paper=DEEPNET,
+        name="Table 2",
+        title="Quality at 6L and 18L",
+        theirs="WMT-14, six methods: at 6L BLEU 26.4 to 27.4 (En-De), Post-LN the best; at 18L Post-LN diverges, "
+        "DeepNet has 28.7 (ADMIN 28.4, T-Fixup 28.0).",
+        scaled=f"{TINY}; 1,000 updates of 256 tokens, beam 4, sacreBLEU on the 1,000 test sentences; one seed.",
+        commands=(f"sweep --models t-fixup,post-ln,admin,pre-ln,normformer,deepnorm --depths 6,18 {WORDS}",),
+        figures=("bleu", "significance", "perplexity"),
+        claims=("stuck", "quality-depth", "shallow"),
+    ),
+    Item(
+        key="table4",
+        paper=DEEPNET,
+        name="Table 4",
+        title="Deep and narrow against shallow and wide at equal FLOPs",
+        theirs="OPUS-100, 50,000 updates: 12L-12L Post-LN of width 1024 has 31.0 BLEU, DeepNet 31.1 at 90L-6L and "
+        "31.6 at 48L-48L, width 512 (6ND FLOPs alike).",
+        scaled="Widths 128 and 64 instead of 1024 and 512 on German–English, 250 updates of 256 tokens: the deep "
+        "models are judged at the very beginning of their training.",
+        commands=(
+            f"sweep --models post-ln --depths 12 {LONG} --hidden 128 --ffn 256",
+            f"sweep --models deepnorm --depths 90x6,48 {LONG}",
+        ),
+        figures=("flops", "validation_loss"),
+        claims=("deep-narrow", "symmetric"),
+    ),
+    Item(
+        key="table11",
+        paper=DEEPNET,
+        name="Table 11",
+        title="Without DeepNorm, without its initialisation",
+        theirs="18L-18L on WMT-14 En-Fr: 42.4 BLEU; without DeepNorm (α = 1) it diverges; without the initialisation "
+        "(β = 1) 42.2.",
+        scaled=f"{TINY}; 250 updates of 256 tokens at 2e-3, with a warm-up of 150 updates and without.",
+        commands=("ablate --max-tokens 256 --alpha-scale 1 --drop deepnorm,init",),
+        figures=("table11", "validation_loss"),
+        claims=("without-deepnorm", "without-init", "bound-decides"),
+    ),
+    Item(
+        key="admin-fig2a",
+        paper=VERY_DEEP,
+        name="Fig. 2(a)",
+        title="Training perplexity at 60L-12L: default against ADMIN",
+        theirs="The default model hardly lowers its training perplexity, its gradients become NaN, and what comes out "
+        "is no better than chance; ADMIN's perplexity falls throughout.",
+        scaled=f"{TINY}, 250 updates of 256 tokens without warm-up (the paper: RAdam, days).",
+        commands=(f"sweep --models post-ln,admin --depths 60x12 {LONG}",),
+        figures=("perplexity", "validation_loss"),
+        claims=("default-perplexity", "admin-trains", "default-fails", "balance", "lower-encoder"),
+    ),
+    Item(
+        key="admin-fig2b",
+        paper=VERY_DEEP,
+        name="Fig. 2(b)",
+        title="Validation perplexity of ADMIN at seven shapes",
+        theirs="WMT-14 En-Fr: larger models (60L-12L, 36L-36L) end at lower perplexity than 6L-6L.",
+        scaled=f"{TINY}; 250 updates: the paper's order is that of converged models.",
+        commands=(f"sweep --models admin --depths 6,12,24x12,48x12,60x12,36,12x60 {LONG}",),
+        figures=("perplexity",),
+        claims=("deeper-better",),
+    ),
+    Item(
+        key="admin-table1",
+        paper=VERY_DEEP,
+        name="Table 1",
+        title="60L-12L diverges by default and gains 2.5 BLEU with ADMIN",
+        theirs="WMT-14 En-Fr: 6L-6L 41.3 by default and 41.5 with ADMIN; 60L-12L diverges by default and has 43.8 "
+        "with ADMIN (En-De: 27.6, 27.7, diverges, 30.1).",
+        scaled=f"{TINY}; 250 updates of 256 tokens, beam 4, sacreBLEU; one seed.",
+        commands=(f"sweep --models post-ln,admin --depths 6,60x12 {LONG} --bleu",),
+        figures=("table1", "bleu", "significance", "perplexity"),
+        claims=("shallow", "default-fails", "deeper-better"),
+    ),
+    Item(
+        key="admin-table3",
+        paper=VERY_DEEP,
+        name="Table 3",
+        title="Encoder against decoder depth, with a paired bootstrap",
+        theirs="Seven shapes of ADMIN on WMT-14 En-Fr: BLEU 41.5 (6L-6L) to 43.8 (60L-12L), 12L-60L 43.1; a matrix of "
+        "+, − and = at p < 0.05 by 1,000 bootstrap samples. A deeper encoder is worth more than a deeper decoder.",
+        scaled=f"{TINY}; 250 updates of 256 tokens; the same test on 1,000 sentences.",
+        commands=(f"sweep --models admin --depths 6,12,24x12,48x12,60x12,36,12x60 {LONG} --bleu",),
+        figures=("significance", "bleu"),
+        claims=("encoder-deeper", "deeper-better"),
+    ),
+)
+
+BY_KEY = {item.key: item for item in ITEMS}
+
+NOT_HERE: tuple[tuple[str, str], ...] = (
+    ("DeepNet Table 3", "OPUS-100, a hundred languages and up to 1,000 layers and 3.8 billion parameters"),
+    ("DeepNet Table 5", "102 languages and 12 billion sentence pairs against M2M-100; WMT, TED and Flores test sets"),
+    ("DeepNet Table 6", "GLUE after pre-training a masked language model"),
+    ("DeepNet Tables 7, 8, 9", "zero-, one- and four-shot tasks after pre-training a causal language model at scale"),
+    ("DeepNet Table 10", "ImageNet and its variants, ADE20k: vision Transformers, pre-trained"),
+    ("Very Deep Transformers Table 2", "a comparison with systems of other papers on the whole of WMT-14"),
+    ("Very Deep Transformers Fig. 3", "errors by word frequency and sentence length of models trained to the end"),
+    ("Very Deep Transformers Table 4", "21.8 million back-translated sentence pairs"),
+)
+"""What these machines cannot rerun even in shape, and why."""

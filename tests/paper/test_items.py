@@ -1,0 +1,41 @@
+"""The table of items: every row is whole, and its commands are commands."""
+
+from __future__ import annotations
+
+import pytest
+
+from stabkit import options
+from stabkit.claims import CLAIMS, OF_STEPS, OF_SURFACES
+from stabkit.figures import FIGURES, SURFACES
+from stabkit.paper.items import ITEMS, NOT_HERE, Item
+
+KEYS = {claim.key for claim in (*CLAIMS, *OF_STEPS, *OF_SURFACES)}
+NAMES = {figure.NAME for figure in (*FIGURES, *SURFACES)}
+
+
+@pytest.mark.parametrize("item", ITEMS, ids=lambda item: item.key)
+def test_an_item_is_whole(item: Item) -> None:
+    assert item.paper in ("DeepNet", "Very Deep Transformers")
+    assert all((item.name, item.title, item.theirs, item.scaled, item.commands, item.figures))
+    assert set(item.figures) <= NAMES and set(item.claims) <= KEYS
+    assert item.theirs.endswith(".") and item.scaled.endswith(".")
+    for command in item.commands:
+        name, chosen = options.words(command)
+        assert name in options.COMMANDS and set(chosen) == set(options.COMMANDS[name])
+
+
+def test_the_issues_figures_and_tables_are_all_there() -> None:
+    names = [(item.paper, item.name) for item in ITEMS]
+    deepnet = [*(f"Fig. {i}" for i in range(1, 10)), "Table 1", "Table 2", "Table 4", "Table 11"]
+    assert [name for paper, name in names if paper == "DeepNet"] == deepnet
+    assert [name for paper, name in names if paper != "DeepNet"] == ["Fig. 2(a)", "Fig. 2(b)", "Table 1", "Table 3"]
+
+
+def test_what_is_out_of_reach_has_a_reason_and_is_no_item() -> None:
+    named = {f"{item.paper} {item.name}" for item in ITEMS}
+    assert NOT_HERE and all(what not in named and why for what, why in NOT_HERE)
+
+
+def test_a_line_with_an_option_that_its_command_lacks_is_refused() -> None:
+    with pytest.raises(ValueError, match="no --beams"):
+        options.words("sweep --beams 4")

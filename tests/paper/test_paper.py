@@ -1,0 +1,115 @@
+"""`stabkit paper` from the command line: every item small, an interrupted run, what is refused."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from stabkit import carry
+from stabkit.cli import main
+from stabkit.paper.items import ITEMS
+from stabkit.report.paper import verdict
+
+SMALL = ("--depths", "2", "--steps", "3", "--vocab", "200", "--executor", "inline", "--quiet")
+
+
+def run(*words: str) -> int:
+    """The exit code of a command, in this process: torch is loaded once for all of them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["stabkit", *words])
+        with pytest.raises(SystemExit) as ended:
+            main()
+    return int(ended.value.code or 0)
+
+
+def paper(capsys, *words: str) -> tuple[int, str, str]:
+    code = run("paper", *words)
+    told = capsys.readouterr()
+    return code, told.out, told.err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("item", ITEMS, ids=lambda item: item.key)
+def test_every_item_runs_at_two_layers_and_three_steps(item, tmp_path: Path, capsys) -> None:
+    code, out, err = paper(capsys, item.key, *SMALL, "--json", "--out", str(tmp_path))
+    assert code == 0, err
+    document = json.loads(out)
+    (done,) = document["items"]
+    assert done["item"] == item.key and done["runs"] and not done["failed"]
+    page = Path(document["report"]).read_text()
+    assert f'<h2 id="{item.key}">' in page and item.title in page
+    assert "Not so on this page" in page and "--depths 2 --steps 3" in page
+    assert "http://" not in page.replace("http://www.w3.org", "") and "https://" not in page
+
+
+def test_ls_names_every_item_and_what_is_out_of_reach(capsys) -> None:
+    code, out, _ = paper(capsys, "ls")
+    assert code == 0 and all(item.key in out for item in ITEMS) and "OPUS-100" in out
+    code, out, _ = paper(capsys, "ls", "--json")
+    assert [one["key"] for one in json.loads(out)["items"]] == [item.key for item in ITEMS]
+
+
+def test_an_unknown_item_gets_the_nearest(capsys) -> None:
+    code, _, err = paper(capsys, "fgi9")
+    assert code == 2 and "did you mean 'fig9'" in err and "Traceback" not in err
+
+
+def test_a_dry_run_trains_nothing_and_says_what_is_beyond_the_budget(tmp_path: Path, capsys) -> None:
+    code, out, _ = paper(capsys, "all", "--dry-run", "--budget", "5m", "--workers", "2", "--out", str(tmp_path))
+    assert code == 0 and "cheapest first" in out and "beyond the budget: table2" in out
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_budget_that_fits_nothing_is_refused_with_the_cheapest_items_cost(tmp_path: Path, capsys) -> None:
+    code, _, err = paper(capsys, "all", "--budget", "1s", "--out", str(tmp_path))
+    assert code == 2 and "nothing fits; the cheapest item" in err and not list(tmp_path.iterdir())
+
+
+def test_an_interrupted_paper_goes_on_where_it_stopped(tmp_path: Path, capsys, monkeypatch) -> None:
+    words = ("table11", "fig9", *SMALL, "--out", str(tmp_path))
+    real, begun = carry.out, []
+
+    def breaks(request, store, **more):
+        begun.append(request)
+        if len(begun) == 2:
+            raise KeyboardInterrupt
+        return real(request, store, **more)
+
+    monkeypatch.setattr(carry, "out", breaks)
+    assert run("paper", *words) == 130
+    first = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "runs").iterdir() if path.name[0] != "."}
+    monkeypatch.setattr(carry, "out", real)
+    code, out, _ = paper(capsys, *words)
+    after = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "runs").iterdir() if path.name[0] != "."}
+    assert code == 0 and "report:" in out and first and len(after) > len(first)
+    assert {name: after[name] for name in first} == first
+    assert (tmp_path / "reports" / "paper.html").is_file()
+
+
+def test_the_page_keeps_the_papers_order_whatever_the_plans(tmp_path: Path, capsys) -> None:
+    paper(capsys, "table11", "fig2", *SMALL, "--out", str(tmp_path))
+    page = (tmp_path / "reports" / "paper.html").read_text()
+    assert page.index('<h2 id="fig2">') < page.index('<h2 id="table11">')
+
+
+class Found:
+    def __init__(self, verdict: str) -> None:
+        self.verdict = verdict
+
+
+@pytest.mark.parametrize(
+    ("claims", "word"),
+    [
+        ((), "drawn"),
+        (("untested",), "drawn"),
+        (("holds", "holds"), "reproduces"),
+        (("holds", "untested"), "holds as far as tested"),
+        (("holds", "fails"), "in part"),
+        (("fails", "untested"), "does not reproduce"),
+    ],
+)
+def test_an_item_reproduces_only_where_every_claim_was_tested_and_holds(claims, word: str) -> None:
+    assert verdict([Found(one) for one in claims]) == word  # type: ignore[misc]

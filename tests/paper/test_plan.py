@@ -1,0 +1,100 @@
+"""Which items fit a budget: the cheapest first, shared runs counted once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from stabkit import cost, options
+from stabkit.errors import UsageError
+from stabkit.paper import command, plan
+from stabkit.paper.items import BY_KEY, ITEMS
+from stabkit.paper.plan import Asked, Step
+
+
+def asked(out: Path, *keys: str) -> list[Asked]:
+    params = {name: default for name, (_, default) in options.PAPER.items()} | {"out": str(out), "workers": "2"}
+    return [command.ask(BY_KEY[key], params) for key in keys or BY_KEY]
+
+
+@pytest.fixture
+def everything(tmp_path: Path) -> list[Asked]:
+    return asked(tmp_path)
+
+
+@pytest.mark.parametrize("budget", [60.0, 600.0, 2700.0, 1e9])
+def test_the_plan_keeps_its_budget_and_leaves_out_nothing_that_would_fit(everything, budget: float) -> None:
+    steps = plan.plan(everything, set(), budget)
+    taken = [step for step in steps if step.fits]
+    spent = sum(step.seconds for step in taken)
+    assert len(steps) == len(ITEMS) and taken and spent <= budget
+    assert all(spent + step.seconds > budget for step in steps if not step.fits)
+
+
+def test_the_first_is_the_cheapest_of_all_and_each_next_the_cheapest_of_those_left(everything) -> None:
+    steps, have = plan.plan(everything, set(), None), set[str]()
+    left = list(everything)
+    for step in steps:
+        assert step.seconds == min(plan.seconds(one, have, 1.0) for one in left)
+        left.remove(step.asked)
+        have |= plan.results(step.asked)
+
+
+def test_runs_that_items_share_are_counted_once(everything) -> None:
+    steps = plan.plan(everything, set(), None)
+    distinct = {spec.run_id for one in everything for spec in one.specs()}
+    assert sum(step.missing for step in steps) == len(distinct)
+    assert sum(len(one.specs()) for one in everything) > len(distinct)
+
+
+def test_what_the_store_holds_costs_nothing(everything) -> None:
+    done = set().union(*map(plan.results, everything))
+    steps = plan.plan(everything, done, 1.0)
+    assert all(step.seconds == 0 and step.missing == 0 and step.fits for step in steps)
+
+
+def test_a_budget_that_fits_nothing_names_the_cheapest_item_and_one_that_would_do(everything) -> None:
+    with pytest.raises(UsageError, match="nothing fits; the cheapest item, .* needs about") as told:
+        plan.plan(everything, set(), 1.0)
+    enough = command.budget(str(told.value).split("--budget ")[1].split(" ")[0])
+    assert any(step.fits for step in plan.plan(everything, set(), enough))
+
+
+def test_a_slower_machine_gets_fewer_items(everything) -> None:
+    def count(pace: float) -> int:
+        return sum(step.fits for step in plan.plan(everything, set(), 900.0, pace))
+
+    assert count(4.0) < count(1.0)
+
+
+def test_the_cost_of_an_item_is_that_of_its_runs_over_the_workers(tmp_path: Path) -> None:
+    (item,) = asked(tmp_path, "fig2")
+    runs = item.specs()
+    assert len(runs) == 8
+    assert plan.seconds(item, set(), 1.0) == pytest.approx(sum(map(cost.seconds, runs)) / 2)
+
+
+def test_points_of_a_landscape_are_those_that_are_drawn(tmp_path: Path) -> None:
+    fig1, fig5 = asked(tmp_path, "fig1", "fig5")
+    assert plan.points(fig1.requests[0], 2) == 2 * (15**2 + 3 * 51)
+    assert plan.points(fig5.requests[0], 2) == 11**2
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("45m", 2700), ("45min", 2700), ("1.5h", 5400), ("", None)])
+def test_a_budget_is_a_time(text: str, seconds: float | None) -> None:
+    assert command.budget(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["45", "m", "-3m", "0m", "two hours", "1h30m", "1e3s"])
+def test_what_is_no_time_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="--budget takes a time"):
+        command.budget(text)
+
+
+def test_an_item_that_no_longer_fits_what_is_left_is_not_begun(tmp_path: Path) -> None:
+    (item,) = asked(tmp_path, "fig2")
+    step = Step(asked=item, missing=8, seconds=100.0, fits=True)
+    need = plan.seconds(item, set(), 1.0)
+    assert plan.affordable(step, set(), 1.0, need + 1) and plan.affordable(step, set(), 9.0, None)
+    assert not plan.affordable(step, set(), 1.0, need - 1) and not plan.affordable(step, set(), 2.0, need + 1)
