@@ -6,8 +6,10 @@ markup.
 
 from __future__ import annotations
 
+import math
 import sys
 import textwrap
+import time
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -110,6 +112,18 @@ def _aside(event: Event) -> bool:
     return "warning" in event or "note" in event
 
 
+def _loss(event: Event) -> str:
+    loss = event["loss"]
+    return loss if isinstance(loss, str) else f"{loss:.3f}"
+
+
+def duration(seconds: float) -> str:
+    """`40 s`, `12 min`, `1.5 h`."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
 class _Quiet:
     def event(self, event: Event) -> None:
         if "warning" in event:
@@ -119,12 +133,39 @@ class _Quiet:
         pass
 
 
+class _Pace:
+    """How fast each run goes: from its first event that was seen here to its last."""
+
+    def __init__(self) -> None:
+        self.first: dict[str, tuple[float, int]] = {}
+
+    def of(self, event: Event, now: float) -> float:
+        """Seconds a step of this event's run; NaN at its first event."""
+        at, step = self.first.setdefault(event["id"], (now, event["step"]))
+        return (now - at) / (event["step"] - step) if event["step"] > step else math.nan
+
+
 class _Lines:
+    EVERY = 60.0
+    """Seconds between two lines about one run that is still training."""
+
     def __init__(self, runs: int) -> None:
         self.runs, self.done = runs, 0
+        self.pace = _Pace()
+        self.told: dict[str, float] = {}
 
     def event(self, event: Event) -> None:
-        _aside(event)
+        if _aside(event):
+            return
+        now = time.monotonic()
+        each = self.pace.of(event, now)
+        if now - self.told.setdefault(event["id"], now) >= self.EVERY and each == each:
+            self.told[event["id"]] = now
+            left = each * (event["steps"] - event["step"])
+            note(
+                f"{event['id']}  step {event['step']} of {event['steps']}, loss {_loss(event)}, "
+                f"{1000 * each:.0f} ms a step, {duration(left)} left"
+            )
 
     def finished(self, run_id: str, line: str, seconds: float) -> None:
         self.done += 1
@@ -134,7 +175,7 @@ class _Lines:
 class _Bars:
     def __init__(self, bars: Any, runs: int, seconds: float) -> None:
         self.bars, self.runs, self.done, self.total = bars, runs, 0, seconds
-        self.passed = 0.0
+        self.passed, self.pace = 0.0, _Pace()
         self.whole = bars.add_task("all runs", total=max(seconds, 1e-9), note=f"0/{runs}")
         self.tasks: dict[str, Any] = {}
 
@@ -144,9 +185,10 @@ class _Bars:
         run_id = event["id"]
         if run_id not in self.tasks:
             self.tasks[run_id] = self.bars.add_task(escape(run_id), total=event["steps"], note="")
-        loss = event["loss"]
-        shown = loss if isinstance(loss, str) else f"{loss:.3f}"
-        self.bars.update(self.tasks[run_id], completed=event["step"], note=f"step {event['step']}  loss {shown}")
+        each = self.pace.of(event, time.monotonic())
+        speed = f"  {1000 * each:.0f} ms a step" if each == each else ""
+        told = f"step {event['step']}  loss {_loss(event)}{speed}"
+        self.bars.update(self.tasks[run_id], completed=event["step"], note=told)
 
     def finished(self, run_id: str, line: str, seconds: float) -> None:
         self.done += 1

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from stabkit import console
-from stabkit.document import SCHEMA, facts, series, text
+from stabkit.document import SCHEMA, facts, seconds_a_step, series, text
 from stabkit.errors import StoreError, UsageError, nearest
 from stabkit.folder import CorruptFolder, OldFolder
+from stabkit.quality.shelf import Shelf as Translations
 from stabkit.store import Run, Store
 from stabkit.surface.shelf import Shelf
 
@@ -88,13 +89,14 @@ def listing(runs: Sequence[Run], *, json: bool) -> None:
         return
     console.table(
         f"{len(runs)} runs",
-        ("run", "outcome", "steps", "loss", "seconds"),
+        ("run", "outcome", "steps", "loss", "BLEU", "seconds"),
         [
             (
                 r.run_id,
                 r.outcome["outcome"],
                 r.outcome["steps"],
                 _short(r.outcome["validation_loss"]),
+                ", ".join(f"{one.score.bleu:.1f}" for one in r.translations) or "–",
                 _short(r.environment.get("wall_seconds")),
             )
             for r in runs
@@ -104,21 +106,27 @@ def listing(runs: Sequence[Run], *, json: bool) -> None:
 
 def verify(store: Store, *, json: bool) -> None:
     """`runs verify`: the state of every run and surface, sound or why not; raises StoreError when one is corrupt."""
-    shelf = Shelf(store.out)
+    shelf, translated = Shelf(store.out), Translations(store.out)
     runs = [(name, *_state(lambda name: store.load(name).records, name)) for name in store.ids()]
     surfaces = [(name, *_state(shelf.load, name)) for name in shelf.ids()]
+    translations = [(name, *_state(translated.load, name)) for name in translated.ids()]
     if json:
         body = {
             kind: [{key: name, "state": state, "reason": reason} for name, state, reason in rows]
-            for kind, key, rows in (("runs", "run_id", runs), ("surfaces", "surface_id", surfaces))
+            for kind, key, rows in (
+                ("runs", "run_id", runs),
+                ("surfaces", "surface_id", surfaces),
+                ("translations", "translation_id", translations),
+            )
         }
         console.document(text({"schema": SCHEMA, **body}))
     else:
-        for name, state, reason in (*runs, *surfaces):
+        for name, state, reason in (*runs, *surfaces, *translations):
             console.say(f"{state:8} {name}{'  ' + reason if reason else ''}")
-    corrupt = sum(state == "corrupt" for _, state, _ in (*runs, *surfaces))
+    corrupt = sum(state == "corrupt" for _, state, _ in (*runs, *surfaces, *translations))
     if corrupt:
         kinds = f"{len(runs)} runs" + (f" and {len(surfaces)} surfaces" if surfaces else "")
+        kinds += f" and {len(translations)} translations" if translations else ""
         raise StoreError(f"{corrupt} of {kinds} are corrupt; the next command that needs one makes it again")
 
 
@@ -150,6 +158,14 @@ def show(run: Run, *, json: bool) -> None:
         for name, value in values.items():
             if name != "chain":
                 console.say(f"  {name:24} {_flat(value)}")
+    console.say(f"  {'seconds_a_step':24} {seconds_a_step(run):.4g}")
+    for one in run.translations:
+        console.say(f"translation, beam {one.spec.search.beam}, length penalty {one.spec.search.length_penalty:g}")
+        console.say(f"  {'BLEU':24} {one.score.bleu:.2f}")
+        console.say(f"  {'signature':24} {one.score.signature}")
+        for ours, theirs in list(zip(one.hypotheses, one.references, strict=True))[:3]:
+            console.say(f"  {'translated':24} {ours}")
+            console.say(f"  {'reference':24} {theirs}")
 
 
 def _flat(value: Any) -> str:

@@ -67,7 +67,7 @@ def plan(specs: Sequence[RunSpec], planned: Plan, workers: int, *, json: bool) -
             f"{spec.train.lr:g}",
             *((f"{spec.alpha_scale:g}", f"{spec.beta_scale:g}") if scaled else ()),
             f"{cost.parameters(spec):,}",
-            "in the store" if spec.run_id not in missing else _duration(cost.seconds(spec)),
+            "in the store" if spec.run_id not in missing else console.duration(cost.seconds(spec)),
         )
         for spec in shown
     ]
@@ -77,7 +77,7 @@ def plan(specs: Sequence[RunSpec], planned: Plan, workers: int, *, json: bool) -
     if len(specs) > len(shown):
         console.say(f"… and {len(specs) - len(shown)} more")
     console.say(
-        f"{len(specs)} runs, {len(missing)} to train: about {_duration(seconds)} on {workers} "
+        f"{len(specs)} runs, {len(missing)} to train: about {console.duration(seconds)} on {workers} "
         f"worker{'s' * (workers > 1)}, {memory / 1e9:.1f} GB of memory, {disk / 1e6:.0f} MB of disk"
     )
 
@@ -95,7 +95,7 @@ def budget(need: Budget, workers: int, *, json: bool) -> None:
         console.document(text({"schema": SCHEMA, "plan": whole}))
         return
     console.say(
-        f"{need.runs} runs: about {_duration(need.seconds)} on {workers} worker{'s' * (workers > 1)}, "
+        f"{need.runs} runs: about {console.duration(need.seconds)} on {workers} worker{'s' * (workers > 1)}, "
         f"{need.memory / 1e9:.1f} GB of memory, {need.disk / 1e9:.1f} GB of disk"
     )
 
@@ -116,7 +116,7 @@ def _milliseconds(run: Run) -> str:
     """`41 s, 164 ms a step`; of a run whose start weighs more than its steps the first alone."""
     seconds, each = float(run.environment.get("wall_seconds", 0.0)), seconds_a_step(run)
     long = math.isfinite(each) and int(run.outcome["steps"]) >= SHORTEST_JUDGED
-    return _duration(seconds) + (f", {1000 * each:.0f} ms a step" if long else "")
+    return console.duration(seconds) + (f", {1000 * each:.0f} ms a step" if long else "")
 
 
 def report_name(specs: Sequence[RunSpec], surfaces: Sequence[Surface] = (), kind: str = "landscape") -> str:
@@ -263,12 +263,6 @@ def _colour(text: str) -> str:
     if "gradient" in words:
         return "yellow"
     return COLOURS.get(words[0], "") if words else ""
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def roughness(runs: Sequence[Run], surfaces: Sequence[Surface]) -> None:

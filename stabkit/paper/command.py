@@ -109,7 +109,7 @@ def ask(item: Item, params: Mapping[str, Any]) -> Asked:
         replaced = {name: params[name] for name in REPLACED if params[name]}
         given = {name: params[name] for name in PASSED}
         requests.append(getattr(flags, command)({**options, **given, **replaced, "given": set()}))
-    return Asked(item=item, requests=tuple(requests))
+    return plans.asked(item, requests)
 
 
 def run(params: Mapping[str, Any], command: str) -> None:
@@ -127,7 +127,7 @@ def run(params: Mapping[str, Any], command: str) -> None:
     if not quiet:
         for step in steps:
             if not step.fits:
-                console.note(f"left out, beyond the budget: {step.asked.item.key} ({plans.duration(step.seconds)})")
+                console.note(f"left out, beyond the budget: {step.asked.item.key} ({console.duration(step.seconds)})")
     begin = time.monotonic()
     parts: list[Part] = []
     out_of_time: list[Step] = []
@@ -155,7 +155,7 @@ def run(params: Mapping[str, Any], command: str) -> None:
 
 
 def held(runs: Sequence[Run], store: Store) -> set[str]:
-    """What the store has of any item, in `plan.results`' words; surfaces are looked for by their run's beginning."""
+    """What the store has of any item, by the keys of `plan.Asked.work`; surfaces are known by how their id begins."""
     from stabkit.surface.shelf import Shelf
 
     drawn = {name.rpartition("-")[0] for name in Shelf(store.out).ids()}
@@ -194,7 +194,7 @@ def page(parts: Sequence[Part], beyond: Sequence[Step], path: Path, command: str
     from stabkit.folder import write_file
     from stabkit.report.paper import render
 
-    write_file(path, render(parts, [(s.asked.item, plans.duration(s.seconds)) for s in beyond], command).encode())
+    write_file(path, render(parts, [(s.asked.item, console.duration(s.seconds)) for s in beyond], command).encode())
     return path
 
 
@@ -207,16 +207,16 @@ def show(steps: Sequence[Step], limit: float | None, *, json: bool) -> None:
         console.document(document.text({"schema": document.SCHEMA, "plan": rows, "budget_seconds": limit}))
         return
     rows_ = [
-        (s.asked.item.key, f"{s.asked.item.paper} {s.asked.item.name}", s.missing, plans.duration(s.seconds))
+        (s.asked.item.key, f"{s.asked.item.paper} {s.asked.item.name}", s.missing, console.duration(s.seconds))
         for s in steps
         if s.fits
     ]
     console.table("The plan, cheapest first; runs that items share are counted once", ("", "", "runs", "time"), rows_)
     total = sum(s.seconds for s in steps if s.fits)
-    console.say(f"{len(rows_)} of {len(steps)} items, about {plans.duration(total)}")
+    console.say(f"{len(rows_)} of {len(steps)} items, about {console.duration(total)}")
     for s in steps:
         if not s.fits:
-            console.say(f"beyond the budget: {s.asked.item.key}, {plans.duration(s.seconds)} more")
+            console.say(f"beyond the budget: {s.asked.item.key}, {console.duration(s.seconds)} more")
 
 
 def _verdicts(parts: Sequence[Part], beyond: Sequence[Step]) -> None:
@@ -228,7 +228,7 @@ def _verdicts(parts: Sequence[Part], beyond: Sequence[Step]) -> None:
         rows.append((part.item.key, part.item.title, words or "a picture, no claim"))
     console.table("What became of the papers' claims", ("", "", "claims"), rows)
     for step in beyond:
-        console.say(f"not run, beyond the budget: {step.asked.item.key} ({plans.duration(step.seconds)})")
+        console.say(f"not run, beyond the budget: {step.asked.item.key} ({console.duration(step.seconds)})")
 
 
 def claimed(part: Part) -> list[Any]:

@@ -7,14 +7,13 @@ it has. `pace` corrects the estimate by what the runs in the store really took o
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from stabkit import cost
+from stabkit import console, cost
 from stabkit.errors import UsageError
 from stabkit.flags import Request
 from stabkit.paper.items import Item
-from stabkit.spec import RunSpec
 from stabkit.store import Run
 
 TRANSLATION_STEPS = 60
@@ -23,16 +22,30 @@ POINT_STEPS = 1.0
 """What a point of a surface costs, in training updates of 512 tokens: two validation batches forward."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Asked:
-    """An item with its commands read."""
+    """An item with its commands read, and what they come to: {key: seconds on all workers}, the key of a run its id,
+    of its translation `id+`, of the surfaces around it `id*fig1`."""
 
     item: Item
     requests: tuple[Request, ...]
+    work: Mapping[str, float]
 
-    def specs(self) -> list[RunSpec]:
-        """Every run of its commands once."""
-        return list({spec.run_id: spec for request in self.requests for spec in request.specs()}.values())
+
+def asked(item: Item, requests: Sequence[Request]) -> Asked:
+    """What the commands of an item come to; a run that several of them share once."""
+    work: dict[str, float] = {}
+    for request in requests:
+        for spec in request.specs():
+            run_id = spec.run_id
+            step = 2e-9 * cost.parameters(spec) * 512 * 3 / cost.GIGAFLOPS
+            work[run_id] = cost.seconds(spec) / request.workers
+            if request.translations:
+                work[f"{run_id}+"] = TRANSLATION_STEPS * step / request.workers
+            if request.surfaces:
+                some = points(request, len(request.grids[0].methods))
+                work[f"{run_id}*{item.key}"] = some * POINT_STEPS * step / request.workers
+    return Asked(item, tuple(requests), work)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,19 +61,13 @@ class Step:
 
 
 def seconds(asked: Asked, held: Collection[str], pace: float) -> float:
-    """What is left of an item, on all workers; `held`: the ids of the runs, with `+` those translated."""
-    total = 0.0
-    for request in asked.requests:
-        mine = 0.0
-        for spec in request.specs():
-            mine += cost.seconds(spec) if spec.run_id not in held else 0.0
-            step = 2e-9 * cost.parameters(spec) * 512 * 3 / cost.GIGAFLOPS
-            if request.translations and f"{spec.run_id}+" not in held:
-                mine += TRANSLATION_STEPS * step
-            if request.surfaces and f"{spec.run_id}*{asked.item.key}" not in held:
-                mine += points(request, len(request.grids[0].methods)) * POINT_STEPS * step
-        total += mine / request.workers
-    return total * pace
+    """What is left of an item, where `held` is there already."""
+    return pace * sum(need for key, need in asked.work.items() if key not in held)
+
+
+def missing(asked: Asked, held: Collection[str]) -> int:
+    """How many of its runs are left to train."""
+    return sum(key not in held for key in asked.work if not key.endswith("+") and "*" not in key)
 
 
 def points(request: Request, methods: int) -> int:
@@ -68,23 +75,9 @@ def points(request: Request, methods: int) -> int:
     wanted = request.surfaces
     if wanted is None:
         return 0
-    random = methods * (
-        wanted.points**2 * bool(wanted.direction_seeds) + wanted.cut_points * len(wanted.direction_seeds)
-    )
+    seeds = len(wanted.direction_seeds)
+    random = methods * (wanted.points**2 * bool(seeds) + wanted.cut_points * seeds)
     return random + (wanted.points**2 if wanted.path != "none" else 0)
-
-
-def results(asked: Asked) -> set[str]:
-    """What `seconds` calls held once an item is done."""
-    found = set()
-    for request in asked.requests:
-        for spec in request.specs():
-            found.add(spec.run_id)
-            if request.translations:
-                found.add(f"{spec.run_id}+")
-            if request.surfaces:
-                found.add(f"{spec.run_id}*{asked.item.key}")
-    return found
 
 
 def pace(runs: Sequence[Run]) -> float:
@@ -108,23 +101,20 @@ def plan(items: Sequence[Asked], held: Collection[str], budget: float | None, pa
     have = set(held)
     left, steps, spent = list(items), list[Step](), 0.0
     while left:
-        costs = {asked.item.key: seconds(asked, have, pace) for asked in left}
-        asked = min(left, key=lambda one: costs[one.item.key])
-        left.remove(asked)
-        need = costs[asked.item.key]
+        needs = {one.item.key: seconds(one, have, pace) for one in left}
+        taken = min(left, key=lambda one: needs[one.item.key])
+        left.remove(taken)
+        need = needs[taken.item.key]
         fits = budget is None or spent + need <= budget
+        steps.append(Step(asked=taken, missing=missing(taken, have), seconds=need, fits=fits))
         if fits:
-            missing = sum(spec.run_id not in have for spec in asked.specs())
             spent += need
-            have |= results(asked)
-        else:
-            missing = sum(spec.run_id not in have for spec in asked.specs())
-        steps.append(Step(asked=asked, missing=missing, seconds=need, fits=fits))
+            have |= set(taken.work)
     if steps and not any(step.fits for step in steps):
         cheapest = steps[0]
         raise UsageError(
             f"--budget: nothing fits; the cheapest item, {cheapest.asked.item.key}, needs about "
-            f"{duration(cheapest.seconds)}: give --budget {rounded(cheapest.seconds)} or more"
+            f"{console.duration(cheapest.seconds)}: give --budget {rounded(cheapest.seconds)} or more"
         )
     return steps
 
@@ -137,16 +127,6 @@ def rounded(need: float) -> str:
     raise AssertionError
 
 
-def duration(need: float) -> str:
-    """`40 s`, `12 min`, `1.5 h`."""
-    if need < 90:
-        return f"{need:.0f} s"
-    return f"{need / 60:.0f} min" if need < 5400 else f"{need / 3600:.1f} h"
-
-
 def affordable(step: Step, held: Collection[str], pace: float, left: float | None) -> bool:
     """Whether an item still fits what is left of the budget, by what runs have taken so far."""
     return left is None or seconds(step.asked, held, pace) <= left
-
-
-Ask = Callable[[Item], Asked]

@@ -23,6 +23,7 @@ from markupsafe import Markup
 
 from stabkit import __version__
 from stabkit.claims import Finding, findings
+from stabkit.document import seconds_a_step
 from stabkit.figures import (
     FIGURES,
     SURFACES,
@@ -40,6 +41,7 @@ from stabkit.figures.comparison import (
     listed,
     method_group,
     number,
+    percent,
     plain,
     reference_step,
     series,
@@ -355,6 +357,9 @@ def chain_rows(runs: Sequence[Run], step: int) -> list[Mapping[str, Any]]:
                 for key, _ in CHAIN
             ],
             "validation": short(number(each.run.outcome.get("validation_loss")), 3),
+            "perplexity": short(number(each.run.outcome.get("perplexity")), 3),
+            "accuracy": percent(number(each.run.outcome.get("token_accuracy"))),
+            "each": f"{short(1000 * seconds_a_step(each.run))} ms",
             "unigram": short(number(each.run.outcome.get("unigram_loss")), 3),
             "parameters": _count(number(each.run.outcome.get("parameters"))),
             "memory": _megabytes(number(each.run.environment.get("peak_memory_bytes"))),

@@ -18,9 +18,9 @@ def asked(out: Path, *keys: str) -> list[Asked]:
     return [command.ask(BY_KEY[key], params) for key in keys or BY_KEY]
 
 
-@pytest.fixture
-def everything(tmp_path: Path) -> list[Asked]:
-    return asked(tmp_path)
+@pytest.fixture(scope="module")
+def everything(tmp_path_factory) -> list[Asked]:
+    return asked(tmp_path_factory.mktemp("out"))
 
 
 @pytest.mark.parametrize("budget", [60.0, 600.0, 2700.0, 1e9])
@@ -38,18 +38,17 @@ def test_the_first_is_the_cheapest_of_all_and_each_next_the_cheapest_of_those_le
     for step in steps:
         assert step.seconds == min(plan.seconds(one, have, 1.0) for one in left)
         left.remove(step.asked)
-        have |= plan.results(step.asked)
+        have |= set(step.asked.work)
 
 
 def test_runs_that_items_share_are_counted_once(everything) -> None:
     steps = plan.plan(everything, set(), None)
-    distinct = {spec.run_id for one in everything for spec in one.specs()}
-    assert sum(step.missing for step in steps) == len(distinct)
-    assert sum(len(one.specs()) for one in everything) > len(distinct)
+    specs = [spec.run_id for one in everything for request in one.requests for spec in request.specs()]
+    assert sum(step.missing for step in steps) == len(set(specs)) < len(specs)
 
 
 def test_what_the_store_holds_costs_nothing(everything) -> None:
-    done = set().union(*map(plan.results, everything))
+    done = {key for one in everything for key in one.work}
     steps = plan.plan(everything, done, 1.0)
     assert all(step.seconds == 0 and step.missing == 0 and step.fits for step in steps)
 
@@ -70,7 +69,7 @@ def test_a_slower_machine_gets_fewer_items(everything) -> None:
 
 def test_the_cost_of_an_item_is_that_of_its_runs_over_the_workers(tmp_path: Path) -> None:
     (item,) = asked(tmp_path, "fig2")
-    runs = item.specs()
+    runs = [spec for request in item.requests for spec in request.specs()]
     assert len(runs) == 8
     assert plan.seconds(item, set(), 1.0) == pytest.approx(sum(map(cost.seconds, runs)) / 2)
 
