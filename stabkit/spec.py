@@ -50,7 +50,7 @@ class TrainConfig:
     clip: float = 0.0
     label_smoothing: float = 0.1
     stop_when_decided: bool = False
-    """End at the validation reading from which `outcome.decided` holds; the run is then shorter than `steps`."""
+    """End at the first recorded step with a validation reading at which `outcome.decided` holds, short of `steps`."""
     adam_beta1: float = 0.9
     adam_beta2: float = 0.98
     adam_eps: float = 1e-8

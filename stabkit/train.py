@@ -130,7 +130,7 @@ def run(
             tell(step, loss)
             if step == config.steps or not finite:
                 break
-            if judged and config.stop_when_decided and decided(recorder.tables(), unigram, config.warmup):
+            if judged and recorded and config.stop_when_decided and decided(recorder.tables(), unigram, config.warmup):
                 break
             if config.clip:
                 norm = torch.linalg.vector_norm(flat.grad)

@@ -353,3 +353,13 @@ def test_parallel_text_is_swept_and_a_changed_corpus_is_other_runs(tmp_path):
     assert "reused 0, new 1, 1 in the directory" in stabkit(*args).stderr
     refused = stabkit(*args, "--vocab", "60000")
     assert refused.returncode == 2 and "Traceback" not in refused.stderr and "vocab" in refused.stderr
+
+
+def test_verify_names_a_translation_that_was_changed(tmp_path):
+    out = tmp_path / "out"
+    assert stabkit("sweep", "--models", "deepnorm", *TINY, "--bleu", "--out", out, "--quiet").returncode == 0
+    (changed,) = (path for path in (out / "translations").iterdir() if path.name[0] != ".")
+    assert f"sound    {changed.name}" in stabkit("runs", "verify", "--out", out).stdout
+    (changed / "translation.json").write_text("{}")
+    done = stabkit("runs", "verify", "--out", out)
+    assert done.returncode == 5 and f"corrupt  {changed.name}" in done.stdout

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from stabkit.outcome import judge, power
+from stabkit.outcome import judge, perplexity, power
 from stabkit.records import Table
 
 U = 6.0
@@ -19,8 +19,12 @@ def records(steps=200, start=8.5, end=5.0, at_quarter=None, ratio=0.5, probe=Non
     ones = np.ones((len(t), 1))
     grads = np.stack([np.full(len(t), ratio), np.ones(len(t))], axis=1)
     return {
-        "loss": Table(t, ("train", "probe"), np.stack([probe, probe], axis=1)),
-        "validation": Table(np.array([0, quarter, steps]), ("validation",), np.array([[start], [at_quarter], [end]])),
+        "loss": Table(t, ("train", "probe", "train@nll"), np.stack([probe, probe, probe - 0.5], axis=1)),
+        "validation": Table(
+            np.array([0, quarter, steps]),
+            ("validation", "nll", "accuracy"),
+            np.array([[loss, loss - 0.5, 1 / loss] for loss in (start, at_quarter, end)]),
+        ),
         "update": Table(t, ("state",), t[:, None] * 0.1),
         "ln_input": Table(t, ("decoder.1.ffn", "decoder.1.ffn@omega"), np.concatenate([ones * 8, ones], axis=1)),
         "branch_ratio": Table(t, ("decoder.1.ffn",), ones * 0.3),
@@ -82,6 +86,17 @@ def test_the_chain_is_read_at_its_steps():
     assert (chain.update_first, chain.reference_step) == (pytest.approx(0.1), 16)
     assert chain.update_reference == pytest.approx(1.6) and chain.gradient_ratio_lowest == 0.25
     assert judge(records(steps=5), unigram=U, warmup=0).chain.reference_step == 5
+
+
+def test_perplexity_and_accuracy_are_of_the_last_validation_reading():
+    outcome = judge(records(end=5.0), unigram=U, warmup=0)
+    assert outcome.perplexity == pytest.approx(np.exp(4.5)) and outcome.token_accuracy == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize(("nll", "wanted"), [(0.0, 1.0), (699.0, np.exp(699.0)), (701.0, np.inf), (np.inf, np.inf)])
+def test_a_perplexity_beyond_a_float_is_infinite(nll, wanted):
+    assert perplexity(nll) == pytest.approx(wanted)
+    assert np.isnan(perplexity(np.nan))
 
 
 def test_powers_are_written_with_a_bare_exponent():

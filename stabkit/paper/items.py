@@ -95,7 +95,7 @@ ITEMS: tuple[Item, ...] = (
         "depth, Post-LN's explodes.",
         scaled="The paper's own size and depths; 16 updates of 512 tokens, two seeds.",
         commands=(f"sweep --models post-ln,deepnorm --depths 6,18,50,100 --seeds 0,1 {EARLY}",),
-        figures=("update_depth", "update", "exponent"),
+        figures=("update_depth", "update", "exponent", "theory"),
         claims=("growth", "constant", "smaller", "bound", "first-deepnorm"),
     ),
     Item(
@@ -125,7 +125,7 @@ ITEMS: tuple[Item, ...] = (
         "near nothing: what parts is the validation loss, and who trains at all.",
         commands=(f"sweep --models post-ln,admin,pre-ln,deepnorm --depths 6,12,18,24 {LONG} --bleu",),
         figures=("bleu", "validation_loss", "table1"),
-        claims=("deep", "quality-depth"),
+        claims=("deep", "deeper-deepnorm"),
     ),
     Item(
         key="fig7",
@@ -141,7 +141,7 @@ ITEMS: tuple[Item, ...] = (
             f"sweep --models deepnorm --depths 18 {LONG} --hidden 32,64,128 --ffn 2x",
         ),
         figures=("robustness", "validation_loss"),
-        claims=("larger-trains", "larger-better"),
+        claims=("largest-settings", "larger-settings"),
     ),
     Item(
         key="fig8",
@@ -199,7 +199,7 @@ ITEMS: tuple[Item, ...] = (
         scaled=f"{TINY}; 1,000 updates of 256 tokens, beam 4, sacreBLEU on the 1,000 test sentences; one seed.",
         commands=(f"sweep --models t-fixup,post-ln,admin,pre-ln,normformer,deepnorm --depths 6,18 {WORDS}",),
         figures=("bleu", "significance", "perplexity"),
-        claims=("stuck", "quality-depth", "shallow"),
+        claims=("stuck", "deeper-deepnorm", "shallow"),
     ),
     Item(
         key="table4",
@@ -208,11 +208,12 @@ ITEMS: tuple[Item, ...] = (
         title="Deep and narrow against shallow and wide at equal FLOPs",
         theirs="OPUS-100, 50,000 updates: 12L-12L Post-LN of width 1024 has 31.0 BLEU, DeepNet 31.1 at 90L-6L and "
         "31.6 at 48L-48L, width 512 (6ND FLOPs alike).",
-        scaled="Widths 128 and 64 instead of 1024 and 512 on German–English, 250 updates of 256 tokens: the deep "
-        "models are judged at the very beginning of their training.",
+        scaled="Widths 128 and 64 instead of 1024 and 512, 44L-44L instead of 48L-48L so that FLOPs agree within 15 "
+        "%, on German–English, 250 updates of 256 tokens: the deep models are judged at the very beginning of their "
+        "training.",
         commands=(
             f"sweep --models post-ln --depths 12 {LONG} --hidden 128 --ffn 256",
-            f"sweep --models deepnorm --depths 90x6,48 {LONG}",
+            f"sweep --models deepnorm --depths 90x6,44 {LONG}",
         ),
         figures=("flops", "validation_loss"),
         claims=("deep-narrow", "symmetric"),
@@ -239,7 +240,7 @@ ITEMS: tuple[Item, ...] = (
         scaled=f"{TINY}, 250 updates of 256 tokens without warm-up (the paper: RAdam, days).",
         commands=(f"sweep --models post-ln,admin --depths 60x12 {LONG}",),
         figures=("perplexity", "validation_loss"),
-        claims=("default-perplexity", "admin-trains", "default-fails", "balance", "lower-encoder"),
+        claims=("random-model", "admin-trains", "default-fails", "balance", "lower-encoder"),
     ),
     Item(
         key="admin-fig2b",
@@ -274,7 +275,7 @@ ITEMS: tuple[Item, ...] = (
         scaled=f"{TINY}; 250 updates of 256 tokens; the same test on 1,000 sentences.",
         commands=(f"sweep --models admin --depths 6,12,24x12,48x12,60x12,36,12x60 {LONG} --bleu",),
         figures=("significance", "bleu"),
-        claims=("encoder-deeper", "deeper-better"),
+        claims=("deeper-encoder", "deeper-better"),
     ),
 )
 

@@ -90,7 +90,6 @@ def translate(model: Transformer, source: Tokens, search: Search) -> list[Hypoth
             if site.kind == "self" or len(going) < len(open_):  # the beams of one sentence share its source's
                 past.keep(chosen)
         if len(going) < len(open_):
-            memory = memory.index_select(1, chosen)
             mask = _picked(mask, len(open_) * beams, chosen)
             open_ = [open_[i] for i in going]
     return [max(some, key=lambda one: one.score, default=Hypothesis((), -float("inf"))) for some in finished]

@@ -69,7 +69,7 @@ class Shelf:
             found = _sound(spec, held, environment)
         except StabkitError:
             raise
-        except (ValueError, TypeError, KeyError, RecursionError, MemoryError) as error:
+        except (ValueError, TypeError, KeyError, OverflowError, RecursionError, MemoryError) as error:
             raise CorruptFolder(f"{path}: not a translation of stabkit ({folder.first_line(error)})") from error
         if spec.translation_id != translation_id:
             raise CorruptFolder(f"{path}: its spec.json belongs to {spec.translation_id}")

@@ -91,9 +91,10 @@ def digest(corpus: Corpus) -> str:
 
 
 def test_digest(corpus: Corpus) -> str:
-    """sha256 over the text of the test files, decompressed; raises CorpusError where there are none."""
+    """sha256 over the text of the test files, decompressed; raises CorpusError where there are none, or no pairs."""
     if corpus.test is None:
         raise no_test(corpus)
+    read(corpus.test)  # asked before anything is trained: what cannot be paired is said then
     total = hashlib.sha256()
     for side, path in zip(("source", "target"), corpus.test, strict=True):
         text = _bytes(path)
