@@ -107,7 +107,7 @@ def test_p9_the_outcome_rule_is_total_and_a_loss_that_is_not_finite_stays_diverg
         flat = [0.5] * len(values)
         tables = {
             "loss": made(steps, {"train": values, "probe": values}),
-            "validation": made([steps[-1]], {"validation": [values[-1]]}),
+            "validation": made([steps[-1]], {name: [values[-1]] for name in ("validation", "nll", "accuracy")}),
             "update": made(steps, {"state": flat}),
             "ln_input": made(steps, {"decoder.1.ffn": flat, "decoder.1.ffn@omega": flat}),
             "branch_ratio": made(steps, {"decoder.1.ffn": flat}),

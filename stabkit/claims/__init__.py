@@ -8,7 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stabkit.claims import admin, deepnet, deepnet_ablation, deepnet_slope, deepnet_surfaces, deepnet_table1
+from stabkit.claims import (
+    admin,
+    deepnet,
+    deepnet_ablation,
+    deepnet_slope,
+    deepnet_surfaces,
+    deepnet_table1,
+    quality,
+    reasons,
+)
 from stabkit.claims.base import ORDER, Claim, Finding, judge
 from stabkit.figures.surfaces import Landscape
 from stabkit.store import Run
@@ -16,7 +25,10 @@ from stabkit.surface.shelf import Surface
 
 __all__ = ["CLAIMS", "OF_SURFACES", "Finding", "findings"]
 
-CLAIMS: tuple[Claim, ...] = (*deepnet.CLAIMS, *deepnet_table1.CLAIMS, *deepnet_ablation.CLAIMS, *admin.CLAIMS)
+CLAIMS: tuple[Claim, ...] = (
+    *(*deepnet.CLAIMS, *deepnet_table1.CLAIMS, *deepnet_ablation.CLAIMS, *admin.CLAIMS, *quality.CLAIMS),
+    *reasons.CLAIMS,
+)
 OF_STEPS: tuple[Claim, ...] = deepnet_slope.CLAIMS
 """Judged on single steps of SGD."""
 OF_SURFACES: tuple[Claim, ...] = deepnet_surfaces.CLAIMS

@@ -11,8 +11,8 @@ Each file holds what is drawn and nothing else:
     alt(frame) → text       for those who do not see it
     OPTIONAL                if true: not on a page for which the frame is empty
 
-To add one: write the file, add its row. `comparison.py`, `contrast.py`, `curves.py`, `scales.py`, `share.py`,
-`style.py`, `surfaces.py` and `theorem.py` are shared.
+To add one: write the file, add its row. `comparison.py`, `contrast.py`, `curves.py`, `quality.py`, `scales.py`,
+`share.py`, `style.py`, `surfaces.py` and `theorem.py` are shared.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ from stabkit.figures import (
     chain,
     cuts,
     dependency,
+    depth_law,
     exponent,
+    flops,
     grad_last,
     grad_norm,
     grad_start,
@@ -36,8 +38,11 @@ from stabkit.figures import (
     ln_input,
     ln_input_omega,
     path_plane,
+    perplexity,
     perturbation,
+    robustness,
     scale_map,
+    significance,
     slope,
     table1,
     table11,
@@ -65,7 +70,12 @@ FIGURES: tuple[ModuleType, ...] = (
     grad_start,
     grad_last,
     validation_loss,
+    perplexity,
     bleu,
+    significance,
+    depth_law,
+    robustness,
+    flops,
     theory,
     branch_ratio,
     dependency,

@@ -181,7 +181,11 @@ def conditions(specs: Sequence[RunSpec]) -> list[str]:
         or (key == "recipe" and "paper" in {each[key] for each in settings})
     ]
     keys = [tuple(each[key] for key in varying) for each in settings]
-    texts = {key: _text(dict(zip(varying, key, strict=True))) for key in keys}
+    made = not any(spec.task.source for spec in specs) and bool({"train.max_tokens", "task.vocab"} & set(varying))
+    told = [key != "task.digest" or not made for key in varying]  # the synthetic language's is of these two sizes
+    texts = {
+        key: _text({name: value for name, value, tell in zip(varying, key, told, strict=True) if tell}) for key in keys
+    }
     alike = Counter(texts.values())
     numbered = sorted((key for key in texts if alike[texts[key]] > 1), key=repr)
     for number, key in enumerate(numbered, 1):

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import math
+import zlib
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from stabkit import cost
 from stabkit.methods.base import sites as sites_of
 from stabkit.methods.deepnorm import alpha_beta
+from stabkit.quality import bleu
+from stabkit.quality.shelf import Translation
+from stabkit.quality.spec import Search, TranslationSpec
 from stabkit.records import Table
 from stabkit.spec import ModelConfig, RunSpec, TaskConfig, TrainConfig, recorded_steps
 from stabkit.store import Run
@@ -64,7 +70,7 @@ def run(
             "steps": max((int(table.steps[-1]) for table in records.values() if len(table.steps)), default=0),
             "unigram_loss": 6.0,
             "validation_loss": 6.1,
-            "parameters": 1_234_567,
+            "parameters": cost.parameters(run_spec),
             "chain": links,
         },
         environment=environment,
@@ -113,6 +119,7 @@ def plausible(run_spec: RunSpec, *, outcome: str | None = None, until: int | Non
     loss = 8.4 - (2.4 if ratio < 1e-2 else 3.0) * t / (t + 60)
     when = [int(step) for step in (0, t[-1] // 2, t[-1])] if len(t) > 2 else [int(step) for step in t]
     when = sorted(set(when))
+    final = np.interp(when, t, loss)
     records = {
         "update": table(steps, {"state": state.tolist(), "logits": (state * 2).tolist(), "state@step": state.tolist()}),
         "grad_norm": table(steps, sites),
@@ -120,8 +127,8 @@ def plausible(run_spec: RunSpec, *, outcome: str | None = None, until: int | Non
         "branch_ratio": table(steps, {n: [r] * len(t) for n, r in zip(names, ratios_by_site, strict=True)} | squares),
         "perturbation": table([0], moved),
         "parameter_update": table(steps, {"embedding": (t * 1e-3).tolist()} | {n: (t * 1e-3).tolist() for n in names}),
-        "loss": table(steps, {"train": loss.tolist(), "probe": loss.tolist()}),
-        "validation": table(when, {"validation": np.interp(when, t, loss).tolist()}),
+        "loss": table(steps, {"train": loss.tolist(), "probe": loss.tolist(), "train@nll": (loss - 0.5).tolist()}),
+        "validation": table(when, {"validation": final.tolist(), "nll": (final - 0.5).tolist()}),
     }
     word = outcome or ("diverged" if until is not None else "early")
     lost = ratio < 1e-4
@@ -166,3 +173,29 @@ def plane(update: Callable[[float, float], float], outcome: Callable[[float, flo
             )
             found.append(made)
     return found
+
+
+def wide(run_spec: RunSpec, hidden: int) -> RunSpec:
+    """The same model at another width, its feed-forward twice as wide."""
+    return replace(run_spec, model=replace(run_spec.model, hidden=hidden, ffn=2 * hidden))
+
+
+def ended(run_spec: RunSpec, outcome: str = "trains", loss: float = 5.0, **known: Any) -> Run:
+    """A run of which only its end is known: the outcome, the validation loss and what else is given."""
+    made = run(run_spec, {}, outcome)
+    made.outcome.update({"validation_loss": loss, "steps": run_spec.train.steps, **known})  # type: ignore[attr-defined]
+    return made
+
+
+REFERENCES = tuple(" ".join(str((7 * i + j) % 50) for j in range(6 + i % 7)) for i in range(120))
+
+
+def translated(made: Run, right: float, beam: int = 4, sentences: str = "test") -> Run:
+    """The run with one more translation, in which this share of the words is right."""
+    random = np.random.default_rng(zlib.crc32(made.run_id.encode()))
+    lines = tuple(" ".join(w if random.random() < right else "x" for w in line.split()) for line in REFERENCES)
+    spec_ = TranslationSpec(run=made.run_id, search=Search(beam=beam), sentences=sentences)
+    scored = bleu.score(lines, REFERENCES, "none")
+    one = Translation(spec_, lines, REFERENCES, "none", scored, {})
+    made.__dict__["translations"] = (*made.__dict__.get("translations", ()), one)
+    return made

@@ -40,9 +40,9 @@ from stabkit.methods import with_recipe
 from stabkit.report.headline import headline
 from stabkit.report.html import card
 from stabkit.store import Run
-from tests.figures.fake_runs import plane, plausible, run, spec, step, sweep, table
+from tests.figures.fake_runs import ended, plane, plausible, run, spec, step, sweep, table, translated, wide
 
-SHARED = {"__init__", "comparison", "contrast", "curves", "scales", "share", "style", "surfaces", "theorem"}
+SHARED = {"__init__", "comparison", "contrast", "curves", "quality", "scales", "share", "style", "surfaces", "theorem"}
 
 
 def test_every_picture_of_the_folder_is_in_the_table() -> None:
@@ -450,6 +450,31 @@ def stores() -> dict[str, list[Run]]:
         "each method by its own recipe": [
             plausible(with_recipe(spec(m, 6, recipe=r))) for m in ("rezero", "dlcl") for r in ("paper", "shared")
         ],
+        "translated": [
+            translated(plausible(spec(m, n, seed=s, steps=120), outcome=w), q)
+            for m, w, q in (("admin", "trains", 0.7), ("post-ln", "stuck", 0.0), ("deepnorm", "trains", 0.8))
+            for n in (6, 12, 18)
+            for s in (0, 1)
+        ]
+        + [translated(plausible(spec("post-ln", 50, steps=120), until=50), 0.0)],
+        "one translated": [translated(plausible(spec("admin", 6)), 0.9), plausible(spec("admin", 18))],
+        "nothing translated right": [translated(ended(spec("admin", n), loss=5.0), 0.0) for n in (6, 12, 18)],
+        "settings one at a time": [
+            *(
+                ended(spec("deepnorm", 18, lr=lr), w, v)
+                for lr, w, v in ((1e-3, "trains", 5), (1, "diverged", math.inf))
+            ),
+            *(ended(spec("deepnorm", 18, lr=1e-3, max_tokens=n), "stuck", 5.9) for n in (64, 1024)),
+            *(ended(wide(spec("deepnorm", 18, lr=1e-3), d), "early", 5.5) for d in (2, 256)),
+            ended(spec("admin", 18, lr=1), "diverged", math.nan),
+            ended(spec("admin", 18, lr=2), "diverged", math.nan),
+        ],
+        "equal FLOPs": [
+            *(translated(ended(spec("deepnorm", 48, seed=s), loss=4.9), 0.8) for s in (0, 1)),
+            ended(wide(spec("post-ln", 12), 128), "diverged", math.nan),
+            *(ended(spec("deepnorm", n, m), "stuck", 6.0) for n, m in ((60, 12), (48, 24))),
+        ],
+        "no updates": [ended(spec("deepnorm", n, m, steps=0), "early") for n, m in ((60, 12), (48, 24))],
         "no records": [nothing],
         "zeros": [flat],
         "huge": [huge, plausible(spec("deepnorm", 2))],
@@ -474,12 +499,14 @@ def test_drawing_survives(figure: ModuleType, case: str) -> None:
 def test_a_diverged_run_stays_visible() -> None:
     last, edge = plausible(spec("post-ln", 18), until=5), plausible(spec("post-ln", 6), until=0)
     others = [plausible(spec("deepnorm", n)) for n in (6, 18)]
-    of_others = (ablation, boundary, exponent, scale_map, table11)  # of many runs, or of runs whose factors differ
     before_it = (slope, theory, dependency)  # of one step, of steps that were sound, of the weights at step 0
     for figure in FIGURES:
-        if figure in (*of_others, *before_it, validation_loss):  # the loss was read once
+        frame = figure.select([last, edge, *others])
+        if figure in (*before_it, validation_loss):  # the loss was read once
             continue
-        drawn = figure.draw(figure.select([last, edge, *others]))
+        if figure is exponent or (getattr(figure, "OPTIONAL", False) and frame.empty):
+            continue  # of many runs, or not on their page
+        drawn = figure.draw(frame)
         marks = [line for axes in drawn.axes for line in axes.lines if line.get_marker() == "x"]
         texts = [text.get_text() for axes in drawn.axes for text in axes.texts]
         seen = sum(int(np.isfinite(np.asarray(line.get_xdata(), dtype=float)).sum()) for line in marks)

@@ -214,7 +214,7 @@ def test_the_report_does_not_import_torch() -> None:
 
 def test_groups_can_be_switched_where_there_are_several_of_many_methods() -> None:
     def buttons(*keys: str) -> list[tuple[str, str]]:
-        return html._group_switches([run(spec(key, 2, seed=seed), {}) for key in keys for seed in (0, 1)])
+        return html.group_switches([run(spec(key, 2, seed=seed), {}) for key in keys for seed in (0, 1)])
 
     many = ("deepnorm", "post-ln", "admin", "rezero", "t-fixup", "pre-ln", "tomorrow")
     assert buttons(*many) == [

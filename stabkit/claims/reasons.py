@@ -1,0 +1,76 @@
+"""Our own readings of why a sentence of the papers may fail on tiny models and few updates: each a test, not a guess.
+
+They stand beside the papers' claims where those fail, and say so in their first words.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from stabkit.claims.base import Claim, Evidence
+from stabkit.claims.evidence import groups
+from stabkit.figures.comparison import depth_rank, listed, method_label, outcome_word, series, short
+from stabkit.store import Run
+
+MIDDLE = 0.5
+"""Of the updates: where the deficit is compared with that at the end."""
+
+
+def _lines(runs: Sequence[Run]) -> Iterator[tuple[str, str, list[list[Run]]]]:
+    """(condition, label, runs of each shape from the shallowest on), of runs that train."""
+    for condition, own in groups(runs):
+        by: dict[str, dict[str, list[Run]]] = {}
+        for run in sorted(own, key=lambda run: depth_rank(run.spec)):
+            if outcome_word(run) == "trains":
+                by.setdefault(method_label(run.spec), {}).setdefault(run.spec.depth, []).append(run)
+        yield from ((condition, label, list(shapes.values())) for label, shapes in by.items())
+
+
+def behind(runs: Sequence[Run]) -> list[Evidence]:
+    """Of every shape that ends behind its method's shallowest: its deficit at the end against that half-way."""
+    found = []
+    for condition, label, shapes in _lines(runs):
+        for deep in shapes[1:]:
+            seeds = {run.spec.seed for run in shapes[0]} & {run.spec.seed for run in deep}
+            middle, end = (_deficit(shapes[0], deep, seeds, share) for share in (MIDDLE, 1.0))
+            if not (math.isfinite(middle) and end > 0):
+                continue
+            text = f"{short(middle)} nats behind half-way, {short(end)} at the end"
+            where = listed(f"{label} {deep[0].spec.depth}", condition)
+            found.append(Evidence(where=where, value=end - middle, text=text, holds=end < middle))
+    return found
+
+
+def _deficit(shallow: Sequence[Run], deep: Sequence[Run], seeds: set[int], share: float) -> float:
+    """By how much the deep runs' validation loss exceeds the shallow ones' after a share of the updates; a mean over
+    the seeds that both have."""
+    apart = []
+    for seed in seeds:
+        one, other = (next(run for run in side if run.spec.seed == seed) for side in (deep, shallow))
+        apart.append(_loss(one, share) - _loss(other, share))
+    return float(np.mean(apart)) if apart else math.nan
+
+
+def _loss(run: Run, share: float) -> float:
+    """The validation loss at the last reading within this share of the updates."""
+    steps, values = series(run, "validation", "validation")
+    within = values[steps <= share * run.spec.train.steps]
+    return float(within[-1]) if len(within) else math.nan
+
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        key="gap-closes",
+        sentence="Our reading where deeper is not better: the deeper models want updates; their deficit is shrinking.",
+        source="stabkit, on DeepNet Fig. 6 and 8, Very Deep Transformers Fig. 2(b) and Table 3",
+        test="validation loss over that of the method's shallowest shape, where it ends higher: at the end against "
+        "half-way; smaller at the end",
+        find=behind,
+        needs="a method that trains at two depths, the deeper one ending behind, with readings half-way",
+        command="stabkit sweep --models deepnorm --depths 6,18 --steps 250 --warmup 0",
+        methods=("deepnorm",),
+    ),
+)

@@ -1,0 +1,115 @@
+"""Perplexity of the training batches and of the validation text, update by update: Very Deep Transformers Fig. 2.
+
+exp(−log p of the right token), without label smoothing: of each training batch as it is learned from (dropout on), and
+of the fixed validation batches in eval mode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from stabkit.figures import curves
+from stabkit.figures.comparison import FACTS, geometric_mean, listed, series, several, short, shown
+from stabkit.figures.curves import Curves
+from stabkit.spec import SHORTEST_JUDGED
+from stabkit.store import Run
+
+NAME = "perplexity"
+SHORT = "Perplexity"
+INDEX: str | None = None
+VALUE = "perplexity"
+OPTIONAL = True
+"""Not on pages of runs too short for a curve."""
+CAPTION = "Very Deep Transformers Fig. 2(a), training perplexity, and Fig. 2(b), validation perplexity."
+READ = (
+    "The number of words among which the model hesitates, without label smoothing and as it was read, not smoothed. "
+    "Several seeds are a geometric mean with a band from least to greatest; a run that diverged ends in a ✕ at its "
+    "last finite reading."
+)
+TRAINING, VALIDATION = "training batches", "validation"
+SOURCES = ((TRAINING, "loss", "train@nll"), (VALIDATION, "validation", "nll"))
+COLUMNS = (*FACTS, "panel", "step", "perplexity")
+
+
+def select(runs: Sequence[Run]) -> pd.DataFrame:
+    """One row a run, panel and reading."""
+    rows = []
+    for each in shown(runs):
+        if each.run.spec.train.steps < SHORTEST_JUDGED:
+            continue
+        for panel, probe, site in SOURCES:
+            steps, nll = series(each.run, probe, site)
+            with np.errstate(over="ignore"):
+                values = np.exp(nll)
+            facts = {**each.facts(), "panel": panel}
+            for step, value in zip(steps.tolist(), values.tolist(), strict=True):
+                rows.append({**facts, "step": step, "perplexity": value})
+    return curves.by_depth(pd.DataFrame(rows, columns=list(COLUMNS)))
+
+
+def last(frame: pd.DataFrame) -> pd.DataFrame:
+    """The validation rows with which every run ends."""
+    own = frame[frame["panel"] == VALIDATION]
+    return own[own["step"] == own.groupby("run")["step"].transform("max")]
+
+
+def title(runs: Sequence[Run]) -> str:
+    """The highest and the lowest end at the deepest place where methods can be compared, or the only method's."""
+    ends = last(select(runs))
+    places = [
+        (listed(depth, condition), own) for (depth, condition), own in ends.groupby(["depth", "condition"], sort=False)
+    ]
+    for where, own in reversed(places):
+        kept = own[(own["outcome"] != "diverged") & np.isfinite(own["perplexity"])]
+        by = kept.groupby("label", sort=False)["perplexity"].agg(geometric_mean)
+        lost = [str(label) for label in own["label"].unique() if label not in by.index]
+        if by.empty or own["label"].nunique() < 2:
+            continue
+        best, worst = str(by.idxmin()), str(by.idxmax())
+        other = (
+            f"{several(lost, len(by) + len(lost))} diverged" if lost else f"{worst}'s at {short(float(by.max()), 3)}"
+        )
+        if lost or best != worst:
+            return f"At {where} {best}'s validation perplexity ends at {short(float(by.min()), 3)}, {other}"
+    if places and np.isfinite(places[-1][1]["perplexity"]).all():
+        where, own = places[-1]
+        value = short(geometric_mean(own["perplexity"]), 3)
+        return f"{own['label'].iloc[0]}'s validation perplexity ends at {value} ({where})"
+    return "Perplexity, update by update"
+
+
+def alt(frame: pd.DataFrame) -> str:
+    """What the picture shows, for those who do not see it."""
+    if frame.empty:
+        return "No run is long enough for a curve of its perplexity."
+    ends = "; ".join(curves.ends(last(frame), "step", "perplexity"))
+    return (
+        "Perplexity against the step, logarithmic: training batches and validation, two panels a depth. "
+        f"Validation at the end: {ends}."
+    )
+
+
+def draw(frame: pd.DataFrame) -> Figure:
+    """Two panels a depth."""
+    kinds = [name for name, _, _ in SOURCES]
+    placed = pd.concat(
+        [own[own["panel"] == kind] for _, own in frame.groupby("depth", sort=False) for kind in kinds] or [frame]
+    )
+    many = frame["depth"].nunique() > 1
+    names = placed["depth"] + ", " + placed["panel"] if many else placed["panel"]
+    return curves.draw(
+        placed.assign(panel=names),
+        Curves(
+            x="step",
+            y="perplexity",
+            x_label="step (updates done)",
+            y_label="perplexity",
+            none="No run is long enough for a curve of its perplexity.",
+            columns=4 if many else 2,
+            height=2.7 if many else 3.2,
+        ),
+    )

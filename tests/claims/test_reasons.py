@@ -1,0 +1,40 @@
+"""Our own readings: where deeper models end behind, does their deficit shrink?"""
+
+from __future__ import annotations
+
+from stabkit.claims import reasons
+from stabkit.claims.base import judge
+from tests.figures.fake_runs import run, spec, table
+
+(CLAIM,) = reasons.CLAIMS
+
+
+def made(depth: int, middle: float, end: float, word: str = "trains", seed: int = 0, method: str = "deepnorm"):
+    own = spec(method, depth, warmup=0, steps=200, seed=seed)
+    return run(own, {"validation": table([0, 100, 150, 200], {"validation": [8.0, middle, 7.0, end]})}, word)
+
+
+def found(*runs):
+    return judge(CLAIM, list(runs))
+
+
+def test_a_deficit_that_shrinks_holds_and_one_that_grows_fails() -> None:
+    shallow = made(6, 6.0, 5.0)
+    told = found(shallow, made(18, 6.5, 5.1))
+    assert (told.verdict, told.measured) == (
+        *("holds", "0.50 nats behind half-way, 0.10 at the end (DeepNorm 18L-18L)"),
+    )
+    assert found(shallow, made(18, 6.1, 5.3)).verdict == "fails"
+
+
+def test_a_deeper_model_that_is_not_behind_needs_no_reason() -> None:
+    assert found(made(6, 6.0, 5.0), made(18, 6.5, 4.9)).verdict == "untested"
+
+
+def test_only_runs_that_train_of_the_same_seeds_and_method_are_compared() -> None:
+    shallow = made(6, 6.0, 5.0)
+    assert found(shallow, made(18, 6.5, 6.4, "stuck")).verdict == "untested"
+    assert found(shallow, made(18, 6.5, 5.1, seed=1)).verdict == "untested"
+    assert found(shallow, made(18, 6.5, 5.1, method="post-ln")).verdict == "untested"
+    both = found(shallow, made(6, 6.2, 5.2, seed=1), made(18, 6.5, 5.1), made(18, 6.7, 5.5, seed=1))
+    assert both.measured == "0.50 nats behind half-way, 0.20 at the end (DeepNorm 18L-18L)"
