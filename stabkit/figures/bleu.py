@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from stabkit.figures import curves
 from stabkit.figures.comparison import FACTS, depth_rank, listed, number, several, short, shown
 from stabkit.figures.curves import Curves
+from stabkit.figures.quality import TRANSLATES
 from stabkit.store import Run
 
 NAME = "bleu"
@@ -70,6 +71,8 @@ def title(runs: Sequence[Run]) -> str:
     frame = select(runs)
     if frame.empty:
         return "BLEU"
+    if frame["bleu"].max() < TRANSLATES:
+        return f"No model translates yet: the highest BLEU is {short(float(frame['bleu'].max()))}"
     deepest = frame[frame["layers"] == frame["layers"].max()]
     by = deepest.groupby("label", sort=False)["bleu"].mean()
     best = [str(label) for label in by.index[by == by.max()]]
