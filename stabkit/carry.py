@@ -22,10 +22,12 @@ from stabkit.surface.spec import SurfaceSpec
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What a request left: its runs in its own order, those without a result and why, its surfaces."""
+    """What a request left: its runs in its own order, those without a result and why, those whose translation was asked
+    for and lost and why, its surfaces."""
 
     runs: list[Run]
     failed: list[tuple[RunSpec, str]]
+    untranslated: list[tuple[RunSpec, str]]
     surfaces: list[Surface]
 
 
@@ -50,14 +52,14 @@ def out(request: Request, store: Store, *, quiet: bool, retry_failed: bool = Fal
             bars.event,
             lambda spec, answer: bars.finished(*present.finished(store, spec, answer, request.workers)),
         )
-    if request.translations:
-        translate(request, done.runs, quiet=quiet)
+    lost = translate(request, done.runs, quiet=quiet) if request.translations else {}
+    untranslated = [(run.spec, f"not translated: {lost[run.run_id]}") for run in done.runs if run.run_id in lost]
     asked = landscape.specs(done.runs, request.surfaces) if request.surfaces else []
-    return Done(done.runs, done.failed, surfaces(request, asked, quiet=quiet) if asked else [])
+    return Done(done.runs, done.failed, untranslated, surfaces(request, asked, quiet=quiet) if asked else [])
 
 
-def translate(request: Request, runs: Sequence[Run], *, quiet: bool) -> None:
-    """The held-out sentences in the words of every run that has not translated them yet."""
+def translate(request: Request, runs: Sequence[Run], *, quiet: bool) -> dict[str, str]:
+    """The held-out sentences in the words of every run that has not translated them yet; what was lost, and why."""
     assert request.translations is not None
     shelf = Translations(request.out)
     shelf.sweep_partial()
@@ -68,7 +70,7 @@ def translate(request: Request, runs: Sequence[Run], *, quiet: bool) -> None:
     if not quiet:
         console.note(f"translations: {planned.ready} on the shelf, {len(planned.jobs)} to make")
     with console.progress(len(planned.jobs), float(len(planned.jobs)), quiet or not sys.stderr.isatty()) as bars:
-        translations.run(
+        return translations.run(
             planned,
             lambda jobs, tell: EXECUTORS[request.executor](jobs, tell, request.place),
             bars.event,

@@ -174,10 +174,16 @@ def _run(request: Any, command: str, *, json: bool, quiet: bool, yes: bool, retr
         present.claims(claimed)
         console.say()
         console.say(f"report: {page}")
+    for spec, reason in done.untranslated:
+        console.warn(f"{spec.run_id} is {reason}")
+    if done.untranslated:
+        raise FailedRuns(
+            f"{len(done.untranslated)} of {len(done.runs)} runs were not translated; the report is without"
+        )
     if done.failed:
         raise FailedRuns(
-            f"{len(done.failed)} of {len(done.runs) + len(done.failed)} runs have no result; the report says why; the "
-            "same command with --retry-failed tries them again"
+            f"{len(done.failed)} of {len(request.specs())} runs have no result; the report says why; the same command "
+            "with --retry-failed tries them again"
         )
 
 

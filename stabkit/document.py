@@ -103,10 +103,12 @@ def facts(spec: RunSpec) -> dict[str, Any]:
 
 
 def seconds_a_step(run: Run) -> float:
-    """Wall time of an update with all that is measured around it; NaN where it is not known."""
+    """Wall time of an update with all that is measured around it, over the steps of the last attempt; NaN where it is
+    not known."""
     try:
-        return float(run.environment["wall_seconds"]) / (int(run.outcome["steps"]) + 1)
-    except (KeyError, TypeError, ValueError):
+        steps = int(run.outcome["steps"]) + 1 - int(run.environment["first_step"])
+        return float(run.environment["wall_seconds"]) / steps
+    except (KeyError, TypeError, ValueError, ZeroDivisionError):
         return math.nan
 
 

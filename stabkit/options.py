@@ -19,7 +19,7 @@ def _config(ctx: typer.Context, path: str | None) -> str | None:
     if path is not None:
         from stabkit import config
 
-        names = {p.name: p.opts[0].lstrip("-") for p in ctx.command.params if p.name and p.opts}
+        names = {p.name: p.opts[0].lstrip("-") for p in ctx.command.params if p.name and p.opts and p.opts[0][0] == "-"}
         ctx.default_map = {**(ctx.default_map or {}), **config.read(Path(path), names)}
     return path
 
@@ -187,7 +187,18 @@ PAPER: dict[str, tuple[Any, Any]] = {
         name: TRAINING[name]
         for name in (
             *("data", "source", "target", "vocab", "workers", "device", "checkpoint_every", "run_timeout"),
-            *("retry_failed", "executor", "scheduler", "out", "json", "quiet", "dry_run", "config", "print_config"),
+            *(
+                "retry_failed",
+                "yes",
+                "executor",
+                "scheduler",
+                "out",
+                "json",
+                "quiet",
+                "dry_run",
+                "config",
+                "print_config",
+            ),
         )
     },
 }
@@ -253,6 +264,15 @@ def words(line: str) -> tuple[str, dict[str, Any]]:
             raise ValueError(f"{command} has no --{name}")
         options[name] = True if isinstance(options[name], bool) else rest.pop(0)
     return command, options
+
+
+def line(command: str, options: Mapping[str, Any]) -> str:
+    """The command as people type it: every option that is not at its default. The inverse of `words`."""
+    told = [command]
+    for name, (_, default) in COMMANDS[command].items():
+        if options[name] != default:
+            told += [f"--{name.replace('_', '-')}", *([] if isinstance(default, bool) else [str(options[name])])]
+    return shlex.join(told)
 
 
 def taking(options: Mapping[str, tuple[Any, Any]], items: bool = False) -> Callable[[Any], Any]:

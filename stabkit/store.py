@@ -69,7 +69,7 @@ class Run:
     @cached_property
     def translations(self) -> tuple[Translation, ...]:
         """What this run made of the held-out sentences, a search each; nothing where none was asked for."""
-        return Shelf(self.path.parent.parent).of(self.run_id)
+        return Shelf(self.path.parent.parent).of(self.run_id, self.digest)
 
     @property
     def weights_path(self) -> Path:

@@ -111,6 +111,7 @@ def _run(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
             tell({"id": run_id, "note": f"{run_id} goes on from step {start.step}"})
         result = attempt(start)
     except (CorruptFolder, train.ForeignState) as error:
+        start = None
         store.forget_checkpoint(run_id)
         tell({"id": run_id, "warning": f"corrupt checkpoint, {run_id} starts afresh: {error}"})
         result = attempt(None)
@@ -119,6 +120,7 @@ def _run(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
             store.forget_checkpoint(run_id)
         raise
     where = environment(run_spec, job["device"], time.monotonic() - begin)
+    where["first_step"] = start.step if start is not None else 0
     store.commit(run_spec, files(run_spec, result, where))
     return run_id, result.outcome.outcome
 

@@ -60,7 +60,7 @@ def _sentence(label: str, pattern: str) -> str:
     bad = [f"{depth}L" for depth, sign in zip(DEPTHS, pattern, strict=True) if sign == "-"]
     rest = f" and diverges at {several(bad, len(DEPTHS))}" if bad else ""
     half = " (there in half precision)" if label == "ReZero" else ""
-    return f"{label} trains at {several(good, len(DEPTHS))}{rest}{half}."
+    return f"At every depth judged here: {label} trains at {several(good, len(DEPTHS))}{rest}{half}."
 
 
 CLAIMS: tuple[Claim, ...] = tuple(

@@ -64,7 +64,7 @@ def _loss(run: Run, share: float) -> float:
 CLAIMS: tuple[Claim, ...] = (
     Claim(
         key="gap-closes",
-        sentence="Our reading where deeper is not better: the deeper models want updates; their deficit is shrinking.",
+        sentence="Our reading where deeper is not better: the deficit of deeper models shrinks as training goes on.",
         source="stabkit, on DeepNet Fig. 6 and 8, Very Deep Transformers Fig. 2(b) and Table 3",
         test="validation loss over that of the method's shallowest shape, where it ends higher: at the end against "
         "half-way; smaller at the end",

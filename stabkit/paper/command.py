@@ -7,16 +7,19 @@ where it stopped, and the page can be written anew at any time.
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stabkit import carry, console, document, flags, listing
 from stabkit import options as tables
-from stabkit.errors import FailedRuns, UsageError, nearest
+from stabkit.errors import FailedRuns, Interrupted, StabkitError, UsageError, nearest
+from stabkit.flags import Request
 from stabkit.paper import plan as plans
 from stabkit.paper.items import BY_KEY, ITEMS, NOT_HERE, Item
 from stabkit.paper.plan import Asked, Step
@@ -24,6 +27,9 @@ from stabkit.signals import Signals
 from stabkit.spec import RunSpec
 from stabkit.store import Run, Store
 from stabkit.surface.shelf import Surface
+
+if TYPE_CHECKING:
+    from stabkit.claims import Finding
 
 PASSED = (
     *("data", "source", "target", "vocab", "workers", "device", "checkpoint_every", "run_timeout", "executor"),
@@ -34,17 +40,33 @@ REPLACED = ("depths", "steps", "seeds")
 """Options of `paper` that replace those of its items' commands: a smaller, or a larger, version of all."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Part:
     """An item as it was run: what its section of the page is made of."""
 
     item: Item
     commands: tuple[str, ...]
-    instead: str
+    instead: str = ""
     """`--depths 2 --steps 3` where they replaced the item's own; else nothing."""
-    runs: list[Run]
-    failed: list[tuple[RunSpec, str]]
-    surfaces: list[Surface]
+    notes: tuple[str, ...] = ()
+    """What its commands left out, and why."""
+    stopped: str = ""
+    """Why it was not run to its end; else nothing."""
+    runs: Sequence[Run] = ()
+    failed: Sequence[tuple[RunSpec, str]] = ()
+    surfaces: Sequence[Surface] = ()
+
+    @cached_property
+    def findings(self) -> dict[str, Finding]:
+        """Its claims and those beside them, judged on its own runs."""
+        from stabkit.claims import findings
+
+        asked = (*self.item.claims, *self.item.beside)
+        return {one.claim.key: one for one in findings(self.runs, self.surfaces) if one.claim.key in asked}
+
+    def judged(self) -> list[Finding]:
+        """The claims that are the item's own."""
+        return [self.findings[key] for key in self.item.claims]
 
 
 def ls(*, json: bool) -> None:
@@ -88,104 +110,110 @@ def budget(text: str) -> float | None:
     return float(found[1]) * {"s": 1, "m": 60, "min": 60, "h": 3600}[found[2]]
 
 
-def line(command: str, params: Mapping[str, Any]) -> str:
-    """A command of an item with what `paper` was given: what its page prints and a reader can run."""
-    added = [
-        f"--{name.replace('_', '-')} {params[name]}"
-        for name in PASSED
-        if str(params[name]) != str(tables.TRAINING[name][1]) and name != "out"
-    ]
-    for name in REPLACED:
-        if params[name]:
-            command = re.sub(rf" --{name} \S+", "", command) + f" --{name} {params[name]}"
-    return " ".join(["stabkit", command, *added])
+def ask(item: Item, params: Mapping[str, Any]) -> tuple[Asked, Part]:
+    """An item's commands as requests, and its part of the page before anything has run.
 
-
-def ask(item: Item, params: Mapping[str, Any]) -> Asked:
-    """An item's commands as requests; raises UsageError as the commands themselves would."""
-    requests = []
+    Raises UsageError or CorpusError as the commands themselves would.
+    """
+    requests, lines, notes = list[Request](), list[str](), list[str]()
     for text in item.commands:
         command, options = tables.words(text)
-        replaced = {name: params[name] for name in REPLACED if params[name]}
-        given = {name: params[name] for name in PASSED}
-        requests.append(getattr(flags, command)({**options, **given, **replaced, "given": set()}))
-    return plans.asked(item, requests)
+        options |= {name: params[name] for name in PASSED}
+        options |= {name: params[name] for name in REPLACED if params[name]}
+        request = getattr(flags, command)({**options, "given": set()})
+        if not params["yes"]:
+            flags.check(request)
+        requests.append(request)
+        notes += request.notes
+        lines.append(f"stabkit {tables.line(command, options)}")
+    instead = " ".join(f"--{name} {params[name]}" for name in REPLACED if params[name])
+    return plans.asked(item, requests), Part(item=item, commands=tuple(lines), instead=instead, notes=tuple(notes))
 
 
 def run(params: Mapping[str, Any], command: str) -> None:
-    """`paper ITEM…`: plan, run, one page."""
+    """`paper ITEM…`: plan, run, one page, written anew after every item."""
     limit = budget(str(params["budget"]))
-    asked = [ask(item, params) for item in wanted(params["items"])]
-    store = Store(asked[0].requests[0].out)
+    asked: dict[str, tuple[Asked, Part]] = {}
+    refused: list[Part] = []
+    for item in wanted(params["items"]):
+        try:
+            asked[item.key] = ask(item, params)
+        except StabkitError as error:
+            if len(params["items"]) == 1 and params["items"] != ["all"]:
+                raise
+            refused.append(Part(item=item, commands=(), stopped=str(error)))
+            refusal = error
+    if not asked:
+        raise refusal
+    store = Store(flags.output(str(params["out"])))
     stored = listing.find(store, [])
-    pace = plans.pace(stored)
-    steps = plans.plan(asked, held(stored, store), limit, pace)
+    steps = plans.plan([one for one, _ in asked.values()], held(store, asked.values()), limit, plans.pace(stored))
     if params["dry_run"]:
-        show(steps, limit, json=params["json"])
+        show(steps, refused, limit, json=params["json"])
         return
     quiet = params["quiet"]
-    if not quiet:
-        for step in steps:
-            if not step.fits:
-                console.note(f"left out, beyond the budget: {step.asked.item.key} ({console.duration(step.seconds)})")
+    for part in refused:
+        console.warn(f"{part.item.key} is left out: {part.stopped}")
     begin = time.monotonic()
-    parts: list[Part] = []
-    out_of_time: list[Step] = []
+    parts, beyond = list(refused), [step for step in steps if not step.fits]
+    path = store.out / "reports" / _name(params)
     with store.writing(), Signals(command):
         for step in (step for step in steps if step.fits):
             left = None if limit is None else limit - (time.monotonic() - begin)
-            now = listing.find(store, [])
-            if parts and not plans.affordable(step, held(now, store), plans.pace(now), left):
-                out_of_time.append(step)
-                continue
+            if len(parts) > len(refused) and left is not None:
+                pace = plans.pace(listing.find(store, []))
+                if plans.seconds(step.asked, held(store, asked.values()), pace) > left:
+                    beyond.append(step)
+                    continue
             if not quiet:
                 console.note(f"{step.asked.item.key}: {step.asked.item.title}")
-            parts.append(_part(step.asked, store, params, quiet=quiet))
-        beyond = [step for step in steps if not step.fits] + out_of_time
-        parts.sort(key=lambda part: ITEMS.index(part.item))
-        path = page(parts, beyond, store.out / "reports" / _name(params["items"]), command)
-    failed = sum(len(part.failed) for part in parts)
+            parts.append(_run(step.asked, asked[step.asked.item.key][1], store, params, quiet=quiet))
+            page(parts, beyond, path, command)
+        page(parts, beyond, path, command)
     if params["json"]:
         console.document(_document(parts, beyond, path))
     else:
         _verdicts(parts, beyond)
         console.say(f"report: {path}")
-    if failed:
-        raise FailedRuns(f"{failed} runs have no result; the report says why; the same command tries them again")
+    failed = {spec.run_id for part in parts for spec, _ in part.failed}
+    stopped = [part.item.key for part in parts if part.stopped and part not in refused]
+    if failed or stopped:
+        words = [f"{len(failed)} runs have no result"] * bool(failed) + [f"{key} did not end" for key in stopped]
+        raise FailedRuns(f"{', '.join(words)}; the report says why; --retry-failed tries again what failed three times")
 
 
-def held(runs: Sequence[Run], store: Store) -> set[str]:
-    """What the store has of any item, by the keys of `plan.Asked.work`; surfaces are known by how their id begins."""
+def held(store: Store, asked: Iterable[tuple[Asked, Part]]) -> set[str]:
+    """What the store has of these items' work, by the keys of `plan.Asked.work`: runs and translations by their ids;
+    surfaces, whose ids are known only when their runs are there, by how these begin."""
+    from stabkit.quality.shelf import Shelf as Translations
     from stabkit.surface.shelf import Shelf
 
-    drawn = {name.rpartition("-")[0] for name in Shelf(store.out).ids()}
-    found = set()
-    for one in runs:
-        found.add(one.run_id)
-        if one.translations:
-            found.add(f"{one.run_id}+")
-        found |= {
-            f"{one.run_id}*{key}"
-            for key, kind in (("fig1", "random"), ("fig5", "pca"))
-            if f"{one.run_id[:-13]}-{kind}" in drawn
-        }
-    return found
+    there = {*store.ids(), *(name.rpartition("-")[0] for name in Translations(store.out).ids())}
+    drawn = {re.sub(r"-[a-z]+-[0-9a-f]{12}$", "", name) for name in Shelf(store.out).ids()}
+    keys = {key for one, _ in asked for key in one.work}
+    return {key for key in keys if key in there or ("*" in key and key.partition("*")[0][:-13] in drawn)}
 
 
-def _part(asked: Asked, store: Store, params: Mapping[str, Any], *, quiet: bool) -> Part:
-    """Run an item's commands; what one leaves the others do not train again."""
+def _run(asked: Asked, part: Part, store: Store, params: Mapping[str, Any], *, quiet: bool) -> Part:
+    """Run an item's commands; what one leaves the others do not train again. What goes wrong ends the item alone."""
     runs: dict[str, Run] = {}
     failed: list[tuple[RunSpec, str]] = []
     surfaces: list[Surface] = []
+    stopped = ""
     for request in asked.requests:
-        done = carry.out(request, store, quiet=quiet, retry_failed=bool(params["retry_failed"]))
+        try:
+            done = carry.out(request, store, quiet=quiet, retry_failed=bool(params["retry_failed"]))
+        except Interrupted:
+            raise
+        except StabkitError as error:
+            console.warn(f"{asked.item.key} stops here: {error}")
+            stopped = str(error)
+            break
         runs |= {one.run_id: one for one in done.runs}
-        failed += done.failed
+        failed += [*done.failed, *done.untranslated]
         surfaces += done.surfaces
-    lines = tuple(line(command, params) for command in asked.item.commands)
-    instead = " ".join(f"--{name} {params[name]}" for name in REPLACED if params[name])
-    return Part(
-        item=asked.item, commands=lines, instead=instead, runs=list(runs.values()), failed=failed, surfaces=surfaces
+    return dataclasses.replace(
+        part, runs=tuple(runs.values()), failed=tuple(failed), surfaces=tuple(surfaces), stopped=stopped
     )
 
 
@@ -194,12 +222,16 @@ def page(parts: Sequence[Part], beyond: Sequence[Step], path: Path, command: str
     from stabkit.folder import write_file
     from stabkit.report.paper import render
 
-    write_file(path, render(parts, [(s.asked.item, console.duration(s.seconds)) for s in beyond], command).encode())
+    ordered = sorted(parts, key=lambda part: ITEMS.index(part.item))
+    left = [(step.asked.item, console.duration(step.seconds)) for step in beyond]
+    write_file(path, render(ordered, left, command).encode())
     return path
 
 
-def show(steps: Sequence[Step], limit: float | None, *, json: bool) -> None:
+def show(steps: Sequence[Step], refused: Sequence[Part], limit: float | None, *, json: bool) -> None:
     """`--dry-run`: the plan, and what is left out of it."""
+    for part in refused:
+        console.warn(f"{part.item.key} is left out: {part.stopped}")
     if json:
         rows = [
             {"item": s.asked.item.key, "runs": s.missing, "seconds": round(s.seconds, 1), "fits": s.fits} for s in steps
@@ -221,21 +253,14 @@ def show(steps: Sequence[Step], limit: float | None, *, json: bool) -> None:
 
 def _verdicts(parts: Sequence[Part], beyond: Sequence[Step]) -> None:
     rows = []
-    for part in parts:
-        found = claimed(part)
+    for part in sorted(parts, key=lambda part: ITEMS.index(part.item)):
+        found = part.judged()
         count = {verdict: sum(one.verdict == verdict for one in found) for verdict in ("holds", "fails", "untested")}
         words = ", ".join(f"{number} {verdict}" for verdict, number in count.items() if number)
-        rows.append((part.item.key, part.item.title, words or "a picture, no claim"))
+        rows.append((part.item.key, part.item.title, f"stopped; {words}" if part.stopped else words))
     console.table("What became of the papers' claims", ("", "", "claims"), rows)
     for step in beyond:
         console.say(f"not run, beyond the budget: {step.asked.item.key} ({console.duration(step.seconds)})")
-
-
-def claimed(part: Part) -> list[Any]:
-    """The item's claims, judged on its own runs."""
-    from stabkit.claims import findings
-
-    return [found for found in findings(part.runs, part.surfaces) if found.claim.key in part.item.claims]
 
 
 def _document(parts: Sequence[Part], beyond: Sequence[Step], path: Path) -> str:
@@ -245,7 +270,9 @@ def _document(parts: Sequence[Part], beyond: Sequence[Step], path: Path) -> str:
             "commands": part.commands,
             "runs": [one.run_id for one in part.runs],
             "failed": [spec.run_id for spec, _ in part.failed],
-            "claims": [document.claim(found) for found in claimed(part)],
+            "stopped": part.stopped,
+            "claims": [document.claim(found) for found in part.judged()],
+            "beside": [document.claim(part.findings[key]) for key in part.item.beside],
         }
         for part in parts
     ]
@@ -253,5 +280,8 @@ def _document(parts: Sequence[Part], beyond: Sequence[Step], path: Path) -> str:
     return document.text({"schema": document.SCHEMA, "report": str(path), "items": rows, "beyond_the_budget": left})
 
 
-def _name(items: Sequence[str]) -> str:
-    return f"paper-{items[0]}.html" if len(items) == 1 else "paper.html"
+def _name(params: Mapping[str, Any]) -> str:
+    """The name of the page: it belongs to the items, to what replaces their settings and to the text."""
+    told = [*params["items"], *(f"{name}={params[name]}" for name in (*REPLACED, "data", "source", "target", "vocab"))]
+    first = params["items"][0] if len(params["items"]) == 1 else "items"
+    return f"paper-{first}-{hashlib.sha256(chr(10).join(told).encode()).hexdigest()[:8]}.html"

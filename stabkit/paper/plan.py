@@ -14,6 +14,7 @@ from stabkit import console, cost
 from stabkit.errors import UsageError
 from stabkit.flags import Request
 from stabkit.paper.items import Item
+from stabkit.spec import RUN_ID
 from stabkit.store import Run
 
 TRANSLATION_STEPS = 60
@@ -25,7 +26,7 @@ POINT_STEPS = 1.0
 @dataclass(frozen=True, slots=True)
 class Asked:
     """An item with its commands read, and what they come to: {key: seconds on all workers}, the key of a run its id,
-    of its translation `id+`, of the surfaces around it `id*fig1`."""
+    of its translation `id-beam4`, of the surfaces around it `id*fig1`."""
 
     item: Item
     requests: tuple[Request, ...]
@@ -41,7 +42,8 @@ def asked(item: Item, requests: Sequence[Request]) -> Asked:
             step = 2e-9 * cost.parameters(spec) * 512 * 3 / cost.GIGAFLOPS
             work[run_id] = cost.seconds(spec) / request.workers
             if request.translations:
-                work[f"{run_id}+"] = TRANSLATION_STEPS * step / request.workers
+                beams = request.translations.search.beam
+                work[f"{run_id}-beam{beams}"] = TRANSLATION_STEPS * step / request.workers
             if request.surfaces:
                 some = points(request, len(request.grids[0].methods))
                 work[f"{run_id}*{item.key}"] = some * POINT_STEPS * step / request.workers
@@ -67,7 +69,7 @@ def seconds(asked: Asked, held: Collection[str], pace: float) -> float:
 
 def missing(asked: Asked, held: Collection[str]) -> int:
     """How many of its runs are left to train."""
-    return sum(key not in held for key in asked.work if not key.endswith("+") and "*" not in key)
+    return sum(key not in held for key in asked.work if RUN_ID.fullmatch(key))
 
 
 def points(request: Request, methods: int) -> int:
@@ -125,8 +127,3 @@ def rounded(need: float) -> str:
         if need <= 90 * size or unit == "h":
             return f"{int(need / size) + 1}{unit}"
     raise AssertionError
-
-
-def affordable(step: Step, held: Collection[str], pace: float, left: float | None) -> bool:
-    """Whether an item still fits what is left of the budget, by what runs have taken so far."""
-    return left is None or seconds(step.asked, held, pace) <= left

@@ -11,6 +11,7 @@ Shapes: B sentences, S source positions, K beams, V words; rows are sentence by 
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -34,6 +35,18 @@ class Hypothesis:
 def limit(length: int) -> int:
     """The most tokens, end mark included, of the translation of a source of `length` tokens, end mark included."""
     return min(LONGER * length + ROOM, MAX_POSITIONS)
+
+
+MOST_SCORES = 16_000_000
+"""Rows × words of one step, so that a wide beam over a large vocabulary fits into memory: 128 MB a tensor."""
+
+
+def pieces(sources: Sequence[Tokens], search: Search, vocab: int) -> Iterator[Tokens]:
+    """The batches, cut where they would be too large; no word depends on it."""
+    most = max(1, MOST_SCORES // (search.beam * vocab))
+    for source in sources:
+        for first in range(0, len(source), most):
+            yield source[first : first + most]
 
 
 @torch.no_grad()

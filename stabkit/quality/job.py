@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from stabkit import __version__
-from stabkit.errors import CorpusError
+from stabkit.errors import CorpusError, StoreError
 from stabkit.quality import bleu
 from stabkit.quality import spec as specs
 from stabkit.quality.shelf import Shelf, Translation
@@ -33,6 +33,8 @@ def translate(job: dict[str, Any], tell: Callable[[dict[str, Any]], None], task:
     spec = specs.from_json(job["spec"])
     out = Path(job["out"])
     run = Store(out).load(spec.run)
+    if run.digest != spec.digest:
+        raise StoreError(f"{spec.run} was trained anew while it was to be translated; start it again")
     own = task(run.spec, job["corpus"])
     held_out = own.held_out()
     if held_out.digest != spec.sentences:
@@ -42,7 +44,7 @@ def translate(job: dict[str, Any], tell: Callable[[dict[str, Any]], None], task:
         model = build(run.spec, own, torch.device(job["device"]))
         model.load(arrays)
         found: list[str] = []
-        for source in held_out.sources:
+        for source in decode.pieces(held_out.sources, spec.search, own.vocab):
             found += [own.text(one.tokens) for one in decode.translate(model, source, spec.search)]
             tell({"id": job["id"], "step": len(found), "steps": len(held_out.references), "loss": 0.0})
     else:

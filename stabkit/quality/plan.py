@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
-from stabkit.errors import StoreError, UsageError
+from stabkit.errors import UsageError
 from stabkit.executors.base import Answer, Lost, Tell
 from stabkit.folder import CorruptFolder, OldFolder
 from stabkit.quality.shelf import Shelf
@@ -40,7 +40,9 @@ class Plan:
 def specs(runs: Sequence[Run], wanted: Wanted) -> list[TranslationSpec]:
     """The translation of every run's last weights."""
     return [
-        TranslationSpec(run=run.run_id, search=wanted.search, sentences=wanted.sentences, device=wanted.device)
+        TranslationSpec(
+            run=run.run_id, digest=run.digest, search=wanted.search, sentences=wanted.sentences, device=wanted.device
+        )
         for run in runs
     ]
 
@@ -66,8 +68,8 @@ def run(
     execute: Callable[[Sequence[Job], Tell], Generator[Answer, None, None]],
     tell: Tell,
     finished: Callable[[str], None],
-) -> None:
-    """Translate what is missing; raises StoreError when one cannot be made."""
+) -> dict[str, str]:
+    """Translate what is missing; returns {run id: reason} of the runs of which none could be made."""
     attempts: Counter[str] = Counter()
 
     def note(job_id: str, reason: str) -> int:
@@ -78,11 +80,9 @@ def run(
     with closing(settled(planned.jobs, execute, tell, note)) as answers:
         for job, answer in answers:
             if isinstance(answer, Lost):
-                lost[job["id"]] = answer.reason
+                lost[job["spec"]["run"]] = answer.reason
             finished(job["id"])
-    if lost:
-        name, reason = next(iter(lost.items()))
-        raise StoreError(f"{name}: {reason}; {len(lost)} of {len(planned.jobs)} runs were not translated")
+    return lost
 
 
 def check(encoder_layers: int, decoder_layers: int) -> None:

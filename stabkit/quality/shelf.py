@@ -75,14 +75,16 @@ class Shelf:
             raise CorruptFolder(f"{path}: its spec.json belongs to {spec.translation_id}")
         return found
 
-    def of(self, run_id: str) -> tuple[Translation, ...]:
-        """Every sound translation of a run."""
+    def of(self, run_id: str, digest: str) -> tuple[Translation, ...]:
+        """Every sound translation by the weights of a run of this digest."""
         found = []
         for name in self.ids(f"{run_id}-beam"):
             try:
-                found.append(self.load(name))
+                one = self.load(name)
             except StabkitError:  # `runs verify` tells; the command that needs it translates again
                 continue
+            if one.spec.digest == digest:
+                found.append(one)
         return tuple(found)
 
     def quarantine(self, translation_id: str) -> Path:

@@ -28,6 +28,8 @@ class TranslationSpec:
     """A run's last weights, the search, and the sentences: by the digest of their text."""
 
     run: str
+    digest: str
+    """Of the run's files: a run that was trained anew has other weights under the same id."""
     search: Search
     sentences: str
     device: str = "cpu"

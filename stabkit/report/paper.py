@@ -9,7 +9,7 @@ import numpy as np
 from markupsafe import Markup
 
 from stabkit import __version__
-from stabkit.claims import Finding, findings
+from stabkit.claims import Finding
 from stabkit.figures import FIGURES, SURFACES, style
 from stabkit.figures.comparison import plain, reference_step, trained
 from stabkit.figures.surfaces import Landscape
@@ -17,6 +17,7 @@ from stabkit.paper.items import NOT_HERE, Item
 from stabkit.report import how
 from stabkit.report.headline import headline
 from stabkit.report.html import HERE, Card, card, chain_rows, group_switches, script_hash, switches, template
+from stabkit.store import Run
 
 if TYPE_CHECKING:
     from stabkit.paper.command import Part
@@ -57,23 +58,34 @@ def render(parts: Sequence[Part], beyond: Sequence[tuple[Item, str]], command: s
 
 def _section(part: Part) -> dict[str, Any]:
     """An item: the paper's picture, ours, what is scaled down, its claims, its figures."""
-    found = {one.claim.key: one for one in findings(part.runs, part.surfaces)}
-    claims = [found[key] for key in part.item.claims if key in found]
-    tested = [one for one in claims if one.verdict != "untested"]
+    claims = part.judged()
     return {
         "item": part.item,
-        "ours": headline(part.runs, part.failed),
+        "ours": headline(part.runs),
         "commands": [plain(command) for command in part.commands],
-        "claims": tested,
+        "instead": plain(part.instead),
+        "notes": [plain(note) for note in part.notes],
+        "stopped": plain(part.stopped),
+        "claims": [one for one in claims if one.verdict != "untested"],
         "untested": [one for one in claims if one.verdict == "untested"],
+        "beside": [one for key in part.item.beside if (one := part.findings[key]).verdict != "untested"],
         "verdict": verdict(claims),
         "cards": _cards(part),
-        "instead": plain(part.instead),
         "runs": len(part.runs),
+        "texts": _texts(part.runs),
         "failed": [(plain(spec.run_id), plain(reason)) for spec, reason in part.failed],
         "wall": how.duration(sum(map(how.wall_seconds, part.runs))),
         "sequences": sorted({run.spec.seed for run in part.runs}),
     }
+
+
+def _texts(runs: Sequence[Run]) -> str:
+    """What was learnt, and how many sentences were translated."""
+    tasks = {run.spec.task for run in runs}
+    sentences = {len(one.hypotheses) for run in runs for one in run.translations}
+    names = [f"{plain(task.name)}, vocabulary {task.vocab}" for task in sorted(tasks, key=lambda task: task.name)]
+    names = list(dict.fromkeys(names))
+    return "; ".join([*names, *(f"{count} test sentences translated" for count in sorted(sentences))])
 
 
 def verdict(claims: Sequence[Finding]) -> str:
@@ -98,12 +110,14 @@ def _cards(part: Part) -> list[Card]:
 
 
 def _lead(sections: Sequence[dict[str, Any]]) -> str:
-    """The page's first sentence: how many items there are and how their claims came out."""
+    """The page's first sentence: how many items there are, how their claims came out; a shared claim once an item."""
     held = sum(one.verdict == "holds" for section in sections for one in section["claims"])
     tested = sum(len(section["claims"]) for section in sections)
     count = len(sections)
+    what = "1 item" if count == 1 else f"{count} figures and tables"
+    if not tested:
+        return f"{what} of the papers, rerun on a small machine’s models; no claim of theirs could be tested."
     return (
-        f"{count} figure{'s' if count != 1 else ''} and tables of two papers, rerun on a small machine’s models: "
-        f"of {tested} claims tested, {held} hold{'s' if held == 1 else ''} and {tested - held} "
-        f"do{'es' if tested - held == 1 else ''} not."
+        f"{what} of the papers, rerun on a small machine’s models: of {tested} tested claim{'s' * (tested != 1)} "
+        f"{held} hold{'s' * (held == 1)} and {tested - held} do{'es' * (tested - held == 1)} not."
     )

@@ -194,7 +194,7 @@ def translated(made: Run, right: float, beam: int = 4, sentences: str = "test") 
     """The run with one more translation, in which this share of the words is right."""
     random = np.random.default_rng(zlib.crc32(made.run_id.encode()))
     lines = tuple(" ".join(w if random.random() < right else "x" for w in line.split()) for line in REFERENCES)
-    spec_ = TranslationSpec(run=made.run_id, search=Search(beam=beam), sentences=sentences)
+    spec_ = TranslationSpec(run=made.run_id, digest=made.digest, search=Search(beam=beam), sentences=sentences)
     scored = bleu.score(lines, REFERENCES, "none")
     one = Translation(spec_, lines, REFERENCES, "none", scored, {})
     made.__dict__["translations"] = (*made.__dict__.get("translations", ()), one)

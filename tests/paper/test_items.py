@@ -17,7 +17,8 @@ NAMES = {figure.NAME for figure in (*FIGURES, *SURFACES)}
 def test_an_item_is_whole(item: Item) -> None:
     assert item.paper in ("DeepNet", "Very Deep Transformers")
     assert all((item.name, item.title, item.theirs, item.scaled, item.commands, item.figures))
-    assert set(item.figures) <= NAMES and set(item.claims) <= KEYS
+    assert set(item.figures) <= NAMES and {*item.claims, *item.beside} <= KEYS
+    assert item.claims and not set(item.claims) & set(item.beside)
     assert item.theirs.endswith(".") and item.scaled.endswith(".")
     for command in item.commands:
         name, chosen = options.words(command)
@@ -39,3 +40,21 @@ def test_what_is_out_of_reach_has_a_reason_and_is_no_item() -> None:
 def test_a_line_with_an_option_that_its_command_lacks_is_refused() -> None:
     with pytest.raises(ValueError, match="no --beams"):
         options.words("sweep --beams 4")
+
+
+@pytest.mark.parametrize("item", ITEMS, ids=lambda item: item.key)
+def test_a_line_and_its_options_are_each_others_inverse(item: Item) -> None:
+    for command in item.commands:
+        name, chosen = options.words(command)
+        assert options.words(options.line(name, chosen)) == (name, chosen)
+    assert (
+        options.words(options.line("sweep", {**options.words("sweep")[1], "data": "/my data"}))[1]["data"] == "/my data"
+    )
+
+
+READINGS = {claim.key for claim in (*CLAIMS, *OF_STEPS, *OF_SURFACES) if "our reading" in claim.sentence.lower()}
+
+
+@pytest.mark.parametrize("item", ITEMS, ids=lambda item: item.key)
+def test_our_own_readings_do_not_count_for_an_item(item: Item) -> None:
+    assert not set(item.claims) & READINGS

@@ -10,6 +10,7 @@ import pytest
 
 from stabkit import carry
 from stabkit.cli import main
+from stabkit.errors import FailedRuns, StoreError
 from stabkit.paper.items import ITEMS
 from stabkit.report.paper import verdict
 
@@ -86,13 +87,47 @@ def test_an_interrupted_paper_goes_on_where_it_stopped(tmp_path: Path, capsys, m
     after = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "runs").iterdir() if path.name[0] != "."}
     assert code == 0 and "report:" in out and first and len(after) > len(first)
     assert {name: after[name] for name in first} == first
-    assert (tmp_path / "reports" / "paper.html").is_file()
+    assert len(list((tmp_path / "reports").iterdir())) == 1
 
 
 def test_the_page_keeps_the_papers_order_whatever_the_plans(tmp_path: Path, capsys) -> None:
     paper(capsys, "table11", "fig2", *SMALL, "--out", str(tmp_path))
-    page = (tmp_path / "reports" / "paper.html").read_text()
+    (page,) = (path.read_text() for path in (tmp_path / "reports").iterdir())
     assert page.index('<h2 id="fig2">') < page.index('<h2 id="table11">')
+
+
+def test_an_item_that_fails_is_on_the_page_beside_the_others(tmp_path: Path, capsys, monkeypatch) -> None:
+    real, begun = carry.out, []
+
+    def breaks(request, store, **more):
+        begun.append(request)
+        if len(begun) == 1:
+            raise StoreError("the disk is full")
+        return real(request, store, **more)
+
+    monkeypatch.setattr(carry, "out", breaks)
+    code, out, err = paper(capsys, "table11", "fig2", *SMALL, "--out", str(tmp_path))
+    assert code == FailedRuns.exit_code and "did not end" in err and "report:" in out
+    (page,) = (path.read_text() for path in (tmp_path / "reports").iterdir())
+    assert "the disk is full" in page and "Not run to its end" in page
+    assert '<h2 id="fig2">' in page and '<h2 id="table11">' in page
+
+
+def test_items_that_need_what_the_text_lacks_are_left_out_of_all_with_the_reason(tmp_path: Path, capsys) -> None:
+    for name in ("train.de", "train.en", "valid.de", "valid.en"):
+        lines = [f"ein Satz {i} mit Wörtern {i % 7} und {i % 5}" for i in range(300)]
+        (tmp_path / name).write_text("\n".join(lines) + "\n")
+    text = ("--data", str(tmp_path), "--source", "de", "--target", "en", "--vocab", "100")
+    code, out, err = paper(capsys, "all", "--dry-run", *text, "--out", str(tmp_path / "out"))
+    assert code == 0 and "table2 is left out" in err and "test.de" in err and "fig9" in out
+    code, _, err = paper(capsys, "table2", *text, "--out", str(tmp_path / "out"))
+    assert code != 0 and "test.de" in err and not (tmp_path / "out").exists()
+
+
+def test_pages_of_other_settings_do_not_overwrite_each_other(tmp_path: Path, capsys) -> None:
+    for steps in ("2", "3"):
+        paper(capsys, "fig2", *SMALL, "--steps", steps, "--out", str(tmp_path))
+    assert len(list((tmp_path / "reports").iterdir())) == 2
 
 
 class Found:

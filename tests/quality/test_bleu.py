@@ -174,3 +174,20 @@ def test_importing_bleu_loads_neither_torch_nor_sacrebleu() -> None:
     code = "import sys, stabkit.quality.bleu, stabkit.quality.shelf, stabkit.quality.plan;"
     code += "assert not {'torch', 'sacrebleu'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_of_systems_that_differ_by_chance_alone_one_pair_in_twenty_is_told_apart() -> None:
+    """The sign is two-sided at LEVEL, and where it tells two apart its interval leaves out 0."""
+    rng = np.random.default_rng(0)
+    told, pairs = 0, 300
+    for _ in range(pairs):
+        size = 80
+        lengths = rng.integers(6, 15, size)
+        sides = []
+        for _ in range(2):
+            right = rng.binomial(lengths[:, None] - np.arange(4), [0.5, 0.3, 0.2, 0.15])
+            sides.append(np.column_stack([right, lengths[:, None] - np.arange(4), lengths, lengths]).astype(float))
+        found = bleu.compare(*sides, samples=200)
+        told += found.sign != "="
+        assert (found.sign == "=") or not found.low < 0 < found.high or found.p > 0.03
+    assert 0.02 * pairs <= told <= 0.1 * pairs

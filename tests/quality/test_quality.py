@@ -15,7 +15,7 @@ import torch
 from safetensors.numpy import load, save
 
 from stabkit import cli, methods, work
-from stabkit.errors import CorpusError, StoreError
+from stabkit.errors import CorpusError, FailedRuns
 from stabkit.model.transformer import Transformer
 from stabkit.quality import decode
 from stabkit.quality.shelf import Shelf
@@ -171,7 +171,12 @@ def test_diverged_weights_say_nothing_and_score_nothing(value: float, tmp_path: 
     weights = load(files["weights.safetensors"])
     weights["embedding"] = np.full_like(weights["embedding"], value)
     Store(tmp_path).commit(run, {**files, "weights.safetensors": save(weights)})
-    spec = TranslationSpec(run=run.run_id, search=Search(), sentences=TASK.held_out().digest)
+    spec = TranslationSpec(
+        run=run.run_id,
+        digest=Store(tmp_path).load(run.run_id).digest,
+        search=Search(),
+        sentences=TASK.held_out().digest,
+    )
     assert work.do(job(tmp_path, spec), lambda event: None) == (spec.translation_id, "done")
     found = Shelf(tmp_path).load(spec.translation_id)
     assert found.hypotheses == ("",) * 24 and found.references == TASK.held_out().references
@@ -189,7 +194,9 @@ def test_a_job_translates_with_the_runs_own_weights_and_keeps_the_order_of_the_s
     }
     Store(tmp_path).commit(run, {**files, "weights.safetensors": save(weights)})
     held_out = TASK.held_out()
-    spec = TranslationSpec(run=run.run_id, search=Search(beam=2), sentences=held_out.digest)
+    spec = TranslationSpec(
+        run=run.run_id, digest=Store(tmp_path).load(run.run_id).digest, search=Search(beam=2), sentences=held_out.digest
+    )
     events: list[dict[str, Any]] = []
     work.do(job(tmp_path, spec), events.append)
     found = Shelf(tmp_path).load(spec.translation_id)
@@ -204,7 +211,15 @@ def test_sentences_that_changed_meanwhile_are_not_translated(tmp_path: Path, few
     run = tiny(layers=1)
     Store(tmp_path).commit(run, files_of(run))
     with pytest.raises(CorpusError, match="changed while the sweep was running"):
-        work.do(job(tmp_path, TranslationSpec(run=run.run_id, search=Search(), sentences="0" * 64)), lambda event: None)
+        work.do(
+            job(
+                tmp_path,
+                TranslationSpec(
+                    run=run.run_id, digest=Store(tmp_path).load(run.run_id).digest, search=Search(), sentences="0" * 64
+                ),
+            ),
+            lambda event: None,
+        )
     assert Shelf(tmp_path).ids() == []
 
 
@@ -306,7 +321,7 @@ def test_a_text_without_a_test_set_says_what_is_needed(directory: Path) -> None:
         task.held_out()
 
 
-def test_a_translation_that_cannot_be_made_ends_the_command_with_its_reason(
+def test_a_translation_that_cannot_be_made_is_told_and_the_page_is_written_all_the_same(
     tmp_path: Path, say: Say, few: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: object) -> None:
@@ -314,5 +329,7 @@ def test_a_translation_that_cannot_be_made_ends_the_command_with_its_reason(
 
     monkeypatch.setattr(decode, "translate", broken)
     code, _, told = say(*SWEEP, "--vocab", 200, "--bleu", "--out", tmp_path, "--quiet")
-    assert code == StoreError.exit_code and "no words" in told and "2 of 2 runs were not translated" in told
+    assert code == FailedRuns.exit_code and "2 of 2 runs were not translated" in told and "no words" in told
+    (page,) = (path.read_text() for path in (tmp_path / "reports").iterdir())
+    assert "failed</" not in page
     assert len(Store(tmp_path).ids()) == 2 and Shelf(tmp_path).ids() == []

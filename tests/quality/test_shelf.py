@@ -20,7 +20,7 @@ from tests.conftest import tiny
 
 RUN = tiny().run_id
 OTHER = tiny(seed=1).run_id
-SPEC = TranslationSpec(run=RUN, search=Search(), sentences="ab" * 32)
+SPEC = TranslationSpec(run=RUN, digest="cd" * 32, search=Search(), sentences="ab" * 32)
 LINES = ("ein Hund läuft .", "", 'a "b"\u2028c\t')
 
 
@@ -46,10 +46,10 @@ def put(shelf: Shelf, change: Callable[[dict[str, Any]], Any], file: str = "tran
 
 def test_a_translation_comes_back_as_it_was_put(tmp_path: Path) -> None:
     shelf, found = Shelf(tmp_path), made()
-    assert shelf.ids() == [] and shelf.of(RUN) == () and SPEC.translation_id not in shelf
+    assert shelf.ids() == [] and shelf.of(RUN, SPEC.digest) == () and SPEC.translation_id not in shelf
     shelf.commit(found)
     assert SPEC.translation_id in shelf and shelf.load(SPEC.translation_id) == found
-    assert shelf.of(RUN) == (found,) and shelf.of(OTHER) == ()
+    assert shelf.of(RUN, SPEC.digest) == (found,) and shelf.of(OTHER, SPEC.digest) == ()
     assert shelf.load(SPEC.translation_id).counts.tolist() == bleu.counts(LINES, found.references, "13a").tolist()
     folders = sorted(path.name for path in (tmp_path / "translations").iterdir())
     assert folders == [".partial", SPEC.translation_id]
@@ -84,7 +84,7 @@ def test_translations_are_found_by_their_run(tmp_path: Path) -> None:
     (shelf.translations / "a file").write_text("")
     assert shelf.ids() == sorted(spec.translation_id for spec in wanted)
     assert shelf.ids(OTHER) == sorted(spec.translation_id for spec in wanted[3:])
-    assert {one.spec for one in shelf.of(RUN)} == set(wanted[:3])
+    assert {one.spec for one in shelf.of(RUN, SPEC.digest)} == set(wanted[:3])
 
 
 @pytest.mark.parametrize("name", [*FILES, "manifest.json"])
@@ -98,7 +98,7 @@ def test_a_changed_byte_is_found_and_the_translation_left_out(name: str, tmp_pat
     path.write_bytes(data)
     with pytest.raises(CorruptFolder):
         shelf.load(SPEC.translation_id)
-    assert [one.spec for one in shelf.of(RUN)] == [other]
+    assert [one.spec for one in shelf.of(RUN, SPEC.digest)] == [other]
     path.unlink()
     with pytest.raises(CorruptFolder):
         shelf.load(SPEC.translation_id)
@@ -116,7 +116,7 @@ def test_a_translation_of_another_version_is_old_and_not_corrupt(tmp_path: Path)
     folder.commit(shelf.translations / name, partial, files, TRANSLATION_VERSION + 1, lambda: False)
     with pytest.raises(OldFolder):
         shelf.load(name)
-    assert shelf.of(RUN) == ()
+    assert shelf.of(RUN, SPEC.digest) == ()
 
 
 def test_a_second_commit_of_the_same_leaves_the_first(tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ def test_what_is_no_translation_is_refused_although_its_checksums_are_right(
     name = put(shelf, change)
     with pytest.raises(CorruptFolder, match="not a translation of stabkit"):
         shelf.load(name)
-    assert shelf.of(RUN) == ()
+    assert shelf.of(RUN, SPEC.digest) == ()
 
 
 SPECS: dict[str, Callable[[dict[str, Any]], Any]] = {
@@ -194,7 +194,7 @@ def test_what_is_no_spec_is_refused(change: Callable[[dict[str, Any]], Any], tmp
     name = put(shelf, change, "spec.json")
     with pytest.raises(CorruptFolder, match="not a translation of stabkit"):
         shelf.load(name)
-    assert shelf.of(RUN) == ()
+    assert shelf.of(RUN, SPEC.digest) == ()
 
 
 def test_an_environment_is_an_object(tmp_path: Path) -> None:
@@ -208,7 +208,7 @@ def test_the_spec_of_another_translation_is_refused_and_named(tmp_path: Path) ->
     name = put(shelf, lambda held: other.to_json(), "spec.json")
     with pytest.raises(CorruptFolder, match=f"belongs to {other.translation_id}"):
         shelf.load(name)
-    assert shelf.of(RUN) == ()
+    assert shelf.of(RUN, SPEC.digest) == ()
 
 
 @pytest.mark.parametrize("text", [b"", b"{", b"[" * 100_000, b"\xff", b"null"])
