@@ -7,8 +7,9 @@ from stabkit.methods.base import Site, sites
 from stabkit.methods.base import parameters as count
 from stabkit.spec import RunSpec, recorded_steps, snapshot_steps, validation_steps
 
-GIGAFLOPS = 30.0
-"""What one core does on these small matrices, all overheads in; measured at 64-128-2, 512 tokens, 6L to 100L."""
+GIGAFLOPS, OVERHEAD = 60.0, 3e-4
+"""What one core does on these small matrices, and the seconds that a sub-layer takes in a pass beside: fitted at
+64-128-2, 256 and 512 tokens, 6L to 60L-12L. With small batches most of the time is the second."""
 
 
 def parameters(spec: RunSpec) -> int:
@@ -23,9 +24,15 @@ def _sites(spec: RunSpec) -> tuple[Site, ...]:
 
 
 def seconds(spec: RunSpec) -> float:
-    """On one core: 2 flops a weight and token forward, twice that backward; a probe forward at each recorded step."""
+    """On one core: a step is a forward and a backward pass, twice as long; a probe forward at each recorded step."""
     passes = 3 * (spec.train.steps + 1) + len(recorded_steps(spec)) + 2 * len(validation_steps(spec))
-    return 0.5 + 2e-9 * parameters(spec) * spec.train.max_tokens * passes / GIGAFLOPS
+    return 0.5 + passes * forward(spec)
+
+
+def forward(spec: RunSpec) -> float:
+    """Seconds of one forward pass over a training batch: 2 flops a weight and token, and what each sub-layer costs."""
+    flops = 2e-9 * parameters(spec) * spec.train.max_tokens
+    return flops / GIGAFLOPS + OVERHEAD * len(_sites(spec))
 
 
 CHECKPOINT_SECONDS = 30.0

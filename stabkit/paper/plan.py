@@ -17,10 +17,10 @@ from stabkit.paper.items import Item
 from stabkit.spec import RUN_ID
 from stabkit.store import Run
 
-TRANSLATION_STEPS = 60
-"""What translating the test set costs, in training updates of 512 tokens; roughly, at any depth."""
-POINT_STEPS = 1.0
-"""What a point of a surface costs, in training updates of 512 tokens: two validation batches forward."""
+TRANSLATION = 180
+"""What translating the test set costs, in forward passes over a training batch; roughly, at any depth."""
+POINT = 2.0
+"""What a point of a surface costs, likewise: two validation batches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +39,14 @@ def asked(item: Item, requests: Sequence[Request]) -> Asked:
     for request in requests:
         for spec in request.specs():
             run_id = spec.run_id
-            step = 2e-9 * cost.parameters(spec) * 512 * 3 / cost.GIGAFLOPS
+            forward = cost.forward(spec) / request.workers
             work[run_id] = cost.seconds(spec) / request.workers
             if request.translations:
                 beams = request.translations.search.beam
-                work[f"{run_id}-beam{beams}"] = TRANSLATION_STEPS * step / request.workers
+                work[f"{run_id}-beam{beams}"] = TRANSLATION * forward
             if request.surfaces:
                 some = points(request, len(request.grids[0].methods))
-                work[f"{run_id}*{item.key}"] = some * POINT_STEPS * step / request.workers
+                work[f"{run_id}*{item.key}"] = some * POINT * forward
     return Asked(item, tuple(requests), work)
 
 
