@@ -158,7 +158,9 @@ def run(params: Mapping[str, Any], command: str) -> None:
     parts, beyond = list(refused), [step for step in steps if not step.fits]
     path = store.out / "reports" / _name(params)
     with store.writing(), Signals(command):
-        for step in (step for step in steps if step.fits):
+        pending = [step for step in steps if step.fits]
+        while pending:
+            step = pending.pop(0)
             left = None if limit is None else limit - (time.monotonic() - begin)
             if len(parts) > len(refused) and left is not None:
                 pace = plans.pace(listing.find(store, []))
@@ -168,7 +170,7 @@ def run(params: Mapping[str, Any], command: str) -> None:
             if not quiet:
                 console.note(f"{step.asked.item.key}: {step.asked.item.title}")
             parts.append(_run(step.asked, asked[step.asked.item.key][1], store, params, quiet=quiet))
-            page(parts, beyond, path, command)
+            page(parts, [*pending, *beyond], path, command)  # whole at any moment, should this be the last
         page(parts, beyond, path, command)
     if params["json"]:
         console.document(_document(parts, beyond, path))

@@ -82,6 +82,9 @@ def test_an_interrupted_paper_goes_on_where_it_stopped(tmp_path: Path, capsys, m
     monkeypatch.setattr(carry, "out", breaks)
     assert run("paper", *words) == 130
     first = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "runs").iterdir() if path.name[0] != "."}
+    (page,) = (path.read_text() for path in (tmp_path / "reports").iterdir())
+    assert '<h2 id="table11">' in page or '<h2 id="fig9">' in page, "what had ended is on a page already"
+    assert "the same command with a larger one goes on" in page
     monkeypatch.setattr(carry, "out", real)
     code, out, _ = paper(capsys, *words)
     after = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "runs").iterdir() if path.name[0] != "."}
