@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from stabkit import __version__
 from stabkit.errors import StoreError, UsageError
-from stabkit.executors.base import Answer, Lost, Tell
+from stabkit.executors.base import Tell
 from stabkit.folder import CorruptFolder, OldFolder
 from stabkit.store import Run
 from stabkit.surface import directions, tiles, weights
 from stabkit.surface.directions import Normalise
 from stabkit.surface.shelf import Shelf, Surface
 from stabkit.surface.spec import At, Engine, Plane, SurfaceSpec
-from stabkit.sweep import settled
+from stabkit.sweep import Map, attempted
 from stabkit.work import Job
 
 TOGETHER = 64
@@ -184,25 +182,15 @@ def plan(wanted: Sequence[SurfaceSpec], shelf: Shelf, context: dict[str, Any]) -
 def run(
     planned: Plan,
     shelf: Shelf,
-    execute: Callable[[Sequence[Job], Tell], Generator[Answer, None, None]],
+    execute: Map,
     tell: Tell,
     finished: Callable[[str], None],
 ) -> Iterator[Surface]:
     """Compute the missing tiles and put whole surfaces on the shelf; raises StoreError when one cannot be made."""
-    attempts: Counter[str] = Counter()
-
-    def note(job_id: str, reason: str) -> int:
-        attempts[job_id] += 1
-        return attempts[job_id]
-
-    lost: dict[str, str] = {}
-    with closing(settled(planned.jobs, execute, tell, note)) as answers:
-        for job, answer in answers:
-            if isinstance(answer, Lost):
-                lost[job["id"].partition("/")[0]] = answer.reason
-            finished(job["id"])
+    lost = attempted(planned.jobs, execute, tell, finished)
+    of_surface = {name.partition("/")[0]: reason for name, reason in lost.items()}
     for spec in planned.missing:
-        if spec.surface_id in lost:
-            raise StoreError(f"{spec.surface_id}: {lost[spec.surface_id]}; finished tiles are kept: run it again")
+        if spec.surface_id in of_surface:
+            raise StoreError(f"{spec.surface_id}: {of_surface[spec.surface_id]}; finished tiles are kept: run it again")
         shelf.commit(spec, tiles.names(spec), {"stabkit": __version__})
         yield shelf.load(spec.surface_id)

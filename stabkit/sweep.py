@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -106,6 +107,23 @@ def run(
         [runs[spec.run_id] for spec in specs if spec.run_id in runs],
         [(by_id[run_id], reason) for run_id, reason in failed.items()],
     )
+
+
+def attempted(jobs: Sequence[Job], execute: Map, tell: Tell, finished: Callable[[str], None]) -> dict[str, str]:
+    """Do jobs that leave their results in the store themselves; returns {job id: why} of those that were lost."""
+    attempts: Counter[str] = Counter()
+
+    def note(job_id: str, reason: str) -> int:
+        attempts[job_id] += 1
+        return attempts[job_id]
+
+    lost: dict[str, str] = {}
+    with closing(settled(jobs, execute, tell, note)) as answers:
+        for job, answer in answers:
+            if isinstance(answer, Lost):
+                lost[job["id"]] = answer.reason
+            finished(job["id"])
+    return lost
 
 
 def settled(

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Generator, Sequence
-from contextlib import closing
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from stabkit.errors import UsageError
-from stabkit.executors.base import Answer, Lost, Tell
+from stabkit.executors.base import Tell
 from stabkit.folder import CorruptFolder, OldFolder
 from stabkit.quality.shelf import Shelf
 from stabkit.quality.spec import Search, TranslationSpec
 from stabkit.store import Run
-from stabkit.sweep import settled
+from stabkit.sweep import Map, attempted
 from stabkit.work import Job
 
 
@@ -63,26 +61,10 @@ def plan(wanted: Sequence[TranslationSpec], shelf: Shelf, context: dict[str, Any
     return Plan(ready, jobs, corrupt)
 
 
-def run(
-    planned: Plan,
-    execute: Callable[[Sequence[Job], Tell], Generator[Answer, None, None]],
-    tell: Tell,
-    finished: Callable[[str], None],
-) -> dict[str, str]:
+def run(planned: Plan, execute: Map, tell: Tell, finished: Callable[[str], None]) -> dict[str, str]:
     """Translate what is missing; returns {run id: reason} of the runs of which none could be made."""
-    attempts: Counter[str] = Counter()
-
-    def note(job_id: str, reason: str) -> int:
-        attempts[job_id] += 1
-        return attempts[job_id]
-
-    lost: dict[str, str] = {}
-    with closing(settled(planned.jobs, execute, tell, note)) as answers:
-        for job, answer in answers:
-            if isinstance(answer, Lost):
-                lost[job["spec"]["run"]] = answer.reason
-            finished(job["id"])
-    return lost
+    lost = attempted(planned.jobs, execute, tell, finished)
+    return {job["spec"]["run"]: lost[job["id"]] for job in planned.jobs if job["id"] in lost}
 
 
 def check(encoder_layers: int, decoder_layers: int) -> None:

@@ -23,6 +23,8 @@ from stabkit.quality.spec import TRANSLATION_VERSION, TranslationSpec
 
 FILES = ("spec.json", "translation.json", "environment.json")
 TOKENIZERS = ("13a", "none")
+LIMIT = 1_000_000_000
+"""Bytes: two million sentences, as many as a corpus may have."""
 KEYS = {"hypotheses", "references", "tokenize", "bleu", "signature", "brevity"}
 
 
@@ -62,7 +64,7 @@ class Shelf:
     def load(self, translation_id: str) -> Translation:
         """One translation, every checksum verified; raises CorruptFolder, OldFolder."""
         path = self.translations / translation_id
-        files, _ = folder.load(path, FILES, TRANSLATION_VERSION)
+        files, _ = folder.load(path, FILES, TRANSLATION_VERSION, {"translation.json": LIMIT})
         try:
             spec = specs.from_json(json.loads(files["spec.json"]))
             held, environment = json.loads(files["translation.json"]), json.loads(files["environment.json"])
