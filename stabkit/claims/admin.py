@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from stabkit.claims.base import Claim, Evidence
-from stabkit.claims.evidence import cells, ends, fates, groups, judged, place
+from stabkit.claims.evidence import MARGIN, cells, ends, fates, groups, judged, place
 from stabkit.figures import share
 from stabkit.figures.comparison import number, outcome_word, short
 from stabkit.store import Run
@@ -110,6 +110,8 @@ def deeper_is_better(runs: Sequence[Run]) -> list[Evidence]:
             seeds = sorted(set(cell.runs[ADMIN]) & set(base.runs[ADMIN])) if base and cell.layers > 6 else []
             if base and seeds:
                 ours, theirs = cell.mean(ADMIN, _loss, seeds), base.mean(ADMIN, _loss, seeds)
+                if abs(ours - theirs) < MARGIN:
+                    continue
                 text = f"{short(ours, 3)} at {depth} against {short(theirs, 3)} nats"
                 found.append(Evidence(where=cell.where, value=theirs - ours, text=text, holds=ours < theirs))
     return found
@@ -180,9 +182,10 @@ CLAIMS: tuple[Claim, ...] = (
         key="deeper-better",
         sentence="Deeper ADMIN models reach a lower perplexity than 6L-6L.",
         source="Very Deep Transformers §4, Fig. 2(b)",
-        test="ADMIN's validation loss at each deeper model against 6L-6L's (the paper trains for days)",
+        test="ADMIN's validation loss at each deeper model against 6L-6L's (the paper trains for days), where they are "
+        f"{MARGIN:g} nats or more apart",
         find=deeper_is_better,
-        needs="ADMIN at 6L-6L and deeper, long enough to judge",
+        needs="ADMIN at 6L-6L and deeper, long enough to judge, clearly apart",
         command="stabkit sweep --models admin --depths 6,18 --steps 250 --warmup 0",
         methods=("admin",),
     ),

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stabkit.claims.base import Claim, Evidence
-from stabkit.claims.evidence import Cell, cells, groups, judged, place
+from stabkit.claims.evidence import MARGIN, Cell, cells, groups, judged, place
 from stabkit.figures import depth_law, flops, robustness
 from stabkit.figures import quality as qualities
 from stabkit.figures.comparison import listed, method_label, number, outcome_word, short
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 P, ADMIN, D = "Post-LN", "ADMIN", "DeepNorm"
 DEEP = 18
-MARGIN = 0.05
-"""Nats: a difference below this, on some hundred validation tokens and one seed, is none."""
 LOST = 99.0
 """Nats or BLEU that a run that diverged is behind, where places are ordered."""
 AT_UNIGRAM, BELOW_UNIGRAM = 0.98, 0.95
