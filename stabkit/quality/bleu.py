@@ -82,7 +82,7 @@ class Compared:
     high: float
     """Where 95 % of the resampled differences lie."""
     p: float
-    """Two-sided: twice the share of the samples in which the better system is not better, ties by half."""
+    """Two-sided: twice the share of the samples on the rarer side of 0, ties by half."""
     sign: str
     """`+` A is better at LEVEL, `-` B is, `=` neither."""
 
@@ -109,8 +109,8 @@ def from_samples(
     """The verdict from both systems' BLEU, on the whole corpus and on the samples."""
     difference = float(a - b)
     apart = a_samples - b_samples
-    better = apart if difference >= 0 else -apart
-    p = min(1.0, 2 * float((better < 0).mean() + 0.5 * (better == 0).mean()))
+    below = float((apart < 0).mean() + 0.5 * (apart == 0).mean())
+    p = 2 * min(below, 1 - below)
     sign = "=" if difference == 0 or p >= LEVEL else "+" if difference > 0 else "-"
     low, high = np.quantile(apart, [0.025, 0.975])
     return Compared(difference=difference, low=float(low), high=float(high), p=p, sign=sign)
