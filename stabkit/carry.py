@@ -9,11 +9,10 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stabkit import console, cost, flags, landscape, present, sweep
-from stabkit.executors import EXECUTORS
-from stabkit.flags import Request
+from stabkit import console, cost, landscape, present, sweep
 from stabkit.quality import plan as translations
 from stabkit.quality.shelf import Shelf as Translations
+from stabkit.request import Request, space
 from stabkit.spec import RunSpec
 from stabkit.store import Run, Store
 from stabkit.surface.shelf import Shelf, Surface
@@ -40,31 +39,31 @@ def out(request: Request, store: Store, *, quiet: bool, retry_failed: bool = Fal
         console.warn(warning)
     if not quiet:
         console.note(present.reuse(planned))
-    flags.space(sum(map(cost.disk, planned.missing)), request.out)
+    space(sum(map(cost.disk, planned.missing)), request.out)
     seconds = sum(map(cost.seconds, planned.missing))
     with console.progress(len(planned.missing), seconds / request.workers, quiet) as bars:
         done = sweep.run(
             specs,
             planned,
             store,
-            lambda jobs, tell: EXECUTORS[request.executor](jobs, tell, request.place),
+            request.execute,
             {"corpus": request.corpus, "device": request.device, "checkpoint_every": request.checkpoint_every},
             bars.event,
             lambda spec, answer: bars.finished(*present.finished(store, spec, answer, request.workers)),
         )
-    lost = translate(request, done.runs, quiet=quiet) if request.translations else {}
+    wanted = request.translations
+    lost = translate(request, wanted, done.runs, quiet=quiet) if wanted else {}
     untranslated = [(run.spec, f"not translated: {lost[run.run_id]}") for run in done.runs if run.run_id in lost]
     asked = landscape.specs(done.runs, request.surfaces) if request.surfaces else []
     return Done(done.runs, done.failed, untranslated, surfaces(request, asked, quiet=quiet) if asked else [])
 
 
-def translate(request: Request, runs: Sequence[Run], *, quiet: bool) -> dict[str, str]:
+def translate(request: Request, wanted: translations.Wanted, runs: Sequence[Run], *, quiet: bool) -> dict[str, str]:
     """The held-out sentences in the words of every run that has not translated them yet; what was lost, and why."""
-    assert request.translations is not None
     shelf = Translations(request.out)
     shelf.sweep_partial()
     context = {"out": str(request.out), "corpus": request.corpus, "device": request.device}
-    planned = translations.plan(translations.specs(runs, request.translations), shelf, context)
+    planned = translations.plan(translations.specs(runs, wanted), shelf, context)
     for warning in planned.corrupt:
         console.warn(warning)
     if not quiet:
@@ -72,7 +71,7 @@ def translate(request: Request, runs: Sequence[Run], *, quiet: bool) -> dict[str
     with console.progress(len(planned.jobs), float(len(planned.jobs)), quiet or not sys.stderr.isatty()) as bars:
         return translations.run(
             planned,
-            lambda jobs, tell: EXECUTORS[request.executor](jobs, tell, request.place),
+            request.execute,
             bars.event,
             lambda job_id: bars.finished(job_id, "translated", 1.0),
         )
@@ -93,7 +92,7 @@ def surfaces(request: Request, asked: Sequence[SurfaceSpec], *, quiet: bool) -> 
         made = landscape.run(
             planned,
             shelf,
-            lambda jobs, tell: EXECUTORS[request.executor](jobs, tell, request.place),
+            request.execute,
             bars.event,
             lambda job_id: bars.finished(job_id, "", 1.0),
         )

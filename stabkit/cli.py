@@ -136,12 +136,13 @@ def _print_config(params: Any) -> None:
 
 def _show(request: Any, *, json: bool) -> None:
     """`--dry-run`: what would run and what it would cost; of a huge grid the cost alone."""
-    from stabkit import flags, present
+    from stabkit import present
+    from stabkit import request as requests
     from stabkit import sweep as engine
     from stabkit.store import Store
 
-    if len(request) > flags.MANY_RUNS:
-        present.budget(flags.budget(request), request.workers, json=json)
+    if len(request) > requests.MANY_RUNS:
+        present.budget(requests.budget(request), request.workers, json=json)
         return
     specs = request.specs()
     present.plan(specs, engine.plan(specs, Store(request.out), repair=False), request.workers, json=json)
@@ -149,12 +150,13 @@ def _show(request: Any, *, json: bool) -> None:
 
 def _run(request: Any, command: str, *, json: bool, quiet: bool, yes: bool, retry_failed: bool) -> None:
     """Train what is missing, measure what is asked for, render, print."""
-    from stabkit import carry, document, flags, present
+    from stabkit import carry, document, present
+    from stabkit import request as requests
     from stabkit.signals import Signals
     from stabkit.store import Store
 
     if not yes:
-        flags.check(request)
+        requests.check(request)
     store = Store(request.out)
     threading.Thread(target=importlib.import_module, args=("stabkit.report.html",), daemon=True).start()
     with store.writing(), Signals(command):

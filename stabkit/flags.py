@@ -1,24 +1,24 @@
-"""Options (texts) → a Request: everything a sweep needs, checked before torch is imported."""
+"""Options (texts) → a Request, every one checked before torch is imported."""
 
 from __future__ import annotations
 
 import importlib.util
 import os
 import re
-import shutil
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
-from stabkit import cost, methods, ranges
-from stabkit.errors import StoreError, UsageError, nearest
+from stabkit import methods, ranges
+from stabkit.errors import UsageError, nearest
 from stabkit.executors import EXECUTORS, Place
 from stabkit.landscape import PathPlane, Wanted
 from stabkit.methods.deepnorm import TABLE_11
 from stabkit.options import TRAINING
 from stabkit.quality.plan import Wanted as Translations
 from stabkit.quality.spec import MOST_BEAMS, Search
+from stabkit.request import Request
 from stabkit.spec import (
     BaseInit,
     Grid,
@@ -36,45 +36,6 @@ from stabkit.surface.spec import Engine
 DEVICES = ("auto", "cpu", "cuda", "mps")
 SLOPE_RATES = {"float64": "1e-5", "float32": "1e-4,1e-5"}
 """η small enough to be linear and large enough to be seen: at 1e-6 in float32 rounding eats up to half of it."""
-MANY_RUNS = 2_000
-LONG_SECONDS = 48 * 3600.0
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Request:
-    """What a command was asked for."""
-
-    grids: tuple[Grid, ...]
-    """What they share is trained once."""
-    out: Path
-    device: str
-    """Where the model runs: `cpu`, `cuda:1`, `mps`. The spec keeps its kind alone."""
-    corpus: dict[str, str] | None
-    """{"directory": DIR} of parallel text, or None for the synthetic task."""
-    checkpoint_every: int | None
-    """Updates; None: what suits each run."""
-    executor: str
-    place: Place
-    translations: Translations | None = None
-    """What is translated with the trained models; None: nothing."""
-    surfaces: Wanted | None = None
-    """What is drawn around the runs; None: nothing."""
-    notes: tuple[str, ...] = ()
-    """What was left out of it, and why."""
-
-    @property
-    def workers(self) -> int:
-        """As many processes as there is work for."""
-        return min(self.place.workers, len(self))
-
-    def __len__(self) -> int:
-        """Runs, those that grids share counted in each."""
-        return sum(map(len, self.grids))
-
-    def specs(self) -> list[RunSpec]:
-        """Every run once, in the order of the grids."""
-        found = (methods.with_recipe(spec) for grid in self.grids for spec in grid.specs())
-        return list({spec.run_id: spec for spec in found}.values())
 
 
 def sweep(options: Mapping[str, Any]) -> Request:
@@ -243,57 +204,13 @@ def surfaces(text: Mapping[str, str], steps: int, device: str) -> Wanted:
         points=points,
         reach=ranges.real("--range", text["range"], 0.0, 1e6, above=True),
         cut_points=cut_points,
-        direction_seeds=()
-        if text["direction_seeds"] == "none"
-        else ranges.wholes("--direction-seeds", text["direction_seeds"], 0, 2**31 - 1),
+        direction_seeds=ranges.wholes("--direction-seeds", text["direction_seeds"], 0, 2**31 - 1),
         normalise=_choice("--normalise", text["normalise"], NORMALISATIONS),
         one_dimensional=text["one_dimensional"] == "True",
         path=_choice("--path", text["path"], get_args(PathPlane)),
         device=device,
         engine=_choice("--engine", text["engine"], get_args(Engine)),
     )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Budget:
-    """What a whole grid would take, were nothing in the store."""
-
-    runs: int
-    seconds: float
-    """On all workers."""
-    memory: int
-    disk: int
-
-
-def budget(request: Request) -> Budget:
-    """The grid's cost, without building its specs: runs of one depth cost the same."""
-    one = [
-        (len(grid) // len(grid.depths), next(replace(grid, depths=(depth,)).specs()))
-        for grid in request.grids
-        for depth in grid.depths
-    ]
-    return Budget(
-        runs=len(request),
-        seconds=sum(share * cost.seconds(spec) for share, spec in one) / request.workers,
-        memory=request.workers * max(cost.memory(spec) for _, spec in one),
-        disk=sum(share * cost.disk(spec) for share, spec in one),
-    )
-
-
-def check(request: Request) -> None:
-    """Refuse a grid that looks like a slip: too many runs, too long, too large for this machine."""
-    need = budget(request)
-    hours, memory = f"{need.seconds / 3600:.2g} hours", f"{need.memory / 1e9:.1f} GB of memory"
-    what = f"{need.runs} runs, about {hours} on {request.workers} workers, {memory}"
-    if need.runs > MANY_RUNS:
-        raise UsageError(f"this grid is large: {what}; --dry-run shows its cost, --yes runs it")
-    if need.seconds > LONG_SECONDS:
-        raise UsageError(f"this grid is long: {what}; --dry-run shows its cost, --yes runs it")
-    if need.memory > (have := _memory()):
-        raise UsageError(
-            f"this grid is too large for the {have / 1e9:.1f} GB of memory here: {what}; "
-            "use fewer --workers, smaller --max-tokens or --depths, or --yes"
-        )
 
 
 def _methods(
@@ -325,15 +242,6 @@ def _own(given: Collection[str], text: Mapping[str, str]) -> None:
             raise UsageError(
                 f"--recipe paper gives each method its own {option}; leave {option} {text.get(name, '')} out"
             )
-
-
-def space(need: int, out: Path) -> None:
-    """Refuse a sweep that the disk cannot hold."""
-    there = next(p for p in (out, *out.parents) if p.exists())
-    free = shutil.disk_usage(there).free
-    if need > free:
-        has, needs = f"{free / 1e6:.0f} MB free", f"about {need / 1e6:.0f} MB"
-        raise StoreError(f"{there} has {has}, these runs need {needs}; make room or name another --out")
 
 
 def _choice(option: str, text: str, valid: tuple[Any, ...]) -> Any:
@@ -481,10 +389,3 @@ def _task(data: str, source: str, target: str, vocab: int) -> tuple[TaskConfig, 
 
 def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _memory() -> float:
-    try:
-        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    except (ValueError, OSError, AttributeError):
-        return float("inf")

@@ -101,9 +101,7 @@ At = Annotated[str, typer.Option(help="Around the weights at init, at end, or af
 Range = Annotated[str, typer.Option(help="How far the axes reach, in lengths of the directions.")]
 Points = Annotated[str, typer.Option(help="Points along each axis of a surface; odd, so that one is the middle.")]
 CutPoints = Annotated[str, typer.Option(help="Points of a one-dimensional cut; odd.")]
-DirectionSeeds = Annotated[
-    str, typer.Option(help="Seeds of directions: the first draws the surfaces, all the cuts; none: the path alone.")
-]
+DirectionSeeds = Annotated[str, typer.Option(help="Seeds of directions: the first draws the surfaces, all the cuts.")]
 NormaliseOption = Annotated[str, typer.Option("--normalise", help="filter (Li et al.), layer, model or none.")]
 OneDimensional = Annotated[bool, typer.Option("--one-dimensional", help="Move biases and norms too.")]
 EngineOption = Annotated[str, typer.Option("--engine", help="Who walks the surfaces: stabkit or loss-landscapes.")]

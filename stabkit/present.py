@@ -13,8 +13,8 @@ from stabkit import console, cost
 from stabkit import methods as table
 from stabkit.document import SCHEMA, seconds_a_step, text
 from stabkit.figures.comparison import geometric_mean, listed, percent, short
-from stabkit.flags import Budget
 from stabkit.folder import write_file
+from stabkit.request import Budget
 from stabkit.spec import SHORTEST_JUDGED, RunSpec
 from stabkit.store import Run, Store
 from stabkit.sweep import Plan

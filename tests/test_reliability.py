@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from stabkit import config, export, flags
+from stabkit import config, export
 from stabkit.errors import StoreError, UsageError
+from stabkit.request import space
 from stabkit.store import Store
 from tests.figures.fake_runs import run, spec, table
 from tests.test_cli import TINY, stabkit, strict
@@ -99,8 +100,8 @@ def test_a_reader_that_leaves_early_is_no_error(out: Path) -> None:
 def test_a_disk_without_room_is_refused_before_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(100, 99, 1_000_000))
     with pytest.raises(StoreError, match="1 MB free, these runs need about 5 MB"):
-        flags.space(5_000_000, tmp_path / "not" / "there")
-    flags.space(900_000, tmp_path)
+        space(5_000_000, tmp_path / "not" / "there")
+    space(900_000, tmp_path)
 
 
 def test_standard_error_that_is_full_or_closed_stops_no_training(tmp_path: Path) -> None:

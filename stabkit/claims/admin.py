@@ -108,7 +108,7 @@ def deeper_is_better(runs: Sequence[Run]) -> list[Evidence]:
         base = by.pop("6L-6L", None)
         for depth, cell in by.items():
             seeds = sorted(set(cell.runs[ADMIN]) & set(base.runs[ADMIN])) if base and cell.layers > 6 else []
-            if base and seeds:
+            if base and seeds and all(outcome_word(base.runs[ADMIN][seed]) == "trains" for seed in seeds):
                 ours, theirs = cell.mean(ADMIN, _loss, seeds), base.mean(ADMIN, _loss, seeds)
                 if abs(ours - theirs) < MARGIN:
                     continue

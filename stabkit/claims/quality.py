@@ -70,6 +70,11 @@ def _published(runs: Sequence[Run]) -> list[Run]:
     return [run for _, own in groups(runs) for run in own]
 
 
+def _train(runs: Sequence[Run]) -> bool:
+    """Whether all of them train: against one that does not, whatever is measured is no quality."""
+    return all(outcome_word(run) == "trains" for run in runs)
+
+
 def _all_judged(runs: Sequence[Run]) -> bool:
     return bool(runs) and all(outcome_word(run) in JUDGED for run in runs)
 
@@ -87,8 +92,8 @@ def deeper(runs: Sequence[Run]) -> list[Evidence]:
         for of_shape in line.values():
             for shallow, deep in zip(of_shape, of_shape[1:], strict=False):
                 seeds = sorted(set(shallow.runs[D]) & set(deep.runs[D]))
-                sides = ([cell.runs[D][seed] for seed in seeds] for cell in (deep, shallow))
-                told = better(*sides) if seeds else None
+                sides = [[cell.runs[D][seed] for seed in seeds] for cell in (deep, shallow)]
+                told = better(*sides) if seeds and _train(sides[1]) else None
                 if told and told.clear:
                     where = listed(deep.depth, condition)
                     text = f"{told.ours} after {told.theirs} at {shallow.depth}"
@@ -172,7 +177,7 @@ def _equal_flops(fits: Callable[[Model, Model], bool]) -> Callable[[Sequence[Run
             sides = [
                 [by[run] for run in side.rows.loc[side.rows["seed"].isin(list(seeds)), "run"]] for side in (one, other)
             ]
-            told = better(*sides) if all(outcome_word(run) == "trains" for side in sides for run in side) else None
+            told = better(*sides) if all(map(_train, sides)) else None
             if told and told.clear:
                 where = listed(f"{one.shape} against {other.name}", one.condition)
                 text = f"{told.ours} against {told.theirs}"
@@ -238,7 +243,7 @@ def deeper_encoder(runs: Sequence[Run]) -> list[Evidence]:
             mirrored = by.get((m, n), {})
             seeds = sorted(set(deep) & set(mirrored))
             sides = [[side[seed] for seed in seeds] for side in (deep, mirrored)]
-            told = better(*sides) if n > m > 0 and all(map(_all_judged, sides)) else None
+            told = better(*sides) if n > m > 0 and all(map(_train, sides)) else None
             if not told or not told.clear:
                 continue
             names = (runs_[0].spec.depth for runs_ in sides)
@@ -336,7 +341,7 @@ CLAIMS: tuple[Claim, ...] = (
         source="Very Deep Transformers §4, Table 3",
         test=f"ADMIN N×M against M×N, N > M: {BY}; better",
         find=deeper_encoder,
-        needs="ADMIN at two mirrored shapes, long enough to judge, clearly apart",
+        needs="ADMIN at two mirrored shapes that train, clearly apart",
         command=f"stabkit sweep --models admin --depths 60x12,12x60 {NO_WARMUP} --bleu",
         methods=("admin",),
     ),

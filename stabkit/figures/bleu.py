@@ -11,10 +11,9 @@ from collections.abc import Sequence
 import pandas as pd
 from matplotlib.figure import Figure
 
-from stabkit.figures import curves
+from stabkit.figures import curves, quality
 from stabkit.figures.comparison import FACTS, depth_rank, listed, number, several, short, shown
 from stabkit.figures.curves import Curves
-from stabkit.figures.quality import TRANSLATES
 from stabkit.store import Run
 
 NAME = "bleu"
@@ -34,17 +33,15 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
     """One row a translation."""
     rows = []
     for each in shown(runs):
-        several_ = len({one.spec.search for one in each.run.translations}) > 1
+        facts, searches = each.facts(), {one.spec.search for one in each.run.translations}
         for one in each.run.translations:
-            facts = each.facts()
-            search = one.spec.search
-            words = "greedy" if search.beam == 1 else f"beam {search.beam}, length penalty {search.length_penalty:g}"
+            search = quality.words(one.spec.search) if len(searches) > 1 else ""
             rows.append(
                 {
                     **facts,
-                    "condition": listed(facts["condition"], words if several_ else ""),
+                    "condition": listed(each.condition, search),
                     "layers": sum(depth_rank(each.run.spec)[:1]),
-                    "beam": search.beam,
+                    "beam": one.spec.search.beam,
                     "bleu": one.score.bleu,
                     "perplexity": number(each.run.outcome.get("perplexity")),
                     "token_accuracy": number(each.run.outcome.get("token_accuracy")),
@@ -71,7 +68,7 @@ def title(runs: Sequence[Run]) -> str:
     frame = select(runs)
     if frame.empty:
         return "BLEU"
-    if frame["bleu"].max() < TRANSLATES:
+    if frame["bleu"].max() < quality.TRANSLATES:
         return f"No model translates yet: the highest BLEU is {short(float(frame['bleu'].max()))}"
     deepest = frame[frame["layers"] == frame["layers"].max()]
     by = deepest.groupby("label", sort=False)["bleu"].mean()

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 from stabkit import carry, console, document, flags, listing
 from stabkit import options as tables
 from stabkit.errors import FailedRuns, Interrupted, StabkitError, UsageError, nearest
-from stabkit.flags import Request
 from stabkit.paper import plan as plans
 from stabkit.paper.items import BY_KEY, ITEMS, NOT_HERE, Item
 from stabkit.paper.plan import Asked, Step
+from stabkit.request import Request, check
 from stabkit.signals import Signals
 from stabkit.spec import RunSpec
 from stabkit.store import Run, Store
@@ -63,6 +63,13 @@ class Part:
 
         asked = (*self.item.claims, *self.item.beside)
         return {one.claim.key: one for one in findings(self.runs, self.surfaces) if one.claim.key in asked}
+
+    @cached_property
+    def section(self) -> Mapping[str, Any]:
+        """What the page shows of it; drawn once, for the page is written anew after every item."""
+        from stabkit.report.paper import section
+
+        return section(self)
 
     def judged(self) -> list[Finding]:
         """The claims that are the item's own."""
@@ -122,7 +129,7 @@ def ask(item: Item, params: Mapping[str, Any]) -> tuple[Asked, Part]:
         options |= {name: params[name] for name in REPLACED if params[name]}
         request = getattr(flags, command)({**options, "given": set()})
         if not params["yes"]:
-            flags.check(request)
+            check(request)
         requests.append(request)
         notes += request.notes
         lines.append(f"stabkit {tables.line(command, options)}")
@@ -163,7 +170,7 @@ def run(params: Mapping[str, Any], command: str) -> None:
             step = pending.pop(0)
             left = None if limit is None else limit - (time.monotonic() - begin)
             if len(parts) > len(refused) and left is not None:
-                pace = plans.pace(listing.find(store, []))
+                pace = plans.pace([*stored, *(one for part in parts for one in part.runs)])
                 if plans.seconds(step.asked, held(store, asked.values()), pace) > left:
                     beyond.append(step)
                     continue

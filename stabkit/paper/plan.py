@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from stabkit import console, cost
 from stabkit.errors import UsageError
-from stabkit.flags import Request
 from stabkit.paper.items import Item
+from stabkit.request import Request
 from stabkit.spec import RUN_ID
 from stabkit.store import Run
 
@@ -78,7 +78,7 @@ def points(request: Request, methods: int) -> int:
     if wanted is None:
         return 0
     seeds = len(wanted.direction_seeds)
-    random = methods * (wanted.points**2 * bool(seeds) + wanted.cut_points * seeds)
+    random = methods * (wanted.points**2 + wanted.cut_points * seeds)
     return random + (wanted.points**2 if wanted.path != "none" else 0)
 
 
@@ -88,6 +88,7 @@ def pace(runs: Sequence[Run]) -> float:
         float(wall) / cost.seconds(run.spec)
         for run in runs
         if isinstance(wall := run.environment.get("wall_seconds"), (int, float))
+        and not run.environment.get("first_step")  # of a run that was resumed it is the time of its last part
         and run.outcome["steps"] == run.spec.train.steps
         and cost.seconds(run.spec) >= 2
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,7 +31,7 @@ def render(parts: Sequence[Part], beyond: Sequence[tuple[Item, str]], command: s
     """The page; `beyond`: what the budget left out, and what it would have taken."""
     every = list({run.run_id: run for part in parts for run in part.runs}.values())
     script = (HERE / "page.js").read_text(encoding="utf-8")
-    sections = [_section(part) for part in parts]
+    sections = [part.section for part in parts]
     environments = how.environments(every)
     return template("paper.html.j2").render(
         title=TITLE,
@@ -42,7 +42,7 @@ def render(parts: Sequence[Part], beyond: Sequence[tuple[Item, str]], command: s
         script=Markup(script),
         hashes=[script_hash(script)],
         sections=sections,
-        beyond=[(item, need) for item, need in beyond],
+        beyond=beyond,
         not_here=NOT_HERE,
         switches=switches(every),
         group_switches=group_switches(every),
@@ -56,7 +56,8 @@ def render(parts: Sequence[Part], beyond: Sequence[tuple[Item, str]], command: s
     )
 
 
-def _section(part: Part) -> dict[str, Any]:
+@np.errstate(all="ignore")  # runs diverge as they like: what comes of it is NaN or infinity and is drawn as such
+def section(part: Part) -> dict[str, Any]:
     """An item: the paper's picture, ours, what is scaled down, its claims, its figures."""
     claims = part.judged()
     return {
@@ -109,10 +110,10 @@ def _cards(part: Part) -> list[Card]:
     return drawn
 
 
-def _lead(sections: Sequence[dict[str, Any]]) -> str:
+def _lead(sections: Sequence[Mapping[str, Any]]) -> str:
     """The page's first sentence: how many items there are, how their claims came out; a shared claim once an item."""
-    held = sum(one.verdict == "holds" for section in sections for one in section["claims"])
-    tested = sum(len(section["claims"]) for section in sections)
+    claims = [one for each in sections for one in each["claims"]]
+    held, tested = sum(one.verdict == "holds" for one in claims), len(claims)
     count = len(sections)
     what = "1 item" if count == 1 else f"{count} figures and tables"
     if not tested:

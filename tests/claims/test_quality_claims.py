@@ -247,3 +247,10 @@ def test_a_bleu_near_nothing_is_no_quality() -> None:
     shapes = [one("admin", 60, 4.9, decoder=12), one("admin", 12, 5.0, decoder=60)]
     told = found("deeper-encoder", [translated(made, 0.0) for made in shapes])
     assert (told.verdict, told.measured) == ("holds", "4.90 nats against 5.00 nats (60L-12L against 12L-60L)")
+
+
+def test_a_mirrored_or_a_shallower_model_that_is_stuck_is_no_baseline_either() -> None:
+    mirrored = [one("admin", 60, 4.9, decoder=12), one("admin", 12, 6.0, "stuck", decoder=60)]
+    assert found("deeper-encoder", mirrored).verdict == "untested"
+    assert found("deeper-deepnorm", [one("deepnorm", 6, 6.0, "stuck"), one("deepnorm", 18, 5.0)]).verdict == "untested"
+    assert found("deeper-deepnorm", [one("deepnorm", 6, 5.0), one("deepnorm", 18, 6.0, "stuck")]).verdict == "fails"
