@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from typing import Any
 
 from stabkit import console
@@ -11,11 +11,13 @@ from stabkit import methods as table
 from stabkit.document import SCHEMA, text
 from stabkit.errors import UsageError
 from stabkit.methods.base import PLACES, Method, Role, Scale, Site, parameters, sites
-from stabkit.spec import depth_text
+from stabkit.spec import ModelConfig, RunSpec, depth_text
 
 WIDTH, FFN, HEADS = 64, 128, 2
 """Of the models whose parameters are counted: 64-128-2, without embeddings."""
 ROLES: dict[str, tuple[Role, ...]] = {"ffn": ("up", "down"), "self": ("query", "key", "value", "out")}
+PROFILED = "the sweep's first model: synthetic task, 512 tokens a batch, seed 0"
+"""What the ω of a method that profiles is read from, where one method is asked for."""
 NAMES = {"query": "W_Q", "key": "W_K", "value": "W_V", "out": "W_O", "up": "W₁", "down": "W₂"}
 
 
@@ -25,12 +27,13 @@ def methods(model: str, depths: Sequence[tuple[int, int]], *, json: bool, markdo
     chosen = [table.build(key, options)] if model else list(table.DEFAULTS)
     if model and (reasons := [reason for n, m in depths if (reason := chosen[0].undefined(n, m))]):
         raise UsageError(f"{chosen[0].label} is not defined for these --depths: {reasons[0]}")
+    profiles = {depth: _profile(key, options, *depth) for depth in depths} if model and chosen[0].calibrate else {}
     if markdown:
         console.document(page(chosen, depths))
     elif json:
-        console.document(text({"schema": SCHEMA, "methods": [_document(method, depths) for method in chosen]}))
+        console.document(text({"schema": SCHEMA, "methods": [_document(each, depths, profiles) for each in chosen]}))
     elif model:
-        _one(chosen[0], depths)
+        _one(chosen[0], depths, profiles)
     else:
         _all(chosen, *depths[0])
 
@@ -106,7 +109,25 @@ def page(chosen: Sequence[Method], depths: Sequence[tuple[int, int]]) -> str:
     return "\n".join(lines)
 
 
-def _one(method: Method, depths: Sequence[tuple[int, int]]) -> None:
+Profiles = Mapping[tuple[int, int], Mapping[str, float]]
+"""{(N, M): {site name: ω}}, of a method that profiles."""
+
+
+def _profile(key: str, options: Mapping[str, str], n: int, m: int) -> dict[str, float]:
+    """{site name: ω} as a sweep at its defaults would begin: one forward pass through a model that is really built."""
+    import torch
+
+    from stabkit import train
+    from stabkit.tasks import objective
+    from stabkit.tasks.synthetic import Synthetic
+
+    spec = RunSpec(method=key, options=options, model=ModelConfig(encoder_layers=n, decoder_layers=m))
+    task = objective.of(Synthetic(vocab=spec.task.vocab, max_tokens=spec.train.max_tokens), n, m)
+    model = train.build(spec, task, torch.device("cpu"))
+    return {site.name: residual.mean_omega() for site, residual in model.residuals.items()}
+
+
+def _one(method: Method, depths: Sequence[tuple[int, int]], profiles: Profiles) -> None:
     """One method: everything that its slots say, at each depth."""
     console.say(f"{method.key}  ({method.label}; {method.group})")
     console.say(f"  {method.formula}")
@@ -119,7 +140,7 @@ def _one(method: Method, depths: Sequence[tuple[int, int]]) -> None:
     console.say()
     for n, m in depths:
         rows = []
-        for row in _constants(method, n, m):
+        for row in _constants(method, n, m, profiles.get((n, m))):
             gains = ", ".join(f"{NAMES[role]} {_ends(span)}" for role, span in row["gains"].items())
             rows.append((row["stack"], row["kind"], _shown(row["omega"]), _shown(row["gamma"]), gains, row["norms"]))
         console.table(
@@ -127,6 +148,8 @@ def _one(method: Method, depths: Sequence[tuple[int, int]]) -> None:
             ("stack", "sub-layer", "ω (α)", "γ", "gain (β) on xavier_normal", "norms, shifts, head scales"),
             rows,
         )
+        if profiles:
+            console.say(f"  ω profiled on {PROFILED}")
         first = sites(n, m, WIDTH)[0]
         ends = {stack: method.final(stack) or "nothing" for stack in dict.fromkeys(s.stack for s in sites(n, m, WIDTH))}
         console.say(f"  after the {', after the '.join(f'{stack}: {end}' for stack, end in ends.items())}")
@@ -134,7 +157,7 @@ def _one(method: Method, depths: Sequence[tuple[int, int]]) -> None:
         console.say()
 
 
-def _document(method: Method, depths: Sequence[tuple[int, int]]) -> dict[str, Any]:
+def _document(method: Method, depths: Sequence[tuple[int, int]], profiles: Profiles) -> dict[str, Any]:
     """Everything of one method as JSON values."""
     return {
         "key": method.key,
@@ -153,7 +176,8 @@ def _document(method: Method, depths: Sequence[tuple[int, int]]) -> dict[str, An
                 "depth": depth_text(n, m),
                 "parameters_added": _added(method, n, m),
                 "embedding": method.gain(sites(n, m, WIDTH)[0], "embedding"),
-                "constants": _constants(method, n, m),
+                "constants": _constants(method, n, m, profiles.get((n, m))),
+                **({"profiled": PROFILED} if profiles else {}),
             }
             for n, m in depths
         ],
@@ -182,8 +206,13 @@ def _by_stack(n: int, m: int) -> dict[str, list[Site]]:
     return held
 
 
-def _constants(method: Method, n: int, m: int) -> list[dict[str, Any]]:
-    """A row a stack and kind of sub-layer: ω, γ and every gain, layer by layer, and what stands where."""
+def _constants(method: Method, n: int, m: int, profile: Mapping[str, float] | None = None) -> list[dict[str, Any]]:
+    """A row a stack and kind of sub-layer: ω, γ and every gain, layer by layer, and what stands where; ω of a method
+    that profiles from `profile`, or the word "profiled" without one."""
+
+    def omega(site: Site) -> Scale:
+        return replace(method.omega(site), init=profile[site.name]) if profile else method.omega(site)
+
     rows = []
     for stack, own in _by_stack(n, m).items():
         for kind in dict.fromkeys(site.kind for site in own):
@@ -193,7 +222,7 @@ def _constants(method: Method, n: int, m: int) -> list[dict[str, Any]]:
                 {
                     "stack": stack,
                     "kind": kind,
-                    "omega": "profiled" if method.calibrate else _scale([method.omega(site) for site in mine]),
+                    "omega": "profiled" if method.calibrate and not profile else _scale([omega(site) for site in mine]),
                     "gamma": _scale([method.gamma(site) for site in mine]),
                     "gains": {role: [method.gain(site, role) for site in mine] for role in roles},
                     "norms": _norms(method, mine[0]),

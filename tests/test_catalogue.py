@@ -6,14 +6,16 @@ import subprocess
 import sys
 
 import pytest
+import torch
 from typer.testing import CliRunner
 
-from stabkit import methods
+from stabkit import methods, train
 from stabkit.claims import CLAIMS, OF_STEPS, OF_SURFACES
 from stabkit.cli import app
 from stabkit.errors import UsageError
 from stabkit.model.transformer import Transformer
-from stabkit.spec import ModelConfig
+from stabkit.spec import ModelConfig, RunSpec
+from stabkit.tasks.synthetic import Synthetic
 
 WIDE = {"COLUMNS": "400"}
 DEPTHS = ((3, 2), (3, 0), (0, 3))
@@ -119,8 +121,24 @@ def test_options_of_a_method_change_its_constants():
     encoder, decoder = (math.sqrt((n + 1) / math.log(n + 1) - 1) for n in (36, 54))
     assert f"{encoder:.4f}" in text and f"{decoder:.4f}" in text and "profiled" not in text
     (plain,), (closed,) = document("admin", "--depths", "18"), document("admin:omega=closed", "--depths", "18")
-    assert plain["depths"][0]["constants"][0]["omega"] == "profiled"
+    assert plain["depths"][0]["constants"][0]["omega"]["init"][0] == 1.0
     assert closed["depths"][0]["constants"][0]["omega"]["init"] == pytest.approx([3.041] * 18, abs=5e-4)
+
+
+def test_the_omega_that_admin_profiles_is_that_of_the_first_model_of_a_sweep():
+    (found,) = document("admin", "--depths", "3x2")
+    (at,) = found["depths"]
+    spec = RunSpec(method="admin", model=ModelConfig(encoder_layers=3, decoder_layers=2))
+    model = train.build(spec, Synthetic(vocab=2000, max_tokens=512), torch.device("cpu"))
+    shown = {(row["stack"], row["kind"]): row["omega"]["init"] for row in at["constants"]}
+    for site, residual in model.residuals.items():
+        assert shown[site.stack, site.kind][site.layer - 1] == residual.mean_omega()
+    assert shown["encoder", "self"][0] == 1.0 and shown["decoder", "ffn"][1] > 1.5
+    assert "synthetic task" in at["profiled"]
+    text = listed("admin", "--depths", "3x2")
+    assert "ω profiled on" in text and f"1.0000 … {shown['encoder', 'self'][2]:.4f}" in text
+    (of_all,) = [one for one in document("--depths", "2") if one["key"] == "admin"]
+    assert of_all["depths"][0]["constants"][0]["omega"] == "profiled"
 
 
 def test_json_holds_every_method_with_all_that_its_slots_say():
