@@ -47,6 +47,8 @@ class Curves:
     """The x axis: decades for the steps of long runs, where what matters happens first; factors are marked one by one
     on a log scale."""
     ticks: Callable[[pd.DataFrame], Sequence[float]] | None = None
+    many_depths: bool = False
+    """Whether one panel holds several depths: by line style and weight, each named where its line ends."""
     columns: int = 4
     height: float = 2.7
 
@@ -78,8 +80,10 @@ def draw(frame: pd.DataFrame, what: Curves) -> Figure:
             titles=max(map(len, titles)),
             legend=-(-(len(labels) + len(styles)) // beside),
             more=more,
+            **({"right": 0.85} if what.many_depths else {}),
         )
         low, high = _range(seen, groups, what)
+        depths = list(by_depth(frame)["depth"].unique())
         named: dict[str, Artist] = {}
         for place, (axes, (key, group)) in enumerate(zip(all_axes, groups, strict=True)):
             style.entitle(axes, *(str(text) for text in key))
@@ -100,10 +104,18 @@ def draw(frame: pd.DataFrame, what: Curves) -> Figure:
                 unseen = []
             for line_number, text in enumerate(unseen[:6]):
                 axes.text(0.03, 0.03 + 0.07 * line_number, text, transform=axes.transAxes, fontsize=7)
-            for under, ((label, condition), own) in enumerate(group.groupby(["label", "condition"], sort=False)):
-                dashes = CONDITION_DASHES[0 if apart else conditions.index(condition)]
-                handle = _curve(axes, own, what, dashes, width=max(1.2, 2.4 - 0.3 * under))
+            by = ["label", "condition", *(["depth"] if what.many_depths else [])]
+            for under, ((label, condition, *depth), own) in enumerate(group.groupby(by, sort=False)):
+                line = {
+                    "linestyle": CONDITION_DASHES[0 if apart else conditions.index(condition)],
+                    "linewidth": max(1.2, 2.4 - 0.3 * under),
+                }
+                if what.many_depths:
+                    line = style.depth_line(depths.index(str(depth[0])), len(depths))
+                handle = _curve(axes, own, what, line)
                 named.setdefault(str(label), handle)
+            if what.many_depths:
+                _name_depths(axes, group, what)
             if place % min(what.columns, len(groups)) == 0:
                 axes.set_ylabel(what.y_label)
             axes.set_xlabel(what.x_label)
@@ -125,11 +137,23 @@ def _crosses(axes: Axes, group: pd.DataFrame, what: Curves) -> None:
         style.mark(cross, str(method))
 
 
-def _curve(axes: Axes, own: pd.DataFrame, what: Curves, dashes: Any, width: float) -> Artist:
+def _name_depths(axes: Axes, group: pd.DataFrame, what: Curves) -> None:
+    """The depth of each line beside the panel, at the height of its last reading."""
+    ends = []
+    for (method, depth), own in group.groupby(["method", "depth"], sort=False):
+        kept = own[_drawable(own[what.y], what.log_y)]
+        if len(kept):
+            last = kept[kept[what.x] == kept[what.x].max()]
+            ends.append((what.middle(last[what.y]), str(depth), style.colour(str(method))))
+    style.label_ends(axes, ends, 0.15 / what.height, str(group["method"].iloc[0]))
+
+
+def _curve(axes: Axes, own: pd.DataFrame, what: Curves, look: dict[str, Any]) -> Artist:
     """One method under one condition: the seeds that lasted as a line in its band, those that diverged one by one."""
     method, label = str(own["method"].iloc[0]), str(own["label"].iloc[0])
     hue = style.colour(method)
-    line: dict[str, Any] = {"color": hue, "linestyle": dashes, "label": style.safe(label, 40)}
+    width = look["linewidth"]
+    line: dict[str, Any] = {"color": hue, "linestyle": look["linestyle"], "label": style.safe(label, 40)}
     own = own.assign(**{y: own[y].where(_drawable(own[y], what.log_y)) for y in (what.y, what.beside) if y})
     condition, depth = str(own["condition"].iloc[0]), str(own["depth"].iloc[0])
     handle: Artist = Line2D([], [], **line)

@@ -30,6 +30,8 @@ READ = (
     "Several seeds are a geometric mean with a band from least to greatest; a run that diverged ends in a ✕ at its "
     "last finite reading."
 )
+PAIRS = 4
+"""Depths that have two panels each; of more only the validation is drawn, all depths of a method in one panel."""
 TRAINING, VALIDATION = "training batches", "validation"
 SOURCES = ((TRAINING, "loss", "train@nll"), (VALIDATION, "validation", "nll"))
 COLUMNS = (*FACTS, "panel", "step", "perplexity")
@@ -60,6 +62,8 @@ def last(frame: pd.DataFrame) -> pd.DataFrame:
 def title(runs: Sequence[Run]) -> str:
     """The highest and the lowest end at the deepest place where methods can be compared, or the only method's."""
     ends = last(select(runs))
+    if ends.empty:
+        return "Perplexity, update by update"
     places = [
         (listed(depth, condition), own) for (depth, condition), own in ends.groupby(["depth", "condition"], sort=False)
     ]
@@ -75,6 +79,13 @@ def title(runs: Sequence[Run]) -> str:
         )
         if lost or best != worst:
             return f"At {where} {best}'s validation perplexity ends at {short(float(by.min()), 3)}, {other}"
+    by_shape = ends[np.isfinite(ends["perplexity"])].groupby("depth", sort=False)["perplexity"].agg(geometric_mean)
+    if len(by_shape) > 1 and ends["label"].nunique() == 1 and ends["condition"].nunique() == 1:
+        least, most = str(by_shape.idxmin()), str(by_shape.idxmax())
+        return (
+            f"{ends['label'].iloc[0]}'s validation perplexity ends lowest at {least} ({short(by_shape[least], 3)}), "
+            f"highest at {most} ({short(by_shape[most], 3)})"
+        )
     if places and np.isfinite(places[-1][1]["perplexity"]).all():
         where, own = places[-1]
         value = short(geometric_mean(own["perplexity"]), 3)
@@ -88,28 +99,38 @@ def alt(frame: pd.DataFrame) -> str:
         return "No run is long enough for a curve of its perplexity."
     ends = "; ".join(curves.ends(last(frame), "step", "perplexity"))
     return (
-        "Perplexity against the step, logarithmic: training batches and validation, two panels a depth. "
+        "Perplexity against the step, logarithmic: training batches and validation, two panels a depth; of more than "
+        f"{PAIRS} depths the validation, a panel a method. "
         f"Validation at the end: {ends}."
     )
 
 
 def draw(frame: pd.DataFrame) -> Figure:
-    """Two panels a depth."""
+    """Two panels a depth; a panel a method, of validation, where there are many depths."""
+    if frame["depth"].nunique() > PAIRS:
+        own = frame[frame["panel"] == VALIDATION]
+        panels = [listed(label, condition) for label, condition in zip(own["label"], own["condition"], strict=True)]
+        return _curves(own.assign(panel=panels), "validation perplexity", 2, 4.2, many_depths=True)
     kinds = [name for name, _, _ in SOURCES]
     placed = pd.concat(
         [own[own["panel"] == kind] for _, own in frame.groupby("depth", sort=False) for kind in kinds] or [frame]
     )
     many = frame["depth"].nunique() > 1
     names = placed["depth"] + ", " + placed["panel"] if many else placed["panel"]
+    return _curves(placed.assign(panel=names), "perplexity", 4 if many else 2, 2.7 if many else 3.2)
+
+
+def _curves(frame: pd.DataFrame, y_label: str, columns: int, height: float, many_depths: bool = False) -> Figure:
     return curves.draw(
-        placed.assign(panel=names),
+        frame,
         Curves(
             x="step",
             y="perplexity",
             x_label="step (updates done)",
-            y_label="perplexity",
+            y_label=y_label,
             none="No run is long enough for a curve of its perplexity.",
-            columns=4 if many else 2,
-            height=2.7 if many else 3.2,
+            many_depths=many_depths,
+            columns=columns,
+            height=height,
         ),
     )

@@ -68,6 +68,27 @@ def test_two_panels_a_depth_and_a_diverged_run_ends_in_a_cross() -> None:
     assert [axes.get_title(loc="left") for axes in alone.axes] == ["training batches", "validation"]
 
 
+def test_of_many_depths_the_validation_alone_is_drawn_each_named_where_its_line_ends() -> None:
+    runs = [made("admin", ends, depth=depth) for depth, ends in ((6, 90.0), (12, 80.0), (18, 70.0), (24, 60.0))]
+    assert len(perplexity.draw(perplexity.select(runs)).axes) == 8, "four depths have two panels each"
+    runs.append(made("admin", 40.0, depth=36))
+    (axes,) = perplexity.draw(perplexity.select(runs)).axes
+    assert (axes.get_title(loc="left"), axes.get_ylabel()) == ("ADMIN", "validation perplexity")
+    assert [text.get_text() for text in axes.texts] == ["36L-36L", "24L-24L", "18L-18L", "12L-12L", "6L-6L"]
+    ends = {
+        round(float(line.get_ydata()[-1])): line
+        for line in axes.lines
+        if len(line.get_xdata()) == 2 and line.get_ydata()[0] > 900
+    }
+    assert sorted(ends) == [40, 60, 70, 80, 90]
+    assert ends[40].get_linestyle() == "-" and ends[90].get_linewidth() < ends[60].get_linewidth()
+    assert (
+        perplexity.title(runs) == "ADMIN's validation perplexity ends lowest at 36L-36L (40.0), highest at 6L-6L (90.0)"
+    )
+    two = [*runs, *(made("post-ln", 95.0, depth=depth) for depth in (6, 36))]
+    assert [axes.get_title(loc="left") for axes in perplexity.draw(perplexity.select(two)).axes] == ["Post-LN", "ADMIN"]
+
+
 def test_a_perplexity_beyond_what_a_float_holds_is_infinite_and_survives() -> None:
     huge = run(
         spec("post-ln", 2, steps=50),
