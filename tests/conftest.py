@@ -32,6 +32,11 @@ def need(what: str, there: bool, where: str) -> None:
     pytest.skip(f"needs {what}: {where}")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Slow tests first: begun last, one of them keeps a single core busy when all else is done."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
 @pytest.fixture(scope="session")
 def multi30k() -> Path:
     need("multi30k", (MULTI30K / "train.de.gz").is_file(), f"{MULTI30K} (set STABKIT_MULTI30K)")

@@ -1,4 +1,7 @@
-"""What the papers say and earlier measurements found, on real text at real depths: minutes, so marked slow."""
+"""What the papers say and earlier measurements found, on real text at real depths: a minute each, so marked slow.
+
+Batches of 128 tokens: a quarter of the sweep's, enough for every sign. tests/acceptance/02.sh holds the numbers at 512.
+"""
 
 import math
 
@@ -9,15 +12,16 @@ from stabkit.spec import ModelConfig, RunSpec, TrainConfig
 from stabkit.tasks.text import ParallelText, find
 
 pytestmark = pytest.mark.slow
+TOKENS = 128
 
 
 @pytest.fixture(scope="module")
 def run(multi30k):
-    task = ParallelText(corpus=find(multi30k, "de", "en"), vocab=2000, max_tokens=512)
+    task = ParallelText(corpus=find(multi30k, "de", "en"), vocab=2000, max_tokens=TOKENS)
 
     def run(method, layers, **config):
         model = ModelConfig(encoder_layers=layers, decoder_layers=layers)
-        return train.run(RunSpec(method=method, model=model, train=TrainConfig(**config)), task)
+        return train.run(RunSpec(method=method, model=model, train=TrainConfig(max_tokens=TOKENS, **config)), task)
 
     return run
 
