@@ -35,10 +35,10 @@ def methods(model: str, depths: Sequence[tuple[int, int]], *, json: bool, markdo
     elif model:
         _one(chosen[0], depths, profiles)
     else:
-        _all(chosen, *depths[0])
+        _all(chosen, depths)
 
 
-def _all(chosen: Sequence[Method], n: int, m: int) -> None:
+def _all(chosen: Sequence[Method], depths: Sequence[tuple[int, int]]) -> None:
     """Every method in a few lines, by group, then all constants beside each other."""
     for group in dict.fromkeys(method.group for method in chosen):
         console.say(f"{group}")
@@ -50,20 +50,22 @@ def _all(chosen: Sequence[Method], n: int, m: int) -> None:
                 console.say(f"    option {name}: {', '.join(values)} (default {values[0]})")
             console.say(f"    claims: {', '.join(claim['key'] for claim in _claims(method))}")
     console.say()
-    rows = []
-    for method in chosen:
-        if method.undefined(n, m):
-            rows.append((method.label, "not defined", "", ""))
-            continue
-        stacks = _by_stack(n, m).values()
-        scales = " | ".join(dict.fromkeys(_scales(method, own) for own in stacks))
-        gains = " | ".join(dict.fromkeys(_span([method.gain(site, _last(site)) for site in own]) for own in stacks))
-        rows.append((method.label, scales, gains, f"{_added(method, n, m):+,}"))
-    console.table(
-        f"At {depth_text(n, m)} (encoder | decoder, first … last sub-layer); parameters beside Post-LN's (64-128-2)",
-        ("method", "ω (α), and γ where there is one", "gain (β) of W_O, W₂, on xavier_normal", "parameters"),
-        rows,
-    )
+    for n, m in depths:
+        rows = []
+        for method in chosen:
+            if method.undefined(n, m):
+                rows.append((method.label, "not defined", "", ""))
+                continue
+            stacks = _by_stack(n, m).values()
+            scales = " | ".join(dict.fromkeys(_scales(method, own) for own in stacks))
+            gains = " | ".join(dict.fromkeys(_span([method.gain(site, _last(site)) for site in own]) for own in stacks))
+            rows.append((method.label, scales, gains, f"{_added(method, n, m):+,}"))
+        console.table(
+            f"At {depth_text(n, m)} (encoder | decoder, first … last sub-layer); parameters beside Post-LN's "
+            "(64-128-2)",
+            ("method", "ω (α), and γ where there is one", "gain (β) of W_O, W₂, on xavier_normal", "parameters"),
+            rows,
+        )
     console.say("`stabkit methods NAME --depths 100x100` prints every constant of one; `--json` prints all.")
 
 

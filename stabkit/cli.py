@@ -221,6 +221,9 @@ def paper(ctx: typer.Context, items: list[str], **options: Any) -> None:
     elif params["items"] == ["ls"]:
         command.ls(json=params["json"])
     else:
+        for name in ("budget", *command.REPLACED):
+            if not params[name] and ctx.get_parameter_source(name).name == "COMMANDLINE":  # type: ignore[union-attr]
+                raise UsageError(f"--{name} has an empty value; leave it out, or give it one")
         command.run(params, _again())
 
 
@@ -239,8 +242,9 @@ def report(
 
     home = _source(runs or [], store)
     found = listing.find(home, runs or [], whole=True)
-    if runs and not found:
-        raise UsageError("none of the runs named can be read; `stabkit runs ls` lists those that can")
+    if not found:
+        which = "of the runs named" if runs else f"run in {home.runs}"
+        raise UsageError(f"none {which} can be read; `stabkit runs verify` says why")
     path = Path(out) if out else home.out / "reports" / "report.html"
     if figures:
         count = present.pictures(found, Path(figures))

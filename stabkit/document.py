@@ -136,7 +136,7 @@ def series(run: Run) -> dict[str, Any]:
                 "length_penalty": one.spec.search.length_penalty,
                 "bleu": one.score.bleu,
                 "signature": one.score.signature,
-                "brevity": one.score.brevity,
+                "length_ratio": one.score.length_ratio,
                 "sentences": len(one.hypotheses),
             }
             for one in run.translations

@@ -82,6 +82,11 @@ def sweep(options: Mapping[str, Any]) -> Request:
     task, corpus = _task(text["data"], text["source"], text["target"], vocab)
     device = _resolved(device_text)
     kind = device.partition(":")[0]
+    for name in ("beam", "length_penalty"):
+        if not options["bleu"] and text[name] != TRAINING[name][1]:
+            raise UsageError(
+                f"--{name.replace('_', '-')} is for --bleu, which translates; got {text[name]!r} without it"
+            )
     translations = _translations(text, model, task, corpus, kind) if options["bleu"] else None
     grid = Grid(
         base=RunSpec(
@@ -128,7 +133,9 @@ def slope(options: Mapping[str, Any]) -> Request:
     """The request of one SGD step a run: small enough to be linear, and in float32 at two rates that must agree."""
     text = {name: str(value) for name, value in options.items()}
     dtype = _choice("--dtype", text["dtype"], ("float32", "float64"))
-    step = {"steps": "1", "warmup": "0", "optimizer": "sgd", "lr": text["rate"] or SLOPE_RATES[dtype]}
+    rate = text["rate"] or SLOPE_RATES[dtype]
+    ranges.reals("--rate", rate, 0.0, 1e6, above=True)
+    step = {"steps": "1", "warmup": "0", "optimizer": "sgd", "lr": rate}
     return sweep({**{name: default for name, (_, default) in TRAINING.items()}, **options, **step})
 
 
@@ -252,6 +259,8 @@ def _choice(option: str, text: str, valid: tuple[Any, ...]) -> Any:
 
 def _ffn(text: str, hidden: int) -> int:
     """--ffn: a number, or `2x` for twice the width."""
+    if "," in text:
+        raise UsageError(f"--ffn takes one number, or one factor of the width like 2x; got {text!r}")
     if text.endswith("x"):
         return hidden * ranges.whole("--ffn", text.removesuffix("x"), 1, 32)
     return ranges.whole("--ffn", text, 1, 32768)

@@ -49,7 +49,7 @@ def load(
     except StabkitError:
         raise
     except OSError as error:
-        raise CorruptFolder(f"{path}: {error.strerror or error}") from error
+        raise CorruptFolder(f"{error.filename or path}: {error.strerror or error}") from error
     except (ValueError, AttributeError, RecursionError, MemoryError) as error:
         raise CorruptFolder(f"{path}: not a folder of stabkit ({first_line(error)})") from error
     if manifest["algo_version"] != version:

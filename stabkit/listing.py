@@ -125,9 +125,12 @@ def verify(store: Store, *, json: bool) -> None:
             console.say(f"{state:8} {name}{'  ' + reason if reason else ''}")
     corrupt = sum(state == "corrupt" for _, state, _ in (*runs, *surfaces, *translations))
     if corrupt:
-        kinds = f"{len(runs)} runs" + (f" and {len(surfaces)} surfaces" if surfaces else "")
-        kinds += f" and {len(translations)} translations" if translations else ""
-        raise StoreError(f"{corrupt} of {kinds} are corrupt; the next command that needs one makes it again")
+        words = [
+            f"{sum(state == 'corrupt' for _, state, _ in rows)} of {len(rows)} {kind}"
+            for kind, rows in (("runs", runs), ("surfaces", surfaces), ("translations", translations))
+            if rows
+        ]
+        raise StoreError(f"corrupt: {', '.join(words)}; the next command that needs one makes it again")
 
 
 def _state(load: Callable[[str], object], name: str) -> tuple[str, str]:

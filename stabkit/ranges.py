@@ -47,6 +47,8 @@ def wholes(option: str, text: str, low: int, high: int) -> tuple[int, ...]:
                 raise UsageError(f"{option}: {token!r} runs backwards; write {last}..{first}")
             _short(option, token, last - first + 1)
             return [_bounded(option, token, v, low, high) for v in range(first, last + 1)]
+        if re.fullmatch(r"-[0-9]+", token, re.ASCII):
+            raise UsageError(f"{option}: {token!r} is below {low}, the least that it can be")
         if not _WHOLE.fullmatch(token):
             raise UsageError(f"{option}: {token!r} is not a whole number, a list like 6,18 or a span like 0..4")
         return [_bounded(option, token, int(token), low, high)]
@@ -95,11 +97,14 @@ def reals(option: str, text: str, low: float, high: float, *, above: bool = Fals
     """A list of numbers within bounds."""
 
     def item(token: str) -> list[float]:
-        value = float(token) if _REAL.fullmatch(token) and any(map(str.isdigit, token)) else math.nan
+        size = token.removeprefix("-")
+        value = float(token) if _REAL.fullmatch(size) and any(map(str.isdigit, size)) else math.nan
         if math.isnan(value):
             raise UsageError(f"{option}: {token!r} is not a number; write 5e-4 or a list like 5e-4,1e-3")
-        if not low <= value <= high or (above and value == low):
-            raise UsageError(f"{option}: {token!r} is outside {'above ' if above else ''}{low:g} to {high:g}")
+        if value < low or (above and value == low):
+            raise UsageError(f"{option}: {token!r} is not {'above' if above else 'at least'} {low:g}")
+        if value > high:
+            raise UsageError(f"{option}: {token!r} is above {high:g}")
         return [value]
 
     return _items(option, text, item)

@@ -25,6 +25,7 @@ Unit = tuple[Stack, Kind, Role]
 def judge(case: Case, anatomy: Anatomy) -> Iterator[Finding]:
     """Violations in what was drawn."""
     yield from _finite(case)
+    yield from _finite_outside(anatomy)
     yield from _clones(case)
     off = [r for r in case.readings if math.isfinite(r.std) and not case.fits(r)]
     default = [r for r in off if r.default]
@@ -47,6 +48,20 @@ def _finite(case: Case) -> Iterator[Finding]:
             measured=f"{len(broken)} of {len(case.readings)} matrices",
             remedy="initialise them, or find what overflowed",
             parameters=names(broken),
+        )
+
+
+def _finite_outside(anatomy: Anatomy) -> Iterator[Finding]:
+    broken = [part for part in anatomy.outside if not bool(part.weight.detach().isfinite().all())]
+    if broken:
+        yield Finding(
+            topic="not finite",
+            what=f"{', '.join(part.name or 'a matrix' for part in broken)} outside of all sub-layers, with numbers "
+            "that are not finite",
+            recipe="weights are finite",
+            measured=f"{len(broken)} of {len(anatomy.outside)} matrices outside",
+            remedy="initialise them, or find what overflowed",
+            parameters=tuple(part.name for part in broken if part.name),
         )
 
 

@@ -53,6 +53,8 @@ def shares(runs: Sequence[Run]) -> list[Evidence]:
         if math.isfinite(ours) and math.isfinite(theirs):
             count = len(share.output_sites(cell.of(ADMIN)[0].records["branch_ratio"].sites))
             text = f"{short(ours)} of {count} sub-layers against {short(theirs)}"
+            if theirs >= count / 2:  # Post-LN's are balanced themselves: nothing is left to be shown
+                continue
             holds = ours >= count / 2 and ours >= 2 * theirs
             found.append(Evidence(where=place(cell, P, ADMIN), value=ours / count, text=text, holds=holds))
     return found
@@ -134,9 +136,10 @@ CLAIMS: tuple[Claim, ...] = (
         source="Very Deep Transformers §3",
         test="effective number of sub-layers in the branches' part of the output, step 0; half of all, twice Post-LN's",
         find=shares,
-        needs="ADMIN and Post-LN at one depth and seed",
+        needs="ADMIN and Post-LN at one depth and seed, Post-LN's effective number below half of all",
         command="stabkit sweep --models post-ln,admin",
         methods=("post-ln", "admin"),
+        ours=True,
     ),
     Claim(
         key="admin-trains",

@@ -51,6 +51,8 @@ class Claim:
     """A command whose runs test it."""
     methods: tuple[str, ...]
     """The keys of the methods that it is about."""
+    ours: bool = False
+    """Our own reading, not a sentence of a paper: shown beside those, and not counted among them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -3,8 +3,8 @@
 The paper gives BLEU on WMT-17 En-De, or "diverged", of one run a cell; "the same" hyper-parameters says its §5, 5e-4
 without norms and 1.5e-3 with them Table 5 of its first version. A row holds where every run at its depths ends as the
 paper's did: BLEU is `trains` here, "diverged" is `stuck` or `diverged`; a rate that is neither 0 nor 1 fails either
-way, and a cell with a run too short to judge is not tested. A tiny model after some hundred updates is not the
-paper's: what holds is the pattern or nothing.
+way. One judged run that ends otherwise refutes its cell; a cell that undecided runs leave open is not tested. A tiny
+model after some hundred updates is not the paper's: what holds is the pattern or nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from stabkit.claims.base import Claim, Evidence
-from stabkit.claims.evidence import cells, judged
+from stabkit.claims.evidence import cells
 from stabkit.figures.comparison import several
 from stabkit.store import Run
 
@@ -41,15 +41,17 @@ def _row(label: str, pattern: str) -> Callable[[Sequence[Run]], list[Evidence]]:
         found = []
         for cell in cells(runs):
             models = {(run.spec.model.encoder_layers, run.spec.model.decoder_layers) for run in cell.of(label)}
-            if not models & {(depth, depth) for depth in DEPTHS} or not judged(cell, label):
+            if not models & {(depth, depth) for depth in DEPTHS}:
                 continue
             words = cell.outcomes(label)
             trains = expected[cell.layers] == "+"
             count = Counter(words)
+            against = sum(n for word, n in count.items() if word != "early" and (word == "trains") != trains)
+            if count["early"] and not against:
+                continue
             told = ", ".join(f"{n} of {len(words)} {word}" if len(words) > 1 else word for word, n in count.items())
-            ends = count["trains"] == (len(words) if trains else 0)
             text = f"{told}; paper: {'BLEU' if trains else 'diverged'}"
-            found.append(Evidence(where=cell.where, value=float(cell.layers), text=text, holds=ends))
+            found.append(Evidence(where=cell.where, value=float(cell.layers), text=text, holds=not against))
         return found
 
     return find

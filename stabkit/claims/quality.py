@@ -1,8 +1,8 @@
 """What both papers say of translation quality and perplexity, measured here.
 
-Quality is BLEU where all runs of a comparison were translated alike (`--bleu`) and it is not near nothing (1 or more
-somewhere), else the validation loss. The papers
-train for days on millions of sentences: a sentence that fails here after some hundred updates is not refuted there.
+Quality is BLEU where all runs of a comparison were translated alike (`--bleu`) and none of them is near nothing (below
+1), else the validation loss. The papers train for days on millions of sentences: a sentence that fails here after some
+hundred updates is not refuted there.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ class Better:
 
 
 def better(ours: Sequence[Run], theirs: Sequence[Run]) -> Better | None:
-    """By BLEU where every run of both sides was translated alike, else by validation loss; None where both are lost."""
+    """By BLEU where every run of both sides was translated alike, and translates, else by validation loss; None where
+    both are lost."""
     found = qualities.measured([*ours, *theirs])
     means = [float(np.mean([found.values[run.run_id] for run in side])) for side in (ours, theirs)]
     if found.name == qualities.BLEU:

@@ -47,6 +47,8 @@ class Curves:
     """The x axis: decades for the steps of long runs, where what matters happens first; factors are marked one by one
     on a log scale."""
     ticks: Callable[[pd.DataFrame], Sequence[float]] | None = None
+    places: Sequence[str] = ()
+    """Where x counts places from 0 on: their names. What stands at them are marks, joined by thin lines."""
     many_depths: bool = False
     """Whether one panel holds several depths: by line style and weight, each named where its line ends."""
     columns: int = 4
@@ -179,8 +181,10 @@ def _curve(axes: Axes, own: pd.DataFrame, what: Curves, look: dict[str, Any]) ->
             second, _, _ = over_seeds(kept, what.x, what.beside, what.middle)
             (thin,) = axes.plot(second.index, second, color=hue, linewidth=0.8, linestyle=":")
             style.mark(thin, method)
-        line["marker"] = "." if middle.notna().sum() == 1 else ""
-        (handle,) = axes.plot(middle.index, middle, linewidth=width if seeds > 1 else min(width, 1.4), **line)
+        line["marker"] = "o" if what.places else "." if middle.notna().sum() == 1 else ""
+        line["markersize"] = 4 if what.places else None
+        thick = 0.5 if what.places else width if seeds > 1 else min(width, 1.4)
+        (handle,) = axes.plot(middle.index, middle, linewidth=thick, **line)
         whose = f"seed {kept['seed'].iloc[0]}" if seeds == 1 else f"{_word(what)} of {seeds} seeds"
         style.mark(handle, method, listed(label, depth, condition, whose))
     if not style.method_of(handle):
@@ -206,7 +210,10 @@ def _word(what: Curves) -> str:
 def _across(axes: Axes, group: pd.DataFrame, what: Curves) -> None:
     """The x axis: from the first to the last value, a decade scale for more than 100 steps."""
     first, last = float(group[what.x].min()), float(group[what.x].max())
-    if what.across == "factors":
+    if what.places:
+        axes.set_xlim(-0.4, len(what.places) - 0.6)
+        axes.set_xticks(range(len(what.places)), what.places, fontsize=7.5)
+    elif what.across == "factors":
         places = sorted(group[what.x].unique())
         ticks = places if len(places) <= 6 else places[:: -(-len(places) // 6)]
         style.log_axis(axes, "x", places[0] / 1.15, places[-1] * 1.15, ticks=ticks)

@@ -1,7 +1,7 @@
 """Quality against the logarithm of depth: DeepNet Fig. 8, L(d) = A·log d + B with d = N + M layers.
 
 Least squares over the depths (natural logarithm), each depth the mean of its seeds: of BLEU where enough depths were
-translated alike and it is not near nothing, else of the validation loss, for which growing quality is a negative A.
+translated alike and none of them is near nothing, else of the validation loss, of which a negative A is the better.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
 
 def _line(own: Sequence[Shown], shape: str, measure: str) -> list[dict[str, Any]]:
     """The rows of one method under one condition by one measure; none where three depths do not have it, or where it is
-    a BLEU near nothing."""
+    a BLEU near nothing at any of them."""
     translated = quality.alike([each.run for each in own])
     rows: list[dict[str, Any]] = []
     by: dict[int, list[float]] = {}
@@ -89,7 +89,7 @@ def _line(own: Sequence[Shown], shape: str, measure: str) -> list[dict[str, Any]
         if fitted:
             by.setdefault(layers, []).append(value)
         rows.append({**facts, "shape": shape, "layers": layers, "measure": measure, "quality": value, "fitted": fitted})
-    nothing = measure == quality.BLEU and all(max(values) < quality.TRANSLATES for values in by.values())
+    nothing = measure == quality.BLEU and any(np.mean(values) < quality.TRANSLATES for values in by.values())
     if len(by) < DEPTHS or nothing:
         return []
     a, b, r2 = fit(list(by), [float(np.mean(values)) for values in by.values()])

@@ -17,7 +17,7 @@ from stabkit.store import Run
 BLEU, LOSS = "BLEU", "validation loss"
 """The two measures; more of the first is better, less of the second."""
 TRANSLATES = 1.0
-"""A BLEU below this is what chance and smoothing make of it: where none is above, there is no quality to compare."""
+"""A BLEU below this is what chance and smoothing make of it, and no quality to compare by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +48,9 @@ def alike(runs: Sequence[Run]) -> dict[str, Translation]:
 
 
 def measured(runs: Sequence[Run]) -> Measured:
-    """BLEU where every one of these runs was translated alike and one of them translates, else validation losses."""
+    """BLEU where every one of these runs was translated alike and translates, else validation losses."""
     scores = {key: one.score.bleu for key, one in alike(runs).items()}
-    if runs and all(run.run_id in scores for run in runs) and max(scores.values()) >= TRANSLATES:
+    if runs and all(run.run_id in scores for run in runs) and min(scores.values()) >= TRANSLATES:
         return Measured(BLEU, scores)
     return Measured(LOSS, {run.run_id: number(run.outcome.get("validation_loss")) for run in runs})
 

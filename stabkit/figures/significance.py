@@ -30,7 +30,8 @@ CAPTION = "Very Deep Transformers Table 3 (ADMIN at seven shapes, WMT'14 En-Fr; 
 READ = (
     "Row against column: + the row's BLEU is significantly higher, − significantly lower, = no significant difference "
     "(paired bootstrap over the test sentences, 1,000 samples, p < 0.05). It knows the chance of the sentences, not "
-    "that of the seed: of several seeds the lowest alone stands here. One pair in twenty differs by mere chance."
+    "that of the seed: of several seeds the lowest alone stands here. One pair in twenty differs by mere chance. Between "
+    "scores below 1 the signs tell of length and of chance, not of quality."
 )
 MOST = 14
 """Systems in the matrix; of more, those with the highest BLEU."""
@@ -103,6 +104,8 @@ def title(runs: Sequence[Run]) -> str:
     if frame["bleu"].max() < quality.TRANSLATES:
         return f"No system translates: the highest BLEU is {short(float(frame['bleu'].max()))}"
     own = frame[frame["run"] == frame["run"].iloc[int(frame["bleu"].argmax())]]
+    if frame.loc[frame["bleu"] >= quality.TRANSLATES, "run"].nunique() == 1:
+        return f"Only {_name(own.iloc[0])} translates at all, BLEU {own['bleu'].iloc[0]:.1f}"
     above, others = int((own["sign"] == "+").sum()), len(own)
     name = _name(own.iloc[0])
     many = f"{above} of {others} others" if others > 1 else "the other" if above else "no other"

@@ -91,10 +91,16 @@ def shape_of(encoder: int, decoder: int) -> tuple[str, float]:
 
 def fit(frame: pd.DataFrame, *, ceiling: bool = True) -> pd.DataFrame:
     """The fitted lines: exponent, factor (‖ΔF‖ at one layer), the depths used, the least and the greatest exponent of a
-    single seed, and the exponent that the theorem predicts for the same runs."""
+    single seed, and the exponent that the theorem predicts for the same runs.
+
+    Seeds that every depth has are fitted alone, where there are any: with other seeds at other depths their luck would
+    be taken for growth.
+    """
     rows = []
     usable = frame[_reached(frame) & frame["layers"].between(*FIT_RANGE)]
     for (label, condition, shape), group in usable.groupby(["label", "condition", "shape"], sort=False):
+        shared = set.intersection(*(set(own) for _, own in group.groupby("layers")["seed"]))
+        group = group[group["seed"].isin(shared)] if shared else group
         line = _line(group, ceiling) if shape in JOINED else None
         if line is not None:
             used = line[2]

@@ -38,6 +38,11 @@ class Item:
     beside: tuple[str, ...] = ()
     """Claims of other places, and our own readings: shown, and not counted."""
 
+    @property
+    def short(self) -> str:
+        """Its paper where there is little room: by its method."""
+        return {DEEPNET: DEEPNET, VERY_DEEP: "ADMIN"}[self.paper]
+
 
 TINY = "64-128-2 models (the paper: 512 wide and more)"
 
@@ -159,7 +164,7 @@ ITEMS: tuple[Item, ...] = (
         title="The depth law L(d) = A·log d + B",
         theirs="OPUS-100, 12 to 1,000 layers, four epochs: average BLEU grows with the logarithm of the depth.",
         scaled="One language pair instead of a hundred languages, 6 to 96 layers in all, 250 updates of 256 tokens; "
-        "where no model reaches a BLEU of 1 so early, the fit is of the validation loss.",
+        "where not every depth reaches a BLEU of 1 so early, the fit is of the validation loss.",
         commands=(f"sweep --models deepnorm --depths 3,6,12,24,48 {LONG} --bleu",),
         figures=("depth_law", "validation_loss"),
         claims=("depth-law",),

@@ -33,7 +33,7 @@ class Score:
     bleu: float
     signature: str
     """`nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0`: without it a BLEU score means little."""
-    brevity: float
+    length_ratio: float
     """Length of the translations over that of the references, in BLEU's own words."""
 
 
@@ -43,8 +43,8 @@ def score(hypotheses: Sequence[str], references: Sequence[str], tokenize: str) -
 
     metric = BLEU(tokenize=tokenize, force=True)
     found = metric.corpus_score(list(hypotheses), [list(references)])
-    brevity = found.sys_len / found.ref_len if found.ref_len else float("nan")
-    return Score(bleu=float(found.score), signature=str(metric.get_signature()), brevity=float(brevity))
+    ratio = found.sys_len / found.ref_len if found.ref_len else float("nan")
+    return Score(bleu=float(found.score), signature=str(metric.get_signature()), length_ratio=float(ratio))
 
 
 def counts(hypotheses: Sequence[str], references: Sequence[str], tokenize: str) -> Counts:

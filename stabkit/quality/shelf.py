@@ -25,7 +25,7 @@ FILES = ("spec.json", "translation.json", "environment.json")
 TOKENIZERS = ("13a", "none")
 LIMIT = 1_000_000_000
 """Bytes: two million sentences, as many as a corpus may have."""
-KEYS = {"hypotheses", "references", "tokenize", "bleu", "signature", "brevity"}
+KEYS = {"hypotheses", "references", "tokenize", "bleu", "signature", "length_ratio"}
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class Shelf:
             "tokenize": found.tokenize,
             "bleu": found.score.bleu,
             "signature": found.score.signature,
-            "brevity": found.score.brevity,
+            "length_ratio": found.score.length_ratio,
         }
         files = {
             "spec.json": _json(found.spec.to_json()),
@@ -128,10 +128,10 @@ def _sound(spec: TranslationSpec, held: Any, environment: Any) -> Translation:
         raise ValueError("its two sides differ in length, or are empty")
     if held["tokenize"] not in TOKENIZERS or not isinstance(held["signature"], str) or len(held["signature"]) > 200:
         raise ValueError("its BLEU has no signature")
-    numbers = held["bleu"], held["brevity"]
+    numbers = held["bleu"], held["length_ratio"]
     if any(type(n) not in (int, float) or not math.isfinite(n) or n < 0 for n in numbers):
         raise ValueError("its BLEU is no number")
-    scored = bleu.Score(bleu=float(numbers[0]), signature=held["signature"], brevity=float(numbers[1]))
+    scored = bleu.Score(bleu=float(numbers[0]), signature=held["signature"], length_ratio=float(numbers[1]))
     return Translation(spec, tuple(sides[0]), tuple(sides[1]), held["tokenize"], scored, environment)
 
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from stabkit.paper.command import Part
 
 TITLE = "The papers’ figures and tables, rerun"
+SAID = 2
+"""Figures whose titles say what came out, before the claims."""
 NAMED = {figure.NAME: figure for figure in (*FIGURES, *SURFACES)}
 
 
@@ -56,13 +58,13 @@ def render(parts: Sequence[Part], beyond: Sequence[tuple[Item, str]], command: s
     )
 
 
-@np.errstate(all="ignore")  # runs diverge as they like: what comes of it is NaN or infinity and is drawn as such
+@np.errstate(all="ignore")
 def section(part: Part) -> dict[str, Any]:
     """An item: the paper's picture, ours, what is scaled down, its claims, its figures."""
-    claims = part.judged()
+    claims, cards = part.judged(), _cards(part)
     return {
         "item": part.item,
-        "ours": headline(part.runs),
+        "ours": ". ".join(card.title for card in cards[:SAID]) or headline(part.runs),
         "commands": [plain(command) for command in part.commands],
         "instead": plain(part.instead),
         "notes": [plain(note) for note in part.notes],
@@ -71,7 +73,7 @@ def section(part: Part) -> dict[str, Any]:
         "untested": [one for one in claims if one.verdict == "untested"],
         "beside": [one for key in part.item.beside if (one := part.findings[key]).verdict != "untested"],
         "verdict": verdict(claims),
-        "cards": _cards(part),
+        "cards": cards,
         "runs": len(part.runs),
         "texts": _texts(part.runs),
         "failed": [(plain(spec.run_id), plain(reason)) for spec, reason in part.failed],

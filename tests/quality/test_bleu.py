@@ -37,7 +37,7 @@ def test_the_score_is_sacrebleus_with_its_signature(tokenize: str) -> None:
     assert found.bleu == sacre(said, wanted, tokenize) and 0 < found.bleu < 100
     version = sacrebleu.__version__
     assert found.signature == f"nrefs:1|case:mixed|eff:no|tok:{tokenize}|smooth:exp|version:{version}"
-    assert found.brevity == pytest.approx(9 / 10 if tokenize == "13a" else 8 / 9)
+    assert found.length_ratio == pytest.approx(9 / 10 if tokenize == "13a" else 8 / 9)
 
 
 @pytest.mark.parametrize("tokenize", TOKENIZERS)

@@ -71,7 +71,7 @@ def test_a_sweep_translates_once_and_tells_bleu_everywhere(tmp_path: Path, say: 
         assert sorted(searches) == [(1, 0.0), (2, 1.0)]
         for one in run["translations"]:
             assert one["sentences"] == 24 and one["signature"].startswith("nrefs:1|case:mixed|eff:no|tok:none|")
-            assert 0 <= one["bleu"] <= 100 and one["brevity"] > 0
+            assert 0 <= one["bleu"] <= 100 and one["length_ratio"] > 0
         assert run["validation_nll"] and 0 <= run["validation_accuracy"][-1] <= 1 and len(run["train_nll"]) == 4
     page = Path(json.loads(document)["report"]).read_text(encoding="utf-8")
     assert 'id="figure-bleu"' in page and "beam 2" in page and "greedy" in page
@@ -180,7 +180,7 @@ def test_diverged_weights_say_nothing_and_score_nothing(value: float, tmp_path: 
     assert work.do(job(tmp_path, spec), lambda event: None) == (spec.translation_id, "done")
     found = Shelf(tmp_path).load(spec.translation_id)
     assert found.hypotheses == ("",) * 24 and found.references == TASK.held_out().references
-    assert (found.score.bleu, found.score.brevity) == (0.0, 0.0)
+    assert (found.score.bleu, found.score.length_ratio) == (0.0, 0.0)
 
 
 def test_a_job_translates_with_the_runs_own_weights_and_keeps_the_order_of_the_sentences(

@@ -144,7 +144,7 @@ def sets(key: str, value: Any) -> Callable[[dict[str, Any]], None]:
 
 TEXTS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "one key more": sets("extra", 1),
-    "one key less": lambda held: held.pop("brevity") and None,
+    "one key less": lambda held: held.pop("length_ratio") and None,
     "a list": lambda held: [held],
     "sentences that are numbers": sets("hypotheses", ["a", 1, "b"]),
     "references that are one text": sets("references", "abc"),
@@ -160,7 +160,7 @@ TEXTS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "BLEU in words": sets("bleu", "30"),
     "BLEU that is a truth": sets("bleu", True),
     "BLEU below nothing": sets("bleu", -1.0),
-    "a brevity that is no number": sets("brevity", float("nan")),
+    "a length ratio that is no number": sets("length_ratio", float("nan")),
 }
 
 
