@@ -509,6 +509,23 @@ def test_numbers_that_are_not_finite_are_a_finding():
     assert topic == "not finite" and what.startswith("encoder: up in layer 2")
 
 
+class Headed(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.net, self.head = deepnorm(3, 3), nn.Linear(50, 7)
+
+    def forward(self, source, target):
+        return self.head(self.net(source, target))
+
+
+def test_numbers_that_are_not_finite_outside_of_all_sub_layers_are_a_finding_too():
+    model = Headed()
+    assert found(model, n=3, m=3) == []
+    nn.init.constant_(model.head.weight, float("nan"))
+    ((topic, what),) = found(model, n=3, m=3)
+    assert topic == "not finite" and what.startswith("head.weight outside of all sub-layers")
+
+
 def lazy():
     return nn.Sequential(nn.LazyLinear(8), nn.Linear(8, 8))
 

@@ -67,6 +67,11 @@ def test_the_table_of_all_holds_constants_of_both_stacks_and_parameters_beside_p
     assert set(found) - {"method"} == {method.label for method in methods.DEFAULTS}
 
 
+def test_the_table_of_all_stands_at_every_depth_asked_for():
+    text = listed("--depths", "6,100")
+    assert text.index("At 6L-6L") < text.index("2.0598") < text.index("At 100L-100L") < text.index("4.1618")
+
+
 @pytest.mark.parametrize("args", [[], ["deepnorm"]])
 def test_deepnorm_at_100_layers_has_the_papers_constants(args):
     (found,) = [method for method in document(*args, "--depths", "100x100") if method["key"] == "deepnorm"]

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -200,6 +201,11 @@ BAD = [
     (["--steps", "99999999999999999999999"], "--steps", "9999"),
     (["--lr", "nan"], "--lr", "nan"),
     (["--lr", "0"], "--lr", "0"),
+    (["--lr", "-1e-3"], "--lr", "not above 0"),
+    (["--warmup", "-1"], "--warmup", "below 0"),
+    (["--ffn", "2x,4x"], "--ffn", "one number"),
+    (["--beam", "2"], "--beam", "--bleu"),
+    (["--length-penalty", "nan"], "--length-penalty", "--bleu"),
     (["--dropout", "1"], "--dropout", "1"),
     (["--models", "deepnrom"], "deepnrom", "did you mean 'deepnorm'"),
     (["--models", "admin:omega=x"], "omega", "profile, closed, constant"),
@@ -239,6 +245,21 @@ def test_a_file_where_the_output_directory_should_be_is_refused(tmp_path):
     (tmp_path / "f").write_text("")
     done = stabkit("sweep", "--out", tmp_path / "f")
     assert done.returncode == 2 and "is a file" in done.stderr
+
+
+def test_a_report_of_nothing_that_can_be_read_is_refused_and_names_the_file(out, tmp_path):
+    store = tmp_path / "store"
+    shutil.copytree(out / "runs", store / "runs")
+    for file in (store / "runs").glob("*/spec.json"):
+        file.unlink()
+    done = stabkit("report", "--store", store, "--out", tmp_path / "page.html")
+    assert done.returncode == 2 and "runs verify" in done.stderr and "spec.json: No such file" in done.stderr
+    assert not (tmp_path / "page.html").exists()
+
+
+def test_a_rate_of_slope_is_named_as_it_was_given():
+    done = stabkit("slope", "--rate", "0", "--dry-run")
+    assert done.returncode == 2 and "--rate" in done.stderr and "--lr" not in done.stderr
 
 
 def test_an_unknown_command_names_the_nearest():

@@ -252,7 +252,7 @@ def test_the_command_draws_once_and_says_how_rough(tmp_path: Path) -> None:
     whole = (surface / "surface.npz").read_bytes()
     (surface / "surface.npz").write_bytes(whole[:-9])
     damaged = stabkit("runs", "verify", "--out", tmp_path)
-    assert damaged.returncode == 5 and "1 of 2 runs and 10 surfaces are corrupt" in damaged.stderr
+    assert damaged.returncode == 5 and "corrupt: 0 of 2 runs, 1 of 10 surfaces; the next" in damaged.stderr
     (surface / "surface.npz").write_bytes(whole)
     again = stabkit("landscape", *COMMAND, "--out", tmp_path)
     assert "10 on the shelf, 0 to draw" in again.stderr and "nothing to train" in again.stderr

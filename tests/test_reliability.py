@@ -54,7 +54,11 @@ def test_verify_names_what_is_corrupt_and_repairs_nothing(out: Path, tmp_path: P
     (store / "runs" / "made-by-hand").mkdir()
     before = sorted(path.name for path in (store / "runs").iterdir())
     done = stabkit("runs", "verify", "--out", store, "--json")
-    assert done.returncode == 5 and "2 of 3 runs are corrupt" in done.stderr and "Traceback" not in done.stderr
+    assert (
+        done.returncode == 5
+        and "corrupt: 2 of 3 runs; the next command" in done.stderr
+        and "Traceback" not in done.stderr
+    )
     states = {row["run_id"]: row["state"] for row in strict(done.stdout)["runs"]}
     assert sorted(states.values()) == ["corrupt", "corrupt", "sound"] and states["made-by-hand"] == "corrupt"
     assert sorted(path.name for path in (store / "runs").iterdir()) == before

@@ -244,7 +244,7 @@ def deeper_encoder(runs: Sequence[Run]) -> list[Evidence]:
             mirrored = by.get((m, n), {})
             seeds = sorted(set(deep) & set(mirrored))
             sides = [[side[seed] for seed in seeds] for side in (deep, mirrored)]
-            told = better(*sides) if n > m > 0 and all(map(_train, sides)) else None
+            told = better(*sides) if n > m > 0 and seeds and all(map(_train, sides)) else None
             if not told or not told.clear:
                 continue
             names = (runs_[0].spec.depth for runs_ in sides)

@@ -30,8 +30,8 @@ CAPTION = "Very Deep Transformers Table 3 (ADMIN at seven shapes, WMT'14 En-Fr; 
 READ = (
     "Row against column: + the row's BLEU is significantly higher, − significantly lower, = no significant difference "
     "(paired bootstrap over the test sentences, 1,000 samples, p < 0.05). It knows the chance of the sentences, not "
-    "that of the seed: of several seeds the lowest alone stands here. One pair in twenty differs by mere chance. Between "
-    "scores below 1 the signs tell of length and of chance, not of quality."
+    "that of the seed: of several seeds the lowest alone stands here. One pair in twenty differs by mere chance. "
+    "Between scores below 1 the signs tell of length and of chance, not of quality."
 )
 MOST = 14
 """Systems in the matrix; of more, those with the highest BLEU."""

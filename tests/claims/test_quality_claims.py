@@ -162,6 +162,16 @@ def test_a_deeper_encoder_must_be_significantly_better_where_translated() -> Non
     assert len(found("deeper-encoder", seeds).evidence) == 1, "one place, all seeds resampled together"
 
 
+def test_a_shape_without_its_mirror_says_nothing_and_warns_of_nothing() -> None:
+    assert found("deeper-encoder", [one("admin", 60, 4.9, decoder=12)]).verdict == "untested"
+
+
+def test_bleu_near_nothing_on_one_side_leaves_the_loss_to_tell() -> None:
+    """A BLEU below 1 is length and chance: where one of the two has it, they do not compare by BLEU."""
+    worse = [translated(one("deepnorm", n, loss), right) for n, loss, right in ((6, 5.0, 0.9), (18, 4.0, 0.0))]
+    assert found("deeper-deepnorm", worse).measured == "4.00 nats after 5.00 nats at 6L-6L (18L-18L)"
+
+
 def test_a_loss_within_the_margin_is_no_evidence() -> None:
     assert found("deeper-deepnorm", line(5.0, 4.97)).verdict == "untested"
     assert found("larger-settings", at("trains", 4.97, max_tokens=2048)).verdict == "untested"

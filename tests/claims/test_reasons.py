@@ -25,6 +25,7 @@ def test_a_deficit_that_shrinks_holds_and_one_that_grows_fails() -> None:
         *("holds", "0.50 nats behind half-way, 0.10 at the end (DeepNorm 18L-18L)"),
     )
     assert found(shallow, made(18, 6.1, 5.3)).verdict == "fails"
+    assert found(shallow, made(18, 6.11, 5.109)).verdict == "fails", "by a hundredth it does not shrink"
 
 
 def test_a_deeper_model_that_is_not_behind_needs_no_reason() -> None:

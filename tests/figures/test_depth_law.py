@@ -51,6 +51,13 @@ def test_the_fit_is_numpys(points: list[tuple[int, float]]) -> None:
         assert r2 == pytest.approx(np.corrcoef(np.log(depths), values)[0, 1] ** 2, abs=1e-6)
 
 
+def test_a_bleu_near_nothing_at_one_depth_leaves_the_law_to_the_loss() -> None:
+    rising = [translated(run, right) for run, right in zip(exact(-0.3, 6.0), (0.9, 0.0, 0.8), strict=True)]
+    assert set(depth_law.select(rising)["measure"]) == {"validation loss"}
+    all_three = [translated(run, right) for run, right in zip(exact(-0.3, 6.0), (0.6, 0.7, 0.8), strict=True)]
+    assert set(depth_law.select(all_three)["measure"]) == {"BLEU"}
+
+
 def test_the_frame_holds_the_line_beside_every_judged_run() -> None:
     runs = [*exact(-0.3, 6.0), ended(spec("deepnorm", 100, warmup=0, steps=250), "diverged", math.nan)]
     frame = depth_law.select(runs)

@@ -337,6 +337,15 @@ def test_the_exponent_is_fitted_over_6_to_50_layers_and_geometric_means() -> Non
     assert line.least == pytest.approx(0.6) and line.greatest == pytest.approx(0.6)
 
 
+def test_seeds_that_not_every_depth_has_bear_on_no_exponent() -> None:
+    """One seed at all depths and another at the shallow ones alone: its luck would be taken for growth."""
+    runs = [*growing("deepnorm", 0.6), *growing("deepnorm", 0.1, seed=2)[:2]]
+    line = update_depth.fit(update_depth.select(runs)).iloc[0]
+    assert line.exponent == pytest.approx(0.6) and line.seeds == 1
+    apart = [*growing("deepnorm", 0.6)[:3], *growing("deepnorm", 0.6, seed=2)[3:]]
+    assert len(update_depth.fit(update_depth.select(apart))) == 1, "no seed at every depth: all that there is"
+
+
 def test_fewer_than_three_depths_and_unequal_stacks_have_no_exponent() -> None:
     assert update_depth.fit(update_depth.select(growing("deepnorm", 0.6)[:3])).empty
     unequal = [plausible(spec("post-ln", n, 2 * n)) for n in (6, 12, 18)]

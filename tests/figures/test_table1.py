@@ -197,11 +197,14 @@ def test_a_rate_that_is_neither_all_nor_none_fails_whatever_the_paper_says() -> 
     assert verdict("post-ln", *seeds("post-ln", 18, "diverged", "stuck")) == "holds"
 
 
-def test_a_cell_with_a_run_too_short_to_judge_is_not_tested() -> None:
-    """`trains` is final at once, what is not yet there is `early`: judging only the former would choose by outcome."""
-    for depth in (6, 18):
-        for words in (("early", "early"), ("early", "trains"), ("early", "stuck")):
-            assert verdict("post-ln", *seeds("post-ln", depth, *words)) == "untested"
+def test_a_cell_that_undecided_runs_leave_open_is_not_tested_and_one_run_refutes_it_whatever_they_become() -> None:
+    """Every run has to end as the paper's: one that does not is enough to fail, one that does is not enough to hold."""
+    for depth, words in ((6, ("early", "trains")), (18, ("early", "stuck")), (18, ("early", "early"))):
+        assert verdict("post-ln", *seeds("post-ln", depth, *words)) == "untested"
+    for depth, words in ((6, ("early", "stuck")), (6, ("early", "early", "diverged")), (18, ("early", "trains"))):
+        assert verdict("post-ln", *seeds("post-ln", depth, *words)) == "fails"
+    found = judge(CLAIM["post-ln"], seeds("post-ln", 6, "early", "stuck"))
+    assert found.measured == "1 of 2 early, 1 of 2 stuck; paper: BLEU (6L-6L)"
 
 
 def test_other_depths_unequal_stacks_options_factors_and_own_recipes_are_not_the_papers_rows() -> None:

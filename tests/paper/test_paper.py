@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -91,6 +92,20 @@ def test_an_interrupted_paper_goes_on_where_it_stopped(tmp_path: Path, capsys, m
     assert code == 0 and "report:" in out and first and len(after) > len(first)
     assert {name: after[name] for name in first} == first
     assert len(list((tmp_path / "reports").iterdir())) == 1
+
+
+def test_an_item_is_told_by_its_own_figures(tmp_path: Path, capsys) -> None:
+    paper(capsys, "fig4", *SMALL, "--out", str(tmp_path))
+    (page,) = (path.read_text() for path in (tmp_path / "reports").iterdir())
+    here = page.partition("<b>Here.</b> ")[2].partition("</p>")[0]
+    titles = re.findall(r'<h3 id="figure-fig4-[a-z_]+"><a[^>]*>([^<]*)<', page)
+    assert here and here.split(". ")[0] == titles[0]
+
+
+@pytest.mark.parametrize("option", ["--depths", "--seeds", "--steps", "--budget"])
+def test_an_empty_value_is_refused(option: str, tmp_path: Path, capsys) -> None:
+    code, _, err = paper(capsys, "fig9", option, "", "--dry-run", "--out", str(tmp_path))
+    assert code == 2 and f"{option} has an empty value" in err
 
 
 def test_the_page_keeps_the_papers_order_whatever_the_plans(tmp_path: Path, capsys) -> None:
