@@ -111,7 +111,7 @@ class Store:
         except StabkitError:
             raise
         except OSError as error:
-            raise CorruptFolder(f"{path}: {error.strerror or error}") from error
+            raise CorruptFolder(f"{error.filename or path}: {error.strerror or error}") from error
         except (ValueError, AttributeError, RecursionError, MemoryError) as error:
             raise CorruptFolder(f"{path}: not a run of stabkit ({folder.first_line(error)})") from error
         if run_spec.run_id != run_id:
