@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -46,6 +47,33 @@ def behind(runs: Sequence[Run]) -> list[Evidence]:
     return found
 
 
+def rates(runs: Sequence[Run]) -> list[Evidence]:
+    """Of every shape that ends behind its method's shallowest at one rate: its deficit there and at a larger one."""
+    by: dict[str, dict[float, list[list[Run]]]] = {}
+    for _, label, shapes in _lines(runs):
+        spec = shapes[0][0].spec
+        model = replace(spec.model, encoder_layers=0, decoder_layers=0)
+        alike = replace(spec, seed=0, model=model, train=replace(spec.train, lr=0.0))
+        by.setdefault(f"{label} {alike}", {})[spec.train.lr] = shapes
+    found = []
+    for held in by.values():
+        for low, high in zip(sorted(held), sorted(held)[1:], strict=False):
+            for deep in held[low][1:]:
+                depth = deep[0].spec.depth
+                larger = next((shape for shape in held[high] if shape[0].spec.depth == depth), None)
+                if larger is None or held[high][0][0].spec.depth != held[low][0][0].spec.depth:
+                    continue
+                sides = (held[low][0], deep, held[high][0], larger)
+                seeds = set.intersection(*({run.spec.seed for run in side} for side in sides))
+                before, after = (_deficit(*pair, seeds, 1.0) for pair in (sides[:2], sides[2:]))
+                if not (math.isfinite(after) and before >= MARGIN):
+                    continue
+                text = f"{short(before)} nats behind at {low:g}, {short(after)} at {high:g}"
+                where = f"{method_label(deep[0].spec)} {depth}"
+                found.append(Evidence(where=where, value=after - before, text=text, holds=after <= SHRINKS * before))
+    return found
+
+
 def _deficit(shallow: Sequence[Run], deep: Sequence[Run], seeds: set[int], share: float) -> float:
     """By how much the deep runs' validation loss exceeds the shallow ones' after a share of the updates; a mean over
     the seeds that both have."""
@@ -73,6 +101,18 @@ CLAIMS: tuple[Claim, ...] = (
         find=behind,
         needs="a method that trains at two depths, the deeper one ending behind, with readings half-way",
         command="stabkit sweep --models deepnorm --depths 6,18 --steps 250 --warmup 0",
+        methods=("deepnorm",),
+        ours=True,
+    ),
+    Claim(
+        key="larger-rate",
+        sentence="Our reading where deeper is not better: the deeper model wants a larger rate.",
+        source="stabkit, on DeepNet Table 2 and Fig. 7",
+        test="final validation loss over that of the method's shallowest shape, both training, where it ends higher by "
+        f"{MARGIN:g} nats or more: at the next larger rate at most {SHRINKS:g} times that",
+        find=rates,
+        needs="a method that trains at two depths and two rates, the deeper one ending behind at the smaller rate",
+        command="stabkit sweep --models deepnorm --depths 6,18 --lr 1e-3,2e-3 --steps 1000 --warmup 0",
         methods=("deepnorm",),
         ours=True,
     ),

@@ -6,7 +6,7 @@ from stabkit.claims import reasons
 from stabkit.claims.base import judge
 from tests.figures.fake_runs import run, spec, table
 
-(CLAIM,) = reasons.CLAIMS
+CLAIM, RATE = reasons.CLAIMS
 
 
 def made(depth: int, middle: float, end: float, word: str = "trains", seed: int = 0, method: str = "deepnorm"):
@@ -39,3 +39,33 @@ def test_only_runs_that_train_of_the_same_seeds_and_method_are_compared() -> Non
     assert found(shallow, made(18, 6.5, 5.1, method="post-ln")).verdict == "untested"
     both = found(shallow, made(6, 6.2, 5.2, seed=1), made(18, 6.5, 5.1), made(18, 6.7, 5.5, seed=1))
     assert both.measured == "0.50 nats behind half-way, 0.20 at the end (DeepNorm 18L-18L)"
+
+
+def at(rate: float, depth: int, end: float, word: str = "trains", **more: object):
+    own = spec("deepnorm", depth, **{"warmup": 0, "steps": 200, "lr": rate, **more})
+    return run(own, {"validation": table([0, 200], {"validation": [8.0, end]})}, word)
+
+
+def rated(*runs) -> tuple[str, str]:
+    told = judge(RATE, list(runs))
+    return told.verdict, told.measured
+
+
+def test_a_deficit_that_a_larger_rate_closes_was_one_of_the_rate() -> None:
+    behind = [at(1e-3, 6, 4.0), at(1e-3, 18, 4.25)]
+    assert rated(*behind, at(2e-3, 6, 4.5), at(2e-3, 18, 4.51)) == (
+        *("holds", "0.25 nats behind at 0.001, 0.010 at 0.002 (DeepNorm 18L-18L)"),
+    )
+    assert rated(*behind, at(2e-3, 6, 4.0), at(2e-3, 18, 4.25))[0] == "fails"
+    assert rated(*behind, at(2e-3, 6, 4.0), at(2e-3, 18, 3.9))[0] == "holds"
+
+
+def test_rates_are_compared_where_both_depths_train_at_both_and_nothing_else_differs() -> None:
+    behind = [at(1e-3, 6, 4.0), at(1e-3, 18, 4.25)]
+    assert rated(*behind)[0] == "untested"
+    assert rated(*behind, at(2e-3, 18, 4.1))[0] == "untested", "nothing shallow to be behind at that rate"
+    assert rated(*behind, at(2e-3, 6, 4.0), at(2e-3, 18, 6.0, "stuck"))[0] == "untested"
+    assert rated(*behind, at(2e-3, 6, 4.0, warmup=100), at(2e-3, 18, 4.0, warmup=100))[0] == "untested"
+    assert rated(*behind, at(2e-3, 6, 4.0, seed=1), at(2e-3, 18, 4.0, seed=1))[0] == "untested"
+    ahead = [at(1e-3, 6, 4.0), at(1e-3, 18, 3.9), at(2e-3, 6, 4.0), at(2e-3, 18, 3.9)]
+    assert rated(*ahead)[0] == "untested", "what is not behind needs no reason"
