@@ -248,8 +248,8 @@ ITEMS: tuple[Item, ...] = (
         title="Without DeepNorm, without its initialisation",
         theirs="18L-18L on WMT-14 En-Fr: 42.4 BLEU; without DeepNorm (α = 1) it diverges; without the initialisation "
         "(β = 1) 42.2.",
-        scaled=f"{TINY}; 250 updates of 256 tokens at 2e-3, with a warm-up of 150 updates and without; and at twice the "
-        "rate without, for whether α = 1 diverges is a matter of the rate.",
+        scaled=f"{TINY}; 250 updates of 256 tokens at 2e-3, with a warm-up of 150 updates and without; and without at "
+        "twice the rate, for whether α = 1 diverges may be a matter of the rate.",
         commands=(
             "ablate --max-tokens 256 --alpha-scale 1 --drop deepnorm,init",
             "ablate --max-tokens 256 --alpha-scale 1 --drop deepnorm,init --drop-warmup 0 --lr 4e-3",
