@@ -67,7 +67,7 @@ def words(own: pd.DataFrame) -> str:
 
 
 def title(runs: Sequence[Run]) -> str:
-    """Whose BLEU is the highest at the deepest place that has one of 1 or more."""
+    """Whose BLEU is the highest, at the deepest place with one of 1 or more; where methods compare, if anywhere."""
     frame = select(runs)
     if frame.empty:
         return "BLEU"
@@ -77,7 +77,8 @@ def title(runs: Sequence[Run]) -> str:
         (str(depth), str(condition)): own.groupby("label", sort=False)["bleu"].mean()
         for (depth, condition), own in curves.by_depth(frame).groupby(["depth", "condition"], sort=False)
     }
-    place, by = [(place, by) for place, by in by_place.items() if by.max() >= quality.TRANSLATES][-1]
+    told = [(place, by) for place, by in by_place.items() if by.max() >= quality.TRANSLATES]
+    place, by = ([one for one in told if len(one[1]) > 1] or told)[-1]
     where = listed(*place)
     best = [str(label) for label in by.index[by == by.max()]]
     if len(by) == 1:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
@@ -42,7 +43,8 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
 
 
 def title(runs: Sequence[Run]) -> str:
-    """Who is at the unigram loss in the end and who well below it, at the shallowest depth where both are seen."""
+    """Who is at the unigram loss in the end and who well below it, at the shallowest depth where both are seen; else
+    the least and the greatest end."""
     frame = select(runs)
     if frame.empty:
         return "Validation loss"
@@ -56,7 +58,14 @@ def title(runs: Sequence[Run]) -> str:
                 f"At {listed(depth, condition)} {several(stuck, len(by))} end{'s' if len(stuck) == 1 else ''} at the "
                 f"loss of a constant predictor, {several(trained, len(by))} below it"
             )
-    return "Validation loss"
+    finite = last[np.isfinite(last["validation_loss"])]
+    means = finite.groupby(["label", "depth", "condition"], sort=False)["validation_loss"].mean()
+    if means.empty:
+        return "Validation loss"
+    (least, low), (greatest, high) = ((listed(*at), short(means[at], 3)) for at in (means.idxmin(), means.idxmax()))
+    if least == greatest:
+        return f"The validation loss ends at {low} ({least})"
+    return f"The validation loss ends between {low} ({least}) and {high} ({greatest})"
 
 
 def alt(frame: pd.DataFrame) -> str:
