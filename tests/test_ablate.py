@@ -83,6 +83,7 @@ def test_table_11_takes_alpha_or_the_initialisation_away() -> None:
         assert no_beta.gain(site, "up") == 1.0 and no_beta.omega(site) == whole.omega(site)
 
 
+@pytest.mark.slow
 def test_the_ablation_shares_its_runs_with_the_sweep_and_with_itself(tmp_path: Path) -> None:
     where = ["--out", tmp_path, "--quiet", "--json"]
     training = [*TINY, "--lr", "2e-3", "--warmup", "0"]

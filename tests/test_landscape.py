@@ -241,6 +241,7 @@ COMMAND = ["--depths", "1", "--steps", "4", "--vocab", "200", "--hidden", "16", 
 COMMAND += ["--snapshots", "4", "--points", "3", "--cut-points", "5", "--direction-seeds", "0"]
 
 
+@pytest.mark.slow
 def test_the_command_draws_once_and_says_how_rough(tmp_path: Path) -> None:
     first = stabkit("landscape", *COMMAND, "--out", tmp_path)
     assert first.returncode == 0, first.stderr

@@ -222,7 +222,7 @@ class Stored(RuleBasedStateMachine):
                     self.store.load(spec.run_id)
 
 
-TestStored = Stored.TestCase
+TestStored = pytest.mark.slow(Stored.TestCase)
 TestStored.settings = settings(
     max_examples=100, stateful_step_count=25, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )

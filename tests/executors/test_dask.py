@@ -77,6 +77,7 @@ def wait_for(condition: Callable[[], bool], seconds: float = 30) -> None:
         time.sleep(0.1)
 
 
+@pytest.mark.slow
 def test_the_cluster_returns_what_inline_returns_and_a_killed_worker_loses_nothing(
     cluster: Cluster, tmp_path: Path
 ) -> None:
@@ -101,6 +102,7 @@ def test_the_cluster_returns_what_inline_returns_and_a_killed_worker_loses_nothi
     assert digests[0] == digests[1] and len(digests[0]) == 4 and events
 
 
+@pytest.mark.slow
 def test_the_scheduler_killed_and_the_command_run_again(cluster: Cluster, tmp_path: Path) -> None:
     out = tmp_path / "out"
     command = ["sweep", *TINY[:2], "--steps", "600", *TINY[4:], "--models", "post-ln,deepnorm", "--checkpoint-every"]
