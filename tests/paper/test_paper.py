@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from stabkit import carry
+from stabkit.claims.base import Evidence
 from stabkit.cli import main
 from stabkit.errors import FailedRuns, StoreError
 from stabkit.paper.items import ITEMS
@@ -150,7 +151,8 @@ def test_pages_of_other_settings_do_not_overwrite_each_other(tmp_path: Path, cap
 
 class Found:
     def __init__(self, verdict: str) -> None:
-        self.verdict = verdict
+        self.verdict, _, where = verdict.partition(" at ")
+        self.evidence = [Evidence(where=one, value=0.0, text="", holds=one == "one") for one in where.split() if one]
 
 
 @pytest.mark.parametrize(
@@ -162,6 +164,8 @@ class Found:
         (("holds", "untested"), "holds as far as tested"),
         (("holds", "fails"), "in part"),
         (("fails", "untested"), "does not reproduce"),
+        (("fails at one another",), "at some places"),
+        (("fails at another",), "does not reproduce"),
     ],
 )
 def test_an_item_reproduces_only_where_every_claim_was_tested_and_holds(claims, word: str) -> None:
