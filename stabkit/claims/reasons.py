@@ -107,13 +107,13 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         key="larger-rate",
         sentence="Our reading where deeper is not better: the deeper model wants a larger rate.",
-        source="stabkit, on DeepNet Table 2 and Fig. 7",
+        source="stabkit, on DeepNet Table 2, Very Deep Transformers Fig. 2(b)",
         test="final validation loss over that of the method's shallowest shape, both training, where it ends higher by "
         f"{MARGIN:g} nats or more: at the next larger rate at most {SHRINKS:g} times that",
         find=rates,
         needs="a method that trains at two depths and two rates, the deeper one ending behind at the smaller rate",
         command="stabkit sweep --models deepnorm --depths 6,18 --lr 1e-3,2e-3 --steps 1000 --warmup 0",
-        methods=("deepnorm",),
+        methods=("deepnorm", "admin"),
         ours=True,
     ),
 )

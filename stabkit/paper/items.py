@@ -276,11 +276,15 @@ ITEMS: tuple[Item, ...] = (
         name="Fig. 2(b)",
         title="Validation perplexity of ADMIN at seven shapes",
         theirs="WMT-14 En-Fr: larger models (60L-12L, 36L-36L) end at lower perplexity than 6L-6L.",
-        scaled=f"{TINY}; 250 updates: the paper's order is that of converged models.",
-        commands=(f"sweep --models admin --depths 6,12,24x12,48x12,60x12,36,12x60 {LONG}",),
+        scaled=f"{TINY}; 250 updates: the paper's order is that of converged models. 6L-6L and 12L-12L also at twice the "
+        "rate, for whether the deeper one wants a larger one.",
+        commands=(
+            f"sweep --models admin --depths 6,12,24x12,48x12,60x12,36,12x60 {LONG}",
+            f"sweep --models admin --depths 6,12 {LONG.replace('1e-3', '2e-3')}",
+        ),
         figures=("perplexity",),
         claims=("deeper-better",),
-        beside=("gap-closes",),
+        beside=("gap-closes", "larger-rate"),
     ),
     Item(
         key="admin-table1",
@@ -290,10 +294,12 @@ ITEMS: tuple[Item, ...] = (
         theirs="WMT-14 En-Fr: 6L-6L 41.3 by default and 41.5 with ADMIN; 60L-12L diverges by default and has 43.8 "
         "with ADMIN (En-De: 27.6, 27.7, diverges, 30.1).",
         scaled=f"{TINY}; 250 updates of 256 tokens, beam 4; one seed. Without warm-up, where 60L-12L parts; 6L-6L "
-        "also with a warm-up of 100 updates, for the paper's has one.",
+        "also with a warm-up of 100 updates, for the paper's has one, and with one of 400 over 1,000 updates: for "
+        "whether the default wants a longer one.",
         commands=(
             f"sweep --models post-ln,admin --depths 6,60x12 {LONG} --bleu",
             f"sweep --models post-ln,admin --depths 6 {WARM} --bleu",
+            f"sweep --models post-ln,admin --depths 6 {WORDS.replace('--warmup 0', '--warmup 400')}",
         ),
         figures=("table1", "bleu", "significance", "perplexity"),
         claims=("shallow", "default-fails"),
