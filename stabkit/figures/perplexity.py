@@ -79,13 +79,20 @@ def title(runs: Sequence[Run]) -> str:
         )
         if lost or best != worst:
             return f"At {where} {best}'s validation perplexity ends at {short(float(by.min()), 3)}, {other}"
-    by_shape = ends[np.isfinite(ends["perplexity"])].groupby("depth", sort=False)["perplexity"].agg(geometric_mean)
-    if len(by_shape) > 1 and ends["label"].nunique() == 1 and ends["condition"].nunique() == 1:
-        least, most = str(by_shape.idxmin()), str(by_shape.idxmax())
-        return (
-            f"{ends['label'].iloc[0]}'s validation perplexity ends lowest at {least} ({short(by_shape[least], 3)}), "
-            f"highest at {most} ({short(by_shape[most], 3)})"
-        )
+    if ends["label"].nunique() == 1:
+        finite = ends[np.isfinite(ends["perplexity"])]
+        by_condition = {
+            str(condition): own.groupby("depth", sort=False)["perplexity"].agg(geometric_mean)
+            for condition, own in finite.groupby("condition", sort=False)
+        }
+        condition, by_shape = max(by_condition.items(), key=lambda one: len(one[1]), default=("", pd.Series()))
+        if len(by_shape) > 1:
+            least, most = str(by_shape.idxmin()), str(by_shape.idxmax())
+            name = listed(ends["label"].iloc[0], condition)
+            return (
+                f"{name}: validation perplexity ends lowest at {least} ({short(by_shape[least], 3)}), "
+                f"highest at {most} ({short(by_shape[most], 3)})"
+            )
     if places and np.isfinite(places[-1][1]["perplexity"]).all():
         where, own = places[-1]
         value = short(geometric_mean(own["perplexity"]), 3)

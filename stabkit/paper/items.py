@@ -276,8 +276,8 @@ ITEMS: tuple[Item, ...] = (
         name="Fig. 2(b)",
         title="Validation perplexity of ADMIN at seven shapes",
         theirs="WMT-14 En-Fr: larger models (60L-12L, 36L-36L) end at lower perplexity than 6L-6L.",
-        scaled=f"{TINY}; 250 updates: the paper's order is that of converged models. 6L-6L and 12L-12L also at twice the "
-        "rate, for whether the deeper one wants a larger one.",
+        scaled=f"{TINY}; 250 updates: the paper's order is that of converged models. 6L-6L and 12L-12L also at twice "
+        "the rate, for whether the deeper one wants a larger one.",
         commands=(
             f"sweep --models admin --depths 6,12,24x12,48x12,60x12,36,12x60 {LONG}",
             f"sweep --models admin --depths 6,12 {LONG.replace('1e-3', '2e-3')}",

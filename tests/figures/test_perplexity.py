@@ -82,9 +82,11 @@ def test_of_many_depths_the_validation_alone_is_drawn_each_named_where_its_line_
     }
     assert sorted(ends) == [40, 60, 70, 80, 90]
     assert ends[40].get_linestyle() == "-" and ends[90].get_linewidth() < ends[60].get_linewidth()
-    assert (
-        perplexity.title(runs) == "ADMIN's validation perplexity ends lowest at 36L-36L (40.0), highest at 6L-6L (90.0)"
-    )
+    told = "validation perplexity ends lowest at 36L-36L (40.0), highest at 6L-6L (90.0)"
+    assert perplexity.title(runs) == f"ADMIN: {told}"
+    faster = [*runs, made("admin", 20.0, lr=2e-3), made("admin", 20.0, lr=2e-3, depth=6)]
+    assert perplexity.title(faster) == f"ADMIN, lr 0.0005: {told}", "of the condition with the most shapes"
+    assert len(perplexity.draw(perplexity.select(faster)).axes) == 2
     two = [*runs, *(made("post-ln", 95.0, depth=depth) for depth in (6, 36))]
     assert [axes.get_title(loc="left") for axes in perplexity.draw(perplexity.select(two)).axes] == ["Post-LN", "ADMIN"]
 
