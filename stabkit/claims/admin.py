@@ -14,7 +14,7 @@ import numpy as np
 from stabkit.claims.base import Claim, Evidence
 from stabkit.claims.evidence import MARGIN, cells, ends, fates, groups, judged, place
 from stabkit.figures import share
-from stabkit.figures.comparison import number, outcome_word, short
+from stabkit.figures.comparison import listed, number, outcome_word, short
 from stabkit.store import Run
 
 P, ADMIN = "Post-LN", "ADMIN"
@@ -105,7 +105,7 @@ def alike_when_shallow(runs: Sequence[Run]) -> list[Evidence]:
 
 def deeper_is_better(runs: Sequence[Run]) -> list[Evidence]:
     found = []
-    for _, own in groups(runs):
+    for condition, own in groups(runs):
         by = {cell.depth: cell for cell in cells(own) if judged(cell, ADMIN)}
         base = by.pop("6L-6L", None)
         for depth, cell in by.items():
@@ -115,7 +115,8 @@ def deeper_is_better(runs: Sequence[Run]) -> list[Evidence]:
                 if abs(ours - theirs) < MARGIN:
                     continue
                 text = f"{short(ours, 3)} at {depth} against {short(theirs, 3)} nats"
-                found.append(Evidence(where=cell.where, value=theirs - ours, text=text, holds=ours < theirs))
+                where = listed(depth, condition)
+                found.append(Evidence(where=where, value=theirs - ours, text=text, holds=ours < theirs))
     return found
 
 
