@@ -73,7 +73,9 @@ def draw(frame: pd.DataFrame, what: Curves) -> Figure:
         groups, more = style.kept(list(frame.groupby(["panel", "condition"] if apart else ["panel"], sort=False)))
         titles = [style.wrapped(*(str(text) for text in key)) for key, _ in groups]
         labels = [style.safe(str(text), 40) for text in frame["label"].unique()]
-        styles = [] if apart or len(conditions) == 1 else [style.safe(text, 40) for text in conditions]
+        styles = (
+            [] if apart or len(conditions) == 1 or what.many_depths else [style.safe(text, 40) for text in conditions]
+        )
         beside = min(6 if max(map(len, [*labels, *styles])) <= 20 else 3, len(labels) + len(styles))
         figure, all_axes = style.panels(
             len(groups),
@@ -116,6 +118,8 @@ def draw(frame: pd.DataFrame, what: Curves) -> Figure:
                     line = style.depth_line(depths.index(str(depth[0])), len(depths))
                 handle = _curve(axes, own, what, line)
                 named.setdefault(str(label), handle)
+                if line["linestyle"] == "-":  # of many depths the deepest, not whichever came first
+                    named[str(label)] = handle
             if what.many_depths:
                 _name_depths(axes, group, what)
             if place % min(what.columns, len(groups)) == 0:

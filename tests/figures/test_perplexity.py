@@ -86,7 +86,11 @@ def test_of_many_depths_the_validation_alone_is_drawn_each_named_where_its_line_
     assert perplexity.title(runs) == f"ADMIN: {told}"
     faster = [*runs, made("admin", 20.0, lr=2e-3), made("admin", 20.0, lr=2e-3, depth=6)]
     assert perplexity.title(faster) == f"ADMIN, lr 0.0005: {told}", "of the condition with the most shapes"
-    assert len(perplexity.draw(perplexity.select(faster)).axes) == 2
+    two = perplexity.draw(perplexity.select(faster))
+    assert len(two.axes) == 2
+    (legend,) = two.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["ADMIN"], "conditions are panels, not line styles"
+    assert [line.get_linestyle() for line in legend.get_lines()] == ["-"]
     two = [*runs, *(made("post-ln", 95.0, depth=depth) for depth in (6, 36))]
     assert [axes.get_title(loc="left") for axes in perplexity.draw(perplexity.select(two)).axes] == ["Post-LN", "ADMIN"]
 
