@@ -27,7 +27,8 @@ def methods(model: str, depths: Sequence[tuple[int, int]], *, json: bool, markdo
     chosen = [table.build(key, options)] if model else list(table.DEFAULTS)
     if model and (reasons := [reason for n, m in depths if (reason := chosen[0].undefined(n, m))]):
         raise UsageError(f"{chosen[0].label} is not defined for these --depths: {reasons[0]}")
-    profiles = {depth: _profile(key, options, *depth) for depth in depths} if model and chosen[0].calibrate else {}
+    profiling = model and chosen[0].calibrate and not markdown
+    profiles = {depth: _profile(key, options, *depth) for depth in depths} if profiling else {}
     if markdown:
         console.document(page(chosen, depths))
     elif json:

@@ -243,8 +243,8 @@ def report(
     home = _source(runs or [], store)
     found = listing.find(home, runs or [], whole=True)
     if not found:
-        which = "of the runs named" if runs else f"run in {home.runs}"
-        raise UsageError(f"none {which} can be read; `stabkit runs verify` says why")
+        which = "none of the runs named" if runs else f"no run in {home.runs}"
+        raise UsageError(f"{which} can be read; `stabkit runs verify` says why")
     path = Path(out) if out else home.out / "reports" / "report.html"
     if figures:
         count = present.pictures(found, Path(figures))

@@ -52,7 +52,7 @@ class Claim:
     methods: tuple[str, ...]
     """The keys of the methods that it is about."""
     ours: bool = False
-    """Our own reading, not a sentence of a paper: shown beside those, and not counted among them."""
+    """Our own reading, not a sentence of a paper: shown beside those, and not counted in a command's summary."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

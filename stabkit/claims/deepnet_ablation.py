@@ -175,6 +175,7 @@ CLAIMS: tuple[Claim, ...] = (
         needs="five pairs of factors on α and β",
         command=ABLATE,
         methods=("deepnorm",),
+        ours=True,
     ),
     Claim(
         key="bound-decides",
@@ -186,5 +187,6 @@ CLAIMS: tuple[Claim, ...] = (
         needs="five pairs of factors on α and β, among them some that fail and some that train",
         command="stabkit ablate --grid --seeds 0,1",
         methods=("deepnorm",),
+        ours=True,
     ),
 )

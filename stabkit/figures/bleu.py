@@ -71,8 +71,9 @@ def title(runs: Sequence[Run]) -> str:
     frame = select(runs)
     if frame.empty:
         return "BLEU"
-    if frame.groupby(["depth", "condition", "label"])["bleu"].mean().max() < quality.TRANSLATES:
-        return f"No model translates yet: the highest BLEU is {short(float(frame['bleu'].max()))}"
+    highest = float(frame.groupby(["depth", "condition", "label"])["bleu"].mean().max())
+    if highest < quality.TRANSLATES:
+        return f"No model translates yet: the highest BLEU is {short(highest)}"
     by_place = {
         (str(depth), str(condition)): own.groupby("label", sort=False)["bleu"].mean()
         for (depth, condition), own in curves.by_depth(frame).groupby(["depth", "condition"], sort=False)

@@ -231,8 +231,8 @@ ITEMS: tuple[Item, ...] = (
         title="Deep and narrow against shallow and wide at equal FLOPs",
         theirs="OPUS-100, 50,000 updates: 12L-12L Post-LN of width 1024 (610M parameters) has 31.0 BLEU, DeepNet of "
         "width 512 (480M) 31.1 at 90L-6L and 31.6 at 48L-48L; the FLOPs are called similar.",
-        scaled="Widths 128 and 64 instead of 1024 and 512; 250 updates of 256 tokens after a warm-up of 100, with "
-        "which the baseline trains too: the very beginning of training. 44L-44L stands beside 90L-6L, whose FLOPs it "
+        scaled="Widths 128 and 64 instead of 1024 and 512; 250 updates of 256 tokens after a warm-up of 100: "
+        "the very beginning of training. 44L-44L stands beside 90L-6L, whose FLOPs it "
         "shares.",
         commands=(
             f"sweep --models post-ln --depths 12 {WARM} --hidden 128 --ffn 256",

@@ -93,13 +93,13 @@ def _texts(runs: Sequence[Run]) -> str:
 
 def verdict(claims: Sequence[Finding]) -> str:
     """How an item's claims came out; it reproduces only where every one of them was tested and holds. A claim that
-    holds under one ruler, rate or depth and fails under another fails, "at some places"."""
+    holds under one ruler, rate or depth and fails under another fails."""
     held, failed = (sum(one.verdict == word for one in claims) for word in ("holds", "fails"))
     if not held + failed:
         return "drawn"
     if not held:
         somewhere = any(place.holds for one in claims for place in one.evidence)
-        return "at some places" if somewhere else "does not reproduce"
+        return "fails, holds at some places" if somewhere else "does not reproduce"
     return "reproduces" if held == len(claims) else "in part" if failed else "holds as far as tested"
 
 

@@ -28,8 +28,10 @@ def test_a_deficit_that_shrinks_holds_and_one_that_grows_fails() -> None:
     assert found(shallow, made(18, 6.11, 5.109)).verdict == "fails", "by a hundredth it does not shrink"
 
 
-def test_a_deeper_model_that_is_not_behind_needs_no_reason() -> None:
-    assert found(made(6, 6.0, 5.0), made(18, 6.5, 4.9)).verdict == "untested"
+def test_a_deeper_model_that_was_never_behind_needs_no_reason_and_one_that_overtakes_is_the_strongest() -> None:
+    assert found(made(6, 6.0, 5.0), made(18, 5.9, 4.9)).verdict == "untested"
+    assert found(made(6, 6.0, 5.0), made(18, 6.5, 4.9)).verdict == "holds"
+    assert found(made(6, 6.0, 5.0), made(18, 6.5, 5.01)).verdict == "holds", "what has nearly closed is not left out"
 
 
 def test_only_runs_that_train_of_the_same_seeds_and_method_are_compared() -> None:
@@ -53,18 +55,29 @@ def rated(*runs) -> tuple[str, str]:
 
 def test_a_deficit_that_a_larger_rate_closes_was_one_of_the_rate() -> None:
     behind = [at(1e-3, 6, 4.0), at(1e-3, 18, 4.25)]
-    assert rated(*behind, at(2e-3, 6, 4.5), at(2e-3, 18, 4.51)) == (
-        *("holds", "0.25 nats behind at 0.001, 0.010 at 0.002 (DeepNorm 18L-18L)"),
-    )
+    told = "0.25 nats behind at 0.001 (4.25 against 4.00), 0.10 at 0.002 (4.15 against 4.05) (DeepNorm 18L-18L)"
+    assert rated(*behind, at(2e-3, 6, 4.05), at(2e-3, 18, 4.15)) == ("holds", told)
     assert rated(*behind, at(2e-3, 6, 4.0), at(2e-3, 18, 4.25))[0] == "fails"
     assert rated(*behind, at(2e-3, 6, 4.0), at(2e-3, 18, 3.9))[0] == "holds"
+
+
+def test_a_gap_that_closes_because_the_shallow_model_gets_worse_is_none_of_the_deep_ones() -> None:
+    behind = [at(1e-3, 6, 4.0), at(1e-3, 18, 4.25)]
+    assert rated(*behind, at(2e-3, 6, 4.5), at(2e-3, 18, 4.51))[0] == "fails"
+
+
+def test_a_deep_model_that_no_longer_trains_at_the_larger_rate_is_evidence_against() -> None:
+    behind = [at(1e-3, 6, 4.0), at(1e-3, 18, 4.25), at(2e-3, 6, 4.0)]
+    verdict, told = rated(*behind, at(2e-3, 18, 6.0, "stuck"))
+    assert verdict == "fails" and "stuck at 0.002" in told
+    assert rated(*behind, at(2e-3, 18, float("nan"), "diverged"))[0] == "fails"
+    assert rated(*behind, at(2e-3, 18, 5.0, "early"))[0] == "untested"
 
 
 def test_rates_are_compared_where_both_depths_train_at_both_and_nothing_else_differs() -> None:
     behind = [at(1e-3, 6, 4.0), at(1e-3, 18, 4.25)]
     assert rated(*behind)[0] == "untested"
     assert rated(*behind, at(2e-3, 18, 4.1))[0] == "untested", "nothing shallow to be behind at that rate"
-    assert rated(*behind, at(2e-3, 6, 4.0), at(2e-3, 18, 6.0, "stuck"))[0] == "untested"
     assert rated(*behind, at(2e-3, 6, 4.0, warmup=100), at(2e-3, 18, 4.0, warmup=100))[0] == "untested"
     assert rated(*behind, at(2e-3, 6, 4.0, seed=1), at(2e-3, 18, 4.0, seed=1))[0] == "untested"
     ahead = [at(1e-3, 6, 4.0), at(1e-3, 18, 3.9), at(2e-3, 6, 4.0), at(2e-3, 18, 3.9)]

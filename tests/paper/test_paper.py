@@ -164,7 +164,7 @@ class Found:
         (("holds", "untested"), "holds as far as tested"),
         (("holds", "fails"), "in part"),
         (("fails", "untested"), "does not reproduce"),
-        (("fails at one another",), "at some places"),
+        (("fails at one another",), "fails, holds at some places"),
         (("fails at another",), "does not reproduce"),
     ],
 )
