@@ -128,8 +128,8 @@ CLAIMS: tuple[Claim, ...] = (
         sentence="Our reading where deeper is not better: the deeper model wants a larger rate.",
         source="stabkit, on DeepNet Table 2, Very Deep Transformers Fig. 2(b)",
         test="final validation loss over that of the method's shallowest shape, where it ends higher by "
-        f"{MARGIN:g} nats or more: at the next larger rate it trains, ends lower by {MARGIN:g} nats or more itself, and "
-        f"is behind by at most {SHRINKS:g} times that",
+        f"{MARGIN:g} nats or more: at the next larger rate it trains, itself ends lower by as much or more, and is "
+        f"behind by at most {SHRINKS:g} times what it was",
         find=rates,
         needs="a method that trains at two depths and two rates, the deeper one ending behind at the smaller rate",
         command="stabkit sweep --models deepnorm --depths 6,18 --lr 1e-3,2e-3 --steps 1000 --warmup 0",
