@@ -16,9 +16,11 @@ from stabkit.spec import ModelConfig, RunSpec, depth_text
 WIDTH, FFN, HEADS = 64, 128, 2
 """Of the models whose parameters are counted: 64-128-2, without embeddings."""
 ROLES: dict[str, tuple[Role, ...]] = {"ffn": ("up", "down"), "self": ("query", "key", "value", "out")}
-PROFILED = "the sweep's first model: synthetic task, 512 tokens a batch, seed 0"
-"""What the ω of a method that profiles is read from, where one method is asked for."""
 NAMES = {"query": "W_Q", "key": "W_K", "value": "W_V", "out": "W_O", "up": "W₁", "down": "W₂"}
+Profiles = Mapping[tuple[int, int], Mapping[str, float]]
+"""{(N, M): {site name: ω}}, of a method that profiles, where it alone is asked for."""
+PROFILED = "the sweep's first model: synthetic task, 512 tokens a batch, seed 0"
+"""What they are read from."""
 
 
 def methods(model: str, depths: Sequence[tuple[int, int]], *, json: bool, markdown: bool = False) -> None:
@@ -110,10 +112,6 @@ def page(chosen: Sequence[Method], depths: Sequence[tuple[int, int]]) -> str:
                 cells = (row["stack"], row["kind"], _shown(row["omega"]), _shown(row["gamma"]), *gains, row["norms"])
                 lines.append(f"| {first[0]} | {' | '.join(cells)} | {first[1]} |")
     return "\n".join(lines)
-
-
-Profiles = Mapping[tuple[int, int], Mapping[str, float]]
-"""{(N, M): {site name: ω}}, of a method that profiles."""
 
 
 def _profile(key: str, options: Mapping[str, str], n: int, m: int) -> dict[str, float]:

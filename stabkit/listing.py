@@ -123,13 +123,10 @@ def verify(store: Store, *, json: bool) -> None:
     else:
         for name, state, reason in (*runs, *surfaces, *translations):
             console.say(f"{state:8} {name}{'  ' + reason if reason else ''}")
-    corrupt = sum(state == "corrupt" for _, state, _ in (*runs, *surfaces, *translations))
-    if corrupt:
-        words = [
-            f"{sum(state == 'corrupt' for _, state, _ in rows)} of {len(rows)} {kind}"
-            for kind, rows in (("runs", runs), ("surfaces", surfaces), ("translations", translations))
-            if rows
-        ]
+    kinds = (("runs", runs), ("surfaces", surfaces), ("translations", translations))
+    counted = [(sum(state == "corrupt" for _, state, _ in rows), len(rows), kind) for kind, rows in kinds if rows]
+    if any(corrupt for corrupt, _, _ in counted):
+        words = [f"{corrupt} of {count} {kind}" for corrupt, count, kind in counted]
         raise StoreError(f"corrupt: {', '.join(words)}; the next command that needs one makes it again")
 
 

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field
 from functools import cache
 from typing import Any, Literal
 
-ALGO_VERSION = 3
+ALGO_VERSION = 4
 """Raised whenever the same spec would give other recorded bits than before; old runs are then simply other runs."""
 
 BaseInit = Literal["xavier_normal", "fairseq_uniform", "torch_uniform"]

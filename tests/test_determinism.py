@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import multiprocessing
 import os
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from stabkit import methods, train
 from stabkit.executors import EXECUTORS, Place
@@ -125,6 +127,27 @@ def test_a_tiny_run_is_the_committed_one() -> None:
             np.testing.assert_allclose(
                 now[method][name], values, rtol=1e-4, atol=1e-7, err_msg=f"{method} {name}: raise ALGO_VERSION"
             )
+
+
+@pytest.mark.skipif(not torch.set_flush_denormal(False), reason="this CPU cannot")
+def test_a_run_counts_denormal_numbers_as_zero_and_leaves_the_process_as_it_was() -> None:
+    """Where gradients vanish they cost a CPU a hundred times a normal one; a run's bits do not depend on its caller."""
+
+    def denormal() -> bool:
+        return float(torch.tensor(1e-40) * 1.0) != 0
+
+    seen = []
+    assert denormal()
+    run = train.run(
+        tiny("deepnorm"), Synthetic(vocab=200, max_tokens=128), tell=lambda step, loss: seen.append(denormal())
+    )
+    assert seen and not any(seen) and denormal() and run.outcome
+    with train.without_denormals():
+        train.run(tiny("deepnorm"), Synthetic(vocab=200, max_tokens=128))
+        assert not denormal(), "a caller who had chosen so keeps it"
+    with contextlib.suppress(ZeroDivisionError), train.without_denormals():
+        raise ZeroDivisionError
+    assert denormal()
 
 
 if __name__ == "__main__":

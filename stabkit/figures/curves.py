@@ -8,7 +8,7 @@ diverged stands for itself and ends in a ✕.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -49,8 +49,9 @@ class Curves:
     ticks: Callable[[pd.DataFrame], Sequence[float]] | None = None
     places: Sequence[str] = ()
     """Where x counts places from 0 on: their names. What stands at them are marks, joined by thin lines."""
-    many_depths: bool = False
-    """Whether one panel holds several depths: by line style and weight, each named where its line ends."""
+    strokes: Literal["condition", "depth"] = "condition"
+    """What the lines of one colour in a panel are: conditions, or depths (line style and weight, each named where its
+    line ends)."""
     columns: int = 4
     height: float = 2.7
 
@@ -61,6 +62,40 @@ def by_depth(frame: pd.DataFrame) -> pd.DataFrame:
     return order.sort_values(["total", "encoder_layers"], kind="stable").drop(columns="total").reset_index(drop=True)
 
 
+@dataclass(frozen=True, slots=True)
+class _Strokes:
+    """What tells the lines of one colour in a panel apart."""
+
+    column: str
+    """Of the frame: each of its values is a line of its own."""
+    looks: Mapping[str, Mapping[str, Any]]
+    """Line style of each value and, where it has one, its weight; else the lines on top are the thinner ones."""
+    named: Sequence[str] = ()
+    """Values that the legend shows."""
+    panels: Sequence[str] = ("panel",)
+    right: float = 0.1
+    """Room right of each panel, in inches."""
+
+
+def _of_conditions(frame: pd.DataFrame) -> _Strokes:
+    """A line style a condition; more than there are line styles have panels of their own."""
+    conditions = [str(text) for text in frame["condition"].unique()]
+    if len(conditions) > len(CONDITION_DASHES):
+        return _Strokes("condition", {text: {"linestyle": "-"} for text in conditions}, (), ("panel", "condition"))
+    looks = {text: {"linestyle": dashes} for text, dashes in zip(conditions, CONDITION_DASHES, strict=False)}
+    return _Strokes("condition", looks, conditions if len(conditions) > 1 else ())
+
+
+def _of_depths(frame: pd.DataFrame) -> _Strokes:
+    """A line style and a weight a depth; each is named beside the panel, where its line ends."""
+    depths = list(by_depth(frame)["depth"].unique())
+    looks = {str(depth): style.depth_line(place, len(depths)) for place, depth in enumerate(depths)}
+    return _Strokes("depth", looks, right=0.85)
+
+
+STROKES = {"condition": _of_conditions, "depth": _of_depths}
+
+
 def draw(frame: pd.DataFrame, what: Curves) -> Figure:
     """The panels and one legend for all; a panel a depth where the frame names none."""
     frame = frame if "panel" in frame else frame.assign(panel=frame["depth"])
@@ -68,27 +103,22 @@ def draw(frame: pd.DataFrame, what: Curves) -> Figure:
         seen = frame[_drawable(frame[what.y], what.log_y)]
         if seen.empty:
             return style.empty(what.none)
-        conditions = list(frame["condition"].unique())
-        apart = len(conditions) > len(CONDITION_DASHES)
-        groups, more = style.kept(list(frame.groupby(["panel", "condition"] if apart else ["panel"], sort=False)))
+        strokes = STROKES[what.strokes](frame)
+        groups, more = style.kept(list(frame.groupby(list(strokes.panels), sort=False)))
         titles = [style.wrapped(*(str(text) for text in key)) for key, _ in groups]
-        labels = [style.safe(str(text), 40) for text in frame["label"].unique()]
-        styles = (
-            [] if apart or len(conditions) == 1 or what.many_depths else [style.safe(text, 40) for text in conditions]
-        )
-        beside = min(6 if max(map(len, [*labels, *styles])) <= 20 else 3, len(labels) + len(styles))
+        labels = [style.safe(str(text), 40) for text in (*frame["label"].unique(), *strokes.named)]
+        beside = min(6 if max(map(len, labels)) <= 20 else 3, len(labels))
         figure, all_axes = style.panels(
             len(groups),
             what.columns,
             what.height,
             titles=max(map(len, titles)),
-            legend=-(-(len(labels) + len(styles)) // beside),
+            right=strokes.right,
+            legend=-(-len(labels) // beside),
             more=more,
-            **({"right": 0.85} if what.many_depths else {}),
         )
         low, high = _range(seen, groups, what)
-        depths = list(by_depth(frame)["depth"].unique())
-        named: dict[str, Artist] = {}
+        handles: dict[str, Artist] = {}
         for place, (axes, (key, group)) in enumerate(zip(all_axes, groups, strict=True)):
             style.entitle(axes, *(str(text) for text in key))
             if what.log_y:
@@ -98,40 +128,42 @@ def draw(frame: pd.DataFrame, what: Curves) -> Figure:
             _across(axes, group, what)
             for height, words in what.reference(group):
                 style.reference(axes, height, words if place % what.columns == 0 else "")
-            unseen = [
-                f"✕ {listed(label, f'seed {seed}')}: diverged at once"
-                for (label, seed, run), own in group[group["outcome"] == "diverged"].groupby(["label", "seed", "run"])
-                if not _drawable(own[what.y], what.log_y).any()
-            ]
-            if what.across == "factors":  # each has a place of its own on the axis
-                _crosses(axes, group, what)
-                unseen = []
-            for line_number, text in enumerate(unseen[:6]):
-                axes.text(0.03, 0.03 + 0.07 * line_number, text, transform=axes.transAxes, fontsize=7)
-            by = ["label", "condition", *(["depth"] if what.many_depths else [])]
-            for under, ((label, condition, *depth), own) in enumerate(group.groupby(by, sort=False)):
-                line = {
-                    "linestyle": CONDITION_DASHES[0 if apart else conditions.index(condition)],
-                    "linewidth": max(1.2, 2.4 - 0.3 * under),
-                }
-                if what.many_depths:
-                    line = style.depth_line(depths.index(str(depth[0])), len(depths))
-                handle = _curve(axes, own, what, line)
-                named.setdefault(str(label), handle)
-                if line["linestyle"] == "-":  # of many depths the deepest, not whichever came first
-                    named[str(label)] = handle
-            if what.many_depths:
+            _lost(axes, group, what)
+            for label, handle, plain in _lines(axes, group, what, strokes):
+                if plain or label not in handles:
+                    handles[label] = handle
+            if strokes.column == "depth":
                 _name_depths(axes, group, what)
             if place % min(what.columns, len(groups)) == 0:
                 axes.set_ylabel(what.y_label)
             axes.set_xlabel(what.x_label)
-        handles = list(named.values())
-        handles += [
-            Line2D([], [], color=style.INK, linestyle=dashes, linewidth=1.2, label=text)
-            for text, dashes in zip(styles, CONDITION_DASHES, strict=False)
+        shown = [
+            Line2D([], [], color=style.INK, linewidth=1.2, label=style.safe(text, 40), **strokes.looks[text])
+            for text in strokes.named
         ]
-        style.legend(figure, handles, ncols=beside, handlelength=2.4)
+        style.legend(figure, [*handles.values(), *shown], ncols=beside, handlelength=2.4)
         return figure
+
+
+def _lines(axes: Axes, group: pd.DataFrame, what: Curves, strokes: _Strokes) -> Iterator[tuple[str, Artist, bool]]:
+    """Draws the lines of a panel: each one's label, its handle, and whether it is solid, as a legend shows it best."""
+    by = list(dict.fromkeys(["label", "condition", strokes.column]))
+    for under, (_, own) in enumerate(group.groupby(by, sort=False)):
+        look = {"linewidth": max(1.2, 2.4 - 0.3 * under), **strokes.looks[str(own[strokes.column].iloc[0])]}
+        yield str(own["label"].iloc[0]), _curve(axes, own, what, look), look["linestyle"] == "-"
+
+
+def _lost(axes: Axes, group: pd.DataFrame, what: Curves) -> None:
+    """The runs without a single value: by name, or, where each factor has its place on the axis, as a ✕ there."""
+    if what.across == "factors":
+        return _crosses(axes, group, what)
+    unseen = [
+        f"✕ {listed(label, f'seed {seed}')}: diverged at once"
+        for (label, seed, _), own in group[group["outcome"] == "diverged"].groupby(["label", "seed", "run"])
+        if not _drawable(own[what.y], what.log_y).any()
+    ]
+    for line_number, text in enumerate(unseen[:6]):
+        axes.text(0.03, 0.03 + 0.07 * line_number, text, transform=axes.transAxes, fontsize=7)
 
 
 def _crosses(axes: Axes, group: pd.DataFrame, what: Curves) -> None:

@@ -1,7 +1,8 @@
 """Quality against the logarithm of depth: DeepNet Fig. 8, L(d) = A·log d + B with d = N + M layers.
 
-Least squares over the depths (natural logarithm), each depth the mean of its seeds: of BLEU where enough depths were
-translated alike and none of them is near nothing, else of the validation loss, of which a negative A is the better.
+Least squares over the depths (natural logarithm), each depth the mean of the seeds that train at every one of them: of
+BLEU where enough depths were translated alike and none of them is near nothing, else of the validation loss, of which a
+negative A is the better.
 """
 
 from __future__ import annotations
@@ -31,9 +32,10 @@ OPTIONAL = True
 """Not on pages without three depths of a method that train."""
 CAPTION = "DeepNet Fig. 8: L(d) = A log d + B, average BLEU on OPUS-100 at 12 to 1,000 layers."
 READ = (
-    "Points are the means of each depth's seeds, bars from least to greatest; the line is least squares through them, "
-    "A a factor e of depth. Only runs that train are fitted: a run that is stuck (a square) or diverged (✕, at the "
-    "edge) is marked at its depth and left out. More BLEU is better; of the loss, less."
+    "Points are the means of the seeds that train at every depth, bars from least to greatest; the line is least "
+    "squares through them, A a factor e of depth. A run that is stuck (a square) or diverged (✕, at the edge) is "
+    "marked at its depth and left out, and so are the other depths' runs of its seed (small dots), for a mean over "
+    "other seeds is no comparison. A depth where no seed trains is left out. More BLEU is better; of the loss, less."
 )
 DEPTHS = 3
 """Fewer distinct depths are no law."""
@@ -75,7 +77,7 @@ def _line(own: Sequence[Shown], shape: str, measure: str) -> list[dict[str, Any]
     a BLEU near nothing at any of them."""
     translated = quality.alike([each.run for each in own])
     rows: list[dict[str, Any]] = []
-    by: dict[int, list[float]] = {}
+    by: dict[int, dict[int, float]] = {}
     for each in own:
         run = each.run
         value = number(run.outcome.get("validation_loss"))
@@ -85,15 +87,18 @@ def _line(own: Sequence[Shown], shape: str, measure: str) -> list[dict[str, Any]
             value = translated[run.run_id].score.bleu
         facts = each.facts()
         layers = int(facts["encoder_layers"]) + int(facts["decoder_layers"])
-        fitted = facts["outcome"] == "trains" and math.isfinite(value)
-        if fitted:
-            by.setdefault(layers, []).append(value)
-        rows.append({**facts, "shape": shape, "layers": layers, "measure": measure, "quality": value, "fitted": fitted})
-    nothing = measure == quality.BLEU and any(np.mean(values) < quality.TRANSLATES for values in by.values())
-    if len(by) < DEPTHS or nothing:
+        if facts["outcome"] == "trains" and math.isfinite(value):
+            by.setdefault(layers, {})[run.spec.seed] = value
+        rows.append({**facts, "shape": shape, "layers": layers, "measure": measure, "quality": value})
+    paired = set.intersection(*map(set, by.values())) if by else set()
+    if len(by) < DEPTHS or not paired:
         return []
-    a, b, r2 = fit(list(by), [float(np.mean(values)) for values in by.values()])
-    return [{**row, "A": a, "B": b, "R2": r2} for row in rows]
+    means = {layers: float(np.mean([values[seed] for seed in paired])) for layers, values in by.items()}
+    if measure == quality.BLEU and min(means.values()) < quality.TRANSLATES:
+        return []
+    a, b, r2 = fit(list(means), list(means.values()))
+    law_of = {"A": a, "B": b, "R2": r2}
+    return [{**row, "fitted": row["seed"] in paired and row["layers"] in by, **law_of} for row in rows]
 
 
 def title(runs: Sequence[Run]) -> str:
@@ -136,7 +141,7 @@ def lines(frame: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
 def alt(frame: pd.DataFrame) -> str:
     """What the picture shows, for those who do not see it."""
     if frame.empty:
-        return "No method trains at three depths."
+        return "No method trains from one seed at three depths."
     told = [f"{name}: {law(own.iloc[0])}" for name, own in lines(frame)]
     more = f"; and {len(told) - 16} more" if len(told) > 16 else ""
     return f"Quality against depth, logarithmic, with a fitted line a method. {'; '.join(told[:16])}{more}."
@@ -146,7 +151,7 @@ def draw(frame: pd.DataFrame) -> Figure:
     """A panel a measure; every line's law in the legend."""
     with style.look():
         if frame.empty:
-            return style.empty("No method trains at three depths.")
+            return style.empty("No method trains from one seed at three depths.")
         measures = [name for name in (quality.BLEU, quality.LOSS) if name in set(frame["measure"])]
         drawn = lines(frame)
         beside = 2 if max(len(f"{name}: {law(own.iloc[0])}") for name, own in drawn) <= 62 else 1
@@ -203,8 +208,7 @@ def _one(axes: Axes, name: str, own: pd.DataFrame, dashes: Any) -> Line2D:
     for _, lost in own[~own["fitted"]].iterrows():
         value = float(lost["quality"])
         inside = lost["outcome"] != "diverged" and bottom < value < top
-        (point,) = axes.plot(
-            [float(lost["layers"])], [value if inside else edge], color=hue, linestyle="", **MARKS[str(lost["outcome"])]
-        )
+        look = MARKS["early" if lost["outcome"] == "trains" else str(lost["outcome"])]
+        (point,) = axes.plot([float(lost["layers"])], [value if inside else edge], color=hue, linestyle="", **look)
         style.mark(point, method, listed(name, f"seed {lost['seed']}", str(lost["outcome"])))
     return line

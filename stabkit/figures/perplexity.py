@@ -7,6 +7,7 @@ of the fixed validation batches in eval mode.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -117,7 +118,7 @@ def draw(frame: pd.DataFrame) -> Figure:
     if frame["depth"].nunique() > PAIRS:
         own = frame[frame["panel"] == VALIDATION]
         panels = [listed(label, condition) for label, condition in zip(own["label"], own["condition"], strict=True)]
-        return _curves(own.assign(panel=panels), "validation perplexity", 2, 4.2, many_depths=True)
+        return _curves(own.assign(panel=panels), "validation perplexity", 2, 4.2, strokes="depth")
     kinds = [name for name, _, _ in SOURCES]
     placed = pd.concat(
         [own[own["panel"] == kind] for _, own in frame.groupby("depth", sort=False) for kind in kinds] or [frame]
@@ -127,7 +128,9 @@ def draw(frame: pd.DataFrame) -> Figure:
     return _curves(placed.assign(panel=names), "perplexity", 4 if many else 2, 2.7 if many else 3.2)
 
 
-def _curves(frame: pd.DataFrame, y_label: str, columns: int, height: float, many_depths: bool = False) -> Figure:
+def _curves(
+    frame: pd.DataFrame, y_label: str, columns: int, height: float, strokes: Literal["condition", "depth"] = "condition"
+) -> Figure:
     return curves.draw(
         frame,
         Curves(
@@ -136,7 +139,7 @@ def _curves(frame: pd.DataFrame, y_label: str, columns: int, height: float, many
             x_label="step (updates done)",
             y_label=y_label,
             none="No run is long enough for a curve of its perplexity.",
-            many_depths=many_depths,
+            strokes=strokes,
             columns=columns,
             height=height,
         ),

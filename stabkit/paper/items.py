@@ -12,9 +12,15 @@ from dataclasses import dataclass
 
 DEEPNET, VERY_DEEP = "DeepNet", "Very Deep Transformers"
 EARLY = "--steps 16 --warmup 4000 --lr 5e-4"
-LONG = "--steps 250 --warmup 0 --lr 1e-3 --max-tokens 256"
-WARM = "--steps 250 --warmup 100 --lr 1e-3 --max-tokens 256"
-WORDS = "--steps 1000 --warmup 0 --lr 1e-3 --max-tokens 256 --bleu"
+
+
+def updates(steps: int = 250, *, warmup: int = 0, lr: str = "1e-3") -> str:
+    """Options of a training run of batches of 256 tokens."""
+    return f"--steps {steps} --warmup {warmup} --lr {lr} --max-tokens 256"
+
+
+LONG, WARM = updates(), updates(warmup=100)
+MANY = 1000
 """What BLEU needs to be more than chance on a tiny model."""
 
 
@@ -89,7 +95,7 @@ ITEMS: tuple[Item, ...] = (
         scaled=f"{TINY}; 250 updates of 256 tokens, warm-up 4000 or none.",
         commands=(
             f"sweep --models post-ln,post-ln-init --depths 18 {LONG}",
-            "sweep --models post-ln --depths 18 --steps 250 --warmup 4000 --lr 1e-3 --max-tokens 256",
+            f"sweep --models post-ln --depths 18 {updates(warmup=4000)}",
         ),
         figures=("update", "ln_input", "grad_norm", "chain"),
         claims=(
@@ -217,8 +223,8 @@ ITEMS: tuple[Item, ...] = (
         "after 250 updates; DeepNorm stands here at twice the rate too. So two reasons why deeper might not be better "
         "on tiny models are tested: too few updates, and too small a rate for the deeper one.",
         commands=(
-            f"sweep --models t-fixup,post-ln,admin,pre-ln,normformer,deepnorm --depths 6,18 {WORDS}",
-            f"sweep --models deepnorm --depths 6,18 {WORDS.replace('1e-3', '2e-3')}",
+            f"sweep --models t-fixup,post-ln,admin,pre-ln,normformer,deepnorm --depths 6,18 {updates(MANY)} --bleu",
+            f"sweep --models deepnorm --depths 6,18 {updates(MANY, lr='2e-3')} --bleu",
         ),
         figures=("bleu", "significance", "perplexity"),
         claims=("deeper-deepnorm",),
@@ -280,7 +286,7 @@ ITEMS: tuple[Item, ...] = (
         "the rate, for whether the deeper one wants a larger one.",
         commands=(
             f"sweep --models admin --depths 6,12,24x12,48x12,60x12,36,12x60 {LONG}",
-            f"sweep --models admin --depths 6,12 {LONG.replace('1e-3', '2e-3')}",
+            f"sweep --models admin --depths 6,12 {updates(lr='2e-3')}",
         ),
         figures=("perplexity",),
         claims=("deeper-better",),
@@ -299,7 +305,7 @@ ITEMS: tuple[Item, ...] = (
         commands=(
             f"sweep --models post-ln,admin --depths 6,60x12 {LONG} --bleu",
             f"sweep --models post-ln,admin --depths 6 {WARM} --bleu",
-            f"sweep --models post-ln,admin --depths 6 {WORDS.replace('--warmup 0', '--warmup 400')}",
+            f"sweep --models post-ln,admin --depths 6 {updates(MANY, warmup=400)} --bleu",
         ),
         figures=("table1", "bleu", "significance", "perplexity"),
         claims=("shallow", "default-fails"),

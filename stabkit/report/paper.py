@@ -25,6 +25,13 @@ if TYPE_CHECKING:
 TITLE = "The papers’ figures and tables, rerun"
 SAID = 2
 """Figures whose titles say what came out, before the claims."""
+COLOURS = {
+    "reproduces": "holds",
+    "holds as far as tested": "holds",
+    "does not reproduce": "fails",
+    "fails, holds at some places": "fails",
+}
+"""The colour of a claim in which an item's verdict is written; others in that of the untested."""
 NAMED = {figure.NAME: figure for figure in (*FIGURES, *SURFACES)}
 
 
@@ -72,7 +79,8 @@ def section(part: Part) -> dict[str, Any]:
         "claims": [one for one in claims if one.verdict != "untested"],
         "untested": [one for one in claims if one.verdict == "untested"],
         "beside": [one for key in part.item.beside if (one := part.findings[key]).verdict != "untested"],
-        "verdict": verdict(claims),
+        "verdict": (word := verdict(claims)),
+        "colour": COLOURS.get(word, "untested"),
         "cards": cards,
         "runs": len(part.runs),
         "texts": _texts(part.runs),

@@ -80,6 +80,19 @@ def test_a_depth_is_the_mean_of_its_seeds() -> None:
     assert depth_law.select([*seeds[:-1], stuck])["A"].iloc[0] == pytest.approx(-0.3), "it has no say"
 
 
+def test_a_depth_is_the_mean_of_the_seeds_that_train_at_every_depth() -> None:
+    """Seed 1 is worse by 1 nat and stuck at 18L: with it in the means of 6L and 50L the slope would be another."""
+    worse = [run for run in exact(-0.3, 7.0, seed=1) if run.spec.model.encoder_layers != 18]
+    stuck = ended(spec("deepnorm", 18, warmup=0, steps=250, seed=1), "stuck", 6.0)
+    frame = depth_law.select([*exact(-0.3, 6.0), *worse, stuck])
+    assert frame["A"].iloc[0] == pytest.approx(-0.3) and frame["B"].iloc[0] == pytest.approx(6.0)
+    assert set(frame.loc[frame["fitted"], "seed"]) == {0} and len(frame) == 6
+    dots = [line for line in depth_law.draw(frame).axes[0].lines if line.get_marker() == "."]
+    assert len(dots) == 2, "what is left out is seen"
+    apart = [*exact(-0.3, 6.0, depths=(6, 18)), *exact(-0.3, 6.0, depths=(50,), seed=1)]
+    assert depth_law.select(apart).empty, "no seed is at three depths"
+
+
 def test_fewer_than_three_depths_that_train_unequal_stacks_and_short_runs_have_no_law() -> None:
     assert depth_law.select(exact(-0.3, 6.0)[:2]).empty
     lost = [*exact(-0.3, 6.0)[:2], ended(spec("deepnorm", 50, warmup=0, steps=250), "stuck", 6.0)]
