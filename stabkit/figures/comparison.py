@@ -155,10 +155,10 @@ def output_layers(spec: RunSpec) -> list[str]:
     return [f"decoder.{layer}" for layer in range(1, m + 1)] or [f"encoder.{layer}" for layer in range(1, n + 1)]
 
 
-def several(words: Sequence[str], of: int) -> str:
+def several(words: Sequence[str], of: int, kind: str = "methods") -> str:
     """`a`, `a and b`, `a, b and c`; of more than four names how many of how many."""
     if len(words) > 4:
-        return f"all {of} methods" if len(words) == of else f"{len(words)} of {of} methods"
+        return f"all {of} {kind}" if len(words) == of else f"{len(words)} of {of} {kind}"
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 

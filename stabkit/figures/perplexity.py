@@ -63,14 +63,19 @@ def last(frame: pd.DataFrame) -> pd.DataFrame:
 def title(runs: Sequence[Run]) -> str:
     """The highest and the lowest end at the deepest place where methods can be compared, or the only method's."""
     ends = last(select(runs))
-    if ends.empty:
-        return "Perplexity, update by update"
-    places = [
-        (listed(depth, condition), own) for (depth, condition), own in ends.groupby(["depth", "condition"], sort=False)
-    ]
-    for where, own in reversed(places):
-        kept = own[(own["outcome"] != "diverged") & np.isfinite(own["perplexity"])]
-        by = kept.groupby("label", sort=False)["perplexity"].agg(geometric_mean)
+    return _of_methods(ends) or _of_shapes(ends) or _of_one(ends) or "Perplexity, update by update"
+
+
+def _kept(ends: pd.DataFrame) -> pd.DataFrame:
+    """Those that came to a finite end."""
+    kept: pd.DataFrame = ends[(ends["outcome"] != "diverged") & np.isfinite(ends["perplexity"])]
+    return kept
+
+
+def _of_methods(ends: pd.DataFrame) -> str:
+    """`At 18L-18L DeepNorm's validation perplexity ends at 210, Post-LN's at 390`, where two methods part."""
+    for (depth, condition), own in reversed(list(ends.groupby(["depth", "condition"], sort=False))):
+        by = _kept(own).groupby("label", sort=False)["perplexity"].agg(geometric_mean)
         lost = [str(label) for label in own["label"].unique() if label not in by.index]
         if by.empty or own["label"].nunique() < 2:
             continue
@@ -79,26 +84,41 @@ def title(runs: Sequence[Run]) -> str:
             f"{several(lost, len(by) + len(lost))} diverged" if lost else f"{worst}'s at {short(float(by.max()), 3)}"
         )
         if lost or best != worst:
+            where = listed(depth, condition)
             return f"At {where} {best}'s validation perplexity ends at {short(float(by.min()), 3)}, {other}"
-    if ends["label"].nunique() == 1:
-        finite = ends[np.isfinite(ends["perplexity"])]
-        by_condition = {
-            str(condition): own.groupby("depth", sort=False)["perplexity"].agg(geometric_mean)
-            for condition, own in finite.groupby("condition", sort=False)
-        }
-        condition, by_shape = max(by_condition.items(), key=lambda one: len(one[1]), default=("", pd.Series()))
-        if len(by_shape) > 1:
-            least, most = str(by_shape.idxmin()), str(by_shape.idxmax())
-            name = listed(ends["label"].iloc[0], condition)
-            return (
-                f"{name}: validation perplexity ends lowest at {least} ({short(by_shape[least], 3)}), "
-                f"highest at {most} ({short(by_shape[most], 3)})"
-            )
-    if places and np.isfinite(places[-1][1]["perplexity"]).all():
-        where, own = places[-1]
-        value = short(geometric_mean(own["perplexity"]), 3)
-        return f"{own['label'].iloc[0]}'s validation perplexity ends at {value} ({where})"
-    return "Perplexity, update by update"
+    return ""
+
+
+def _of_shapes(ends: pd.DataFrame) -> str:
+    """`ADMIN: validation perplexity ends lowest at 6L-6L (210), highest at 12L-60L (390)`: of the condition that has
+    the most shapes. Shapes that diverged are named instead of the highest."""
+    if ends["label"].nunique() != 1:
+        return ""
+    groups = list(ends.groupby("condition", sort=False))
+    condition, own = max(groups, key=lambda one: one[1]["depth"].nunique())
+    by = _kept(own).groupby("depth", sort=False)["perplexity"].agg(geometric_mean)
+    lost = [str(depth) for depth in own["depth"].unique() if depth not in by.index]
+    if len(by) < 2:
+        return ""
+    least, most = str(by.idxmin()), str(by.idxmax())
+    name = listed(ends["label"].iloc[0], str(condition))
+    other = (
+        f"{several(lost, len(by) + len(lost), 'depths')} diverged"
+        if lost
+        else f"highest at {most} ({short(by[most], 3)})"
+    )
+    return f"{name}: validation perplexity ends lowest at {least} ({short(by[least], 3)}), {other}"
+
+
+def _of_one(ends: pd.DataFrame) -> str:
+    """`DeepNorm's validation perplexity ends at 210 (18L-18L)`, of the last place."""
+    if ends.empty:
+        return ""
+    (depth, condition), own = list(ends.groupby(["depth", "condition"], sort=False))[-1]
+    if not np.isfinite(own["perplexity"]).all():
+        return ""
+    value = short(geometric_mean(own["perplexity"]), 3)
+    return f"{own['label'].iloc[0]}'s validation perplexity ends at {value} ({listed(depth, condition)})"
 
 
 def alt(frame: pd.DataFrame) -> str:

@@ -84,6 +84,9 @@ def test_of_many_depths_the_validation_alone_is_drawn_each_named_where_its_line_
     assert ends[40].get_linestyle() == "-" and ends[90].get_linewidth() < ends[60].get_linewidth()
     told = "validation perplexity ends lowest at 36L-36L (40.0), highest at 6L-6L (90.0)"
     assert perplexity.title(runs) == f"ADMIN: {told}"
+    lost = made("admin", math.inf, "diverged", depth=48)
+    told_lost = "validation perplexity ends lowest at 36L-36L (40.0), 48L-48L diverged"
+    assert perplexity.title([*runs, lost]) == f"ADMIN: {told_lost}"
     faster = [*runs, made("admin", 20.0, lr=2e-3), made("admin", 20.0, lr=2e-3, depth=6)]
     assert perplexity.title(faster) == f"ADMIN, lr 0.0005: {told}", "of the condition with the most shapes"
     two = perplexity.draw(perplexity.select(faster))
