@@ -90,7 +90,7 @@ def landscape(ctx: typer.Context, **options: Any) -> None:
 
     Surfaces and cuts along random directions under three rulers, and the path of training in its own plane.
     """
-    from stabkit import flags
+    from stabkit import flags, machine
 
     if ctx.params["weights"] and not ctx.params["factory"]:
         raise UsageError("--weights is for the model of --factory")
@@ -105,7 +105,7 @@ def landscape(ctx: typer.Context, **options: Any) -> None:
         from stabkit import own_model
 
         text = {name: str(value) for name, value in ctx.params.items()}
-        own_model.draw(text["factory"], text["weights"], flags.surfaces(text, 0, "cpu"), flags.output(text["out"]))
+        own_model.draw(text["factory"], text["weights"], flags.surfaces(text, 0, "cpu"), machine.output(text["out"]))
         return
     _train(ctx, flags.landscape)
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
-import os
-import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
-from stabkit import methods, ranges
+from stabkit import machine, methods, ranges
 from stabkit.errors import UsageError, nearest
-from stabkit.executors import EXECUTORS, Place
 from stabkit.landscape import PathPlane, Wanted
 from stabkit.methods.deepnorm import TABLE_11
 from stabkit.options import TRAINING
@@ -33,7 +29,7 @@ from stabkit.spec import (
 from stabkit.surface.directions import NORMALISATIONS
 from stabkit.surface.spec import Engine
 
-DEVICES = ("auto", "cpu", "cuda", "mps")
+DTYPES = ("float32", "float64")
 SLOPE_RATES = {"float64": "1e-5", "float32": "1e-4,1e-5"}
 """η small enough to be linear and large enough to be seen: at 1e-6 in float32 rounding eats up to half of it."""
 
@@ -42,52 +38,28 @@ def sweep(options: Mapping[str, Any]) -> Request:
     """The request of a sweep; raises UsageError that names the option."""
     text = {name: value for name, value in options.items() if isinstance(value, str)}
     depths = ranges.depths("--depths", text["depths"], ranges.stacks("--arch", text["arch"]))
-    recipe = _choice("--recipe", text["recipe"], get_args(RecipeName))
+    recipe = ranges.choice("--recipe", text["recipe"], get_args(RecipeName))
     widths = ranges.wholes("--hidden", text["hidden"], 2, 8192)
     batches = ranges.wholes("--max-tokens", text["max_tokens"], 16, 1_000_000)
-    model = ModelConfig(
-        encoder_layers=depths[0][0],
-        decoder_layers=depths[0][1],
-        hidden=widths[0],
-        ffn=_ffn(text["ffn"], widths[0]),
-        heads=ranges.whole("--heads", text["heads"], 1, 128),
-        base_init=_choice("--base-init", text["base_init"], get_args(BaseInit)),
-    )
-    for hidden in widths:
-        if hidden % model.heads or hidden % 2:
-            raise UsageError(f"--hidden {hidden} must be even and divide by --heads {model.heads}")
-    train = TrainConfig(
-        steps=ranges.whole("--steps", text["steps"], 0, 10_000_000),
-        optimizer=_choice("--optimizer", text["optimizer"], get_args(Optimizer)),
-        max_tokens=batches[0],
-        dropout=ranges.real("--dropout", text["dropout"], 0.0, 0.99),
-        clip=ranges.real("--clip", text["clip"], 0.0, 1e9),
-        label_smoothing=ranges.real("--label-smoothing", text["label_smoothing"], 0.0, 0.99),
-        stop_when_decided=bool(options["stop_when_decided"]),
-    )
+    model = _model(text, depths[0], widths)
+    train = _train(text, batches[0], stop_when_decided=bool(options["stop_when_decided"]))
     vocab = ranges.whole("--vocab", text["vocab"], 8, 200_000)
     warmups = ranges.wholes("--warmup", text["warmup"], 0, 10_000_000)
     rates = ranges.reals("--lr", text["lr"], 0.0, 1e6, above=True)
     seeds = ranges.wholes("--seeds", text["seeds"], 0, 2**31 - 1)
     record_every = ranges.whole("--record-every", text["record_every"], 1, 1_000_000)
     snapshots = ranges.whole("--snapshots", text["snapshots"], 0, 1000)
+    every = text["checkpoint_every"]
+    checkpoint_every = None if every == "auto" else ranges.whole("--checkpoint-every", every, 0, 10_000_000)
     chosen, notes = _methods(text["models"], depths)
     if recipe == "paper":
         _own(options.get("given", ()), text)
-    device_text = _device(text["device"])
-    workers_text = (
-        text["workers"] if text["workers"] == "auto" else str(ranges.whole("--workers", text["workers"], 1, 1024))
-    )
-    out = output(text["out"])
+    out = machine.output(text["out"])
     task, corpus = _task(text["data"], text["source"], text["target"], vocab)
-    device = _resolved(device_text)
+    device = machine.device(text["device"])
     kind = device.partition(":")[0]
-    for name in ("beam", "length_penalty"):
-        if not options["bleu"] and text[name] != TRAINING[name][1]:
-            raise UsageError(
-                f"--{name.replace('_', '-')} is for --bleu, which translates; got {text[name]!r} without it"
-            )
-    translations = _translations(text, model, task, corpus, kind) if options["bleu"] else None
+    executor, place = machine.executor(text, device)
+    translations = _translations(text, model, task, corpus, kind, asked=bool(options["bleu"]))
     grid = Grid(
         base=RunSpec(
             method=chosen[0][0],
@@ -95,7 +67,7 @@ def sweep(options: Mapping[str, Any]) -> Request:
             train=train,
             task=task,
             recipe=recipe,
-            dtype=_choice("--dtype", text["dtype"], ("float32", "float64")),
+            dtype=ranges.choice("--dtype", text["dtype"], DTYPES),
             record_every=record_every,
             snapshots=snapshots,
             device=kind,
@@ -106,15 +78,6 @@ def sweep(options: Mapping[str, Any]) -> Request:
         warmups=warmups,
         lrs=rates,
     )
-    every = (
-        None
-        if text["checkpoint_every"] == "auto"
-        else ranges.whole("--checkpoint-every", text["checkpoint_every"], 0, 10_000_000)
-    )
-    executor = _choice("--executor", text["executor"], tuple(EXECUTORS))
-    scheduler = _scheduler(executor, text["scheduler"])
-    timeout = ranges.real("--run-timeout", text["run_timeout"], 0.0, 1e9) or None
-    workers = (_cores() if device == "cpu" else 1) if workers_text == "auto" else int(workers_text)
     shapes = [(hidden, _ffn(text["ffn"], hidden), size) for hidden in widths for size in batches]
     return Request(
         grids=tuple(_sized(grid, *shape) for shape in shapes),
@@ -122,17 +85,45 @@ def sweep(options: Mapping[str, Any]) -> Request:
         out=out,
         device=device,
         corpus=corpus,
-        checkpoint_every=every,
+        checkpoint_every=checkpoint_every,
         executor=executor,
-        place=Place(workers=workers, run_timeout=timeout, scheduler=scheduler),
+        place=place,
         notes=notes,
+    )
+
+
+def _model(text: Mapping[str, str], depth: tuple[int, int], widths: Sequence[int]) -> ModelConfig:
+    """The model of the first depth and width; every width must suit its heads."""
+    model = ModelConfig(
+        encoder_layers=depth[0],
+        decoder_layers=depth[1],
+        hidden=widths[0],
+        ffn=_ffn(text["ffn"], widths[0]),
+        heads=ranges.whole("--heads", text["heads"], 1, 128),
+        base_init=ranges.choice("--base-init", text["base_init"], get_args(BaseInit)),
+    )
+    for hidden in widths:
+        if hidden % model.heads or hidden % 2:
+            raise UsageError(f"--hidden {hidden} must be even and divide by --heads {model.heads}")
+    return model
+
+
+def _train(text: Mapping[str, str], max_tokens: int, *, stop_when_decided: bool) -> TrainConfig:
+    return TrainConfig(
+        steps=ranges.whole("--steps", text["steps"], 0, 10_000_000),
+        optimizer=ranges.choice("--optimizer", text["optimizer"], get_args(Optimizer)),
+        max_tokens=max_tokens,
+        dropout=ranges.real("--dropout", text["dropout"], 0.0, 0.99),
+        clip=ranges.real("--clip", text["clip"], 0.0, 1e9),
+        label_smoothing=ranges.real("--label-smoothing", text["label_smoothing"], 0.0, 0.99),
+        stop_when_decided=stop_when_decided,
     )
 
 
 def slope(options: Mapping[str, Any]) -> Request:
     """The request of one SGD step a run: small enough to be linear, and in float32 at two rates that must agree."""
     text = {name: str(value) for name, value in options.items()}
-    dtype = _choice("--dtype", text["dtype"], ("float32", "float64"))
+    dtype = ranges.choice("--dtype", text["dtype"], DTYPES)
     rate = text["rate"] or SLOPE_RATES[dtype]
     ranges.reals("--rate", rate, 0.0, 1e6, above=True)
     step = {"steps": "1", "warmup": "0", "optimizer": "sgd", "lr": rate}
@@ -212,11 +203,11 @@ def surfaces(text: Mapping[str, str], steps: int, device: str) -> Wanted:
         reach=ranges.real("--range", text["range"], 0.0, 1e6, above=True),
         cut_points=cut_points,
         direction_seeds=ranges.wholes("--direction-seeds", text["direction_seeds"], 0, 2**31 - 1),
-        normalise=_choice("--normalise", text["normalise"], NORMALISATIONS),
+        normalise=ranges.choice("--normalise", text["normalise"], NORMALISATIONS),
         one_dimensional=text["one_dimensional"] == "True",
-        path=_choice("--path", text["path"], get_args(PathPlane)),
+        path=ranges.choice("--path", text["path"], get_args(PathPlane)),
         device=device,
-        engine=_choice("--engine", text["engine"], get_args(Engine)),
+        engine=ranges.choice("--engine", text["engine"], get_args(Engine)),
     )
 
 
@@ -249,12 +240,6 @@ def _own(given: Collection[str], text: Mapping[str, str]) -> None:
             raise UsageError(
                 f"--recipe paper gives each method its own {option}; leave {option} {text.get(name, '')} out"
             )
-
-
-def _choice(option: str, text: str, valid: tuple[Any, ...]) -> Any:
-    if text not in valid:
-        raise UsageError(f"{option}: {text!r} is not one of {', '.join(valid)}{nearest(text, valid)}")
-    return text
 
 
 def _ffn(text: str, hidden: int) -> int:
@@ -292,9 +277,21 @@ def _single(request: Request, what: str) -> Grid:
 
 
 def _translations(
-    text: Mapping[str, str], model: ModelConfig, task: TaskConfig, corpus: dict[str, str] | None, device: str
-) -> Translations:
-    """What --bleu translates; raises before anything is trained."""
+    text: Mapping[str, str],
+    model: ModelConfig,
+    task: TaskConfig,
+    corpus: dict[str, str] | None,
+    device: str,
+    *,
+    asked: bool,
+) -> Translations | None:
+    """What --bleu translates; raises before anything is trained. None where it was not asked for."""
+    if not asked:
+        for name in ("beam", "length_penalty"):
+            if text[name] != TRAINING[name][1]:
+                option = f"--{name.replace('_', '-')}"
+                raise UsageError(f"{option} is for --bleu, which translates; got {text[name]!r} without it")
+        return None
     from stabkit.quality import plan
 
     plan.check(model.encoder_layers, model.decoder_layers)
@@ -312,74 +309,6 @@ def _translations(
     return Translations(search=search, sentences=door.test_digest(files), device=device)
 
 
-def _scheduler(executor: str, text: str) -> str:
-    """The address of a Dask scheduler where one is needed."""
-    if executor != "dask":
-        if text:
-            raise UsageError("--scheduler is for --executor dask")
-        return ""
-    if not re.fullmatch(r"(tcp|tls|ws|wss)://[A-Za-z0-9.:_\[\]-]+:[0-9]{1,5}", text):
-        raise UsageError(
-            f"--executor dask needs --scheduler tcp://host:8786, the address of a Dask scheduler; got {text!r}"
-        )
-    if importlib.util.find_spec("distributed") is None:
-        raise UsageError("--executor dask needs Dask: pip install 'stabkit[dask]'")
-    return text
-
-
-def _device(text: str) -> str:
-    kind, colon, number = text.partition(":")
-    if kind not in DEVICES or (colon and (kind != "cuda" or not (number.isascii() and number.isdigit()))):
-        raise UsageError(f"--device: {text!r} is not one of auto, cpu, cuda, cuda:1, mps{nearest(text, DEVICES)}")
-    return text
-
-
-def _resolved(text: str) -> str:
-    """`auto` as a device; torch is imported only where its build has anything but a CPU."""
-    if text == "cpu" or (text == "auto" and _cpu_only()):
-        return "cpu"
-    import torch
-
-    if text == "auto":
-        return "cuda:0" if torch.cuda.is_available() else "cpu"
-    kind, _, number = text.partition(":")
-    if kind == "cuda" and int(number or 0) >= torch.cuda.device_count():
-        raise UsageError(f"--device {text}: torch sees {torch.cuda.device_count()} CUDA devices; use --device cpu")
-    if kind == "mps" and not torch.backends.mps.is_available():
-        raise UsageError("--device mps: torch sees no Metal device; use --device cpu")
-    return f"cuda:{number or 0}" if kind == "cuda" else kind
-
-
-def _cpu_only() -> bool:
-    from importlib.metadata import version
-
-    return version("torch").endswith("+cpu")
-
-
-def output(text: str) -> Path:
-    """The output directory, there or to be made; raises UsageError."""
-    if any(ord(c) < 32 for c in text):
-        raise UsageError(f"--out: {text!r} holds control characters")
-    out = Path(text or ".").absolute()
-    try:
-        return _usable(out)
-    except OSError as error:
-        raise UsageError(f"--out: {text[:80]!r}: {error.strerror or error}") from error
-
-
-def _usable(out: Path) -> Path:
-    if out.exists() and not out.is_dir():
-        raise UsageError(f"--out: {out} is a file; it takes a directory")
-    if (out / "runs").exists() and not (out / "runs").is_dir():
-        raise UsageError(f"--out: {out / 'runs'} is a file; stabkit keeps its runs there")
-    if (out / "reports").exists() and not (out / "reports").is_dir():
-        raise UsageError(f"--out: {out / 'reports'} is a file; stabkit keeps its reports there")
-    nearest_parent = next(p for p in (out, *out.parents) if p.exists())
-    if not os.access(nearest_parent, os.W_OK | os.X_OK):
-        raise UsageError(f"--out: no permission to write to {nearest_parent}")
-    return out
-
-
 def _task(data: str, source: str, target: str, vocab: int) -> tuple[TaskConfig, dict[str, str] | None]:
     if not data:
         if source or target:
@@ -394,7 +323,3 @@ def _task(data: str, source: str, target: str, vocab: int) -> tuple[TaskConfig, 
         corpus.read(sides)
     task = TaskConfig(name=f"{source}-{target}", vocab=vocab, source=source, target=target, digest=corpus.digest(files))
     return task, {"directory": str(Path(data).resolve())}
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from stabkit.errors import UsageError, nearest
 
@@ -173,3 +173,10 @@ def _bounded(option: str, token: str, value: int, low: int, high: int) -> int:
     if not low <= value <= high:
         raise UsageError(f"{option}: {token!r} is outside {low} to {high}")
     return value
+
+
+def choice(option: str, text: str, valid: tuple[Any, ...]) -> Any:
+    """One of a few words."""
+    if text not in valid:
+        raise UsageError(f"{option}: {text!r} is not one of {', '.join(valid)}{nearest(text, valid)}")
+    return text

@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stabkit import carry, console, document, flags, listing
+from stabkit import carry, console, document, flags, listing, machine
 from stabkit import options as tables
 from stabkit.errors import FailedRuns, Interrupted, StabkitError, UsageError, nearest
 from stabkit.paper import plan as plans
@@ -152,7 +152,7 @@ def run(params: Mapping[str, Any], command: str) -> None:
             refusal = error
     if not asked:
         raise refusal
-    store = Store(flags.output(str(params["out"])))
+    store = Store(machine.output(str(params["out"])))
     stored = listing.find(store, [])
     steps = plans.plan([one for one, _ in asked.values()], held(store, asked.values()), limit, plans.pace(stored))
     if params["dry_run"]:
