@@ -10,7 +10,7 @@ import numpy as np
 
 from stabkit import console
 from stabkit.errors import UsageError
-from stabkit.figures import style
+from stabkit.figures import style, svg
 from stabkit.figures.comparison import geometric_mean, percent, short
 from stabkit.folder import write_file
 from stabkit.landscape import Wanted
@@ -46,7 +46,7 @@ def draw(factory: str, weights: str, wanted: Wanted, out: Path) -> None:
     folder = out / "reports"
     figure = _picture(factory, surface)
     for kind in ("svg", "png"):
-        style.save(figure, folder / f"{name}.{kind}")
+        svg.save(figure, folder / f"{name}.{kind}")
     data = io.BytesIO()
     np.savez_compressed(
         data, a=surface.a, b=surface.b, loss=surface.loss, cut_a=cuts[0].a, cuts=np.concatenate([c.loss for c in cuts])

@@ -145,7 +145,7 @@ def pictures(runs: Sequence[Run], folder: Path) -> int:
     """Every figure as NAME.svg, .png, .pdf and .csv; returns how many figures."""
     import numpy as np
 
-    from stabkit.figures import FIGURES, slope, style
+    from stabkit.figures import FIGURES, slope, svg
     from stabkit.figures.comparison import trained
 
     for figure in FIGURES:
@@ -153,7 +153,7 @@ def pictures(runs: Sequence[Run], folder: Path) -> int:
             frame = figure.select(runs if figure is slope else trained(runs))
             drawn = figure.draw(frame)
         for kind in ("svg", "png", "pdf"):
-            style.save(drawn, folder / f"{figure.NAME}.{kind}")
+            svg.save(drawn, folder / f"{figure.NAME}.{kind}")
         write_file(folder / f"{figure.NAME}.csv", frame.to_csv(index=False).encode())
     return len(FIGURES)
 

@@ -19,7 +19,8 @@ from stabkit.figures import landscape as picture
 from stabkit.figures.surfaces import OWN, Landscape
 from stabkit.folder import CorruptFolder
 from stabkit.landscape import Wanted
-from stabkit.report.html import card, render
+from stabkit.report.cards import card
+from stabkit.report.html import render
 from stabkit.spec import canonical
 from stabkit.store import Run, Store
 from stabkit.surface import directions, tiles, weights

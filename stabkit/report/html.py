@@ -1,23 +1,19 @@
 """The page: one self-contained HTML file, computed from the runs. No network, one script of our own.
 
 Texts reach the page only through jinja2's escaping; ids are made of our own hex digits; the pictures come from
-`figures.style.to_page`, which matplotlib has escaped; what the script reads is JSON without a `<`.
+`figures.svg.to_page`, which matplotlib has escaped; what the script reads is JSON without a `<`.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
@@ -25,20 +21,11 @@ from stabkit import __version__
 from stabkit.claims import Finding, findings
 from stabkit.document import seconds_a_step
 from stabkit.figures import (
-    FIGURES,
-    SURFACES,
-    branch_ratio,
-    dependency,
-    grad_start,
-    perturbation,
-    slope,
     style,
-    theory,
 )
 from stabkit.figures.comparison import (
     GROUPS,
     chain,
-    listed,
     method_group,
     number,
     percent,
@@ -53,6 +40,7 @@ from stabkit.figures.comparison import (
 from stabkit.figures.surfaces import Landscape
 from stabkit.outcome import VANISHED
 from stabkit.report import how, turn
+from stabkit.report.cards import cards, script_data
 from stabkit.report.headline import headline, links, separation
 from stabkit.report.matrix import OUTCOMES, Cell, Matrix, matrix
 from stabkit.spec import RunSpec
@@ -61,14 +49,8 @@ from stabkit.surface.shelf import Surface
 
 HERE = Path(__file__).parent
 TITLE = "Does it stay stable at this depth?"
-DATA_LIMIT = 400_000
-"""Bytes of one figure's data; a longer table is not put into the page (`--figures DIR` writes all)."""
-TABLE_LIMIT = 2_500
-"""Cells of a folded table; beyond it the page shows the first rows and says so."""
 SPARK_WIDTH, SPARK_HEIGHT = 96, 30
 
-AT_START = (slope, theory, branch_ratio, dependency, perturbation, grad_start)
-"""What a page of single steps of SGD, which train nothing, has to show."""
 CHAIN = (
     ("update_first", "‖ΔF‖, step 1"),
     ("update_reference", "‖ΔF‖, step {step}"),
@@ -89,24 +71,6 @@ MEANINGS = (
     ("failed", "failed", "no result: see How it was run"),
 )
 """(colour, word, meaning), best first; the rule itself is `outcome.py`'s."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Card:
-    """One figure as the page shows it."""
-
-    name: str
-    short: str
-    title: str
-    svg: Markup
-    alt: str
-    read: str
-    caption: str
-    data: Markup
-    """JSON for the script: the curves under the pointer, and the frame for the CSV."""
-    head: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    note: str
 
 
 @np.errstate(all="ignore")  # runs diverge as they like: what comes of it is NaN or infinity and is drawn as such
@@ -138,7 +102,7 @@ def render(
         script=Markup(script),
         hashes=[script_hash(script), *([script_hash(turn_script), turn.plotly()[1]] if turning else [])],
         turning=[
-            {"name": row["name"], "labels": [one["label"] for one in row["surfaces"]], "data": _script(row)}
+            {"name": row["name"], "labels": [one["label"] for one in row["surfaces"]], "data": script_data(row)}
             for row in turning
         ],
         turn_script=Markup(turn_script),
@@ -238,110 +202,6 @@ def anchor(spec: RunSpec) -> str:
 def script_hash(script: str) -> str:
     """What the page's policy calls a script."""
     return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-
-
-def cards(runs: Sequence[Run], surfaces: Sequence[Surface] = ()) -> list[Card]:
-    """A card a figure, those of surfaces first; an OPTIONAL one only where it has something to show."""
-    drawn, others = Landscape(runs, surfaces), trained(runs)
-    shown = [(figure, drawn) for figure in SURFACES] if surfaces else []
-    sources: list[tuple[ModuleType, Any]] = [
-        *shown,
-        *((figure, runs if figure is slope else others) for figure in FIGURES),
-    ]
-    frames = ((figure, figure.select(source), source) for figure, source in sources)
-    steps_only = bool(runs) and all(run.spec.single_step for run in runs)
-    return [
-        card(figure, frame, source)
-        for figure, frame, source in frames
-        if not (getattr(figure, "OPTIONAL", False) and frame.empty) and (figure in AT_START or not steps_only)
-    ]
-
-
-def card(figure: ModuleType, frame: pd.DataFrame, source: Any, before: str = "") -> Card:
-    """Draw what was selected, and wrap up with downloads and the folded table; `before` its name, where a page has
-    several of its kind."""
-    name = before + figure.NAME
-    svg, marks = style.to_page(figure.draw(frame), name)
-    head, rows, note = _folded(frame, figure)
-    table = _packed(frame)
-    large = len(json.dumps(table)) > DATA_LIMIT
-    return Card(
-        name=name,
-        short=figure.SHORT,
-        title=figure.title(source),
-        svg=Markup(svg),
-        alt=figure.alt(frame),
-        read=figure.READ,
-        caption=figure.CAPTION,
-        data=_script({"name": name, "curves": marks, "table": None if large else table}),
-        head=head,
-        rows=rows,
-        note=note + (" Too long for this page: `stabkit report --figures DIR` writes it as CSV." if large else ""),
-    )
-
-
-def _packed(frame: pd.DataFrame) -> dict[str, Any]:
-    """The frame with what is the same in all rows of a run written once: {"facts", "columns", "runs", "rows"}."""
-    if frame.empty:
-        return {"facts": [], "columns": list(frame.columns), "runs": [], "rows": []}
-    by_run = frame.groupby("run", sort=False)
-    facts = [name for name in frame.columns if (by_run[name].nunique(dropna=False) <= 1).all()]
-    columns = [name for name in frame.columns if name not in facts]
-    place = by_run.ngroup().tolist()
-    rows = zip(place, *([_number(value) for value in frame[name]] for name in columns), strict=True)
-    runs = by_run[facts].head(1).itertuples(index=False)
-    return {
-        "facts": facts,
-        "columns": columns,
-        "runs": [[_number(value) for value in row] for row in runs],
-        "rows": [list(row) for row in rows],
-    }
-
-
-def _number(value: Any) -> Any:
-    """A cell of the CSV: whole numbers and texts as they are, six digits of the others, nothing for NaN."""
-    if isinstance(value, float | np.floating):
-        return None if math.isnan(value) else str(value) if math.isinf(value) else float(f"{value:.6g}")
-    return int(value) if isinstance(value, int | np.integer) else str(value)
-
-
-def _script(value: Any) -> Markup:
-    """JSON that cannot end the element it stands in."""
-    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
-    return Markup(text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"))
-
-
-def _folded(frame: pd.DataFrame, figure: ModuleType) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...], str]:
-    """The drawn values for reading: steps or layers down, runs across, or the frame as it is."""
-    if frame.empty:
-        return (), (), "Nothing was drawn."
-    if figure.INDEX is None:
-        names = [name for name in frame.columns if name not in ("run", "method")]
-        rows = [tuple(_cell(value) for value in row) for row in frame[names].itertuples(index=False)]
-        head = tuple(name.replace("_", " ") for name in names)
-    else:
-        place = {run: i for i, run in enumerate(frame["run"].unique())}
-        first = frame.drop_duplicates("run")
-        head = (
-            figure.INDEX,
-            *(
-                listed(f"{label} {depth}", condition, f"seed {seed}")
-                for label, depth, condition, seed in zip(
-                    first["label"], first["depth"], first["condition"], first["seed"], strict=True
-                )
-            ),
-        )
-        lines: dict[int, list[str]] = {}
-        for index, run, value in zip(frame[figure.INDEX], frame["run"], frame[figure.VALUE], strict=True):
-            lines.setdefault(int(index), [""] * len(place))[place[run]] = _cell(float(value))
-        rows = [(str(index), *lines[index]) for index in sorted(lines)]
-    kept = max(1, TABLE_LIMIT // len(head))
-    note = f"The first {kept} of {len(rows)} rows." if len(rows) > kept else ""
-    return head, tuple(rows[:kept]), note
-
-
-def _cell(value: Any) -> str:
-    return short(float(value), 3) if isinstance(value, float | np.floating) else str(value)
 
 
 def chain_rows(runs: Sequence[Run], step: int) -> list[Mapping[str, Any]]:

@@ -15,8 +15,9 @@ from stabkit.figures.comparison import plain, reference_step, trained
 from stabkit.figures.surfaces import Landscape
 from stabkit.paper.items import NOT_HERE, Item
 from stabkit.report import how
+from stabkit.report.cards import Card, card
 from stabkit.report.headline import headline
-from stabkit.report.html import HERE, Card, card, chain_rows, group_switches, script_hash, switches, template
+from stabkit.report.html import HERE, chain_rows, group_switches, script_hash, switches, template
 from stabkit.store import Run
 
 if TYPE_CHECKING:

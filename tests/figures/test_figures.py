@@ -44,8 +44,8 @@ from stabkit.figures import (
     validation_loss,
 )
 from stabkit.methods import with_recipe
+from stabkit.report.cards import card
 from stabkit.report.headline import headline
-from stabkit.report.html import card
 from stabkit.store import Run
 from tests.figures.fake_runs import ended, plane, plausible, run, spec, step, sweep, table, translated, wide
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
 from stabkit import methods
-from stabkit.figures import style
+from stabkit.figures import style, svg
 
 
 def picture(text: str = "a") -> Figure:
@@ -33,18 +33,18 @@ def test_every_method_has_a_colour_of_its_own() -> None:
 
 def test_drawing_leaves_no_setting_behind() -> None:
     before = dict(matplotlib.rcParams)
-    style.to_page(picture())[0]
+    svg.to_page(picture())[0]
     assert dict(matplotlib.rcParams) == before
 
 
 def test_the_ink_of_the_page_follows_the_page() -> None:
-    svg = style.to_page(picture(), "update")[0]
-    assert style.INK not in svg and "currentColor" in svg and "<text" in svg
-    assert "<style" not in svg and "<metadata" not in svg and "DejaVu" not in svg
+    drawn = svg.to_page(picture(), "update")[0]
+    assert style.INK not in drawn and "currentColor" in drawn and "<text" in drawn
+    assert "<style" not in drawn and "<metadata" not in drawn and "DejaVu" not in drawn
 
 
 def test_ids_carry_the_pictures_name_and_every_reference_has_its_id() -> None:
-    root = ET.fromstring(style.to_page(picture(), "update")[0])
+    root = ET.fromstring(svg.to_page(picture(), "update")[0])
     ids = [element.attrib["id"] for element in root.iter() if "id" in element.attrib]
     assert ids and all(name.startswith("update-") for name in ids) and len(set(ids)) == len(ids)
     for element in root.iter():
@@ -54,10 +54,10 @@ def test_ids_carry_the_pictures_name_and_every_reference_has_its_id() -> None:
 
 def test_equal_pictures_give_equal_bytes(tmp_path: Path) -> None:
     for kind in ("svg", "png", "pdf"):
-        style.save(picture(), tmp_path / f"one.{kind}")
-        style.save(picture(), tmp_path / f"two.{kind}")
+        svg.save(picture(), tmp_path / f"one.{kind}")
+        svg.save(picture(), tmp_path / f"two.{kind}")
         assert (tmp_path / f"one.{kind}").read_bytes() == (tmp_path / f"two.{kind}").read_bytes() != b""
-    assert style.to_page(picture(), "x") == style.to_page(picture(), "x")
+    assert svg.to_page(picture(), "x") == svg.to_page(picture(), "x")
 
 
 HOSTILE = [
@@ -76,10 +76,10 @@ HOSTILE = [
 @pytest.mark.parametrize("text", HOSTILE)
 def test_no_text_breaks_a_picture(text: str) -> None:
     drawn = picture(text)
-    root = ET.fromstring(style.to_page(drawn)[0])
+    root = ET.fromstring(svg.to_page(drawn)[0])
     assert not [element for element in root.iter() if element.tag.endswith("script")]
     for kind in ("svg", "pdf"):
-        assert style.to_bytes(drawn, kind)
+        assert svg.to_bytes(drawn, kind)
 
 
 @settings(max_examples=50, deadline=None)

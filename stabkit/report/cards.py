@@ -1,0 +1,149 @@
+"""A figure as a page shows it: the drawing, its texts, the numbers to read, the data for the script."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from markupsafe import Markup
+
+from stabkit.figures import FIGURES, SURFACES, branch_ratio, dependency, grad_start, perturbation, slope, svg, theory
+from stabkit.figures.comparison import listed, short, trained
+from stabkit.figures.surfaces import Landscape
+from stabkit.store import Run
+from stabkit.surface.shelf import Surface
+
+DATA_LIMIT = 400_000
+"""Bytes of one figure's data; a longer table is not put into the page (`--figures DIR` writes all)."""
+TABLE_LIMIT = 2_500
+"""Cells of a folded table; beyond it the page shows the first rows and says so."""
+AT_START = (slope, theory, branch_ratio, dependency, perturbation, grad_start)
+"""What a page of single steps of SGD, which train nothing, has to show."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Card:
+    """One figure as the page shows it."""
+
+    name: str
+    short: str
+    title: str
+    svg: Markup
+    alt: str
+    read: str
+    caption: str
+    data: Markup
+    """JSON for the script: the curves under the pointer, and the frame for the CSV."""
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    note: str
+
+
+def cards(runs: Sequence[Run], surfaces: Sequence[Surface] = ()) -> list[Card]:
+    """A card a figure, those of surfaces first; an OPTIONAL one only where it has something to show."""
+    drawn, others = Landscape(runs, surfaces), trained(runs)
+    shown = [(figure, drawn) for figure in SURFACES] if surfaces else []
+    sources: list[tuple[ModuleType, Any]] = [
+        *shown,
+        *((figure, runs if figure is slope else others) for figure in FIGURES),
+    ]
+    frames = ((figure, figure.select(source), source) for figure, source in sources)
+    steps_only = bool(runs) and all(run.spec.single_step for run in runs)
+    return [
+        card(figure, frame, source)
+        for figure, frame, source in frames
+        if not (getattr(figure, "OPTIONAL", False) and frame.empty) and (figure in AT_START or not steps_only)
+    ]
+
+
+def card(figure: ModuleType, frame: pd.DataFrame, source: Any, before: str = "") -> Card:
+    """Draw what was selected, and wrap up with downloads and the folded table; `before` its name, where a page has
+    several of its kind."""
+    name = before + figure.NAME
+    drawn, marks = svg.to_page(figure.draw(frame), name)
+    head, rows, note = _folded(frame, figure)
+    table = _packed(frame)
+    large = len(json.dumps(table)) > DATA_LIMIT
+    return Card(
+        name=name,
+        short=figure.SHORT,
+        title=figure.title(source),
+        svg=Markup(drawn),
+        alt=figure.alt(frame),
+        read=figure.READ,
+        caption=figure.CAPTION,
+        data=script_data({"name": name, "curves": marks, "table": None if large else table}),
+        head=head,
+        rows=rows,
+        note=note + (" Too long for this page: `stabkit report --figures DIR` writes it as CSV." if large else ""),
+    )
+
+
+def _packed(frame: pd.DataFrame) -> dict[str, Any]:
+    """The frame with what is the same in all rows of a run written once: {"facts", "columns", "runs", "rows"}."""
+    if frame.empty:
+        return {"facts": [], "columns": list(frame.columns), "runs": [], "rows": []}
+    by_run = frame.groupby("run", sort=False)
+    facts = [name for name in frame.columns if (by_run[name].nunique(dropna=False) <= 1).all()]
+    columns = [name for name in frame.columns if name not in facts]
+    place = by_run.ngroup().tolist()
+    rows = zip(place, *([_number(value) for value in frame[name]] for name in columns), strict=True)
+    runs = by_run[facts].head(1).itertuples(index=False)
+    return {
+        "facts": facts,
+        "columns": columns,
+        "runs": [[_number(value) for value in row] for row in runs],
+        "rows": [list(row) for row in rows],
+    }
+
+
+def _number(value: Any) -> Any:
+    """A cell of the CSV: whole numbers and texts as they are, six digits of the others, nothing for NaN."""
+    if isinstance(value, float | np.floating):
+        return None if math.isnan(value) else str(value) if math.isinf(value) else float(f"{value:.6g}")
+    return int(value) if isinstance(value, int | np.integer) else str(value)
+
+
+def script_data(value: Any) -> Markup:
+    """JSON that cannot end the element it stands in."""
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    return Markup(text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"))
+
+
+def _folded(frame: pd.DataFrame, figure: ModuleType) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...], str]:
+    """The drawn values for reading: steps or layers down, runs across, or the frame as it is."""
+    if frame.empty:
+        return (), (), "Nothing was drawn."
+    if figure.INDEX is None:
+        names = [name for name in frame.columns if name not in ("run", "method")]
+        rows = [tuple(_cell(value) for value in row) for row in frame[names].itertuples(index=False)]
+        head = tuple(name.replace("_", " ") for name in names)
+    else:
+        place = {run: i for i, run in enumerate(frame["run"].unique())}
+        first = frame.drop_duplicates("run")
+        head = (
+            figure.INDEX,
+            *(
+                listed(f"{label} {depth}", condition, f"seed {seed}")
+                for label, depth, condition, seed in zip(
+                    first["label"], first["depth"], first["condition"], first["seed"], strict=True
+                )
+            ),
+        )
+        lines: dict[int, list[str]] = {}
+        for index, run, value in zip(frame[figure.INDEX], frame["run"], frame[figure.VALUE], strict=True):
+            lines.setdefault(int(index), [""] * len(place))[place[run]] = _cell(float(value))
+        rows = [(str(index), *lines[index]) for index in sorted(lines)]
+    kept = max(1, TABLE_LIMIT // len(head))
+    note = f"The first {kept} of {len(rows)} rows." if len(rows) > kept else ""
+    return head, tuple(rows[:kept]), note
+
+
+def _cell(value: Any) -> str:
+    return short(float(value), 3) if isinstance(value, float | np.floating) else str(value)
