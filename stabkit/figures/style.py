@@ -1,8 +1,8 @@
 """One look for every picture: colour = method, line style and weight = depth, ink that follows the page.
 
 Drawing happens inside `look()`, on matplotlib Figure objects, never through pyplot; `svg.py` turns them into svg for
-the page and into files. Whatever belongs to one method is given to `mark`, with a name if it is a curve to point at: the
-page can then switch the method off and say what is under the pointer.
+the page and into files. Whatever belongs to one method is given to `mark`, with a name if it is a curve to point at:
+the page can then switch the method off and say what is under the pointer.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from html.parser import HTMLParser
 import pandas as pd
 import pytest
 
-from stabkit.report import html
+from stabkit.report import cards, html
 from stabkit.report.html import render
 from tests.figures.fake_runs import ENVIRONMENT, plausible, run, spec, sweep
 
@@ -128,7 +128,7 @@ def test_the_tables_for_the_csv_hold_exactly_what_is_drawn(page: str) -> None:
 
 
 def test_a_table_too_long_for_the_page_is_left_out_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(html, "DATA_LIMIT", 100)
+    monkeypatch.setattr(cards, "DATA_LIMIT", 100)
     text = render(sweep((6,)), command=COMMAND)
     assert '"table":null' in text and "stabkit report --figures DIR" in text
 
