@@ -258,17 +258,18 @@ def export(
     runs: Annotated[
         list[str] | None, typer.Argument(help="Run ids, their beginnings, or run folders; default: all.")
     ] = None,
+    what: Annotated[str, typer.Option(help="records, or translations (of `sweep --bleu`).")] = "records",
     to: Annotated[str, typer.Option(help="csv or jsonl.")] = "csv",
     out: Annotated[str, typer.Option("--out", help="The file to write; default: standard output.")] = "",
     store: Annotated[str, typer.Option(envvar="STABKIT_HOME", help="Where runs/ is; default: here.")] = "",
 ) -> None:
-    """Write everything that was recorded as one long table: run, step, probe, site, value."""
+    """Write everything that was recorded as one long table: run, step, probe, site, value; or what was translated."""
     from stabkit import export as door
     from stabkit import listing
 
     kind = door.kind(to)
     found = listing.find(_source(runs or [], store), runs or [], whole=True)
-    door.export(found, kind, Path(out) if out else None)
+    door.export(found, kind, Path(out) if out else None, door.table(what, found))
 
 
 @app.command()

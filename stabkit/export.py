@@ -1,6 +1,7 @@
-"""`stabkit export`: the records as one long table, for any other tool.
+"""`stabkit export`: the records, or the translations, as one long table, for any other tool.
 
-A row is (run, step, probe, site, value). Values that are not finite are nan, inf and -inf: words in CSV, the strings
+A row is (run, step, probe, site, value), or (run, beam, length_penalty, line, hypothesis, reference), line 1 the first
+of the test files. Values that are not finite are nan, inf and -inf: words in CSV, the strings
 "nan", "inf" and "-inf" in JSON lines, which stay strict.
 """
 
@@ -10,7 +11,7 @@ import csv
 import io
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TextIO
 
@@ -21,6 +22,8 @@ from stabkit.store import Run
 
 KINDS = ("csv", "jsonl")
 COLUMNS = ("run", "step", "probe", "site", "value")
+TRANSLATED = ("run", "beam", "length_penalty", "line", "hypothesis", "reference")
+Row = tuple[object, ...]
 
 
 def kind(text: str) -> str:
@@ -30,7 +33,7 @@ def kind(text: str) -> str:
     return text
 
 
-def rows(runs: Sequence[Run]) -> Iterator[tuple[str, int, str, str, float]]:
+def rows(runs: Sequence[Run]) -> Iterator[Row]:
     """Every recorded value, in the order of runs, probes, steps and sites."""
     for run in runs:
         for probe, table in sorted(run.records.items()):
@@ -39,25 +42,50 @@ def rows(runs: Sequence[Run]) -> Iterator[tuple[str, int, str, str, float]]:
                     yield run.run_id, step, probe, site, value
 
 
-def export(runs: Sequence[Run], to: str, path: Path | None) -> None:
+def sentences(runs: Sequence[Run]) -> Iterator[Row]:
+    """Every translated sentence beside its reference, in the order of runs, searches and lines."""
+    for run in runs:
+        for one in run.translations:
+            search = one.spec.search
+            for line, pair in enumerate(zip(one.hypotheses, one.references, strict=True), start=1):
+                yield run.run_id, search.beam, search.length_penalty, line, *pair
+
+
+TABLES: Mapping[str, tuple[tuple[str, ...], Callable[[Sequence[Run]], Iterator[Row]]]] = {
+    "records": (COLUMNS, rows),
+    "translations": (TRANSLATED, sentences),
+}
+
+
+def table(text: str, runs: Sequence[Run]) -> str:
+    """What is to be written; raises UsageError where these runs do not have it."""
+    if text not in TABLES:
+        raise UsageError(f"--what: {text!r} is not one of {', '.join(TABLES)}{nearest(text, TABLES)}")
+    if text == "translations" and not any(run.translations for run in runs):
+        raise UsageError("--what translations: none of these runs was translated; `stabkit sweep --bleu` does it")
+    return text
+
+
+def export(runs: Sequence[Run], to: str, path: Path | None, what: str = "records") -> None:
     """Write the table to a file, whole or not at all, or to standard output as it comes."""
     if path is None and sys.stdout is None:
         raise UsageError("standard output is closed; --out FILE writes to a file")
     if path is None:
-        _write(runs, to, sys.stdout)
+        _write(runs, to, sys.stdout, what)
         sys.stdout.flush()
     else:
         text = io.StringIO()
-        _write(runs, to, text)
+        _write(runs, to, text, what)
         write_file(path, text.getvalue().encode())
 
 
-def _write(runs: Sequence[Run], to: str, out: TextIO) -> None:
+def _write(runs: Sequence[Run], to: str, out: TextIO, what: str) -> None:
+    columns, found = TABLES[what]
     if to == "csv":
-        table = csv.writer(out, lineterminator="\n")
-        table.writerow(COLUMNS)
-        table.writerows(rows(runs))
+        written = csv.writer(out, lineterminator="\n")
+        written.writerow(columns)
+        written.writerows(found(runs))
     else:
-        for row in rows(runs):
-            line = json.dumps(dict(zip(COLUMNS, jsonable(list(row)), strict=True)), allow_nan=False)
+        for row in found(runs):
+            line = json.dumps(dict(zip(columns, jsonable(list(row)), strict=True)), allow_nan=False)
             out.write(line + "\n")

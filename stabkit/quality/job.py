@@ -40,15 +40,17 @@ def translate(job: dict[str, Any], tell: Callable[[dict[str, Any]], None], task:
     if held_out.digest != spec.sentences:
         raise CorpusError("the sentences to translate changed while the sweep was running; start it again")
     arrays = weights.arrays(run)
+    found = [""] * len(held_out.references)  # diverged weights say nothing
     if all(np.isfinite(array).all() for array in arrays.values()):
         model = build(run.spec, own, torch.device(job["device"]))
         model.load(arrays)
-        found: list[str] = []
+        places = iter(held_out.lines)
+        done = 0
         for source in decode.pieces(held_out.sources, spec.search, own.vocab):
-            found += [own.text(one.tokens) for one in decode.translate(model, source, spec.search)]
-            tell({"id": job["id"], "step": len(found), "steps": len(held_out.references), "loss": 0.0})
-    else:
-        found = [""] * len(held_out.references)  # diverged weights say nothing
+            for one, line in zip(decode.translate(model, source, spec.search), places, strict=False):
+                found[line] = own.text(one.tokens)
+            done += len(source)
+            tell({"id": job["id"], "step": done, "steps": len(found), "loss": 0.0})
     score = bleu.score(found, held_out.references, held_out.tokenize)
     where = {"stabkit": __version__, "torch": torch.__version__, "wall_seconds": round(time.monotonic() - begin, 3)}
     Shelf(out).commit(Translation(spec, tuple(found), held_out.references, held_out.tokenize, score, where))

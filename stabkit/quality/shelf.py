@@ -30,7 +30,7 @@ KEYS = {"hypotheses", "references", "tokenize", "bleu", "signature", "length_rat
 
 @dataclass(frozen=True)
 class Translation:
-    """A finished translation of the held-out sentences: line i of `hypotheses` and of `references`."""
+    """A finished translation of the held-out sentences: line i of the test files in `hypotheses` and `references`."""
 
     spec: TranslationSpec
     hypotheses: tuple[str, ...]

@@ -9,7 +9,7 @@ from typing import Any
 
 from stabkit.spec import RUN_ID, canonical
 
-TRANSLATION_VERSION = 1
+TRANSLATION_VERSION = 2
 """Raised whenever the same spec would give other words."""
 MOST_BEAMS = 64
 

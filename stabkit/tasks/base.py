@@ -39,12 +39,14 @@ class HeldOut:
     """Sentences to translate that no model has seen.
 
     sources     batches (B, S) of rows that end with EOS, padded with PAD on the right
-    references  what a person made of each, in the order of the batches' rows
+    lines       the place of each of the batches' rows among the references, from 0
+    references  what a person made of each, in the order of the test files
     tokenize    how sacreBLEU is to split them: `13a` of text, `none` of words that are split already
     digest      sha256 of all of it
     """
 
     sources: tuple[Tokens, ...]
+    lines: tuple[int, ...]
     references: tuple[str, ...]
     tokenize: str
     digest: str

@@ -78,7 +78,8 @@ class Synthetic:
         references = tuple(self.text(row) for row in batch.target_out.tolist())
         split = range(0, len(order), TEST_TOKENS // SMALLEST_BATCH)
         pieces = (batch.source[first : first + split.step] for first in split)
-        return HeldOut(tuple(p[:, : np.count_nonzero(p, axis=1).max()] for p in pieces), references, "none", digest)
+        sources = tuple(p[:, : np.count_nonzero(p, axis=1).max()] for p in pieces)
+        return HeldOut(sources, tuple(range(len(order))), references, "none", digest)
 
     def text(self, tokens: Sequence[int]) -> str:
         """Words are numbers: `17 408 4`."""

@@ -23,7 +23,7 @@ from stabkit.errors import CorpusError, UsageError
 from stabkit.streams import stream
 from stabkit.tasks.base import BOS, EOS, PAD, UNK, Batch, HeldOut, Tokens
 from stabkit.tasks.buckets import Indices, bracket, cut, half, spread
-from stabkit.tasks.corpus import LONGEST_LINE, Corpus, Pairs, digest, find, no_test, read, shown, test_digest
+from stabkit.tasks.corpus import LONGEST_LINE, Corpus, Pairs, aligned, digest, find, no_test, read, shown, test_digest
 
 if TYPE_CHECKING:
     from sentencepiece import SentencePieceProcessor
@@ -93,10 +93,11 @@ class ParallelText:
         return self._train.batch(spread(batches, 1)[0])
 
     def held_out(self) -> HeldOut:
-        """Every pair of the test files; a source longer than the model's positions is cut."""
+        """Every pair of the test files, blank ones too, for a score is one of all lines; a source longer than the
+        model's positions is cut."""
         if self.corpus.test is None:
             raise no_test(self.corpus)
-        pairs = read(self.corpus.test)
+        pairs = aligned(self.corpus.test)
         encoded = self._subwords.encode(pairs.source, num_threads=1)
         rows = [np.array([*ids[: LONGEST_SENTENCE - 1], EOS], dtype=np.int64) for ids in encoded]
         batches = cut(np.array([len(row) for row in rows]), TEST_TOKENS)
@@ -104,8 +105,8 @@ class ParallelText:
         for batch, chosen in zip(sources, batches, strict=True):
             for place, i in enumerate(chosen):
                 batch[place, : len(rows[i])] = rows[i]
-        references = tuple(pairs.target[i] for chosen in batches for i in chosen)
-        return HeldOut(tuple(sources), references, "13a", test_digest(self.corpus))
+        lines = tuple(int(i) for chosen in batches for i in chosen)
+        return HeldOut(tuple(sources), lines, tuple(pairs.target), "13a", test_digest(self.corpus))
 
     def text(self, tokens: Sequence[int]) -> str:
         return self.decode(list(tokens))

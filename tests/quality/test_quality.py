@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import sys
 from collections.abc import Callable
@@ -203,7 +205,7 @@ def test_a_job_translates_with_the_runs_own_weights_and_keeps_the_order_of_the_s
     own = Transformer(run.model, methods.build("admin", {}), 200, seed=77)
     own.load(weights)
     lines = [TASK.text(one.tokens) for s in held_out.sources for one in decode.translate(own, s, spec.search)]
-    assert list(found.hypotheses) == lines and len(set(lines)) > 12
+    assert [found.hypotheses[line] for line in held_out.lines] == lines and len(set(lines)) > 12
     assert [event["step"] for event in events][-1] == 24
 
 
@@ -243,7 +245,7 @@ def rows(held_out: HeldOut) -> list[tuple[str, str]]:
     """(source, reference), sentence by sentence, sources as text of numbers without marks."""
     lines = [row for source in held_out.sources for row in source.tolist()]
     bare = [" ".join(str(word) for word in row if word not in (PAD, EOS)) for row in lines]
-    return list(zip(bare, held_out.references, strict=True))
+    return [(source, held_out.references[line]) for source, line in zip(bare, held_out.lines, strict=True)]
 
 
 def test_the_synthetic_test_set_is_the_same_for_every_size_of_batch() -> None:
@@ -285,28 +287,42 @@ def test_a_language_models_test_set_is_the_tasks() -> None:
     assert own.held_out().digest == TASK.held_out().digest and own.text([5, EOS, PAD]) == TASK.text([5]) == "5"
 
 
-def test_references_of_text_stand_in_the_order_of_their_sources(directory: Path) -> None:
+def test_references_of_text_are_the_test_file_and_every_row_knows_its_line(directory: Path) -> None:
     de, en = sentences(90, 7)
     long = " ".join(["hund"] * 3000)
-    (directory / "test.de").write_text(de + "\n" + long + "\nhund\n", encoding="utf-8")
-    (directory / "test.en").write_text(en + "left out\nA LONG  one \n 1 \u00a0dog.\n", encoding="utf-8")
+    (directory / "test.de").write_text(de + "\n" + long + "\nhund\nhund\n", encoding="utf-8")
+    (directory / "test.en").write_text(en + "of nothing\nA LONG  one \n 1 \u00a0dog.\n\n", encoding="utf-8")
     task = ParallelText(corpus=corpus.find(directory, "de", "en"), vocab=100, max_tokens=64)
     found = task.held_out()
-    wanted = dict(zip(de.splitlines(), en.splitlines(), strict=True))
-    told = [task.decode(row) for source in found.sources for row in source.tolist()]
-    assert len(told) == len(found.references) == 92 and found.tokenize == "13a"
-    for source, reference in zip(told, found.references, strict=True):
-        if source in wanted:
-            assert wanted[source] == reference or source == "hund"
-    assert sum(source in wanted for source in told) >= 90
-    assert " 1 \u00a0dog." in found.references and "A LONG  one " in found.references  # as they stand in the file
+    assert list(found.references) == [*en.splitlines(), "of nothing", "A LONG  one ", " 1 \u00a0dog.", ""]
+    assert sorted(found.lines) == list(range(94)) and found.tokenize == "13a"
+    told = dict(zip(found.lines, (task.decode(row) for s in found.sources for row in s.tolist()), strict=True))
+    assert [told[line] for line in range(90)] == de.splitlines() and (told[90], told[92]) == ("", "hund")
     cut = found.sources[0][0]
-    assert cut.tolist().index(EOS) == LONGEST_SENTENCE - 1 and found.references[0] == "A LONG  one "
+    assert cut.tolist().index(EOS) == LONGEST_SENTENCE - 1 and found.lines[0] == 91
     assert found.digest == corpus.test_digest(task.corpus)
     for source in found.sources:
         assert source.size <= 4096 and (np.count_nonzero(source == EOS, axis=1) == 1).all()
     smaller = ParallelText(corpus=task.corpus, vocab=100, max_tokens=32).held_out()
-    assert smaller.references == found.references
+    assert (smaller.references, smaller.lines) == (found.references, found.lines)
+
+
+def test_translations_are_exported_line_by_line(tmp_path: Path, say: Say, few: None) -> None:
+    assert say(*SWEEP, "--vocab", 200, "--bleu", "--beam", 2, "--models", "deepnorm", "--out", tmp_path)[0] == 0
+    code, written, _ = say("export", "--what", "translations", "--store", tmp_path)
+    read = list(csv.DictReader(io.StringIO(written)))
+    held_out = Synthetic(vocab=200).held_out()
+    assert code == 0 and [row["line"] for row in read] == [str(i) for i in range(1, 25)]
+    assert tuple(row["reference"] for row in read) == held_out.references
+    assert {(row["beam"], row["length_penalty"]) for row in read} == {("2", "1.0")}
+    _, lines, _ = say("export", "--what", "translations", "--to", "jsonl", "--store", tmp_path)
+    assert [json.loads(line)["hypothesis"] for line in lines.splitlines()] == [row["hypothesis"] for row in read]
+    code, _, told = say("export", "--what", "words", "--store", tmp_path)
+    assert code == 2 and "'words' is not one of records, translations" in told
+    other = tmp_path / "untranslated"
+    assert say(*SWEEP, "--vocab", 200, "--models", "deepnorm", "--out", other)[0] == 0
+    code, _, told = say("export", "--what", "translations", "--store", other)
+    assert code == 2 and "sweep --bleu" in told
 
 
 @pytest.fixture
