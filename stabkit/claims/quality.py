@@ -216,7 +216,8 @@ def random_model(runs: Sequence[Run]) -> list[Evidence]:
             continue
         ends = [[number(run.outcome.get("perplexity")) for run in side] for side in sides]
         told = [
-            f"{label} ends at {_mean_text(own)} of the unigram loss, perplexity {_mean_text(last)}"
+            f"{label} ends at {_mean_text(own)} of the unigram loss"
+            + (f", perplexity {_mean_text(last)}" if np.isfinite(last).any() else "")
             for label, own, last in zip((P, ADMIN), shares, ends, strict=True)
         ]
         holds = min(shares[0]) >= AT_UNIGRAM and max(shares[1]) < BELOW_UNIGRAM

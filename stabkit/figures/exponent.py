@@ -85,11 +85,13 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
 
 
 def title(runs: Sequence[Run]) -> str:
-    """The range of the exponent of the method that grows fastest."""
+    """The range of the exponent of the method that grows fastest, of those whose curve is as long as most."""
     frame = select(runs)
     if frame.empty or frame["step"].nunique() < 2:
         return "The exponent of growth with depth, step by step"
-    own = max((own for _, own in frame.groupby("run", sort=False)), key=lambda own: float(own["exponent"].median()))
+    curves = [own for _, own in frame.groupby("run", sort=False)]
+    longest = max(map(len, curves))
+    own = max((own for own in curves if 2 * len(own) >= longest), key=lambda own: float(own["exponent"].median()))
     low, high, steps = own["exponent"].min(), own["exponent"].max(), own["step"]
     when = f"steps {steps.min()}–{steps.max()}"
     if own["seeds"].max() > 1:
