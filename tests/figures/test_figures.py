@@ -49,7 +49,19 @@ from stabkit.report.headline import headline
 from stabkit.store import Run
 from tests.figures.fake_runs import ended, plane, plausible, run, spec, step, sweep, table, translated, wide
 
-SHARED = {"__init__", "comparison", "contrast", "curves", "quality", "scales", "share", "style", "surfaces", "theorem"}
+SHARED = {
+    "__init__",
+    "comparison",
+    "contrast",
+    "curves",
+    "quality",
+    "scales",
+    "share",
+    "style",
+    "surfaces",
+    "svg",
+    "theorem",
+}
 
 
 def test_every_picture_of_the_folder_is_in_the_table() -> None:
