@@ -27,7 +27,21 @@ from tests.executors.test_dask import Cluster
 from tests.executors.test_executors import jobs, nothing
 from tests.test_cli import stabkit, strict
 
-COMMAND = ["sweep", "--depths", "2", "--steps", "60", "--dropout", "0.1", "--hidden", "16", "--ffn", "24"]
+COMMAND = [
+    "sweep",
+    "--models",
+    "deepnorm,admin",
+    "--depths",
+    "2",
+    "--steps",
+    "24",
+    "--dropout",
+    "0.1",
+    "--hidden",
+    "16",
+    "--ffn",
+    "24",
+]
 COMMAND += ["--max-tokens", "128", "--vocab", "200", "--seeds", "0..2", "--quiet"]
 
 
@@ -75,7 +89,7 @@ def test_twelve_arrangements_of_one_grid_give_twelve_equal_sets_of_digests(tmp_p
         time.sleep(1.0)
     sets["killed three times and resumed"] = commanded(out, "--checkpoint-every", "4")
 
-    commanded(tmp_path / "parts", "--models", "deepnorm,admin")
+    commanded(tmp_path / "parts", "--models", "admin")
     sets["in two commands"] = commanded(tmp_path / "parts")
     sets["another hash seed"] = commanded(tmp_path / "hash", env={"PYTHONHASHSEED": "77", "OMP_NUM_THREADS": "4"})
 
@@ -95,7 +109,7 @@ def test_twelve_arrangements_of_one_grid_give_twelve_equal_sets_of_digests(tmp_p
         cluster.close()
 
     first = next(iter(sets.values()))
-    assert len(sets) == 12 and len(first) == 12
+    assert len(sets) == 12 and len(first) == 6
     assert {name for name, found in sets.items() if found != first} == set()
 
 

@@ -135,6 +135,16 @@ def test_a_method_is_switched_off_and_on_in_the_whole_page(opened: Callable[...,
     assert button.get_attribute("aria-pressed") == "true" and rows.first.is_visible()
 
 
+def test_on_a_narrow_screen_the_switches_are_one_line_to_scroll(opened: Callable[..., Any]) -> None:
+    """They stand over the figures while the reader scrolls: seventeen in six lines would hide them."""
+    bar = opened("twelve", 400).locator(".switches")
+    assert bar.bounding_box()["height"] < 60 and bar.evaluate("bar => bar.scrollWidth > bar.clientWidth")
+    last = bar.locator("button").last
+    last.click()
+    assert last.get_attribute("aria-pressed") == "false"
+    assert opened("twelve").locator(".switches").bounding_box()["height"] < 120
+
+
 def test_a_group_is_switched_off_and_on_with_all_its_methods(opened: Callable[..., Any]) -> None:
     page = opened("twelve")
     assert page.locator("[data-group]").all_inner_texts() == ["Post-LN", "No-LN", "Pre-LN", "DeepNorm"]
