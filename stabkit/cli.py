@@ -267,9 +267,9 @@ def export(
     from stabkit import export as door
     from stabkit import listing
 
-    kind = door.kind(to)
+    kind, table = door.kind(to), door.table(what)
     found = listing.find(_source(runs or [], store), runs or [], whole=True)
-    door.export(found, kind, Path(out) if out else None, door.table(what, found))
+    door.export(found, kind, Path(out) if out else None, table)
 
 
 @app.command()

@@ -1,8 +1,8 @@
 """`stabkit export`: the records, or the translations, as one long table, for any other tool.
 
-A row is (run, step, probe, site, value), or (run, beam, length_penalty, line, hypothesis, reference), line 1 the first
-of the test files. Values that are not finite are nan, inf and -inf: words in CSV, the strings
-"nan", "inf" and "-inf" in JSON lines, which stay strict.
+A row is (run, step, probe, site, value), or (run, beam, length_penalty, line, hypothesis, reference), line 1 the
+first of the test files. Values that are not finite are nan, inf and -inf: words in CSV, the strings "nan", "inf" and
+"-inf" in JSON lines, which stay strict. In CSV the sentences stand in quotes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TextIO
+from typing import Literal, TextIO
 
 from stabkit.errors import UsageError, nearest
 from stabkit.folder import write_file
@@ -57,17 +57,22 @@ TABLES: Mapping[str, tuple[tuple[str, ...], Callable[[Sequence[Run]], Iterator[R
 }
 
 
-def table(text: str, runs: Sequence[Run]) -> str:
-    """What is to be written; raises UsageError where these runs do not have it."""
+QUOTING: Mapping[str, Literal[0, 2]] = {"records": csv.QUOTE_MINIMAL, "translations": csv.QUOTE_NONNUMERIC}
+"""A sentence may hold a lone carriage return, which Python's writer leaves bare."""
+
+
+def table(text: str) -> str:
+    """The table asked for."""
     if text not in TABLES:
         raise UsageError(f"--what: {text!r} is not one of {', '.join(TABLES)}{nearest(text, TABLES)}")
-    if text == "translations" and not any(run.translations for run in runs):
-        raise UsageError("--what translations: none of these runs was translated; `stabkit sweep --bleu` does it")
     return text
 
 
 def export(runs: Sequence[Run], to: str, path: Path | None, what: str = "records") -> None:
-    """Write the table to a file, whole or not at all, or to standard output as it comes."""
+    """Write the table to a file, whole or not at all, or to standard output as it comes; raises UsageError where these
+    runs have none."""
+    if what == "translations" and not any(run.translations for run in runs):
+        raise UsageError("--what translations: none of these runs was translated; `stabkit sweep --bleu` does it")
     if path is None and sys.stdout is None:
         raise UsageError("standard output is closed; --out FILE writes to a file")
     if path is None:
@@ -82,7 +87,7 @@ def export(runs: Sequence[Run], to: str, path: Path | None, what: str = "records
 def _write(runs: Sequence[Run], to: str, out: TextIO, what: str) -> None:
     columns, found = TABLES[what]
     if to == "csv":
-        written = csv.writer(out, lineterminator="\n")
+        written = csv.writer(out, lineterminator="\n", quoting=QUOTING[what])
         written.writerow(columns)
         written.writerows(found(runs))
     else:

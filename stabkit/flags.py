@@ -12,6 +12,7 @@ from stabkit.errors import UsageError, nearest
 from stabkit.landscape import PathPlane, Wanted
 from stabkit.methods.deepnorm import TABLE_11
 from stabkit.options import TRAINING
+from stabkit.quality import plan
 from stabkit.quality.plan import Wanted as Translations
 from stabkit.quality.spec import MOST_BEAMS, Search
 from stabkit.request import Request
@@ -54,12 +55,14 @@ def sweep(options: Mapping[str, Any]) -> Request:
     chosen, notes = _methods(text["models"], depths)
     if recipe == "paper":
         _own(options.get("given", ()), text)
+    dtype = ranges.choice("--dtype", text["dtype"], DTYPES)
+    device_name = machine.named(text["device"])
+    executor, place = machine.executor(text)
+    search = _search(text, depths, asked=bool(options["bleu"]))
     out = machine.output(text["out"])
     task, corpus = _task(text["data"], text["source"], text["target"], vocab)
-    device = machine.device(text["device"])
+    device = machine.device(device_name)
     kind = device.partition(":")[0]
-    executor, place = machine.executor(text, device)
-    translations = _translations(text, model, task, corpus, kind, asked=bool(options["bleu"]))
     grid = Grid(
         base=RunSpec(
             method=chosen[0][0],
@@ -67,7 +70,7 @@ def sweep(options: Mapping[str, Any]) -> Request:
             train=train,
             task=task,
             recipe=recipe,
-            dtype=ranges.choice("--dtype", text["dtype"], DTYPES),
+            dtype=dtype,
             record_every=record_every,
             snapshots=snapshots,
             device=kind,
@@ -81,13 +84,13 @@ def sweep(options: Mapping[str, Any]) -> Request:
     shapes = [(hidden, _ffn(text["ffn"], hidden), size) for hidden in widths for size in batches]
     return Request(
         grids=tuple(_sized(grid, *shape) for shape in shapes),
-        translations=translations,
+        translations=_translations(search, task, corpus, kind) if search else None,
         out=out,
         device=device,
         corpus=corpus,
         checkpoint_every=checkpoint_every,
         executor=executor,
-        place=place,
+        place=replace(place, workers=machine.workers(place.workers, device)),
         notes=notes,
     )
 
@@ -276,29 +279,23 @@ def _single(request: Request, what: str) -> Grid:
     return request.grids[0]
 
 
-def _translations(
-    text: Mapping[str, str],
-    model: ModelConfig,
-    task: TaskConfig,
-    corpus: dict[str, str] | None,
-    device: str,
-    *,
-    asked: bool,
-) -> Translations | None:
-    """What --bleu translates; raises before anything is trained. None where it was not asked for."""
+def _search(text: Mapping[str, str], depths: Sequence[tuple[int, int]], *, asked: bool) -> Search | None:
+    """How --bleu looks for words; None where it was not asked for."""
     if not asked:
         for name in ("beam", "length_penalty"):
             if text[name] != TRAINING[name][1]:
                 option = f"--{name.replace('_', '-')}"
                 raise UsageError(f"{option} is for --bleu, which translates; got {text[name]!r} without it")
         return None
-    from stabkit.quality import plan
-
-    plan.check(model.encoder_layers, model.decoder_layers)
-    search = Search(
+    plan.check(*depths[0])
+    return Search(
         beam=ranges.whole("--beam", text["beam"], 1, MOST_BEAMS),
         length_penalty=ranges.real("--length-penalty", text["length_penalty"], 0.0, 10.0),
     )
+
+
+def _translations(search: Search, task: TaskConfig, corpus: dict[str, str] | None, device: str) -> Translations:
+    """What --bleu translates; raises before anything is trained."""
     if corpus is None:
         from stabkit.tasks.synthetic import test_digest
 

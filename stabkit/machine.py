@@ -15,16 +15,19 @@ from stabkit.executors import EXECUTORS, Place
 DEVICES = ("auto", "cpu", "cuda", "mps")
 
 
-def device(text: str) -> str:
-    """--device as torch calls it: `cpu`, `cuda:0`, `mps`; raises UsageError where it is not there."""
+def named(text: str) -> str:
+    """--device as it was written, spelled right; whether it is there, `device` asks."""
     kind, colon, number = text.partition(":")
     if kind not in DEVICES or (colon and (kind != "cuda" or not (number.isascii() and number.isdigit()))):
         raise UsageError(f"--device: {text!r} is not one of auto, cpu, cuda, cuda:1, mps{nearest(text, DEVICES)}")
-    return _resolved(text)
+    return text
 
 
-def _resolved(text: str) -> str:
-    """`auto` as a device; torch is imported only where its build has anything but a CPU."""
+def device(text: str) -> str:
+    """The device of that name as torch calls it: `cpu`, `cuda:0`, `mps`; raises UsageError where it is not there.
+
+    torch is imported only where its build has anything but a CPU.
+    """
     if text == "cpu" or (text == "auto" and _cpu_only()):
         return "cpu"
     import torch
@@ -45,12 +48,11 @@ def _cpu_only() -> bool:
     return version("torch").endswith("+cpu")
 
 
-def executor(text: Mapping[str, str], device: str) -> tuple[str, Place]:
-    """Who trains and with how many workers: one on a GPU, else one a core, unless --workers says otherwise."""
-    asked = None if text["workers"] == "auto" else ranges.whole("--workers", text["workers"], 1, 1024)
+def executor(text: Mapping[str, str]) -> tuple[str, Place]:
+    """Who trains, and where; 0 workers are as many as suit the device."""
     name = ranges.choice("--executor", text["executor"], tuple(EXECUTORS))
     return name, Place(
-        workers=asked or (_cores() if device == "cpu" else 1),
+        workers=0 if text["workers"] == "auto" else ranges.whole("--workers", text["workers"], 1, 1024),
         run_timeout=ranges.real("--run-timeout", text["run_timeout"], 0.0, 1e9) or None,
         scheduler=_scheduler(name, text["scheduler"]),
     )
@@ -69,6 +71,11 @@ def _scheduler(executor: str, text: str) -> str:
     if importlib.util.find_spec("distributed") is None:
         raise UsageError("--executor dask needs Dask: pip install 'stabkit[dask]'")
     return text
+
+
+def workers(asked: int, device: str) -> int:
+    """As many as were asked for; else one on a GPU, and on a CPU one a core."""
+    return asked or (_cores() if device == "cpu" else 1)
 
 
 def _cores() -> int:

@@ -145,12 +145,12 @@ def pictures(runs: Sequence[Run], folder: Path) -> int:
     """Every figure as NAME.svg, .png, .pdf and .csv; returns how many figures."""
     import numpy as np
 
-    from stabkit.figures import FIGURES, slope, svg
-    from stabkit.figures.comparison import trained
+    from stabkit.figures import FIGURES, svg
+    from stabkit.report import cards
 
     for figure in FIGURES:
         with np.errstate(all="ignore"):  # as on the page
-            frame = figure.select(runs if figure is slope else trained(runs))
+            frame = figure.select(cards.source(figure, runs))
             drawn = figure.draw(frame)
         for kind in ("svg", "png", "pdf"):
             svg.save(drawn, folder / f"{figure.NAME}.{kind}")

@@ -19,6 +19,8 @@ NAME = "branch_ratio"
 SHORT = "Branch over shortcut"
 INDEX: str | None = "sublayer"
 VALUE = "branch_ratio"
+AT_START = True
+"""On a page of single steps of SGD too, which train nothing."""
 CAPTION = "Very Deep Transformers (ADMIN), §3: the two terms of eq. 2. Decoder, step 0."
 READ = (
     "At 1 a branch is as long as its shortcut: each sub-layer then halves what came before, and only the last few make "

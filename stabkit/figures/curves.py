@@ -8,7 +8,7 @@ diverged stands for itself and ends in a ✕.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -24,6 +24,40 @@ from stabkit.figures.comparison import geometric_mean, listed, short
 
 CONDITION_DASHES: tuple[Any, ...] = ("-", (0, (4, 1.5)), (0, (1, 1.2)), (0, (6, 1.4, 1, 1.4)))
 """Line styles of up to four conditions in one panel; more have panels of their own."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Strokes:
+    """What tells the lines of one colour in a panel apart."""
+
+    column: str
+    """Of the frame: each of its values is a line of its own."""
+    looks: Mapping[str, Mapping[str, Any]]
+    """Line style of each value and, where it has one, its weight; else the lines on top are the thinner ones."""
+    named: Sequence[str] = ()
+    """Values that the legend shows."""
+    panels: Sequence[str] = ("panel",)
+    right: float = 0.1
+    """Room right of each panel, in inches."""
+    finish: Callable[[Axes, pd.DataFrame, Curves], None] = lambda axes, group, what: None
+    """What is written into a panel when its lines are drawn."""
+
+
+def conditions(frame: pd.DataFrame) -> Strokes:
+    """A line style a condition; more than there are line styles have panels of their own."""
+    found = [str(text) for text in frame["condition"].unique()]
+    if len(found) > len(CONDITION_DASHES):
+        looks = {text: {"linestyle": "-"} for text in found}
+        return Strokes(column="condition", looks=looks, panels=("panel", "condition"))
+    looks = {text: {"linestyle": dashes} for text, dashes in zip(found, CONDITION_DASHES, strict=False)}
+    return Strokes(column="condition", looks=looks, named=found if len(found) > 1 else ())
+
+
+def depths(frame: pd.DataFrame) -> Strokes:
+    """A line style and a weight a depth; each is named beside the panel, where its line ends."""
+    found = [str(depth) for depth in by_depth(frame)["depth"].unique()]
+    looks = {depth: style.depth_line(place, len(found)) for place, depth in enumerate(found)}
+    return Strokes(column="depth", looks=looks, right=0.85, finish=_name_depths)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,9 +83,8 @@ class Curves:
     ticks: Callable[[pd.DataFrame], Sequence[float]] | None = None
     places: Sequence[str] = ()
     """Where x counts places from 0 on: their names. What stands at them are marks, joined by thin lines."""
-    strokes: Literal["condition", "depth"] = "condition"
-    """What the lines of one colour in a panel are: conditions, or depths (line style and weight, each named where its
-    line ends)."""
+    strokes: Callable[[pd.DataFrame], Strokes] = conditions
+    """What the lines of one colour in a panel are: `conditions` or `depths`."""
     columns: int = 4
     height: float = 2.7
 
@@ -62,40 +95,6 @@ def by_depth(frame: pd.DataFrame) -> pd.DataFrame:
     return order.sort_values(["total", "encoder_layers"], kind="stable").drop(columns="total").reset_index(drop=True)
 
 
-@dataclass(frozen=True, slots=True)
-class _Strokes:
-    """What tells the lines of one colour in a panel apart."""
-
-    column: str
-    """Of the frame: each of its values is a line of its own."""
-    looks: Mapping[str, Mapping[str, Any]]
-    """Line style of each value and, where it has one, its weight; else the lines on top are the thinner ones."""
-    named: Sequence[str] = ()
-    """Values that the legend shows."""
-    panels: Sequence[str] = ("panel",)
-    right: float = 0.1
-    """Room right of each panel, in inches."""
-
-
-def _of_conditions(frame: pd.DataFrame) -> _Strokes:
-    """A line style a condition; more than there are line styles have panels of their own."""
-    conditions = [str(text) for text in frame["condition"].unique()]
-    if len(conditions) > len(CONDITION_DASHES):
-        return _Strokes("condition", {text: {"linestyle": "-"} for text in conditions}, (), ("panel", "condition"))
-    looks = {text: {"linestyle": dashes} for text, dashes in zip(conditions, CONDITION_DASHES, strict=False)}
-    return _Strokes("condition", looks, conditions if len(conditions) > 1 else ())
-
-
-def _of_depths(frame: pd.DataFrame) -> _Strokes:
-    """A line style and a weight a depth; each is named beside the panel, where its line ends."""
-    depths = list(by_depth(frame)["depth"].unique())
-    looks = {str(depth): style.depth_line(place, len(depths)) for place, depth in enumerate(depths)}
-    return _Strokes("depth", looks, right=0.85)
-
-
-STROKES = {"condition": _of_conditions, "depth": _of_depths}
-
-
 def draw(frame: pd.DataFrame, what: Curves) -> Figure:
     """The panels and one legend for all; a panel a depth where the frame names none."""
     frame = frame if "panel" in frame else frame.assign(panel=frame["depth"])
@@ -103,7 +102,7 @@ def draw(frame: pd.DataFrame, what: Curves) -> Figure:
         seen = frame[_drawable(frame[what.y], what.log_y)]
         if seen.empty:
             return style.empty(what.none)
-        strokes = STROKES[what.strokes](frame)
+        strokes = what.strokes(frame)
         groups, more = style.kept(list(frame.groupby(list(strokes.panels), sort=False)))
         titles = [style.wrapped(*(str(text) for text in key)) for key, _ in groups]
         labels = [style.safe(str(text), 40) for text in (*frame["label"].unique(), *strokes.named)]
@@ -132,25 +131,26 @@ def draw(frame: pd.DataFrame, what: Curves) -> Figure:
             for label, handle, plain in _lines(axes, group, what, strokes):
                 if plain or label not in handles:
                     handles[label] = handle
-            if strokes.column == "depth":
-                _name_depths(axes, group, what)
+            strokes.finish(axes, group, what)
             if place % min(what.columns, len(groups)) == 0:
                 axes.set_ylabel(what.y_label)
             axes.set_xlabel(what.x_label)
         shown = [
-            Line2D([], [], color=style.INK, linewidth=1.2, label=style.safe(text, 40), **strokes.looks[text])
+            Line2D([], [], color=style.INK, label=style.safe(text, 40), **{"linewidth": 1.2, **strokes.looks[text]})
             for text in strokes.named
         ]
         style.legend(figure, [*handles.values(), *shown], ncols=beside, handlelength=2.4)
         return figure
 
 
-def _lines(axes: Axes, group: pd.DataFrame, what: Curves, strokes: _Strokes) -> Iterator[tuple[str, Artist, bool]]:
+def _lines(axes: Axes, group: pd.DataFrame, what: Curves, strokes: Strokes) -> list[tuple[str, Artist, bool]]:
     """Draws the lines of a panel: each one's label, its handle, and whether it is solid, as a legend shows it best."""
+    drawn = []
     by = list(dict.fromkeys(["label", "condition", strokes.column]))
     for under, (_, own) in enumerate(group.groupby(by, sort=False)):
         look = {"linewidth": max(1.2, 2.4 - 0.3 * under), **strokes.looks[str(own[strokes.column].iloc[0])]}
-        yield str(own["label"].iloc[0]), _curve(axes, own, what, look), look["linestyle"] == "-"
+        drawn.append((str(own["label"].iloc[0]), _curve(axes, own, what, look), look["linestyle"] == "-"))
+    return drawn
 
 
 def _lost(axes: Axes, group: pd.DataFrame, what: Curves) -> None:

@@ -23,6 +23,8 @@ NAME = "dependency"
 SHORT = "Dependency of sums on branches"
 INDEX: str | None = None
 VALUE = "share"
+AT_START = True
+"""On a page of single steps of SGD too, which train nothing."""
 CAPTION = "Liu et al. 2020 (the ADMIN paper of Wang et al. 2020, §3), the dependency β_{i,j}; step 0, one seed."
 READ = (
     "Down: the residual sums of the decoder (of an encoder alone), from input to output; across: the sub-layers that "

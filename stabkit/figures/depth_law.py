@@ -1,14 +1,14 @@
 """Quality against the logarithm of depth: DeepNet Fig. 8, L(d) = A·log d + B with d = N + M layers.
 
-Least squares over the depths (natural logarithm), each depth the mean of the seeds that train at every one of them: of
-BLEU where enough depths were translated alike and none of them is near nothing, else of the validation loss, of which a
-negative A is the better.
+Least squares over the depths (natural logarithm), each the mean of the seeds that train at every one of them; of the
+depths as many as one seed trains at, for a mean over other seeds is no comparison. Of BLEU where enough depths were
+translated alike and none of them is near nothing, else of the validation loss, of which a negative A is the better.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,14 +32,14 @@ OPTIONAL = True
 """Not on pages without three depths of a method that train."""
 CAPTION = "DeepNet Fig. 8: L(d) = A log d + B, average BLEU on OPUS-100 at 12 to 1,000 layers."
 READ = (
-    "Points are the means of the seeds that train at every depth, bars from least to greatest; the line is least "
-    "squares through them, A a factor e of depth. A run that is stuck (a square) or diverged (✕, at the edge) is "
-    "marked at its depth and left out, and so are the other depths' runs of its seed (small dots), for a mean over "
-    "other seeds is no comparison. A depth where no seed trains is left out. More BLEU is better; of the loss, less."
+    "Points are the means of the seeds that train at every depth fitted, bars from least to greatest; the line is "
+    "least squares through them, A a factor e of depth. Left out, and marked at their depths: runs that are stuck (a "
+    "square) or diverged (✕, at the edge), and those of seeds that do not train, or were not run, at every depth "
+    "(small dots), for a mean over other seeds is no comparison. More BLEU is better; of the loss, less."
 )
 DEPTHS = 3
 """Fewer distinct depths are no law."""
-COLUMNS = (*FACTS, "shape", "layers", "measure", "quality", "fitted", "A", "B", "R2")
+COLUMNS = (*FACTS, "shape", "layers", "measure", "quality", "fitted", "A", "B", "R2", "seeds")
 
 
 def fit(depths: Sequence[float], values: Sequence[float]) -> tuple[float, float, float]:
@@ -90,15 +90,25 @@ def _line(own: Sequence[Shown], shape: str, measure: str) -> list[dict[str, Any]
         if facts["outcome"] == "trains" and math.isfinite(value):
             by.setdefault(layers, {})[run.spec.seed] = value
         rows.append({**facts, "shape": shape, "layers": layers, "measure": measure, "quality": value})
-    paired = set.intersection(*map(set, by.values())) if by else set()
-    if len(by) < DEPTHS or not paired:
+    depths, seeds = _paired(by)
+    if len(depths) < DEPTHS:
         return []
-    means = {layers: float(np.mean([values[seed] for seed in paired])) for layers, values in by.items()}
+    means = {layers: float(np.mean([by[layers][seed] for seed in seeds])) for layers in sorted(depths)}
     if measure == quality.BLEU and min(means.values()) < quality.TRANSLATES:
         return []
     a, b, r2 = fit(list(means), list(means.values()))
-    law_of = {"A": a, "B": b, "R2": r2}
-    return [{**row, "fitted": row["seed"] in paired and row["layers"] in by, **law_of} for row in rows]
+    law_of = {"A": a, "B": b, "R2": r2, "seeds": len(seeds)}
+    return [{**row, "fitted": row["layers"] in depths and row["seed"] in seeds, **law_of} for row in rows]
+
+
+def _paired(by: Mapping[int, Mapping[int, float]]) -> tuple[set[int], set[int]]:
+    """The most depths at which one seed trains, and all the seeds that train at every one of them; of several such
+    sets the one of most seeds."""
+    at = {
+        seed: {layers for layers, values in by.items() if seed in values} for values in by.values() for seed in values
+    }
+    found = [(depths, {seed for seed, own in at.items() if depths <= own}) for _, depths in sorted(at.items())]
+    return max(found, key=lambda one: (len(one[0]), len(one[1])), default=(set(), set()))
 
 
 def title(runs: Sequence[Run]) -> str:
@@ -110,7 +120,7 @@ def title(runs: Sequence[Run]) -> str:
     best = frame.iloc[int(gains.argmax())]
     where = listed(str(best["label"]), str(best["condition"]))
     span = frame.loc[_same(frame, best), "layers"]
-    return f"{where}: {law(best)} over {span.min()} to {span.max()} layers"
+    return f"{where}: {law(best, f', over {span.min()} to {span.max()} layers')}"
 
 
 def _same(frame: pd.DataFrame, row: pd.Series[Any]) -> pd.Series[bool]:
@@ -120,14 +130,15 @@ def _same(frame: pd.DataFrame, row: pd.Series[Any]) -> pd.Series[bool]:
     )
 
 
-def law(row: pd.Series[Any]) -> str:
-    """`BLEU = 3.10·ln d − 2.00, R² 0.98`."""
+def law(row: pd.Series[Any], over: str = "") -> str:
+    """`BLEU = 3.10·ln d − 2.00, R² 0.98, one seed`."""
     a, b, r2 = (float(row[name]) for name in ("A", "B", "R2"))
     sign = "−" if b < 0 else "+"
     slope = f"−{-a:.3g}" if a < 0 else f"{a:.3g}"
     name = "loss" if row["measure"] == quality.LOSS else row["measure"]
     told = f"R² {r2:.2f}" if math.isfinite(r2) else "R² –"
-    return f"{name} = {slope}·ln d {sign} {abs(b):.3g}, {told}"
+    seeds = "one seed" if row["seeds"] == 1 else f"{row['seeds']} seeds"
+    return f"{name} = {slope}·ln d {sign} {abs(b):.3g}, {told}{over}, {seeds}"
 
 
 def lines(frame: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:

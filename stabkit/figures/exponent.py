@@ -30,6 +30,8 @@ READ = (
 )
 COLUMNS = ("run", "method", "label", "condition", "depth", "seed", "step", "exponent", "least", "greatest", "seeds")
 LAST = 100
+SHORTEST = 3
+"""Steps of a curve that the title may tell of."""
 
 
 def select(runs: Sequence[Run]) -> pd.DataFrame:
@@ -85,13 +87,17 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
 
 
 def title(runs: Sequence[Run]) -> str:
-    """The range of the exponent of the method that grows fastest, of those whose curve is as long as most."""
+    """The range of the exponent of the method that grows fastest, of curves at least half as long as the longest and
+    of three steps or more."""
     frame = select(runs)
-    if frame.empty or frame["step"].nunique() < 2:
+    if frame.empty:
         return "The exponent of growth with depth, step by step"
-    curves = [own for _, own in frame.groupby("run", sort=False)]
-    longest = max(map(len, curves))
-    own = max((own for own in curves if 2 * len(own) >= longest), key=lambda own: float(own["exponent"].median()))
+    drawn = [own for _, own in frame.groupby("run", sort=False)]
+    least = max(SHORTEST, max(map(len, drawn)) / 2)
+    long = [own for own in drawn if len(own) >= least]
+    if not long:
+        return "The exponent of growth with depth, step by step"
+    own = max(long, key=lambda own: float(own["exponent"].median()))
     low, high, steps = own["exponent"].min(), own["exponent"].max(), own["step"]
     when = f"steps {steps.min()}–{steps.max()}"
     if own["seeds"].max() > 1:

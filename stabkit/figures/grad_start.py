@@ -19,6 +19,8 @@ NAME = "grad_start"
 SHORT = "Gradient before training"
 INDEX: str | None = "layer"
 VALUE = "grad_norm"
+AT_START = True
+"""On a page of single steps of SGD too, which train nothing."""
 CAPTION = "DeepNet Fig. 2(a) (journal version), all decoder layers."
 READ = (
     "Before any update nothing has exploded yet: what falls to the left here is lost by the wiring and the "

@@ -6,8 +6,7 @@ of the fixed validation batches in eval mode.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pandas as pd
@@ -15,7 +14,7 @@ from matplotlib.figure import Figure
 
 from stabkit.figures import curves
 from stabkit.figures.comparison import FACTS, geometric_mean, listed, series, several, short, shown
-from stabkit.figures.curves import Curves
+from stabkit.figures.curves import Curves, Strokes
 from stabkit.spec import SHORTEST_JUDGED
 from stabkit.store import Run
 
@@ -97,16 +96,15 @@ def _of_shapes(ends: pd.DataFrame) -> str:
     groups = list(ends.groupby("condition", sort=False))
     condition, own = max(groups, key=lambda one: one[1]["depth"].nunique())
     by = _kept(own).groupby("depth", sort=False)["perplexity"].agg(geometric_mean)
-    lost = [str(depth) for depth in own["depth"].unique() if depth not in by.index]
-    if len(by) < 2:
+    lost = list(dict.fromkeys(own.loc[own["outcome"] == "diverged", "depth"].astype(str)))
+    if by.empty or (len(by) < 2 and not lost) or own["depth"].nunique() < 2:
         return ""
     least, most = str(by.idxmin()), str(by.idxmax())
     name = listed(ends["label"].iloc[0], str(condition))
-    other = (
-        f"{several(lost, len(by) + len(lost), 'depths')} diverged"
-        if lost
-        else f"highest at {most} ({short(by[most], 3)})"
-    )
+    other = f"highest at {most} ({short(by[most], 3)})"
+    if lost:
+        some = " in a run" if set(lost) & set(by.index) else ""
+        other = f"{several(lost, own['depth'].nunique(), 'depths')} diverged{some}"
     return f"{name}: validation perplexity ends lowest at {least} ({short(by[least], 3)}), {other}"
 
 
@@ -115,7 +113,7 @@ def _of_one(ends: pd.DataFrame) -> str:
     if ends.empty:
         return ""
     (depth, condition), own = list(ends.groupby(["depth", "condition"], sort=False))[-1]
-    if not np.isfinite(own["perplexity"]).all():
+    if len(_kept(own)) < len(own):
         return ""
     value = short(geometric_mean(own["perplexity"]), 3)
     return f"{own['label'].iloc[0]}'s validation perplexity ends at {value} ({listed(depth, condition)})"
@@ -138,7 +136,7 @@ def draw(frame: pd.DataFrame) -> Figure:
     if frame["depth"].nunique() > PAIRS:
         own = frame[frame["panel"] == VALIDATION]
         panels = [listed(label, condition) for label, condition in zip(own["label"], own["condition"], strict=True)]
-        return _curves(own.assign(panel=panels), "validation perplexity", 2, 4.2, strokes="depth")
+        return _curves(own.assign(panel=panels), "validation perplexity", 2, 4.2, strokes=curves.depths)
     kinds = [name for name, _, _ in SOURCES]
     placed = pd.concat(
         [own[own["panel"] == kind] for _, own in frame.groupby("depth", sort=False) for kind in kinds] or [frame]
@@ -149,7 +147,11 @@ def draw(frame: pd.DataFrame) -> Figure:
 
 
 def _curves(
-    frame: pd.DataFrame, y_label: str, columns: int, height: float, strokes: Literal["condition", "depth"] = "condition"
+    frame: pd.DataFrame,
+    y_label: str,
+    columns: int,
+    height: float,
+    strokes: Callable[[pd.DataFrame], Strokes] = curves.conditions,
 ) -> Figure:
     return curves.draw(
         frame,

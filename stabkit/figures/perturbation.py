@@ -28,6 +28,8 @@ NAME = "perturbation"
 SHORT = "Change under a fixed perturbation"
 INDEX: str | None = "sublayer"
 VALUE = "perturbation"
+AT_START = True
+"""On a page of single steps of SGD too, which train nothing."""
 CAPTION = (
     "Liu et al. 2020, §4 (amplification effect), with their released plot's perturbation of 10⁻⁴·sign(noise); step 0."
 )

@@ -25,6 +25,10 @@ NAME = "slope"
 SHORT = "Slope of one SGD step"
 INDEX: str | None = None
 VALUE = "update"
+AT_START = True
+"""On a page of single steps of SGD too, which train nothing."""
+SINGLE_STEPS = True
+"""Made of these, which no other figure is."""
 CAPTION = "DeepNet §3.1, GOAL, and Theorems 2, 3 and 4 (journal version): not drawn in the paper."
 READ = (
     "How far the output moves for each unit of learning rate, before any training. A horizontal line is the papers' "

@@ -61,7 +61,6 @@ MOST_PANELS = 12
 MARK = "stabkit:"
 """What the group id of a marked artist begins with."""
 
-
 LOWEST, HIGHEST = 1e-45, 1e40
 """What a logarithmic axis shows: all that float32 can hold. Beyond it a value counts as not finite."""
 

@@ -26,6 +26,8 @@ NAME = "theory"
 SHORT = "Theory and measurement"
 INDEX: str | None = None
 VALUE = "update"
+AT_START = True
+"""On a page of single steps of SGD too, which train nothing."""
 CAPTION = (
     "DeepNet Theorems 2, 3 and, under SGD, 4 (journal version), predicted against measured: not drawn in the paper."
 )

@@ -44,13 +44,12 @@ def translate(job: dict[str, Any], tell: Callable[[dict[str, Any]], None], task:
     if all(np.isfinite(array).all() for array in arrays.values()):
         model = build(run.spec, own, torch.device(job["device"]))
         model.load(arrays)
-        places = iter(held_out.lines)
-        done = 0
+        spoken: list[str] = []
         for source in decode.pieces(held_out.sources, spec.search, own.vocab):
-            for one, line in zip(decode.translate(model, source, spec.search), places, strict=False):
-                found[line] = own.text(one.tokens)
-            done += len(source)
-            tell({"id": job["id"], "step": done, "steps": len(found), "loss": 0.0})
+            spoken += [own.text(one.tokens) for one in decode.translate(model, source, spec.search)]
+            tell({"id": job["id"], "step": len(spoken), "steps": len(found), "loss": 0.0})
+        for line, text in zip(held_out.lines, spoken, strict=True):
+            found[line] = text
     score = bleu.score(found, held_out.references, held_out.tokenize)
     where = {"stabkit": __version__, "torch": torch.__version__, "wall_seconds": round(time.monotonic() - begin, 3)}
     Shelf(out).commit(Translation(spec, tuple(found), held_out.references, held_out.tokenize, score, where))

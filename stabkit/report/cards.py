@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
-from stabkit.figures import FIGURES, SURFACES, branch_ratio, dependency, grad_start, perturbation, slope, svg, theory
+from stabkit.figures import FIGURES, SURFACES, svg
 from stabkit.figures.comparison import listed, short, trained
 from stabkit.figures.surfaces import Landscape
 from stabkit.store import Run
@@ -23,8 +23,6 @@ DATA_LIMIT = 400_000
 """Bytes of one figure's data; a longer table is not put into the page (`--figures DIR` writes all)."""
 TABLE_LIMIT = 2_500
 """Cells of a folded table; beyond it the page shows the first rows and says so."""
-AT_START = (slope, theory, branch_ratio, dependency, perturbation, grad_start)
-"""What a page of single steps of SGD, which train nothing, has to show."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,20 +43,24 @@ class Card:
     note: str
 
 
-def cards(runs: Sequence[Run], surfaces: Sequence[Surface] = ()) -> list[Card]:
-    """A card a figure, those of surfaces first; an OPTIONAL one only where it has something to show."""
-    drawn, others = Landscape(runs, surfaces), trained(runs)
-    shown = [(figure, drawn) for figure in SURFACES] if surfaces else []
-    sources: list[tuple[ModuleType, Any]] = [
-        *shown,
-        *((figure, runs if figure is slope else others) for figure in FIGURES),
-    ]
-    frames = ((figure, figure.select(source), source) for figure, source in sources)
+def source(figure: ModuleType, runs: Sequence[Run]) -> Sequence[Run]:
+    """What a figure of runs is made of: all of them where single steps are its matter, else those that were trained."""
+    return runs if getattr(figure, "SINGLE_STEPS", False) else trained(runs)
+
+
+def of_runs(runs: Sequence[Run], surfaces: Sequence[Surface] = ()) -> list[Card]:
+    """A card a figure, those of surfaces first; an OPTIONAL one only where it has something to show, and of single
+    steps alone only those AT_START."""
     steps_only = bool(runs) and all(run.spec.single_step for run in runs)
+    landscape = Landscape(runs, surfaces)
+    sources: list[tuple[ModuleType, Any]] = [(figure, landscape) for figure in SURFACES if surfaces]
+    sources += [(figure, source(figure, runs)) for figure in FIGURES]
+    frames = ((figure, figure.select(made_of), made_of) for figure, made_of in sources)
     return [
-        card(figure, frame, source)
-        for figure, frame, source in frames
-        if not (getattr(figure, "OPTIONAL", False) and frame.empty) and (figure in AT_START or not steps_only)
+        card(figure, frame, made_of)
+        for figure, frame, made_of in frames
+        if not (getattr(figure, "OPTIONAL", False) and frame.empty)
+        and (getattr(figure, "AT_START", False) or not steps_only)
     ]
 
 

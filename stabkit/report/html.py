@@ -20,9 +20,7 @@ from markupsafe import Markup
 from stabkit import __version__
 from stabkit.claims import Finding, findings
 from stabkit.document import seconds_a_step
-from stabkit.figures import (
-    style,
-)
+from stabkit.figures import style
 from stabkit.figures.comparison import (
     GROUPS,
     chain,
@@ -39,8 +37,7 @@ from stabkit.figures.comparison import (
 )
 from stabkit.figures.surfaces import Landscape
 from stabkit.outcome import VANISHED
-from stabkit.report import how, turn
-from stabkit.report.cards import cards, script_data
+from stabkit.report import cards, how, turn
 from stabkit.report.headline import headline, links, separation
 from stabkit.report.matrix import OUTCOMES, Cell, Matrix, matrix
 from stabkit.spec import RunSpec
@@ -102,7 +99,7 @@ def render(
         script=Markup(script),
         hashes=[script_hash(script), *([script_hash(turn_script), turn.plotly()[1]] if turning else [])],
         turning=[
-            {"name": row["name"], "labels": [one["label"] for one in row["surfaces"]], "data": script_data(row)}
+            {"name": row["name"], "labels": [one["label"] for one in row["surfaces"]], "data": cards.script_data(row)}
             for row in turning
         ],
         turn_script=Markup(turn_script),
@@ -124,13 +121,14 @@ def render(
         steps_only=bool(every) and all(run.spec.single_step for run in every),
         separation=separation(runs),
         links=links(runs),
-        cards=cards(every, surfaces) if every else [],
+        cards=cards.of_runs(every, surfaces) if every else [],
         switches=switches(every),
         group_switches=group_switches(every),
         recipes=how.recipes(specs),
         findings=[found for found in claimed if found.verdict != "untested" and not found.claim.ours],
         readings=[found for found in claimed if found.verdict != "untested" and found.claim.ours],
-        untested=[found for found in claimed if found.verdict == "untested" and not found.claim.ours],
+        untested=[found for found in claimed if found.verdict == "untested"],
+        theirs=sum(not found.claim.ours for found in claimed),
         settings=how.settings(specs) if specs else [],
         tasks=_tasks(specs),
         seeds=sorted({spec.seed for spec in specs}),

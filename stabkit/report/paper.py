@@ -11,11 +11,11 @@ from markupsafe import Markup
 from stabkit import __version__
 from stabkit.claims import Finding
 from stabkit.figures import FIGURES, SURFACES, style
-from stabkit.figures.comparison import plain, reference_step, trained
+from stabkit.figures.comparison import plain, reference_step
 from stabkit.figures.surfaces import Landscape
 from stabkit.paper.items import NOT_HERE, Item
 from stabkit.report import how
-from stabkit.report.cards import Card, card
+from stabkit.report.cards import Card, card, source
 from stabkit.report.headline import headline
 from stabkit.report.html import HERE, chain_rows, group_switches, script_hash, switches, template
 from stabkit.store import Run
@@ -70,6 +70,7 @@ def render(parts: Sequence[Part], beyond: Sequence[tuple[Item, str]], command: s
 def section(part: Part) -> dict[str, Any]:
     """An item: the paper's picture, ours, what is scaled down, its claims, its figures."""
     claims, cards = part.judged(), _cards(part)
+    word = verdict(claims)
     return {
         "item": part.item,
         "ours": ". ".join(card.title for card in cards[:SAID]) or headline(part.runs),
@@ -80,7 +81,7 @@ def section(part: Part) -> dict[str, Any]:
         "claims": [one for one in claims if one.verdict != "untested"],
         "untested": [one for one in claims if one.verdict == "untested"],
         "beside": [one for key in part.item.beside if (one := part.findings[key]).verdict != "untested"],
-        "verdict": (word := verdict(claims)),
+        "verdict": word,
         "colour": COLOURS.get(word, "untested"),
         "cards": cards,
         "runs": len(part.runs),
@@ -116,10 +117,10 @@ def _cards(part: Part) -> list[Card]:
     drawn = []
     for name in part.item.figures:
         figure = NAMED[name]
-        source: Any = Landscape(part.runs, part.surfaces) if figure in SURFACES else trained(part.runs)
-        frame = figure.select(source)
+        made_of: Any = Landscape(part.runs, part.surfaces) if figure in SURFACES else source(figure, part.runs)
+        frame = figure.select(made_of)
         if not (getattr(figure, "OPTIONAL", False) and frame.empty):
-            drawn.append(card(figure, frame, source, f"{part.item.key}-"))
+            drawn.append(card(figure, frame, made_of, f"{part.item.key}-"))
     return drawn
 
 

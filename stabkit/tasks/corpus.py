@@ -110,25 +110,25 @@ def no_test(corpus: Corpus) -> CorpusError:
     return CorpusError(f"BLEU is measured on a test set: {missing}")
 
 
-def aligned(sides: Sides) -> Pairs:
-    """The sentences of two files, line by line."""
+def aligned(sides: Sides) -> tuple[list[str], list[str]]:
+    """The sentences of two files, line by line, blank ones too."""
     source, target = (_lines(path) for path in sides)
     if len(source) != len(target):
         raise CorpusError(
             f"line i must translate line i, but {shown(sides[0])} has {len(source)} lines"
             f" and {shown(sides[1])} has {len(target)}"
         )
-    return Pairs(source, target, dropped=0)
+    return source, target
 
 
 def read(sides: Sides) -> Pairs:
     """The aligned sentences of two files, without the pairs of which a side is blank."""
-    every = aligned(sides)
-    kept = [(a, b) for a, b in zip(every.source, every.target, strict=True) if a.strip() and b.strip()]
+    source, target = aligned(sides)
+    kept = [(a, b) for a, b in zip(source, target, strict=True) if a.strip() and b.strip()]
     if not kept:
-        what = "only pairs with an empty side" if every.source else "no line"
+        what = "only pairs with an empty side" if source else "no line"
         raise CorpusError(f"nothing to read: {shown(sides[0])} and {shown(sides[1])} hold {what}")
-    return Pairs([a for a, _ in kept], [b for _, b in kept], dropped=len(every.source) - len(kept))
+    return Pairs([a for a, _ in kept], [b for _, b in kept], dropped=len(source) - len(kept))
 
 
 def shown(path: Path) -> str:

@@ -97,8 +97,8 @@ class ParallelText:
         model's positions is cut."""
         if self.corpus.test is None:
             raise no_test(self.corpus)
-        pairs = aligned(self.corpus.test)
-        encoded = self._subwords.encode(pairs.source, num_threads=1)
+        source, target = aligned(self.corpus.test)
+        encoded = self._subwords.encode(source, num_threads=1)
         rows = [np.array([*ids[: LONGEST_SENTENCE - 1], EOS], dtype=np.int64) for ids in encoded]
         batches = cut(np.array([len(row) for row in rows]), TEST_TOKENS)
         sources = [np.full((len(chosen), max(len(rows[i]) for i in chosen)), PAD) for chosen in batches]
@@ -106,7 +106,7 @@ class ParallelText:
             for place, i in enumerate(chosen):
                 batch[place, : len(rows[i])] = rows[i]
         lines = tuple(int(i) for chosen in batches for i in chosen)
-        return HeldOut(tuple(sources), lines, tuple(pairs.target), "13a", test_digest(self.corpus))
+        return HeldOut(tuple(sources), lines, tuple(target), "13a", test_digest(self.corpus))
 
     def text(self, tokens: Sequence[int]) -> str:
         return self.decode(list(tokens))

@@ -66,9 +66,10 @@ def test_the_frame_holds_the_line_beside_every_judged_run() -> None:
     assert set(frame["measure"]) == {"validation loss"} and set(frame["shape"]) == {"N = M"}
     for column, value in (("A", -0.3), ("B", 6.0), ("R2", 1.0)):
         assert frame[column].tolist() == [pytest.approx(value)] * 4
-    assert depth_law.title(runs) == "DeepNorm: loss = −0.3·ln d + 6, R² 1.00 over 12 to 100 layers"
+    assert depth_law.title(runs) == "DeepNorm: loss = −0.3·ln d + 6, R² 1.00, over 12 to 100 layers, one seed"
     assert depth_law.alt(frame) == (
-        "Quality against depth, logarithmic, with a fitted line a method. DeepNorm: loss = −0.3·ln d + 6, R² 1.00."
+        "Quality against depth, logarithmic, with a fitted line a method. "
+        "DeepNorm: loss = −0.3·ln d + 6, R² 1.00, one seed."
     )
 
 
@@ -89,6 +90,16 @@ def test_a_depth_is_the_mean_of_the_seeds_that_train_at_every_depth() -> None:
     assert set(frame.loc[frame["fitted"], "seed"]) == {0} and len(frame) == 6
     dots = [line for line in depth_law.draw(frame).axes[0].lines if line.get_marker() == "."]
     assert len(dots) == 2, "what is left out is seen"
+    stuck_deep = ended(spec("deepnorm", 100, warmup=0, steps=250), "stuck", 6.0)
+    deeper = [stuck_deep, *exact(0.0, 4.0, depths=(100,), seed=1)]
+    wider = depth_law.select([*exact(-0.3, 6.0), *deeper])
+    assert wider.loc[wider["fitted"], "layers"].tolist() == [12, 36, 100], "another seed's depth takes no line away"
+    assert wider["A"].iloc[0] == pytest.approx(-0.3) and set(wider["seeds"]) == {1}
+    both = depth_law.select(
+        [*exact(-0.3, 6.1), *exact(-0.3, 5.9, seed=1), *exact(0.0, 4.0, depths=(6, 18, 100), seed=2)]
+    )
+    assert set(both.loc[both["fitted"], "seed"]) == {0, 1} and set(both["seeds"]) == {2}, "of equal lines the surest"
+    assert depth_law.law(both.iloc[0]).endswith("R² 1.00, 2 seeds")
     apart = [*exact(-0.3, 6.0, depths=(6, 18)), *exact(-0.3, 6.0, depths=(50,), seed=1)]
     assert depth_law.select(apart).empty, "no seed is at three depths"
 
@@ -126,7 +137,7 @@ def test_the_picture_has_a_panel_a_measure_and_every_law_in_its_legend() -> None
     drawn = depth_law.draw(depth_law.select(runs))
     assert [axes.get_title(loc="left") for axes in drawn.axes] == ["BLEU", "validation loss"]
     texts = [text.get_text() for text in drawn.legends[0].get_texts()]
-    assert "Post-LN: loss = −0.1·ln d + 6, R² 1.00" in texts and any(
+    assert "Post-LN: loss = −0.1·ln d + 6, R² 1.00, one seed" in texts and any(
         text.startswith("DeepNorm: BLEU = ") for text in texts
     )
     crosses = [line for line in drawn.axes[1].lines if line.get_marker() == "x"]

@@ -319,6 +319,14 @@ def test_the_exponent_of_a_step_is_fitted_over_the_depths_at_that_step() -> None
     frame = exponent.select(runs)
     assert frame["step"].tolist() == [1, 2] and frame["exponent"].tolist() == [pytest.approx(1.0), pytest.approx(0.5)]
     assert exponent.at(frame, "DeepNorm", "", 2) == pytest.approx(0.5)
+    assert exponent.title(runs) == "The exponent of growth with depth, step by step", "of two steps nothing is told"
+    steps = [0, 1, 2, 3, 4]
+    slow = [run(spec("admin", n), {"update": table(steps, {"state": [1e-3 * n**0.2] * 5})}) for n in (6, 18, 50)]
+    slower = [run(spec("pre-ln", n), {"update": table(steps, {"state": [1e-3 * n**0.1] * 5})}) for n in (6, 18, 50)]
+    told = "ADMIN's exponent lies between 0.20 and 0.20 over steps 1–4"
+    assert exponent.title([*slow, *slower]) == told
+    brief = [run(spec("deepnorm", n), {"update": table([0, 1], {"state": [0.0, 1e-3 * n]})}) for n in (6, 18, 50)]
+    assert exponent.title([*brief, *slow]) == told, "a curve of one step is not the one that grows fastest"
     assert exponent.select(runs[:2]).empty
 
 

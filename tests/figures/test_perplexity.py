@@ -87,6 +87,14 @@ def test_of_many_depths_the_validation_alone_is_drawn_each_named_where_its_line_
     lost = made("admin", math.inf, "diverged", depth=48)
     told_lost = "validation perplexity ends lowest at 36L-36L (40.0), 48L-48L diverged"
     assert perplexity.title([*runs, lost]) == f"ADMIN: {told_lost}"
+    rose = made("admin", 2000.0, depth=48)  # a run that diverged may end at a number
+    rose.outcome["outcome"] = "diverged"  # type: ignore[index]
+    assert perplexity.title([*runs, rose]) == f"ADMIN: {told_lost}"
+    assert perplexity.title([runs[0], rose]) == (
+        "ADMIN: validation perplexity ends lowest at 6L-6L (90.0), 48L-48L diverged"
+    )
+    assert perplexity.title([rose]) == "Perplexity, update by update"
+    assert perplexity.title([*runs, rose, made("admin", 30.0, depth=48, seed=1)]).endswith("48L-48L diverged in a run")
     faster = [*runs, made("admin", 20.0, lr=2e-3), made("admin", 20.0, lr=2e-3, depth=6)]
     assert perplexity.title(faster) == f"ADMIN, lr 0.0005: {told}", "of the condition with the most shapes"
     two = perplexity.draw(perplexity.select(faster))

@@ -16,7 +16,7 @@ from stabkit import present, train
 from stabkit.claims import OF_STEPS
 from stabkit.claims.base import judge
 from stabkit.cli import app
-from stabkit.figures import slope, update_depth
+from stabkit.figures import FIGURES, slope, update_depth
 from stabkit.figures.comparison import reference_step, trained
 from stabkit.model.transformer import tensors
 from stabkit.report import cards
@@ -200,7 +200,7 @@ def test_single_steps_beside_training_move_no_reference_step_no_matrix_and_no_ot
     assert trained(both) == TRAINING and trained(STEPS) == STEPS and trained([]) == []
     assert reference_step(trained(both)) == 16 and matrix(trained(both)) == matrix(TRAINING)
     monkeypatch.setattr(cards, "card", lambda figure, frame, source: (figure, frame, figure.title(source)))
-    mixed, alone = ({figure: rest for figure, *rest in cards.cards(runs)} for runs in (both, TRAINING))
+    mixed, alone = ({figure: rest for figure, *rest in cards.of_runs(runs)} for runs in (both, TRAINING))
     assert set(mixed) - set(alone) == {slope} and set(alone) < set(mixed)
     for figure, (frame, title) in alone.items():
         pd.testing.assert_frame_equal(mixed[figure][0], frame)
@@ -212,7 +212,7 @@ def test_single_steps_beside_training_move_no_reference_step_no_matrix_and_no_ot
 def test_a_page_of_single_steps_shows_what_is_known_before_training_and_judges_nothing() -> None:
     page = render(STEPS, command="stabkit slope")
     shown = set(re.findall(r'id="figure-([a-z_0-9]+)"', page))
-    assert "slope" in shown and shown <= {figure.NAME for figure in cards.AT_START}
+    assert "slope" in shown and shown <= {figure.NAME for figure in FIGURES if getattr(figure, "AT_START", False)}
     assert 'class="matrix"' not in page and "nothing was trained, and there is no outcome" in page
     assert all(made.run_id in page for made in STEPS)
     assert headline(STEPS) == f"{slope.title(STEPS)}."

@@ -16,6 +16,15 @@ from tests.tasks.conftest import write
 from tests.test_cli import stabkit, strict
 
 
+@pytest.mark.parametrize(
+    ("name", "value"), [("device", "gpu"), ("workers", "0"), ("executor", "slurm"), ("beam", "0"), ("dtype", "float16")]
+)
+def test_a_slip_of_the_pen_is_named_before_any_file_is_read(name: str, value: str, tmp_path: Path) -> None:
+    lost = {"data": str(tmp_path / "nowhere"), "source": "de", "target": "en"}
+    with pytest.raises(UsageError, match=f"--{name}"):
+        request(tmp_path, **lost, **{name: value}, bleu=True)
+
+
 def request(tmp_path: Path, **options: Any) -> flags.Request:
     defaults = {name: default for name, (_, default) in TRAINING.items()}
     given = {"models": "deepnorm,pre-ln", "depths": "2", "out": str(tmp_path), **options}

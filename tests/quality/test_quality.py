@@ -16,19 +16,22 @@ import pytest
 import torch
 from safetensors.numpy import load, save
 
-from stabkit import cli, methods, work
+from stabkit import cli, methods, train, work
+from stabkit import export as door
 from stabkit.errors import CorpusError, FailedRuns
 from stabkit.model.transformer import Transformer
 from stabkit.quality import decode
 from stabkit.quality.shelf import Shelf
 from stabkit.quality.spec import Search, TranslationSpec
-from stabkit.spec import ModelConfig
+from stabkit.spec import ModelConfig, TaskConfig
 from stabkit.store import Store
 from stabkit.tasks import corpus, objective, synthetic
 from stabkit.tasks.base import BOS, EOS, PAD, HeldOut
 from stabkit.tasks.synthetic import Synthetic
 from stabkit.tasks.text import LONGEST_SENTENCE, ParallelText
 from tests.conftest import files_of, tiny
+from tests.figures.fake_runs import ended, translated
+from tests.figures.fake_runs import spec as run_spec
 from tests.tasks.conftest import sentences, write
 from tests.tasks.test_language import Translator
 
@@ -209,6 +212,40 @@ def test_a_job_translates_with_the_runs_own_weights_and_keeps_the_order_of_the_s
     assert [event["step"] for event in events][-1] == 24
 
 
+def test_translated_text_stands_in_the_order_of_its_file(directory: Path, tmp_path: Path) -> None:
+    """Sentences of many lengths are translated by length; line i of the file is line i of the translation."""
+    de, en = sentences(12, 7)
+    words = de.split()
+    lines = [" ".join(words[: 1 + 5 * (7 * i % 12)]) for i in range(12)]
+    (directory / "test.de").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (directory / "test.en").write_text(en, encoding="utf-8")
+    files = corpus.find(directory, "de", "en")
+    text = ParallelText(corpus=files, vocab=100, max_tokens=64)
+    task = TaskConfig(name="de-en", vocab=100, source="de", target="en", digest=corpus.digest(files))
+    run = replace(tiny("admin", layers=1, steps=0), task=task)
+    noise = np.random.default_rng(0)
+    start = {n: np.asarray(w) for n, w in train.run(run, text).weights.items()}
+    weights = {n: (w + 0.3 * noise.standard_normal(w.shape)).astype(w.dtype) for n, w in start.items()}
+    made = work.files(run, train.run(run, text), {})
+    Store(tmp_path).commit(run, {**made, "weights.safetensors": save(weights)})
+    wanted = TranslationSpec(
+        run=run.run_id,
+        digest=Store(tmp_path).load(run.run_id).digest,
+        search=Search(beam=1),
+        sentences=corpus.test_digest(files),
+    )
+    work.do({**job(tmp_path, wanted), "corpus": {"directory": str(directory)}}, lambda event: None)
+    found = Shelf(tmp_path).load(wanted.translation_id)
+    own = Transformer(run.model, methods.build("admin", {}), 100, seed=77)
+    own.load(weights)
+    one_by_one = [
+        text.text(decode.translate(own, np.array([[*text.encode(line), EOS]]), wanted.search)[0].tokens)
+        for line in lines
+    ]
+    assert list(found.hypotheses) == one_by_one and len(set(one_by_one)) > 4
+    assert found.references == tuple(en.splitlines())
+
+
 def test_sentences_that_changed_meanwhile_are_not_translated(tmp_path: Path, few: None) -> None:
     run = tiny(layers=1)
     Store(tmp_path).commit(run, files_of(run))
@@ -305,6 +342,21 @@ def test_references_of_text_are_the_test_file_and_every_row_knows_its_line(direc
         assert source.size <= 4096 and (np.count_nonzero(source == EOS, axis=1) == 1).all()
     smaller = ParallelText(corpus=task.corpus, vocab=100, max_tokens=32).held_out()
     assert (smaller.references, smaller.lines) == (found.references, found.lines)
+
+
+def test_any_sentence_survives_the_table(tmp_path: Path) -> None:
+    made = translated(ended(run_spec("deepnorm", 2)), 0.5)
+    (one,) = made.translations
+    odd = ('say "a, b"', "one\rline", "", "  two  ", *one.references[4:])
+    made.__dict__["translations"] = (replace(one, references=odd),)
+    door.export([made], "csv", tmp_path / "all.csv", "translations")
+    with open(tmp_path / "all.csv", newline="", encoding="utf-8") as file:
+        read = list(csv.DictReader(file))
+    assert tuple(row["reference"] for row in read) == odd
+    assert tuple(row["hypothesis"] for row in read) == one.hypotheses
+    door.export([made], "jsonl", tmp_path / "all.jsonl", "translations")
+    lines = (tmp_path / "all.jsonl").read_text(encoding="utf-8").split("\n")[:-1]
+    assert tuple(json.loads(line)["reference"] for line in lines) == odd
 
 
 def test_translations_are_exported_line_by_line(tmp_path: Path, say: Say, few: None) -> None:

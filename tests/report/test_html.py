@@ -17,6 +17,7 @@ from html.parser import HTMLParser
 import pandas as pd
 import pytest
 
+from stabkit.claims import CLAIMS, Finding
 from stabkit.report import cards, html
 from stabkit.report.html import render
 from tests.figures.fake_runs import ENVIRONMENT, plausible, run, spec, sweep
@@ -125,6 +126,22 @@ def test_the_tables_for_the_csv_hold_exactly_what_is_drawn(page: str) -> None:
         numbers = {name: float for name in frame.columns if frame[name].dtype == float}  # a column of NaN alone is null
         read = read.astype(numbers)
         pd.testing.assert_frame_equal(read, frame.reset_index(drop=True), check_dtype=False, rtol=1e-5)
+
+
+def test_our_own_readings_stand_apart_from_what_the_papers_say() -> None:
+    ours = [claim for claim in CLAIMS if claim.ours]
+    theirs = next(claim for claim in CLAIMS if not claim.ours)
+    found = [
+        Finding(claim=theirs, verdict="holds", measured="theirs measured", evidence=()),
+        Finding(claim=ours[0], verdict="holds", measured="ours measured", evidence=()),
+        Finding(claim=ours[1], verdict="untested", measured="needs more", evidence=()),
+    ]
+    text = re.sub(r"\s+", " ", "".join(page_of(sweep((6,)), claimed=found).text))
+    assert "1 of 1 claims can be tested here" in text
+    told, apart, rest = (
+        text.index(words) for words in ("theirs measured", "our own readings of these", "ours measured")
+    )
+    assert told < apart < rest < text.index("needs more") and ours[1].command in text
 
 
 def test_a_table_too_long_for_the_page_is_left_out_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
