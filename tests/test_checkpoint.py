@@ -192,7 +192,7 @@ def test_a_checkpoint_from_which_not_one_step_can_be_made_is_dropped_for_the_nex
 @pytest.mark.slow
 @pytest.mark.parametrize("attempt", range(3))
 def test_killed_at_any_moment_and_continued_the_bits_are_those_of_the_whole(attempt: int, tmp_path: Path) -> None:
-    command = ["sweep", *TINY[:2], "--steps", "200", *TINY[4:], "--models", "post-ln,admin", "--dropout", "0.1"]
+    command = ["sweep", *TINY[:2], "--steps", "120", *TINY[4:], "--models", "post-ln,admin", "--dropout", "0.1"]
     command += ["--checkpoint-every", "3", "--quiet"]
     assert stabkit(*command, "--out", tmp_path / "whole").returncode == 0
     chance = random.Random(attempt)

@@ -81,7 +81,7 @@ def wait_for(condition: Callable[[], bool], seconds: float = 30) -> None:
 def test_the_cluster_returns_what_inline_returns_and_a_killed_worker_loses_nothing(
     cluster: Cluster, tmp_path: Path
 ) -> None:
-    specs = [tiny("post-ln", seed=seed, steps=120) for seed in range(4)]
+    specs = [tiny("post-ln", seed=seed, steps=80) for seed in range(4)]
     list(EXECUTORS["inline"](jobs(tmp_path / "inline", specs), nothing, Place()))
     store = Store(tmp_path / "dask")
     events: list[object] = []
@@ -105,7 +105,7 @@ def test_the_cluster_returns_what_inline_returns_and_a_killed_worker_loses_nothi
 @pytest.mark.slow
 def test_the_scheduler_killed_and_the_command_run_again(cluster: Cluster, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    command = ["sweep", *TINY[:2], "--steps", "600", *TINY[4:], "--models", "post-ln,deepnorm", "--checkpoint-every"]
+    command = ["sweep", *TINY[:2], "--steps", "250", *TINY[4:], "--models", "post-ln,deepnorm", "--checkpoint-every"]
     command += ["20", "--out", out, "--quiet"]
     dead = subprocess.Popen(
         [sys.executable, "-m", "stabkit", *map(str, command), "--executor", "dask", "--scheduler", cluster.address],
