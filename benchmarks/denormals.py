@@ -9,6 +9,7 @@ from __future__ import annotations
 import statistics
 import sys
 import time
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -21,10 +22,10 @@ WITH = train.run.__wrapped__  # type: ignore[attr-defined]
 """The training loop as a caller without `without_denormals` would find it."""
 
 
-def timed(loop: object, spec: RunSpec, task: Synthetic) -> tuple[float, train.Result]:
+def timed(loop: Callable[..., train.Result], spec: RunSpec, task: Synthetic) -> tuple[float, train.Result]:
     """(the median step's seconds in the second half, what was recorded)."""
     at = [time.perf_counter()]
-    result = loop(spec, task, tell=lambda step, loss: at.append(time.perf_counter()))  # type: ignore[operator]
+    result = loop(spec, task, tell=lambda step, loss: at.append(time.perf_counter()))
     steps = np.diff(at)
     return float(np.median(steps[len(steps) // 2 :])), result
 

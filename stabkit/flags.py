@@ -13,7 +13,6 @@ from stabkit.landscape import PathPlane, Wanted
 from stabkit.methods.deepnorm import TABLE_11
 from stabkit.options import TRAINING
 from stabkit.quality import plan
-from stabkit.quality.plan import Wanted as Translations
 from stabkit.quality.spec import MOST_BEAMS, Search
 from stabkit.request import Request
 from stabkit.spec import (
@@ -56,7 +55,7 @@ def sweep(options: Mapping[str, Any]) -> Request:
     if recipe == "paper":
         _own(options.get("given", ()), text)
     dtype = ranges.choice("--dtype", text["dtype"], DTYPES)
-    device_name = machine.named(text["device"])
+    device_name = machine.device_name(text["device"])
     executor, place = machine.executor(text)
     search = _search(text, depths, asked=bool(options["bleu"]))
     out = machine.output(text["out"])
@@ -294,16 +293,16 @@ def _search(text: Mapping[str, str], depths: Sequence[tuple[int, int]], *, asked
     )
 
 
-def _translations(search: Search, task: TaskConfig, corpus: dict[str, str] | None, device: str) -> Translations:
+def _translations(search: Search, task: TaskConfig, corpus: dict[str, str] | None, device: str) -> plan.Wanted:
     """What --bleu translates; raises before anything is trained."""
     if corpus is None:
         from stabkit.tasks.synthetic import test_digest
 
-        return Translations(search=search, sentences=test_digest(task.vocab), device=device)
+        return plan.Wanted(search=search, sentences=test_digest(task.vocab), device=device)
     from stabkit.tasks import corpus as door
 
     files = door.find(Path(corpus["directory"]), task.source, task.target)
-    return Translations(search=search, sentences=door.test_digest(files), device=device)
+    return plan.Wanted(search=search, sentences=door.test_digest(files), device=device)
 
 
 def _task(data: str, source: str, target: str, vocab: int) -> tuple[TaskConfig, dict[str, str] | None]:

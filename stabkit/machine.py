@@ -15,7 +15,7 @@ from stabkit.executors import EXECUTORS, Place
 DEVICES = ("auto", "cpu", "cuda", "mps")
 
 
-def named(text: str) -> str:
+def device_name(text: str) -> str:
     """--device as it was written, spelled right; whether it is there, `device` asks."""
     kind, colon, number = text.partition(":")
     if kind not in DEVICES or (colon and (kind != "cuda" or not (number.isascii() and number.isdigit()))):

@@ -64,7 +64,7 @@ def of_runs(runs: Sequence[Run], surfaces: Sequence[Surface] = ()) -> list[Card]
     ]
 
 
-def card(figure: ModuleType, frame: pd.DataFrame, source: Any, before: str = "") -> Card:
+def card(figure: ModuleType, frame: pd.DataFrame, made_of: Any, before: str = "") -> Card:
     """Draw what was selected, and wrap up with downloads and the folded table; `before` its name, where a page has
     several of its kind."""
     name = before + figure.NAME
@@ -75,7 +75,7 @@ def card(figure: ModuleType, frame: pd.DataFrame, source: Any, before: str = "")
     return Card(
         name=name,
         short=figure.SHORT,
-        title=figure.title(source),
+        title=figure.title(made_of),
         svg=Markup(drawn),
         alt=figure.alt(frame),
         read=figure.READ,
