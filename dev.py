@@ -24,7 +24,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 TORCH = "2.13.0"
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
-INPUTS = ("pyproject.toml", "constraints.txt", "dev.py", "stabkit/__init__.py")
+INPUTS = ("pyproject.toml", "constraints.txt", "dev.py", "stabkit/version.py")
 
 
 def main(arguments: list[str]) -> int:

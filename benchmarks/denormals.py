@@ -14,9 +14,9 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
-from stabkit import train
 from stabkit.spec import ModelConfig, RunSpec, TrainConfig
 from stabkit.tasks.synthetic import Synthetic
+from stabkit.training import train
 
 WITH = train.run.__wrapped__  # type: ignore[attr-defined]
 """The training loop as a caller without `without_denormals` would find it."""

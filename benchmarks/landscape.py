@@ -22,14 +22,14 @@ from typing import Any
 
 import numpy as np
 
-from stabkit import landscape, work
-from stabkit.executors import processes
-from stabkit.executors.base import Place
+from stabkit.results.surface import At, Plane, SurfaceSpec
+from stabkit.running import plan_surfaces, work
+from stabkit.running.executors import processes
+from stabkit.running.executors.base import Place
 from stabkit.spec import ModelConfig, RunSpec, TaskConfig, TrainConfig
-from stabkit.store import Store
+from stabkit.storage.store import Store
+from stabkit.storage.surfaces import Shelf
 from stabkit.surface import directions
-from stabkit.surface.shelf import Shelf
-from stabkit.surface.spec import At, Plane, SurfaceSpec
 from stabkit.tasks.synthetic import Synthetic
 
 POINTS = 25
@@ -46,7 +46,7 @@ def jobs(out: Path, seed: int, points: int) -> list[dict[str, Any]]:
     origin = At(run=SPEC.run_id, step=SPEC.train.steps)
     spec = SurfaceSpec(origin=origin, plane=Plane(kind="random", seed=seed), a=across, b=across)
     context = {"out": str(out), "corpus": None, "device": "cpu", "together": 1}
-    return landscape.plan([spec], Shelf(out), context).jobs
+    return plan_surfaces.plan([spec], Shelf(out), context).jobs
 
 
 def ours(out: Path, seed: int) -> float:
@@ -67,7 +67,7 @@ def theirs(out: Path, seed: int) -> tuple[float, float]:
     from loss_landscapes.metrics import Metric
     from loss_landscapes.model_interface.model_parameters import ModelParameters, orthogonal_to, rand_u_like
 
-    from stabkit import train
+    from stabkit.training import train
 
     class Loss(Metric):
         def __call__(self, wrapper: Any) -> float:

@@ -10,11 +10,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from stabkit import sweep as engine
-from stabkit.executors import processes
-from stabkit.executors.base import Place
+from stabkit.running import plan_runs as engine
+from stabkit.running.executors import processes
+from stabkit.running.executors.base import Place
 from stabkit.spec import ModelConfig, RunSpec, TrainConfig
-from stabkit.store import Store
+from stabkit.storage.store import Store
 
 SPECS = [
     RunSpec(

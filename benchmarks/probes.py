@@ -13,11 +13,11 @@ import time
 
 import torch
 
-from stabkit import optim, train
 from stabkit.probes import PROBES
-from stabkit.records import Recorder
+from stabkit.results.records import Recorder
 from stabkit.spec import ModelConfig, RunSpec
 from stabkit.tasks.synthetic import Synthetic
+from stabkit.training import optim, train
 
 
 def main(layers: int = 18, steps: int = 10) -> None:

@@ -14,10 +14,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from stabkit import sweep
-from stabkit.executors import EXECUTORS, Place
+from stabkit.running import plan_runs
+from stabkit.running.executors import EXECUTORS, Place
 from stabkit.spec import ModelConfig, RunSpec, TaskConfig, TrainConfig
-from stabkit.store import Store
+from stabkit.storage.store import Store
 
 
 def resident() -> float:
@@ -57,9 +57,9 @@ def main(runs: str = "2000") -> int:
     with tempfile.TemporaryDirectory() as out:
         store = Store(Path(out))
         with store.writing():
-            result = sweep.run(
+            result = plan_runs.run(
                 specs,
-                sweep.plan(specs, store),
+                plan_runs.plan(specs, store),
                 store,
                 lambda jobs, tell: EXECUTORS["processes"](jobs, tell, Place(workers=os.cpu_count() or 1)),
                 {"corpus": None, "device": "cpu"},

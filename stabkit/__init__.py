@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from stabkit.surface.anymodel import LossSurface, loss_surface
 
-__version__ = "0.1.0"
 __all__ = ["LossSurface", "__version__", "loss_surface"]
 
 

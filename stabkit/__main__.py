@@ -6,7 +6,7 @@ import sys
 def main() -> None:
     """Run the command line."""
     try:
-        from stabkit.cli import main as run
+        from stabkit.cli.entry import main as run
 
         run()
     except KeyboardInterrupt:

@@ -11,9 +11,10 @@ import pytest
 import torch
 from hypothesis import settings
 
-from stabkit import train, work
+from stabkit.running import work
 from stabkit.spec import ModelConfig, RunSpec, TaskConfig, TrainConfig, from_json
 from stabkit.tasks.synthetic import Synthetic
+from stabkit.training import train
 
 torch.set_num_threads(1)
 settings.register_profile("suite", derandomize=True)  # the same examples each time; STABKIT_EXPLORE=1 looks for others

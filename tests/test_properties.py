@@ -21,13 +21,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stabkit import ranges, records
 from stabkit.claims import CLAIMS, OF_STEPS, OF_SURFACES, findings
+from stabkit.cli import ranges
 from stabkit.errors import StoreError, UsageError
-from stabkit.executors import Lost, Place, processes
-from stabkit.outcome import judge
-from stabkit.records import Table
 from stabkit.report.html import render
+from stabkit.results import records
+from stabkit.results.outcome import judge
+from stabkit.results.records import Table
+from stabkit.running.executors import Lost, Place, processes
 from stabkit.spec import from_json
 from tests.conftest import tiny
 from tests.figures.fake_runs import plausible, run, spec
@@ -181,5 +182,8 @@ def test_p11_whatever_workers_do_every_job_is_answered_once_and_it_ends(script: 
 
 def test_the_properties_of_the_other_files_are_there() -> None:
     here = Path(__file__).parent
-    for name in ("test_ranges", "test_store_faults", "figures/test_style", "tasks/test_corpus", "probes/test_probes"):
+    for name in (
+        *("cli/test_ranges", "storage/test_store_faults", "figures/shared/test_style", "tasks/test_corpus"),
+        "probes/test_probes",
+    ):
         assert (here / f"{name}.py").is_file()

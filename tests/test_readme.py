@@ -7,11 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stabkit import methods, train
+from stabkit import methods
 from stabkit.probes import PROBES
 from stabkit.tasks.synthetic import Synthetic
+from stabkit.training import train
+from tests.commands import stabkit
 from tests.conftest import MULTI30K, need, tiny
-from tests.test_cli import stabkit
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```python\n(.*?)```", README, re.S)

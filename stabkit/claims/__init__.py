@@ -10,23 +10,31 @@ from collections.abc import Sequence
 
 from stabkit.claims import (
     admin,
-    deepnet,
     deepnet_ablation,
+    deepnet_chain,
     deepnet_slope,
     deepnet_surfaces,
     deepnet_table1,
+    deepnet_update,
     quality,
     reasons,
 )
 from stabkit.claims.base import ORDER, Claim, Finding, judge
-from stabkit.figures.surfaces import Landscape
-from stabkit.store import Run
-from stabkit.surface.shelf import Surface
+from stabkit.figures.shared.surfaces import Landscape
+from stabkit.storage.store import Run
+from stabkit.storage.surfaces import Surface
 
 __all__ = ["CLAIMS", "OF_SURFACES", "Finding", "findings"]
 
 CLAIMS: tuple[Claim, ...] = (
-    *(*deepnet.CLAIMS, *deepnet_table1.CLAIMS, *deepnet_ablation.CLAIMS, *admin.CLAIMS, *quality.CLAIMS),
+    *(
+        *deepnet_update.CLAIMS,
+        *deepnet_chain.CLAIMS,
+        *deepnet_table1.CLAIMS,
+        *deepnet_ablation.CLAIMS,
+        *admin.CLAIMS,
+        *quality.CLAIMS,
+    ),
     *reasons.CLAIMS,
 )
 OF_STEPS: tuple[Claim, ...] = deepnet_slope.CLAIMS

@@ -13,9 +13,10 @@ import numpy as np
 
 from stabkit.claims.base import Claim, Evidence
 from stabkit.claims.evidence import MARGIN, cells, ends, fates, groups, judged, place
-from stabkit.figures import share
-from stabkit.figures.comparison import listed, number, outcome_word, short
-from stabkit.store import Run
+from stabkit.figures.shared import share
+from stabkit.figures.shared.comparison import outcome_word
+from stabkit.figures.shared.words import listed, number, short
+from stabkit.storage.store import Run
 
 P, ADMIN = "Post-LN", "ADMIN"
 DEEP = 18

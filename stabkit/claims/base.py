@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from stabkit.figures.surfaces import Landscape
-from stabkit.store import Run
+from stabkit.figures.shared.surfaces import Landscape
+from stabkit.storage.store import Run
 
 Verdict = Literal["holds", "fails", "untested"]
 ORDER: tuple[Verdict, ...] = ("fails", "holds", "untested")

@@ -11,9 +11,11 @@ from dataclasses import replace
 
 from stabkit.claims.base import Claim, Evidence
 from stabkit.claims.evidence import fails
-from stabkit.figures import boundary, scales
-from stabkit.figures.comparison import listed, number, outcome_word, short
-from stabkit.store import Run
+from stabkit.figures.ablation import boundary
+from stabkit.figures.shared import scales
+from stabkit.figures.shared.comparison import outcome_word
+from stabkit.figures.shared.words import listed, number, short
+from stabkit.storage.store import Run
 
 Find = Callable[[Sequence[Run]], list[Evidence]]
 PAIRS = 5

@@ -10,9 +10,10 @@ import math
 from collections.abc import Callable, Sequence
 
 from stabkit.claims.base import Claim, Evidence
-from stabkit.figures import slope, update_depth
-from stabkit.figures.comparison import listed, short
-from stabkit.store import Run
+from stabkit.figures.depth import slope
+from stabkit.figures.shared import depth_fit
+from stabkit.figures.shared.words import listed, short
+from stabkit.storage.store import Run
 
 COMMAND = "stabkit slope --depths 6,18,50"
 CONSTANT = 0.25
@@ -40,7 +41,7 @@ def _growth(label: str, holds: Callable[[float, float], bool]) -> Callable[[Sequ
 
     def find(runs: Sequence[Run]) -> list[Evidence]:
         found = []
-        lines = update_depth.fit(slope.select(slope.trusted(runs)), ceiling=False)
+        lines = depth_fit.fit(slope.select(slope.trusted(runs)), ceiling=False)
         for line in lines[lines["label"] == label].itertuples():
             told, theory = float(str(line.exponent)), float(str(line.predicted))
             where = listed(f"{line.shallowest:g}–{line.deepest:g} layers", str(line.shape), str(line.condition))

@@ -1,6 +1,6 @@
 """What DeepNet says of the loss around the weights (Fig. 1 and Fig. 5), measured on surfaces of `stabkit landscape`.
 
-Each sentence is tested under every ruler there is (`figures/surfaces.py`): a sentence that holds only under the papers'
+Each sentence is tested under every ruler there is (`figures/shared/surfaces.py`): one that holds only under the papers'
 own, which moves a method with small weights less, is one about the ruler.
 """
 
@@ -10,10 +10,11 @@ import math
 from collections.abc import Callable
 
 from stabkit.claims.base import Claim, Evidence
-from stabkit.figures import cuts
-from stabkit.figures.comparison import geometric_mean, listed, number, outcome_word, short
-from stabkit.figures.surfaces import Landscape
-from stabkit.store import Run
+from stabkit.figures.shared.comparison import geometric_mean, outcome_word
+from stabkit.figures.shared.surfaces import Landscape
+from stabkit.figures.shared.words import listed, number, short
+from stabkit.figures.surfaces import cuts
+from stabkit.storage.store import Run
 
 P, D = "Post-LN", "DeepNorm"
 MUCH, DIFFERENT = 2.0, 1.5

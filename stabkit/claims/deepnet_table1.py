@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 
 from stabkit.claims.base import Claim, Evidence
 from stabkit.claims.evidence import cells
-from stabkit.figures.comparison import several
-from stabkit.store import Run
+from stabkit.figures.shared.words import several
+from stabkit.storage.store import Run
 
 DEPTHS = (6, 18, 50, 100)
 ROWS: dict[str, tuple[str, str]] = {

@@ -14,20 +14,19 @@ from typing import Any
 import numpy as np
 
 from stabkit.claims.base import Evidence
-from stabkit.figures.comparison import (
+from stabkit.figures.shared.comparison import (
     OWN_AXES,
     Shown,
     conditions,
     depth_rank,
     flat,
     geometric_mean,
-    listed,
     outcome_word,
     series,
-    short,
     shown,
 )
-from stabkit.store import Run
+from stabkit.figures.shared.words import listed, short
+from stabkit.storage.store import Run
 
 Number = Callable[[Run], float]
 MARGIN = 0.05

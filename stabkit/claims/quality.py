@@ -9,75 +9,40 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stabkit.claims.base import Claim, Evidence
 from stabkit.claims.evidence import MARGIN, Cell, cells, groups, judged, place
-from stabkit.figures import depth_law, flops, robustness
-from stabkit.figures import quality as qualities
-from stabkit.figures.comparison import listed, method_label, number, outcome_word, short
-from stabkit.figures.flops import Model
-from stabkit.figures.update_depth import JOINED, shape_of
-from stabkit.quality import bleu
-from stabkit.store import Run
+from stabkit.claims.quality_evidence import (
+    AT_UNIGRAM,
+    BELOW_UNIGRAM,
+    JUDGED,
+    LOST,
+    above_own_unigram,
+    all_judged,
+    better,
+    mean_text,
+    published,
+    train,
+)
+from stabkit.figures.ablation import robustness
+from stabkit.figures.depth import depth_law, flops
+from stabkit.figures.depth.flops import Model
+from stabkit.figures.shared import quality as qualities
+from stabkit.figures.shared.comparison import method_label, outcome_word
+from stabkit.figures.shared.depth_fit import JOINED, shape_of
+from stabkit.figures.shared.words import listed, number
+from stabkit.storage.store import Run
 
 if TYPE_CHECKING:
     import pandas as pd
 
 P, ADMIN, D = "Post-LN", "ADMIN", "DeepNorm"
 DEEP = 18
-LOST = 99.0
-"""Nats or BLEU that a run that diverged is behind, where places are ordered."""
-AT_UNIGRAM, BELOW_UNIGRAM = 0.98, 0.95
-"""Of the unigram loss: a model there knows word frequencies at most; one below has learnt more (`outcome.py`)."""
 LAW = 0.8
 """R² from which points are a line."""
-JUDGED = ("trains", "stuck", "diverged")
-
-
-@dataclass(frozen=True, slots=True)
-class Better:
-    """One side's quality against another's, means over runs."""
-
-    gain: float
-    """Positive where ours is better."""
-    clear: bool
-    """Whether it is more than chance: the bootstrap's + or − for BLEU, MARGIN for the loss."""
-    ours: str
-    theirs: str
-    """In words: `BLEU 31.2`, `4.91 nats`, `diverged`."""
-
-
-def better(ours: Sequence[Run], theirs: Sequence[Run]) -> Better | None:
-    """By BLEU where every run of both sides was translated alike, and translates, else by validation loss; None where
-    both are lost."""
-    found = qualities.measured([*ours, *theirs])
-    means = [float(np.mean([found.values[run.run_id] for run in side])) for side in (ours, theirs)]
-    if found.name == qualities.BLEU:
-        words = [f"BLEU {short(mean, 3)}" for mean in means]
-        return Better(found.gain(*means), _sign(ours, theirs) != "=", words[0], words[1])
-    words = [f"{short(mean, 3)} nats" if math.isfinite(mean) else "diverged" for mean in means]
-    if all(map(math.isfinite, means)):
-        return Better(found.gain(*means), abs(found.gain(*means)) >= MARGIN, words[0], words[1])
-    lost = [not math.isfinite(mean) for mean in means]
-    return None if all(lost) else Better(-LOST if lost[0] else LOST, True, words[0], words[1])
-
-
-def _published(runs: Sequence[Run]) -> list[Run]:
-    """Those whose α and β are the papers', by one recipe for all."""
-    return [run for _, own in groups(runs) for run in own]
-
-
-def _train(runs: Sequence[Run]) -> bool:
-    """Whether all of them train: against one that does not, whatever is measured is no quality."""
-    return all(outcome_word(run) == "trains" for run in runs)
-
-
-def _all_judged(runs: Sequence[Run]) -> bool:
-    return bool(runs) and all(outcome_word(run) in JUDGED for run in runs)
 
 
 def deeper(runs: Sequence[Run]) -> list[Evidence]:
@@ -94,7 +59,7 @@ def deeper(runs: Sequence[Run]) -> list[Evidence]:
             for shallow, deep in zip(of_shape, of_shape[1:], strict=False):
                 seeds = sorted(set(shallow.runs[D]) & set(deep.runs[D]))
                 sides = [[cell.runs[D][seed] for seed in seeds] for cell in (deep, shallow)]
-                told = better(*sides) if seeds and _train(sides[1]) else None
+                told = better(*sides) if seeds and train(sides[1]) else None
                 if told and told.clear:
                     where = listed(deep.depth, condition)
                     text = f"{told.ours} after {told.theirs} at {shallow.depth}"
@@ -104,7 +69,7 @@ def deeper(runs: Sequence[Run]) -> list[Evidence]:
 
 def _axes(runs: Sequence[Run]) -> Iterator[tuple[str, str, pd.DataFrame]]:
     """(axis, place, DeepNorm's runs) for every setting that was varied by itself."""
-    frame = robustness.select(_published(runs))
+    frame = robustness.select(published(runs))
     own = frame[frame["label"] == D]
     for (axis, depth, condition), rows in own.groupby(["axis", "depth", "condition"], sort=False):
         yield str(axis), listed(depth, condition), rows
@@ -132,9 +97,9 @@ def larger(runs: Sequence[Run]) -> list[Evidence]:
         ends = [rows[rows["value"] == value] for value in (rows["value"].max(), rows["value"].min())]
         seeds = set(ends[0]["seed"]) & set(ends[1]["seed"])
         sides = [[by[run] for run in end.loc[end["seed"].isin(list(seeds)), "run"]] for end in ends]
-        if not seeds or not all(map(_all_judged, sides)):
+        if not seeds or not all(map(all_judged, sides)):
             continue
-        losses = [float(np.mean([_above_own_unigram(run) for run in side])) for side in sides]
+        losses = [float(np.mean([above_own_unigram(run) for run in side])) for side in sides]
         if not math.isfinite(losses[1]):
             continue
         gain = losses[1] - losses[0] if math.isfinite(losses[0]) else -LOST
@@ -147,15 +112,9 @@ def larger(runs: Sequence[Run]) -> list[Evidence]:
     return found
 
 
-def _above_own_unigram(run: Run) -> float:
-    """The validation loss less that of the best constant predictor on the same text: sizes of batches cut the
-    validation text differently, and this takes out how hard each piece is."""
-    return number(run.outcome.get("validation_loss")) - number(run.outcome.get("unigram_loss"))
-
-
 def law(runs: Sequence[Run]) -> list[Evidence]:
     """DeepNorm's line over the logarithm of depth."""
-    frame = depth_law.select(_published(runs))
+    frame = depth_law.select(published(runs))
     found = []
     for _, own in depth_law.lines(frame[frame["label"] == D]):
         first, layers = own.iloc[0], own.loc[own["fitted"], "layers"]
@@ -171,14 +130,14 @@ def _equal_flops(fits: Callable[[Model, Model], bool]) -> Callable[[Sequence[Run
 
     def find(runs: Sequence[Run]) -> list[Evidence]:
         by, found = {run.run_id: run for run in runs}, []
-        for one, other in flops.pairs(flops.select(_published(runs))):
+        for one, other in flops.pairs(flops.select(published(runs))):
             seeds = set(one.rows["seed"]) & set(other.rows["seed"])
             if one.label != D or not seeds or not fits(one, other):
                 continue
             sides = [
                 [by[run] for run in side.rows.loc[side.rows["seed"].isin(list(seeds)), "run"]] for side in (one, other)
             ]
-            told = better(*sides) if all(map(_train, sides)) else None
+            told = better(*sides) if all(map(train, sides)) else None
             if told and told.clear:
                 where = listed(f"{one.shape} against {other.name}", one.condition)
                 text = f"{told.ours} against {told.theirs}"
@@ -216,20 +175,14 @@ def random_model(runs: Sequence[Run]) -> list[Evidence]:
             continue
         ends = [[number(run.outcome.get("perplexity")) for run in side] for side in sides]
         told = [
-            f"{label} ends at {_mean_text(own)} of the unigram loss"
-            + (f", perplexity {_mean_text(last)}" if np.isfinite(last).any() else "")
+            f"{label} ends at {mean_text(own)} of the unigram loss"
+            + (f", perplexity {mean_text(last)}" if np.isfinite(last).any() else "")
             for label, own, last in zip((P, ADMIN), shares, ends, strict=True)
         ]
         holds = min(shares[0]) >= AT_UNIGRAM and max(shares[1]) < BELOW_UNIGRAM
         value = min(min(shares[0]), LOST)
         found.append(Evidence(where=place(cell, P, ADMIN), value=value, text="; ".join(told), holds=holds))
     return found
-
-
-def _mean_text(values: Sequence[float]) -> str:
-    """The mean of those that are numbers."""
-    finite = [value for value in values if math.isfinite(value)]
-    return short(float(np.mean(finite)), 3) if finite else "no number"
 
 
 def deeper_encoder(runs: Sequence[Run]) -> list[Evidence]:
@@ -245,7 +198,7 @@ def deeper_encoder(runs: Sequence[Run]) -> list[Evidence]:
             mirrored = by.get((m, n), {})
             seeds = sorted(set(deep) & set(mirrored))
             sides = [[side[seed] for seed in seeds] for side in (deep, mirrored)]
-            told = better(*sides) if n > m > 0 and seeds and all(map(_train, sides)) else None
+            told = better(*sides) if n > m > 0 and seeds and all(map(train, sides)) else None
             if not told or not told.clear:
                 continue
             names = (runs_[0].spec.depth for runs_ in sides)
@@ -253,13 +206,6 @@ def deeper_encoder(runs: Sequence[Run]) -> list[Evidence]:
             text = f"{told.ours} against {told.theirs}"
             found.append(Evidence(where=where, value=told.gain, text=text, holds=told.gain > 0))
     return found
-
-
-def _sign(ours: Sequence[Run], theirs: Sequence[Run]) -> str:
-    """The bootstrap's verdict over sentences, each with the translations of all seeds."""
-    found = qualities.alike([*ours, *theirs])
-    counts = [np.sum([found[run.run_id].counts for run in side], axis=0) for side in (ours, theirs)]
-    return bleu.compare(*counts).sign
 
 
 NO_WARMUP = "--steps 250 --warmup 0"

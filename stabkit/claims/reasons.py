@@ -13,8 +13,9 @@ import numpy as np
 
 from stabkit.claims.base import Claim, Evidence
 from stabkit.claims.evidence import MARGIN, groups
-from stabkit.figures.comparison import depth_rank, listed, method_label, outcome_word, series, short
-from stabkit.store import Run
+from stabkit.figures.shared.comparison import depth_rank, method_label, outcome_word, series
+from stabkit.figures.shared.words import listed, short
+from stabkit.storage.store import Run
 
 MIDDLE = 0.5
 """Of the updates: where the deficit is compared with that at the end."""

@@ -11,47 +11,33 @@ Each file holds what is drawn and nothing else:
     alt(frame) → text       for those who do not see it
     OPTIONAL                if true: not on a page for which the frame is empty
 
-To add one: write the file, add its row. `comparison.py`, `contrast.py`, `curves.py`, `quality.py`, `scales.py`,
-`share.py`, `style.py`, `surfaces.py` and `theorem.py` are shared.
+To add one: write the file in the room of its subject, add its row here. What several share stands in `shared/`.
 """
 
 from __future__ import annotations
 
 from types import ModuleType
 
-from stabkit.figures import (
-    ablation,
-    between,
-    bleu,
-    boundary,
+from stabkit.figures.ablation import ablation, boundary, robustness, scale_map, table11
+from stabkit.figures.chain import (
     branch_ratio,
     chain,
-    cuts,
     dependency,
-    depth_law,
     exponent,
-    flops,
     grad_last,
     grad_norm,
     grad_start,
-    landscape,
     ln_input,
     ln_input_omega,
-    path_plane,
-    perplexity,
     perturbation,
-    robustness,
-    scale_map,
-    significance,
-    slope,
-    table1,
-    table11,
-    theory,
     update,
-    update_depth,
     update_method,
     validation_loss,
 )
+from stabkit.figures.depth import depth_law, flops, slope, theory, update_depth
+from stabkit.figures.methods import perplexity, table1
+from stabkit.figures.quality import bleu, significance
+from stabkit.figures.surfaces import between, cuts, landscape, path_plane
 
 FIGURES: tuple[ModuleType, ...] = (
     table1,

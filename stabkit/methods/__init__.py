@@ -22,7 +22,8 @@ from stabkit.methods import (
     sub_ln,
     t_fixup,
 )
-from stabkit.methods.base import Method, Recipe
+from stabkit.methods.base import Method, Recipe, Site, sites
+from stabkit.methods.base import parameters as count
 from stabkit.spec import RunSpec
 
 METHODS: tuple[Callable[..., Method], ...] = (
@@ -62,6 +63,17 @@ def of(spec: RunSpec) -> Method | None:
         return build(spec.method, spec.options, spec.alpha_scale, spec.beta_scale)
     except (TypeError, ValueError, KeyError):
         return None
+
+
+def sites_of(spec: RunSpec) -> tuple[Site, ...]:
+    """The sub-layers of a run's model."""
+    return sites(spec.model.encoder_layers, spec.model.decoder_layers, spec.model.hidden)
+
+
+def parameters(spec: RunSpec) -> int:
+    """What a run's model holds, trained or not; of a method that this version does not know, as Post-LN's."""
+    method = of(spec) or DEFAULTS[0]
+    return count(method, sites_of(spec), spec.model.ffn, spec.model.heads, spec.task.vocab)
 
 
 def parse(text: str) -> tuple[str, dict[str, str]]:

@@ -21,11 +21,11 @@ import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Literal
 
-from stabkit.methods.base import ONE, Method, Recipe, Scale, Site
+from stabkit.methods.base import ONE, Method, Profiled, Recipe, Scale, Site
+from stabkit.tasks.base import PAD, Batch
 
 if TYPE_CHECKING:
-    from stabkit.model.transformer import Transformer
-    from stabkit.tasks.base import Batch
+    import torch
 
 Flag = Literal["yes", "no"]
 
@@ -58,7 +58,7 @@ def method(
         value = closed(site.sublayers) if omega == "closed" else math.sqrt(site.sublayers)
         return Scale(init=value, vector=trained, trainable=trained)
 
-    def calibrate(model: Transformer, batch: Batch) -> Mapping[str, float]:
+    def calibrate(model: Profiled, batch: Batch) -> Mapping[str, float]:
         return profiled(model, batch, embedding=embedding == "yes", padding=padding == "yes", profile=profile)
 
     return Method(
@@ -73,7 +73,7 @@ def method(
 
 
 def profiled(
-    model: Transformer, batch: Batch, *, embedding: bool, padding: bool, profile: Literal["sequential", "ones"]
+    model: Profiled, batch: Batch, *, embedding: bool, padding: bool, profile: Literal["sequential", "ones"]
 ) -> dict[str, float]:
     """{site name: ω} from one forward pass in training mode (dropout on), watched at each residual's two inputs.
 
@@ -81,9 +81,6 @@ def profiled(
     is its root as it stands when the site is reached, and 1 for the first.
     """
     import torch
-
-    from stabkit.model.transformer import tensors
-    from stabkit.tasks.base import PAD
 
     omegas: dict[str, float] = {}
     total: dict[str, float] = {}
@@ -114,9 +111,7 @@ def profiled(
     handles = [r.register_forward_pre_hook(before(site)) for site, r in model.residuals.items()]
     handles += [r.branch.register_forward_hook(after(site)) for site, r in model.residuals.items()]
     try:
-        with torch.no_grad():
-            model.train()
-            model(*tensors(batch, model.device)[:2])
+        model.read(batch)
     finally:
         for handle in handles:
             handle.remove()

@@ -20,13 +20,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Any, Literal, Protocol
 
 from stabkit.spec import BaseInit, Optimizer
-
-if TYPE_CHECKING:
-    from stabkit.model.transformer import Transformer
-    from stabkit.tasks.base import Batch
+from stabkit.tasks.base import Batch
 
 Stack = Literal["encoder", "decoder"]
 Kind = Literal["self", "cross", "ffn"]
@@ -117,7 +114,19 @@ class Scale:
 
 ONE = Scale()
 
-Calibrate = Callable[["Transformer", "Batch"], Mapping[str, float]]
+
+class Profiled(Protocol):
+    """What `calibrate` may ask of a model: the residual of every site, and one forward pass over a batch."""
+
+    @property
+    def residuals(self) -> Mapping[Site, Any]:
+        """Torch modules: their input is x, their tap `branch` puts out γ·f(x), `set_omega` takes ω."""
+
+    def read(self, batch: Batch) -> None:
+        """One forward pass in training mode (dropout on), without a gradient; what hooks see of it is what counts."""
+
+
+Calibrate = Callable[[Profiled, Batch], Mapping[str, float]]
 """A pass over data that returns {site name: ω}. It leaves the weights as they are."""
 
 

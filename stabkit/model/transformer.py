@@ -114,6 +114,12 @@ class Transformer(nn.Module):
             raise ValueError("a Transformer without a layer")
         return states, linear(states, self.embedding, None)
 
+    @torch.no_grad()
+    def read(self, batch: Batch) -> None:
+        """One forward pass over a batch in training mode, for what hooks see of it."""
+        self.train()
+        self(*tensors(batch, self.device)[:2])
+
     def encode(self, source_BS: torch.Tensor) -> tuple[torch.Tensor | None, torch.Tensor | None]:
         """The encoder's states (S, B, D), None without an encoder, and the mask (G, S, 1) of padded source positions,
         None where there is no padding."""

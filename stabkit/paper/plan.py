@@ -10,12 +10,12 @@ import statistics
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from stabkit import console, cost
 from stabkit.errors import UsageError
-from stabkit.paper.items import Item
-from stabkit.request import Request
+from stabkit.paper.item import Item
+from stabkit.running import cost
+from stabkit.running.request import Request
 from stabkit.spec import RUN_ID
-from stabkit.store import Run
+from stabkit.storage.store import Run
 
 TRANSLATION = 180
 """What translating the test set costs, in forward passes over a training batch; roughly, at any depth."""
@@ -117,7 +117,7 @@ def plan(items: Sequence[Asked], held: Collection[str], budget: float | None, pa
         cheapest = steps[0]
         raise UsageError(
             f"--budget: nothing fits; the cheapest item, {cheapest.asked.item.key}, needs about "
-            f"{console.duration(cheapest.seconds)}: give --budget {rounded(cheapest.seconds)} or more"
+            f"{cost.duration(cheapest.seconds)}: give --budget {rounded(cheapest.seconds)} or more"
         )
     return steps
 

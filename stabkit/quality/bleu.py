@@ -11,10 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
+from stabkit.results.translation import Score
+from stabkit.storage.translations import Translation
 from stabkit.streams import stream
 
 ORDER = 4
@@ -24,17 +27,6 @@ LEVEL = 0.05
 
 Counts = NDArray[np.float64]
 """(sentences, 10): right 1- to 4-grams, all 1- to 4-grams of the hypothesis, its length, the reference's."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Score:
-    """A corpus's BLEU."""
-
-    bleu: float
-    signature: str
-    """`nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0`: without it a BLEU score means little."""
-    length_ratio: float
-    """Length of the translations over that of the references, in BLEU's own words."""
 
 
 def score(hypotheses: Sequence[str], references: Sequence[str], tokenize: str) -> Score:
@@ -57,6 +49,16 @@ def counts(hypotheses: Sequence[str], references: Sequence[str], tokenize: str) 
         found = metric.sentence_score(hypothesis, [reference])
         rows.append([*found.counts, *found.totals, found.sys_len, found.ref_len])
     return np.array(rows, dtype=np.float64).reshape(-1, 2 * ORDER + 2)
+
+
+def counted(found: Translation) -> Counts:
+    """Every sentence's ten numbers in a stored translation; counted once, for figures and claims ask again."""
+    return _counted(found.hypotheses, found.references, found.tokenize)
+
+
+@lru_cache(maxsize=256)
+def _counted(hypotheses: tuple[str, ...], references: tuple[str, ...], tokenize: str) -> Counts:
+    return counts(hypotheses, references, tokenize)
 
 
 def bleu(sums: Counts) -> NDArray[np.float64]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import torch
 
 from stabkit.model.transformer import MAX_POSITIONS, Transformer
-from stabkit.quality.spec import Search
+from stabkit.results.translation import Search
 from stabkit.tasks.base import BOS, EOS, PAD, Tokens
 
 LONGER, ROOM = 2, 10

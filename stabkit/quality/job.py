@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from stabkit import __version__
 from stabkit.errors import CorpusError, StoreError
 from stabkit.quality import bleu
-from stabkit.quality import spec as specs
-from stabkit.quality.shelf import Shelf, Translation
-from stabkit.store import Store
+from stabkit.results import translation as specs
+from stabkit.storage.store import Store
+from stabkit.storage.translations import Shelf, Translation
+from stabkit.version import __version__
 
 
 def translate(job: dict[str, Any], tell: Callable[[dict[str, Any]], None], task: Callable[..., Any]) -> tuple[str, str]:
@@ -26,8 +26,8 @@ def translate(job: dict[str, Any], tell: Callable[[dict[str, Any]], None], task:
     import torch
 
     from stabkit.quality import decode
-    from stabkit.surface import weights
-    from stabkit.train import build
+    from stabkit.storage import weights
+    from stabkit.training.train import build
 
     begin = time.monotonic()
     spec = specs.from_json(job["spec"])

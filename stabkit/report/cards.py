@@ -13,11 +13,13 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
-from stabkit.figures import FIGURES, SURFACES, svg
-from stabkit.figures.comparison import listed, short, trained
-from stabkit.figures.surfaces import Landscape
-from stabkit.store import Run
-from stabkit.surface.shelf import Surface
+from stabkit.figures import FIGURES, SURFACES
+from stabkit.figures.shared import svg
+from stabkit.figures.shared.comparison import trained
+from stabkit.figures.shared.surfaces import Landscape
+from stabkit.figures.shared.words import listed, short
+from stabkit.storage.store import Run
+from stabkit.storage.surfaces import Surface
 
 DATA_LIMIT = 400_000
 """Bytes of one figure's data; a longer table is not put into the page (`--figures DIR` writes all)."""

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
-from stabkit.figures.comparison import (
+from stabkit.figures.shared.comparison import (
     chain,
     conditions,
     depth_rank,
@@ -17,16 +17,15 @@ from stabkit.figures.comparison import (
     outcome_word,
     output_stack,
     reference_step,
-    several,
-    short,
     shown,
     update_at,
 )
-from stabkit.figures.contrast import Contrast, contrast
-from stabkit.outcome import VANISHED
+from stabkit.figures.shared.contrast import Contrast, contrast
+from stabkit.figures.shared.words import several, short
 from stabkit.report.matrix import badness, lowest_ratio
+from stabkit.results.outcome import VANISHED
 from stabkit.spec import RunSpec
-from stabkit.store import Run
+from stabkit.storage.store import Run
 
 
 def headline(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]] = ()) -> str:
@@ -35,7 +34,7 @@ def headline(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]] = ()) ->
     if not runs:
         return "No run has a result yet." if not failed else f"No run has a result: all {len(failed)} failed."
     if all(run.spec.single_step for run in runs):
-        from stabkit.figures import slope  # pandas, as below
+        from stabkit.figures.depth import slope  # pandas, as below
 
         return f"{slope.title(runs)}."
     if ablated := _ablated(runs):
@@ -56,7 +55,7 @@ def _ablated(runs: Sequence[Run]) -> str:
     """At how many pairs of factors a method whose α and β are scaled trains; nothing without scales."""
     if all(run.spec.alpha_scale == 1 == run.spec.beta_scale for run in runs):
         return ""
-    from stabkit.figures import scales  # it needs pandas, which the terminal's table does not
+    from stabkit.figures.shared import scales  # it needs pandas, which the terminal's table does not
 
     judged = [
         (name, own)

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from stabkit import methods
-from stabkit.figures.comparison import OWN_AXES, flat, number, plain
+from stabkit.figures.shared.comparison import OWN_AXES, flat
+from stabkit.figures.shared.words import number, plain
 from stabkit.spec import ModelConfig, RunSpec
-from stabkit.store import Run
+from stabkit.storage.store import Run
 
 FINGERPRINT = ("stabkit", "python", "torch", "numpy", "platform", "processor", "cpu_capability", "threads", "device")
 """What tells environments apart, in the order shown; the rest that a run notes (its time, its memory) is its own."""

@@ -17,32 +17,29 @@ import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
-from stabkit import __version__
 from stabkit.claims import Finding, findings
-from stabkit.document import seconds_a_step
-from stabkit.figures import style
-from stabkit.figures.comparison import (
+from stabkit.figures.shared import style
+from stabkit.figures.shared.comparison import (
     GROUPS,
     chain,
     method_group,
-    number,
-    percent,
-    plain,
     reference_step,
     series,
-    short,
     shown,
     trained,
     update_at,
 )
-from stabkit.figures.surfaces import Landscape
-from stabkit.outcome import VANISHED
+from stabkit.figures.shared.surfaces import Landscape
+from stabkit.figures.shared.words import number, percent, plain, short
 from stabkit.report import cards, how, turn
 from stabkit.report.headline import headline, links, separation
+from stabkit.report.json_document import seconds_a_step
 from stabkit.report.matrix import OUTCOMES, Cell, Matrix, matrix
+from stabkit.results.outcome import VANISHED
 from stabkit.spec import RunSpec
-from stabkit.store import Run
-from stabkit.surface.shelf import Surface
+from stabkit.storage.store import Run
+from stabkit.storage.surfaces import Surface
+from stabkit.version import __version__
 
 HERE = Path(__file__).parent
 TITLE = "Does it stay stable at this depth?"
@@ -90,7 +87,7 @@ def render(
     script, turn_script = ((HERE / name).read_text(encoding="utf-8") for name in ("page.js", "turn.js"))
     turning = turn.rows(Landscape(runs, surfaces)) if surfaces else []
     environments = how.environments(every)
-    return template("page.html.j2").render(
+    return template(HERE / "page.html.j2").render(
         title=plain(title),
         headline=headline(runs, failed),
         command=plain(command),
@@ -141,13 +138,17 @@ def render(
     )
 
 
-def template(name: str) -> Template:
-    """A page of this folder; whatever is put into it is escaped, and nothing may be missing."""
+def template(path: Path) -> Template:
+    """A page, with the parts of this folder; whatever is put into it is escaped, and nothing may be missing."""
     environment = Environment(
-        loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=FileSystemLoader([path.parent, HERE]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     environment.filters["short"] = short
-    return environment.get_template(name)
+    return environment.get_template(path.name)
 
 
 def switches(runs: Sequence[Run]) -> list[tuple[str, str]]:

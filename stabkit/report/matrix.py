@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stabkit.figures.comparison import (
+from stabkit.figures.shared.comparison import (
     GROUPS,
     chain,
     condition_order,
@@ -22,13 +22,13 @@ from stabkit.figures.comparison import (
     method_label,
     method_rank,
     outcome_word,
-    plain,
     reference_step,
     update_at,
 )
-from stabkit.outcome import VANISHED
+from stabkit.figures.shared.words import plain
+from stabkit.results.outcome import VANISHED
 from stabkit.spec import RunSpec
-from stabkit.store import Run
+from stabkit.storage.store import Run
 
 OUTCOMES = ("diverged", "stuck", "failed", "early", "trains")
 """Worst first: a cell takes the colour of its worst run. `early` is a run too short to judge."""

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from torch import nn
 
 from stabkit.errors import UsageError
+from stabkit.results.surface import NORMALISATIONS, Engine, Normalise
 from stabkit.surface import directions, roughness
-from stabkit.surface.directions import NORMALISATIONS, Normalise, Vector
+from stabkit.surface.directions import Vector
 from stabkit.surface.evaluate import Evaluator
-from stabkit.surface.spec import Engine
 
 
 @dataclass(frozen=True, kw_only=True)

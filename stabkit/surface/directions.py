@@ -15,16 +15,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from stabkit.results.surface import Normalise
 from stabkit.streams import stream
 
 Vector = NDArray[np.float64]
-Normalise = Literal["filter", "layer", "model", "none"]
-NORMALISATIONS: tuple[Normalise, ...] = ("filter", "layer", "model", "none")
 
 
 @dataclass(frozen=True, slots=True)

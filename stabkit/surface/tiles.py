@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stabkit.errors import UsageError
+from stabkit.results import surface as specs
+from stabkit.results.surface import At, Plane, SurfaceSpec
 from stabkit.spec import canonical
-from stabkit.store import Run, Store
-from stabkit.surface import directions, weights
-from stabkit.surface import spec as specs
+from stabkit.storage import weights
+from stabkit.storage.store import Run, Store
+from stabkit.storage.surfaces import PATH, Shelf
+from stabkit.surface import directions
 from stabkit.surface.directions import Layout, Vector
-from stabkit.surface.shelf import PATH, Shelf
-from stabkit.surface.spec import At, Plane, SurfaceSpec
 
 if TYPE_CHECKING:
     from stabkit.surface.evaluate import Evaluator
@@ -67,8 +68,8 @@ def _evaluator(out: str, run_id: str, corpus: str, device: str, together: int, t
 
     import torch
 
-    from stabkit import train
     from stabkit.surface.evaluate import Evaluator
+    from stabkit.training import train
 
     spec = Store(Path(out)).load(run_id).spec
     made = task(spec, json.loads(corpus))
@@ -113,7 +114,7 @@ def _weights(run: Run, at: At, tensors: Layout) -> Vector:
     mine += [tensor for name, tensor in by_name.items() if name not in {tensor.name for tensor in tensors}]
     if unlike := directions.difference(tensors, mine):
         raise UsageError(f"{run.run_id} has other weights: {unlike}")
-    return weights.at(run, at.step, tuple(tensors))
+    return weights.at(run, at.step, [tensor.name for tensor in tensors])
 
 
 def _donated(run: Run, at: At, tensors: Layout, plane: Plane) -> Vector:
@@ -128,7 +129,7 @@ def _donated(run: Run, at: At, tensors: Layout, plane: Plane) -> Vector:
     matrices = [tuple(tensor for tensor in each if len(tensor.shape) > 1) for each in (tensors, own)]
     if {(t.name, t.shape) for t in matrices[0]} != {(t.name, t.shape) for t in matrices[1]}:
         raise UsageError(f"{run.run_id} has other matrices: {directions.difference(*matrices)}")
-    theta = weights.at(run, at.step, tuple(own))
+    theta = weights.at(run, at.step, [tensor.name for tensor in own])
     parts = {(tensor.name, tensor.shape): theta[tensor.part] for tensor in own}
     return np.concatenate([parts.get((t.name, t.shape), np.zeros(t.size)) for t in tensors])
 
@@ -151,7 +152,7 @@ def _path(
     run = Store(out).load(spec.origin.run)
     rows: list[Sequence[float]] = []
     for step in weights.snapshots(run):
-        theta = weights.at(run, step, evaluator.layout)
+        theta = weights.at(run, step, [tensor.name for tensor in evaluator.layout])
         a, b, outside = directions.project(theta, origin, first, second)
         (loss,) = evaluator.at(theta, (), [()])
         (projected,) = evaluator.at(origin, (first, second), [(a, b)])

@@ -10,7 +10,7 @@ import pytest
 
 from stabkit.claims import quality
 from stabkit.claims.base import Finding, judge
-from stabkit.store import Run
+from stabkit.storage.store import Run
 from tests.figures.fake_runs import ended, plausible, run, spec, translated, wide
 
 CLAIM = {claim.key: claim for claim in quality.CLAIMS}

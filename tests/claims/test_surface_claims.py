@@ -9,11 +9,11 @@ import pytest
 
 from stabkit.claims import OF_SURFACES
 from stabkit.claims.base import judge
-from stabkit.figures.surfaces import Landscape
-from stabkit.store import Run
+from stabkit.figures.shared.surfaces import Landscape
+from stabkit.results.surface import At, Plane, SurfaceSpec
+from stabkit.storage.store import Run
+from stabkit.storage.surfaces import Surface
 from stabkit.surface import directions
-from stabkit.surface.shelf import Surface
-from stabkit.surface.spec import At, Plane, SurfaceSpec
 from tests.figures.fake_runs import run, spec
 
 CLAIM = {claim.key: claim for claim in OF_SURFACES}

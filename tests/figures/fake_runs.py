@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from stabkit import cost
+from stabkit import methods
 from stabkit.methods.base import sites as sites_of
 from stabkit.methods.deepnorm import alpha_beta
 from stabkit.quality import bleu
-from stabkit.quality.shelf import Translation
-from stabkit.quality.spec import Search, TranslationSpec
-from stabkit.records import Table
+from stabkit.results.records import Table
+from stabkit.results.translation import Search, TranslationSpec
 from stabkit.spec import ModelConfig, RunSpec, TaskConfig, TrainConfig, recorded_steps
-from stabkit.store import Run
+from stabkit.storage.store import Run
+from stabkit.storage.translations import Translation
 
 ENVIRONMENT = {
     "wall_seconds": 12.5,
@@ -70,7 +70,7 @@ def run(
             "steps": max((int(table.steps[-1]) for table in records.values() if len(table.steps)), default=0),
             "unigram_loss": 6.0,
             "validation_loss": 6.1,
-            "parameters": cost.parameters(run_spec),
+            "parameters": methods.parameters(run_spec),
             "chain": links,
         },
         environment=environment,

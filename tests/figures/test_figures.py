@@ -12,60 +12,38 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from stabkit import figures, records, store
-from stabkit.figures import (
-    FIGURES,
-    SURFACES,
-    ablation,
-    bleu,
-    boundary,
+from stabkit import figures
+from stabkit.figures import FIGURES, SURFACES
+from stabkit.figures.ablation import ablation, boundary, robustness, scale_map, table11
+from stabkit.figures.chain import (
     branch_ratio,
     chain,
     dependency,
-    depth_law,
     exponent,
-    flops,
     grad_last,
     grad_norm,
     grad_start,
     ln_input,
     ln_input_omega,
-    perplexity,
-    robustness,
-    scale_map,
-    scales,
-    significance,
-    slope,
-    table11,
-    theorem,
-    theory,
     update,
-    update_depth,
     validation_loss,
 )
+from stabkit.figures.depth import depth_law, flops, slope, theory, update_depth
+from stabkit.figures.methods import perplexity
+from stabkit.figures.quality import bleu, significance
+from stabkit.figures.shared import depth_fit, scales, theorem
 from stabkit.methods import with_recipe
 from stabkit.report.cards import card
 from stabkit.report.headline import headline
-from stabkit.store import Run
+from stabkit.results import records
+from stabkit.storage import store
+from stabkit.storage.store import Run
 from tests.figures.fake_runs import ended, plane, plausible, run, spec, step, sweep, table, translated, wide
-
-SHARED = {
-    "__init__",
-    "comparison",
-    "contrast",
-    "curves",
-    "quality",
-    "scales",
-    "share",
-    "style",
-    "surfaces",
-    "svg",
-    "theorem",
-}
 
 
 def test_every_picture_of_the_folder_is_in_the_table() -> None:
-    files = {path.stem for path in Path(figures.__file__).parent.glob("*.py")} - SHARED
+    rooms = [room for room in Path(figures.__file__).parent.iterdir() if room.is_dir() and room.name != "shared"]
+    files = {path.stem for room in rooms for path in room.glob("*.py")} - {"__init__"}
     named = {figure.__name__.rpartition(".")[2] for figure in (*FIGURES, *SURFACES)}
     assert files - named == set(), f"missing from FIGURES: {sorted(files - named)}"
     assert [figure.NAME for figure in FIGURES] == [figure.__name__.rpartition(".")[2] for figure in FIGURES]
@@ -349,7 +327,7 @@ def growing(method: str, exponent: float, seed: int = 0, **changes: object) -> l
 
 
 def test_the_exponent_is_fitted_over_6_to_50_layers_and_geometric_means() -> None:
-    lines = update_depth.fit(update_depth.select([*growing("deepnorm", 0.6), *growing("deepnorm", 0.6, seed=2)]))
+    lines = depth_fit.fit(update_depth.select([*growing("deepnorm", 0.6), *growing("deepnorm", 0.6, seed=2)]))
     assert len(lines) == 1
     line = lines.iloc[0]
     assert line.exponent == pytest.approx(0.6) and line.factor == pytest.approx(0.01 * math.sqrt(3))
@@ -360,29 +338,29 @@ def test_the_exponent_is_fitted_over_6_to_50_layers_and_geometric_means() -> Non
 def test_seeds_that_not_every_depth_has_bear_on_no_exponent() -> None:
     """One seed at all depths and another at the shallow ones alone: its luck would be taken for growth."""
     runs = [*growing("deepnorm", 0.6), *growing("deepnorm", 0.1, seed=2)[:2]]
-    line = update_depth.fit(update_depth.select(runs)).iloc[0]
+    line = depth_fit.fit(update_depth.select(runs)).iloc[0]
     assert line.exponent == pytest.approx(0.6) and line.seeds == 1
     apart = [*growing("deepnorm", 0.6)[:3], *growing("deepnorm", 0.6, seed=2)[3:]]
-    assert len(update_depth.fit(update_depth.select(apart))) == 1, "no seed at every depth: all that there is"
+    assert len(depth_fit.fit(update_depth.select(apart))) == 1, "no seed at every depth: all that there is"
 
 
 def test_fewer_than_three_depths_and_unequal_stacks_have_no_exponent() -> None:
-    assert update_depth.fit(update_depth.select(growing("deepnorm", 0.6)[:3])).empty
+    assert depth_fit.fit(update_depth.select(growing("deepnorm", 0.6)[:3])).empty
     unequal = [plausible(spec("post-ln", n, 2 * n)) for n in (6, 12, 18)]
-    assert update_depth.fit(update_depth.select(unequal)).empty
+    assert depth_fit.fit(update_depth.select(unequal)).empty
 
 
 def test_where_the_update_has_saturated_there_is_no_exponent() -> None:
     flat = [
         run(spec("admin", n, warmup=0), {"update": table([0, 16], {"state": [0, 9.0 + n / 50]})}) for n in (6, 18, 50)
     ]
-    assert update_depth.fit(update_depth.select(flat)).empty
+    assert depth_fit.fit(update_depth.select(flat)).empty
 
 
 def test_a_run_that_ended_early_has_no_part_in_a_mean_or_a_fit() -> None:
     runs = growing("post-ln", 1.0)
     lost = run(spec("post-ln", 6, seed=9), {"update": table([0, 1, 2], {"state": [0, 1e6, math.nan]})}, "diverged")
-    lines = update_depth.fit(update_depth.select([*runs, lost]))
+    lines = depth_fit.fit(update_depth.select([*runs, lost]))
     assert lines.iloc[0].exponent == pytest.approx(1.0)
 
 

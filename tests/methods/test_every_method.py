@@ -7,14 +7,16 @@ import numpy as np
 import pytest
 import torch
 
-from stabkit import cost, methods, train
+from stabkit import methods
 from stabkit.errors import UsageError
 from stabkit.methods.base import sites
 from stabkit.model.flat import Flat
-from stabkit.optim import OPTIMIZERS
+from stabkit.running import cost
 from stabkit.spec import ModelConfig, RunSpec, TaskConfig, TrainConfig
 from stabkit.tasks import objective
 from stabkit.tasks.synthetic import Synthetic
+from stabkit.training import train
+from stabkit.training.optim import OPTIMIZERS
 
 ARCHITECTURES = {"encoder-decoder": (1, 1), "encoder-only": (1, 0), "decoder-only": (0, 1)}
 EVERYWHERE = [
@@ -56,7 +58,7 @@ def finite_everywhere(spec: RunSpec) -> train.Result:
         assert np.isfinite(table.values).all(), probe
     assert np.isfinite(result.records["loss"].values).all()
     assert result.records["update"].at("state")[1:].min() > 0
-    assert result.parameters == cost.parameters(spec)
+    assert result.parameters == methods.parameters(spec)
     return result
 
 
@@ -107,16 +109,17 @@ def test_shared_scales_are_one_parameter_counted_once():
     model = train.build(spec, task_of(spec), torch.device("cpu"))
     flat = Flat(model, model.parts())
     scales = {id(r.gamma) for r in model.residuals.values()}
-    assert len(scales) == 5 and flat.theta.numel() == cost.parameters(spec)
+    assert len(scales) == 5 and flat.theta.numel() == methods.parameters(spec)
     flat.theta.fill_(0.25)
     assert all(r.gamma.item() == 0.25 for r in model.residuals.values())
 
 
 STEP = """
 import resource, sys, torch
-from stabkit import train, work
+from stabkit.running import work
+from stabkit.training import train
 from stabkit.model.flat import Flat
-from stabkit.optim import OPTIMIZERS
+from stabkit.training.optim import OPTIMIZERS
 from stabkit.spec import *
 from stabkit.tasks.synthetic import Synthetic
 work.prepare()

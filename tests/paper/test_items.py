@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from stabkit import options
 from stabkit.claims import CLAIMS, OF_STEPS, OF_SURFACES
+from stabkit.cli import options
 from stabkit.figures import FIGURES, SURFACES
-from stabkit.paper.items import ITEMS, NOT_HERE, Item
+from stabkit.paper.item import Item
+from stabkit.paper.items import ITEMS, NOT_HERE
 
 KEYS = {claim.key for claim in (*CLAIMS, *OF_STEPS, *OF_SURFACES)}
 NAMES = {figure.NAME for figure in (*FIGURES, *SURFACES)}

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from stabkit import carry
 from stabkit.claims.base import Evidence
-from stabkit.cli import main
+from stabkit.cli.entry import main
 from stabkit.errors import FailedRuns, StoreError
 from stabkit.paper.items import ITEMS
-from stabkit.report.paper import verdict
+from stabkit.paper.page import verdict
+from stabkit.running import carry_out
 from stabkit.tasks import synthetic
 
 SMALL = ("--depths", "2", "--steps", "3", "--vocab", "200", "--executor", "inline", "--quiet")
@@ -75,21 +75,21 @@ def test_a_budget_that_fits_nothing_is_refused_with_the_cheapest_items_cost(tmp_
 
 def test_an_interrupted_paper_goes_on_where_it_stopped(tmp_path: Path, capsys, monkeypatch) -> None:
     words = ("table11", "fig9", *SMALL, "--out", str(tmp_path))
-    real, begun = carry.out, []
+    real, begun = carry_out.out, []
 
-    def breaks(request, store, **more):
+    def breaks(request, store, *more, **named):
         begun.append(request)
         if len(begun) == 3:  # one item has one command and the other two: whichever is first has ended
             raise KeyboardInterrupt
-        return real(request, store, **more)
+        return real(request, store, *more, **named)
 
-    monkeypatch.setattr(carry, "out", breaks)
+    monkeypatch.setattr(carry_out, "out", breaks)
     assert run("paper", *words) == 130
     first = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "runs").iterdir() if path.name[0] != "."}
     (page,) = (path.read_text() for path in (tmp_path / "reports").iterdir())
     assert '<h2 id="table11">' in page or '<h2 id="fig9">' in page, "what had ended is on a page already"
     assert "the same command with a larger one goes on" in page
-    monkeypatch.setattr(carry, "out", real)
+    monkeypatch.setattr(carry_out, "out", real)
     code, out, _ = paper(capsys, *words)
     after = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "runs").iterdir() if path.name[0] != "."}
     assert code == 0 and "report:" in out and first and len(after) > len(first)
@@ -118,15 +118,15 @@ def test_the_page_keeps_the_papers_order_whatever_the_plans(tmp_path: Path, caps
 
 
 def test_an_item_that_fails_is_on_the_page_beside_the_others(tmp_path: Path, capsys, monkeypatch) -> None:
-    real, begun = carry.out, []
+    real, begun = carry_out.out, []
 
-    def breaks(request, store, **more):
+    def breaks(request, store, *more, **named):
         begun.append(request)
         if len(begun) == 1:
             raise StoreError("the disk is full")
-        return real(request, store, **more)
+        return real(request, store, *more, **named)
 
-    monkeypatch.setattr(carry, "out", breaks)
+    monkeypatch.setattr(carry_out, "out", breaks)
     code, out, err = paper(capsys, "table11", "fig2", *SMALL, "--out", str(tmp_path))
     assert code == FailedRuns.exit_code and "did not end" in err and "report:" in out
     (page,) = (path.read_text() for path in (tmp_path / "reports").iterdir())

@@ -8,14 +8,14 @@ import pytest
 import torch
 
 import stabkit.probes as package
-from stabkit import train
 from stabkit.model.flat import Flat
 from stabkit.model.transformer import tensors
-from stabkit.outcome import gradient_ratio
 from stabkit.probes import PROBES
-from stabkit.schedule import rate
+from stabkit.results.outcome import gradient_ratio
 from stabkit.streams import key
 from stabkit.tasks.synthetic import Synthetic
+from stabkit.training import train
+from stabkit.training.schedule import rate
 from tests.conftest import tiny
 
 SPEC = tiny("admin", layers=2, steps=3, warmup=0, lr=1e-3)

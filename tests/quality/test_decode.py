@@ -11,7 +11,7 @@ import torch
 from stabkit import methods
 from stabkit.model.transformer import Transformer
 from stabkit.quality.decode import Hypothesis, limit, translate
-from stabkit.quality.spec import Search
+from stabkit.results.translation import Search
 from stabkit.spec import ModelConfig
 from stabkit.tasks.base import BOS, EOS, PAD, Tokens
 

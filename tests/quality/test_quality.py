@@ -16,19 +16,22 @@ import pytest
 import torch
 from safetensors.numpy import load, save
 
-from stabkit import cli, methods, train, work
-from stabkit import export as door
+from stabkit import methods
+from stabkit.cli import entry
 from stabkit.errors import CorpusError, FailedRuns
 from stabkit.model.transformer import Transformer
 from stabkit.quality import decode
-from stabkit.quality.shelf import Shelf
-from stabkit.quality.spec import Search, TranslationSpec
+from stabkit.results.translation import Search, TranslationSpec
+from stabkit.running import work
 from stabkit.spec import ModelConfig, TaskConfig
-from stabkit.store import Store
+from stabkit.storage import export as door
+from stabkit.storage.store import Store
+from stabkit.storage.translations import Shelf
 from stabkit.tasks import corpus, objective, synthetic
 from stabkit.tasks.base import BOS, EOS, PAD, HeldOut
 from stabkit.tasks.synthetic import Synthetic
 from stabkit.tasks.text import LONGEST_SENTENCE, ParallelText
+from stabkit.training import train
 from tests.conftest import files_of, tiny
 from tests.figures.fake_runs import ended, translated
 from tests.figures.fake_runs import spec as run_spec
@@ -48,7 +51,7 @@ def say(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
     def said(*arguments: object) -> tuple[object, str, str]:
         monkeypatch.setattr(sys, "argv", ["stabkit", *map(str, arguments)])
         with pytest.raises(SystemExit) as ended:
-            cli.main()
+            entry.main()
         return ended.value.code or 0, *capsys.readouterr()
 
     return said

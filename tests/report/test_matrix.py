@@ -6,11 +6,11 @@ import math
 
 import pytest
 
-from stabkit.figures.comparison import several
+from stabkit.figures.shared.words import several
 from stabkit.methods import KEYS
 from stabkit.report.headline import headline, separation
 from stabkit.report.matrix import matrix
-from stabkit.store import Run
+from stabkit.storage.store import Run
 from tests.figures.fake_runs import MEASURED, plausible, run, spec, sweep, table
 
 

@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 
-from stabkit.figures import FIGURES, update
+from stabkit.figures import FIGURES
+from stabkit.figures.chain import update
 from stabkit.methods import KEYS
 from stabkit.report.html import render
 from tests.conftest import need
 from tests.figures.fake_runs import plausible, spec, step, sweep
-from tests.test_landscape import drawn
+from tests.surface.test_landscape import drawn
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 ONE = plausible(spec("post-ln", 18))

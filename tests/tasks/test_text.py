@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -32,11 +30,6 @@ def same(one: Batch, other: Batch) -> bool:
 def shared(unchanged: Path) -> tuple[ParallelText, ParallelText]:
     """One corpus, loaded twice."""
     return build(unchanged), build(unchanged)
-
-
-def test_importing_the_package_loads_neither_torch_nor_sentencepiece() -> None:
-    code = "import sys, stabkit.tasks, stabkit.tasks.text; assert not {'torch', 'sentencepiece'} & set(sys.modules)"
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_an_epoch_holds_every_pair_once_in_batches_within_their_size(directory: Path) -> None:

@@ -1,0 +1,11 @@
+"""What a person types and sees: texts → a request, progress and tables. The only room that prints.
+
+app.py          one function a command: parse, call one function, print
+entry.py        what goes wrong is one red line and an exit code
+options.py      what every option is called, says and defaults to · config.py: options from a TOML file
+parse*.py       options → a Request: sweep, ablate, slope · landscape · the machine (device, workers, output)
+ranges.py       `6,18,50`, `0.25..4`: the little languages
+commands/       each command's own words
+tables.py       what a sweep's end says · progress.py: how far it is · console.py: how anything is printed
+signals.py      Ctrl-C
+"""

@@ -1,0 +1,1 @@
+"""Each command's own words; what they say is computed in the rooms below."""

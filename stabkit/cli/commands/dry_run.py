@@ -1,0 +1,84 @@
+"""`--dry-run`: what would run and what it would cost; nothing is trained."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from stabkit import methods as table
+from stabkit.cli import console
+from stabkit.report.json_document import SCHEMA, text
+from stabkit.running import cost
+from stabkit.running.plan_runs import Plan
+from stabkit.running.request import Budget
+from stabkit.spec import RunSpec
+from stabkit.storage import size
+
+if TYPE_CHECKING:
+    pass
+
+
+def plan(specs: Sequence[RunSpec], planned: Plan, workers: int, *, json: bool) -> None:
+    """`--dry-run`: what would run and what it would cost."""
+    missing = {spec.run_id for spec in planned.missing}
+    seconds = sum(map(cost.seconds, planned.missing)) / workers
+    memory = workers * max(map(cost.memory, planned.missing), default=0)
+    disk = sum(map(size.disk, planned.missing))
+    if json:
+        runs = [
+            {
+                "run_id": spec.run_id,
+                "spec": spec.to_json(),
+                "stored": spec.run_id not in missing,
+                "parameters": table.parameters(spec),
+                "seconds": round(cost.seconds(spec), 1),
+            }
+            for spec in specs
+        ]
+        whole = {"workers": workers, "seconds": round(seconds, 1), "memory_bytes": memory, "disk_bytes": disk}
+        console.document(text({"schema": SCHEMA, "plan": whole, "runs": runs}))
+        return
+    for warning in planned.corrupt:
+        console.warn(warning)
+    shown = list(specs[:200])
+    scaled = any(spec.alpha_scale != 1 or spec.beta_scale != 1 for spec in specs)
+    rows = [
+        (
+            table.label(spec.method, spec.options),
+            spec.depth,
+            spec.seed,
+            spec.train.warmup,
+            f"{spec.train.lr:g}",
+            *((f"{spec.alpha_scale:g}", f"{spec.beta_scale:g}") if scaled else ()),
+            f"{table.parameters(spec):,}",
+            "in the store" if spec.run_id not in missing else cost.duration(cost.seconds(spec)),
+        )
+        for spec in shown
+    ]
+    scales = ("α ×", "β ×") if scaled else ()
+    head = ("method", "depth", "seed", "warm-up", "lr", *scales, "parameters", "one core")
+    console.table("The grid", head, rows)
+    if len(specs) > len(shown):
+        console.say(f"… and {len(specs) - len(shown)} more")
+    console.say(
+        f"{len(specs)} runs, {len(missing)} to train: about {cost.duration(seconds)} on {workers} "
+        f"worker{'s' * (workers > 1)}, {memory / 1e9:.1f} GB of memory, {disk / 1e6:.0f} MB of disk"
+    )
+
+
+def budget(need: Budget, workers: int, *, json: bool) -> None:
+    """`--dry-run` of a grid too large to list."""
+    if json:
+        whole = {
+            "runs": need.runs,
+            "workers": workers,
+            "seconds": round(need.seconds, 1),
+            "memory_bytes": need.memory,
+            "disk_bytes": need.disk,
+        }
+        console.document(text({"schema": SCHEMA, "plan": whole}))
+        return
+    console.say(
+        f"{need.runs} runs: about {cost.duration(need.seconds)} on {workers} worker{'s' * (workers > 1)}, "
+        f"{need.memory / 1e9:.1f} GB of memory, {need.disk / 1e9:.1f} GB of disk"
+    )

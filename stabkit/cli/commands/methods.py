@@ -1,0 +1,295 @@
+"""`stabkit methods`: formulas, sources, every constant, what each adds to the model, and the claims that it carries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+from stabkit import methods as table
+from stabkit.cli import console
+from stabkit.errors import UsageError
+from stabkit.methods.base import PLACES, Method, Role, Scale, Site, parameters, sites
+from stabkit.report.json_document import SCHEMA, text
+from stabkit.spec import ModelConfig, RunSpec, depth_text
+
+WIDTH, FFN, HEADS = 64, 128, 2
+"""Of the models whose parameters are counted: 64-128-2, without embeddings."""
+ROLES: dict[str, tuple[Role, ...]] = {"ffn": ("up", "down"), "self": ("query", "key", "value", "out")}
+NAMES = {"query": "W_Q", "key": "W_K", "value": "W_V", "out": "W_O", "up": "W₁", "down": "W₂"}
+Profiles = Mapping[tuple[int, int], Mapping[str, float]]
+"""{(N, M): {site name: ω}}, of a method that profiles, where it alone is asked for."""
+PROFILED = "the sweep's first model: synthetic task, 512 tokens a batch, seed 0"
+"""What they are read from."""
+
+
+def methods(model: str, depths: Sequence[tuple[int, int]], *, json: bool, markdown: bool = False) -> None:
+    """`methods`: the table at the first of the depths; with a name its constants at each of them."""
+    key, options = table.parse(model) if model else ("", {})
+    chosen = [table.build(key, options)] if model else list(table.DEFAULTS)
+    if model and (reasons := [reason for n, m in depths if (reason := chosen[0].undefined(n, m))]):
+        raise UsageError(f"{chosen[0].label} is not defined for these --depths: {reasons[0]}")
+    profiling = model and chosen[0].calibrate and not markdown
+    profiles = {depth: _profile(key, options, *depth) for depth in depths} if profiling else {}
+    if markdown:
+        console.document(page(chosen, depths))
+    elif json:
+        console.document(text({"schema": SCHEMA, "methods": [_document(each, depths, profiles) for each in chosen]}))
+    elif model:
+        _one(chosen[0], depths, profiles)
+    else:
+        _all(chosen, depths)
+
+
+def _all(chosen: Sequence[Method], depths: Sequence[tuple[int, int]]) -> None:
+    """Every method in a few lines, by group, then all constants beside each other."""
+    for group in dict.fromkeys(method.group for method in chosen):
+        console.say(f"{group}")
+        for method in (each for each in chosen if each.group == group):
+            console.say(f"  {method.key}  ({method.label})")
+            console.say(f"    {method.formula}")
+            console.say(f"    source: {method.source}")
+            for name, values in table.options(method.key).items():
+                console.say(f"    option {name}: {', '.join(values)} (default {values[0]})")
+            console.say(f"    claims: {', '.join(claim['key'] for claim in _claims(method))}")
+    console.say()
+    for n, m in depths:
+        rows = []
+        for method in chosen:
+            if method.undefined(n, m):
+                rows.append((method.label, "not defined", "", ""))
+                continue
+            stacks = _by_stack(n, m).values()
+            scales = " | ".join(dict.fromkeys(_scales(method, own) for own in stacks))
+            gains = " | ".join(dict.fromkeys(_span([method.gain(site, _last(site)) for site in own]) for own in stacks))
+            rows.append((method.label, scales, gains, f"{_added(method, n, m):+,}"))
+        console.table(
+            f"At {depth_text(n, m)} (encoder | decoder, first … last sub-layer); parameters beside Post-LN's "
+            "(64-128-2)",
+            ("method", "ω (α), and γ where there is one", "gain (β) of W_O, W₂, on xavier_normal", "parameters"),
+            rows,
+        )
+    console.say("`stabkit methods NAME --depths 100x100` prints every constant of one; `--json` prints all.")
+
+
+def page(chosen: Sequence[Method], depths: Sequence[tuple[int, int]]) -> str:
+    """The same as Markdown, a heading a method, to be linked to: docs/methods.md is this."""
+    lines = [
+        "# Methods",
+        "",
+        "Written by `stabkit methods --markdown`. The residual of every sub-layer of every method:",
+        "",
+        "    y = N_out( ω·x + γ·N_branch( G( N_in(x) ) ) )",
+        "",
+        "Gains multiply the base initialisation, which all methods of a comparison share unless `--recipe paper` is "
+        "asked for. Parameters are beside Post-LN's of the same depth (64-128-2).",
+    ]
+    for method in chosen:
+        lines += ["", f"## {method.label}", "", f"`{method.key}`, {method.group}. `{method.formula}`", ""]
+        lines += [f"- Source: {method.source}"]
+        for name, values in table.options(method.key).items():
+            lines.append(f"- Option `{name}`: {', '.join(f'`{value}`' for value in values)} (the first is the default)")
+        lines += [f"- Its own recipe: {table.recipe_words(method.recipe)} ({method.recipe.source})"]
+        lines += [f"- Claim `{claim['key']}`: {claim['sentence']} ({claim['source']})" for claim in _claims(method)]
+        head = (
+            "depth",
+            "stack",
+            "sub-layer",
+            "ω (α)",
+            "γ",
+            *NAMES.values(),
+            "norms, shifts, head scales",
+            "parameters",
+        )
+        lines += ["", f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
+        for n, m in depths:
+            if reason := method.undefined(n, m):
+                lines.append(f"| {depth_text(n, m)} | not defined: {reason} |" + " |" * (len(head) - 2))
+                continue
+            for i, row in enumerate(_constants(method, n, m)):
+                gains = (_ends(row["gains"][role]) if role in row["gains"] else "" for role in NAMES)
+                first = (depth_text(n, m), f"{_added(method, n, m):+,}") if i == 0 else ("", "")
+                cells = (row["stack"], row["kind"], _shown(row["omega"]), _shown(row["gamma"]), *gains, row["norms"])
+                lines.append(f"| {first[0]} | {' | '.join(cells)} | {first[1]} |")
+    return "\n".join(lines)
+
+
+def _profile(key: str, options: Mapping[str, str], n: int, m: int) -> dict[str, float]:
+    """{site name: ω} as a sweep at its defaults would begin: one forward pass through a model that is really built."""
+    import torch
+
+    from stabkit.tasks import objective
+    from stabkit.tasks.synthetic import Synthetic
+    from stabkit.training import train
+
+    spec = RunSpec(method=key, options=options, model=ModelConfig(encoder_layers=n, decoder_layers=m))
+    task = objective.of(Synthetic(vocab=spec.task.vocab, max_tokens=spec.train.max_tokens), n, m)
+    model = train.build(spec, task, torch.device("cpu"))
+    return {site.name: residual.mean_omega() for site, residual in model.residuals.items()}
+
+
+def _one(method: Method, depths: Sequence[tuple[int, int]], profiles: Profiles) -> None:
+    """One method: everything that its slots say, at each depth."""
+    console.say(f"{method.key}  ({method.label}; {method.group})")
+    console.say(f"  {method.formula}")
+    console.say(f"  source: {method.source}")
+    for name, values in table.options(method.key).items():
+        console.say(f"  option {name}: {', '.join(values)} (default {values[0]})")
+    console.say(f"  its own recipe: {table.recipe_words(method.recipe)} ({method.recipe.source})")
+    for claim in _claims(method):
+        console.say(f"  claim {claim['key']}: {claim['sentence']} ({claim['source']})")
+    console.say()
+    for n, m in depths:
+        rows = []
+        for row in _constants(method, n, m, profiles.get((n, m))):
+            gains = ", ".join(f"{NAMES[role]} {_ends(span)}" for role, span in row["gains"].items())
+            rows.append((row["stack"], row["kind"], _shown(row["omega"]), _shown(row["gamma"]), gains, row["norms"]))
+        console.table(
+            f"{depth_text(n, m)}, first … last layer; {_added(method, n, m):+,} parameters beside Post-LN (64-128-2)",
+            ("stack", "sub-layer", "ω (α)", "γ", "gain (β) on xavier_normal", "norms, shifts, head scales"),
+            rows,
+        )
+        if profiles:
+            console.say(f"  ω profiled on {PROFILED}")
+        first = sites(n, m, WIDTH)[0]
+        ends = {stack: method.final(stack) or "nothing" for stack in dict.fromkeys(s.stack for s in sites(n, m, WIDTH))}
+        console.say(f"  after the {', after the '.join(f'{stack}: {end}' for stack, end in ends.items())}")
+        console.say(f"  embedding × {method.gain(first, 'embedding'):.4f}; a layer reads: {method.wiring}")
+        console.say()
+
+
+def _document(method: Method, depths: Sequence[tuple[int, int]], profiles: Profiles) -> dict[str, Any]:
+    """Everything of one method as JSON values."""
+    return {
+        "key": method.key,
+        "label": method.label,
+        "group": method.group,
+        "formula": method.formula,
+        "source": method.source,
+        "options": table.options(method.key),
+        "recipe": asdict(method.recipe),
+        "claims": _claims(method),
+        "wiring": method.wiring,
+        "depths": [
+            {"depth": depth_text(n, m), "undefined": reason}
+            if (reason := method.undefined(n, m))
+            else {
+                "depth": depth_text(n, m),
+                "parameters_added": _added(method, n, m),
+                "embedding": method.gain(sites(n, m, WIDTH)[0], "embedding"),
+                "constants": _constants(method, n, m, profiles.get((n, m))),
+                **({"profiled": PROFILED} if profiles else {}),
+            }
+            for n, m in depths
+        ],
+    }
+
+
+def _claims(method: Method) -> list[dict[str, str]]:
+    from stabkit.claims import CLAIMS, OF_STEPS, OF_SURFACES  # pandas: not for `--help`
+
+    carried = [claim for claim in (*CLAIMS, *OF_STEPS, *OF_SURFACES) if method.key in claim.methods]
+    return [{"key": claim.key, "sentence": claim.sentence, "source": claim.source} for claim in carried]
+
+
+def _added(method: Method, n: int, m: int) -> int:
+    """Parameters beside those of Post-LN at the same depth."""
+    mine, plain = (
+        parameters(each, sites(n, m, WIDTH), FFN, HEADS, vocab=0) for each in (method, table.build("post-ln", {}))
+    )
+    return mine - plain
+
+
+def _by_stack(n: int, m: int) -> dict[str, list[Site]]:
+    held: dict[str, list[Site]] = {}
+    for site in sites(n, m, WIDTH):
+        held.setdefault(site.stack, []).append(site)
+    return held
+
+
+def _constants(method: Method, n: int, m: int, profile: Mapping[str, float] | None = None) -> list[dict[str, Any]]:
+    """A row a stack and kind of sub-layer: ω, γ and every gain, layer by layer, and what stands where; ω of a method
+    that profiles from `profile`, or the word "profiled" without one."""
+
+    def omega(site: Site) -> Scale:
+        return replace(method.omega(site), init=profile[site.name]) if profile else method.omega(site)
+
+    rows = []
+    for stack, own in _by_stack(n, m).items():
+        for kind in dict.fromkeys(site.kind for site in own):
+            mine = [site for site in own if site.kind == kind]
+            roles = ROLES["ffn" if kind == "ffn" else "self"]
+            rows.append(
+                {
+                    "stack": stack,
+                    "kind": kind,
+                    "omega": "profiled" if method.calibrate and not profile else _scale([omega(site) for site in mine]),
+                    "gamma": _scale([method.gamma(site) for site in mine]),
+                    "gains": {role: [method.gain(site, role) for site in mine] for role in roles},
+                    "norms": _norms(method, mine[0]),
+                }
+            )
+    return rows
+
+
+def _norms(method: Method, site: Site) -> str:
+    places = [
+        name
+        for name, there in (
+            ("norm before the branch", method.norm_in(site)),
+            ("norm after the branch", method.norm_branch(site)),
+            ("norm after the sum", method.norm_out(site)),
+        )
+        if there
+    ]
+    kinds = {"norm": "norm", "shift": "shift", "heads": "factor a head"}
+    where = {
+        "first": "before the first map",
+        "mid": "before φ",
+        "last": "before the last map",
+        "end": "after the last map",
+    }
+    places += [f"{kinds[kind]} {where[place]}" for place in PLACES if (kind := method.inner(site, place))]
+    if not method.bias(site):
+        places.append("no biases")
+    return ", ".join(places) or "none"
+
+
+def _scale(scales: Sequence[Scale]) -> dict[str, Any]:
+    return {**asdict(scales[0]), "init": [scale.init for scale in scales]}
+
+
+def _shown(value: Any) -> str:
+    """ω or γ of a row: its ends, and what it is if not a fixed number."""
+    if isinstance(value, str):
+        return value
+    words = [
+        "vector" if value["vector"] else "",
+        "trained" if value["trainable"] else "",
+        "one a layer" if value["shared"] == "layer" else "",
+    ]
+    return " ".join(word for word in (_ends(value["init"]), *words) if word)
+
+
+def _scales(method: Method, own: Sequence[Site]) -> str:
+    """ω of a stack, and γ where it is not 1."""
+    omega = "profiled" if method.calibrate else _span([method.omega(site).init for site in own])
+    gammas = [method.gamma(site) for site in own]
+    trained = " trained" if any(scale.trainable for scale in gammas) else ""
+    plain = not trained and all(scale.init == 1 for scale in gammas)
+    return omega if plain else f"{omega}, γ {_span([scale.init for scale in gammas])}{trained}"
+
+
+def _last(site: Site) -> Role:
+    """The role of a branch's last map."""
+    return "down" if site.kind == "ffn" else "out"
+
+
+def _span(values: Sequence[float]) -> str:
+    """`0.2608`, or from the first to the last where they differ."""
+    return _ends(values)
+
+
+def _ends(values: Sequence[float]) -> str:
+    first, last = (f"{value:.4f}" for value in (values[0], values[-1]))
+    return first if first == last else f"{first} … {last}"

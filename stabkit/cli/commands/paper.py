@@ -1,0 +1,224 @@
+"""`stabkit paper`: list the items, plan them within a budget, run them, write one page.
+
+Everything that an item leaves is in the store before the next begins, so that a command that was interrupted goes on
+where it stopped, and the page can be written anew at any time.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from stabkit.cli import console, parse, parse_landscape, parse_machine
+from stabkit.cli import options as options_table
+from stabkit.cli.commands import names
+from stabkit.cli.progress import Screen
+from stabkit.cli.signals import Signals
+from stabkit.errors import FailedRuns, StabkitError, UsageError, nearest
+from stabkit.paper import plan as plans
+from stabkit.paper import run as running
+from stabkit.paper.item import Item
+from stabkit.paper.items import BY_KEY, ITEMS, NOT_HERE
+from stabkit.paper.part import Part
+from stabkit.paper.plan import Asked, Step
+from stabkit.report import json_document
+from stabkit.running import cost
+from stabkit.running.request import Request, check
+from stabkit.storage.store import Store
+
+if TYPE_CHECKING:
+    pass
+
+
+def ls(*, json: bool) -> None:
+    """`paper ls`."""
+    if json:
+        rows = [dataclasses.asdict(item) for item in ITEMS]
+        body = {"items": rows, "not_here": [{"what": what, "why": why} for what, why in NOT_HERE]}
+        console.document(json_document.text({"schema": json_document.SCHEMA, **body}))
+        return
+    for paper in dict.fromkeys(item.paper for item in ITEMS):
+        listed = [(item.key, item.name, item.title) for item in ITEMS if item.paper == paper]
+        console.table(paper, ("item", "", ""), listed)
+        console.say()
+    console.say("What no small machine can rerun, even in shape:")
+    for what, why in NOT_HERE:
+        console.paragraph(f"- {what}: {why}", "  ")
+
+
+def run(params: Mapping[str, Any], command: str) -> None:
+    """`paper ITEM…`: plan, run, one page, written anew after every item."""
+    limit = budget(str(params["budget"]))
+    asked: dict[str, tuple[Asked, Part]] = {}
+    refused: list[Part] = []
+    for item in wanted(params["items"]):
+        try:
+            asked[item.key] = ask(item, params)
+        except StabkitError as error:
+            if len(params["items"]) == 1 and params["items"] != ["all"]:
+                raise
+            refused.append(Part(item=item, commands=(), stopped=str(error)))
+            refusal = error
+    if not asked:
+        raise refusal
+    store = Store(parse_machine.output(str(params["out"])))
+    stored = names.find(store, [])
+    held = running.held(store, asked.values())
+    steps = plans.plan([one for one, _ in asked.values()], held, limit, plans.pace(stored))
+    if params["dry_run"]:
+        show(steps, refused, limit, json=params["json"])
+        return
+    for part in refused:
+        console.warn(f"{part.item.key} is left out: {part.stopped}")
+    path = store.out / "reports" / _name(params)
+    with store.writing(), Signals(command):
+        parts, beyond = running.items(
+            steps,
+            asked,
+            refused,
+            store,
+            stored,
+            path,
+            command,
+            Screen(quiet=params["quiet"]),
+            limit=limit,
+            retry_failed=bool(params["retry_failed"]),
+        )
+    if params["json"]:
+        console.document(_document(parts, beyond, path))
+    else:
+        _verdicts(parts, beyond)
+        console.say(f"report: {path}")
+    failed = {spec.run_id for part in parts for spec, _ in part.failed}
+    stopped = [part.item.key for part in parts if part.stopped and part not in refused]
+    if failed or stopped:
+        words = [f"{len(failed)} runs have no result"] * bool(failed) + [f"{key} did not end" for key in stopped]
+        raise FailedRuns(f"{', '.join(words)}; the report says why; --retry-failed tries again what failed three times")
+
+
+def show(steps: Sequence[Step], refused: Sequence[Part], limit: float | None, *, json: bool) -> None:
+    """`--dry-run`: the plan, and what is left out of it."""
+    for part in refused:
+        console.warn(f"{part.item.key} is left out: {part.stopped}")
+    if json:
+        rows = [
+            {"item": s.asked.item.key, "runs": s.missing, "seconds": round(s.seconds, 1), "fits": s.fits} for s in steps
+        ]
+        console.document(json_document.text({"schema": json_document.SCHEMA, "plan": rows, "budget_seconds": limit}))
+        return
+    rows_ = [
+        (s.asked.item.key, f"{s.asked.item.paper} {s.asked.item.name}", s.missing, cost.duration(s.seconds))
+        for s in steps
+        if s.fits
+    ]
+    console.table("The plan, cheapest first; runs that items share are counted once", ("", "", "runs", "time"), rows_)
+    total = sum(s.seconds for s in steps if s.fits)
+    console.say(f"{len(rows_)} of {len(steps)} items, about {cost.duration(total)}")
+    for s in steps:
+        if not s.fits:
+            console.say(f"beyond the budget: {s.asked.item.key}, {cost.duration(s.seconds)} more")
+
+
+def _verdicts(parts: Sequence[Part], beyond: Sequence[Step]) -> None:
+    rows = []
+    for part in sorted(parts, key=lambda part: ITEMS.index(part.item)):
+        found = part.judged()
+        count = {verdict: sum(one.verdict == verdict for one in found) for verdict in ("holds", "fails", "untested")}
+        words = ", ".join(f"{number} {verdict}" for verdict, number in count.items() if number)
+        rows.append((part.item.key, part.item.title, f"stopped; {words}" if part.stopped else words))
+    console.table("What became of the papers' claims", ("", "", "claims"), rows)
+    for step in beyond:
+        console.say(f"not run, beyond the budget: {step.asked.item.key} ({cost.duration(step.seconds)})")
+
+
+def _document(parts: Sequence[Part], beyond: Sequence[Step], path: Path) -> str:
+    rows = [
+        {
+            "item": part.item.key,
+            "commands": part.commands,
+            "runs": [one.run_id for one in part.runs],
+            "failed": [spec.run_id for spec, _ in part.failed],
+            "stopped": part.stopped,
+            "claims": [json_document.claim(found) for found in part.judged()],
+            "beside": [json_document.claim(part.findings[key]) for key in part.item.beside],
+        }
+        for part in parts
+    ]
+    left = [step.asked.item.key for step in beyond]
+    return json_document.text(
+        {"schema": json_document.SCHEMA, "report": str(path), "items": rows, "beyond_the_budget": left}
+    )
+
+
+PARSERS: Mapping[str, Callable[[Mapping[str, Any]], Request]] = {
+    "sweep": parse.sweep,
+    "ablate": parse.ablate,
+    "slope": parse.slope,
+    "landscape": parse_landscape.landscape,
+}
+"""What reads the options of an item's commands."""
+PASSED = (
+    *("data", "source", "target", "vocab", "workers", "device", "checkpoint_every", "run_timeout", "executor"),
+    *("scheduler", "out"),
+)
+"""Options of `paper` that its items' commands take over as they are."""
+
+
+REPLACED = ("depths", "steps", "seeds")
+"""Options of `paper` that replace those of its items' commands: a smaller, or a larger, version of all."""
+
+
+def wanted(names: Sequence[str]) -> list[Item]:
+    """The items named; `all` is every one. Raises UsageError with the nearest name."""
+    found: dict[str, Item] = {}
+    for name in names:
+        if name == "all":
+            found |= BY_KEY
+        elif name in BY_KEY:
+            found[name] = BY_KEY[name]
+        else:
+            raise UsageError(
+                f"{name!r} is no item{nearest(name, ['all', *BY_KEY]) or ';'} `stabkit paper ls` lists them"
+            )
+    return list(found.values())
+
+
+def budget(text: str) -> float | None:
+    """`45m`, `2h`, `90s` as seconds; None for no limit."""
+    if not text:
+        return None
+    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)(s|m|min|h)", text.strip())
+    if not found or float(found[1]) <= 0:
+        raise UsageError(f"--budget takes a time such as 90s, 45m or 2h; got {text!r}")
+    return float(found[1]) * {"s": 1, "m": 60, "min": 60, "h": 3600}[found[2]]
+
+
+def ask(item: Item, params: Mapping[str, Any]) -> tuple[Asked, Part]:
+    """An item's commands as requests, and its part of the page before anything has run.
+
+    Raises UsageError or CorpusError as the commands themselves would.
+    """
+    requests, lines, notes = list[Request](), list[str](), list[str]()
+    for text in item.commands:
+        command, options = options_table.words(text)
+        options |= {name: params[name] for name in PASSED}
+        options |= {name: params[name] for name in REPLACED if params[name]}
+        request = PARSERS[command]({**options, "given": set()})
+        if not params["yes"]:
+            check(request)
+        requests.append(request)
+        notes += request.notes
+        lines.append(f"stabkit {options_table.line(command, options)}")
+    instead = " ".join(f"--{name} {params[name]}" for name in REPLACED if params[name])
+    return plans.asked(item, requests), Part(item=item, commands=tuple(lines), instead=instead, notes=tuple(notes))
+
+
+def _name(params: Mapping[str, Any]) -> str:
+    """The name of the page: it belongs to the items, to what replaces their settings and to the text."""
+    told = [*params["items"], *(f"{name}={params[name]}" for name in (*REPLACED, "data", "source", "target", "vocab"))]
+    first = params["items"][0] if len(params["items"]) == 1 else "items"
+    return f"paper-{first}-{hashlib.sha256(chr(10).join(told).encode()).hexdigest()[:8]}.html"

@@ -1,0 +1,110 @@
+"""`stabkit runs`: finding runs by name, listing them, showing one."""
+
+from __future__ import annotations
+
+import json as jsonlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from stabkit.cli import console
+from stabkit.errors import StoreError
+from stabkit.report.json_document import SCHEMA, facts, seconds_a_step, series, text
+from stabkit.storage.folder import OldFolder
+from stabkit.storage.store import Run, Store
+from stabkit.storage.surfaces import Shelf
+from stabkit.storage.translations import Shelf as Translations
+
+
+def listing(runs: Sequence[Run], *, json: bool) -> None:
+    """`runs ls`."""
+    if json:
+        rows = [{**facts(run.spec), **run.outcome, "digest": run.digest} for run in runs]
+        console.document(text({"schema": SCHEMA, "runs": rows}))
+        return
+    console.table(
+        f"{len(runs)} runs",
+        ("run", "outcome", "steps", "loss", "BLEU", "seconds"),
+        [
+            (
+                r.run_id,
+                r.outcome["outcome"],
+                r.outcome["steps"],
+                _short(r.outcome["validation_loss"]),
+                ", ".join(f"{one.score.bleu:.1f}" for one in r.translations) or "–",
+                _short(r.environment.get("wall_seconds")),
+            )
+            for r in runs
+        ],
+    )
+
+
+def verify(store: Store, *, json: bool) -> None:
+    """`runs verify`: the state of every run and surface, sound or why not; raises StoreError when one is corrupt."""
+    shelf, translated = Shelf(store.out), Translations(store.out)
+    runs = [(name, *_state(lambda name: store.load(name).records, name)) for name in store.ids()]
+    surfaces = [(name, *_state(shelf.load, name)) for name in shelf.ids()]
+    translations = [(name, *_state(translated.load, name)) for name in translated.ids()]
+    if json:
+        body = {
+            kind: [{key: name, "state": state, "reason": reason} for name, state, reason in rows]
+            for kind, key, rows in (
+                ("runs", "run_id", runs),
+                ("surfaces", "surface_id", surfaces),
+                ("translations", "translation_id", translations),
+            )
+        }
+        console.document(text({"schema": SCHEMA, **body}))
+    else:
+        for name, state, reason in (*runs, *surfaces, *translations):
+            console.say(f"{state:8} {name}{'  ' + reason if reason else ''}")
+    kinds = (("runs", runs), ("surfaces", surfaces), ("translations", translations))
+    counted = [(sum(state == "corrupt" for _, state, _ in rows), len(rows), kind) for kind, rows in kinds if rows]
+    if any(corrupt for corrupt, _, _ in counted):
+        words = [f"{corrupt} of {count} {kind}" for corrupt, count, kind in counted]
+        raise StoreError(f"corrupt: {', '.join(words)}; the next command that needs one makes it again")
+
+
+def _state(load: Callable[[str], object], name: str) -> tuple[str, str]:
+    """(`sound` | `old` | `corrupt`, why)."""
+    try:
+        load(name)
+    except OldFolder as error:
+        return "old", str(error)
+    except StoreError as error:
+        return "corrupt", str(error)
+    return "sound", ""
+
+
+def show(run: Run, *, json: bool) -> None:
+    """`runs show`."""
+    if json:
+        console.document(text({"schema": SCHEMA, **series(run), "environment": dict(run.environment)}))
+        return
+    console.say(run.run_id)
+    console.say(f"  {run.path}")
+    for title, values in (
+        ("outcome", run.outcome),
+        ("chain", run.outcome["chain"]),
+        ("spec", run.spec.to_json()),
+        ("environment", run.environment),
+    ):
+        console.say(title)
+        for name, value in values.items():
+            if name != "chain":
+                console.say(f"  {name:24} {_flat(value)}")
+    console.say(f"  {'seconds_a_step':24} {seconds_a_step(run):.4g}")
+    for one in run.translations:
+        console.say(f"translation, beam {one.spec.search.beam}, length penalty {one.spec.search.length_penalty:g}")
+        console.say(f"  {'BLEU':24} {one.score.bleu:.2f}")
+        console.say(f"  {'signature':24} {one.score.signature}")
+        for ours, theirs in list(zip(one.hypotheses, one.references, strict=True))[:3]:
+            console.say(f"  {'translated':24} {ours}")
+            console.say(f"  {'reference':24} {theirs}")
+
+
+def _flat(value: Any) -> str:
+    return jsonlib.dumps(value, ensure_ascii=False) if isinstance(value, (dict, list)) else str(value)
+
+
+def _short(value: Any) -> str:
+    return f"{value:.3f}" if isinstance(value, float) else str(value if value is not None else "–")

@@ -1,0 +1,95 @@
+"""What the commands that train share: print the configuration, show the plan, or train, render and print."""
+
+from __future__ import annotations
+
+import importlib
+import shlex
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import typer
+
+from stabkit.cli import config, console, tables
+from stabkit.cli.commands import dry_run
+from stabkit.cli.progress import Screen
+from stabkit.cli.signals import Signals
+from stabkit.errors import FailedRuns
+from stabkit.report import json_document
+from stabkit.running import carry_out, plan_runs
+from stabkit.running import request as requests
+from stabkit.storage.store import Store
+
+
+def train(ctx: typer.Context, request: Callable[[Any], Any]) -> None:
+    """What commands that train share: print the configuration, or make the request and run it."""
+    params = ctx.params
+    if params["print_config"]:
+        print_config(params)
+        return
+    given = {name for name in params if ctx.get_parameter_source(name).name != "DEFAULT"}  # type: ignore[union-attr]
+    asked = request({**params, "given": given})
+    for note in asked.notes:
+        console.warn(note)
+    if params["dry_run"]:
+        show(asked, json=params["json"])
+    else:
+        run(asked, again(), **{name: params[name] for name in ("json", "quiet", "yes", "retry_failed")})
+
+
+def print_config(params: Any) -> None:
+    """`--print-config`: what `--config` reads."""
+    aside = ("config", "print_config", "dry_run", "json", "quiet", "retry_failed", "yes", "items")
+    console.document(config.write({name: value for name, value in params.items() if name not in aside}))
+
+
+def show(request: Any, *, json: bool) -> None:
+    """`--dry-run`: what would run and what it would cost; of a huge grid the cost alone."""
+    if len(request) > requests.MANY_RUNS:
+        dry_run.budget(requests.budget(request), request.workers, json=json)
+        return
+    specs = request.specs()
+    dry_run.plan(specs, plan_runs.plan(specs, Store(request.out), repair=False), request.workers, json=json)
+
+
+def run(request: Any, command: str, *, json: bool, quiet: bool, yes: bool, retry_failed: bool) -> None:
+    """Train what is missing, measure what is asked for, render, print."""
+    if not yes:
+        requests.check(request)
+    store = Store(request.out)
+    threading.Thread(target=importlib.import_module, args=("stabkit.report.html",), daemon=True).start()
+    with store.writing(), Signals(command):
+        done = carry_out.out(request, store, Screen(quiet=quiet), retry_failed=retry_failed)
+        from stabkit.claims import findings  # pandas: imported by the thread above while the runs train
+        from stabkit.report import files
+
+        claimed = findings(done.runs, done.surfaces)
+        path = store.out / "reports" / files.page_name(request.specs(), done.surfaces)
+        page = files.write_page(done.runs, done.failed, claimed, path, command, done.surfaces)
+    if json:
+        console.document(json_document.sweep(done.runs, done.failed, claimed, page, done.surfaces))
+    else:
+        tables.slopes(done.runs)
+        tables.verdict(done.runs, done.failed)
+        tables.quality(done.runs)
+        tables.roughness(done.runs, done.surfaces)
+        tables.claims(claimed)
+        console.say()
+        console.say(f"report: {page}")
+    for spec, reason in done.untranslated:
+        console.warn(f"{spec.run_id} is {reason}")
+    if done.untranslated:
+        raise FailedRuns(
+            f"{len(done.untranslated)} of {len(done.runs)} runs were not translated; the report is without"
+        )
+    if done.failed:
+        raise FailedRuns(
+            f"{len(done.failed)} of {len(request.specs())} runs have no result; the report says why; the same command "
+            "with --retry-failed tries them again"
+        )
+
+
+def again() -> str:
+    """The command as it can be typed again."""
+    return shlex.join(["stabkit", *sys.argv[1:]])

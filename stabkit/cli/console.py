@@ -1,0 +1,110 @@
+"""The only module that prints: results to stdout, progress, warnings and the one error line to stderr.
+
+Names and reasons come from files and from people: they are shown literally, control characters removed, never read as
+markup.
+"""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+import unicodedata
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TextIO, cast
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+if TYPE_CHECKING:
+    pass
+
+
+def plain(text: object) -> str:
+    """Text that can go to any terminal: control and format characters become a question mark, line ends a space."""
+    spaced = " ".join(str(text).split("\n"))
+    return "".join("?" if unicodedata.category(c) in ("Cc", "Cf", "Cs") else c for c in spaced)
+
+
+def error(message: object) -> None:
+    """The one red line that a failed command ends with."""
+    err().print(f"[bold red]error:[/] {escape(plain(message))}", soft_wrap=True, highlight=False)
+
+
+def warn(message: object) -> None:
+    """One yellow line."""
+    err().print(f"[yellow]warning:[/] {escape(plain(message))}", soft_wrap=True, highlight=False)
+
+
+def note(message: object) -> None:
+    """One line about what is going on, beside the result."""
+    err().print(escape(plain(message)), soft_wrap=True, highlight=False)
+
+
+def say(message: object = "") -> None:
+    """One line of the result."""
+    _out().print(escape(plain(message)), soft_wrap=True, highlight=False)
+
+
+def paragraph(message: object, indent: str = "") -> None:
+    """A sentence of the result, broken between words at the terminal's width (80 in a file); later lines indented."""
+    out = _out()
+    text = textwrap.fill(plain(message), max(40, out.width), subsequent_indent=indent, break_on_hyphens=False)
+    out.print(escape(text), soft_wrap=True, highlight=False)
+
+
+def document(text: str) -> None:
+    """A whole document, to the letter (JSON, TOML)."""
+    if sys.stdout is not None:  # closed by the caller: there is no one to read it
+        sys.stdout.write(text if text.endswith("\n") else text + "\n")
+        sys.stdout.flush()
+
+
+def table(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], styles: Callable[[str], str] = lambda text: ""
+) -> None:
+    """A table as wide as it needs to be; `styles` colours a cell by its text."""
+    grid = Table(title=escape(title), title_justify="left", title_style="bold", show_edge=False, pad_edge=False)
+    for i, name in enumerate(columns):
+        grid.add_column(escape(name), overflow="fold", no_wrap=i == 0)
+    for row in rows:
+        cells = []
+        for cell in row:
+            text = "\n".join(plain(line) for line in str(cell).split("\n"))
+            style = styles(text)
+            cells.append(f"[{style}]{escape(text)}[/]" if style else escape(text))
+        grid.add_row(*cells)
+    _out().print(grid)
+
+
+class _Patient:
+    """Standard error, which may be closed, broken or full: nobody reading it is no reason to stop training."""
+
+    def __init__(self, stream: TextIO | None) -> None:
+        self.stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+    def write(self, text: str) -> int:
+        with suppress(OSError, ValueError, AttributeError):
+            self.stream.write(text)  # type: ignore[union-attr]  # None has no write: suppressed
+        return len(text)
+
+    def flush(self) -> None:
+        with suppress(OSError, ValueError, AttributeError):
+            self.stream.flush()  # type: ignore[union-attr]
+
+    def isatty(self) -> bool:
+        with suppress(OSError, ValueError, AttributeError):
+            return bool(self.stream.isatty())  # type: ignore[union-attr]
+        return False
+
+
+def err() -> Console:
+    return Console(file=cast(TextIO, _Patient(sys.stderr)))
+
+
+def _out() -> Console:
+    return Console()

@@ -1,0 +1,106 @@
+"""What options ask of the machine: a device, a directory, workers and their scheduler. Checked; nothing is made."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from stabkit.cli import ranges
+from stabkit.errors import UsageError, nearest
+from stabkit.running.executors import EXECUTORS, Place
+
+DEVICES = ("auto", "cpu", "cuda", "mps")
+
+
+def device_name(text: str) -> str:
+    """--device as it was written, spelled right; whether it is there, `device` asks."""
+    kind, colon, number = text.partition(":")
+    if kind not in DEVICES or (colon and (kind != "cuda" or not (number.isascii() and number.isdigit()))):
+        raise UsageError(f"--device: {text!r} is not one of auto, cpu, cuda, cuda:1, mps{nearest(text, DEVICES)}")
+    return text
+
+
+def device(text: str) -> str:
+    """The device of that name as torch calls it: `cpu`, `cuda:0`, `mps`; raises UsageError where it is not there.
+
+    torch is imported only where its build has anything but a CPU.
+    """
+    if text == "cpu" or (text == "auto" and _cpu_only()):
+        return "cpu"
+    import torch
+
+    if text == "auto":
+        return "cuda:0" if torch.cuda.is_available() else "cpu"
+    kind, _, number = text.partition(":")
+    if kind == "cuda" and int(number or 0) >= torch.cuda.device_count():
+        raise UsageError(f"--device {text}: torch sees {torch.cuda.device_count()} CUDA devices; use --device cpu")
+    if kind == "mps" and not torch.backends.mps.is_available():
+        raise UsageError("--device mps: torch sees no Metal device; use --device cpu")
+    return f"cuda:{number or 0}" if kind == "cuda" else kind
+
+
+def _cpu_only() -> bool:
+    from importlib.metadata import version
+
+    return version("torch").endswith("+cpu")
+
+
+def executor(text: Mapping[str, str]) -> tuple[str, Place]:
+    """Who trains, and where; 0 workers are as many as suit the device."""
+    name = ranges.choice("--executor", text["executor"], tuple(EXECUTORS))
+    return name, Place(
+        workers=0 if text["workers"] == "auto" else ranges.whole("--workers", text["workers"], 1, 1024),
+        run_timeout=ranges.real("--run-timeout", text["run_timeout"], 0.0, 1e9) or None,
+        scheduler=_scheduler(name, text["scheduler"]),
+    )
+
+
+def _scheduler(executor: str, text: str) -> str:
+    """The address of a Dask scheduler where one is needed."""
+    if executor != "dask":
+        if text:
+            raise UsageError("--scheduler is for --executor dask")
+        return ""
+    if not re.fullmatch(r"(tcp|tls|ws|wss)://[A-Za-z0-9.:_\[\]-]+:[0-9]{1,5}", text):
+        raise UsageError(
+            f"--executor dask needs --scheduler tcp://host:8786, the address of a Dask scheduler; got {text!r}"
+        )
+    if importlib.util.find_spec("distributed") is None:
+        raise UsageError("--executor dask needs Dask: pip install 'stabkit[dask]'")
+    return text
+
+
+def workers(asked: int, device: str) -> int:
+    """As many as were asked for; else one on a GPU, and on a CPU one a core."""
+    return asked or (_cores() if device == "cpu" else 1)
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def output(text: str) -> Path:
+    """The output directory, there or to be made; raises UsageError."""
+    if any(ord(c) < 32 for c in text):
+        raise UsageError(f"--out: {text!r} holds control characters")
+    out = Path(text or ".").absolute()
+    try:
+        return _usable(out)
+    except OSError as error:
+        raise UsageError(f"--out: {text[:80]!r}: {error.strerror or error}") from error
+
+
+def _usable(out: Path) -> Path:
+    if out.exists() and not out.is_dir():
+        raise UsageError(f"--out: {out} is a file; it takes a directory")
+    if (out / "runs").exists() and not (out / "runs").is_dir():
+        raise UsageError(f"--out: {out / 'runs'} is a file; stabkit keeps its runs there")
+    if (out / "reports").exists() and not (out / "reports").is_dir():
+        raise UsageError(f"--out: {out / 'reports'} is a file; stabkit keeps its reports there")
+    nearest_parent = next(p for p in (out, *out.parents) if p.exists())
+    if not os.access(nearest_parent, os.W_OK | os.X_OK):
+        raise UsageError(f"--out: no permission to write to {nearest_parent}")
+    return out

@@ -1,0 +1,229 @@
+"""How far the work is, on stderr: live bars on a terminal, a line a finished run elsewhere, nothing when quiet."""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+from rich.markup import escape
+
+from stabkit.cli import console
+from stabkit.cli.console import err, note, plain, warn
+from stabkit.errors import StabkitError
+from stabkit.paper.item import Item
+from stabkit.report.json_document import seconds_a_step
+from stabkit.running import cost, plan_runs, plan_surfaces, plan_translations
+from stabkit.running.carry_out import Plan
+from stabkit.running.executors.base import Lost, Tell
+from stabkit.running.work import Event
+from stabkit.spec import SHORTEST_JUDGED, RunSpec
+from stabkit.storage.store import Run, Store
+
+
+class Screen:
+    """What a command shows while it carries out a request: a `running.carry_out.Listener`, and `paper.run`'s."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self.quiet = quiet
+
+    def planned(self, plan: Plan) -> None:
+        """One line: what is there, what is to be made; before it one for every corrupt folder."""
+        for warning in plan.corrupt:
+            console.warn(warning)
+        if self.quiet:
+            return
+        match plan:
+            case plan_runs.Plan():
+                console.note(reuse(plan))
+            case plan_translations.Plan():
+                console.note(f"translations: {plan.ready} on the shelf, {len(plan.jobs)} to make")
+            case plan_surfaces.Plan():
+                console.note(f"surfaces: {len(plan.ready)} on the shelf, {len(plan.missing)} to draw")
+
+    @contextmanager
+    def training(
+        self, plan: plan_runs.Plan, store: Store, workers: int
+    ) -> Iterator[tuple[Tell, Callable[[RunSpec, str | Lost], None]]]:
+        """Bars, or lines; a run's line says how it ended."""
+        seconds = sum(map(cost.seconds, plan.missing)) / workers
+        with progress(len(plan.missing), seconds, self.quiet) as bars:
+            yield bars.event, lambda spec, answer: bars.finished(*finished(store, spec, answer, workers))
+
+    @contextmanager
+    def measuring(
+        self, plan: plan_translations.Plan | plan_surfaces.Plan
+    ) -> Iterator[tuple[Tell, Callable[[str], None]]]:
+        """Bars on a terminal; elsewhere nothing, for the jobs are many and short."""
+        word = "translated" if isinstance(plan, plan_translations.Plan) else ""
+        quiet = self.quiet or not sys.stderr.isatty()
+        with progress(len(plan.jobs), float(len(plan.jobs)), quiet) as bars:
+            yield bars.event, lambda job_id: bars.finished(job_id, word, 1.0)
+
+    def begins(self, item: Item) -> None:
+        """The name of the paper's item that is next."""
+        if not self.quiet:
+            console.note(f"{item.key}: {item.title}")
+
+    def stopped(self, item: Item, why: StabkitError) -> None:
+        """A warning: the item ends here, the others go on."""
+        console.warn(f"{item.key} stops here: {why}")
+
+
+class Progress(Protocol):
+    """What a running sweep shows."""
+
+    def event(self, event: Event) -> None: ...
+    def finished(self, run_id: str, line: str, seconds: float) -> None: ...
+
+
+@contextmanager
+def progress(runs: int, seconds: float, quiet: bool) -> Iterator[Progress]:
+    """Live bars on a terminal, one line a finished run elsewhere, nothing when quiet.
+
+    `seconds` is the estimated work of all runs: the whole bar advances by each run's share of it, so that its ETA holds
+    although runs differ a hundredfold.
+    """
+    if quiet:
+        yield _Quiet()
+    elif sys.stderr is None or not sys.stderr.isatty():
+        yield _Lines(runs)
+    else:
+        with _bars(runs, seconds) as bars:
+            yield bars
+
+
+def _aside(event: Event) -> bool:
+    """Say what a worker has to say besides its progress; whether it had."""
+    if "warning" in event:
+        warn(event["warning"])
+    elif "note" in event:
+        note(event["note"])
+    return "warning" in event or "note" in event
+
+
+def _loss(event: Event) -> str:
+    loss = event["loss"]
+    return loss if isinstance(loss, str) else f"{loss:.3f}"
+
+
+class _Quiet:
+    def event(self, event: Event) -> None:
+        if "warning" in event:
+            warn(event["warning"])
+
+    def finished(self, run_id: str, line: str, seconds: float) -> None:
+        pass
+
+
+class _Pace:
+    """How fast each run goes: from its first event that was seen here to its last."""
+
+    def __init__(self) -> None:
+        self.first: dict[str, tuple[float, int]] = {}
+
+    def of(self, event: Event, now: float) -> float:
+        """Seconds a step of this event's run; NaN at its first event."""
+        at, step = self.first.setdefault(event["id"], (now, event["step"]))
+        return (now - at) / (event["step"] - step) if event["step"] > step else math.nan
+
+
+class _Lines:
+    EVERY = 60.0
+    """Seconds between two lines about one run that is still training."""
+
+    def __init__(self, runs: int) -> None:
+        self.runs, self.done = runs, 0
+        self.pace = _Pace()
+        self.told: dict[str, float] = {}
+
+    def event(self, event: Event) -> None:
+        if _aside(event):
+            return
+        now = time.monotonic()
+        each = self.pace.of(event, now)
+        if now - self.told.setdefault(event["id"], now) >= self.EVERY and each == each:
+            self.told[event["id"]] = now
+            left = each * (event["steps"] - event["step"])
+            note(
+                f"{event['id']}  step {event['step']} of {event['steps']}, loss {_loss(event)}, "
+                f"{1000 * each:.0f} ms a step, {cost.duration(left)} left"
+            )
+
+    def finished(self, run_id: str, line: str, seconds: float) -> None:
+        self.done += 1
+        note(f"[{self.done}/{self.runs}] {run_id}  {line}")
+
+
+class _Bars:
+    def __init__(self, bars: Any, runs: int, seconds: float) -> None:
+        self.bars, self.runs, self.done, self.total = bars, runs, 0, seconds
+        self.passed, self.pace = 0.0, _Pace()
+        self.whole = bars.add_task("all runs", total=max(seconds, 1e-9), note=f"0/{runs}")
+        self.tasks: dict[str, Any] = {}
+
+    def event(self, event: Event) -> None:
+        if _aside(event):
+            return
+        run_id = event["id"]
+        if run_id not in self.tasks:
+            self.tasks[run_id] = self.bars.add_task(escape(run_id), total=event["steps"], note="")
+        each = self.pace.of(event, time.monotonic())
+        speed = f"  {1000 * each:.0f} ms a step" if each == each else ""
+        told = f"step {event['step']}  loss {_loss(event)}{speed}"
+        self.bars.update(self.tasks[run_id], completed=event["step"], note=told)
+
+    def finished(self, run_id: str, line: str, seconds: float) -> None:
+        self.done += 1
+        self.passed += seconds
+        if run_id in self.tasks:
+            self.bars.remove_task(self.tasks.pop(run_id))
+        self.bars.update(self.whole, completed=self.passed, note=f"{self.done}/{self.runs}")
+        self.bars.console.print(f"{escape(run_id)}  {escape(plain(line))}", highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def _bars(runs: int, seconds: float) -> Iterator[_Bars]:
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import Progress as RichProgress
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=None),
+        TextColumn("{task.fields[note]}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with RichProgress(*columns, console=err(), transient=True, expand=True) as bars:
+        yield _Bars(bars, runs, seconds)
+
+
+def reuse(plan: plan_runs.Plan) -> str:
+    """`reused 12, new 6, 3 in the directory are not part of this grid`."""
+    parts = [f"reused {len(plan.reused)}", f"new {len(plan.missing)}"]
+    if plan.other:
+        parts.append(f"{plan.other} in the directory are not part of this grid")
+    return ", ".join(parts) + ("; nothing to train" if not plan.missing else "")
+
+
+def finished(store: Store, spec: RunSpec, answer: Any, workers: int) -> tuple[str, str, float]:
+    """(run id, what became of it and how long an update took, its share of the whole in seconds) for the progress."""
+    if isinstance(answer, str):
+        run = store.load(spec.run_id)
+        stopped = int(run.outcome["steps"])
+        early = f" (ended at step {stopped} of {spec.train.steps})" if stopped < spec.train.steps else ""
+        words = f"{answer}{early}  {_milliseconds(run)}"
+    else:
+        words = f"failed: {answer.reason}"
+    return spec.run_id, words, cost.seconds(spec) / workers
+
+
+def _milliseconds(run: Run) -> str:
+    """`41 s, 164 ms a step`; of a run whose start weighs more than its steps the first alone."""
+    seconds, each = float(run.environment.get("wall_seconds", 0.0)), seconds_a_step(run)
+    long = math.isfinite(each) and int(run.outcome["steps"]) >= SHORTEST_JUDGED
+    return cost.duration(seconds) + (f", {1000 * each:.0f} ms a step" if long else "")

@@ -1,0 +1,156 @@
+"""The tables and sentences that a command ends with in the terminal: verdicts, slopes, BLEU, roughness, claims."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from stabkit.cli import console
+from stabkit.figures.shared.comparison import geometric_mean
+from stabkit.figures.shared.words import listed, percent, short
+from stabkit.spec import RunSpec
+from stabkit.storage.store import Run
+
+if TYPE_CHECKING:
+    from stabkit.claims import Finding
+    from stabkit.storage.surfaces import Surface
+
+COLOURS = {"trains": "green", "stuck": "red", "diverged": "bold red", "failed": "magenta", "early": ""}
+
+
+def claims(claimed: Sequence[Finding]) -> None:
+    """How many claims of the papers hold on these runs; those that fail, with what was measured."""
+    claimed = [found for found in claimed if not found.claim.ours]
+    count = Counter(found.verdict for found in claimed)
+    tested = count["holds"] + count["fails"]
+    if not tested:
+        return
+    console.say()
+    ends = ":" if count["fails"] else "."
+    fail = "fails" if count["fails"] == 1 or tested == 1 else "fail"
+    these = f"Of {tested} claim{'s' * (tested > 1)} of the papers that these runs test"
+    console.paragraph(f"{these}, {count['fails'] or 'none'} {fail}{ends}")
+    for found in claimed:
+        if found.verdict == "fails":
+            console.paragraph(f"- {found.claim.sentence} ({found.claim.source}) Measured: {found.measured}", "  ")
+
+
+def slopes(runs: Sequence[Run]) -> None:
+    """The slopes of single SGD steps: a row a method, ranked at each depth, the two papers' methods compared."""
+    from stabkit.figures.depth import slope
+
+    frame = slope.select(runs)
+    means = slope.table(frame)
+    for condition, own in means.groupby("condition", sort=False):
+        depths = list(own["depth"].unique())
+        rows = [
+            (label, *(_slope_cell(mine[mine["depth"] == depth]) for depth in depths))
+            for label, mine in own.groupby("label", sort=False)
+        ]
+        head = listed("‖ΔF‖/η of one SGD step, and its rank (1: moves least)", str(condition))
+        console.table(head, ("", *depths), rows)
+        console.say()
+    if frame.empty:
+        return
+    console.paragraph(slope.title(runs) + ".")
+    if apart := slope.agreement(runs):
+        beyond = [name for name, share in apart if share > slope.AGREE]
+        widest = f"{apart[0][0]}, {percent(apart[0][1])} apart"
+        told = f"Two rates agree within {percent(slope.AGREE)} in every run (widest: {widest})."
+        if beyond:
+            told = (
+                f"Two rates differ by more than {percent(slope.AGREE)} in {len(beyond)} of {len(apart)} runs ({widest})"
+            )
+            told += ": not linear, or lost in rounding; `--dtype float64` tells which."
+        console.paragraph(told)
+
+
+def _slope_cell(own: Any) -> str:
+    """`29  (2)`, of several seeds with the least and the greatest under it."""
+    if own.empty:
+        return ""
+    row = own.iloc[0]
+    spread = f"\n{short(row['least'])} to {short(row['greatest'])}" if row["greatest"] > row["least"] else ""
+    return f"{short(row['slope'])}  ({row['rank']}){spread}"
+
+
+def verdict(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]]) -> None:
+    """The verdict matrix in the terminal: outcome, ‖ΔF‖ at the reference step, what is known; not of single steps."""
+    if all(run.spec.single_step for run in runs) and runs:
+        return
+    from stabkit.figures.shared.words import short
+    from stabkit.report.headline import advice, headline
+    from stabkit.report.matrix import matrix
+    from stabkit.results.outcome import power
+
+    verdicts = matrix(runs, failed)
+    rows = []
+    for row in verdicts.rows:
+        cells = []
+        for cell in row.cells:
+            update = f"‖ΔF‖ {short(cell.update)}" if math.isfinite(cell.update) else ""
+            detail = cell.details[0] if len(set(cell.details)) == 1 else ""
+            if not detail and cell.vanished:
+                detail = f"gradient {power(cell.gradient_ratio)}"
+            cells.append("\n".join(line for line in (cell.words, update, detail) if line))
+        rows.append((row.label, *((row.condition,) if verdicts.has_conditions else ()), *cells))
+    head = ("", *(("condition",) if verdicts.has_conditions else ()), *verdicts.depths)
+    console.table(f"Outcome, and ‖ΔF‖ after {verdicts.reference_step} updates", head, rows, _colour)
+    console.say()
+    console.paragraph(headline(runs, failed))
+    if hint := advice(runs):
+        console.paragraph(hint)
+
+
+def quality(runs: Sequence[Run]) -> None:
+    """BLEU of every method at every depth, with what it was measured by; nothing where nothing was translated."""
+    from stabkit.figures.quality import bleu
+
+    frame = bleu.select(runs)
+    for (signature, condition), own in frame.groupby(["signature", "condition"], sort=False):
+        depths = list(own["depth"].unique())
+        rows = [
+            (label, *(bleu.words(mine[mine["depth"] == depth]) for depth in depths))
+            for label, mine in own.groupby("label", sort=False)
+        ]
+        console.say()
+        console.table(listed("BLEU, and perplexity on the validation text", str(condition)), ("", *depths), rows)
+        console.say(f"sacreBLEU {signature}")
+
+
+def _colour(text: str) -> str:
+    """A cell's colour, by its outcome; an early one whose gradient has vanished is a warning."""
+    words = text.split()
+    if "gradient" in words:
+        return "yellow"
+    return COLOURS.get(words[0], "") if words else ""
+
+
+def roughness(runs: Sequence[Run], surfaces: Sequence[Surface]) -> None:
+    """How rough the cuts are, ruler by ruler: the ratio of the two methods, paired by direction."""
+    from stabkit.figures.shared.surfaces import Landscape
+    from stabkit.figures.surfaces import cuts
+
+    frame = cuts.select(Landscape(runs, surfaces))
+    if frame.empty:
+        return
+    console.say()
+    console.table(
+        "Roughness: mean absolute second difference of one-dimensional cuts, nats",
+        ("depth", "seed", "ruler", "method", "roughness", "negative curvature"),
+        [
+            (
+                depth,
+                seed,
+                ruler,
+                label,
+                short(geometric_mean(own["roughness"])),
+                percent(float(own["negative"].mean())),
+            )
+            for (depth, seed, ruler, label), own in cuts.rough(frame).groupby(
+                ["depth", "seed", "ruler", "label"], sort=False
+            )
+        ],
+    )

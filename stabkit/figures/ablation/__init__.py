@@ -1,0 +1,1 @@
+"""α and β, and other settings, varied."""

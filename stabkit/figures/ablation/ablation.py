@@ -1,0 +1,95 @@
+"""Validation loss against the factor on α and on β: DeepNet Fig. 9, in nats instead of BLEU.
+
+Runs that differ from the method's own α and β in one of the two; the run at 1 belongs to both panels. Only on pages of
+runs with scales (`stabkit ablate`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from stabkit.figures.shared import curves, scales
+from stabkit.figures.shared.comparison import FACTS
+from stabkit.figures.shared.curves import Curves
+from stabkit.figures.shared.words import listed, short
+from stabkit.storage.store import Run
+
+NAME = "ablation"
+SHORT = "α and β scaled"
+INDEX: str | None = None
+VALUE = "validation_loss"
+CAPTION = "DeepNet Fig. 9 (journal version), validation loss for BLEU."
+READ = (
+    "At 1 the method is itself. The paper: a small factor on α or a large one on β destabilises, a large factor on α "
+    "or a small one on β undermines performance. On the dashed line nothing is learnt. Seeds: median and band."
+)
+COLUMNS = (*FACTS, "axis", "scale", "unigram_loss", "validation_loss")
+OPTIONAL = True
+"""Not on pages without a scaled run."""
+
+
+def select(runs: Sequence[Run]) -> pd.DataFrame:
+    """One row a run and axis; `condition` is what else sets runs apart."""
+    frame = scales.frame(runs)
+    along = {"α": ("alpha_scale", "beta_scale"), "β": ("beta_scale", "alpha_scale")}
+    parts = []
+    for axis, (own, other) in along.items():
+        rows = frame[frame[other] == 1]
+        parts.append(rows.assign(axis=axis, scale=rows[own]))
+    return pd.concat(parts).sort_values(["axis", "scale"], kind="stable").reset_index(drop=True)[list(COLUMNS)]
+
+
+def title(runs: Sequence[Run]) -> str:
+    """Where the first setting fails, or where it ends worst, medians over seeds."""
+    for name, own in scales.groups(select(runs)):
+        places = [(str(axis), float(scale)) for axis, scale in zip(own["axis"], own["scale"], strict=True)]
+        each = {place: own[[other == place for other in places]] for place in dict.fromkeys(places)}
+        failing = []
+        for (axis, scale), rows in each.items():
+            if lost := int(rows["outcome"].isin(("stuck", "diverged")).sum()):
+                failing.append(f"{axis} × {scale:.3g} ({lost} of {len(rows)})")
+        if failing:
+            return f"{name} fails at {' and '.join(failing[:4])}{' and others' if len(failing) > 4 else ''}"
+        medians = {place: float(rows["validation_loss"].median()) for place, rows in each.items()}
+        parts = []
+        for axis in ("α", "β"):
+            along = [(loss, scale) for (own_axis, scale), loss in medians.items() if own_axis == axis and loss == loss]
+            if len(along) > 1:
+                parts.append(f"{axis} × {max(along)[1]:.3g} ({short(max(along)[0], 3)})")
+        if parts:
+            return f"{name} ends worst at {' and '.join(parts)} nats"
+    return "What a factor on α or β costs"
+
+
+def alt(frame: pd.DataFrame) -> str:
+    """What the picture shows, for those who do not see it."""
+    if frame.empty:
+        return "No run has a scaled α or β."
+    parts = []
+    for (label, depth, condition, axis), own in frame.groupby(["label", "depth", "condition", "axis"], sort=False):
+        for scale, loss in own.groupby("scale")["validation_loss"].median().items():
+            parts.append(f"{listed(label, depth, condition, axis)} × {scale:g} {short(float(loss), 3)}")
+    return f"Validation loss against the factor on α and on β, medians over seeds. {'; '.join(parts[:24])}."
+
+
+def draw(frame: pd.DataFrame) -> Figure:
+    """A panel an axis and depth."""
+    return curves.draw(
+        frame.assign(panel=frame["depth"] + ", factor on " + frame["axis"]),
+        Curves(
+            x="scale",
+            y="validation_loss",
+            x_label="factor",
+            y_label="validation loss, nats a token",
+            none="Every scaled run diverged." if len(frame) else "No run has a scaled α or β.",
+            log_y=False,
+            across="factors",
+            middle=pd.Series.median,
+            reference=lambda group: curves.lines(group, "unigram_loss", "unigram loss", float),
+            columns=2,
+            height=3.0,
+        ),
+    )

@@ -1,0 +1,240 @@
+"""Where training ends in the plane of factors, against the bound of Theorems 2 and 3: do its contours mark the border?
+
+Left the plane with contours of equal predicted update, taken from the measured ‖Δθ‖ of update 1; then the measured
+‖ΔF‖ after update 1, and the final validation loss, against that prediction: if the bound is what decides, both axes of
+the ablation fall on one curve.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from stabkit.figures.shared import lettering, scales, style
+from stabkit.figures.shared.comparison import geometric_mean
+from stabkit.figures.shared.words import listed, short
+from stabkit.storage.store import Run
+
+NAME = "boundary"
+SHORT = "Boundary and theorem"
+INDEX: str | None = None
+VALUE = "relative"
+CAPTION = "DeepNet §3.2, Theorems 2 and 3 (journal version), in the plane of Fig. 9."
+READ = (
+    "Left: every run by its factors; thin lines join factors for which the theorem predicts the same update, named in "
+    "multiples of the method's own and extrapolated from the sums at factors of 1. The thick line is the level that "
+    "best parts the runs that fail from those that train; it is fitted to these very runs, and the title says how well "
+    "β/α alone and the measured ‖ΔF‖ do. Middle and right: what was measured against each run's own sum; grey line: "
+    "proportional. If the bound alone decided, all runs of a panel would lie on one curve: runs off it are exceptions."
+)
+COLUMNS = scales.COLUMNS
+OPTIONAL = True
+"""Not on pages without a scaled run."""
+MOST = 4
+"""Planes drawn; the frame holds all."""
+MARKS: dict[str, dict[str, Any]] = {
+    "trains": {"marker": "o", "markersize": 5},
+    "stuck": {"marker": "s", "markersize": 5.5, "markerfacecolor": "none", "mew": 1.4},
+    "diverged": {"marker": "x", "markersize": 6.5, "mew": 2},
+    "early": {"marker": ".", "markersize": 6},
+}
+LEVELS = tuple(4.0**power for power in range(-4, 6))
+
+
+def select(runs: Sequence[Run]) -> pd.DataFrame:
+    """One row a run; `relative` is its own prediction over that of the method itself."""
+    return scales.frame(runs)
+
+
+class Border(NamedTuple):
+    """The level of a number that parts best the runs that fail, above it, from those that train."""
+
+    level: float
+    right: int
+    """Runs on the right side of it."""
+    total: int
+    fewer: int
+    """Runs of the rarer kind."""
+
+
+def border(own: pd.DataFrame, values: pd.Series[float] | None = None) -> Border | None:
+    """Where training ends, by the relative prediction or by other `values`; None where no level tells more than half of
+    the rarer kind apart."""
+    number = (own["relative"] if values is None else values).to_numpy(dtype=float)
+    words = own["outcome"].to_numpy()
+    kept = np.isin(words, ("trains", "stuck", "diverged")) & (number > 0) & np.isfinite(number)
+    number, fails = number[kept], words[kept] != "trains"
+    fewer = int(min(fails.sum(), (~fails).sum()))
+    if not fewer:
+        return None
+    levels = np.unique(number)
+    between = np.sqrt(levels[:-1] * levels[1:])
+    right = [int(((number > level) == fails).sum()) for level in between]
+    best = int(np.argmax(right)) if right else 0
+    if not right or len(number) - right[best] > fewer / 2:
+        return None
+    return Border(float(between[best]), right[best], len(number), fewer)
+
+
+def controls(own: pd.DataFrame) -> dict[str, Border | None]:
+    """What else parts the runs: β/α alone, without any theorem, and the measured first update."""
+    return {
+        "β/α": border(own, own["beta_scale"] / own["alpha_scale"]),
+        "‖ΔF‖": border(own, own["update_first"]),
+    }
+
+
+def slope(own: pd.DataFrame) -> float:
+    """Least-squares slope of log ‖ΔF‖ after update 1 over log of the sum; NaN for fewer than three runs."""
+    kept = own[(own["relative"] > 0) & (own["update_first"] > 0)]
+    kept = kept[np.isfinite(kept["relative"]) & np.isfinite(kept["update_first"])]
+    if kept["relative"].nunique() < 3:
+        return math.nan
+    return float(np.polyfit(np.log(kept["relative"].astype(float)), np.log(kept["update_first"].astype(float)), 1)[0])
+
+
+def rank_correlation(one: pd.Series[float], other: pd.Series[float]) -> float:
+    """Spearman's ρ over the rows where both are finite; NaN for fewer than three."""
+    kept = np.isfinite(one) & np.isfinite(other)
+    if kept.sum() < 3:
+        return math.nan
+    return float(one[kept].rank().corr(other[kept].rank()))
+
+
+def title(runs: Sequence[Run]) -> str:
+    """How well one level of the theorem's sum parts the runs that fail from those that train, and what does as well."""
+    for name, own in scales.groups(select(runs)):
+        found = border(own)
+        if found:
+            return (
+                f"{name}: of {found.total} runs one level of the theorem's sum puts {found.right} on the right side of "
+                f"training{told(own)}"
+            )
+    return "The theorem's sum over the plane of factors, beside what was measured"
+
+
+def told(own: pd.DataFrame) -> str:
+    """`; β/α alone 57, ‖ΔF‖ 55`."""
+    others = [f"{name} alone {found.right}" for name, found in controls(own).items() if found]
+    return f"; {', '.join(others)}" if others else ""
+
+
+def alt(frame: pd.DataFrame) -> str:
+    """What the picture shows, for those who do not see it."""
+    if frame.empty:
+        return "No run has a scaled α or β."
+    parts = []
+    for name, own in scales.groups(frame):
+        found, rho = border(own), rank_correlation(own["relative"], own["update_first"])
+        border_text = (
+            f"best border at {short(found.level)}, {found.right} of {found.total} right" if found else "no border"
+        )
+        rank = f"rank correlation with ‖ΔF‖ {rho:.2f}" if math.isfinite(rho) else ""
+        parts.append(listed(name, border_text, rank))
+    return f"Contours of the theorem's sum in the plane of factors, and measurements against it. {'; '.join(parts)}."
+
+
+def draw(frame: pd.DataFrame) -> Figure:
+    """Three panels a plane."""
+    with style.look():
+        planes = [(name, own) for name, own in scales.groups(frame) if (own["relative"] > 0).any()][:MOST]
+        if not planes:
+            return style.empty("No scaled run has a prediction of the theorem.")
+        height = 3.3
+        tall = len(planes) * height + 0.3
+        figure = Figure(figsize=(style.WIDTH, tall))
+        for row, (name, own) in enumerate(planes):
+            bottom = tall - (row + 1) * height
+            figure.text(0.005, (bottom + height - 0.2) / tall, lettering.safe(name, 100), fontsize=9, fontweight="bold")
+            plane, update, loss = (_panel(figure, column, bottom, height, tall) for column in range(3))
+            found = border(own)
+            _plane(plane, own, found)
+            _against(update, own, "update_first", "‖ΔF‖ after update 1, output units", found)
+            _against(loss, own, "validation_loss", "validation loss, nats a token", found)
+        shown = [word for word in MARKS if word in set(frame["outcome"])]
+        handles = [Line2D([], [], color=style.INK, linestyle="", label=word, **MARKS[word]) for word in shown]
+        handles.append(Line2D([], [], color=style.INK, linewidth=0.7, alpha=0.7, label="equal predicted update"))
+        if any(border(own) for _, own in planes):
+            handles.append(Line2D([], [], color=style.INK, linewidth=2, label="border that parts best"))
+        handles.append(Line2D([], [], color=style.INK, linewidth=0.8, linestyle=(0, (2, 2)), label="unigram loss"))
+        style.legend(figure, handles, ncols=7, handlelength=1.8)
+        return figure
+
+
+def _panel(figure: Figure, column: int, bottom: float, height: float, tall: float) -> Axes:
+    width = (style.WIDTH - 0.1) / 3
+    place = (0.6 + column * width, bottom + 0.55, width - 0.75, height - 0.95)
+    return figure.add_axes((place[0] / style.WIDTH, place[1] / tall, place[2] / style.WIDTH, place[3] / tall))
+
+
+def _plane(axes: Axes, own: pd.DataFrame, found: Border | None) -> None:
+    """Contours, and every run at its factors; seeds stand side by side."""
+    for axis, column in (("x", "alpha_scale"), ("y", "beta_scale")):
+        values = sorted(own[column].unique())
+        ticks = values if len(values) <= 6 else values[:: -(-len(values) // 6)]
+        style.log_axis(axes, axis, values[0] / 1.5, values[-1] * 1.5, ticks=ticks)  # type: ignore[arg-type]
+    a = np.geomspace(*axes.get_xlim(), 60)
+    b = np.geomspace(*axes.get_ylim(), 60)
+    plane = scales.predicted(own, a[None, :], b[:, None]) / scales.predicted(own)
+    levels = [level for level in LEVELS if plane.min() < level < plane.max()]
+    if levels:
+        lines = axes.contour(a, b, plane, levels=levels, colors=style.INK, linewidths=0.7, alpha=0.7)
+        axes.clabel(lines, fmt=lambda level: f"×{level:g}", fontsize=7)
+    if found and plane.min() < found.level < plane.max():
+        axes.contour(a, b, plane, levels=[found.level], colors=style.INK, linewidths=2)
+    seeds = sorted(own["seed"].unique())
+    for _, run in own.iterrows():
+        aside = 1.13 ** (seeds.index(run["seed"]) - (len(seeds) - 1) / 2)
+        _point(axes, run, run["alpha_scale"] * aside, run["beta_scale"])
+    axes.set_xlabel("factor on α")
+    axes.set_ylabel("factor on β")
+
+
+def _against(axes: Axes, own: pd.DataFrame, column: str, name: str, found: Border | None) -> None:
+    """A measured number against the prediction."""
+    log = column == "update_first"
+    lowest = style.LOWEST if log else -style.HIGHEST
+    seen = own[own[column].between(lowest, style.HIGHEST) & own["relative"].between(style.LOWEST, style.HIGHEST)]
+    axes.set_xlabel("theorem's sum, 1 = the method's own")
+    axes.set_title(name)
+    if seen.empty:
+        axes.text(0.5, 0.5, "no run with both", transform=axes.transAxes, ha="center", fontsize=7.5)
+        return
+    style.log_axis(axes, "x", seen["relative"].min() / 1.6, seen["relative"].max() * 1.6)
+    if log:
+        ceiling = math.sqrt(2 * int(own["width"].max()))
+        low, high = seen[column].min() / 1.6, max(seen[column].max(), ceiling) * 1.6
+        style.log_axis(axes, "y", low, high)
+        style.reference(axes, ceiling, "√(2d): uncorrelated")
+        one = geometric_mean(seen[(seen["alpha_scale"] == 1) & (seen["beta_scale"] == 1)][column])
+        if math.isfinite(one):
+            ends = np.array(axes.get_xlim())
+            axes.plot(ends, one * ends, color=style.INK, linewidth=0.8, alpha=0.45)
+            axes.set_ylim(low, high)
+        rho = rank_correlation(seen["relative"], seen[column])
+        if math.isfinite(rho):
+            power = f", slope {slope(seen):.2f}" if math.isfinite(slope(seen)) else ""
+            axes.text(
+                0.97, 0.04, f"rank correlation {rho:.2f}{power}", transform=axes.transAxes, ha="right", fontsize=7.5
+            )
+    else:
+        for height in sorted({float(f"{value:.4g}") for value in own["unigram_loss"] if math.isfinite(value)}):
+            style.reference(axes, height)
+    if found:
+        axes.axvline(found.level, color=style.INK, linewidth=2)
+    for _, run in seen.iterrows():
+        _point(axes, run, run["relative"], run[column])
+
+
+def _point(axes: Axes, run: pd.Series[Any], x: float, y: float) -> None:
+    marker = MARKS.get(str(run["outcome"]), MARKS["early"])
+    (point,) = axes.plot([x], [y], color=style.colour(str(run["method"])), linestyle="", **marker)
+    told = f"α × {run['alpha_scale']:g}, β × {run['beta_scale']:g}, seed {run['seed']}, {run['outcome']}"
+    style.mark(point, str(run["method"]), told)

@@ -1,0 +1,196 @@
+"""Larger learning rates, batches and widths, one at a time: DeepNet Fig. 7.
+
+The paper draws loss curves; here a run is its end. Two runs stand on one axis when nothing but that setting differs
+between them; a width takes its feed-forward width and its heads along.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from stabkit.figures.shared import curves
+from stabkit.figures.shared.comparison import FACTS, Shown, condition_order, conditions, flat, shown
+from stabkit.figures.shared.curves import Curves
+from stabkit.figures.shared.words import listed, number, short
+from stabkit.spec import RunSpec
+from stabkit.storage.store import Run
+
+NAME = "robustness"
+SHORT = "Rate, batch, width"
+INDEX: str | None = None
+VALUE = "validation_loss"
+OPTIONAL = True
+"""Not on pages where none of the three settings was varied by itself."""
+CAPTION = "DeepNet Fig. 7 (18L-18L on WMT-17 En-De: loss curves at larger rates, batches and widths)."
+READ = (
+    "The validation loss at the end, all settings but one the same; a run that diverged is a ✕. Equally many updates, "
+    "so a larger batch has seen more text. The validation text is cut into batches as training's is: across batch "
+    "sizes it is not exactly the same sentences, and its dashed unigram loss is their median."
+)
+COLUMNS = (*FACTS, "axis", "value", "steps", "unigram_loss", "validation_loss")
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One setting, and what goes along with it."""
+
+    name: str
+    words: str
+    """How one value reads."""
+    setting: str
+    along: tuple[str, ...] = ()
+
+
+AXES = (
+    Axis("learning rate", "learning rate {}", "train.lr"),
+    Axis("tokens a batch", "{} tokens a batch", "train.max_tokens", ("task.digest",)),
+    Axis("hidden size", "hidden size {}", "model.hidden", ("model.ffn", "model.heads")),
+)
+LABELS = {axis.name: axis.name for axis in AXES} | {"hidden size": "hidden size d"}
+
+
+def select(runs: Sequence[Run]) -> pd.DataFrame:
+    """One row a run and axis on which it has company: runs of the same method and depth at another value."""
+    rows = []
+    placed = shown(runs)
+    for axis in AXES:
+        groups: dict[tuple[str, ...], list[Shown]] = {}
+        for each in placed:
+            groups.setdefault(_others(each.run.spec, axis), []).append(each)
+        members = [
+            each
+            for group in groups.values()
+            if len({_value(each.run.spec, axis) for each in group}) > 1
+            for each in group
+        ]
+        held = [_without(each.run.spec, axis) for each in members]
+        order = condition_order(held)
+        found = [
+            {
+                **each.facts(),
+                "condition": condition,
+                "axis": axis.name,
+                "value": _value(each.run.spec, axis),
+                "steps": each.run.outcome.get("steps", 0),
+                "unigram_loss": number(each.run.outcome.get("unigram_loss")),
+                "validation_loss": number(each.run.outcome.get("validation_loss")),
+            }
+            for each, condition in zip(members, conditions(held), strict=True)
+        ]
+        methods = list(dict.fromkeys(each.label for each in placed))
+        rows += sorted(
+            found,
+            key=lambda row: (
+                methods.index(row["label"]),
+                row["encoder_layers"] + row["decoder_layers"],
+                row["encoder_layers"],
+                order[row["condition"]],
+                row["value"],
+                row["seed"],
+            ),
+        )
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def _value(spec: RunSpec, axis: Axis) -> float:
+    return float(flat(spec)[axis.setting])
+
+
+def _others(spec: RunSpec, axis: Axis) -> tuple[str, ...]:
+    """Everything that must be the same: all settings but the seed, and but the axis with what goes along."""
+    return tuple(repr(value) for key, value in flat(_without(spec, axis)).items() if key != "seed")
+
+
+def _without(spec: RunSpec, axis: Axis) -> RunSpec:
+    """The spec with the axis's settings the same for all."""
+    changes: dict[str, dict[str, Any]] = {}
+    for key in (axis.setting, *axis.along):
+        part, _, name = key.partition(".")
+        if key != "task.digest" or not spec.task.source:  # only the language without files is another for each batch
+            changes.setdefault(part, {})[name] = type(getattr(getattr(spec, part), name))()
+    return replace(spec, **{part: replace(getattr(spec, part), **own) for part, own in changes.items()})
+
+
+def title(runs: Sequence[Run]) -> str:
+    """Who fails at which value, or that all train."""
+    frame = select(runs)
+    judged = frame[frame["outcome"] != "early"]
+    if judged.empty:
+        return "Larger learning rates, batches and widths, one at a time"
+    lost = judged[judged["outcome"] != "trains"]
+    if lost.empty:
+        who = judged["label"].unique()
+        spans = [_span(judged, axis) for axis in AXES if axis.name in set(judged["axis"])]
+        return f"{who[0] if len(who) == 1 else 'Every method'} trains at every setting: {', '.join(spans)}"
+    at = [
+        f"{label} at {words(axis, f'{value:g}')}"
+        for (label, axis, value), own in judged.groupby(["label", "axis", "value"], sort=False)
+        if (own["outcome"] != "trains").any()
+    ]
+    more = f" and {len(at) - 3} more" if len(at) > 3 else ""
+    runs_ = judged.drop_duplicates("run")
+    count = int((runs_["outcome"] == "trains").sum())
+    return f"{count} of {len(runs_)} runs train; not {', '.join(at[:3])}{more}"
+
+
+def words(axis: object, value: str) -> str:
+    """`1024 tokens a batch`."""
+    return next(each.words for each in AXES if each.name == axis).format(value)
+
+
+def _span(frame: pd.DataFrame, axis: Axis) -> str:
+    own = frame.loc[frame["axis"] == axis.name, "value"]
+    return words(axis.name, f"{own.min():g} to {own.max():g}")
+
+
+def alt(frame: pd.DataFrame) -> str:
+    """What the picture shows, for those who do not see it."""
+    if frame.empty:
+        return "Neither the learning rate nor the batch nor the width was varied by itself."
+    cells = [
+        f"{listed(label, depth, condition, words(axis, f'{value:g}'))}: "
+        f"{short(float(own['validation_loss'].median()), 3)} ({' and '.join(dict.fromkeys(own['outcome']))})"
+        for (label, depth, condition, axis, value), own in frame.groupby(
+            ["label", "depth", "condition", "axis", "value"], sort=False
+        )
+    ]
+    more = f"; and {len(cells) - 40} more" if len(cells) > 40 else ""
+    return f"Validation loss at the end against one setting at a time. {'; '.join(cells[:40])}{more}."
+
+
+def draw(frame: pd.DataFrame) -> Figure:
+    """A panel an axis, of several depths a panel each."""
+    several = frame["depth"].nunique() > 1
+    panel = frame["axis"] + (", " + frame["depth"] if several else "")
+    drawn = curves.draw(
+        frame.assign(panel=panel),
+        Curves(
+            x="value",
+            y="validation_loss",
+            x_label="value",
+            y_label="validation loss, nats a token",
+            none="Neither the learning rate nor the batch nor the width was varied by itself.",
+            log_y=False,
+            middle=pd.Series.median,
+            reference=_unigram,
+            across="factors",
+            columns=3,
+            height=3.0,
+        ),
+    )
+    for axes in drawn.axes:
+        name = axes.get_title(loc="left").partition(",")[0]
+        axes.set_xlabel(LABELS.get(name, axes.get_xlabel()))
+    return drawn
+
+
+def _unigram(group: pd.DataFrame) -> list[tuple[float, str]]:
+    """One line: of other batches it is of other sentences, and as good as the same."""
+    height = float(group["unigram_loss"].median())
+    return [(height, "unigram loss")] if np.isfinite(height) else []

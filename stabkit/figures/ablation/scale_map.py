@@ -1,0 +1,197 @@
+"""The plane of factors on α and β as heat maps: where it trains, and which link of the chain says so.
+
+Each cell is one pair of factors: geometric mean over seeds (of the loss the median), and how many of its runs train.
+One colour scale serves all planes of a page. Pairs that were not run are left blank.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import matplotlib
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from stabkit.figures.shared import lettering, scales, style
+from stabkit.figures.shared.comparison import geometric_mean
+from stabkit.figures.shared.words import short
+from stabkit.storage.store import Run
+
+NAME = "scale_map"
+SHORT = "α × β, heat maps"
+INDEX: str | None = None
+VALUE = "validation_loss"
+CAPTION = "DeepNet Fig. 9 (journal version), with α and β scaled together."
+READ = (
+    "A cell is a pair of factors; 1, 1 is the method itself. Dark is where it hurts: a high loss, a large first "
+    "update, LN inputs that grow, a gradient that vanishes on its way down. The theorem's sum is for the measured "
+    "‖Δθ‖ of update 1, over that of the method itself. The first update is shown because later ones saturate: ‖ΔF‖ "
+    "cannot pass 2√d, and uncorrelated outputs are √(2d) apart, whatever the factors."
+)
+COLUMNS = scales.COLUMNS
+OPTIONAL = True
+"""Not on pages without a scaled run."""
+MOST = 8
+"""Planes drawn; the frame holds all."""
+CELL, HEAD, FOOT, LABEL, COLUMN_COUNT = 0.34, 0.32, 0.22, 0.2, 3
+"""Inches: a cell's height, above a panel, its ticks below, their label; panels side by side."""
+OUTCOME_COLOURS = {
+    "trains": "#bfe5d0",
+    "some": "#f3e3a3",
+    "stuck": "#eda96a",
+    "diverged": "#d9736b",
+    "early": "#d5d9df",
+}
+"""`some`: not all of a cell's runs train."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plane:
+    """One heat map."""
+
+    column: str
+    head: str
+    log: bool
+    low_hurts: bool = False
+    digits: int = 2
+    middle: Callable[[pd.Series[float]], float] = geometric_mean
+
+
+PLANES = (
+    Plane(
+        "validation_loss",
+        "validation loss, nats a token",
+        False,
+        digits=3,
+        middle=lambda values: float(values.median()),
+    ),
+    Plane("update_first", "‖ΔF‖ after update 1, output units", True),
+    Plane("relative", "theorem's sum after update 1, 1 = published", True),
+    Plane("ln_input_growth", "greatest LN input over its start", True),
+    Plane("gradient_ratio_lowest", "lowest gradient, first / last layer", True, low_hurts=True, digits=1),
+)
+
+
+def select(runs: Sequence[Run]) -> pd.DataFrame:
+    """One row a run of a scaled method."""
+    return scales.frame(runs)
+
+
+def title(runs: Sequence[Run]) -> str:
+    """How many pairs of factors train in every seed."""
+    frame = select(runs)
+    planes = scales.groups(frame)
+    if not planes:
+        return "What becomes of a method whose α and β are scaled"
+    return scales.sentence(*planes[0])
+
+
+def alt(frame: pd.DataFrame) -> str:
+    """What the picture shows, for those who do not see it."""
+    if frame.empty:
+        return "No run has a scaled α or β."
+    parts = []
+    for name, plane in scales.groups(frame):
+        for cell in scales.cells(plane):
+            loss = short(float(cell.runs["validation_loss"].median()), 3)
+            parts.append(f"{name}, {cell.name}: {cell.rate}, loss {loss}")
+    more = f" and {len(parts) - 25} more" if len(parts) > 25 else ""
+    return f"Heat maps over the factors on α and β, with outcome and validation loss. {'; '.join(parts[:25])}{more}."
+
+
+def draw(frame: pd.DataFrame) -> Figure:
+    """Six panels a plane: five numbers of the chain, and the outcomes."""
+    with style.look(axes_grid=False):
+        planes = scales.groups(frame)[:MOST]
+        if not planes:
+            return style.empty("No run has a scaled α or β.")
+        together = pd.concat([own for _, own in planes])
+        heights = [HEAD + FOOT + CELL * own["beta_scale"].nunique() for _, own in planes]
+        beside = 0.28 + LABEL  # the plane's name above, the label of its factors below
+        tall = sum(2 * height + beside for height in heights)
+        figure = Figure(figsize=(style.WIDTH, tall))
+        top = tall
+        for (name, own), height in zip(planes, heights, strict=True):
+            figure.text(0.005, (top - 0.2) / tall, lettering.safe(name, 100), fontsize=9, fontweight="bold")
+            top -= beside - LABEL
+            for place in range(len(PLANES) + 1):
+                row, column = divmod(place, COLUMN_COUNT)
+                axes = _panel(figure, column, top - (row + 1) * height, height, tall)
+                _grid(axes, own, bottom=row == 1, left=column == 0)
+                if place:
+                    _numbers(axes, own, PLANES[place - 1], together)
+                else:
+                    _outcomes(axes, own)
+            top -= 2 * height + LABEL
+        return figure
+
+
+def _panel(figure: Figure, column: int, bottom: float, height: float, tall: float) -> Axes:
+    width = (style.WIDTH - 0.15) / COLUMN_COUNT
+    place = (0.5 + column * width, bottom + FOOT, width - 0.6, height - HEAD - FOOT)
+    return figure.add_axes(
+        (place[0] / style.WIDTH, place[1] / tall, place[2] / style.WIDTH, place[3] / tall), facecolor="none"
+    )
+
+
+def _grid(axes: Axes, own: pd.DataFrame, *, bottom: bool, left: bool) -> None:
+    """Columns and rows named by their factors."""
+    for axis, column, limit in ((axes.xaxis, "alpha_scale", axes.set_xlim), (axes.yaxis, "beta_scale", axes.set_ylim)):
+        values = sorted(own[column].unique())
+        axis.set_ticks(range(len(values)), [f"{value:.3g}" for value in values])
+        axis.set_tick_params(length=0, rotation=60 if axis is axes.xaxis and len(values) > 6 else 0)
+        limit(-0.5, len(values) - 0.5)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    if bottom:
+        axes.set_xlabel("factor on α")
+    if left:
+        axes.set_ylabel("factor on β")
+
+
+def _placed(own: pd.DataFrame) -> list[tuple[int, int, scales.Cell]]:
+    """(column, row, cell) of every pair."""
+    alphas, betas = sorted(own["alpha_scale"].unique()), sorted(own["beta_scale"].unique())
+    return [(alphas.index(cell.a), betas.index(cell.b), cell) for cell in scales.cells(own)]
+
+
+def _outcomes(axes: Axes, own: pd.DataFrame) -> None:
+    axes.set_title("how many runs train")
+    for x, y, cell in _placed(own):
+        count, word = cell.rate.rsplit(" ", 1)
+        _cell(axes, x, y, OUTCOME_COLOURS[cell.word], "#000000", f"{count}\n{word}")
+
+
+def _numbers(axes: Axes, own: pd.DataFrame, plane: Plane, together: pd.DataFrame) -> None:
+    axes.set_title(plane.head)
+    seen = together[plane.column]
+    seen = seen[seen.between(style.LOWEST if plane.log else -style.HIGHEST, style.HIGHEST)]
+    low, high = (float(seen.min()), float(seen.max())) if len(seen) else (1.0, 1.0)
+    for x, y, cell in _placed(own):
+        value = plane.middle(cell.runs[plane.column])
+        if not math.isfinite(value):
+            _cell(axes, x, y, "#b8bcc4", "#000000", "–")
+            continue
+        share = _share(value, low, high, plane.log)
+        fill = matplotlib.colormaps["YlGnBu"](0.05 + 0.9 * (1 - share if plane.low_hurts else share))
+        luminance = 0.2126 * fill[0] + 0.7152 * fill[1] + 0.0722 * fill[2]
+        _cell(axes, x, y, fill, "#000000" if luminance > 0.45 else "#ffffff", short(value, plane.digits))
+
+
+def _share(value: float, low: float, high: float, log: bool) -> float:
+    """Where a value stands between the least and the greatest: 0 to 1."""
+    if high <= low:
+        return 0.5
+    value = min(max(value, low), high)
+    where = math.log(value / low) / math.log(high / low) if log else (value - low) / (high - low)
+    return where
+
+
+def _cell(axes: Axes, x: int, y: int, fill: Any, ink: str, text: str) -> None:
+    axes.add_patch(Rectangle((x - 0.48, y - 0.46), 0.96, 0.92, facecolor=fill, edgecolor="none"))
+    axes.text(x, y, text, ha="center", va="center", fontsize=6.5 if "\n" in text else 7.5, color=ink, linespacing=1.05)

@@ -1,0 +1,169 @@
+"""The depth exponent of ‖ΔF‖ against the step at which it is fitted: how far one exponent can be trusted.
+
+At every recorded step up to 100 the fit of `update_depth` is made anew (6 to 50 layers, geometric mean over seeds, at
+least three depths below half of √(2d)).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from stabkit.figures.shared import depth_fit, lettering, style
+from stabkit.figures.shared.comparison import ends_in_norm, series, shown
+from stabkit.figures.shared.words import listed, short
+from stabkit.storage.store import Run
+
+NAME = "exponent"
+SHORT = "Exponent by step"
+INDEX: str | None = "step"
+VALUE = "exponent"
+CAPTION = "DeepNet Fig. 4 (journal version): the growth with depth, at every step."
+READ = (
+    "‖ΔF‖ ∝ N^p, p fitted at each step. Curves bend downwards as outputs near √(2d), where depths can no longer be "
+    "told apart: compare methods at one early step. Several seeds: the fit of the geometric means, in a band from the "
+    "least to the greatest of single seeds."
+)
+COLUMNS = ("run", "method", "label", "condition", "depth", "seed", "step", "exponent", "least", "greatest", "seeds")
+LAST = 100
+SHORTEST = 3
+"""Steps of a curve that the title may tell of."""
+
+
+def select(runs: Sequence[Run]) -> pd.DataFrame:
+    """One row a method, condition, shape and step; `run` names the curve, `depth` the depths fitted."""
+    rows = []
+    for each in shown(runs):
+        facts = each.facts()
+        shape, layers = depth_fit.shape_of(facts["encoder_layers"], facts["decoder_layers"])
+        if shape not in depth_fit.JOINED or not depth_fit.FIT_RANGE[0] <= layers <= depth_fit.FIT_RANGE[1]:
+            continue
+        steps, values = series(each.run, "update", "state")
+        early = (steps >= 1) & (steps <= LAST)
+        for step, value in zip(steps[early].tolist(), values[early].tolist(), strict=True):
+            rows.append(
+                {
+                    **facts,
+                    "width": each.run.spec.model.hidden,
+                    "bounded": ends_in_norm(each.run.spec),
+                    "shape": shape,
+                    "layers": layers,
+                    "reference_step": step,
+                    "step": step,
+                    "update": value,
+                }
+            )
+    if not rows:
+        return pd.DataFrame(columns=list(COLUMNS))
+    frame = pd.DataFrame(rows)
+    enough = frame.groupby(["label", "condition", "shape"])["layers"].transform("nunique") >= depth_fit.FIT_DEPTHS
+    frame = frame[enough]
+    found = []
+    for step, at in frame.groupby("step"):
+        for line in depth_fit.fit(at).itertuples(index=False):
+            found.append(
+                {
+                    "run": listed(line.label, line.condition, line.shape),
+                    "method": line.method,
+                    "label": line.label,
+                    "condition": line.condition,
+                    "depth": f"{line.shallowest:g}–{line.deepest:g} layers",
+                    "seed": "all",
+                    "step": step,
+                    "exponent": line.exponent,
+                    "least": line.least,
+                    "greatest": line.greatest,
+                    "seeds": line.seeds,
+                }
+            )
+    order = {name: i for i, name in enumerate(dict.fromkeys(listed(s.label, s.condition) for s in shown(runs)))}
+    result = pd.DataFrame(found, columns=list(COLUMNS))
+    place = [order.get(listed(row.label, row.condition), len(order)) for row in result.itertuples()]
+    return result.assign(place=place).sort_values(["place", "step"], kind="stable").drop(columns="place")
+
+
+def title(runs: Sequence[Run]) -> str:
+    """The range of the exponent of the method that grows fastest, of curves at least half as long as the longest and
+    of three steps or more."""
+    frame = select(runs)
+    if frame.empty:
+        return "The exponent of growth with depth, step by step"
+    drawn = [own for _, own in frame.groupby("run", sort=False)]
+    least = max(SHORTEST, max(map(len, drawn)) / 2)
+    long = [own for own in drawn if len(own) >= least]
+    if not long:
+        return "The exponent of growth with depth, step by step"
+    own = max(long, key=lambda own: float(own["exponent"].median()))
+    low, high, steps = own["exponent"].min(), own["exponent"].max(), own["step"]
+    when = f"steps {steps.min()}–{steps.max()}"
+    if own["seeds"].max() > 1:
+        when += f" ({own['least'].min():.2f} to {own['greatest'].max():.2f} by seed)"
+    return f"{own['label'].iloc[0]}'s exponent lies between {low:.2f} and {high:.2f} over {when}"
+
+
+def alt(frame: pd.DataFrame) -> str:
+    """What the picture shows, for those who do not see it."""
+    if frame.empty:
+        return "Too few depths for an exponent: at least three from 6 to 50 layers."
+    parts = [
+        f"{name} {short(own['exponent'].iloc[0])} at step {own['step'].iloc[0]}, {short(own['exponent'].iloc[-1])} at "
+        f"step {own['step'].iloc[-1]}"
+        for name, own in frame.groupby("run", sort=False)
+    ]
+    return f"Line chart of the depth exponent against the step. {'; '.join(parts[:16])}."
+
+
+def draw(frame: pd.DataFrame) -> Figure:
+    """One panel a condition."""
+    with style.look():
+        if frame.empty or not np.isfinite(frame["exponent"]).any():
+            return style.empty("Too few depths for an exponent: at least three from 6 to 50 layers, at one early step.")
+        groups, more = style.kept(list(frame.groupby("condition", sort=False)))
+        titles = [lettering.wrapped(str(condition), width=60) for condition, _ in groups]
+        labels = frame["label"].nunique()
+        figure, all_axes = style.panels(
+            len(groups), min(3, len(groups)), 3.0, titles=max(map(len, titles)), legend=-(-labels // 6), more=more
+        )
+        values = pd.concat([frame[name] for name in ("exponent", "least", "greatest")]).dropna()
+        low, high = min(0.0, float(values.min())) - 0.1, max(1.1, float(values.max()) + 0.1)
+        named: dict[str, Line2D] = {}
+        for place, (axes, (condition, group)) in enumerate(zip(all_axes, groups, strict=True)):
+            lettering.entitle(axes, str(condition), width=60)
+            axes.set_ylim(low, high)
+            axes.set_xlim(1, max(2, int(frame["step"].max())))
+            for height, words in ((1.0, "1: in proportion to depth"), (0.0, "0: the same at every depth")):
+                axes.axhline(height, color=style.INK, linewidth=0.8, linestyle=(0, (2, 2)), alpha=0.7)
+                axes.text(0.98, height + 0.02, words, transform=axes.get_yaxis_transform(), fontsize=7, ha="right")
+            for name, own in group.groupby("run", sort=False):
+                method, hue = str(own["method"].iloc[0]), style.colour(own["method"].iloc[0])
+                if own["seeds"].max() > 1:
+                    band = axes.fill_between(
+                        own["step"], own["least"], own["greatest"], color=hue, alpha=0.16, linewidth=0
+                    )
+                    style.mark(band, method)
+                (line,) = axes.plot(
+                    own["step"],
+                    own["exponent"],
+                    color=hue,
+                    linewidth=1.8,
+                    marker="." if len(own) == 1 else "",
+                    label=lettering.safe(str(own["label"].iloc[0]), 40),
+                )
+                style.mark(line, method, listed(str(name), str(own["depth"].iloc[0])))
+                named.setdefault(str(own["label"].iloc[0]), line)
+            axes.set_xlabel("step (updates done)")
+            if place % 3 == 0:
+                axes.set_ylabel("exponent p of ‖ΔF‖ ∝ N^p")
+        style.legend(figure, list(named.values()), ncols=min(6, len(named)))
+        return figure
+
+
+def at(frame: pd.DataFrame, label: str, condition: str, step: int) -> float:
+    """One method's exponent at a step; NaN where it has none."""
+    own = frame[(frame["label"] == label) & (frame["condition"] == condition) & (frame["step"] == step)]
+    return float(own["exponent"].iloc[0]) if len(own) else math.nan

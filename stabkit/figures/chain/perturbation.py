@@ -1,0 +1,140 @@
+"""How far the output moves when every weight moves by 10⁻⁴, sub-layer by sub-layer, and its law with depth.
+
+Liu et al. 2020 (§4) find that the variance of the output's change grows with the number n of sub-layers of a model as
+O(n) under Post-LN and as O(log n) under Pre-LN; ADMIN's closed forms aim at O(log n) or O(1). Here the square of the
+relative change after the last sub-layer (probe `perturbation`) is fitted over the depths of a method by a + b·log n
+and by a + b·n. A law is named only of four depths or more: O(1) where the square changes by less than half of itself,
+else the better of the two fits where it explains LEAST_R2 of the spread and MARGIN more than the other; else
+"undecided". The exponent is that of the square, ∝ n^p, whatever the law.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from stabkit.figures.shared import curves, share
+from stabkit.figures.shared.comparison import FACTS, geometric_mean, output_stack, shown
+from stabkit.figures.shared.curves import Curves
+from stabkit.figures.shared.depth_fit import JOINED, shape_of
+from stabkit.figures.shared.words import short
+from stabkit.storage.store import Run
+
+NAME = "perturbation"
+SHORT = "Change under a fixed perturbation"
+INDEX: str | None = "sublayer"
+VALUE = "perturbation"
+AT_START = True
+"""On a page of single steps of SGD too, which train nothing."""
+CAPTION = (
+    "Liu et al. 2020, §4 (amplification effect), with their released plot's perturbation of 10⁻⁴·sign(noise); step 0."
+)
+READ = (
+    "The same small change of every weight, before training: by how much of its length does the state after each "
+    "sub-layer move? What amplifies weights' changes here turns each update of training into a larger one."
+)
+COLUMNS = (*FACTS, "sublayer", "perturbation", "law")
+UNDECIDED = "undecided"
+OPTIONAL = True
+LEAST, LEAST_R2, MARGIN, FLAT = 4, 0.9, 0.03, 1.5
+"""Depths from which on laws can be told apart; what a fit must explain, how much more than the other; what is flat."""
+
+
+def series(run: Run) -> NDArray[np.float64]:
+    """(n,) relative change after each sub-layer of the output stack; empty where it was not recorded."""
+    table = run.records.get("perturbation")
+    if table is None or not len(table.steps):
+        return np.empty(0)
+    found: NDArray[np.float64] = table.select(share.output_sites(table.sites))[0]
+    return found
+
+
+def law(change: NDArray[np.float64], n: NDArray[np.float64]) -> tuple[str, float]:
+    """(the law of a change over n sub-layers, the exponent of its square); ("", NaN) for too few or unusable values."""
+    squares = change**2
+    if len(change) < LEAST or not (np.isfinite(squares) & (squares > 0)).all():
+        return "", math.nan
+    exponent = float(np.polyfit(np.log(n), np.log(squares), 1)[0])
+    if squares.max() <= FLAT * squares.min():
+        return "O(1)", exponent
+    spread = ((squares - squares.mean()) ** 2).sum()
+    fits = {}
+    for name, x in (("O(log n)", np.log(n)), ("O(n)", n)):
+        slope, level = np.polyfit(x, squares, 1)
+        fits[name] = 1 - float(((squares - level - slope * x) ** 2).sum() / spread) if slope > 0 else 0.0
+    best, other = sorted(fits, key=lambda name: -fits[name])
+    decided = fits[best] >= LEAST_R2 and fits[best] - fits[other] >= MARGIN
+    return (best if decided else UNDECIDED), exponent
+
+
+def laws(frame: pd.DataFrame) -> dict[str, tuple[str, float]]:
+    """{method: (law, exponent)} of its output's change over the depths of one shape of model, first condition."""
+    found = {}
+    first = frame[frame["condition"] == frame["condition"].iloc[0]] if len(frame) else frame
+    for label, own in first.groupby("label", sort=False):
+        ends = own.loc[own.groupby("run")["sublayer"].idxmax()]
+        shape = [shape_of(n, m)[0] for n, m in zip(ends["encoder_layers"], ends["decoder_layers"], strict=True)]
+        joined = [ends[np.array(shape) == each] for each in JOINED]
+        ends = max(joined, key=lambda each: int(each["sublayer"].nunique()))
+        by_depth = ends.groupby("sublayer")["perturbation"].agg(geometric_mean)
+        name, exponent = law(np.array(by_depth, dtype=np.float64), np.array(by_depth.index, dtype=np.float64))
+        if name:
+            found[str(label)] = name, exponent
+    return found
+
+
+def select(runs: Sequence[Run]) -> pd.DataFrame:
+    """One row a run and sub-layer of its decoder (of its encoder where it has no decoder)."""
+    rows = []
+    for each in shown(runs):
+        facts = each.facts()
+        values = enumerate(series(each.run).tolist(), 1)
+        rows += [{**facts, "sublayer": place, "perturbation": value} for place, value in values]
+    frame = curves.by_depth(pd.DataFrame(rows, columns=[*FACTS, "sublayer", "perturbation"]))
+    found = laws(frame)
+    told = {label: f"n^{exponent:.2f}, {name}" for label, (name, exponent) in found.items()}
+    return frame.assign(law=[told.get(label, "") for label in frame["label"]])
+
+
+def title(runs: Sequence[Run]) -> str:
+    """How the change grows with depth under the method where it grows fastest and where slowest, each with its law."""
+    found = laws(select(runs))
+    if len(found) < 2:
+        return "How far the output moves when every weight moves a little"
+    most, least = (pick(found, key=lambda label: found[label][1]) for pick in (max, min))
+    told = [f"n^{found[label][1]:z.1f} under {label} ({found[label][0]})" for label in (most, least)]
+    return f"With the number of sub-layers the output's squared change grows as {told[0]}, as {told[1]}"
+
+
+def alt(frame: pd.DataFrame) -> str:
+    """What the picture shows, for those who do not see it."""
+    if frame.empty:
+        return "No run has recorded its perturbation."
+    parts = []
+    for (label, depth), own in frame.groupby(["label", "depth"], sort=False):
+        first = own[own["run"] == own["run"].iloc[0]]["perturbation"]
+        parts.append(f"{label} {depth} {short(float(first.iloc[-1]))}")
+    where = f"by {output_stack(frame['depth'])} sub-layer"
+    grown = [f"{label} n^{exponent:z.2f} {name}" for label, (name, exponent) in laws(frame).items()]
+    told = f" Its square over the depths: {'; '.join(grown)}." if grown else ""
+    return f"Relative change of the state {where}, logarithmic. At the last: {'; '.join(parts[:24])}.{told}"
+
+
+def draw(frame: pd.DataFrame) -> Figure:
+    """A panel a depth."""
+    return curves.draw(
+        frame,
+        Curves(
+            x="sublayer",
+            y="perturbation",
+            x_label=f"{output_stack(frame['depth'])} sub-layer",
+            y_label="‖x(θ+δ) − x(θ)‖ / ‖x(θ)‖",
+            none="No run has recorded its perturbation.",
+            ticks=lambda group: curves.layer_ticks(group, "sublayer"),
+        ),
+    )

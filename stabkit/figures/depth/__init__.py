@@ -1,0 +1,1 @@
+"""What becomes of it with depth: ‖ΔF‖ and the theorems, slopes, scaling laws."""

@@ -1,0 +1,226 @@
+"""Quality against the logarithm of depth: DeepNet Fig. 8, L(d) = A·log d + B with d = N + M layers.
+
+Least squares over the depths (natural logarithm), each the mean of the seeds that train at every one of them; of the
+depths as many as one seed trains at, for a mean over other seeds is no comparison. Of BLEU where enough depths were
+translated alike and none of them is near nothing, else of the validation loss, of which a negative A is the better.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from stabkit.figures.ablation.boundary import MARKS
+from stabkit.figures.shared import lettering, quality, style
+from stabkit.figures.shared.comparison import FACTS, Shown, outcome_word, shown
+from stabkit.figures.shared.depth_fit import JOINED, shape_of
+from stabkit.figures.shared.style import CONDITION_DASHES
+from stabkit.figures.shared.words import listed, number
+from stabkit.storage.store import Run
+
+NAME = "depth_law"
+SHORT = "Quality and depth"
+INDEX: str | None = None
+VALUE = "quality"
+OPTIONAL = True
+"""Not on pages without three depths of a method that train."""
+CAPTION = "DeepNet Fig. 8: L(d) = A log d + B, average BLEU on OPUS-100 at 12 to 1,000 layers."
+READ = (
+    "Points are the means of the seeds that train at every depth fitted, bars from least to greatest; the line is "
+    "least squares through them, A a factor e of depth. Left out, and marked at their depths: runs that are stuck (a "
+    "square) or diverged (✕, at the edge), and those of seeds that do not train, or were not run, at every depth "
+    "(small dots), for a mean over other seeds is no comparison. More BLEU is better; of the loss, less."
+)
+DEPTHS = 3
+"""Fewer distinct depths are no law."""
+COLUMNS = (*FACTS, "shape", "layers", "measure", "quality", "fitted", "A", "B", "R2", "seeds")
+
+
+def fit(depths: Sequence[float], values: Sequence[float]) -> tuple[float, float, float]:
+    """(A, B, R²) of values ≈ A·ln(depth) + B by least squares; NaN for fewer than two depths, R² of equal values."""
+    x, y = np.log(np.asarray(depths, dtype=float)), np.asarray(values, dtype=float)
+    if len(x) < 2 or np.ptp(x) == 0:
+        return math.nan, math.nan, math.nan
+    across, up = x - x.mean(), y - y.mean()
+    a = float((across * up).sum() / (across**2).sum())
+    b = float(y.mean() - a * x.mean())
+    total = float((up**2).sum())
+    r2 = 1 - float(((up - a * across) ** 2).sum()) / total if total > 0 else math.nan
+    return a, b, r2
+
+
+def select(runs: Sequence[Run]) -> pd.DataFrame:
+    """One row a judged run of each line that can be fitted."""
+    groups: dict[tuple[str, str, str], list[Shown]] = {}
+    for each in shown(runs):
+        shape, _ = shape_of(each.run.spec.model.encoder_layers, each.run.spec.model.decoder_layers)
+        if shape in JOINED and outcome_word(each.run) != "early":
+            groups.setdefault((each.label, each.condition, shape), []).append(each)
+    rows = []
+    for (_, _, shape), own in groups.items():
+        for measure in (quality.BLEU, quality.LOSS):
+            found = _line(own, shape, measure)
+            if len(found):
+                rows += found
+                break
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def _line(own: Sequence[Shown], shape: str, measure: str) -> list[dict[str, Any]]:
+    """The rows of one method under one condition by one measure; none where three depths do not have it, or where it is
+    a BLEU near nothing at any of them."""
+    translated = quality.alike([each.run for each in own])
+    rows: list[dict[str, Any]] = []
+    by: dict[int, dict[int, float]] = {}
+    for each in own:
+        run = each.run
+        value = number(run.outcome.get("validation_loss"))
+        if measure == quality.BLEU:
+            if run.run_id not in translated:
+                continue
+            value = translated[run.run_id].score.bleu
+        facts = each.facts()
+        layers = int(facts["encoder_layers"]) + int(facts["decoder_layers"])
+        if facts["outcome"] == "trains" and math.isfinite(value):
+            by.setdefault(layers, {})[run.spec.seed] = value
+        rows.append({**facts, "shape": shape, "layers": layers, "measure": measure, "quality": value})
+    depths, seeds = _paired(by)
+    if len(depths) < DEPTHS:
+        return []
+    means = {layers: float(np.mean([by[layers][seed] for seed in seeds])) for layers in sorted(depths)}
+    if measure == quality.BLEU and min(means.values()) < quality.TRANSLATES:
+        return []
+    a, b, r2 = fit(list(means), list(means.values()))
+    law_of = {"A": a, "B": b, "R2": r2, "seeds": len(seeds)}
+    return [{**row, "fitted": row["layers"] in depths and row["seed"] in seeds, **law_of} for row in rows]
+
+
+def _paired(by: Mapping[int, Mapping[int, float]]) -> tuple[set[int], set[int]]:
+    """The most depths at which one seed trains, and all the seeds that train at every one of them; of several such
+    sets the one of most seeds."""
+    at = {
+        seed: {layers for layers, values in by.items() if seed in values} for values in by.values() for seed in values
+    }
+    found = [(depths, {seed for seed, own in at.items() if depths <= own}) for _, depths in sorted(at.items())]
+    return max(found, key=lambda one: (len(one[0]), len(one[1])), default=(set(), set()))
+
+
+def title(runs: Sequence[Run]) -> str:
+    """The law of the line whose quality gains most from depth."""
+    frame = select(runs)
+    if frame.empty:
+        return "Quality against the logarithm of depth"
+    gains = frame["A"].where(frame["measure"] == quality.BLEU, -frame["A"])
+    best = frame.iloc[int(gains.argmax())]
+    where = listed(str(best["label"]), str(best["condition"]))
+    span = frame.loc[_same(frame, best), "layers"]
+    return f"{where}: {law(best, f', over {span.min()} to {span.max()} layers')}"
+
+
+def _same(frame: pd.DataFrame, row: pd.Series[Any]) -> pd.Series[bool]:
+    """The rows of one line that were fitted."""
+    return frame["fitted"] & (frame[["label", "condition", "shape"]] == row[["label", "condition", "shape"]]).all(
+        axis=1
+    )
+
+
+def law(row: pd.Series[Any], over: str = "") -> str:
+    """`BLEU = 3.10·ln d − 2.00, R² 0.98, one seed`."""
+    a, b, r2 = (float(row[name]) for name in ("A", "B", "R2"))
+    sign = "−" if b < 0 else "+"
+    slope = f"−{-a:.3g}" if a < 0 else f"{a:.3g}"
+    name = "loss" if row["measure"] == quality.LOSS else row["measure"]
+    told = f"R² {r2:.2f}" if math.isfinite(r2) else "R² –"
+    seeds = "one seed" if row["seeds"] == 1 else f"{row['seeds']} seeds"
+    return f"{name} = {slope}·ln d {sign} {abs(b):.3g}, {told}{over}, {seeds}"
+
+
+def lines(frame: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
+    """(name, rows) of every fitted line."""
+    return [
+        (listed(label, condition, "" if shape == "N = M" else shape), own)
+        for (label, condition, shape), own in frame.groupby(["label", "condition", "shape"], sort=False)
+    ]
+
+
+def alt(frame: pd.DataFrame) -> str:
+    """What the picture shows, for those who do not see it."""
+    if frame.empty:
+        return "No method trains from one seed at three depths."
+    told = [f"{name}: {law(own.iloc[0])}" for name, own in lines(frame)]
+    more = f"; and {len(told) - 16} more" if len(told) > 16 else ""
+    return f"Quality against depth, logarithmic, with a fitted line a method. {'; '.join(told[:16])}{more}."
+
+
+def draw(frame: pd.DataFrame) -> Figure:
+    """A panel a measure; every line's law in the legend."""
+    with style.look():
+        if frame.empty:
+            return style.empty("No method trains from one seed at three depths.")
+        measures = [name for name in (quality.BLEU, quality.LOSS) if name in set(frame["measure"])]
+        drawn = lines(frame)
+        beside = 2 if max(len(f"{name}: {law(own.iloc[0])}") for name, own in drawn) <= 62 else 1
+        figure, panels = style.panels(len(measures), 2, 3.4, legend=-(-min(len(drawn), 24) // beside))
+        conditions = list(frame["condition"].unique())
+        handles = []
+        for place, (axes, measure) in enumerate(zip(panels, measures, strict=True)):
+            axes.tick_params(labelleft=True)
+            axes.set_ylabel("BLEU (test set)" if measure == quality.BLEU else "validation loss, nats a token")
+            own = frame[frame["measure"] == measure]
+            depths = sorted(own["layers"].unique())
+            ticks = depths if len(depths) <= 8 else depths[:: -(-len(depths) // 8)]
+            style.log_axis(axes, "x", depths[0] / 1.15, depths[-1] * 1.15, ticks=ticks)
+            axes.set_xlabel("layers d = N + M")
+            low, high = float(own.loc[own["fitted"], "quality"].min()), float(own.loc[own["fitted"], "quality"].max())
+            room = 0.12 * (high - low or abs(high) or 1.0)
+            axes.set_ylim(low - room, high + room)
+            lettering.entitle(axes, measure)
+            for name, of_line in drawn:
+                if of_line["measure"].iloc[0] == measure:
+                    turn = conditions.index(of_line["condition"].iloc[0]) % len(CONDITION_DASHES)
+                    handles.append(_one(axes, name, of_line, CONDITION_DASHES[turn]))
+            if place:
+                box = axes.get_position()
+                axes.set_position((box.x0 + 0.05, box.y0, box.width - 0.05, box.height))
+        style.legend(figure, handles[:24], ncols=beside, handlelength=2.4)
+        return figure
+
+
+def _one(axes: Axes, name: str, own: pd.DataFrame, dashes: Any) -> Line2D:
+    """Points, bars over seeds, the line; what was left out of it at its depth."""
+    method, kept = str(own["method"].iloc[0]), own[own["fitted"]]
+    hue = style.colour(method)
+    a, b = float(own["A"].iloc[0]), float(own["B"].iloc[0])
+    by = kept.groupby("layers")["quality"]
+    middle, low, high = by.mean(), by.min(), by.max()
+    ends = np.array([middle.index.min(), middle.index.max()], dtype=float)
+    (line,) = axes.plot(
+        ends,
+        a * np.log(ends) + b,
+        color=hue,
+        linewidth=1.5,
+        linestyle=dashes,
+        label=lettering.safe(f"{name}: {law(own.iloc[0])}", 90),
+    )
+    style.mark(line, method)
+    if (high > low).any():
+        style.mark(axes.vlines(middle.index, low, high, color=hue, alpha=0.55, linewidth=1.4), method)
+    (points,) = axes.plot(middle.index, middle, "o", color=hue, markersize=5)
+    style.mark(points, method, name)
+    bottom, top = axes.get_ylim()
+    worst = bottom if own["measure"].iloc[0] == quality.BLEU else top
+    edge = worst + 0.04 * (top - bottom) * (1 if worst == bottom else -1)
+    for _, lost in own[~own["fitted"]].iterrows():
+        value = float(lost["quality"])
+        inside = lost["outcome"] != "diverged" and bottom < value < top
+        look = MARKS["early" if lost["outcome"] == "trains" else str(lost["outcome"])]
+        (point,) = axes.plot([float(lost["layers"])], [value if inside else edge], color=hue, linestyle="", **look)
+        style.mark(point, method, listed(name, f"seed {lost['seed']}", str(lost["outcome"])))
+    return line

@@ -1,0 +1,156 @@
+"""‖ΔF‖/η of one SGD step as η → 0, against depth: the linear regime that DeepNet's theorems speak of.
+
+GOAL of DeepNet §3.1 asks for ‖ΔF‖ = Θ(η), whatever the depth. No training and nothing saturates: one step from θ₀ on
+one batch, small enough that half of it moves half as far. In float64 η = 1e-5; in float32 two rates must agree within
+AGREE, for at a smaller one rounding eats the difference and at a larger one the step is no longer linear. Dotted: what
+the theorem of each group of methods predicts, scaled to meet the shallowest depth.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from stabkit.figures.depth import update_depth
+from stabkit.figures.shared.comparison import geometric_mean, method_label
+from stabkit.figures.shared.contrast import PAIR
+from stabkit.figures.shared.words import listed, short
+from stabkit.spec import canonical
+from stabkit.storage.store import Run
+
+NAME = "slope"
+SHORT = "Slope of one SGD step"
+INDEX: str | None = None
+VALUE = "update"
+AT_START = True
+"""On a page of single steps of SGD too, which train nothing."""
+SINGLE_STEPS = True
+"""Made of these, which no other figure is."""
+CAPTION = "DeepNet §3.1, GOAL, and Theorems 2, 3 and 4 (journal version): not drawn in the paper."
+READ = (
+    "How far the output moves for each unit of learning rate, before any training. A horizontal line is the papers' "
+    "GOAL. The order of the methods is the finding; Post-LN's exponent changes with the seed, because its tokens "
+    "collapse to one direction at initialisation. Dotted: Theorem 3 (one stack: 2) from the measured ‖Δθ‖; of norms "
+    "before the branch Theorem 4."
+)
+COLUMNS = (*update_depth.COLUMNS, "rate")
+OPTIONAL = True
+"""Not on pages without such a step."""
+AGREE = 0.05
+"""Two rates must give the same slope to within this share of it."""
+
+
+def select(runs: Sequence[Run]) -> pd.DataFrame:
+    """One row a run of a single SGD step; `update` is ‖ΔF‖/η and `predicted` the theorem's sum over η."""
+    probes = {run.run_id: run for run in runs if run.spec.single_step}
+    if not probes:
+        return pd.DataFrame(columns=list(COLUMNS))
+    frame = update_depth.select(list(probes.values()), at=1)
+    rates = [probes[run].spec.train.lr for run in frame["run"]]
+    return frame.assign(rate=rates, update=frame["update"] / rates, predicted=frame["predicted"] / rates)
+
+
+def table(frame: pd.DataFrame) -> pd.DataFrame:
+    """One row a method, condition and depth: `slope`, the geometric mean over seeds, its range, and its rank, 1 the
+    least; methods in table order."""
+    rows = []
+    for (condition, depth), here in frame.groupby(["condition", "depth"], sort=False):
+        means = here.groupby("label", sort=False)["update"].agg(geometric_mean)
+        ranks = means.rank(method="first", na_option="bottom")
+        for label, own in here.groupby("label", sort=False):
+            rows.append(
+                {
+                    "label": label,
+                    "condition": condition,
+                    "depth": depth,
+                    "slope": means[label],
+                    "least": own["update"].min(),
+                    "greatest": own["update"].max(),
+                    "rank": int(ranks[label]),
+                }
+            )
+    columns = ["label", "condition", "depth", "slope", "least", "greatest", "rank"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def agreement(runs: Sequence[Run]) -> list[tuple[str, float]]:
+    """(a run at two rates, how far its slopes are apart as a share of the least), the widest first."""
+    found = [
+        (listed(method_label(one.spec), one.spec.depth, f"seed {one.spec.seed}"), share)
+        for one, share in _apart(runs).values()
+    ]
+    return sorted(found, key=lambda one: -one[1])
+
+
+def trusted(runs: Sequence[Run]) -> list[Run]:
+    """The runs without those whose two rates do not agree: not linear, or lost in rounding."""
+    apart = {key for key, (_, share) in _apart(runs).items() if share > AGREE}
+    return [run for run in runs if _but_for_its_rate(run) not in apart]
+
+
+def _apart(runs: Sequence[Run]) -> dict[str, tuple[Run, float]]:
+    """{what is the same: (one of the runs, how far apart)} of runs at several rates."""
+    by_id = {run.run_id: run for run in runs}
+    held: dict[str, list[tuple[float, Run]]] = {}
+    for row in select(runs).to_dict("records"):
+        run = by_id[row["run"]]
+        held.setdefault(_but_for_its_rate(run), []).append((row["update"], run))
+    found = {}
+    for key, both in held.items():
+        if len(both) > 1:
+            low, high = (pick(value for value, _ in both) for pick in (min, max))
+            found[key] = both[0][1], high / low - 1 if low > 0 else math.inf
+    return found
+
+
+def _but_for_its_rate(run: Run) -> str:
+    return canonical(replace(run.spec, train=replace(run.spec.train, lr=0.0)).to_json())
+
+
+def title(runs: Sequence[Run]) -> str:
+    """Post-LN over DeepNorm, least and greatest over the depths; of two rates whether they agree."""
+    told = _ratio(runs)
+    if apart := agreement(runs):
+        beyond = sum(share > AGREE for _, share in apart)
+        told += f"; two rates agree within {AGREE:.0%} in {len(apart) - beyond} of {len(apart)} runs"
+    return told
+
+
+def _ratio(runs: Sequence[Run]) -> str:
+    means = table(select(runs))
+    ratios = []
+    for (_, depth), here in means.groupby(["condition", "depth"], sort=False):
+        by = here.set_index("label")["slope"].dropna()
+        if set(by.index) >= PAIR:
+            ratios.append((float(by["Post-LN"] / by["DeepNorm"]), str(depth)))
+    if ratios:
+        low, high = min(ratios), max(ratios)
+        if short(low[0]) == short(high[0]):
+            return f"One SGD step moves Post-LN's output {short(low[0])} times as far as DeepNorm's ({low[1]})"
+        return (
+            f"One SGD step moves Post-LN's output {short(low[0])} ({low[1]}) to {short(high[0])} ({high[1]}) times as "
+            "far as DeepNorm's"
+        )
+    return "How far one SGD step moves the output, for each unit of learning rate"
+
+
+def alt(frame: pd.DataFrame) -> str:
+    """What the picture shows, for those who do not see it."""
+    if frame.empty:
+        return "No run is a single step of SGD."
+    parts = []
+    for (label, condition), own in table(frame).groupby(["label", "condition"], sort=False):
+        values = (f"{depth} {short(slope)}" for depth, slope in zip(own["depth"], own["slope"], strict=True))
+        parts.append(f"{listed(label, condition)}: {', '.join(values)}")
+    return f"Chart of ‖ΔF‖/η of one SGD step against depth, both logarithmic. {'; '.join(parts)}."
+
+
+def draw(frame: pd.DataFrame) -> Figure:
+    """One panel a condition."""
+    return update_depth.against_depth(
+        frame, "‖ΔF‖ / η of one SGD step, output units", "No run is a single step of SGD.", ceiling=False
+    )

@@ -1,0 +1,138 @@
+"""Measured ‖ΔF‖ against what the theorem predicts, over steps, depths and methods, with R².
+
+A theorem gives an order of growth, so a constant of its own is free and nothing else: on logarithmic axes the
+prediction is a line of slope 1, and R² = 1 − Σ(log m − log p − c)²/Σ(log m − mean)², c the mean of log m − log p over
+the runs of one theorem. Points are the steps STEPS of every run, as long as ‖ΔF‖ is below half of √(2d), where it
+bends.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from stabkit.figures.shared import lettering, style, theorem
+from stabkit.figures.shared.comparison import FACTS, series, shown
+from stabkit.figures.shared.contrast import SATURATED
+from stabkit.figures.shared.words import listed, short
+from stabkit.storage.store import Run
+
+NAME = "theory"
+SHORT = "Theory and measurement"
+INDEX: str | None = None
+VALUE = "update"
+AT_START = True
+"""On a page of single steps of SGD too, which train nothing."""
+CAPTION = (
+    "DeepNet Theorems 2, 3 and, under SGD, 4 (journal version), predicted against measured: not drawn in the paper."
+)
+READ = (
+    "A point is one run at one step. On a line of slope 1 the theorem (2 and 3 from the ‖Δθ‖ of that step) tells ‖ΔF‖ "
+    "up to a constant; each theorem's line has the one that suits its points best. R² is of the logarithms, and "
+    "falls below 0 where the mean alone would predict better."
+)
+STEPS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+COLUMNS = (*FACTS, "theorem", "step", "predicted", "update")
+OPTIONAL = True
+"""Not on pages without a method that the theorems speak of."""
+
+
+def select(runs: Sequence[Run]) -> pd.DataFrame:
+    """One row a run and step of STEPS."""
+    rows = []
+    for each in shown(runs):
+        steps, values = series(each.run, "update", "state")
+        number = theorem.number_of(each.run.spec)
+        bends = SATURATED * math.sqrt(2 * each.run.spec.model.hidden)
+        for step, value in zip(steps.tolist(), values.tolist(), strict=True):
+            if step in STEPS and 0 < value <= bends:
+                sum_ = theorem.predicted(each.run, step)
+                if 0 < sum_ < math.inf:
+                    rows.append({**each.facts(), "theorem": number, "step": step, "predicted": sum_, "update": value})
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def r_squared(frame: pd.DataFrame) -> float:
+    """Of log ‖ΔF‖ by the sum and one constant a theorem; NaN for fewer than three points or no spread."""
+    return _explained(frame, "theorem") if len(frame) > 2 else math.nan
+
+
+def _explained(frame: pd.DataFrame, by: str) -> float:
+    """1 − what a constant for each of `by` leaves of log ‖ΔF‖ over its spread."""
+    measured, told = (frame[name].astype(float).map(math.log) for name in ("update", "predicted"))
+    rest = measured - told
+    left = ((rest - rest.groupby(frame[by]).transform("mean")) ** 2).sum()
+    spread = ((measured - measured.mean()) ** 2).sum()
+    return float(1 - left / spread) if spread > 0 else math.nan
+
+
+def by_what(frame: pd.DataFrame) -> list[tuple[str, float]]:
+    """(over what, R²): over the runs at one step, that which most of them have; over all steps; and over all steps with
+    a constant for each method that has three points or more."""
+    if len(frame) < 3:
+        return []
+    counts = frame["step"].value_counts()
+    step = int(max(counts.index[counts == counts.max()]))
+    found = [(f"over {counts.max()} runs at step {step}", r_squared(frame[frame["step"] == step]))]
+    found.append(("over all steps", r_squared(frame)))
+    several = frame[frame.groupby("label")["step"].transform("size") >= 3]
+    if several["label"].nunique() > 1:
+        found.append(("with a constant for each method", _explained(several, "label")))
+    return [(what, value) for what, value in found if not math.isnan(value)]
+
+
+def title(runs: Sequence[Run]) -> str:
+    """R² with one constant for all."""
+    frame = select(runs)
+    found = by_what(frame)
+    if not found:
+        return "What the theorem predicts against what was measured"
+    told = [f"{value:.2f} {what}" for what, value in found]
+    return f"With one constant the theorem explains ‖ΔF‖ with R² = {', '.join(told)}"
+
+
+def alt(frame: pd.DataFrame) -> str:
+    """What the picture shows, for those who do not see it."""
+    if frame.empty:
+        return "No run has a prediction."
+    parts = [f"{label} R² {short(r_squared(own))}" for label, own in frame.groupby("label", sort=False)]
+    return f"Measured against predicted ‖ΔF‖, both logarithmic. {'; '.join(parts)}."
+
+
+def draw(frame: pd.DataFrame) -> Figure:
+    """One panel: a dot a run and step, in the method's colour."""
+    with style.look():
+        if frame.empty:
+            return style.empty("No run has a prediction.")
+        figure, (axes,) = style.panels(1, 1, 3.9, titles=0, right=2.2)
+        x, y = (frame[name].to_numpy(float) for name in ("predicted", "update"))
+        style.log_axis(axes, "x", x.min() / 1.5, x.max() * 1.5)
+        style.log_axis(axes, "y", y.min() / 1.5, y.max() * 1.5)
+        handles = [_dots(axes, str(label), own) for label, own in frame.groupby("label", sort=False)]
+        for number, own in frame.groupby("theorem"):
+            told = own["predicted"].astype(float)
+            level = math.exp((own["update"].astype(float) / told).map(math.log).mean())
+            ends = np.array([told.min(), told.max()])
+            axes.plot(ends, level * ends, color=style.INK, linewidth=0.9, alpha=0.5)
+            where = (ends[0], level * ends[0])  # the other end may lie above the panel
+            axes.annotate(f"Theorem {number}", where, xytext=(4, 8), textcoords="offset points", fontsize=7)
+        axes.set_xlabel("what the theorem predicts, up to a constant")
+        axes.set_ylabel("measured ‖ΔF‖, output units")
+        style.legend(axes, handles, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        return figure
+
+
+def _dots(axes: Axes, label: str, own: pd.DataFrame) -> Line2D:
+    method = str(own["method"].iloc[0])
+    name = f"{lettering.safe(label, 40)}, R² {short(r_squared(own))}"
+    (handle,) = axes.plot(
+        own["predicted"], own["update"], ".", color=style.colour(method), markersize=4, alpha=0.6, label=name
+    )
+    style.mark(handle, method, listed(label, "by its prediction"))
+    return handle

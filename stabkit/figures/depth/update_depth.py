@@ -1,0 +1,239 @@
+"""‖ΔF‖ at the reference step against depth, log-log, with the fitted exponent: DeepNet Fig. 4 read along the depths.
+
+The exponent is the least-squares slope of log ‖ΔF‖ (geometric mean over seeds) over log depth, from 6 to 50 layers and
+at least three depths of equally deep stacks, as long as ‖ΔF‖ is below half of √(2d), where it bends. Deeper models are
+drawn and left out of the fit: there Post-LN varies several-fold with the seed, because its tokens collapse to one
+direction at initialisation. Beside it what Theorem 3 (Theorem 2 for one stack) makes of the measured ‖Δθ‖
+(`theorem.py`): an order of growth, so it is scaled to meet the measurement at the shallowest depth.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from stabkit.figures.shared import lettering, style, theorem
+from stabkit.figures.shared.comparison import FACTS, ends_in_norm, geometric_mean, reference_step, series, shown
+from stabkit.figures.shared.contrast import PAIR
+from stabkit.figures.shared.depth_fit import JOINED, _drawable, _reached, fit, shape_of
+from stabkit.figures.shared.words import listed, short
+from stabkit.storage.store import Run
+
+NAME = "update_depth"
+SHORT = "‖ΔF‖ by depth"
+INDEX: str | None = None
+VALUE = "update"
+CAPTION = "DeepNet Fig. 4 (journal version), against the depth."
+READ = (
+    "A horizontal line would be an update that depth does not change; slope 1 is growth in proportion to depth. "
+    "Points: geometric mean over seeds in a band from the least to the greatest. Dashed: the fit over 6 to 50 layers, "
+    "whose exponent stands in the legend; deeper models, points beyond half of √(2d), and seeds that not every depth "
+    "has are drawn but not fitted. "
+    "Dotted: what Theorem 3 (one stack: 2) makes of the measured ‖Δθ‖, an upper bound up to a constant, scaled to meet "
+    "the shallowest depth; its exponent is fitted over the same depths. "
+    "✕: a run diverged, at its last finite value, or at the lower edge when it has none."
+)
+COLUMNS = (*FACTS, "width", "shape", "layers", "reference_step", "step", "update", "predicted", "theorem", "bounded")
+
+
+def select(runs: Sequence[Run], at: int | None = None) -> pd.DataFrame:
+    """One row a run: ‖ΔF‖ at the reference step, or the last finite one of a run that ended before it (`step`).
+
+    `at`: another step than these runs' own reference step.
+    """
+    at = reference_step(runs) if at is None else at
+    rows = []
+    for each in shown(runs):
+        steps, values = series(each.run, "update", "state")
+        usable = np.flatnonzero((steps <= at) & np.isfinite(values))
+        if len(steps) == 0:
+            continue
+        step, value = (int(steps[usable[-1]]), float(values[usable[-1]])) if len(usable) else (0, math.nan)
+        facts = each.facts()
+        shape, layers = shape_of(facts["encoder_layers"], facts["decoder_layers"])
+        width = each.run.spec.model.hidden
+        rows.append(
+            {
+                **facts,
+                "width": width,
+                "shape": shape,
+                "layers": layers,
+                "reference_step": at,
+                "step": step,
+                "update": value,
+                "predicted": theorem.predicted(each.run, at) if step == at else math.nan,
+                "theorem": theorem.number_of(each.run.spec),
+                "bounded": ends_in_norm(each.run.spec),
+            }
+        )
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def title(runs: Sequence[Run]) -> str:
+    """Two exponents of one condition: of the paper's two methods where both are there, else the least and greatest."""
+    frame = select(runs)
+    lines = fit(frame)
+    lines = lines[lines["shape"] == "N = M"]
+    for _, group in lines.groupby("condition", sort=False):
+        papers = group[group["label"].isin(PAIR)]
+        ends = (papers if len(papers) == len(PAIR) else group).sort_values("exponent", kind="stable")
+        if len(ends) > 1:
+            low, high = ends.iloc[0], ends.iloc[-1]
+            where = listed(ends.iloc[0].condition, _layers(ends))
+            return (
+                f"{low.label}'s update grows with depth as N^{low.exponent:.1f}, "
+                f"{high.label}'s as N^{high.exponent:.1f} ({where})"
+            )
+    if len(lines) == 1:
+        return f"{lines.iloc[0].label}'s update grows with depth as N^{lines.iloc[0].exponent:.1f} ({_layers(lines)})"
+    step = int(frame["reference_step"].iloc[0]) if len(frame) else 0
+    return f"How far the output has moved after {step} updates, against depth"
+
+
+def _layers(lines: pd.DataFrame) -> str:
+    """`6–50 layers, one seed`: what the exponents of a title rest on."""
+    seeds = ", one seed" if lines["seeds"].max() == 1 else ""
+    return f"{int(lines['shallowest'].min())}–{int(lines['deepest'].max())} layers{seeds}"
+
+
+def alt(frame: pd.DataFrame) -> str:
+    """What the picture shows, for those who do not see it."""
+    if frame.empty:
+        return "No run has recorded a model update."
+    step = int(frame["reference_step"].iloc[0])
+    parts = []
+    for (label, condition), group in frame[_reached(frame)].groupby(["label", "condition"], sort=False):
+        means = (
+            f"{depth} {short(geometric_mean(each['update']))}" for depth, each in group.groupby("depth", sort=False)
+        )
+        parts.append(f"{listed(label, condition)}: {', '.join(means)}")
+    return f"Chart of ‖ΔF‖ after {step} updates against depth, both logarithmic. {'; '.join(parts)}."
+
+
+def draw(frame: pd.DataFrame) -> Figure:
+    """One panel a condition; methods by colour, a fitted line where there is one."""
+    step = int(frame["reference_step"].iloc[0]) if len(frame) else 0
+    none = "No run has a finite model update after its first step."
+    return against_depth(frame, f"‖ΔF‖ after {step} updates, output units", none, ceiling=True)
+
+
+def against_depth(frame: pd.DataFrame, y_label: str, none: str, *, ceiling: bool) -> Figure:
+    """The column `update` against depth; `ceiling`: it is a distance between outputs, which saturates."""
+    with style.look():
+        finite = frame[_drawable(frame)]
+        if finite.empty:
+            return style.empty(none)
+        groups, more = style.kept(list(frame.groupby("condition", sort=False)))
+        columns = 2 if len(groups) > 1 and frame["label"].str.len().max() <= 20 else 1  # legends stand beside panels
+        titles = [lettering.wrapped(str(condition), width=64) for condition, _ in groups]
+        rows = max(_legend_lines(group) for _, group in groups)
+        tall = max(3.7, 0.6 + 0.16 * rows)
+        figure, all_axes = style.panels(len(groups), columns, tall, titles=max(map(len, titles)), right=1.75, more=more)
+        low, high = finite["update"].min() / 1.6, finite["update"].max() * 1.6
+        top = math.sqrt(2 * frame["width"].max())
+        near = ceiling and finite["update"].max() > top / 4  # where it begins to bend the curves
+        high = max(high, top * 1.6) if near else high
+        low = min(low, high / 10)  # a decade at least: a small difference is to look small
+        depths = sorted(set(frame["layers"]))
+        lines = fit(frame, ceiling=ceiling)
+        for place, (axes, (condition, group)) in enumerate(zip(all_axes, groups, strict=True)):
+            lettering.entitle(axes, str(condition), width=64)
+            style.log_axis(axes, "x", depths[0] / 1.2, depths[-1] * 1.2, ticks=_ticks(depths))
+            style.log_axis(axes, "y", low, high)
+            if near:
+                style.reference(axes, top, "√(2d): uncorrelated")
+            handles: list[Line2D] = []
+            for (label, shape), of_method in group.groupby(["label", "shape"], sort=False):
+                chosen = lines[
+                    (lines["label"] == label) & (lines["condition"] == condition) & (lines["shape"] == shape)
+                ]
+                handles.append(_method(axes, str(label), str(shape), of_method, chosen))
+            axes.set_xlabel(f"depth N, layers in each stack{' (N ≠ M: their mean)' if _unequal(frame) else ''}")
+            if place % columns == 0:
+                axes.set_ylabel(y_label)
+            style.legend(axes, handles, loc="upper left", bbox_to_anchor=(1.0, 1.0), handlelength=2.4)
+        return figure
+
+
+def _legend_lines(group: pd.DataFrame) -> int:
+    """Lines of a panel's legend, the longest that its entries can be."""
+    several = group["seed"].nunique() > 1
+    entries = group.groupby(["label", "shape"])["predicted"].agg(lambda column: int(column.notna().any()))
+    return int(len(entries) * (1 + several) + entries.sum())
+
+
+def _method(axes: Axes, label: str, shape: str, frame: pd.DataFrame, lines: pd.DataFrame) -> Line2D:
+    hue = style.colour(frame["method"].iloc[0])
+    by_depth = frame[_reached(frame)].groupby("layers" if shape in JOINED else "depth")
+    x = by_depth["layers"].first().to_numpy()
+    y = by_depth["update"].agg(geometric_mean).to_numpy()
+    low, high = by_depth["update"].min().to_numpy(), by_depth["update"].max().to_numpy()
+    seen = np.isfinite(y)
+    method = str(frame["method"].iloc[0])
+    name = lettering.safe(label, 40) + ("" if shape == "N = M" else f", {shape}")
+    told, number = name, int(frame["theorem"].iloc[0])
+    if len(lines):
+        line = lines.iloc[0]
+        spread = f"\n({line.least:.2f} to {line.greatest:.2f} by seed)" if line.seeds > 1 else ""
+        theory = f"\nTheorem {number}: N^{line.predicted:.2f}" if math.isfinite(line.predicted) else ""
+        name += f" ∝ N^{line.exponent:.2f}{spread}{theory}"
+        ends = np.array([line.shallowest, line.deepest])
+        (fitted,) = axes.plot(
+            ends, line.factor * ends**line.exponent, color=hue, linewidth=0.9, linestyle=(0, (4, 2)), alpha=0.8
+        )
+        style.mark(fitted, method)
+    predicted = by_depth["predicted"].agg(geometric_mean).to_numpy()
+    both = seen & np.isfinite(predicted)
+    if shape in JOINED and both.sum() > 1:
+        start = int(np.flatnonzero(both)[0])
+        (theory_line,) = axes.plot(
+            x[both], predicted[both] * (y[start] / predicted[start]), color=hue, linewidth=1.0, linestyle=":"
+        )
+        style.mark(theory_line, method, f"{told}: Theorem {number}, scaled to the shallowest")
+    if frame["seed"].nunique() > 1 and shape in JOINED and seen.sum() > 1:
+        band: Artist = axes.fill_between(x[seen], low[seen], high[seen], color=hue, alpha=0.16, linewidth=0)
+    else:
+        band = axes.vlines(x[seen], low[seen], high[seen], color=hue, linewidth=1.4, alpha=0.55)
+    style.mark(band, method)
+    (points,) = axes.plot(
+        x[seen],
+        y[seen],
+        color=hue,
+        label=name,
+        marker="o" if shape == "N = M" else "s",
+        markersize=4.5,
+        markerfacecolor="none" if "(" in label else hue,  # open: an option away from the method itself
+        linewidth=1.4 if shape in JOINED else 0,
+    )
+    style.mark(points, method, told)
+    lost = frame[frame["outcome"] == "diverged"]
+    there = _drawable(lost)
+    cross: dict[str, Any] = {"marker": "x", "color": hue, "markersize": 8, "mew": 2, "zorder": 5, "linestyle": ""}
+    crosses = axes.plot(lost[there]["layers"], lost[there]["update"], **cross)
+    edge = lost[~there]["layers"]
+    if len(edge):
+        crosses += axes.plot(edge, [0.0] * len(edge), **cross, transform=axes.get_xaxis_transform(), clip_on=False)
+    for one in crosses:
+        style.mark(one, method)
+    return points
+
+
+def _ticks(depths: list[float]) -> list[float]:
+    """All depths, or where they crowd those at least a fifth apart."""
+    kept: list[float] = []
+    for depth in depths:
+        if not kept or depth >= 1.2 * kept[-1]:
+            kept.append(depth)
+    return kept
+
+
+def _unequal(frame: pd.DataFrame) -> bool:
+    return bool((frame["shape"] == "N ≠ M").any())

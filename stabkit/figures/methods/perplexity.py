@@ -1,0 +1,169 @@
+"""Perplexity of the training batches and of the validation text, update by update: Very Deep Transformers Fig. 2.
+
+exp(−log p of the right token), without label smoothing: of each training batch as it is learned from (dropout on), and
+of the fixed validation batches in eval mode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from stabkit.figures.shared import curves
+from stabkit.figures.shared.comparison import FACTS, geometric_mean, series, shown
+from stabkit.figures.shared.curves import Curves, Strokes
+from stabkit.figures.shared.words import listed, several, short
+from stabkit.spec import SHORTEST_JUDGED
+from stabkit.storage.store import Run
+
+NAME = "perplexity"
+SHORT = "Perplexity"
+INDEX: str | None = None
+VALUE = "perplexity"
+OPTIONAL = True
+"""Not on pages of runs too short for a curve."""
+CAPTION = "Very Deep Transformers Fig. 2(a), training perplexity, and Fig. 2(b), validation perplexity."
+READ = (
+    "The number of words among which the model hesitates, without label smoothing and as it was read, not smoothed. "
+    "Several seeds are a geometric mean with a band from least to greatest; a run that diverged ends in a ✕ at its "
+    "last finite reading."
+)
+PAIRS = 4
+"""Depths that have two panels each; of more only the validation is drawn, all depths of a method in one panel."""
+TRAINING, VALIDATION = "training batches", "validation"
+SOURCES = ((TRAINING, "loss", "train@nll"), (VALIDATION, "validation", "nll"))
+COLUMNS = (*FACTS, "panel", "step", "perplexity")
+
+
+def select(runs: Sequence[Run]) -> pd.DataFrame:
+    """One row a run, panel and reading."""
+    rows = []
+    for each in shown(runs):
+        if each.run.spec.train.steps < SHORTEST_JUDGED:
+            continue
+        for panel, probe, site in SOURCES:
+            steps, nll = series(each.run, probe, site)
+            with np.errstate(over="ignore"):
+                values = np.exp(nll)
+            facts = {**each.facts(), "panel": panel}
+            for step, value in zip(steps.tolist(), values.tolist(), strict=True):
+                rows.append({**facts, "step": step, "perplexity": value})
+    return curves.by_depth(pd.DataFrame(rows, columns=list(COLUMNS)))
+
+
+def last(frame: pd.DataFrame) -> pd.DataFrame:
+    """The validation rows with which every run ends."""
+    own = frame[frame["panel"] == VALIDATION]
+    return own[own["step"] == own.groupby("run")["step"].transform("max")]
+
+
+def title(runs: Sequence[Run]) -> str:
+    """The highest and the lowest end at the deepest place where methods can be compared, or the only method's."""
+    ends = last(select(runs))
+    return _of_methods(ends) or _of_shapes(ends) or _of_one(ends) or "Perplexity, update by update"
+
+
+def _kept(ends: pd.DataFrame) -> pd.DataFrame:
+    """Those that came to a finite end."""
+    kept: pd.DataFrame = ends[(ends["outcome"] != "diverged") & np.isfinite(ends["perplexity"])]
+    return kept
+
+
+def _of_methods(ends: pd.DataFrame) -> str:
+    """`At 18L-18L DeepNorm's validation perplexity ends at 210, Post-LN's at 390`, where two methods part."""
+    for (depth, condition), own in reversed(list(ends.groupby(["depth", "condition"], sort=False))):
+        by = _kept(own).groupby("label", sort=False)["perplexity"].agg(geometric_mean)
+        lost = [str(label) for label in own["label"].unique() if label not in by.index]
+        if by.empty or own["label"].nunique() < 2:
+            continue
+        best, worst = str(by.idxmin()), str(by.idxmax())
+        other = (
+            f"{several(lost, len(by) + len(lost))} diverged" if lost else f"{worst}'s at {short(float(by.max()), 3)}"
+        )
+        if lost or best != worst:
+            where = listed(depth, condition)
+            return f"At {where} {best}'s validation perplexity ends at {short(float(by.min()), 3)}, {other}"
+    return ""
+
+
+def _of_shapes(ends: pd.DataFrame) -> str:
+    """`ADMIN: validation perplexity ends lowest at 6L-6L (210), highest at 12L-60L (390)`: of the condition that has
+    the most shapes. Shapes that diverged are named instead of the highest."""
+    if ends["label"].nunique() != 1:
+        return ""
+    groups = list(ends.groupby("condition", sort=False))
+    condition, own = max(groups, key=lambda one: one[1]["depth"].nunique())
+    by = _kept(own).groupby("depth", sort=False)["perplexity"].agg(geometric_mean)
+    lost = list(dict.fromkeys(own.loc[own["outcome"] == "diverged", "depth"].astype(str)))
+    if by.empty or (len(by) < 2 and not lost) or own["depth"].nunique() < 2:
+        return ""
+    least, most = str(by.idxmin()), str(by.idxmax())
+    name = listed(ends["label"].iloc[0], str(condition))
+    other = f"highest at {most} ({short(by[most], 3)})"
+    if lost:
+        some = " in a run" if set(lost) & set(by.index) else ""
+        other = f"{several(lost, own['depth'].nunique(), 'depths')} diverged{some}"
+    return f"{name}: validation perplexity ends lowest at {least} ({short(by[least], 3)}), {other}"
+
+
+def _of_one(ends: pd.DataFrame) -> str:
+    """`DeepNorm's validation perplexity ends at 210 (18L-18L)`, of the last place."""
+    if ends.empty:
+        return ""
+    (depth, condition), own = list(ends.groupby(["depth", "condition"], sort=False))[-1]
+    if len(_kept(own)) < len(own):
+        return ""
+    value = short(geometric_mean(own["perplexity"]), 3)
+    return f"{own['label'].iloc[0]}'s validation perplexity ends at {value} ({listed(depth, condition)})"
+
+
+def alt(frame: pd.DataFrame) -> str:
+    """What the picture shows, for those who do not see it."""
+    if frame.empty:
+        return "No run is long enough for a curve of its perplexity."
+    ends = "; ".join(curves.ends(last(frame), "step", "perplexity"))
+    return (
+        "Perplexity against the step, logarithmic: training batches and validation, two panels a depth; of more than "
+        f"{PAIRS} depths the validation, a panel a method. "
+        f"Validation at the end: {ends}."
+    )
+
+
+def draw(frame: pd.DataFrame) -> Figure:
+    """Two panels a depth; a panel a method, of validation, where there are many depths."""
+    if frame["depth"].nunique() > PAIRS:
+        own = frame[frame["panel"] == VALIDATION]
+        panels = [listed(label, condition) for label, condition in zip(own["label"], own["condition"], strict=True)]
+        return _curves(own.assign(panel=panels), "validation perplexity", 2, 4.2, strokes=curves.depths)
+    kinds = [name for name, _, _ in SOURCES]
+    placed = pd.concat(
+        [own[own["panel"] == kind] for _, own in frame.groupby("depth", sort=False) for kind in kinds] or [frame]
+    )
+    many = frame["depth"].nunique() > 1
+    names = placed["depth"] + ", " + placed["panel"] if many else placed["panel"]
+    return _curves(placed.assign(panel=names), "perplexity", 4 if many else 2, 2.7 if many else 3.2)
+
+
+def _curves(
+    frame: pd.DataFrame,
+    y_label: str,
+    columns: int,
+    height: float,
+    strokes: Callable[[pd.DataFrame], Strokes] = curves.conditions,
+) -> Figure:
+    return curves.draw(
+        frame,
+        Curves(
+            x="step",
+            y="perplexity",
+            x_label="step (updates done)",
+            y_label=y_label,
+            none="No run is long enough for a curve of its perplexity.",
+            strokes=strokes,
+            columns=columns,
+            height=height,
+        ),
+    )

@@ -1,0 +1,190 @@
+"""DeepNet Table 1 in its own shape: methods in their groups down, depths across, what became of the runs of each.
+
+The paper gives BLEU or "diverged" of one run a cell. Here a cell is a rate over seeds and the median validation loss of
+the seeds that train, or the word for a single run, marked as one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from stabkit.figures.ablation.scale_map import OUTCOME_COLOURS
+from stabkit.figures.shared import lettering, style
+from stabkit.figures.shared.comparison import FACTS, GROUPS, condition_order, method_group, shown
+from stabkit.figures.shared.words import listed, number, several, short
+from stabkit.storage.store import Run
+
+NAME = "table1"
+SHORT = "Table 1"
+INDEX: str | None = None
+VALUE = "validation_loss"
+CAPTION = "DeepNet Table 1 (journal version): method × depth on WMT-17 En-De, BLEU or diverged, one run a cell."
+READ = (
+    "How many of a cell's runs train, and the median validation loss of those; under it what became of the others. "
+    "“1 run”, dashed, is a single run: one seed, and no rate. Groups as in the paper, by where the norm stands."
+)
+COLUMNS = (*FACTS, "group", "steps", "unigram_loss", "validation_loss")
+OPTIONAL = True
+"""Not on pages where no run was judged."""
+ROW, HEAD, LABEL, MOST = 0.36, 0.62, 1.55, 6
+"""Inches: a row, what stands over and under the rows, the methods' names; conditions drawn, the frame holds all."""
+
+
+def select(runs: Sequence[Run]) -> pd.DataFrame:
+    """One row a run, in the order of the table; nothing where no run was judged."""
+    rows = [
+        {
+            **each.facts(),
+            "group": method_group(each.run.spec),
+            "steps": each.run.outcome.get("steps", 0),
+            "unigram_loss": number(each.run.outcome.get("unigram_loss")),
+            "validation_loss": number(each.run.outcome.get("validation_loss")),
+        }
+        for each in shown(runs)
+        if each.run.spec.alpha_scale == 1 == each.run.spec.beta_scale
+    ]
+    frame = pd.DataFrame(rows, columns=list(COLUMNS))
+    if not set(frame["outcome"]) - {"early"}:
+        return frame.head(0)
+    order, turn = {group: i for i, group in enumerate(GROUPS)}, condition_order([run.spec for run in runs])
+    placed = frame.assign(turn=frame["condition"].map(turn), place=frame["group"].map(order))
+    return placed.sort_values(["turn", "place"], kind="stable").drop(columns=["turn", "place"]).reset_index(drop=True)
+
+
+def words(own: pd.DataFrame) -> tuple[str, str]:
+    """(how many train, what the others did) of a cell: `("5/5 train", "4.91")`, `("1 run: stuck", "5.99")`."""
+    count = Counter(own["outcome"])
+    trains = own[own["outcome"] == "trains"]
+    loss = short(float((trains if len(trains) else own)["validation_loss"].median()), 3)
+    if len(own) == 1:
+        return f"1 run: {own['outcome'].iloc[0]}", loss
+    rest = ", ".join(f"{n} {word}" for word, n in sorted(count.items()) if word != "trains")
+    return f"{count['trains']}/{len(own)} train", f"{loss}; {rest}" if rest else loss
+
+
+def title(runs: Sequence[Run]) -> str:
+    """Which methods train in every run at the deepest depth that has several seeds, and which in none."""
+    frame = select(runs)
+    if frame.empty:
+        return "Which method trains at which depth"
+    first = frame[frame["condition"] == frame["condition"].iloc[0]]
+    seeds = first.groupby(["depth", "label"])["seed"].nunique().groupby("depth").max()
+    deep = [depth for depth in _depths(first) if seeds.get(depth, 0) > 1] or _depths(first)
+    here = first[(first["depth"] == deep[-1]) & (first["outcome"] != "early")]
+    shares = here.groupby("label", sort=False)["outcome"].agg(lambda column: float((column == "trains").mean()))
+    all_, none = [str(k) for k in shares.index[shares == 1]], [str(k) for k in shares.index[shares == 0]]
+    parts = [f"{several(all_, len(shares))} train{'s' * (len(all_) == 1)} in every run"] if all_ else []
+    parts += [f"{several(none, len(shares))} in none"] if none else []
+    where = listed(deep[-1], str(first["condition"].iloc[0]))
+    if not parts:
+        return f"At {where} every method trains in some runs, none in all" if len(shares) else "Nothing was judged yet"
+    rest = " of those judged" if len(here) < (first["depth"] == deep[-1]).sum() else ""
+    return f"At {where} {', '.join(parts)}{rest}"
+
+
+def _depths(frame: pd.DataFrame) -> list[str]:
+    """Shallow before deep."""
+    order = frame.assign(total=frame["encoder_layers"] + frame["decoder_layers"])
+    return list(order.sort_values(["total", "encoder_layers"], kind="stable")["depth"].unique())
+
+
+def alt(frame: pd.DataFrame) -> str:
+    """What the picture shows, for those who do not see it."""
+    if frame.empty:
+        return "No run was judged."
+    cells = [
+        f"{listed(label, depth, condition)} {words(own)[0]}"
+        for (condition, label, depth), own in frame.groupby(["condition", "label", "depth"], sort=False)
+    ]
+    more = f"; and {len(cells) - 60} more" if len(cells) > 60 else ""
+    return f"Table of outcomes. {'; '.join(cells[:60])}{more}."
+
+
+def draw(frame: pd.DataFrame) -> Figure:
+    """A grid a condition."""
+    with style.look(axes_grid=False):
+        if frame.empty:
+            return style.empty("No run was judged.")
+        panels = list(frame.groupby("condition", sort=False))[:MOST]
+        heights = [_height(own) for _, own in panels]
+        tall = sum(heights)
+        figure = Figure(figsize=(style.WIDTH, tall))
+        top = tall
+        for (condition, own), height in zip(panels, heights, strict=True):
+            depths = _depths(own)
+            wide = min(style.WIDTH - LABEL - 0.1, 1.75 * len(depths))
+            place = (LABEL, top - height + 0.1, wide, height - HEAD)
+            axes = figure.add_axes(
+                (place[0] / style.WIDTH, place[1] / tall, place[2] / style.WIDTH, place[3] / tall), facecolor="none"
+            )
+            _grid(axes, str(condition), own, depths)
+            top -= height
+        return figure
+
+
+def _rows(own: pd.DataFrame) -> list[tuple[str, str]]:
+    """(group, label) down the grid, a group's name as a row of its own with an empty label."""
+    rows: list[tuple[str, str]] = []
+    for group, label in own[["group", "label"]].drop_duplicates().itertuples(index=False):
+        if not rows or rows[-1][0] != group:
+            rows.append((str(group), ""))
+        rows.append((str(group), str(label)))
+    return rows
+
+
+def _height(own: pd.DataFrame) -> float:
+    heads = sum(not label for _, label in _rows(own))
+    return HEAD + ROW * (len(_rows(own)) - 0.4 * heads)
+
+
+def _grid(axes: Axes, condition: str, own: pd.DataFrame, depths: list[str]) -> None:
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    axes.set_xlim(-0.5, len(depths) - 0.5)
+    axes.set_xticks(range(len(depths)), depths)
+    axes.xaxis.tick_top()
+    axes.tick_params(length=0)
+    axes.set_yticks([])
+    steps = sorted({int(n) for n in own["steps"]})
+    losses = sorted({round(float(n), 2) for n in own["unigram_loss"].dropna()})
+    about = f"after {steps[-1]} updates, unigram loss {' or '.join(map(str, losses[:2]))}"
+    axes.set_title(listed(condition, about), pad=16)
+    at = 0.0
+    for group, label in _rows(own):
+        if not label:
+            axes.text(-0.52, at + 0.3, group, ha="right", va="center", fontsize=7.5, alpha=0.75)
+            at += 0.6
+            continue
+        mine = own[own["label"] == label]
+        method = str(mine["method"].iloc[0])
+        name = axes.text(
+            -0.52, at + 0.5, lettering.safe(label, 24), ha="right", va="center", color=style.colour(method)
+        )
+        style.mark(name, method)
+        for x, depth in enumerate(depths):
+            here = mine[mine["depth"] == depth]
+            if len(here):
+                _cell(axes, x, at, method, here)
+        at += 1.0
+    axes.set_ylim(at, 0.0)
+
+
+def _cell(axes: Axes, x: int, at: float, method: str, here: pd.DataFrame) -> None:
+    seen = set(here["outcome"])
+    word = "some" if "trains" in seen and len(seen) > 1 else next(iter(sorted(seen)))
+    fill = OUTCOME_COLOURS.get(word, OUTCOME_COLOURS["early"])
+    single: dict[str, Any] = {"edgecolor": "none", "linewidth": 0.0}
+    if len(here) == 1:
+        single = {"edgecolor": style.INK, "linewidth": 0.8, "linestyle": (0, (2, 2))}
+    patch = axes.add_patch(Rectangle((x - 0.485, at + 0.05), 0.97, 0.9, facecolor=fill, **single))
+    style.mark(patch, method)
+    first, second = words(here)
+    for text, height, size in ((first, 0.34, 7.5), (second, 0.72, 6.5)):
+        style.mark(axes.text(x, at + height, text, ha="center", va="center", fontsize=size, color="#000000"), method)

@@ -1,0 +1,1 @@
+"""Translations: BLEU, and which differences are more than chance."""

@@ -1,0 +1,121 @@
+"""BLEU against depth: DeepNet Fig. 6 and Table 2, with the search and the signature that the numbers belong to.
+
+A translation is of a run's last weights over the whole test set (`stabkit sweep --bleu`). Diverged weights translate
+nothing: 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from stabkit.figures.shared import curves, quality
+from stabkit.figures.shared.comparison import FACTS, depth_rank, shown
+from stabkit.figures.shared.curves import Curves
+from stabkit.figures.shared.words import listed, number, several, short
+from stabkit.storage.store import Run
+
+NAME = "bleu"
+SHORT = "BLEU"
+INDEX: str | None = None
+VALUE = "bleu"
+OPTIONAL = True
+CAPTION = "DeepNet Fig. 6 and Table 2 (BLEU after a fixed number of updates); Very Deep Transformers Tables 1 and 3."
+READ = (
+    "BLEU of the test set against depth; several seeds are a mean with a band from least to greatest. Shapes with as "
+    "many layers in all have a place each. A run that is stuck scores what chance gives, one that diverged 0 (the "
+    "numbers say which). Length ratio: what was said over what should have been."
+)
+COLUMNS = (*FACTS, "layers", "beam", "bleu", "perplexity", "token_accuracy", "length_ratio", "signature")
+
+
+def select(runs: Sequence[Run]) -> pd.DataFrame:
+    """One row a translation; of several test sets each is a condition, as is each of a run's searches."""
+    rows = []
+    texts = {one.spec.sentences for run in runs for one in run.translations}
+    for each in shown(runs):
+        facts, searches = each.facts(), {one.spec.search for one in each.run.translations}
+        for one in each.run.translations:
+            search = quality.words(one.spec.search) if len(searches) > 1 else ""
+            text = f"test set {one.spec.sentences[:6]}" if len(texts) > 1 else ""
+            rows.append(
+                {
+                    **facts,
+                    "condition": listed(each.condition, search, text),
+                    "layers": sum(depth_rank(each.run.spec)[:1]),
+                    "beam": one.spec.search.beam,
+                    "bleu": one.score.bleu,
+                    "perplexity": number(each.run.outcome.get("perplexity")),
+                    "token_accuracy": number(each.run.outcome.get("token_accuracy")),
+                    "length_ratio": one.score.length_ratio,
+                    "signature": one.score.signature,
+                }
+            )
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def words(own: pd.DataFrame) -> str:
+    """A cell: mean BLEU, its range over seeds, perplexity, and what became of the runs."""
+    if own.empty:
+        return ""
+    scores = own["bleu"]
+    spread = f"\n{scores.min():.1f} to {scores.max():.1f}" if len(own) > 1 else ""
+    fates = [word for word in own["outcome"] if word in ("stuck", "diverged")]
+    fate = f"\n{len(fates)} of {len(own)} {fates[0]}" if len(own) > 1 and fates else f"\n{fates[0]}" if fates else ""
+    return f"{scores.mean():.1f}  (perplexity {short(own['perplexity'].median(), 3)}){spread}{fate}"
+
+
+def title(runs: Sequence[Run]) -> str:
+    """Whose BLEU is the highest, at the deepest place with one of 1 or more; where methods compare, if anywhere."""
+    frame = select(runs)
+    if frame.empty:
+        return "BLEU"
+    highest = float(frame.groupby(["depth", "condition", "label"])["bleu"].mean().max())
+    if highest < quality.TRANSLATES:
+        return f"No model translates yet: the highest BLEU is {short(highest)}"
+    by_place = {
+        (str(depth), str(condition)): own.groupby("label", sort=False)["bleu"].mean()
+        for (depth, condition), own in curves.by_depth(frame).groupby(["depth", "condition"], sort=False)
+    }
+    told = [(place, by) for place, by in by_place.items() if by.max() >= quality.TRANSLATES]
+    place, by = ([one for one in told if len(one[1]) > 1] or told)[-1]
+    where = listed(*place)
+    best = [str(label) for label in by.index[by == by.max()]]
+    if len(by) == 1:
+        return f"{best[0]} reaches BLEU {by.max():.1f} at {where}"
+    return f"At {where} {several(best, len(by))} has the highest BLEU, {by.max():.1f}"
+
+
+def alt(frame: pd.DataFrame) -> str:
+    """What the picture shows, for those who do not see it."""
+    if frame.empty:
+        return "Nothing was translated."
+    means = frame.groupby(["label", "depth", "condition"], sort=False)["bleu"].mean()
+    rows = means.head(24).reset_index().itertuples(index=False)
+    told = "; ".join(f"{listed(f'{row.label} {row.depth}', str(row.condition))} {row.bleu:.1f}" for row in rows)
+    return f"BLEU against depth, a line a method. {told}."
+
+
+def draw(frame: pd.DataFrame) -> Figure:
+    """A panel a condition, a line a method over depth; a place a shape where layers in all do not tell them apart."""
+    ordered = curves.by_depth(frame)
+    depths = list(ordered["depth"].unique())
+    apart = ordered.drop_duplicates("depth")["layers"].duplicated().any()
+    return curves.draw(
+        ordered.assign(panel=ordered["condition"], condition="", place=ordered["depth"].map(depths.index)),
+        Curves(
+            x="place" if apart else "layers",
+            places=depths if apart else (),
+            y="bleu",
+            x_label="encoder and decoder layers" if apart else "layers, both stacks together",
+            y_label="BLEU (test set)",
+            none="Nothing was translated: stabkit sweep --bleu.",
+            log_y=False,
+            middle=pd.Series.mean,
+            across="factors",
+            columns=2,
+            height=3.0,
+        ),
+    )

@@ -1,0 +1,274 @@
+"""What may be compared with what: a run's label, its condition, its place in the order, and the reference step.
+
+Runs are put together (a band, a geometric mean) only when nothing but the seed differs. Whatever else differs among the
+runs shown, besides method and depth, is spelled out as their *condition* ("no warm-up, lr 0.002"), so that no picture
+and no sentence mixes two settings. numpy only: the terminal's verdict matrix uses it too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stabkit import methods
+from stabkit.figures.shared.words import number, plain
+from stabkit.methods.base import Group, sites
+from stabkit.results.outcome import REFERENCE_STEP
+from stabkit.spec import RunSpec
+from stabkit.storage.store import Run
+
+OWN_AXES = ("method", "options", "model.encoder_layers", "model.decoder_layers", "seed")
+"""What has a place of its own in every table and picture; all other settings make the condition."""
+
+GROUPS: tuple[str, ...] = (*get_args(Group), "other")
+"""Of methods, in the order of tables; `other` are those that this version does not know."""
+RECIPE = ("model.base_init", "train.optimizer", "train.lr", "train.warmup", "train.hold")
+"""What a method's own recipe decides."""
+
+WORDS = {
+    "train.warmup": "warm-up {}",
+    "train.lr": "lr {:g}",
+    "train.optimizer": "{}",
+    "train.hold": "{} updates at the full rate",
+    "train.steps": "{} steps",
+    "train.max_tokens": "{} tokens a batch",
+    "train.dropout": "dropout {:g}",
+    "train.clip": "clip {:g}",
+    "train.label_smoothing": "label smoothing {:g}",
+    "train.adam_beta1": "β₁ {:g}",
+    "train.adam_beta2": "β₂ {:g}",
+    "train.adam_eps": "ε {:g}",
+    "alpha_scale": "α × {:g}",
+    "beta_scale": "β × {:g}",
+    "task.name": "{}",
+    "task.vocab": "vocabulary {}",
+    "task.digest": "corpus {:.8}",
+    "model.hidden": "d = {}",
+    "model.ffn": "FFN {}",
+    "model.heads": "{} heads",
+    "model.base_init": "{}",
+    "device": "{}",
+    "dtype": "{}",
+}
+"""How a setting reads in a condition; the others read as their own name and value."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Shown:
+    """A run with the two texts that place it."""
+
+    run: Run
+    label: str
+    condition: str
+
+    def facts(self) -> dict[str, Any]:
+        """The columns with which every frame begins."""
+        spec = self.run.spec
+        return {
+            "run": self.run.run_id,
+            "method": spec.method,
+            "label": self.label,
+            "condition": self.condition,
+            "depth": spec.depth,
+            "encoder_layers": spec.model.encoder_layers,
+            "decoder_layers": spec.model.decoder_layers,
+            "seed": spec.seed,
+            "outcome": outcome_word(self.run),
+        }
+
+
+FACTS = ("run", "method", "label", "condition", "depth", "encoder_layers", "decoder_layers", "seed", "outcome")
+
+
+def shown(runs: Iterable[Run]) -> list[Shown]:
+    """Every run once, in the order of all tables and legends: method table, condition, depth, seed."""
+    once = list({run.run_id: run for run in runs}.values())
+    texts = conditions([run.spec for run in once])
+    order = condition_order([run.spec for run in once])
+    placed = [
+        Shown(run=run, label=method_label(run.spec), condition=text) for run, text in zip(once, texts, strict=True)
+    ]
+    return sorted(
+        placed,
+        key=lambda s: (
+            method_rank(s.run.spec),
+            order[s.condition],
+            depth_rank(s.run.spec),
+            s.run.spec.seed,
+            s.run.run_id,
+        ),
+    )
+
+
+def trained(runs: Sequence[Run]) -> list[Run]:
+    """The runs without the single steps that probe the linear regime; where there is nothing else, those."""
+    return [run for run in runs if not run.spec.single_step] or list(runs)
+
+
+def method_label(spec: RunSpec) -> str:
+    """`ADMIN (omega=closed)`; a key that this version does not know stands for itself."""
+    if spec.method in methods.KEYS:
+        return plain(methods.label(spec.method, spec.options))
+    options = ", ".join(f"{key}={value}" for key, value in spec.options.items())
+    return plain(f"{spec.method} ({options})" if options else spec.method)
+
+
+def method_rank(spec: RunSpec) -> tuple[int, str]:
+    """Table order, then unknown methods by name; variants of one method stand together, the plain one first."""
+    known = methods.KEYS.index(spec.method) if spec.method in methods.KEYS else len(methods.KEYS)
+    return known, method_label(spec)
+
+
+def method_group(spec: RunSpec) -> str:
+    """The row group of DeepNet Table 1."""
+    method = methods.of(spec)
+    return method.group if method else "other"
+
+
+def depth_rank(spec: RunSpec) -> tuple[int, int]:
+    """Shallow before deep; of equally many layers the one with the shallower encoder first."""
+    return spec.model.encoder_layers + spec.model.decoder_layers, spec.model.encoder_layers
+
+
+def ends_in_norm(spec: RunSpec) -> bool:
+    """Whether the output is what a norm gives, √d long: then ‖ΔF‖ has a ceiling. Of unknown methods, yes."""
+    method = methods.of(spec)
+    own = sites(spec.model.encoder_layers, spec.model.decoder_layers, spec.model.hidden)[-1]
+    return method is None or method.final(own.stack) == "norm" or method.norm_out(own)
+
+
+def norm_after_sum(spec: RunSpec) -> bool:
+    """Whether what leaves a residual sum enters a norm at once, so that ω√d is the length of its shortcut."""
+    method = methods.of(spec)
+    own = sites(spec.model.encoder_layers, spec.model.decoder_layers, spec.model.hidden)[0]
+    return method is None or method.norm_out(own)
+
+
+def output_layers(spec: RunSpec) -> list[str]:
+    """The layers of the stack that the output comes from, lowest first: of the decoder, or of an encoder alone."""
+    n, m = spec.model.encoder_layers, spec.model.decoder_layers
+    return [f"decoder.{layer}" for layer in range(1, m + 1)] or [f"encoder.{layer}" for layer in range(1, n + 1)]
+
+
+def output_stack(depths: Iterable[str]) -> str:
+    """What that stack is called among these depths: `decoder`, `encoder`, or both."""
+    words = {"encoder" if depth.endswith("encoder") else "decoder" for depth in depths} or {"decoder"}
+    return " or ".join(sorted(words))
+
+
+def conditions(specs: Sequence[RunSpec]) -> list[str]:
+    """For each spec what sets it apart from the others besides method, depth and seed; "" where nothing does.
+
+    Different settings never share a text: should two read alike, they are numbered.
+    """
+    settings = [_settings(spec) for spec in specs]
+    varying = [
+        key
+        for key in (settings[0] if settings else ())
+        if len({each[key] for each in settings}) > 1
+        or (key == "recipe" and "paper" in {each[key] for each in settings})
+    ]
+    keys = [tuple(each[key] for key in varying) for each in settings]
+    made = not any(spec.task.source for spec in specs) and bool({"train.max_tokens", "task.vocab"} & set(varying))
+    told = [key != "task.digest" or not made for key in varying]  # the synthetic language's is of these two sizes
+    texts = {
+        key: _text({name: value for name, value, tell in zip(varying, key, told, strict=True) if tell}) for key in keys
+    }
+    alike = Counter(texts.values())
+    numbered = sorted((key for key in texts if alike[texts[key]] > 1), key=repr)
+    for place, key in enumerate(numbered, 1):
+        texts[key] += f" [{place}]"
+    return [texts[key] for key in keys]
+
+
+def condition_order(specs: Sequence[RunSpec]) -> dict[str, int]:
+    """{condition: its place}, by the values themselves: warm-up 0 before 400 before 4000."""
+    values = {text: tuple(_settings(spec).values()) for spec, text in zip(specs, conditions(specs), strict=True)}
+    return {text: place for place, text in enumerate(sorted(values, key=lambda text: values[text]))}
+
+
+def outcome_word(run: Run) -> str:
+    """The run's outcome, one word."""
+    return str(run.outcome.get("outcome", "early"))
+
+
+def series(run: Run, probe: str, site: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """(steps, values) of one site; empty when the run did not record it."""
+    table = run.records.get(probe)
+    if table is None or site not in table.sites:
+        return np.empty(0, dtype=np.int64), np.empty(0)
+    return table.steps, table.at(site)
+
+
+def reference_step(runs: Iterable[Run]) -> int:
+    """The step at which runs are compared: 16, or the last that all share when some are shorter.
+
+    Runs that diverged are left out of this choice: they are marked, and do not move the others' step.
+    """
+    ends = [int(steps[-1]) for run in runs if outcome_word(run) != "diverged" and len(steps := _steps(run))]
+    return min([REFERENCE_STEP, *ends])
+
+
+def update_at(run: Run, step: int) -> float:
+    """‖ΔF‖ of the final state at a step; NaN where the run holds none."""
+    steps, values = series(run, "update", "state")
+    where = np.flatnonzero(steps == step)
+    return float(values[where[0]]) if len(where) else math.nan
+
+
+def chain(run: Run, name: str) -> float:
+    """One number of the outcome's chain."""
+    links = run.outcome.get("chain")
+    return number(links.get(name)) if isinstance(links, dict) else math.nan
+
+
+def geometric_mean(values: Iterable[float]) -> float:
+    """Over the finite positive values; NaN when there is none."""
+    logs = [math.log(value) for value in values if math.isfinite(value) and value > 0]
+    return math.exp(math.fsum(logs) / len(logs)) if logs else math.nan
+
+
+def _steps(run: Run) -> NDArray[np.int64]:
+    return series(run, "update", "state")[0]
+
+
+def _settings(spec: RunSpec) -> dict[str, Any]:
+    """Every setting that makes the condition, flat: {"train.lr": 0.0005}."""
+    settings = {key: value for key, value in flat(spec).items() if key not in OWN_AXES}
+    if spec.recipe == "paper":  # these belong to the method, as its residual does
+        settings.update({key: type(settings[key])() for key in RECIPE})
+    return settings
+
+
+def flat(spec: RunSpec) -> dict[str, Any]:
+    """The spec as one flat mapping, `train.lr` and so on, in the order of its fields; options stay one mapping."""
+    out: dict[str, Any] = {}
+    for part in fields(spec):
+        value = getattr(spec, part.name)
+        if is_dataclass(value):
+            out.update({f"{part.name}.{inner.name}": getattr(value, inner.name) for inner in fields(value)})
+        else:
+            out[part.name] = value
+    return out
+
+
+def _text(values: dict[str, Any]) -> str:
+    """The phrases of a condition; by a method's own recipe without what that decides."""
+    own = values.get("recipe") == "paper"
+    return plain(", ".join(_phrase(*item) for item in values.items() if not (own and item[0] in RECIPE)))
+
+
+def _phrase(key: str, value: Any) -> str:
+    if key == "train.warmup" and value == 0:
+        return "no warm-up"
+    if key == "recipe":
+        return "each method's own recipe" if value == "paper" else "one recipe for all"
+    if key not in WORDS:
+        return f"{key.split('.')[-1].replace('_', ' ')} {value}"
+    return WORDS[key].format(value)

@@ -1,0 +1,111 @@
+"""The one comparison that sentences are made of: two methods at one depth, one condition and the same seeds."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from stabkit.figures.shared.comparison import (
+    Shown,
+    condition_order,
+    depth_rank,
+    geometric_mean,
+    reference_step,
+    shown,
+    update_at,
+)
+from stabkit.storage.store import Run
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Contrast:
+    """‖ΔF‖ of `higher` over that of `lower` at `step`: the ratio of geometric means over the seeds that both have."""
+
+    condition: str
+    depth: str
+    step: int
+    higher: str
+    lower: str
+    ratio: float
+    seeds: tuple[int, ...]
+    higher_runs: tuple[Run, ...]
+    lower_runs: tuple[Run, ...]
+
+    @property
+    def alike(self) -> bool:
+        """Whether the two are too near each other to make a sentence of."""
+        return self.ratio < 1.2
+
+    @property
+    def where(self) -> str:
+        """`100L-100L (no warm-up)`."""
+        return f"{self.depth} ({self.condition})" if self.condition else self.depth
+
+
+PAIR = {"Post-LN", "DeepNorm"}
+"""The two that DeepNet compares throughout."""
+SATURATED = 0.5
+"""Of √(2d): where both methods are beyond it at the reference step, they have left the regime that orders them."""
+
+
+def contrast(runs: Sequence[Run]) -> Contrast | None:
+    """The paired contrast at the deepest depth that has one (of several conditions, the first); None without.
+
+    Of Post-LN and DeepNorm where both are there, else of the two that are widest apart.
+
+    At the reference step, or after update 1 when by then both methods are near √(2d): without warm-up whatever moves
+    gets there within 16 updates, and only the first ones tell the methods apart.
+    """
+    found = _at(runs, reference_step(runs))
+    if found is not None:
+        ceiling = math.sqrt(2 * found.lower_runs[0].spec.model.hidden)
+        if geometric_mean(update_at(run, found.step) for run in found.lower_runs) > SATURATED * ceiling:
+            first = _at(runs, 1)
+            return first if first is not None and first.depth == found.depth else found
+    return found
+
+
+def rate(run: Run) -> tuple[object, ...]:
+    """What decides how large an update is beside the gradient; methods by their own recipes differ in it."""
+    train = run.spec.train
+    return train.optimizer, train.lr, train.warmup, train.hold
+
+
+def _at(runs: Sequence[Run], step: int) -> Contrast | None:
+    placed = shown(runs)
+    order = condition_order([each.run.spec for each in placed])
+    cells: dict[tuple[tuple[int, int], int, str, str], dict[str, dict[int, Shown]]] = {}
+    for each in placed:
+        value = update_at(each.run, step)
+        if math.isfinite(value) and value > 0:
+            spec = each.run.spec
+            place = (depth_rank(spec), -order[each.condition], spec.depth, each.condition)
+            cells.setdefault(place, {}).setdefault(each.label, {})[spec.seed] = each
+    for (_, _, depth, condition), by_label in sorted(cells.items(), reverse=True):
+        pairs = []
+        for one, other in itertools.permutations(by_label, 2):
+            seeds = tuple(sorted(by_label[one].keys() & by_label[other].keys()))
+            if seeds and rate(by_label[one][seeds[0]].run) == rate(by_label[other][seeds[0]].run):
+                ours = tuple(by_label[one][seed].run for seed in seeds)
+                theirs = tuple(by_label[other][seed].run for seed in seeds)
+                ratio = geometric_mean(update_at(run, step) for run in ours) / geometric_mean(
+                    update_at(run, step) for run in theirs
+                )
+                pairs.append((ratio, one, other, seeds, ours, theirs))
+        if pairs:
+            papers = [pair for pair in pairs if {pair[1], pair[2]} == PAIR]
+            ratio, higher, lower, seeds, ours, theirs = max(papers or pairs, key=lambda pair: pair[0])
+            return Contrast(
+                condition=condition,
+                depth=depth,
+                step=step,
+                higher=higher,
+                lower=lower,
+                ratio=ratio,
+                seeds=seeds,
+                higher_runs=ours,
+                lower_runs=theirs,
+            )
+    return None

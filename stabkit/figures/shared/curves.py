@@ -1,0 +1,299 @@
+"""Small multiples of curves: a panel a depth, methods by colour, conditions by line style.
+
+A frame for `draw` has the columns of `FACTS`, an x, a y, and, unless its panels are its depths, `panel` (the text over
+each, in their order). Curves of several seeds are one line in a band from the least to the greatest; a run that
+diverged stands for itself and ends in a ✕.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from stabkit.figures.shared import lettering, style
+from stabkit.figures.shared.comparison import geometric_mean
+from stabkit.figures.shared.style import CONDITION_DASHES
+from stabkit.figures.shared.words import listed, short
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Strokes:
+    """What tells the lines of one colour in a panel apart."""
+
+    column: str
+    """Of the frame: each of its values is a line of its own."""
+    looks: Mapping[str, Mapping[str, Any]]
+    """Line style of each value and, where it has one, its weight; else the lines on top are the thinner ones."""
+    named: Sequence[str] = ()
+    """Values that the legend shows."""
+    panels: Sequence[str] = ("panel",)
+    right: float = 0.1
+    """Room right of each panel, in inches."""
+    finish: Callable[[Axes, pd.DataFrame, Curves], None] = lambda axes, group, what: None
+    """What is written into a panel when its lines are drawn."""
+
+
+def conditions(frame: pd.DataFrame) -> Strokes:
+    """A line style a condition; more than there are line styles have panels of their own."""
+    found = [str(text) for text in frame["condition"].unique()]
+    if len(found) > len(CONDITION_DASHES):
+        looks = {text: {"linestyle": "-"} for text in found}
+        return Strokes(column="condition", looks=looks, panels=("panel", "condition"))
+    looks = {text: {"linestyle": dashes} for text, dashes in zip(found, CONDITION_DASHES, strict=False)}
+    return Strokes(column="condition", looks=looks, named=found if len(found) > 1 else ())
+
+
+def depths(frame: pd.DataFrame) -> Strokes:
+    """A line style and a weight a depth; each is named beside the panel, where its line ends."""
+    found = [str(depth) for depth in by_depth(frame)["depth"].unique()]
+    looks = {depth: style.depth_line(place, len(found)) for place, depth in enumerate(found)}
+    return Strokes(column="depth", looks=looks, right=0.85, finish=_name_depths)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Curves:
+    """What a figure of curves shows."""
+
+    x: str
+    y: str
+    x_label: str
+    y_label: str
+    none: str
+    """What is said when there is nothing to draw."""
+    log_y: bool = True
+    beside: str = ""
+    """A second column, drawn thin and dotted."""
+    middle: Callable[[pd.Series[float]], float] = geometric_mean
+    """What of several seeds is drawn."""
+    reference: Callable[[pd.DataFrame], Sequence[tuple[float, str]]] = lambda group: ()
+    """The height and the name of each reference line of a panel."""
+    across: Literal["linear", "decades", "factors"] = "linear"
+    """The x axis: decades for the steps of long runs, where what matters happens first; factors are marked one by one
+    on a log scale."""
+    ticks: Callable[[pd.DataFrame], Sequence[float]] | None = None
+    places: Sequence[str] = ()
+    """Where x counts places from 0 on: their names. What stands at them are marks, joined by thin lines."""
+    strokes: Callable[[pd.DataFrame], Strokes] = conditions
+    """What the lines of one colour in a panel are: `conditions` or `depths`."""
+    columns: int = 4
+    height: float = 2.7
+
+
+def by_depth(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame in the order of depths; runs of one depth keep theirs."""
+    order = frame.assign(total=frame["encoder_layers"] + frame["decoder_layers"])
+    return order.sort_values(["total", "encoder_layers"], kind="stable").drop(columns="total").reset_index(drop=True)
+
+
+def draw(frame: pd.DataFrame, what: Curves) -> Figure:
+    """The panels and one legend for all; a panel a depth where the frame names none."""
+    frame = frame if "panel" in frame else frame.assign(panel=frame["depth"])
+    with style.look():
+        seen = frame[_drawable(frame[what.y], what.log_y)]
+        if seen.empty:
+            return style.empty(what.none)
+        strokes = what.strokes(frame)
+        groups, more = style.kept(list(frame.groupby(list(strokes.panels), sort=False)))
+        titles = [lettering.wrapped(*(str(text) for text in key)) for key, _ in groups]
+        labels = [lettering.safe(str(text), 40) for text in (*frame["label"].unique(), *strokes.named)]
+        beside = min(6 if max(map(len, labels)) <= 20 else 3, len(labels))
+        figure, all_axes = style.panels(
+            len(groups),
+            what.columns,
+            what.height,
+            titles=max(map(len, titles)),
+            right=strokes.right,
+            legend=-(-len(labels) // beside),
+            more=more,
+        )
+        low, high = _range(seen, groups, what)
+        handles: dict[str, Artist] = {}
+        for place, (axes, (key, group)) in enumerate(zip(all_axes, groups, strict=True)):
+            lettering.entitle(axes, *(str(text) for text in key))
+            if what.log_y:
+                style.log_axis(axes, "y", low, high)
+            else:
+                axes.set_ylim(low, high)
+            _across(axes, group, what)
+            for height, words in what.reference(group):
+                style.reference(axes, height, words if place % what.columns == 0 else "")
+            _lost(axes, group, what)
+            for label, handle, plain in _lines(axes, group, what, strokes):
+                if plain or label not in handles:
+                    handles[label] = handle
+            strokes.finish(axes, group, what)
+            if place % min(what.columns, len(groups)) == 0:
+                axes.set_ylabel(what.y_label)
+            axes.set_xlabel(what.x_label)
+        shown = [
+            Line2D([], [], color=style.INK, label=lettering.safe(text, 40), **{"linewidth": 1.2, **strokes.looks[text]})
+            for text in strokes.named
+        ]
+        style.legend(figure, [*handles.values(), *shown], ncols=beside, handlelength=2.4)
+        return figure
+
+
+def _lines(axes: Axes, group: pd.DataFrame, what: Curves, strokes: Strokes) -> list[tuple[str, Artist, bool]]:
+    """Draws the lines of a panel: each one's label, its handle, and whether it is solid, as a legend shows it best."""
+    drawn = []
+    by = list(dict.fromkeys(["label", "condition", strokes.column]))
+    for under, (_, own) in enumerate(group.groupby(by, sort=False)):
+        look = {"linewidth": max(1.2, 2.4 - 0.3 * under), **strokes.looks[str(own[strokes.column].iloc[0])]}
+        drawn.append((str(own["label"].iloc[0]), _curve(axes, own, what, look), look["linestyle"] == "-"))
+    return drawn
+
+
+def _lost(axes: Axes, group: pd.DataFrame, what: Curves) -> None:
+    """The runs without a single value: by name, or, where each factor has its place on the axis, as a ✕ there."""
+    if what.across == "factors":
+        return _crosses(axes, group, what)
+    unseen = [
+        f"✕ {listed(label, f'seed {seed}')}: diverged at once"
+        for (label, seed, _), own in group[group["outcome"] == "diverged"].groupby(["label", "seed", "run"])
+        if not _drawable(own[what.y], what.log_y).any()
+    ]
+    for line_number, text in enumerate(unseen[:6]):
+        axes.text(0.03, 0.03 + 0.07 * line_number, text, transform=axes.transAxes, fontsize=7)
+
+
+def _crosses(axes: Axes, group: pd.DataFrame, what: Curves) -> None:
+    """A ✕ at the upper edge over the factor of every run that diverged and has no value."""
+    lost = group[~_drawable(group[what.y], what.log_y)].drop_duplicates(["method", what.x])
+    for method, x in zip(lost["method"], lost[what.x].astype(float), strict=True):
+        across = axes.get_xaxis_transform()
+        (cross,) = axes.plot([x], [0.96], "x", color=style.colour(str(method)), markersize=7, mew=2, transform=across)
+        style.mark(cross, str(method))
+
+
+def _name_depths(axes: Axes, group: pd.DataFrame, what: Curves) -> None:
+    """The depth of each line beside the panel, at the height of its last reading."""
+    ends = []
+    for (method, depth), own in group.groupby(["method", "depth"], sort=False):
+        kept = own[_drawable(own[what.y], what.log_y)]
+        if len(kept):
+            last = kept[kept[what.x] == kept[what.x].max()]
+            ends.append((what.middle(last[what.y]), str(depth), style.colour(str(method))))
+    style.label_ends(axes, ends, 0.15 / what.height, str(group["method"].iloc[0]))
+
+
+def _curve(axes: Axes, own: pd.DataFrame, what: Curves, look: dict[str, Any]) -> Artist:
+    """One method under one condition: the seeds that lasted as a line in its band, those that diverged one by one."""
+    method, label = str(own["method"].iloc[0]), str(own["label"].iloc[0])
+    hue = style.colour(method)
+    width = look["linewidth"]
+    line: dict[str, Any] = {"color": hue, "linestyle": look["linestyle"], "label": lettering.safe(label, 40)}
+    own = own.assign(**{y: own[y].where(_drawable(own[y], what.log_y)) for y in (what.y, what.beside) if y})
+    condition, depth = str(own["condition"].iloc[0]), str(own["depth"].iloc[0])
+    handle: Artist = Line2D([], [], **line)
+    for _, lost in own[own["outcome"] == "diverged"].groupby("run", sort=False):
+        (handle,) = axes.plot(lost[what.x], lost[what.y], linewidth=0.9, **line)
+        style.mark(handle, method, listed(label, depth, condition, f"seed {lost['seed'].iloc[0]}", "diverged"))
+        last = lost[lost[what.y].notna()].tail(1)
+        if last.empty:
+            continue
+        (cross,) = axes.plot(last[what.x], last[what.y], "x", color=hue, markersize=7, mew=2, zorder=5)
+        style.mark(cross, method)
+    kept = own[own["outcome"] != "diverged"]
+    if len(kept):
+        seeds = kept["seed"].nunique()
+        depth = depth if kept["depth"].nunique() == 1 else ""
+        middle, low, high = over_seeds(kept, what.x, what.y, what.middle)
+        if seeds > 1:
+            band: Artist = axes.fill_between(middle.index, low, high, color=hue, alpha=0.16, linewidth=0)
+            if len(middle) == 1:  # a band needs two
+                band = axes.vlines(middle.index, low, high, color=hue, alpha=0.55, linewidth=1.4)
+            style.mark(band, method)
+        if what.beside:
+            second, _, _ = over_seeds(kept, what.x, what.beside, what.middle)
+            (thin,) = axes.plot(second.index, second, color=hue, linewidth=0.8, linestyle=":")
+            style.mark(thin, method)
+        line["marker"] = "o" if what.places else "." if middle.notna().sum() == 1 else ""
+        line["markersize"] = 4 if what.places else None
+        thick = 0.5 if what.places else width if seeds > 1 else min(width, 1.4)
+        (handle,) = axes.plot(middle.index, middle, linewidth=thick, **line)
+        whose = f"seed {kept['seed'].iloc[0]}" if seeds == 1 else f"{_word(what)} of {seeds} seeds"
+        style.mark(handle, method, listed(label, depth, condition, whose))
+    if not style.method_of(handle):
+        style.mark(handle, method)
+    return handle
+
+
+def over_seeds(
+    frame: pd.DataFrame, x: str, y: str, middle: Callable[[pd.Series[float]], float]
+) -> tuple[pd.Series[float], pd.Series[float], pd.Series[float]]:
+    """The middle, the least and the greatest y of all runs at each x; of one run its own values, three times."""
+    if not frame.duplicated([x]).any():
+        only = pd.Series(frame[y].to_numpy(), index=frame[x].to_numpy()).sort_index()
+        return only, only, only
+    by_x = frame.groupby(x)[y]
+    return by_x.agg(middle), by_x.min(), by_x.max()
+
+
+def _word(what: Curves) -> str:
+    return "geometric mean" if what.middle is geometric_mean else "median"
+
+
+def _across(axes: Axes, group: pd.DataFrame, what: Curves) -> None:
+    """The x axis: from the first to the last value, a decade scale for more than 100 steps."""
+    first, last = float(group[what.x].min()), float(group[what.x].max())
+    if what.places:
+        axes.set_xlim(-0.4, len(what.places) - 0.6)
+        axes.set_xticks(range(len(what.places)), what.places, fontsize=7.5)
+    elif what.across == "factors":
+        places = sorted(group[what.x].unique())
+        ticks = places if len(places) <= 6 else places[:: -(-len(places) // 6)]
+        style.log_axis(axes, "x", places[0] / 1.15, places[-1] * 1.15, ticks=ticks)
+    elif what.ticks is not None:
+        axes.set_xlim(first - 0.03 * max(last - first, 1), last + 0.03 * max(last - first, 1))
+        axes.set_xticks(list(what.ticks(group)))
+    elif what.across == "decades" and last > 100:
+        style.log_axis(axes, "x", 1, last)
+    else:
+        axes.set_xlim(first, max(last, first + 1))
+
+
+def _range(seen: pd.DataFrame, groups: list[tuple[Any, pd.DataFrame]], what: Curves) -> tuple[float, float]:
+    """Of all that is drawn in any panel, reference lines and their names included."""
+    lines = [height for _, group in groups for height, _ in what.reference(group)]
+    values = [float(seen[what.y].min()), float(seen[what.y].max()), *lines]
+    if what.log_y:
+        room = min(1.5, max(1.08, (max(values) / min(values)) ** 0.1))
+        return min(values) / room, max(values) * (room**2 if lines else room)
+    room = 0.06 * (max(values) - min(values) or abs(max(values)) or 1.0)
+    return min(values) - room, max(values) + room
+
+
+def _drawable(values: pd.Series[float], log: bool) -> pd.Series[bool]:
+    return values.between(style.LOWEST if log else -style.HIGHEST, style.HIGHEST)
+
+
+def layer_ticks(group: pd.DataFrame, column: str = "layer") -> list[int]:
+    """1, multiples of a round number, and the last."""
+    last = int(group[column].max())
+    step = next((n for n in (1, 2, 3, 5, 10, 20, 25, 50, 100) if last <= 6 * n), 200)
+    return sorted({1, *range(step, last - step // 2, step), last})
+
+
+def lines(frame: pd.DataFrame, column: str, name: str, height: Callable[[float], float]) -> list[tuple[float, str]]:
+    """A reference line for each finite value of a column; only a single one bears its name alone."""
+    values = sorted({float(f"{value:.6g}") for value in frame[column].unique() if math.isfinite(value)})
+    return [(height(value), name if len(values) == 1 else f"{name} ({column} {value:g})") for value in values]
+
+
+def ends(frame: pd.DataFrame, x: str, y: str) -> list[str]:
+    """`Post-LN 18L-18L 0.75` for each curve, at its last x: what an alt text is made of, sixteen at most."""
+    found = []
+    for (label, condition, depth), own in frame.groupby(["label", "condition", "depth"], sort=False):
+        last = own[np.isfinite(own[y])]
+        last = last[last[x] == last[x].max()]
+        found.append(f"{listed(label, condition, depth)} {short(float(last[y].median()) if len(last) else math.nan)}")
+    return [*found[:16], f"and {len(found) - 16} more"] if len(found) > 16 else found

@@ -1,0 +1,130 @@
+"""Runs whose α and β are scaled, beside the method itself: one row a run, what the pictures of `stabkit ablate` share.
+
+A setting (method with its options, depth, condition) belongs here when one of its runs has a factor other than 1;
+`condition` is what else sets runs apart. `crossing`, `encoder` and `decoder` are the three sums of the theorem
+(`theorem.py`) after update 1, taken back to factors of 1; at factors a on α and b on β the prediction is
+crossing·b²/a · encoder·b/a + decoder·b/a. `relative` is a run's own sum over that at factors of 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from stabkit.figures.shared import theorem
+from stabkit.figures.shared.comparison import FACTS, chain, conditions, geometric_mean, shown
+from stabkit.figures.shared.words import listed, number
+from stabkit.storage.store import Run
+
+SUMS = ("crossing", "encoder", "decoder")
+COLUMNS = (
+    *(*FACTS, "alpha_scale", "beta_scale", "width", "unigram_loss", "validation_loss"),
+    *("update_first", "ln_input_growth", "gradient_ratio_lowest", *SUMS, "relative"),
+)
+
+
+def frame(runs: Sequence[Run]) -> pd.DataFrame:
+    """One row a run of a scaled method, in the order of all tables."""
+    placed = shown(runs)
+    rest = conditions([replace(each.run.spec, alpha_scale=1.0, beta_scale=1.0) for each in placed])
+    factors = [(each.run.spec.alpha_scale, each.run.spec.beta_scale) for each in placed]
+    settings = [(each.label, each.run.spec.depth, condition) for each, condition in zip(placed, rest, strict=True)]
+    scaled = {setting for setting, pair in zip(settings, factors, strict=True) if pair != (1, 1)}
+    rows = []
+    for each, setting, (a, b) in zip(placed, settings, factors, strict=True):
+        if setting not in scaled:
+            continue
+        run = each.run
+        a, b = np.float64(a), np.float64(b)  # numpy's: a factor whose square is nothing makes infinity, not an error
+        crossing, encoder, decoder = theorem.sums(run, 1) or (math.nan, math.nan, math.nan)
+        rows.append(
+            {
+                **each.facts(),
+                "condition": setting[-1],
+                "alpha_scale": a,
+                "beta_scale": b,
+                "width": run.spec.model.hidden,
+                "unigram_loss": number(run.outcome.get("unigram_loss")),
+                "validation_loss": number(run.outcome.get("validation_loss")),
+                "update_first": chain(run, "update_first"),
+                "ln_input_growth": chain(run, "ln_input_growth"),
+                "gradient_ratio_lowest": chain(run, "gradient_ratio_lowest"),
+                "crossing": crossing * a / b**2,
+                "encoder": encoder * a / b,
+                "decoder": decoder * a / b,
+                "relative": crossing * encoder + decoder,
+            }
+        )
+    found = pd.DataFrame(rows, columns=list(COLUMNS))
+    with np.errstate(all="ignore"):
+        for _, own in groups(found):
+            found.loc[own.index, "relative"] = own["relative"] / predicted(own)
+    return found
+
+
+def predicted(own: pd.DataFrame, a: Any = 1.0, b: Any = 1.0) -> Any:
+    """The theorem's sum at factors a on α and b on β, from the sums of all runs of one setting (geometric means)."""
+    crossing, encoder, decoder = (geometric_mean(own[name]) for name in SUMS)
+    product = 0.0 if math.isnan(crossing) or math.isnan(encoder) else crossing * b**2 / a * encoder * b / a
+    return product + decoder * b / a
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """All seeds of one pair of factors."""
+
+    a: float
+    b: float
+    runs: pd.DataFrame
+
+    @property
+    def word(self) -> str:
+        """`trains` when all do, `some` when some do and some fail, else the worst word."""
+        words = set(self.runs["outcome"])
+        if "trains" in words and words & {"stuck", "diverged"}:
+            return "some"
+        return next((word for word in ("diverged", "stuck", "early", "trains") if word in words), "early")
+
+    @property
+    def rate(self) -> str:
+        """`2 of 3 train`, `0 of 2 stuck`."""
+        count = int((self.runs["outcome"] == "trains").sum())
+        return f"{count} of {len(self.runs)} {'train' if count else self.word}"
+
+    @property
+    def name(self) -> str:
+        """`α × 0.25`, `α × 0.5 with β × 2`, `the method itself`."""
+        parts = [f"{name} × {factor:.3g}" for name, factor in (("α", self.a), ("β", self.b)) if factor != 1]
+        return " with ".join(parts) or "the method itself"
+
+
+def cells(own: pd.DataFrame) -> list[Cell]:
+    """Every pair of factors of one setting, in rising order."""
+    by: Any = own.groupby(["alpha_scale", "beta_scale"])
+    return [Cell(a, b, runs) for (a, b), runs in by]
+
+
+def sentence(name: str, own: pd.DataFrame) -> str:
+    """How many pairs of factors train, which fail where they are few, and how many are undecided."""
+    found = cells(own)
+    failing = [cell.name for cell in found if cell.word in ("stuck", "diverged", "some")]
+    undecided = sum(cell.word == "early" for cell in found)
+    if undecided == len(found):
+        return f"{name}: {len(found)} pairs of factors on α and β, too short to judge"
+    seeds = " in every seed" if own["seed"].nunique() > 1 else ""
+    whole = sum(cell.word == "trains" for cell in found)
+    told = f"{name}: {whole} of {len(found)} pairs of factors on α and β train{seeds}"
+    if 0 < len(failing) <= 4:
+        told += f", not {', '.join(failing[:-1])}{' and ' if len(failing) > 1 else ''}{failing[-1]}"
+    return told + (f"; {undecided} are undecided" if undecided else "")
+
+
+def groups(frame: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
+    """(`DeepNorm, 18L-18L, no warm-up`, its rows): what may stand in one plane of factors."""
+    by = frame.groupby(["label", "depth", "condition"], sort=False)
+    return [(listed(*(str(part) for part in key)), own) for key, own in by]

@@ -1,0 +1,281 @@
+"""One look for every picture: colour = method, line style and weight = depth, ink that follows the page.
+
+Drawing happens inside `look()`, on matplotlib Figure objects, never through pyplot; `svg.py` turns them into svg for
+the page and into files. Whatever belongs to one method is given to `mark`, with a name if it is a curve to point at:
+the page can then switch the method off and say what is under the pointer.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal, TypeVar
+
+import matplotlib.style
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.legend import Legend
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+from stabkit import methods
+from stabkit.figures.shared.lettering import safe
+from stabkit.figures.shared.words import SUPERSCRIPT, plain
+
+Group = TypeVar("Group")
+
+COLOURS = {
+    "post-ln": "#D55E00",
+    "post-ln-init": "#E69F00",
+    "admin": "#0072B2",
+    "deepnorm": "#009E73",
+    "pre-ln": "#56B4E9",
+    "sub-ln": "#CC79A7",
+}
+FURTHER = ("#7E57C2", "#8C6D31", "#7A7A7A", "#C2185B", "#00A5B8", "#5C7A29", "#B07AA1", "#4E79A7", "#A0522D", "#6B5B95")
+"""For the methods without a colour of their own, in table order."""
+
+INK = "#010203"
+"""Stands for "the colour of the text around": black on paper, `currentColor` in the page. Nothing else uses it."""
+
+DASHES: tuple[Any, ...] = ((0, (1, 1.4)), (0, (4, 1.6)), (0, (6, 1.4, 1, 1.4)), "-")
+"""Line styles from the shallowest to the deepest of up to four depths."""
+
+WIDTH = 9.6
+"""Inches; the page scales it to the width of a card."""
+
+LEFT, TITLE_LINE, LEGEND_LINE = 0.74, 0.155, 0.2
+"""Inches: left of the first panel for its scale, a line of a panel's title, a line of the legend."""
+
+MOST_NAMES = 12
+"""Beside the lines of one panel; of more lines the first, the last and evenly chosen ones between are named."""
+
+MOST_PANELS = 12
+"""Small multiples in one picture; of more, eleven evenly chosen ones and a note."""
+
+MARK = "stabkit:"
+"""What the group id of a marked artist begins with."""
+
+LOWEST, HIGHEST = 1e-45, 1e40
+"""What a logarithmic axis shows: all that float32 can hold. Beyond it a value counts as not finite."""
+
+RC: dict[str, Any] = {
+    "font.family": "DejaVu Sans",
+    "font.size": 8.5,
+    "axes.titlesize": 9,
+    "axes.labelsize": 8.5,
+    "axes.titlelocation": "left",
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.facecolor": "none",
+    "axes.axisbelow": True,
+    "figure.facecolor": "none",
+    "savefig.facecolor": "none",
+    "grid.color": INK,
+    "grid.alpha": 0.13,
+    "grid.linewidth": 0.5,
+    "text.color": INK,
+    "text.parse_math": False,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+    "legend.frameon": False,
+    "legend.fontsize": 8,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "stabkit",
+    "pdf.fonttype": 42,
+}
+
+
+@contextmanager
+def look(**changes: Any) -> Iterator[None]:
+    """matplotlib's defaults and ours over them, whatever the user's matplotlibrc says; undone on leaving."""
+    with matplotlib.style.context(["default", {**RC, **{key.replace("_", "."): v for key, v in changes.items()}}]):
+        yield
+
+
+def colour(method: str) -> str:
+    """The method's colour, the same on every page."""
+    if method in COLOURS:
+        return COLOURS[method]
+    others = [key for key in methods.KEYS if key not in COLOURS]
+    place = others.index(method) if method in others else zlib.crc32(method.encode())
+    return FURTHER[place % len(FURTHER)]
+
+
+def depth_line(place: int, count: int) -> dict[str, Any]:
+    """Line style and weight of the `place`-th of `count` depths: the deeper, the heavier; the deepest is solid."""
+    share = 1.0 if count == 1 else place / (count - 1)
+    return {"linestyle": DASHES[-1 - min(count - 1 - place, len(DASHES) - 1)], "linewidth": 0.9 + 1.1 * share}
+
+
+def kept(groups: Sequence[Group]) -> tuple[list[Group], int]:
+    """The panels to draw, the first and the last among them, and how many are left out."""
+    if len(groups) <= MOST_PANELS:
+        return list(groups), 0
+    chosen = [groups[round(i * (len(groups) - 1) / (MOST_PANELS - 2))] for i in range(MOST_PANELS - 1)]
+    return chosen, len(groups) - len(chosen)
+
+
+def panels(
+    count: int, columns: int, height: float, *, titles: int = 1, right: float = 0.1, legend: int = 0, more: int = 0
+) -> tuple[Figure, list[Axes]]:
+    """A figure of `count` small multiples, at most `columns` beside each other; only the first column has tick labels.
+
+    `height` of a row and `right`, the room right of each panel, in inches; `titles` lines over a panel, `legend` lines
+    under all; a note in the place after the last says that `more` panels were left out. The places are computed:
+    matplotlib's own layout takes longer than the drawing.
+    """
+    places = max(count, 1) + bool(more)
+    columns = max(1, min(columns, places))
+    rows = -(-places // columns)
+    tall = rows * height + (0.1 + LEGEND_LINE * legend if legend else 0.0)
+    figure = Figure(figsize=(WIDTH, tall))
+    width = (WIDTH - LEFT) / columns
+    top, bottom = 0.1 + TITLE_LINE * titles, 0.46
+    found = []
+    for i in range(places):
+        row, column = divmod(i, columns)
+        place = (LEFT + column * width, tall - (row + 1) * height + bottom, width - right - 0.1, height - top - bottom)
+        axes = figure.add_axes((place[0] / WIDTH, place[1] / tall, place[2] / WIDTH, place[3] / tall))
+        if column:
+            axes.tick_params(labelleft=False)
+        found.append(axes)
+    if more:
+        note = found.pop()
+        note.axis("off")
+        note.text(
+            0.05,
+            0.6,
+            f"and {more} panels more, left out here;\n`stabkit report --figures DIR`\nwrites every number as CSV",
+            va="center",
+        )
+    return figure, found
+
+
+def empty(reason: str) -> Figure:
+    """A picture that says why there is nothing to see."""
+    with look():
+        figure = Figure(figsize=(WIDTH, 1.2))
+        figure.text(0.5, 0.5, reason, ha="center", va="center")
+        return figure
+
+
+def log_axis(axes: Axes, which: Literal["x", "y"], low: float, high: float, ticks: Sequence[float] = ()) -> None:
+    """A logarithmic axis from `low` to `high`, ticks written 0.01 and 10⁻⁷; given ticks replace the decades."""
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    (axes.set_xscale if which == "x" else axes.set_yscale)("log")
+    (axes.set_xlim if which == "x" else axes.set_ylim)(low, high)
+    if ticks:
+        axis.set_ticks(list(ticks))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.4g}"))
+    else:
+        narrow = which == "y" and _log(high) - _log(low) < 2.5
+        within = (1, 2, 3, 5, 7) if _log(high) - _log(low) < 1 else (1, 2, 5)
+        axis.set_major_locator(LogLocator(10, subs=within if narrow else (1,), numticks=12 if narrow else 7))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: decade(value)))
+    axis.set_minor_locator(NullLocator())
+
+
+def decade(value: float) -> str:
+    """A power of ten as a tick: 0.01, 1, 100, 10⁻⁷."""
+    if 1e-3 < value < 1e4:
+        return f"{value:g}"
+    mantissa, exponent = f"{value:.0e}".split("e")
+    ten = "10" + str(int(exponent)).translate(SUPERSCRIPT)
+    return ten if mantissa == "1" else f"{mantissa}·{ten}"
+
+
+def mark(
+    artist: Artist,
+    method: str,
+    name: str = "",
+    values: Sequence[tuple[float, float]] | None = None,
+    *,
+    legend: bool = False,
+) -> None:
+    """Say whose artist this is, and what a reader who points at it is told: `name`, and the nearest of its points.
+
+    `values` where the points drawn are not the data themselves: one (x, y) for each point. `legend`: a part of the
+    legend, which stays when the method is switched off.
+    """
+    known: dict[str, Any] = {"method": method, "name": plain(name), "legend": legend}
+    artist.set_gid(MARK + json.dumps(known if values is None else {**known, "values": [list(v) for v in values]}))
+
+
+def method_of(artist: Artist) -> str:
+    """The method that an artist was marked with; "" for none."""
+    gid = artist.get_gid() or ""
+    return str(json.loads(gid.removeprefix(MARK))["method"]) if gid.startswith(MARK) else ""
+
+
+def legend(parent: Figure | Axes, handles: Sequence[Artist], **placed: Any) -> Legend:
+    """A legend whose entries belong to the methods of their handles; of a figure: in its lower left corner."""
+    if isinstance(parent, Figure):
+        placed = {"loc": "lower left", "bbox_to_anchor": (0.0, 0.0), "borderaxespad": 0.2, **placed}
+    made: Legend = parent.legend(handles=list(handles), **placed)
+    for handle, text, key in zip(handles, made.get_texts(), made.legend_handles, strict=True):
+        if method := method_of(handle):
+            for part in (text, key):
+                if part is not None:
+                    mark(part, method, legend=True)
+    return made
+
+
+def label_ends(axes: Axes, ends: Sequence[tuple[float, str, str]], step: float, method: str = "") -> None:
+    """Names right of the panel beside the ends of their lines: (value, text, colour), `step` of its height apart."""
+    low, high = axes.get_ylim()
+    if len(ends) > MOST_NAMES:
+        ends = [ends[round(i * (len(ends) - 1) / (MOST_NAMES - 1))] for i in range(MOST_NAMES)]
+    span = _log(high) - _log(low)
+    wanted = sorted(((_log(min(max(value, low), high)) - _log(low)) / span, text, hue) for value, text, hue in ends)
+    placed = spread([at for at, _, _ in wanted], step)
+    for (at, text, hue), to in zip(wanted, placed, strict=True):
+        (lead,) = axes.plot([1.005, 1.035], [at, to], color=hue, linewidth=1, transform=axes.transAxes, clip_on=False)
+        word = axes.text(1.045, to, safe(text, 16), transform=axes.transAxes, va="center", fontsize=7.5)
+        if method:
+            mark(lead, method)
+            mark(word, method)
+
+
+def reference(axes: Axes, value: float, name: str = "") -> None:
+    """A reference line across the panel, its name on it."""
+    axes.axhline(value, color=INK, linewidth=0.8, linestyle=(0, (2, 2)), alpha=0.7)
+    axes.annotate(
+        name,
+        (0.02, value),
+        xycoords=axes.get_yaxis_transform(),
+        xytext=(0, 2),
+        textcoords="offset points",
+        fontsize=7,
+        va="bottom",
+    )
+
+
+def spread(wanted: Sequence[float], step: float) -> list[float]:
+    """Sorted places moved as little as possible (least squares), so that neighbours are at least `step` apart."""
+    blocks: list[tuple[float, int]] = []  # pooled adjacent violators of `wanted` less i steps: (mean, members)
+    for i, at in enumerate(wanted):
+        mean, members = at - i * step, 1
+        while blocks and blocks[-1][0] > mean:
+            before, more = blocks.pop()
+            mean, members = (before * more + mean * members) / (more + members), more + members
+        blocks.append((mean, members))
+    flat = [mean for mean, members in blocks for _ in range(members)]
+    return [at + i * step for i, at in enumerate(flat)]
+
+
+def _log(value: float) -> float:
+    return math.log10(value)
+
+
+CONDITION_DASHES: tuple[Any, ...] = ("-", (0, (4, 1.5)), (0, (1, 1.2)), (0, (6, 1.4, 1, 1.4)))
+"""Line styles of up to four conditions in one panel; more have panels of their own."""

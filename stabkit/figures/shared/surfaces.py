@@ -1,0 +1,89 @@
+"""Surfaces with the runs they surround: what the pictures of `stabkit landscape` share.
+
+A *ruler* says whose directions measure a surface: each method's own (filter normalisation makes them as long as its own
+weights, so a method with small weights is moved less: the papers' ruler), or one method's for both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from stabkit.figures.shared.comparison import Shown, depth_rank, method_label, shown
+from stabkit.results.surface import SurfaceSpec
+from stabkit.storage.store import Run
+from stabkit.storage.surfaces import Surface
+
+OWN = "each its own directions (the papers' ruler)"
+
+
+Kind = Literal["surface", "cut", "path", "between"]
+
+
+def kind_of(spec: SurfaceSpec) -> Kind:
+    """Which picture a surface belongs to."""
+    if spec.plane.kind == "between":
+        return "between"
+    return "path" if spec.path else "cut" if len(spec.b) == 1 else "surface"
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A surface, its run with the texts that place it, and the name of its ruler."""
+
+    surface: Surface
+    shown: Shown
+    ruler: str
+    """OWN, or `Post-LN's directions for both`."""
+
+    @property
+    def how(self) -> str:
+        """`step 100, filter-normalised, ±1`: what the command could have asked otherwise."""
+        spec = self.surface.spec
+        ruler = {"none": "raw"}.get(spec.plane.normalise, f"{spec.plane.normalise}-normalised")
+        return f"step {spec.origin.step}, {ruler} directions, ±{max(spec.a):g}, engine {spec.engine}"
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The columns with which every frame begins; `run` is a surface under a ruler, of which one run has many."""
+        return {**self.shown.facts(), "run": f"{self.surface.surface_id}, {self.ruler}"}
+
+
+@dataclass(frozen=True, slots=True)
+class Landscape:
+    """What a command drew: its runs and their surfaces."""
+
+    runs: Sequence[Run]
+    surfaces: Sequence[Surface]
+
+    def seen(self, kind: Kind = "surface") -> list[Seen]:
+        """The surfaces of one kind: shallow before deep, ruler by ruler, method by method; a method's own directions
+        count under its own ruler and under that which bears its name."""
+        by_run = {each.run.run_id: each for each in shown(self.runs)}
+        found: list[tuple[tuple[int, ...], Seen]] = []
+        order = list(by_run)
+        for surface in self.surfaces:
+            spec = surface.spec
+            if kind_of(spec) != kind or spec.origin.run not in by_run:
+                continue
+            each = by_run[spec.origin.run]
+            donor = spec.plane.of.run if spec.plane.of else spec.origin.run
+            alone = len([run for run in by_run.values() if _beside(run, each)]) == 1
+            name = f"{_name(by_run, donor)}'s directions for both"
+            random = kind in ("surface", "cut")
+            rulers = [(1 + order.index(donor), name)] if random and not alone and donor in order else []
+            if spec.plane.of is None:
+                rulers.append((0, OWN if spec.plane.normalise == "filter" else OWN.partition(" (")[0]))
+            for place, ruler in rulers:
+                rank = (*depth_rank(each.run.spec), each.run.spec.seed, place, order.index(spec.origin.run))
+                found.append(((*rank, spec.plane.seed), Seen(surface, each, ruler)))
+        return [one for _, one in sorted(found, key=lambda item: item[0])]
+
+
+def _beside(one: Shown, other: Shown) -> bool:
+    return (one.run.spec.depth, one.run.spec.seed) == (other.run.spec.depth, other.run.spec.seed)
+
+
+def _name(by_run: dict[str, Shown], run_id: str) -> str:
+    return method_label(by_run[run_id].run.spec) if run_id in by_run else run_id

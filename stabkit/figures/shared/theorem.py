@@ -1,0 +1,117 @@
+"""What Theorems 2, 3 and 4 of DeepNet make of a run: the size of ‖ΔF‖ up to a constant.
+
+From the measured ‖Δθ‖, for norms after the sum:
+
+    one stack (Thm 2)          Σ_i √(v_i² + w_i²)/α_i · ‖Δθ_i‖
+    encoder-decoder (Thm 3)    Σ_cross v·w/α · Σ_encoder √(v² + w²)/α · ‖Δθ‖  +  Σ_decoder √(v² + w²)/α · ‖Δθ‖
+
+For norms before the branch, under SGD at a small rate η alone:
+
+    one stack (Thm 4)          η·Σ_l (1 + v_l²/w_l²)/S_L · ( 1 + Σ_{k=2}^L 1/S_{k−1} ),  S_k = Σ_{n≤k} v_n²
+
+which is η·2·(1 + Σ_{k<L} 1/k), so log L, at Xavier. Its sub-layer has Sub-LN's inner norm; it is drawn for Pre-LN too,
+and of an encoder-decoder over the decoder's sub-layers alone, for there is no such theorem of two stacks.
+
+v and w are the scales of the last and of the first map of a branch (W₂ and W₁, W_O and W_V): β, the method's initial
+gain at that site, 1 at Xavier initialisation. α is the weight of the shortcut, read from the records (‖LN input‖ over
+its own value in units of ω√d gives ω). Methods without norms have no prediction.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from stabkit import methods
+from stabkit.methods.base import PLACES, Method, Role, Site, sites
+from stabkit.spec import RunSpec
+from stabkit.storage.store import Run
+from stabkit.training.schedule import total
+
+
+def number_of(spec: RunSpec) -> int:
+    """Norms after the sum: 3 for an encoder-decoder, 2 for one stack. Norms before the branch: 4. 0 for neither.
+
+    The theorems' sub-layers have nothing else on the branch, but for Sub-LN's inner norm in Theorem 4, and each reads
+    the one before it: they do not speak of NormFormer or DLCL.
+    """
+    method, own = methods.of(spec), _sites(spec)
+    if method is None:
+        return 0
+    inner = {(place, method.inner(site, place)) for site in own for place in PLACES} - {(place, "") for place in PLACES}
+    if method.wiring != "chain" or any(method.norm_branch(site) for site in own) or inner - {("last", "norm")}:
+        return 0
+    before, after = (all(norm(site) for site in own) for norm in (method.norm_in, method.norm_out))
+    if before and not any(method.norm_out(site) for site in own):
+        return 4
+    if not after or inner or any(method.norm_in(site) for site in own):
+        return 0
+    return 3 if spec.model.encoder_layers and spec.model.decoder_layers else 2
+
+
+def _sites(spec: RunSpec) -> tuple[Site, ...]:
+    return sites(spec.model.encoder_layers, spec.model.decoder_layers, spec.model.hidden, spec.model.base_init)
+
+
+def _vw(method: Method, site: Site) -> tuple[float, float]:
+    """(v, w): the gains of the last map and of the one before it, W₂ and W₁, W_O and W_V."""
+    roles: tuple[Role, Role] = ("down", "up") if site.kind == "ffn" else ("out", "value")
+    last, first = roles
+    return method.gain(site, last), method.gain(site, first)
+
+
+def predicted(run: Run, step: int) -> float:
+    """What the theorem that speaks of a run's method makes of a recorded step; NaN where none does, or the records lack
+    what it needs."""
+    if number_of(run.spec) == 4:
+        return _theorem_4(run.spec, step)
+    parts = sums(run, step)
+    if parts is None:
+        return math.nan
+    crossing, encoder, decoder = parts
+    return crossing * encoder + decoder
+
+
+def _theorem_4(spec: RunSpec, step: int) -> float:
+    """Over the sub-layers of the stack that gives the output; NaN but for SGD."""
+    method, all_sites = methods.of(spec), _sites(spec)
+    if method is None or spec.train.optimizer != "sgd":
+        return math.nan
+    own = [site for site in all_sites if site.stack == all_sites[-1].stack]
+    v, w = (np.array(each) for each in zip(*(_vw(method, site) for site in own), strict=True))
+    sums, ratio = np.cumsum(v**2), (1 + v**2 / w**2).sum()
+    return float(total(spec.train, step) * ratio / sums[-1] * (1 + (1 / sums[:-1]).sum()))
+
+
+def sums(run: Run, step: int) -> tuple[float, float, float] | None:
+    """(Σ_cross v·w/α, Σ_encoder, Σ_decoder) of √(v² + w²)/α · ‖Δθ‖ (Theorems 2 and 3); None where they do not speak.
+
+    Of an encoder alone the second is written as the third, and the first two are 0.
+    """
+    spec, records = run.spec, run.records
+    moved, ln_input = records.get("parameter_update"), records.get("ln_input")
+    method = methods.of(spec)
+    if method is None or number_of(spec) not in (2, 3) or moved is None or ln_input is None:
+        return None
+    if not (moved.steps == step).any():
+        return None
+    row = moved.values[int(np.flatnonzero(moved.steps == step)[0])]
+    delta = dict(zip(moved.sites, row.tolist(), strict=True))
+    first = dict(zip(ln_input.sites, ln_input.values[0].tolist(), strict=True))
+    encoder = decoder = crossing = 0.0
+    for site in _sites(spec):
+        if site.name not in delta or site.name not in first:
+            return None
+        over = first[f"{site.name}@omega"] * math.sqrt(site.width)
+        alpha = first[site.name] / over if over > 0 else 0.0
+        if not 0 < alpha < math.inf:  # nothing enters this norm, or nothing finite
+            return None
+        v, w = _vw(method, site)
+        term = math.hypot(v, w) / alpha * delta[site.name]
+        if site.stack == "encoder" and spec.model.decoder_layers:
+            encoder += term
+        else:
+            decoder += term
+            crossing += v * w / alpha if site.kind == "cross" else 0.0
+    return crossing, encoder, decoder

@@ -1,0 +1,1 @@
+"""Loss surfaces, cuts through them, and paths on them."""

@@ -1,0 +1,131 @@
+"""One-dimensional cuts through the loss over several random directions: how rough, with a band over directions.
+
+A single plane says little: its roughness varies with the directions drawn. Here each ruler has a panel, each method a
+curve (median over direction seeds) in its band (least to greatest), and the roughness of every cut is told.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from stabkit.figures.shared import lettering, style
+from stabkit.figures.shared.comparison import FACTS, geometric_mean
+from stabkit.figures.shared.surfaces import Landscape
+from stabkit.figures.shared.words import listed, short
+from stabkit.figures.surfaces import landscape
+from stabkit.surface import roughness
+
+NAME = "cuts"
+SHORT = "Cuts and roughness"
+INDEX: str | None = None
+VALUE = "loss"
+CAPTION = "DeepNet Fig. 1 (journal version), as numbers: one-dimensional cuts over several direction seeds."
+READ = (
+    "The loss along a random direction through θ: median over direction seeds, in a band from the least to the "
+    "greatest. In the legend the mean absolute second difference of a cut, geometric mean over seeds and its range. "
+    "Where those ranges overlap, the methods do not differ under that ruler."
+)
+OPTIONAL = True
+COLUMNS = (*FACTS, "ruler", "direction_seed", "a", "loss")
+
+
+def select(drawn: Landscape) -> pd.DataFrame:
+    """One row a point, ruler and cut."""
+    parts = []
+    for seen in drawn.seen("cut"):
+        spec = seen.surface.spec
+        part = pd.DataFrame({"a": spec.a, "loss": seen.surface.loss[0]})
+        facts = {**seen.facts, "ruler": seen.ruler, "direction_seed": spec.plane.seed}
+        parts.append(part.assign(**facts)[list(COLUMNS)])
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(COLUMNS))
+
+
+def rough(frame: pd.DataFrame) -> pd.DataFrame:
+    """Roughness and share of negative curvature of every cut."""
+    rows = []
+    for key, own in frame.groupby(["depth", "seed", "ruler", "label", "direction_seed"], sort=False):
+        losses = own.sort_values("a")["loss"].to_numpy(dtype=float)
+        rows.append((*key, roughness.mean_second_difference(losses), roughness.negative_curvature(losses)))
+    return pd.DataFrame(rows, columns=["depth", "seed", "ruler", "label", "direction_seed", "roughness", "negative"])
+
+
+def ratios(frame: pd.DataFrame) -> pd.DataFrame:
+    """By depth, seed and ruler: the first method's roughness over the second's, direction by direction (paired)."""
+    rows = []
+    for (depth, seed, ruler), own in rough(frame).groupby(["depth", "seed", "ruler"], sort=False):
+        labels = list(dict.fromkeys(own["label"]))
+        if len(labels) == 2:
+            wide = own.pivot(index="direction_seed", columns="label", values="roughness")
+            each = (wide[labels[0]] / wide[labels[1]]).dropna()
+            each = each[(each > 0) & np.isfinite(each)]
+            if len(each):
+                rows.append((depth, seed, ruler, *labels, geometric_mean(each), each.min(), each.max(), len(each)))
+    columns = ["depth", "seed", "ruler", "higher", "lower", "ratio", "least", "greatest", "directions"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def title(drawn: Landscape) -> str:
+    """The ratio of roughness under each ruler, at the first depth."""
+    table = ratios(select(drawn))
+    if table.empty:
+        return "How rough the loss is along random directions"
+    first = table.iloc[0]
+    own = table[(table["depth"] == first["depth"]) & (table["seed"] == first["seed"])]
+    told = [
+        f"{short(row.ratio)} ({short(row.least)} to {short(row.greatest)}) by {landscape.whose(str(row.ruler))}"
+        for row in own.itertuples()
+    ]
+    return f"Roughness of cuts at {first['depth']}, {first['higher']} over {first['lower']}: {', '.join(told)}"
+
+
+def alt(frame: pd.DataFrame) -> str:
+    """What the picture shows, for those who do not see it."""
+    if frame.empty:
+        return "No cut was drawn."
+    parts = [
+        f"{listed(label, depth, ruler)}: roughness {short(geometric_mean(own['roughness']))}"
+        for (depth, ruler, label), own in rough(frame).groupby(["depth", "ruler", "label"], sort=False)
+    ]
+    return f"Loss along random directions, a panel a ruler. {'; '.join(parts[:18])}."
+
+
+def draw(frame: pd.DataFrame) -> Figure:
+    """A panel a depth, seed and ruler; methods by colour."""
+    with style.look():
+        if frame.empty or not np.isfinite(frame["loss"].astype(float)).any():
+            return style.empty("No cut has a finite loss.")
+        groups, more = style.kept(list(frame.groupby(["depth", "seed", "ruler"], sort=False)))
+        many = frame["seed"].nunique() > 1
+        titles = [lettering.wrapped(listed(d, f"seed {s}" if many else ""), str(r)) for (d, s, r), _ in groups]
+        figure, all_axes = style.panels(len(groups), 3, 3.2, titles=max(map(len, titles)), legend=0, more=more)
+        table = rough(frame)
+        for place, (axes, ((depth, seed, ruler), group)) in enumerate(zip(all_axes, groups, strict=True)):
+            lettering.entitle(axes, listed(depth, f"seed {seed}" if many else ""), str(ruler))
+            handles = []
+            for label, own in group.groupby("label", sort=False):
+                method = str(own["method"].iloc[0])
+                by = own.groupby("a")["loss"]
+                middle = by.median()
+                mine = table[(table["label"] == label) & (table["ruler"] == ruler)]
+                of_place = (mine["depth"] == depth) & (mine["seed"] == seed)
+                values = mine.loc[of_place, "roughness"].to_numpy(dtype=float)
+                name = f"{lettering.safe(str(label), 24)}: {short(geometric_mean(values))}"
+                if len(values) > 1 and math.isfinite(values.min()):
+                    name += f" ({short(float(values.min()))}–{short(float(values.max()))})"
+                hue = style.colour(method)
+                band = axes.fill_between(middle.index, by.min(), by.max(), color=hue, alpha=0.18, linewidth=0)
+                (line,) = axes.plot(middle.index, middle, color=hue, linewidth=1.6, label=name)
+                style.mark(band, method)
+                style.mark(line, method, listed(str(label), str(depth), str(ruler)))
+                handles.append(line)
+            axes.set_xlabel("a, along δ")
+            if place % 3 == 0:
+                axes.set_ylabel("loss, nats a token")
+            else:
+                axes.tick_params(labelleft=True)
+            style.legend(axes, handles, loc="upper center", fontsize=7)
+        return figure

@@ -1,0 +1,190 @@
+"""Loss surfaces around weights as contour maps, one method beside the other: DeepNet Fig. 1.
+
+Directions are Gaussian, by default filter-normalised (Li et al. 2018). A row a ruler, a column a method; one scale of
+loss a depth, so that colours compare.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import matplotlib
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.colors import LogNorm, Normalize
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from stabkit.figures.shared import lettering, style
+from stabkit.figures.shared.comparison import FACTS, geometric_mean
+from stabkit.figures.shared.surfaces import OWN, Landscape
+from stabkit.figures.shared.words import listed, percent, short
+from stabkit.surface import roughness
+
+NAME = "landscape"
+SHORT = "Loss surfaces"
+INDEX: str | None = None
+VALUE = "loss"
+CAPTION = "DeepNet Fig. 1 (journal version), which shows the first row, filter-normalised, early in training."
+READ = (
+    "The loss on a fixed held-out batch at θ + a·δ + b·η; the cross is θ itself; step, normalisation and range stand "
+    "over each row. First row: each method along directions made for its own weights; normalised, they are as long as "
+    "those, which is how such pictures are drawn, and which moves a method with small weights less. Other rows: the "
+    "same absolute directions for both. Roughness is the mean absolute second difference between neighbouring points, "
+    "or – where a point is not finite. Grey: not finite."
+)
+OPTIONAL = True
+COLUMNS = (*FACTS, "ruler", "how", "a", "b", "loss")
+CONTOURS = 9
+MAP = "cividis"
+
+
+def select(drawn: Landscape) -> pd.DataFrame:
+    """One row a point, ruler and surface."""
+    parts = []
+    for seen in drawn.seen():
+        spec = seen.surface.spec
+        a, b = np.meshgrid(spec.a, spec.b)
+        part = pd.DataFrame({"a": a.ravel(), "b": b.ravel(), "loss": seen.surface.loss.ravel()})
+        parts.append(part.assign(**{**seen.facts, "ruler": seen.ruler, "how": seen.how})[list(COLUMNS)])
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(COLUMNS))
+
+
+def grid(own: pd.DataFrame) -> pd.DataFrame:
+    """A surface as a table: b down, a across."""
+    return own.pivot(index="b", columns="a", values="loss")
+
+
+def rough(frame: pd.DataFrame) -> pd.DataFrame:
+    """Roughness and share of negative curvature of every surface."""
+    rows = []
+    for key, own in frame.groupby(["depth", "seed", "ruler", "label", "run"], sort=False):
+        losses = grid(own).to_numpy(dtype=float)
+        values = roughness.mean_second_difference(losses), roughness.negative_curvature(losses)
+        rows.append((*key, *values))
+    return pd.DataFrame(rows, columns=["depth", "seed", "ruler", "label", "run", "roughness", "negative"])
+
+
+def title(drawn: Landscape) -> str:
+    """How many times rougher one method's surface is than the other's, ruler by ruler."""
+    table = rough(select(drawn))
+    parts = []
+    for depth, of_depth in table.groupby("depth", sort=False):
+        labels = list(dict.fromkeys(of_depth["label"]))
+        if len(labels) != 2:
+            continue
+        ratios = []
+        for ruler, own in of_depth.groupby("ruler", sort=False):
+            by = {label: geometric_mean(rows["roughness"]) for label, rows in own.groupby("label")}
+            if len(by) == 2 and all(value > 0 for value in by.values()):
+                ratios.append(f"{short(by[labels[0]] / by[labels[1]])} by {whose(str(ruler))}")
+        if ratios:
+            parts.append(f"Roughness at {depth}, {labels[0]} over {labels[1]}: {', '.join(ratios)}")
+            break
+    return parts[0] if parts else "The loss around the weights"
+
+
+def whose(ruler: str) -> str:
+    """A ruler in few words: `Post-LN's`."""
+    return "each one's own directions" if ruler == OWN else ruler.removesuffix(" directions for both")
+
+
+def alt(frame: pd.DataFrame) -> str:
+    """What the picture shows, for those who do not see it."""
+    if frame.empty:
+        return "No surface was drawn."
+    parts = [
+        f"{listed(row['label'], row['depth'], row['ruler'])}: roughness {short(row['roughness'])}, "
+        f"{percent(row['negative'])} negative curvature"
+        for _, row in rough(frame).iterrows()
+    ]
+    return f"Contour maps of the loss around weights. {'; '.join(parts[:18])}."
+
+
+def draw(frame: pd.DataFrame) -> Figure:
+    """A row a depth, seed and ruler, a column a method."""
+    with style.look(axes_grid=False):
+        if frame.empty or not np.isfinite(frame["loss"].astype(float)).any():
+            return style.empty("No surface has a finite loss.")
+        labels = list(dict.fromkeys(frame["label"]))
+        rows = list(frame.groupby(["depth", "seed", "ruler"], sort=False))
+        width, height = (style.WIDTH - 0.9) / max(len(labels), 2), 3.1
+        tall = len(rows) * height
+        figure = Figure(figsize=(style.WIDTH, tall))
+        for place, ((depth, seed, ruler), own) in enumerate(rows):
+            norm = scale(frame[frame["depth"] == depth]["loss"].to_numpy(dtype=float))
+            bottom = tall - (place + 1) * height
+            many = f", seed {seed}" if frame["seed"].nunique() > 1 else ""
+            head = f"{depth}{many}: {ruler}; {own['how'].iloc[0]}"
+            figure.text(
+                0.005, (bottom + height - 0.2) / tall, lettering.safe(head, 130), fontsize=8.5, fontweight="bold"
+            )
+            last: Any = None
+            for label, surface in own.groupby("label", sort=False):
+                column = labels.index(label)
+                axes = figure.add_axes(
+                    (
+                        (0.66 + column * width) / style.WIDTH,
+                        (bottom + 0.45) / tall,
+                        (width - 0.62) / style.WIDTH,
+                        (height - 1.05) / tall,
+                    )
+                )
+                table = grid(surface)
+                a, b = table.columns.to_numpy(float), table.index.to_numpy(float)
+                last = drawn(axes, a, b, table.to_numpy(float), norm, str(label))
+                if column == 0:
+                    axes.set_ylabel("b, along η")
+            box = (style.WIDTH - 0.75) / style.WIDTH, (bottom + 0.45) / tall, 0.012, (height - 1.05) / tall
+            bar = figure.add_axes(box)
+            figure.colorbar(last, cax=bar, label="loss, nats a token")
+        return figure
+
+
+def scale(losses: Any) -> Normalize:
+    """One scale for a depth: logarithmic where decades matter."""
+    finite = losses[np.isfinite(losses)]
+    low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
+    if low > 0 and high / low > 10:
+        return LogNorm(low, high)
+    return Normalize(low, high if high > low else low + 1)
+
+
+def heat(axes: Axes, a: Any, b: Any, losses: Any, norm: Normalize) -> Any:
+    """A surface in colours under its contours; what is not finite is grey."""
+    axes.set_facecolor("#9aa0a8")
+    cmap, seen = matplotlib.colormaps[MAP], np.ma.masked_invalid(losses)
+    image = axes.pcolormesh(a, b, seen, norm=norm, cmap=cmap, shading="nearest", rasterized=True)
+    contours(axes, a, b, losses, norm)
+    return image
+
+
+def contours(axes: Axes, a: Any, b: Any, losses: Any, norm: Normalize) -> None:
+    """Lines of equal loss, evenly over the scale."""
+    space = np.geomspace if isinstance(norm, LogNorm) else np.linspace
+    levels = space(float(norm.vmin or 0.0), float(norm.vmax or 1.0), CONTOURS + 2)[1:-1]
+    finite = losses[np.isfinite(losses)]
+    seen = [level for level in levels if len(finite) and finite.min() < level < finite.max()]
+    if seen and min(losses.shape) > 1:
+        axes.contour(a, b, np.ma.masked_invalid(losses), levels=seen, colors="#ffffff", linewidths=0.6, alpha=0.8)
+
+
+def drawn(axes: Axes, a: Any, b: Any, losses: Any, norm: Normalize, label: str) -> Any:
+    """One surface with its name and roughness: colours, contours, and the cross at θ."""
+    image = heat(axes, a, b, losses, norm)
+    axes.plot([0], [0], "+", color="#ffffff", markersize=9, mew=1.6)
+    axes.set_title(f"{lettering.safe(label, 40)}: roughness {short(roughness.mean_second_difference(losses))}")
+    axes.set_xlabel("a, along δ")
+    return image
+
+
+def alone(name: str, a: NDArray[np.float64], b: NDArray[np.float64], loss: NDArray[np.float64]) -> Figure:
+    """One surface by itself: that of a user's own model, called `name`."""
+    with style.look(axes_grid=False):
+        figure = Figure(figsize=(5.2, 4.0))
+        axes = figure.add_axes((0.14, 0.13, 0.66, 0.75))
+        image = drawn(axes, a, b, loss, scale(loss), name)
+        axes.set_ylabel("b, along η")
+        figure.colorbar(image, cax=figure.add_axes((0.83, 0.13, 0.03, 0.75)), label="loss")
+        return figure

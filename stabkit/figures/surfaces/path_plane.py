@@ -1,0 +1,150 @@
+"""The path of training in the plane of its own two principal axes, over the loss there: DeepNet Fig. 5.
+
+The plane passes through the last weights. A plane shows only what lies in it: beside the contours stand the loss at
+every snapshot's own weights and at its projection, and the share of its displacement that the plane does not hold.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from stabkit.figures.shared import lettering, style
+from stabkit.figures.shared.comparison import FACTS
+from stabkit.figures.shared.surfaces import Landscape
+from stabkit.figures.shared.words import listed, short
+from stabkit.figures.surfaces import landscape
+from stabkit.storage.surfaces import PATH
+
+NAME = "path_plane"
+SHORT = "The path of training"
+INDEX: str | None = None
+VALUE = "loss"
+CAPTION = "DeepNet Fig. 5 (journal version); by default in the path's principal axes (Li et al. 2018, §7)."
+READ = (
+    "Left: the loss in a plane through the path (its first two principal axes; with --path hao its two ends and the "
+    "first axis of the rest), each axis at the path's own range, and the snapshots projected into it, from the ring "
+    "(the first) to the cross (the last weights). Right: the loss at the snapshots themselves (solid) and at their "
+    "projections (dashed): where these differ, the contours are not those of the path. Below: the share of the "
+    "displacement from the last weights that lies outside the plane."
+)
+OPTIONAL = True
+COLUMNS = (*FACTS, "what", "a", "b", "loss", "step", "projected", "outside", "explained_1", "explained_2")
+"""`what`: `plane` for a point of the surface, `path` for a snapshot."""
+
+
+def select(drawn: Landscape) -> pd.DataFrame:
+    """One row a point of the plane, and one a snapshot."""
+    parts = []
+    for seen in drawn.seen("path"):
+        surface = seen.surface
+        a, b = np.meshgrid(surface.spec.a, surface.spec.b)
+        plane = pd.DataFrame({"what": "plane", "a": a.ravel(), "b": b.ravel(), "loss": surface.loss.ravel()})
+        path = pd.DataFrame({"what": "path", **{name: surface.path[name] for name in PATH}})
+        explained = {f"explained_{i}": surface.facts.get(f"explained_{i}", np.nan) for i in (1, 2)}
+        for part in (plane, path):
+            parts.append(part.assign(**{**seen.facts, **explained}).reindex(columns=list(COLUMNS)))
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(COLUMNS))
+
+
+def title(drawn: Landscape) -> str:
+    """How much of each path its plane holds."""
+    parts = []
+    frame = select(drawn)
+    many = frame["seed"].nunique() > 1
+    for (label, depth, seed), own in frame.groupby(["label", "depth", "seed"], sort=False):
+        share = own["explained_1"].iloc[0] + own["explained_2"].iloc[0]
+        parts.append(f"{listed(f'{label} {depth}', f'seed {seed}' if many else '')} {share:.1%}")
+    return f"What its plane holds of each path: {', '.join(parts[:6])}" if parts else "The path of training"
+
+
+def alt(frame: pd.DataFrame) -> str:
+    """What the picture shows, for those who do not see it."""
+    if frame.empty:
+        return "No path was drawn."
+    parts = []
+    for (label, depth, seed), own in frame[frame["what"] == "path"].groupby(["label", "depth", "seed"], sort=False):
+        first, last = own.iloc[0], own.iloc[-1]
+        parts.append(
+            f"{listed(label, depth, f'seed {seed}')}: loss from {short(first['loss'], 3)} to {short(last['loss'], 3)}, "
+            f"at most {own['outside'].max():.0%} outside the plane"
+        )
+    return f"Paths of training over the loss in their own planes. {'; '.join(parts[:12])}."
+
+
+def draw(frame: pd.DataFrame) -> Figure:
+    """A row a run: its plane, and its losses."""
+    with style.look(axes_grid=False):
+        runs = list(frame.groupby("run", sort=False))
+        if not runs:
+            return style.empty("No run kept enough of its path to draw it.")
+        height = 3.2
+        tall = height * len(runs)
+        figure = Figure(figsize=(style.WIDTH, tall))
+        for place, (_, own) in enumerate(runs):
+            bottom = tall - (place + 1) * height
+            head = own.iloc[0]
+            name = listed(f"{head['label']} {head['depth']}", str(head["condition"]), f"seed {head['seed']}")
+            held = f"two axes hold {head['explained_1']:.0%} and {head['explained_2']:.0%} of the path"
+            figure.text(
+                0.005,
+                (bottom + height - 0.2) / tall,
+                lettering.safe(f"{name}: {held}", 110),
+                fontsize=9,
+                fontweight="bold",
+            )
+            box = (bottom + 0.45) / tall, (height - 0.85) / tall
+            plane = figure.add_axes((0.6 / style.WIDTH, box[0], 4.0 / style.WIDTH, box[1]))
+            bar = figure.add_axes((4.7 / style.WIDTH, box[0], 0.012, box[1]))
+            share = figure.add_axes((6.1 / style.WIDTH, box[0], 3.2 / style.WIDTH, 0.24 * box[1]))
+            losses = figure.add_axes((6.1 / style.WIDTH, box[0] + 0.36 * box[1], 3.2 / style.WIDTH, 0.64 * box[1]))
+            image = _plane(plane, own)
+            figure.colorbar(image, cax=bar, label="loss, nats a token")
+            _losses(losses, share, own[own["what"] == "path"])
+        return figure
+
+
+def _plane(axes: Axes, own: pd.DataFrame) -> Any:
+    table = landscape.grid(own[own["what"] == "plane"])
+    a, b, losses = table.columns.to_numpy(float), table.index.to_numpy(float), table.to_numpy(float)
+    norm = landscape.scale(losses)
+    image = landscape.heat(axes, a, b, losses, norm)
+    path = own[own["what"] == "path"]
+    axes.plot(path["a"], path["b"], color="#ffffff", linewidth=1.6)
+    (line,) = axes.plot(path["a"], path["b"], ".-", color="#d62728", linewidth=0.9, markersize=5)
+    style.mark(line, str(own["method"].iloc[0]), "path", list(zip(path["step"], path["loss"], strict=True)))
+    axes.plot(
+        path["a"].iloc[:1], path["b"].iloc[:1], "o", color="#d62728", markersize=7, markerfacecolor="none", mew=1.6
+    )
+    axes.plot([0], [0], "x", color="#d62728", markersize=8, mew=2)
+    axes.set_xlabel("along the first axis, ‖Δθ‖")
+    axes.set_ylabel("along the second axis")
+    return image
+
+
+def _losses(losses: Axes, share: Axes, path: pd.DataFrame) -> None:
+    """Above the loss at every snapshot and at its projection, below the share of its displacement outside the plane."""
+    method = str(path["method"].iloc[0])
+    hue = style.colour(method)
+    dashed: dict[str, Any] = {"linewidth": 1.2, "linestyle": (0, (4, 2)), "label": "at its projection"}
+    (true,) = losses.plot(path["step"], path["loss"], color=hue, linewidth=1.6, label="loss at the snapshot")
+    (there,) = losses.plot(path["step"], path["projected"], color=hue, **dashed)
+    (outside,) = share.plot(path["step"], path["outside"], color=hue, linewidth=1.2)
+    for line, name in (
+        (true, "loss at the snapshot"),
+        (there, "loss at its projection"),
+        (outside, "outside the plane"),
+    ):
+        style.mark(line, method, name)
+    style.legend(losses, [true, there], loc="upper right", fontsize=7)
+    losses.set_ylabel("loss, nats a token")
+    losses.tick_params(labelbottom=False)
+    share.set_ylim(0, 1)
+    share.set_ylabel("outside")
+    share.set_xlabel("step (updates done)")
+    for axes in (losses, share):
+        axes.grid(True)

@@ -1,0 +1,233 @@
+"""Folding back: a trained ADMIN or DeepNorm model as a plain Post-LN Transformer with the same outputs.
+
+    x_i = LN_i(ω_i ⊙ x_{i−1} + f_i(x_{i−1}))        x_{i−1} = γ_{i−1} ⊙ n + ν_{i−1}, a norm's output, for i ≥ 2
+
+    i ≥ 2    γ_{i−1} ← ω_i ⊙ γ_{i−1},  ν_{i−1} ← ω_i ⊙ ν_{i−1}, and the columns of what reads x_{i−1} in f_i divided by
+             ω_i: W_Q, W_K, W_V of self-attention, W_Q alone of cross-attention, W₁ of the feed-forward
+    i = 1    x_0 is the embedding, which is tied to the softmax. There W_O and b_O are divided by ω₁, one number, and
+             the eps of LN_1 by ω₁², since LN_eps(ω·u) = LN_{eps/ω²}(u)
+
+The last norm of a stack stays: cross-attention and the softmax read it without an ω. A sub-layer of a trained vector ω
+folds too, but not the first of a stack, where LN does not undo a vector.
+
+Liu et al. 2020 and Wang et al. 2020 §3 say that ω can be folded back; DeepNorm's α (DeepNet §3.3) is such an ω. Equal
+are the outputs, not the gradients with respect to the weights: training does not go on from here as it would have.
+
+    OUT/folded/<run_id>/    model.safetensors: `embedding.weight`, and every layer's weights as torch.nn names them
+                            config.json: what that is, and all else that its outputs depend on
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from stabkit import methods
+from stabkit.errors import UsageError
+from stabkit.methods.base import ONE, PLACES, Kind, Method, Site, sites
+from stabkit.model.plain import Plain
+from stabkit.model.transformer import Transformer
+from stabkit.spec import ModelConfig, RunSpec
+from stabkit.streams import stream
+from stabkit.tasks.base import PAD
+
+EPS = 1e-5
+"""Of every norm while it was trained: torch.nn.LayerNorm's own."""
+MAPS: Mapping[Kind, tuple[tuple[str, ...], tuple[str]]] = {
+    "self": (("qkv",), ("out",)),
+    "cross": (("q", "kv"), ("out",)),
+    "ffn": (("up",), ("down",)),
+}
+"""The first and the last linear map of a branch, by our names (`model/branch.py`)."""
+
+Arrays = Mapping[str, NDArray[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """A plain Post-LN model: weights and eps of its norms by torch.nn's names, and the ω that went into them."""
+
+    model: ModelConfig
+    arrays: Arrays
+    eps: Mapping[str, float]
+    omega: Mapping[str, NDArray[np.float64]]
+    """By sub-layer, () or (d,); only those that were not 1."""
+
+    def to(self, dtype: str) -> Folded:
+        """The same with its weights rounded."""
+        return replace(self, arrays={name: array.astype(dtype) for name, array in self.arrays.items()})
+
+
+def fold(weights: Arrays, spec: RunSpec) -> Folded:
+    """The plain Post-LN model with the outputs of this run's, in float64; `weights` as a run's file has them.
+
+    Raises UsageError for a method that is not LN(ω·x + f(x)), for weights that are not this spec's or not finite, and
+    for an ω that cannot be folded.
+    """
+    method = _method(spec)
+    config = spec.model
+    places = sites(config.encoder_layers, config.decoder_layers, config.hidden, config.base_init)
+    if why := obstacle(method, places):
+        raise UsageError(f"{method.label} does not fold into a plain Post-LN model: {why}")
+    if config.hidden % config.heads:
+        raise UsageError(f"a width of {config.hidden} does not divide into {config.heads} heads")
+    omegas = _omegas(weights, method, places)
+    arrays = _unfused(weights, spec, method, places)
+    eps = {_names(site)[2]: EPS for site in places}
+    norm_before = ""
+    for site in places:
+        omega = omegas[site.name]
+        first, last, norm = _names(site)
+        if site.index > 1:
+            for part in ("weight", "bias"):
+                arrays[f"{norm_before}.{part}"] *= omega
+            reads = arrays[f"{first}weight"]
+            reads[: config.hidden if site.kind == "cross" else None] /= omega  # keys and values read the memory
+        else:
+            for part in ("weight", "bias"):
+                arrays[f"{last}{part}"] /= omega
+            eps[norm] = float(EPS / omega**2)
+        norm_before = norm
+    return Folded(config, arrays, eps, {name: omega for name, omega in omegas.items() if np.any(omega != 1.0)})
+
+
+def obstacle(method: Method, places: tuple[Site, ...]) -> str:
+    """Why this method is not x ← LN(ω·x + f(x)) and nothing else; "" where it is."""
+    for site in places:
+        reasons = {
+            "a norm stands before the branch": method.norm_in(site),
+            "a norm stands on the branch, before the sum": method.norm_branch(site),
+            "no norm stands after the sum": not method.norm_out(site),
+            "the branch is scaled by γ": method.gamma(site) != ONE,
+            "something stands inside the branch": any(method.inner(site, place) for place in PLACES),
+        }
+        for reason, holds in reasons.items():
+            if holds:
+                return f"{reason} (at {site.name})"
+    for stack in dict.fromkeys(site.stack for site in places):
+        if end := method.final(stack):
+            return f"a {end} stands after the {stack}"
+    return "" if method.wiring == "chain" else "a layer reads not only the one before it, but all before it"
+
+
+def _method(spec: RunSpec) -> Method:
+    method = methods.of(spec)
+    if method is None:
+        raise UsageError(f"there is no method {spec.method!r} with the options {dict(spec.options)} here")
+    return method
+
+
+def _taken(weights: Arrays, name: str, *shape: int) -> NDArray[np.float64]:
+    """A copy of one tensor of a run, in float64."""
+    held = weights.get(name)
+    if held is None or held.dtype.kind != "f" or held.shape != shape:
+        came = "missing" if held is None else f"{held.dtype} {held.shape}"
+        raise UsageError(f"these weights are not those of this run: {name} is to be of shape {shape}, and is {came}")
+    if not np.isfinite(held).all():
+        raise UsageError(f"there is nothing to fold: {name} is not finite, as the weights of a diverged run are")
+    return np.array(held, dtype=np.float64)
+
+
+def _omegas(weights: Arrays, method: Method, places: tuple[Site, ...]) -> dict[str, NDArray[np.float64]]:
+    """{sub-layer: ω}, () or (d,). Raises UsageError for one that has no exact way."""
+    fixed, found = _taken(weights, "omega", len(places)), dict[str, NDArray[np.float64]]()
+    for site, number in zip(places, fixed, strict=True):
+        scale, omega = method.omega(site), np.array(number)
+        if scale.trainable or scale.vector:
+            layer = [other for other in places if (other.stack, other.layer) == (site.stack, site.layer)]
+            holder = layer[0] if scale.shared == "layer" else site
+            shape = (site.width,) if scale.vector else ()
+            omega = _taken(weights, f"layers.{holder.name.replace('.', '_')}.omega", *shape)
+        least, most = float(omega.min()), float(omega.max())
+        if least == most:
+            omega = np.array(most)
+        if site.index == 1 and (omega.shape or most <= 0):
+            raise UsageError(
+                f"ω of {site.name} is not one number above 0 (its entries: {least:.6g} to {most:.6g}), and at the "
+                f"first sub-layer of a stack there is no exact way to fold it; {method.label} with a fixed ω folds"
+            )
+        if not omega.all():
+            raise UsageError(f"ω of {site.name} has an entry that is 0: what the branch reads there would be lost")
+        found[site.name] = omega
+    return found
+
+
+def _names(site: Site) -> tuple[str, str, str]:
+    """What the names of a sub-layer's first and last maps begin with, and its norm, in torch.nn's layers."""
+    layer = f"{site.stack}.layers.{site.layer - 1}"
+    norm = f"{layer}.norm{site.index - (site.layer - 1) * (site.sublayers // site.depth)}"
+    if site.kind == "ffn":
+        return f"{layer}.linear1.", f"{layer}.linear2.", norm
+    attention = f"{layer}.{'self_attn' if site.kind == 'self' else 'multihead_attn'}"
+    return f"{attention}.in_proj_", f"{attention}.out_proj.", norm
+
+
+def _unfused(
+    weights: Arrays, spec: RunSpec, method: Method, places: tuple[Site, ...]
+) -> dict[str, NDArray[np.float64]]:
+    """Copies of a run's weights by torch.nn's names."""
+    found = {"embedding.weight": _taken(weights, "embedding", spec.task.vocab, spec.model.hidden)}
+    for site in places:
+        ours, (first, last, norm) = f"layers.{site.name.replace('.', '_')}", _names(site)
+        for names, to in zip(MAPS[site.kind], (first, last), strict=True):
+            maps = [_map(weights, f"{ours}.g", name, spec.model, method.bias(site)) for name in names]
+            found[f"{to}weight"] = np.concatenate([weight for weight, _ in maps])
+            found[f"{to}bias"] = np.concatenate([bias for _, bias in maps])
+        for part in ("weight", "bias"):
+            found[f"{norm}.{part}"] = _taken(weights, f"{ours}.norm_out.{part}", site.width)
+    return found
+
+
+def _map(
+    weights: Arrays, ours: str, name: str, config: ModelConfig, biased: bool
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """One linear map of ours: weight and bias, zeros where it has none.
+
+    Where it holds several roles, ours stand head by head (`model/branch.py`); torch.nn's are all of q, then k, then v.
+    """
+    d, heads, parts = config.hidden, config.heads, {"qkv": 3, "kv": 2}.get(name, 1)
+    rows, columns = config.ffn if name == "up" else parts * d, config.ffn if name == "down" else d
+    weight = _taken(weights, f"{ours}.{name}.weight", rows, columns)
+    bias = _taken(weights, f"{ours}.{name}.bias", rows) if biased else np.zeros(rows)
+    if parts > 1:
+        weight = weight.reshape(heads, parts, d // heads, columns).swapaxes(0, 1).reshape(rows, columns)
+        bias = bias.reshape(heads, parts, d // heads).swapaxes(0, 1).reshape(rows)
+    return weight, bias
+
+
+def plain(folded: Folded) -> Plain:
+    """The folded model, ready to run."""
+    return Plain(folded.model, folded.arrays, folded.eps)
+
+
+def original(weights: Arrays, spec: RunSpec) -> Transformer:
+    """The run's own model with these weights, in float64 and eval mode."""
+    model = Transformer(spec.model, _method(spec), spec.task.vocab, spec.seed).double()
+    model.load(weights)
+    model.eval()
+    return model
+
+
+def batch(spec: RunSpec) -> tuple[torch.Tensor, torch.Tensor]:
+    """Random tokens, (6, 19) and (6, 23), with padding on the right: what outputs are compared on."""
+    rng = stream(0, "fold")
+    held = []
+    for layers, length in ((spec.model.encoder_layers, 19), (spec.model.decoder_layers, 23)):
+        tokens = rng.integers(min(PAD + 1, spec.task.vocab - 1), spec.task.vocab, (6, length if layers else 0))
+        for row, sentence in enumerate(tokens):
+            sentence[length - 3 * row :] = PAD
+        held.append(torch.from_numpy(tokens))
+    return held[0], held[1]
+
+
+@torch.no_grad()
+def difference(weights: Arrays, spec: RunSpec, folded: Folded) -> tuple[float, float]:
+    """(the largest difference between the two models' logits on `batch`, the largest logit), computed in float64."""
+    tokens = batch(spec)
+    ours, theirs = original(weights, spec)(*tokens)[1], plain(folded).double().eval()(*tokens)[1]
+    return float((ours - theirs).abs().max()), float(ours.abs().max())

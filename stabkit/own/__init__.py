@@ -1,0 +1,1 @@
+"""The user's own model: read from `package.module:function` (`factory.py`), held against a recipe (`audit/`)."""

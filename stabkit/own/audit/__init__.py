@@ -1,0 +1,179 @@
+"""A user's own model against a method's recipe: `audit(model, method, n, m)` runs it once and says what is violated.
+
+    run.py      one forward pass that leaves the module as it was; finds inputs
+    watch.py    that pass as a graph of operations on activations (graph.py); products.py: its products of matrices;
+                memory.py: whose memory a tensor stands on
+    columns.py  which columns of a fused matrix are query, key, value
+    sublayer.py  sums x + f(x) in the graph: scales, norms, matrices
+    anatomy.py  those as stacks, with what stands around them
+    case.py     those beside the method's sites, every matrix measured
+    structure.py · scales.py · weights.py   what of them violates the recipe
+    causes.py   the slips that give a wrong number
+    words.py    many places as one phrase
+
+Nothing looks at the names or classes of the user's modules. Followed are sums x + f(x) one after another with softmax
+attention and feed-forwards of two matrices or more, LayerNorm and RMSNorm (also written by hand). Not followed, and
+said: attention without a softmax, convolutions over several positions, attention and feed-forward side by side in one
+sum, weights for each head or expert in one tensor of three axes.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch import nn
+
+from stabkit.errors import UsageError
+from stabkit.methods.base import Method, Stack
+from stabkit.own.audit import run, scales, structure, weights
+from stabkit.own.audit.anatomy import Anatomy, dissect
+from stabkit.own.audit.anatomy import Stack as Found
+from stabkit.own.audit.case import BASES, KINDS, Case, Finding
+from stabkit.own.audit.sublayer import Part
+from stabkit.own.factory import told
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Row:
+    """What was found of one kind of sub-layer in one stack: scales layer by layer, norms, deviations by role."""
+
+    stack: str
+    kind: str
+    layers: int
+    sum: str
+    omega: tuple[float, ...]
+    gamma: tuple[float, ...]
+    norm: str
+    deviations: dict[str, tuple[float, float]]
+    """{role: least and greatest standard deviation over the recipe's}; over the base's where the recipe says 0."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Audit:
+    """What was found in a model, and what of the recipe it violates."""
+
+    method: Method
+    depth: str
+    ran: str
+    """The inputs that it was run with."""
+    base: str
+    """The base initialisation recognised."""
+    rows: tuple[Row, ...]
+    outside: tuple[tuple[str, tuple[int, ...], float], ...]
+    """(parameter, shape, standard deviation) of matrices outside of all sub-layers."""
+    findings: tuple[Finding, ...]
+    notes: tuple[str, ...]
+    """What was not recognised, or not judged."""
+
+
+def audit(model: nn.Module, method: Method, n: int, m: int, inputs: Any = None) -> Audit:
+    """What `model`, said to be N encoder and M decoder layers of `method`, violates of its recipe.
+
+    `inputs` is a tuple for `model(*inputs)` or a dict for `model(**inputs)`; without it plain ones are tried. N or M
+    is 0 for one stack. The model is left as it was. Raises UsageError where nothing can be recognised.
+    """
+    if why := method.undefined(n, m):
+        raise UsageError(f"{method.key}: {why}")
+    run.refuse(model)
+    ran, anatomy, stacks = _seen(model, n, m, inputs)
+    case = Case(method, stacks)
+    left = [stack for stack in anatomy.stacks if stack not in stacks.values()]
+    notes = list(anatomy.notes)
+    if left:
+        notes.append(f"{sum(len(stack.sublayers) for stack in left)} sub-layers of other stacks were not judged")
+    if method.calibrate is not None:
+        notes.append(f"{method.label}'s ω come from data and are not compared")
+    return Audit(
+        method=method,
+        depth=case.depth,
+        ran=ran,
+        base=BASES[case.base],
+        rows=tuple(_rows(case)),
+        outside=tuple(_outside(anatomy.outside)),
+        findings=(*structure.judge(case, n, m), *scales.judge(case), *weights.judge(case, anatomy)),
+        notes=tuple(notes),
+    )
+
+
+def _seen(model: nn.Module, n: int, m: int, inputs: Any) -> tuple[str, Anatomy, dict[Stack, Found]]:
+    """The first way of running the model that shows its stacks."""
+    tried: Sequence[tuple[str, Any]] = (
+        list(run.candidates(model, bool(n and m))) if inputs is None else [("its own inputs", inputs)]
+    )
+    failed: list[str] = []
+    unclear: UsageError | None = None
+    for ran, values in tried:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                watch = run.watched(model, values)
+        except (Exception, SystemExit) as error:
+            failed.append(f"with {ran}: {told(error)}")
+            continue
+        anatomy = dissect(watch)
+        try:
+            return ran, anatomy, _stacks(anatomy, n, m)
+        except UsageError as error:
+            unclear = unclear or error
+    if unclear is not None:
+        raise unclear
+    if inputs is not None:
+        raise UsageError(f"the model raised {failed[0].partition(': ')[2]} on its inputs")
+    raise UsageError(f"no inputs were found that the model takes ({failed[0]}); {run.RETURN_INPUTS}")
+
+
+def _stacks(anatomy: Anatomy, n: int, m: int) -> dict[Stack, Found]:
+    stacks = anatomy.stacks
+    if not stacks:
+        raise UsageError(
+            "no residual sub-layer x + f(x) was recognised in the model's forward pass; the audit follows sums, "
+            "scales, norms and matrix products" + (f" ({anatomy.notes[0]})" if anatomy.notes else "")
+        )
+    if n and m:
+        if not anatomy.encoder_of:
+            raise UsageError(
+                f"no cross-attention was found that reads another stack, but {len(stacks)} "
+                f"stack{'s' * (len(stacks) > 1)}; for one stack use --arch encoder-only or decoder-only"
+            )
+        decoder = max(anatomy.encoder_of, key=lambda i: len(stacks[i].sublayers))
+        return {"encoder": stacks[anatomy.encoder_of[decoder]], "decoder": stacks[decoder]}
+    if anatomy.encoder_of:
+        raise UsageError("the model has an encoder and a decoder with cross-attention; use --arch encoder-decoder")
+    return {"encoder" if n else "decoder": max(stacks, key=lambda stack: len(stack.sublayers))}
+
+
+def _rows(case: Case) -> list[Row]:
+    rows = []
+    for stack, found in case.stacks.items():
+        for kind in KINDS:
+            own = [s for s in found.sublayers if s.kind == kind]
+            if own:
+                deviations: dict[str, list[float]] = {}
+                for r in case.readings:
+                    if (r.site.stack, r.site.kind) == (stack, kind):
+                        deviations.setdefault(r.part.role, []).append(case.gain(r) / (case.expected(r) or 1.0))
+                norms = dict.fromkeys(structure.stands(structure.measured(s)) for s in own)
+                rows.append(
+                    Row(
+                        stack=stack,
+                        kind=kind,
+                        layers=len(own),
+                        sum=scales.sums((s.omega, s.gamma) for s in own),
+                        omega=tuple(s.omega for s in own),
+                        gamma=tuple(s.gamma for s in own),
+                        norm=" / ".join(norms),
+                        deviations={role: (min(values), max(values)) for role, values in deviations.items()},
+                    )
+                )
+    return rows
+
+
+def _outside(parts: Sequence[Part]) -> list[tuple[str, tuple[int, ...], float]]:
+    return [
+        (part.name, tuple(part.weight.shape), float(part.weight.detach().double().std(correction=0)))
+        for part in parts
+        if part.weight.is_floating_point()
+    ]

@@ -1,0 +1,178 @@
+"""A graph as stacks of residual sub-layers, with what stands around them.
+
+Sums follow one another along norms and scales, or through a combination of all before: that is a stack. The decoder is
+the one with cross-attention, its encoder the one that the keys come from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from stabkit.methods.base import Kind
+from stabkit.own.audit.graph import MIXES, Node, back
+from stabkit.own.audit.sublayer import NORM, PASS, Part, Sublayer, Users, join_at, part, sublayer
+from stabkit.own.audit.watch import Watch
+
+TAIL = 200
+"""Operations after the last sum that are looked through for a final norm."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stack:
+    """Sub-layers that follow one another, and the norms after the last."""
+
+    sublayers: tuple[Sublayer, ...]
+    final_norms: int
+
+    @property
+    def layers(self) -> int:
+        return self.sublayers[-1].layer
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Anatomy:
+    """Stacks in the order of the forward pass; matrices outside of all sub-layers; what was left out and why."""
+
+    stacks: tuple[Stack, ...]
+    encoder_of: dict[int, int]
+    """{stack with cross-attention: the stack whose output it reads}."""
+    outside: tuple[Part, ...]
+    norms: tuple[tuple[str, torch.Tensor, torch.Tensor | None], ...]
+    """(parameter, weight, bias) of every norm."""
+    notes: tuple[str, ...]
+
+
+def dissect(watch: Watch) -> Anatomy:
+    """The sub-layers of a watched pass."""
+    nodes = watch.nodes
+    users: Users = {}
+    for node in nodes:
+        for at in node.inputs:
+            users.setdefault(at, []).append(node.at)
+    joins = [found for node in nodes if node.op == "add" and (found := join_at(nodes, node)) is not None]
+    sums = {join.node.at for join in joins}
+    inner = [join for join in joins if not join.region & sums]
+    notes = []
+    if len(inner) < len(joins):
+        notes.append(f"{len(joins) - len(inner)} further shortcuts, around several sub-layers each, were not judged")
+    used: set[int] = set()
+    unknown: list[str] = []
+    sublayers = {join.node.at: sublayer(nodes, users, join, sums, used, unknown) for join in inner}
+    stack_of: dict[int, int] = {}
+    stacks: list[list[Sublayer]] = []
+    for at, own in sublayers.items():
+        before = _link(nodes, sublayers, own)
+        if before is None:
+            stack_of[at] = len(stacks)
+            stacks.append([own])
+        else:
+            stack_of[at] = stack_of[before]
+            stacks[stack_of[at]].append(own)
+    finals = [_finish(nodes, users, stack) for stack in stacks]
+    encoder_of: dict[int, int] = {}
+    for at, own in sublayers.items():
+        if own.memory is not None and (behind := _behind(nodes, sublayers, own.memory)) is not None:
+            encoder_of[stack_of[at]] = stack_of[behind.at]
+    for stack in stacks:
+        _count_layers(stack)
+    outside = [part(nodes, users, "head", node) for node in nodes if node.op == "product" and node.at not in used]
+    outside += [
+        Part(role="embedding", weight=table, bias=None, name=node.name)
+        for node in nodes
+        if node.op == "embedding" and (table := node.constants[0]) is not None
+    ]
+    if unknown:
+        notes.append(f"{_first(unknown)}: in a branch, but not seen to be of attention or a feed-forward; not judged")
+    for operation in dict.fromkeys(watch.unread.values()):
+        names = [name for name, by in watch.unread.items() if by == operation]
+        notes.append(f"{_first(names)}: used by {operation}, which is not followed")
+    return Anatomy(
+        stacks=tuple(Stack(sublayers=tuple(s), final_norms=f) for s, f in zip(stacks, finals, strict=True)),
+        encoder_of=encoder_of,
+        norms=tuple(
+            {
+                n.name: (n.name, n.constants[0], n.constants[1])
+                for n in nodes
+                if n.op == "norm" and n.constants[0] is not None
+            }.values()
+        ),
+        outside=tuple({own.name or own.weight.shape: own for own in outside}.values()),
+        notes=tuple(dict.fromkeys(notes)),
+    )
+
+
+def _first(names: Sequence[str]) -> str:
+    return names[0] + (f" and {len(names) - 1} more" if len(names) > 1 else "")
+
+
+@dataclass(frozen=True, slots=True)
+class _Behind:
+    """The sum that a value comes from, and what stands between."""
+
+    at: int
+    norms: int
+    scale: float
+    """Of the value, after any norm."""
+    history: bool = False
+
+
+def _behind(nodes: Sequence[Node], sums: dict[int, Sublayer], start: int) -> _Behind | None:
+    norms, scale, at = 0, 1.0, start
+    while at not in sums and (node := nodes[at]).op in PASS | NORM and node.inputs:
+        if node.op == "norm":
+            norms += 1
+        elif node.factors and not norms:
+            scale *= node.factors[0]
+        at = node.inputs[0]
+    if at in sums:
+        return _Behind(at, norms, scale)
+    met = list(back(nodes, (at,), lambda n: n.op in MIXES or n.at in sums))
+    reached = [n.at for n in met if n.at in sums]
+    if not reached:
+        return None
+    normed = [n for n in met if n.op == "norm" and (own := _behind(nodes, sums, n.inputs[0])) and own.at == reached[0]]
+    return _Behind(reached[0], norms + len(normed), 1.0, history=len(reached) > 1)
+
+
+def _link(nodes: Sequence[Node], sums: dict[int, Sublayer], own: Sublayer) -> int | None:
+    """The sum before this sub-layer, whose norm and scale after the sum are thereby known."""
+    behind = _behind(nodes, sums, own.fork)
+    if behind is None:
+        return None
+    before, own.history = sums[behind.at], behind.history
+    if behind.norms:
+        before.norm_out, own.stream = True, behind.scale
+    else:
+        before.omega, before.gamma = before.omega * behind.scale, before.gamma * behind.scale
+    return behind.at
+
+
+def _finish(nodes: Sequence[Node], users: Users, stack: list[Sublayer]) -> int:
+    """How many norms stand after a stack, less the last sub-layer's own where others of its kind have one."""
+    last = stack[-1]
+    through = PASS | NORM | ({"other", "add"} if any(own.history for own in stack) else set())
+    most = {last.at: 0}
+    for at in (walk := [last.at]):
+        for user in users.get(at, ()):
+            node = nodes[user]
+            if node.op in through and (node.inputs[0] == at or node.op not in NORM) and user not in most:
+                most[user] = most[at] + (node.op == "norm")
+                if len(walk) < TAIL:
+                    walk.append(user)
+    norms = max(most.values())
+    others = [s.norm_out for s in stack[:-1] if s.kind == last.kind] or [s.norm_out for s in stack[:-1]]
+    last.norm_out = norms > 0 and 2 * sum(others) > len(others)
+    return norms - last.norm_out
+
+
+def _count_layers(stack: list[Sublayer]) -> None:
+    """A layer begins where a kind comes again, and at every self-attention."""
+    layer, kinds = 0, set[Kind | None]()
+    for own in stack:
+        if not layer or own.kind in kinds or own.kind == "self":
+            layer, kinds = layer + 1, set()
+        kinds.add(own.kind)
+        own.layer = layer

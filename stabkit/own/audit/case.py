@@ -1,0 +1,132 @@
+"""A model beside its recipe: every sub-layer at its site, every matrix measured, in units of a base initialisation.
+
+    gain = standard deviation / base,   base = √(2/(fan_in + fan_out)), for query, key and value perhaps that by √2
+
+Standard deviations are compared per role, of a fused matrix too. The base is the one of BASES that explains most of the
+whole model; which one it is, is said. A matrix of n entries is judged within max(5 %, 6/√(2n)), six standard errors of
+a standard deviation.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import torch
+
+from stabkit.methods.base import Kind, Method, Role, Site, Stack, sites
+from stabkit.own.audit.anatomy import Stack as Found
+from stabkit.own.audit.sublayer import Part, Sublayer
+from stabkit.spec import BaseInit
+
+BASES: dict[BaseInit, str] = {
+    "xavier_normal": "Xavier",
+    "fairseq_uniform": "Xavier, with query, key and value by 1/√2 (fairseq, nn.MultiheadAttention)",
+    "torch_uniform": "torch's default, with query, key and value Xavier by 1/√2 (nn.TransformerEncoderLayer)",
+}
+FUSED: tuple[Role, ...] = ("query", "key", "value")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Finding:
+    """One violation: its topic, where and what, what the recipe says, what was measured, what to do."""
+
+    topic: str
+    what: str
+    recipe: str
+    measured: str
+    remedy: str
+    parameters: tuple[str, ...] = ()
+    """Those concerned, in the module's own names."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reading:
+    """One role's matrix of one sub-layer, measured."""
+
+    site: Site
+    part: Part
+    std: float
+    shape: tuple[int, int]
+    """(in, out)."""
+    default: bool
+    """Whether it is drawn as nn.Linear draws: U(±1/√fan_in)."""
+
+    @property
+    def slack(self) -> float:
+        return max(0.05, 6 / math.sqrt(2 * self.shape[0] * self.shape[1]))
+
+    def gain(self, base: BaseInit) -> float:
+        return self.std / deviation(base, self.part.role, *self.shape)
+
+
+def deviation(base: BaseInit, role: Role, fan_in: int, fan_out: int) -> float:
+    """The standard deviation that a base initialisation gives a matrix."""
+    if base == "torch_uniform" and role not in FUSED:
+        return 1 / math.sqrt(3 * fan_in)
+    return math.sqrt(2 / (fan_in + fan_out)) / (math.sqrt(2) if base != "xavier_normal" and role in FUSED else 1.0)
+
+
+class Case:
+    """A model's stacks, its sub-layers paired with the method's sites, and the readings of their matrices."""
+
+    def __init__(self, method: Method, stacks: dict[Stack, Found]) -> None:
+        self.method, self.stacks = method, stacks
+        self.n, self.m = (stacks[name].layers if name in stacks else 0 for name in ("encoder", "decoder"))
+        self.width = next(iter(stacks.values())).sublayers[0].width
+        self.base: BaseInit = "xavier_normal"
+        self.sites = sites(self.n, self.m, self.width)
+        asked = {(site.stack, site.layer, site.kind): site for site in self.sites}
+        self.pairs: list[tuple[Site, Sublayer]] = [
+            (asked[stack, own.layer, own.kind], own)
+            for stack, found in stacks.items()
+            for own in found.sublayers
+            if own.kind is not None and (stack, own.layer, own.kind) in asked
+        ]
+        self.readings = [_read(site, part) for site, own in self.pairs for part in own.parts]
+        own_base = method.recipe.base_init
+        self.base = min((b for b in BASES if b != "torch_uniform" or b == own_base), key=self._misfit)
+
+    def expected(self, reading: Reading, base: BaseInit | None = None) -> float:
+        """The recipe's gain for this matrix."""
+        return self.method.gain(replace(reading.site, base=base or self.base), reading.part.role)
+
+    def gain(self, reading: Reading) -> float:
+        return reading.gain(self.base)
+
+    def fits(self, reading: Reading, base: BaseInit | None = None) -> bool:
+        """Whether this matrix has the standard deviation that the recipe gives it."""
+        gain, expected = reading.gain(base or self.base), self.expected(reading, base)
+        return gain < 1e-6 if expected == 0 else abs(gain / expected - 1) <= reading.slack
+
+    @property
+    def depth(self) -> str:
+        return depth(self.n, self.m)
+
+    def _misfit(self, base: BaseInit) -> tuple[int, float]:
+        """(matrices that this base does not explain, how far they are off)."""
+        by_default = self.method.recipe.base_init == "torch_uniform"
+        judged = [r for r in self.readings if math.isfinite(r.std) and (by_default or not r.default)]
+        away = [(r.gain(base), self.expected(r, base)) for r in judged]
+        return (
+            sum(not self.fits(r, base) for r in judged),
+            sum(abs(math.log(gain / expected)) for gain, expected in away if gain > 0 and expected > 0),
+        )
+
+
+def depth(n: int, m: int) -> str:
+    """`18L-18L`; `18L` for one stack."""
+    return f"{n}L-{m}L" if n and m else f"{n or m}L"
+
+
+def _read(site: Site, part: Part) -> Reading:
+    weight = part.weight.detach()
+    weight = weight if weight.dtype == torch.float64 else weight.float()
+    fan_in, fan_out = weight.shape
+    std, peak, bound = float(weight.std(correction=0)), float(weight.abs().max()), 1 / math.sqrt(fan_in)
+    near = abs(std * math.sqrt(3) / bound - 1) < max(0.05, 6 / math.sqrt(2 * weight.numel()))
+    default = near and 0.98 * bound < peak <= 1.0001 * bound
+    return Reading(site=site, part=part, std=std, shape=(fan_in, fan_out), default=default)
+
+
+KINDS: dict[Kind, str] = {"self": "self-attention", "cross": "cross-attention", "ffn": "feed-forward"}

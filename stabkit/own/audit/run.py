@@ -1,0 +1,113 @@
+"""One forward pass of a user's module that leaves it as it was: in eval mode, without gradients, watched.
+
+Inputs are the user's own, or found: integers for a module with an embedding, numbers as wide as its first norm or
+matrix for another, one argument or two. All have the shape SHAPE, so that it does not matter which axis counts
+sentences.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn.parameter import is_lazy
+
+from stabkit.errors import UsageError
+from stabkit.own.audit.watch import Watch
+
+SHAPE = (4, 6)
+LARGEST_TOKEN = 7
+RETURN_INPUTS = "let the factory return (model, inputs), with inputs a tuple for model(*inputs) or a dict"
+
+
+def candidates(module: nn.Module, two_stacks: bool) -> Iterator[tuple[str, tuple[torch.Tensor, ...]]]:
+    """(what it is, inputs), the likeliest first."""
+    device = next((p.device for p in module.parameters()), torch.device("cpu"))
+    tables = [m.num_embeddings for m in module.modules() if isinstance(m, nn.Embedding)]
+    most = min([LARGEST_TOKEN, *(size - 1 for size in tables)])
+    least = min(2, most)  # 0 and 1 often mean padding
+    generator = torch.Generator().manual_seed(0)
+
+    def tokens() -> torch.Tensor:
+        return torch.randint(least, most + 1, SHAPE, generator=generator).to(device)
+
+    kinds: list[tuple[str, list[torch.Tensor]]] = [(f"integers {SHAPE}", [tokens(), tokens()])]
+    for width in _widths(module):
+        dtype = next((p.dtype for p in module.parameters() if p.is_floating_point()), torch.float32)
+        floats = [torch.randn(*SHAPE, width, generator=generator).to(device, dtype) for _ in range(2)]
+        kinds.append((f"numbers {(*SHAPE, width)}", floats))
+    if not tables and len(kinds) > 1:
+        kinds = [*kinds[1:], kinds[0]]
+    for count in (2, 1) if two_stacks else (1, 2):
+        for name, values in kinds:
+            yield " and ".join([name] * count), tuple(values[:count])
+
+
+def watched(module: nn.Module, inputs: Any) -> Watch:
+    """The graph of one forward pass. Mode, weights, buffers and random states are as before; raises what it raises."""
+    args, kwargs = (), inputs
+    if not isinstance(inputs, Mapping):
+        args, kwargs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,), {}
+    watch = Watch(module, inputs)
+    with _untouched(module, watch), torch.no_grad(), _eager():
+        module.eval()
+        with watch:
+            module(*args, **kwargs)
+    return watch
+
+
+def refuse(module: nn.Module) -> None:
+    """UsageError for a module whose weights cannot be measured."""
+    parameters = dict(module.named_parameters())
+    for name, parameter in parameters.items():
+        if is_lazy(parameter):
+            raise UsageError(f"{name} is not initialised yet (a lazy module); run the model once in the factory")
+        if parameter.is_meta:
+            raise UsageError(f"{name} is on the meta device and has no values; build the model on a real one")
+    if not any(p.dim() > 1 for p in parameters.values()):
+        raise UsageError("the model has no matrices among its parameters; there is nothing to audit")
+
+
+def _widths(module: nn.Module) -> Sequence[int]:
+    """Widths that the module's own norms and matrices suggest, the first built first."""
+    found = []
+    for part in module.modules():
+        if isinstance(part, nn.LayerNorm):
+            found.append(part.normalized_shape[-1])
+        elif isinstance(part, nn.MultiheadAttention):
+            found.append(part.embed_dim)
+        elif isinstance(part, nn.Linear):
+            found.append(part.in_features)
+    return list(dict.fromkeys(found))[:2]
+
+
+@contextmanager
+def _untouched(module: nn.Module, watch: Watch) -> Iterator[None]:
+    modes = [(part, part.training) for part in module.modules()]
+    fast = torch.backends.mha.get_fastpath_enabled()
+    python, arrays = random.getstate(), np.random.get_state()
+    cuda: bool = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
+    with torch.random.fork_rng(devices=range(torch.cuda.device_count()) if cuda else []):
+        try:
+            torch.backends.mha.set_fastpath_enabled(False)  # one operation for a whole layer: nothing to see
+            yield
+        finally:
+            torch.backends.mha.set_fastpath_enabled(fast)
+            watch.own.undo()
+            for part, training in modes:
+                part.training = training
+            random.setstate(python)
+            np.random.set_state(arrays)
+
+
+def _eager() -> Any:
+    """A compiled module runs as it was written."""
+    if "torch._dynamo" not in sys.modules:
+        return nullcontext()
+    return torch.compiler.set_stance("force_eager")

@@ -1,0 +1,124 @@
+"""What shortcut and branch are multiplied by, against ω and γ.
+
+Where a norm follows the sum, LN(ω·x + γ·f) is LN(x·ω/γ + f): the ratio alone is judged. Scales are written down, not
+drawn: they are judged within 1 %.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+
+from stabkit.methods.base import Kind, Method, Site, Stack
+from stabkit.own.audit import causes
+from stabkit.own.audit.case import Case, Finding
+from stabkit.own.audit.sublayer import Sublayer
+from stabkit.own.audit.words import by_stack, span, where
+
+CLOSE = 0.01
+DIGITS = 5
+
+Pairs = list[tuple[Site, Sublayer]]
+
+
+def judge(case: Case) -> Iterator[Finding]:
+    """Violations in scales."""
+    if case.method.calibrate is None:
+        yield from _fixed(case)
+    else:
+        yield from _profiled(case)
+    scaled = [(site, own) for site, own in case.pairs if not _near(own.stream, 1.0)]
+    if scaled:
+        factor = span(own.stream for _, own in scaled)
+        yield Finding(
+            topic="stream",
+            what=f"{where(case, [site for site, _ in scaled])}: the norm's output is multiplied by {factor} before "
+            "shortcut and branch read it",
+            recipe=f"the branch reads the norm's output itself: {case.method.formula} ({case.method.source})",
+            measured=f"× {factor}",
+            remedy="multiply the shortcut alone",
+        )
+
+
+def sums(scales: Iterable[tuple[float, float]]) -> str:
+    """`2.711·x + f(x)`."""
+    omegas, gammas = zip(*scales, strict=True)
+    terms = ((span(omegas, DIGITS), "x"), (span(gammas, DIGITS), "f(x)"))
+    return " + ".join(name if factor == "1" else f"{factor}·{name}" for factor, name in terms)
+
+
+def _fixed(case: Case) -> Iterator[Finding]:
+    method = case.method
+    units: dict[tuple[Stack, Kind], Pairs] = defaultdict(list)
+    streamed = {site.stack for site, own in case.pairs if not _near(own.stream, 1.0)}
+    for site, own in case.pairs:
+        if site.stack in streamed and (site.index == 1 or _near(own.omega * own.stream, method.omega(site).init)):
+            continue  # that is said there
+        if not _fits(method, site, own):
+            units[site.stack, site.kind].append((site, own))
+    groups: dict[str, Pairs] = defaultdict(list)
+    for pairs in units.values():
+        groups[_cause(method, pairs) or f"{_asked(method, pairs)} {_has(pairs)}"] += pairs
+    for pairs in groups.values():
+        cause = _cause(method, pairs)
+        stacks = [site.stack for site, _ in pairs]
+
+        def of(stack: Stack, pairs: Pairs = pairs) -> Pairs:
+            return [pair for pair in pairs if pair[0].stack == stack]
+
+        asked, has = by_stack(stacks, lambda s: _asked(method, of(s))), by_stack(stacks, lambda s: _has(of(s)))
+        yield Finding(
+            topic="scale",
+            what=f"{where(case, [site for site, _ in pairs])}: {cause or f'{has}, not {asked}'}",
+            recipe=f"{asked} ({method.source})",
+            measured=has,
+            remedy=f"let the sum be {asked}",
+        )
+
+
+def _profiled(case: Case) -> Iterator[Finding]:
+    """A method whose ω come from data: they are not known here, but not 1 throughout, nor on the branch."""
+    idle = []
+    for stack in case.stacks:
+        pairs = [(site, own) for site, own in case.pairs if site.stack == stack]
+        if len(pairs) > 1 and all(_near(own.omega, 1.0) for _, own in pairs):
+            idle += pairs
+    if idle:
+        branch = any(not _near(own.gamma, 1.0) for _, own in idle)
+        yield Finding(
+            topic="scale",
+            what=f"{where(case, [site for site, _ in idle])}: "
+            f"{'the factors are on the branch' if branch else 'every ω is 1: nothing was profiled'}",
+            recipe=f"{case.method.formula} ({case.method.source})",
+            measured=_has(idle),
+            remedy="run the profiling pass over one large batch and put each ω on its shortcut",
+        )
+
+
+def _fits(method: Method, site: Site, own: Sublayer) -> bool:
+    omega, gamma = method.omega(site).init, method.gamma(site).init
+    if own.norm_out and own.gamma and gamma:
+        return _near(own.omega / own.gamma, omega / gamma)
+    return _near(own.omega, omega) and _near(own.gamma, gamma)
+
+
+def _near(a: float, b: float) -> bool:
+    return abs(a - b) <= CLOSE * max(abs(b), 1e-4)
+
+
+def _cause(method: Method, pairs: Pairs) -> str:
+    wanted = [(method.omega(site).init, method.gamma(site).init) for site, _ in pairs]
+    if all(pair == (1.0, 1.0) for pair in wanted):
+        return "scaled, where the recipe is not"
+    if any(own.gamma == 0 for _, own in pairs) or any(gamma == 0 for _, gamma in wanted):
+        return ""
+    ratios = [own.omega / own.gamma for _, own in pairs]
+    return causes.best(causes.of_scale(method, [site for site, _ in pairs]), ratios, [CLOSE] * len(pairs), CLOSE)
+
+
+def _asked(method: Method, pairs: Sequence[tuple[Site, Sublayer]]) -> str:
+    return sums((method.omega(site).init, method.gamma(site).init) for site, _ in pairs)
+
+
+def _has(pairs: Sequence[tuple[Site, Sublayer]]) -> str:
+    return sums((own.omega, own.gamma) for _, own in pairs)

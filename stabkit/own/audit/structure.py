@@ -1,0 +1,143 @@
+"""What a model is built of against the recipe: depth, sub-layers, where norms stand, where layers read."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from stabkit.methods.base import PLACES, Kind, Method, Site
+from stabkit.own.audit.case import Case, Finding, depth
+from stabkit.own.audit.sublayer import Sublayer
+from stabkit.own.audit.words import layers, where
+
+STANDS = ("before the branch", "inside the branch", "after the branch", "after the sum")
+GROWS = 1.01
+"""A shortcut's scale above this multiplies the stream when no norm follows the sum."""
+
+
+def judge(case: Case, n: int, m: int) -> Iterator[Finding]:
+    """Violations in structure."""
+    yield from _depth(case, n, m)
+    yield from _sublayers(case)
+    yield from _norms(case)
+    yield from _final(case)
+    yield from _wiring(case)
+
+
+def stands(norms: Iterable[bool]) -> str:
+    """Where norms stand, in words."""
+    return " and ".join(name for name, there in zip(STANDS, norms, strict=True) if there) or "nowhere"
+
+
+def measured(own: Sublayer) -> tuple[bool, bool, bool, bool]:
+    """Whether a norm stands before the branch, inside, after it, after the sum."""
+    return own.norm_in, own.norm_inner, own.norm_branch, own.norm_out
+
+
+def asked(method: Method, site: Site) -> tuple[bool, bool, bool, bool]:
+    """Whether the recipe has one there. A history's norms follow the last sum of a layer."""
+    inner = {place for place in PLACES if method.inner(site, place) == "norm"}
+    last_of_layer = site.index % (site.sublayers // site.depth) == 0
+    return (
+        method.norm_in(site) or "first" in inner,
+        bool(inner & {"mid", "last"}),
+        method.norm_branch(site) or "end" in inner,
+        method.norm_out(site) or (method.wiring == "history, normed" and last_of_layer),
+    )
+
+
+def _depth(case: Case, n: int, m: int) -> Iterator[Finding]:
+    if (case.n, case.m) != (n, m):
+        yield Finding(
+            topic="depth",
+            what=f"the model has {case.depth}, not {depth(n, m)}",
+            recipe=f"scales and gains depend on the depth; what follows is compared with {case.depth}",
+            measured=", ".join(f"{stack}: {found.layers} layers" for stack, found in case.stacks.items()),
+            remedy="correct --depths, or find out why the layers are others",
+        )
+
+
+def _sublayers(case: Case) -> Iterator[Finding]:
+    for stack, found in case.stacks.items():
+        wanted = tuple(dict.fromkeys(site.kind for site in case.sites if site.stack == stack))
+        odd: dict[tuple[Kind | None, ...], list[int]] = defaultdict(list)
+        for layer in range(1, found.layers + 1):
+            kinds = tuple(own.kind for own in found.sublayers if own.layer == layer)
+            if kinds != wanted:
+                odd[kinds].append(layer)
+        for kinds, numbers in odd.items():
+            has = ", ".join(kind or "something else" for kind in kinds)
+            yield Finding(
+                topic="sub-layers",
+                what=f"{stack}: {has} {layers(numbers, found.layers)}, not {', '.join(wanted)}",
+                recipe=f"a layer is {', '.join(wanted)}, each with its own shortcut",
+                measured=has,
+                remedy="give each sub-layer its own x + f(x), in this order",
+            )
+
+
+def _norms(case: Case) -> Iterator[Finding]:
+    groups: dict[Any, list[tuple[Site, Sublayer]]] = defaultdict(list)
+    for site, own in case.pairs:
+        if asked(case.method, site) != measured(own):
+            groups[asked(case.method, site), measured(own)].append((site, own))
+    for (wanted, has), pairs in groups.items():
+        growth = ""
+        if wanted[3] and not has[3] and max(own.omega for _, own in pairs) > GROWS:
+            factor = math.prod(own.omega for _, own in pairs)
+            growth = f"; with no norm after the sum, the shortcut's scale multiplies the stream by {factor:.2g}"
+        what = f"the norm stands {stands(has)}, not {stands(wanted)}"
+        if not any(wanted) or not any(has):
+            what = f"a norm stands {stands(has)}" if any(has) else f"no norm stands {stands(wanted)}"
+        yield Finding(
+            topic="norm placement",
+            what=f"{where(case, [site for site, _ in pairs])}: {what}{growth}",
+            recipe=f"{f'a norm {stands(wanted)}' if any(wanted) else 'no norm'}: {case.method.formula} "
+            f"({case.method.source})",
+            measured=f"{stands(has)}{_style(has)}",
+            remedy=f"move it {stands(wanted)}"
+            if any(wanted) and any(has)
+            else "add it"
+            if any(wanted)
+            else "remove it",
+        )
+
+
+def _style(norms: tuple[bool, bool, bool, bool]) -> str:
+    return {(False, False, False, True): " (Post-LN)", (True, False, False, False): " (Pre-LN)"}.get(norms, "")
+
+
+def _final(case: Case) -> Iterator[Finding]:
+    missing: dict[bool, list[str]] = defaultdict(list)
+    for stack, found in case.stacks.items():
+        own = [(site, sublayer) for site, sublayer in case.pairs if site.stack == stack]
+        if own and all(asked(case.method, site)[3] != sublayer.norm_out for site, sublayer in own):
+            continue  # the whole stack is of the other kind, and said to be
+        wanted = int(case.method.final(stack) == "norm")
+        if wanted != found.final_norms:
+            missing[wanted > found.final_norms].append(stack)
+    for absent, stacks in missing.items():
+        remedy = "add one" if absent else "remove it: the last sub-layer's own norm is the last"
+        yield Finding(
+            topic="final norm",
+            what=f"{' and '.join(stacks)}: {'no norm' if absent else 'a further norm'} stands after the last layer",
+            recipe=f"{'a norm' if absent else 'no norm'} after each stack ({case.method.source})",
+            measured=", ".join(f"{case.stacks[s].final_norms} after the {s}" for s in case.stacks if s in stacks),
+            remedy=remedy,
+        )
+
+
+def _wiring(case: Case) -> Iterator[Finding]:
+    for stack, found in case.stacks.items():
+        wanted, has = case.method.wiring != "chain", any(own.history for own in found.sublayers)
+        if wanted != has and found.layers > 2:
+            names = "the layer before alone", "a combination of all layers before"
+            yield Finding(
+                topic="wiring",
+                what=f"{stack}: layers read {names[has]}, not {names[wanted]}",
+                recipe=f"{case.method.formula} ({case.method.source})",
+                measured=names[has],
+                remedy=f"let each layer read {names[wanted]}",
+            )

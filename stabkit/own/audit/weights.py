@@ -1,0 +1,258 @@
+"""What matrices, biases and norms start at, against the recipe: standard deviations, clones, defaults left in place."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+import torch
+
+from stabkit.methods.base import Kind, Role, Stack
+from stabkit.own.audit import causes
+from stabkit.own.audit.anatomy import Anatomy
+from stabkit.own.audit.case import BASES, Case, Finding, Reading, deviation
+from stabkit.own.audit.words import by_stack, layers, matrices, names, span
+
+ALIKE = 0.999
+"""Correlation from which two matrices count as one drawn once."""
+SAMPLE = 4096
+"""Entries of a matrix that are compared with another layer's."""
+
+Unit = tuple[Stack, Kind, Role]
+
+
+def judge(case: Case, anatomy: Anatomy) -> Iterator[Finding]:
+    """Violations in what was drawn."""
+    yield from _finite(case)
+    yield from _finite_outside(anatomy)
+    yield from _clones(case)
+    off = [r for r in case.readings if math.isfinite(r.std) and not case.fits(r)]
+    default = [r for r in off if r.default]
+    if default and case.base != "torch_uniform":  # those whose default happens to be the recipe's number, too
+        default = [r for r in case.readings if r.default]
+    yield from _default(case, default)
+    yield from _deviations(case, [r for r in off if not r.default])
+    yield from _biases(case, told={id(r) for r in default})
+    yield from _embedding(case, anatomy)
+    yield from _norm_weights(anatomy)
+
+
+def _finite(case: Case) -> Iterator[Finding]:
+    broken = [r for r in case.readings if not math.isfinite(r.std)]
+    if broken:
+        yield Finding(
+            topic="not finite",
+            what=f"{matrices(case, broken)} with numbers that are not finite",
+            recipe="weights are finite",
+            measured=f"{len(broken)} of {len(case.readings)} matrices",
+            remedy="initialise them, or find what overflowed",
+            parameters=names(broken),
+        )
+
+
+def _finite_outside(anatomy: Anatomy) -> Iterator[Finding]:
+    broken = [part for part in anatomy.outside if not bool(part.weight.detach().isfinite().all())]
+    if broken:
+        yield Finding(
+            topic="not finite",
+            what=f"{', '.join(part.name or 'a matrix' for part in broken)} outside of all sub-layers, with numbers "
+            "that are not finite",
+            recipe="weights are finite",
+            measured=f"{len(broken)} of {len(anatomy.outside)} matrices outside",
+            remedy="initialise them, or find what overflowed",
+            parameters=tuple(part.name for part in broken if part.name),
+        )
+
+
+# — one draw for several layers —
+
+
+def _clones(case: Case) -> Iterator[Finding]:
+    found: dict[bool, dict[Stack, set[int]]] = {False: defaultdict(set), True: defaultdict(set)}
+    units: dict[Unit, list[Reading]] = defaultdict(list)
+    for r in case.readings:
+        if math.isfinite(r.std) and r.std > 0:
+            units[r.site.stack, r.site.kind, r.part.role].append(r)
+    for (stack, _, _), readings in units.items():
+        for group in _alike(readings):
+            numbers = {r.site.layer for r in group}
+            if len(numbers) > 1:
+                found[len(names(group)) == 1][stack] |= numbers
+    for tied, stacks in found.items():
+        if stacks:
+            told = "; ".join(f"{stack} {layers(own, case.stacks[stack].layers)}" for stack, own in stacks.items())
+            yield Finding(
+                topic="shared layers" if tied else "cloned layers",
+                what=f"{told}: layers {'share one set of weights' if tied else 'start identical, copies of one draw'}",
+                recipe="every layer has weights of its own, drawn independently",
+                measured="the same parameters" if tied else f"correlation between layers above {ALIKE}",
+                remedy="build a layer for each place" if tied else "build each layer anew and draw it: "
+                "nn.TransformerEncoder and copy.deepcopy copy weights too",
+            )  # fmt: skip
+
+
+def _alike(readings: Sequence[Reading]) -> Iterator[list[Reading]]:
+    """Groups of two or more whose entries are the same up to a factor."""
+    shapes: dict[tuple[int, int], list[Reading]] = defaultdict(list)
+    for reading in readings:
+        shapes[reading.shape].append(reading)
+    for group in shapes.values():
+        rows = torch.stack([_sampled(reading.part.weight) for reading in group])
+        rows = rows / rows.norm(dim=1, keepdim=True).clamp_min(1e-300)
+        alike = (rows @ rows.T).abs() > ALIKE
+        left = set(range(len(group)))
+        while left:
+            first = min(left)
+            same = [i for i in sorted(left) if i == first or bool(alike[first, i])]
+            left -= set(same)
+            if len(same) > 1:
+                yield [group[i] for i in same]
+
+
+def _sampled(weight: torch.Tensor) -> torch.Tensor:
+    flat = weight.detach().t().reshape(-1)  # rows of the parameter: no copy
+    return flat[:: max(1, len(flat) // SAMPLE)][:SAMPLE].double().cpu()
+
+
+# — standard deviations —
+
+
+def _default(case: Case, readings: Sequence[Reading]) -> Iterator[Finding]:
+    if not readings:
+        return
+    biases = any(r.part.bias is not None and _bias_draw(case, r) == "default" for r in readings)
+    yield Finding(
+        topic="default initialisation",
+        what=f"{matrices(case, readings)} drawn as torch's nn.Linear does by default{', biases too' if biases else ''}",
+        recipe=f"{BASES[case.base]}, times gain {span(case.expected(r) for r in readings)} ({case.method.source}); "
+        "biases 0",
+        measured=f"U(±1/√fan_in): gain {span(case.gain(r) for r in readings)}",
+        remedy="draw every matrix with nn.init.xavier_normal_(weight, gain=…), zero every bias",
+        parameters=names(readings),
+    )
+
+
+def _deviations(case: Case, readings: Sequence[Reading]) -> Iterator[Finding]:
+    units: dict[Unit, list[Reading]] = defaultdict(list)
+    for r in readings:
+        units[r.site.stack, r.site.kind, r.part.role].append(r)
+    groups: dict[tuple[str, str], list[Reading]] = defaultdict(list)
+    for (stack, _, role), unit in units.items():
+        cause = _cause(case, role, unit)
+        groups[cause, "" if cause else f"{stack} {_factor(case, unit):.1f}"] += unit
+    for (cause, _), group in groups.items():
+        stacks = [r.site.stack for r in group]
+
+        def of(stack: Stack, group: list[Reading] = group) -> list[Reading]:
+            return [r for r in group if r.site.stack == stack]
+
+        asked = by_stack(stacks, lambda stack: span(case.expected(r) for r in of(stack)))
+        has = by_stack(stacks, lambda stack: span(case.gain(r) for r in of(stack)))
+        yield Finding(
+            topic="standard deviation",
+            what=matrices(case, group, lambda stack: f", {_size(case, of(stack))}") + (f": {cause}" if cause else ""),
+            recipe=f"gain {asked} ({case.method.source})",
+            measured=f"gain {has}, on {BASES[case.base]}",
+            remedy=f"draw with gain {asked}",
+            parameters=names(group),
+        )
+
+
+def _cause(case: Case, role: Role, unit: Sequence[Reading]) -> str:
+    pooled = max(0.03, 6 / math.sqrt(2 * sum(r.shape[0] * r.shape[1] for r in unit)))
+    base = [deviation(case.base, role, *r.shape) for r in unit]
+    slips = causes.of_gain(case.method, role, [r.site for r in unit], base, [r.shape[0] for r in unit])
+    return causes.best(slips, [case.gain(r) for r in unit], [r.slack for r in unit], pooled)
+
+
+def _factor(case: Case, unit: Sequence[Reading]) -> float:
+    """Geometric mean of measured over expected; 0 where either is."""
+    pairs = [(case.gain(r), case.expected(r)) for r in unit]
+    if any(gain <= 0 or expected <= 0 for gain, expected in pairs):
+        return 0.0
+    return math.exp(sum(math.log(gain / expected) for gain, expected in pairs) / len(pairs))
+
+
+def _size(case: Case, unit: Sequence[Reading]) -> str:
+    factor = _factor(case, unit)
+    if not factor:
+        return "not 0" if all(case.expected(r) == 0 for r in unit) else "0"
+    return f"{max(factor, 1 / factor):.2f} × too {'large' if factor > 1 else 'small'}"
+
+
+# — biases, embeddings, norms —
+
+
+def _biases(case: Case, told: set[int]) -> Iterator[Finding]:
+    groups: dict[str, list[Reading]] = defaultdict(list)
+    for r in case.readings:
+        if r.part.bias is not None and bool((r.part.bias != 0).any()):
+            draw = _bias_draw(case, r)
+            if draw == "default" and case.base == "torch_uniform":
+                continue
+            if draw != "default" or id(r) not in told:
+                groups[draw].append(r)
+    if groups["scaled"]:  # beside scaled ones, those of query and key show the same cause
+        groups["scaled"] += groups.pop("default", [])
+    words = {
+        "default": " (torch's default draw)",
+        "scaled": " (torch's default draw, times the gain: a rule by names takes biases too)",
+        "": "",
+    }
+    for draw, readings in groups.items():
+        if readings:
+            yield Finding(
+                topic="bias",
+                what=f"{matrices(case, readings)} with biases that are not 0{words[draw]}",
+                recipe=f"biases start at 0 ({case.method.source})",
+                measured=f"greatest {span(float(_bias(r).abs().max()) for r in readings)}",
+                remedy="nn.init.zeros_(bias)",
+                parameters=tuple(dict.fromkeys(r.part.bias_name for r in readings if r.part.bias_name)),
+            )
+
+
+def _bias_draw(case: Case, r: Reading) -> str:
+    """Whether a bias is torch's default draw, U(±1/√fan_in), or that times what its matrix was multiplied by."""
+    bound, peak = 1 / math.sqrt(r.shape[0]), float(_bias(r).abs().max())
+    if 0.85 * bound < peak <= 1.0001 * bound:
+        return "default"
+    scales = (case.gain(r), r.std * math.sqrt(3) / bound)  # on Xavier, or on the default
+    return "scaled" if any(0.85 < peak / (scale * bound) <= 1.05 for scale in scales if scale) else ""
+
+
+def _bias(r: Reading) -> torch.Tensor:
+    assert r.part.bias is not None
+    return r.part.bias.detach().float()
+
+
+def _embedding(case: Case, anatomy: Anatomy) -> Iterator[Finding]:
+    """Where the recipe scales the embedding: N(0, 1/d), or N(0, 1) where nothing multiplies by √d, times its gain."""
+    gain = case.method.gain(case.sites[0], "embedding")
+    tables = [p for p in anatomy.outside if p.role == "embedding" and p.weight.shape[-1] == case.width]
+    if gain == 1.0 or not tables:
+        return
+    stds = [float(w[(w != 0).any(-1)].double().std(correction=0)) for w in (p.weight.detach() for p in tables)]
+    units = (1.0, 1 / math.sqrt(case.width))
+    if not any(abs(std / (gain * unit) - 1) < 0.05 for std in stds for unit in units):
+        yield Finding(
+            topic="embedding",
+            what=f"the embedding's standard deviation is {span(stds)}",
+            recipe=f"{gain:.4g}/√d = {gain * units[1]:.4g} ({case.method.source})",
+            measured=span(stds),
+            remedy=f"draw it from N(0, 1/d) times {gain:.4g}",
+            parameters=tuple(p.name for p in tables),
+        )
+
+
+def _norm_weights(anatomy: Anatomy) -> Iterator[Finding]:
+    odd = [n for n, w, b in anatomy.norms if bool((w != 1).any()) or (b is not None and bool((b != 0).any()))]
+    if odd:
+        yield Finding(
+            topic="norm weights",
+            what=f"{len(odd)} of {len(anatomy.norms)} norms do not start at weight 1 and bias 0",
+            recipe="norms start at weight 1 and bias 0",
+            measured="other values",
+            remedy="leave norms out of what is drawn or scaled",
+            parameters=tuple(odd),
+        )

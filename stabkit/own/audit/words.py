@@ -1,0 +1,93 @@
+"""Where and how much, in words: many sub-layers as one phrase."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+
+from stabkit.methods.base import Kind, Role, Site, Stack
+from stabkit.own.audit.case import KINDS, Case, Reading
+
+
+def span(values: Iterable[float], digits: int = 4) -> str:
+    """`0.3526`, or `0.05 … 1` for values that differ by more than a tenth."""
+    numbers = sorted(values)
+    middle = sum(numbers) / len(numbers)
+    if numbers[-1] - numbers[0] <= 0.1 * abs(middle):
+        return f"{middle:.{digits}g}"
+    return f"{numbers[0]:.{digits}g} … {numbers[-1]:.{digits}g}"
+
+
+def listed(words: Sequence[str]) -> str:
+    """`a, b and c`."""
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def layers(numbers: Iterable[int], total: int) -> str:
+    """`in all 18 layers`, `in layers 2–5, 7`."""
+    own = sorted(set(numbers))
+    if len(own) == total:
+        return f"in all {total} layers" if total > 1 else "in its one layer"
+    spans: list[list[int]] = []
+    for layer in own:
+        if spans and layer == spans[-1][1] + 1:
+            spans[-1][1] = layer
+        else:
+            spans.append([layer, layer])
+    return f"in layer{'s' * (len(own) > 1)} " + ", ".join(f"{a}–{b}" if a < b else str(a) for a, b in spans)
+
+
+def where(case: Case, sites: Sequence[Site], tail: Callable[[Stack], str] = lambda stack: "") -> str:
+    """`encoder in all 18 layers; decoder, feed-forward in layers 2–5`, each stack with its tail."""
+    told: dict[Stack, str] = {}
+    for stack in dict.fromkeys(site.stack for site in sites):
+        own = [site for site in sites if site.stack == stack]
+        every = dict.fromkeys(site.kind for site, _ in case.pairs if site.stack == stack)
+        some = [KINDS[kind] for kind in every if any(site.kind == kind for site in own)]
+        kinds = "" if len(some) == len(every) else f", {listed(some)}"
+        told[stack] = f"{kinds} {layers((s.layer for s in own), case.stacks[stack].layers)}{tail(stack)}"
+    return _together(told)
+
+
+def matrices(case: Case, readings: Sequence[Reading], tail: Callable[[Stack], str] = lambda stack: "") -> str:
+    """`encoder: value and out in all 18 layers; decoder: cross-attention's value in layer 3`, each with its tail."""
+    told: dict[Stack, str] = {}
+    for stack in dict.fromkeys(r.site.stack for r in readings):
+        own = [r for r in readings if r.site.stack == stack]
+        every, here = (_kinds_of_roles(rs) for rs in ([r for r in case.readings if r.site.stack == stack], own))
+        names = [_role(role, here[role], kinds) for role, kinds in every.items() if role in here]
+        if here == every:
+            names = ["every matrix"]
+        numbers = layers((r.site.layer for r in own), case.stacks[stack].layers)
+        told[stack] = f": {listed(names)} {numbers}{tail(stack)}"
+    return _together(told)
+
+
+def names(readings: Iterable[Reading]) -> tuple[str, ...]:
+    """The parameters, each once."""
+    return tuple(dict.fromkeys(r.part.name for r in readings if r.part.name))
+
+
+def by_stack(stacks: Iterable[Stack], text: Callable[[Stack], str]) -> str:
+    """One text for all stacks, or `1.9 in the encoder, 2.7 in the decoder`."""
+    texts = {stack: text(stack) for stack in dict.fromkeys(stacks)}
+    if len(set(texts.values())) == 1:
+        return next(iter(texts.values()))
+    return ", ".join(f"{own} in the {stack}" for stack, own in texts.items())
+
+
+def _together(told: dict[Stack, str]) -> str:
+    if len(set(told.values())) == 1:
+        return " and ".join(told) + next(iter(told.values()))
+    return "; ".join(f"{stack}{text}" for stack, text in told.items())
+
+
+def _kinds_of_roles(readings: Sequence[Reading]) -> dict[Role, set[Kind]]:
+    kinds: dict[Role, set[Kind]] = defaultdict(set)
+    for r in readings:
+        kinds[r.part.role].add(r.site.kind)
+    return dict(kinds)
+
+
+def _role(role: Role, here: set[Kind], everywhere: set[Kind]) -> str:
+    return role if here == everywhere else f"{KINDS[next(iter(here))]}'s {role}"

@@ -1,0 +1,57 @@
+"""What an item is, and the settings that nearly all of them share. An item is nothing but ordinary commands of stabkit.
+
+Two settings serve nearly all of them, so that runs are shared. EARLY is the papers' warm-up at its beginning: 16
+updates decide how far the output moves. LONG has a constant rate from the first update on: there the methods part
+within 250 updates of 256 tokens. The papers train 512-wide models for days on millions of sentences; what of a picture
+depends on that is said in `scaled`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+DEEPNET, VERY_DEEP = "DeepNet", "Very Deep Transformers"
+
+
+EARLY = "--steps 16 --warmup 4000 --lr 5e-4"
+
+
+def updates(steps: int = 250, *, warmup: int = 0, lr: str = "1e-3") -> str:
+    """Options of a training run of batches of 256 tokens."""
+    return f"--steps {steps} --warmup {warmup} --lr {lr} --max-tokens 256"
+
+
+LONG, WARM = updates(), updates(warmup=100)
+
+
+MANY = 1000
+"""What BLEU needs to be more than chance on a tiny model."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Item:
+    """One figure or table of a paper."""
+
+    key: str
+    paper: str
+    name: str
+    title: str
+    theirs: str
+    """The paper's picture, in words and numbers."""
+    scaled: str
+    """What is smaller here, and what that can change."""
+    commands: tuple[str, ...]
+    figures: tuple[str, ...]
+    """Names in `figures.FIGURES` and `figures.SURFACES`."""
+    claims: tuple[str, ...]
+    """Keys in `claims.CLAIMS`: what the paper says of this very picture, and the commands can test."""
+    beside: tuple[str, ...] = ()
+    """Claims of other places, and our own readings: shown, and not counted."""
+
+    @property
+    def short(self) -> str:
+        """Its paper where there is little room: by its method."""
+        return {DEEPNET: DEEPNET, VERY_DEEP: "ADMIN"}[self.paper]
+
+
+TINY = "64-128-2 models (the paper: 512 wide and more)"

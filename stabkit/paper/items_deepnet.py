@@ -1,0 +1,218 @@
+"""The figures and tables of DeepNet (Wang et al., journal version)."""
+
+from __future__ import annotations
+
+from stabkit.paper.item import DEEPNET, EARLY, LONG, MANY, TINY, WARM, Item, updates
+
+ITEMS: tuple[Item, ...] = (
+    Item(
+        key="fig1",
+        paper=DEEPNET,
+        name="Fig. 1",
+        title="Loss surfaces of 18L-18L Post-LN and DeepNet",
+        theirs="Two surfaces over two filter-normalised random directions, early in training on IWSLT-14: Post-LN's is "
+        "rugged, with walls and a spurious optimum; DeepNet's is a smooth bowl. No numbers are given.",
+        scaled=f"{TINY}; after 100 updates without warm-up; 15 × 15 points and cuts along three random directions. "
+        "Both rulers are drawn: each model's own directions (the paper's), and one model's for both.",
+        commands=(
+            "landscape --depths 18 --steps 100 --warmup 0 --lr 1e-3 --max-tokens 256 --points 15 "
+            "--direction-seeds 0..2 --path none",
+        ),
+        figures=("landscape", "cuts"),
+        claims=("surface-smoother",),
+        beside=("spurious-optimum",),
+    ),
+    Item(
+        key="fig2",
+        paper=DEEPNET,
+        name="Fig. 2",
+        title="Exploding gradients are not the root cause",
+        theirs="(a) Gradient norms of the top decoder layers at 18L-18L and (b) of the last layer from 6L-6L to "
+        "24L-24L: Post-LN-init's are larger than Post-LN's. (c) Validation loss at 18L-18L: Post-LN-init converges, "
+        "Post-LN does not.",
+        scaled=f"{TINY}; 250 updates of 256 tokens at a constant rate.",
+        commands=(f"sweep --models post-ln,post-ln-init --depths 6,12,18,24 {LONG}",),
+        figures=("grad_start", "grad_last", "validation_loss"),
+        claims=("last-layer", "stuck"),
+        beside=("top-largest",),
+    ),
+    Item(
+        key="fig3",
+        paper=DEEPNET,
+        name="Fig. 3",
+        title="The chain: update, LN input, gradient",
+        theirs="18L-18L Post-LN without warm-up: the update explodes at the very beginning and then nearly stops, "
+        "inputs of the norms are significantly larger than √d, and the gradients of the lower layers vanish. Warm-up "
+        "and Post-LN-init each let the model update smoothly.",
+        scaled=f"{TINY}; 250 updates of 256 tokens, warm-up 4000 or none.",
+        commands=(
+            f"sweep --models post-ln,post-ln-init --depths 18 {LONG}",
+            f"sweep --models post-ln --depths 18 {updates(warmup=4000)}",
+        ),
+        figures=("update", "ln_input", "grad_norm", "chain"),
+        claims=(
+            *("first-init", "standstill", "warmup", "initialisation", "theta", "ln-growth", "ln-size"),
+            *("vanishing", "order"),
+        ),
+    ),
+    Item(
+        key="fig4",
+        paper=DEEPNET,
+        name="Fig. 4",
+        title="Model update against depth",
+        theirs="64-128-2 models from 6L-6L to 100L-100L, early in training: DeepNet's ‖ΔF‖ is nearly constant in "
+        "depth, Post-LN's explodes.",
+        scaled="The paper's own size and depths; 16 updates of 512 tokens, two seeds.",
+        commands=(f"sweep --models post-ln,deepnorm --depths 6,18,50,100 --seeds 0,1 {EARLY}",),
+        figures=("update_depth", "update", "exponent", "theory"),
+        claims=("growth", "constant", "smaller"),
+        beside=("bound",),
+    ),
+    Item(
+        key="fig5",
+        paper=DEEPNET,
+        name="Fig. 5",
+        title="Loss and the path of training",
+        theirs="Contours and trajectories of 64-128-2 models at three depths, after Hao et al.: Post-LN's surface is "
+        "the less smooth the deeper it is, DeepNet's smoothness is consistent over depths. No numbers are given.",
+        scaled="The paper's own size; 6L-6L, 18L-18L and 50L-50L, 60 updates without warm-up, 13 weights kept along "
+        "the path; 11 × 11 points in the plane of the path (PCA), and for smoothness cuts along two random directions.",
+        commands=(
+            "landscape --depths 6,18,50 --steps 60 --warmup 0 --lr 1e-3 --max-tokens 256 --snapshots 13 --points 11 "
+            "--cut-points 31 --direction-seeds 0,1",
+        ),
+        figures=("path_plane", "cuts"),
+        claims=("surface-depth", "surface-consistent"),
+        beside=("spurious-optimum",),
+    ),
+    Item(
+        key="fig6",
+        paper=DEEPNET,
+        name="Fig. 6",
+        title="BLEU against depth after a fixed number of updates",
+        theirs="IWSLT-14 De-En, ten methods from 10L-10L to 100L-100L: in 8,000 updates DeepNet is over 30 BLEU, most "
+        "of the others are not; it is stable from shallow to deep and improves with depth.",
+        scaled=f"{TINY}; four methods at 6L-6L to 24L-24L, 250 updates of 256 tokens. After so few updates BLEU is "
+        "near nothing: what parts is the validation loss, and who trains at all.",
+        commands=(f"sweep --models post-ln,admin,pre-ln,deepnorm --depths 6,12,18,24 {LONG} --bleu",),
+        figures=("bleu", "validation_loss", "table1"),
+        claims=("deeper-deepnorm",),
+        beside=("gap-closes",),
+    ),
+    Item(
+        key="fig7",
+        paper=DEEPNET,
+        name="Fig. 7",
+        title="Larger learning rate, batch and width",
+        theirs="18L-18L DeepNet on WMT-17: it trains without difficulty at the largest rate, batch and width, and is "
+        "the better for each (width 1024 overfits after 10,000 updates).",
+        scaled=f"{TINY}; rate, batch and width each a half, once and twice the base; 250 updates, no warm-up.",
+        commands=(
+            "sweep --models deepnorm --depths 18 --steps 250 --warmup 0 --max-tokens 256 --lr 5e-4,1e-3,2e-3",
+            "sweep --models deepnorm --depths 18 --steps 250 --warmup 0 --lr 1e-3 --max-tokens 128,256,512",
+            f"sweep --models deepnorm --depths 18 {LONG} --hidden 32,64,128 --ffn 2x",
+        ),
+        figures=("robustness", "validation_loss"),
+        claims=("largest-settings", "larger-settings"),
+    ),
+    Item(
+        key="fig8",
+        paper=DEEPNET,
+        name="Fig. 8",
+        title="The depth law L(d) = A·log d + B",
+        theirs="OPUS-100, 12 to 1,000 layers, four epochs: average BLEU grows with the logarithm of the depth.",
+        scaled="One language pair instead of a hundred languages, 6 to 96 layers in all, 250 updates of 256 tokens; "
+        "where not every depth reaches a BLEU of 1 so early, the fit is of the validation loss.",
+        commands=(f"sweep --models deepnorm --depths 3,6,12,24,48 {LONG} --bleu",),
+        figures=("depth_law", "validation_loss"),
+        claims=("depth-law",),
+        beside=("gap-closes",),
+    ),
+    Item(
+        key="fig9",
+        paper=DEEPNET,
+        name="Fig. 9",
+        title="Scaling α and β",
+        theirs="18L-18L on WMT-14 En-Fr, α and β each times ¼, ½, 1, 2, 4, BLEU: small α and large β are unstable, "
+        "large α and small β cost quality.",
+        scaled=f"{TINY}; validation loss after 250 updates of 256 tokens at 2e-3 without warm-up, where the whole "
+        "sentence has been seen; at 5e-4 only its second half shows.",
+        commands=("ablate --max-tokens 256",),
+        figures=("ablation", "boundary", "scale_map"),
+        claims=("alpha-small", "beta-large", "alpha-large", "beta-small"),
+        beside=("update-follows",),
+    ),
+    Item(
+        key="table1",
+        paper=DEEPNET,
+        name="Table 1",
+        title="Who trains at which depth",
+        theirs="WMT-17 En-De, ten methods at 6L, 18L, 50L and 100L: BLEU 26.9 to 29.0, or “diverged”. Post-LN, "
+        "DS-Init and ReZero diverge from 18L on, ADMIN from 50L; only DeepNet, Pre-LN and (but for 50L) DLCL train at "
+        "100L.",
+        scaled=f"{TINY}; trains or does not, by loss, after 250 updates of 256 tokens without warm-up; every method "
+        "at 6L and 18L, Post-LN and DeepNorm also at 50L and 100L; Post-LN at 6L and 18L also with a warm-up of 100 "
+        "updates, for the paper's has one. One seed: a single run a cell proves little where a method is on the edge.",
+        commands=(
+            f"sweep --models all --depths 6,18 {LONG}",
+            f"sweep --models post-ln,deepnorm --depths 50,100 {LONG}",
+            f"sweep --models post-ln --depths 6,18 {WARM}",
+        ),
+        figures=("table1", "validation_loss"),
+        claims=(
+            *("stuck", "deep", "table1-post-ln", "table1-ds-init", "table1-admin", "table1-rezero", "table1-r-fixup"),
+            *("table1-t-fixup", "table1-pre-ln", "table1-dlcl", "table1-normformer", "table1-deepnorm"),
+        ),
+    ),
+    Item(
+        key="table2",
+        paper=DEEPNET,
+        name="Table 2",
+        title="Quality at 6L and 18L",
+        theirs="WMT-14 En-De, six methods: at 6L BLEU 26.4 to 27.4 (Post-LN and ADMIN), DeepNet 27.3; at 18L Post-LN "
+        "diverges and DeepNet has 28.7 (ADMIN 28.4, T-Fixup 28.0). En-Fr: 39.4 to 39.9 at 6L, 41.8 to 42.4 at 18L.",
+        scaled=f"{TINY}; 1,000 updates of 256 tokens at a constant rate, beam 4; one seed. Fig. 6 and 8 ask the same "
+        "after 250 updates; DeepNorm stands here at twice the rate too. So two reasons why deeper might not be better "
+        "on tiny models are tested: too few updates, and too small a rate for the deeper one.",
+        commands=(
+            f"sweep --models t-fixup,post-ln,admin,pre-ln,normformer,deepnorm --depths 6,18 {updates(MANY)} --bleu",
+            f"sweep --models deepnorm --depths 6,18 {updates(MANY, lr='2e-3')} --bleu",
+        ),
+        figures=("bleu", "significance", "perplexity"),
+        claims=("deeper-deepnorm",),
+        beside=("gap-closes", "larger-rate", "shallow"),
+    ),
+    Item(
+        key="table4",
+        paper=DEEPNET,
+        name="Table 4",
+        title="Deep and narrow against shallow and wide at equal FLOPs",
+        theirs="OPUS-100, 50,000 updates: 12L-12L Post-LN of width 1024 (610M parameters) has 31.0 BLEU, DeepNet of "
+        "width 512 (480M) 31.1 at 90L-6L and 31.6 at 48L-48L; the FLOPs are called similar.",
+        scaled="Widths 128 and 64 instead of 1024 and 512; 250 updates of 256 tokens after a warm-up of 100: "
+        "the very beginning of training. 44L-44L stands beside 90L-6L, whose FLOPs it "
+        "shares.",
+        commands=(
+            f"sweep --models post-ln --depths 12 {WARM} --hidden 128 --ffn 256",
+            f"sweep --models deepnorm --depths 90x6,44,48 {WARM}",
+        ),
+        figures=("flops", "validation_loss"),
+        claims=("deep-narrow", "symmetric"),
+    ),
+    Item(
+        key="table11",
+        paper=DEEPNET,
+        name="Table 11",
+        title="Without DeepNorm, without its initialisation",
+        theirs="18L-18L on WMT-14 En-Fr: 42.4 BLEU; without DeepNorm (α = 1) it diverges; without the initialisation "
+        "(β = 1) 42.2.",
+        scaled=f"{TINY}; 250 updates of 256 tokens at 2e-3, with a warm-up of 150 updates and without; and without at "
+        "twice the rate, for whether α = 1 diverges may be a matter of the rate.",
+        commands=(
+            "ablate --max-tokens 256 --alpha-scale 1 --drop deepnorm,init",
+            "ablate --max-tokens 256 --alpha-scale 1 --drop deepnorm,init --drop-warmup 0 --lr 4e-3",
+        ),
+        figures=("table11", "validation_loss"),
+        claims=("without-deepnorm", "without-init"),
+    ),
+)

@@ -1,0 +1,142 @@
+"""The page of `stabkit paper`: the papers' figures and tables beside what was measured here, in one file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+
+from stabkit.claims import Finding
+from stabkit.figures import FIGURES, SURFACES
+from stabkit.figures.shared import style
+from stabkit.figures.shared.comparison import reference_step
+from stabkit.figures.shared.surfaces import Landscape
+from stabkit.figures.shared.words import plain
+from stabkit.paper.item import Item
+from stabkit.paper.items import NOT_HERE
+from stabkit.paper.part import Part
+from stabkit.report import how
+from stabkit.report.cards import Card, card, source
+from stabkit.report.headline import headline
+from stabkit.report.html import HERE, chain_rows, group_switches, script_hash, switches, template
+from stabkit.storage.store import Run
+from stabkit.version import __version__
+
+TITLE = "The papers’ figures and tables, rerun"
+SAID = 2
+"""Figures whose titles say what came out, before the claims."""
+COLOURS = {
+    "reproduces": "holds",
+    "holds as far as tested": "holds",
+    "does not reproduce": "fails",
+    "fails, holds at some places": "fails",
+}
+"""The colour of a claim in which an item's verdict is written; others in that of the untested."""
+NAMED = {figure.NAME: figure for figure in (*FIGURES, *SURFACES)}
+
+
+@np.errstate(all="ignore")  # runs diverge as they like: what comes of it is NaN or infinity and is drawn as such
+def render(parts: Sequence[Part], beyond: Sequence[tuple[Item, str]], command: str) -> str:
+    """The page; `beyond`: what the budget left out, and what it would have taken."""
+    every = list({run.run_id: run for part in parts for run in part.runs}.values())
+    script = (HERE / "page.js").read_text(encoding="utf-8")
+    sections = [section(part) for part in parts]
+    environments = how.environments(every)
+    return template(Path(__file__).with_name("paper.html.j2")).render(
+        title=TITLE,
+        lead=_lead(sections),
+        command=plain(command),
+        version=__version__,
+        css=Markup((HERE / "page.css").read_text(encoding="utf-8")),
+        script=Markup(script),
+        hashes=[script_hash(script)],
+        sections=sections,
+        beyond=beyond,
+        not_here=NOT_HERE,
+        switches=switches(every),
+        group_switches=group_switches(every),
+        swatch=style.colour,
+        environments=environments,
+        mixed=how.mixed(environments),
+        wall=how.duration(sum(map(how.wall_seconds, every))),
+        duration=how.duration,
+        every_row=chain_rows(every, reference_step(every)),
+        count=len(every),
+    )
+
+
+@lru_cache(maxsize=64)  # the page is written anew after every item
+@np.errstate(all="ignore")
+def section(part: Part) -> dict[str, Any]:
+    """An item: the paper's picture, ours, what is scaled down, its claims, its figures."""
+    claims, cards = part.judged(), _cards(part)
+    word = verdict(claims)
+    return {
+        "item": part.item,
+        "ours": ". ".join(card.title for card in cards[:SAID]) or headline(part.runs),
+        "commands": [plain(command) for command in part.commands],
+        "instead": plain(part.instead),
+        "notes": [plain(note) for note in part.notes],
+        "stopped": plain(part.stopped),
+        "claims": [one for one in claims if one.verdict != "untested"],
+        "untested": [one for one in claims if one.verdict == "untested"],
+        "beside": [one for key in part.item.beside if (one := part.findings[key]).verdict != "untested"],
+        "verdict": word,
+        "colour": COLOURS.get(word, "untested"),
+        "cards": cards,
+        "runs": len(part.runs),
+        "texts": _texts(part.runs),
+        "failed": [(plain(spec.run_id), plain(reason)) for spec, reason in part.failed],
+        "wall": how.duration(sum(map(how.wall_seconds, part.runs))),
+        "sequences": sorted({run.spec.seed for run in part.runs}),
+    }
+
+
+def _texts(runs: Sequence[Run]) -> str:
+    """What was learnt, and how many sentences were translated."""
+    tasks = {run.spec.task for run in runs}
+    sentences = {len(one.hypotheses) for run in runs for one in run.translations}
+    names = [f"{plain(task.name)}, vocabulary {task.vocab}" for task in sorted(tasks, key=lambda task: task.name)]
+    names = list(dict.fromkeys(names))
+    return "; ".join([*names, *(f"{count} test sentences translated" for count in sorted(sentences))])
+
+
+def verdict(claims: Sequence[Finding]) -> str:
+    """How an item's claims came out; it reproduces only where every one of them was tested and holds. A claim that
+    holds under one ruler, rate or depth and fails under another fails."""
+    held, failed = (sum(one.verdict == word for one in claims) for word in ("holds", "fails"))
+    if not held + failed:
+        return "drawn"
+    if not held:
+        somewhere = any(place.holds for one in claims for place in one.evidence)
+        return "fails, holds at some places" if somewhere else "does not reproduce"
+    return "reproduces" if held == len(claims) else "in part" if failed else "holds as far as tested"
+
+
+def _cards(part: Part) -> list[Card]:
+    drawn = []
+    for name in part.item.figures:
+        figure = NAMED[name]
+        made_of: Any = Landscape(part.runs, part.surfaces) if figure in SURFACES else source(figure, part.runs)
+        frame = figure.select(made_of)
+        if not (getattr(figure, "OPTIONAL", False) and frame.empty):
+            drawn.append(card(figure, frame, made_of, f"{part.item.key}-"))
+    return drawn
+
+
+def _lead(sections: Sequence[Mapping[str, Any]]) -> str:
+    """The page's first sentence: how many items there are, how their claims came out; a shared claim once an item."""
+    claims = [one for each in sections for one in each["claims"]]
+    held, tested = sum(one.verdict == "holds" for one in claims), len(claims)
+    count = len(sections)
+    what = "1 item" if count == 1 else f"{count} figures and tables"
+    if not tested:
+        return f"{what} of the papers, rerun on a small machine’s models; no claim of theirs could be tested."
+    return (
+        f"{what} of the papers, rerun on a small machine’s models: of {tested} tested claim{'s' * (tested != 1)} "
+        f"{held} hold{'s' * (held == 1)} and {tested - held} do{'es' * (tested - held == 1)} not."
+    )

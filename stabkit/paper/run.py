@@ -1,0 +1,114 @@
+"""Items run one after the other within a budget, the page written anew after each.
+
+Everything that an item leaves is in the store before the next begins, so that a command that was interrupted goes on
+where it stopped, and the page can be written anew at any time.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from stabkit.errors import Interrupted, StabkitError
+from stabkit.paper import plan as plans
+from stabkit.paper.item import Item
+from stabkit.paper.items import ITEMS
+from stabkit.paper.part import Part
+from stabkit.paper.plan import Asked, Step
+from stabkit.running import carry_out, cost
+from stabkit.spec import RunSpec
+from stabkit.storage.folder import write_file
+from stabkit.storage.store import Run, Store
+from stabkit.storage.surfaces import Shelf, Surface
+from stabkit.storage.translations import Shelf as Translations
+
+
+class Listener(carry_out.Listener, Protocol):
+    """Who is told which item is running."""
+
+    def begins(self, item: Item) -> None:
+        """Its first command is about to run."""
+
+    def stopped(self, item: Item, why: StabkitError) -> None:
+        """It was not run to its end."""
+
+
+def items(
+    steps: Sequence[Step],
+    asked: Mapping[str, tuple[Asked, Part]],
+    refused: Sequence[Part],
+    store: Store,
+    stored: Sequence[Run],
+    path: Path,
+    command: str,
+    listener: Listener,
+    *,
+    limit: float | None,
+    retry_failed: bool,
+) -> tuple[list[Part], list[Step]]:
+    """Run the steps that fit; returns all parts, the refused among them, and the steps that the budget left out.
+
+    An item that no longer fits, by how long the runs so far really took, is left out too; the first is always run.
+    """
+    begin = time.monotonic()
+    parts, beyond = list(refused), [step for step in steps if not step.fits]
+    pending = [step for step in steps if step.fits]
+    while pending:
+        step = pending.pop(0)
+        left = None if limit is None else limit - (time.monotonic() - begin)
+        if len(parts) > len(refused) and left is not None:
+            pace = plans.pace([*stored, *(one for part in parts for one in part.runs)])
+            if plans.seconds(step.asked, held(store, asked.values()), pace) > left:
+                beyond.append(step)
+                continue
+        listener.begins(step.asked.item)
+        parts.append(item(step.asked, asked[step.asked.item.key][1], store, listener, retry_failed=retry_failed))
+        page(parts, [*pending, *beyond], path, command)  # whole at any moment, should this be the last
+    page(parts, beyond, path, command)
+    return parts, beyond
+
+
+def held(store: Store, asked: Iterable[tuple[Asked, Part]]) -> set[str]:
+    """What the store has of these items' work, by the keys of `plan.Asked.work`: runs and translations by their ids;
+    surfaces, whose ids are known only when their runs are there, by how these begin."""
+    there = {*store.ids(), *(name.rpartition("-")[0] for name in Translations(store.out).ids())}
+    drawn = {re.sub(r"-[a-z]+-[0-9a-f]{12}$", "", name) for name in Shelf(store.out).ids()}
+    keys = {key for one, _ in asked for key in one.work}
+    return {key for key in keys if key in there or ("*" in key and key.partition("*")[0][:-13] in drawn)}
+
+
+def item(asked: Asked, part: Part, store: Store, listener: Listener, *, retry_failed: bool) -> Part:
+    """Run an item's commands; what one leaves the others do not train again. What goes wrong ends the item alone."""
+    runs: dict[str, Run] = {}
+    failed: list[tuple[RunSpec, str]] = []
+    surfaces: list[Surface] = []
+    stopped = ""
+    for request in asked.requests:
+        try:
+            done = carry_out.out(request, store, listener, retry_failed=retry_failed)
+        except Interrupted:
+            raise
+        except StabkitError as error:
+            listener.stopped(asked.item, error)
+            stopped = str(error)
+            break
+        runs |= {one.run_id: one for one in done.runs}
+        failed += [*done.failed, *done.untranslated]
+        surfaces += done.surfaces
+    return dataclasses.replace(
+        part, runs=tuple(runs.values()), failed=tuple(failed), surfaces=tuple(surfaces), stopped=stopped
+    )
+
+
+def page(parts: Sequence[Part], beyond: Sequence[Step], path: Path, command: str) -> Path:
+    """One self-contained page of all parts."""
+    from stabkit.paper.page import render  # matplotlib
+
+    ordered = sorted(parts, key=lambda part: ITEMS.index(part.item))
+    left = [(step.asked.item, cost.duration(step.seconds)) for step in beyond]
+    write_file(path, render(ordered, left, command).encode())
+    return path

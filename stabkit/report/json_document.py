@@ -1,0 +1,144 @@
+"""The documents of `--json`: strict, versioned, numbers that are not finite as the strings "nan", "inf", "-inf"."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from stabkit.results.outcome import gradient_ratio
+from stabkit.results.records import jsonable
+from stabkit.spec import RunSpec
+from stabkit.storage.store import Run
+from stabkit.surface.roughness import mean_second_difference, negative_curvature
+
+if TYPE_CHECKING:
+    from stabkit.claims import Finding
+    from stabkit.storage.surfaces import Surface
+
+SCHEMA = "stabkit/1"
+
+
+def text(body: Any) -> str:
+    """One document."""
+    return json.dumps(jsonable(body), indent=1, allow_nan=False)
+
+
+def sweep(
+    runs: Sequence[Run],
+    failed: Sequence[tuple[RunSpec, str]],
+    claimed: Sequence[Finding],
+    page: Path,
+    surfaces: Sequence[Surface] = (),
+) -> str:
+    """A sweep: its report, every run with its series, a failed run with its reason, every claim with its verdict, and
+    every surface with its losses."""
+    body = {
+        "schema": SCHEMA,
+        "report": str(page),
+        "runs": [series(run) for run in runs]
+        + [{**facts(spec), "outcome": "failed", "reason": reason, "steps": 0} for spec, reason in failed],
+        "claims": [claim(found) for found in claimed],
+        **(slopes(runs) if any(run.spec.single_step for run in runs) else {}),
+        **({"surfaces": [surface(one) for one in surfaces]} if surfaces else {}),
+    }
+    return text(body)
+
+
+def slopes(runs: Sequence[Run]) -> dict[str, Any]:
+    """Single SGD steps: ‖ΔF‖/η by method, condition and depth, its range over seeds and its rank, 1 the least; and of
+    runs at two rates how far their slopes are apart."""
+    from stabkit.figures.depth import slope  # pandas
+
+    rows = slope.table(slope.select(runs)).to_dict("records")
+    apart = [{"run": name, "apart": share, "agrees": share <= slope.AGREE} for name, share in slope.agreement(runs)]
+    return {"slopes": [{str(key): value for key, value in row.items()} for row in rows], "slope_agreement": apart}
+
+
+def surface(found: Surface) -> dict[str, Any]:
+    """A surface: where it lies, its losses (b down, a across), its path, how rough it is."""
+    return {
+        "surface_id": found.surface_id,
+        "spec": found.spec.to_json(),
+        "digest": found.digest,
+        "loss": found.loss.tolist(),
+        "roughness": mean_second_difference(found.loss),
+        "negative_curvature": negative_curvature(found.loss),
+        "path": {name: column.tolist() for name, column in found.path.items()},
+        "facts": dict(found.facts),
+    }
+
+
+def claim(found: Finding) -> dict[str, Any]:
+    """A claim, its verdict, and what was measured at each place."""
+    return {
+        "key": found.claim.key,
+        "sentence": found.claim.sentence,
+        "source": found.claim.source,
+        "test": found.claim.test,
+        "verdict": found.verdict,
+        "measured": found.measured,
+        "evidence": [
+            {"where": one.where, "value": one.value, "text": one.text, "holds": one.holds} for one in found.evidence
+        ],
+        **({"command": found.claim.command} if found.verdict == "untested" else {}),
+    }
+
+
+def facts(spec: RunSpec) -> dict[str, Any]:
+    """What a run is, its whole spec included."""
+    return {
+        "run_id": spec.run_id,
+        "spec": spec.to_json(),
+        "model": spec.method,
+        "encoder_layers": spec.model.encoder_layers,
+        "decoder_layers": spec.model.decoder_layers,
+        "seed": spec.seed,
+        "alpha_scale": spec.alpha_scale,
+        "beta_scale": spec.beta_scale,
+        "warmup": spec.train.warmup,
+    }
+
+
+def seconds_a_step(run: Run) -> float:
+    """Wall time of an update with all that is measured around it, over the steps of the last attempt; NaN where it is
+    not known."""
+    try:
+        steps = int(run.outcome["steps"]) + 1 - int(run.environment["first_step"])
+        return float(run.environment["wall_seconds"]) / steps
+    except (KeyError, TypeError, ValueError, ZeroDivisionError):
+        return math.nan
+
+
+def series(run: Run) -> dict[str, Any]:
+    """What a run is, how it ended, and its series: one number a recorded step."""
+    update, loss, validation = run.records["update"], run.records["loss"], run.records["validation"]
+    return {
+        **facts(run.spec),
+        **run.outcome,
+        "digest": run.digest,
+        "step": update.steps.tolist(),
+        "update": update.at("state").tolist(),
+        "loss": loss.at("train").tolist(),
+        "probe_loss": loss.at("probe").tolist(),
+        "grad_first_last_ratio": gradient_ratio(run.records["grad_norm"]).tolist(),
+        "validation_step": validation.steps.tolist(),
+        "validation": validation.at("validation").tolist(),
+        "validation_nll": validation.at("nll").tolist(),
+        "validation_accuracy": validation.at("accuracy").tolist(),
+        "train_nll": loss.at("train@nll").tolist(),
+        "seconds_a_step": seconds_a_step(run),
+        "translations": [
+            {
+                "beam": one.spec.search.beam,
+                "length_penalty": one.spec.search.length_penalty,
+                "bleu": one.score.bleu,
+                "signature": one.score.signature,
+                "length_ratio": one.score.length_ratio,
+                "sentences": len(one.hypotheses),
+            }
+            for one in run.translations
+        ],
+    }

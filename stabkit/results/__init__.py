@@ -1,0 +1,5 @@
+"""What a run leaves, as values: knows neither torch nor disk.
+
+records.py       every probe's series · outcome.py: the one rule of how it ended, and its chain
+surface.py       WHICH loss surface around it · translation.py: WHICH translation by it
+"""

@@ -1,0 +1,247 @@
+"""The one rule for a run's outcome, and the numbers of its chain. Knows records, not torch.
+
+U is what the best constant predictor loses on the validation batches (`tasks.base.unigram_loss`).
+
+    diverged   a loss that is not finite, or the probe batch's loss above 1.5 × its running minimum for 20 steps
+    trains     validation loss below 0.95 U
+    stuck      validation loss between 0.98 U and 1.1 U with less than 1 % gain over the last quarter, past the warm-up;
+               or a first/last decoder gradient ratio below 1e-4 with no gain over that quarter
+    early      too short to tell
+    failed     no result (never written here: a failed run has no folder)
+
+The papers give no rule ("diverged" is not defined in them). What separated stuck from training runs in our measurements
+is the gradient ratio alone: ADMIN's first update spikes as high as Post-LN's, and it trains.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stabkit.results.records import Records, Table, jsonable
+from stabkit.spec import SHORTEST_JUDGED
+
+Word = Literal["trains", "stuck", "diverged", "early", "failed"]
+
+REFERENCE_STEP = 16
+"""Where ‖ΔF‖ is compared between runs: late enough to be past the first step's noise, early enough that nothing is
+saturated under warm-up."""
+VANISHED = 1e-4
+"""A first/last decoder gradient ratio below this has vanished: runs that trained never went below 2e-2, runs that were
+stuck fell to 4e-5 and far below (docs/outcome.md)."""
+NO_GAIN = 1e-3
+"""A relative gain that is none: the size of the rounding and dropout noise of a run that does not move."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Chain:
+    """DeepNet §2 link by link: update explodes → LN inputs grow → gradients vanish → training is stuck."""
+
+    update_first: float
+    """‖ΔF‖ of the decoder state after update 1."""
+    update_reference: float
+    """‖ΔF‖ at the reference step."""
+    reference_step: int
+    """REFERENCE_STEP, or the last step of a shorter run."""
+    ln_input_growth: float
+    """Largest over the run: mean over sub-layers of LN input over its own value at step 0."""
+    branch_ratio: float
+    """‖G(x)‖/‖ω·x‖ at step 0, mean over sub-layers."""
+    gradient_ratio_start: float
+    """At step 0, before any update: gradient norm of the first decoder layer over the last one's."""
+    gradient_ratio_lowest: float
+    """The lowest of these over the run."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Outcome:
+    """How a run ended."""
+
+    outcome: Word
+    detail: str
+    """What is known in a few words: `sound so far`, `gradient 1e-7`."""
+    steps: int
+    unigram_loss: float
+    validation_loss: float
+    perplexity: float
+    """exp(−log p of the right token) on the validation batches, without label smoothing."""
+    token_accuracy: float
+    """Share of the validation tokens whose likeliest prediction is right, the words before them given."""
+    chain: Chain
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values; numbers that are not finite as the strings "nan", "inf", "-inf"."""
+        plain: dict[str, Any] = jsonable(asdict(self))
+        return plain
+
+
+def judge(records: Records, *, unigram: float, warmup: int) -> Outcome:
+    """The outcome of a run from its records alone."""
+    validation, loss = records["validation"], records["loss"]
+    final = float(validation.at("validation")[-1])
+    chain = links(records)
+    steps = int(loss.steps[-1])
+    gain = last_quarter_gain(loss)
+    word: Word
+    if _diverged(loss) or not math.isfinite(final):
+        word = "diverged"
+    elif final < 0.95 * unigram:
+        word = "trains"
+    elif steps < SHORTEST_JUDGED:
+        word = "early"
+    elif steps > warmup and 0.98 * unigram < final < 1.1 * unigram and gain < 0.01:
+        word = "stuck"
+    elif chain.gradient_ratio_lowest < VANISHED and gain < NO_GAIN:
+        word = "stuck"
+    else:
+        word = "early"
+    return Outcome(
+        outcome=word,
+        detail=_detail(word, chain, final, unigram),
+        steps=steps,
+        unigram_loss=unigram,
+        validation_loss=final,
+        perplexity=perplexity(float(validation.at("nll")[-1])),
+        token_accuracy=float(validation.at("accuracy")[-1]),
+        chain=chain,
+    )
+
+
+DECIDED_AFTER = 400
+"""Updates past the warm-up before which no run is called stuck for good: what trains late on the synthetic task was
+below the unigram loss by then (docs/outcome.md)."""
+
+
+def decided(records: Records, unigram: float, warmup: int) -> bool:
+    """Whether a run need not go on: it has diverged, or is stuck and was so a quarter ago already.
+
+    A function of the records alone, so that a run that was interrupted stops where it would have stopped.
+    """
+    last = int(records["loss"].steps[-1])
+    if last == 0:
+        return False
+    now = judge(records, unigram=unigram, warmup=warmup).outcome
+    if now != "stuck" or last < warmup + DECIDED_AFTER:
+        return now == "diverged"
+    before = {name: _until(table, 0.75 * last) for name, table in records.items()}
+    return judge(before, unigram=unigram, warmup=warmup).outcome == "stuck"
+
+
+def _until(table: Table, step: float) -> Table:
+    kept = table.steps <= step
+    return Table(table.steps[kept], table.sites, table.values[kept])
+
+
+def perplexity(nll: float) -> float:
+    """exp(nll); infinite beyond what a float holds."""
+    return math.exp(nll) if nll < 700 else math.inf if nll == nll else math.nan
+
+
+WORDS = ("trains", "stuck", "diverged", "early")
+
+
+def check(value: Any) -> None:
+    """Raise ValueError for anything that is not what `Outcome.to_json` and the number of parameters make."""
+    keys = {field.name for field in fields(Outcome)} | {"parameters"}
+    if not isinstance(value, dict) or set(value) != keys or not isinstance(value["chain"], dict):
+        raise ValueError("its outcome.json is not an outcome")
+    if set(value["chain"]) != {field.name for field in fields(Chain)}:
+        raise ValueError("its outcome.json holds another chain")
+    whole = [value["steps"], value["parameters"], value["chain"]["reference_step"]]
+    if any(type(number) is not int or not 0 <= number < 2**53 for number in whole):
+        raise ValueError("its outcome.json holds a count that is none")
+    chances = value["perplexity"], value["token_accuracy"]
+    numbers = [value["unigram_loss"], value["validation_loss"], *chances, *value["chain"].values()]
+    if not all(type(n) in (int, float) or n in ("nan", "inf", "-inf") for n in numbers):
+        raise ValueError("its outcome.json holds a number that is none")
+    if value["outcome"] not in WORDS or not isinstance(value["detail"], str) or len(value["detail"]) > 1000:
+        raise ValueError("its outcome.json is not in our words")
+
+
+def links(records: Records) -> Chain:
+    """The chain's numbers."""
+    update, ln_input = records["update"], records["ln_input"]
+    reference = min(REFERENCE_STEP, int(update.steps[-1]))
+    state = update.at("state")
+    raw = _main(ln_input)
+    ratio = gradient_ratio(records["grad_norm"])
+    return Chain(
+        update_first=_at(update.steps, state, 1),
+        update_reference=_at(update.steps, state, reference),
+        reference_step=reference,
+        ln_input_growth=_extreme(np.max, (raw / raw[0]).mean(axis=1)),
+        branch_ratio=float(_main(records["branch_ratio"])[0].mean()),
+        gradient_ratio_start=float(ratio[0]),
+        gradient_ratio_lowest=_extreme(np.min, ratio),
+    )
+
+
+def _main(table: Table) -> NDArray[np.float64]:
+    """(steps × sites) of the main quantity, without those named after an @."""
+    return table.values[:, ["@" not in site for site in table.sites]]
+
+
+def gradient_ratio(grad_norm: Table) -> NDArray[np.float64]:
+    """(steps,) ‖∂L/∂θ‖ of the first decoder layer over the last one's; of the encoder where there is no decoder."""
+    layers = [s for s in grad_norm.sites if s.count(".") == 1 and "@" not in s]
+    top = [s for s in layers if s.startswith("decoder.")] or layers
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio: NDArray[np.float64] = grad_norm.at(top[0]) / grad_norm.at(top[-1])
+    return ratio
+
+
+def last_quarter_gain(loss: Table) -> float:
+    """How much the probe batch's loss fell over the last quarter of the run, as a share of it.
+
+    The mean of the quarter's first half against that of its second half, twice the difference: one reading's noise
+    decides nothing, and a straight line gives its own fall.
+    """
+    begin = loss.steps[-1] * 0.75
+    middle = loss.steps[-1] * 0.875
+    probe = loss.at("probe")
+    early, late = probe[(loss.steps >= begin) & (loss.steps < middle)], probe[loss.steps >= middle]
+    if not len(early) or not len(late) or not early.mean() > 0:
+        return 0.0
+    return float(2 * (early.mean() - late.mean()) / early.mean())
+
+
+def _diverged(loss: Table) -> bool:
+    """A loss that is not finite, or 20 steps on end above 1.5 × the running minimum of the probe batch's loss."""
+    if not np.isfinite(loss.values).all():
+        return True
+    probe = loss.at("probe")
+    high = probe > 1.5 * np.minimum.accumulate(probe)
+    since: int | None = None
+    for step, above in zip(loss.steps, high, strict=True):
+        since = (since if since is not None else int(step)) if above else None
+        if since is not None and step - since >= 20:
+            return True
+    return False
+
+
+def _detail(word: Word, chain: Chain, final: float, unigram: float) -> str:
+    if word != "early":
+        return f"loss {final:.2f}, unigram {unigram:.2f}"
+    if chain.gradient_ratio_lowest < VANISHED:
+        return f"gradient {power(chain.gradient_ratio_lowest)}"
+    return "sound so far"
+
+
+def power(value: float) -> str:
+    """`1e-7`: one digit and a bare exponent."""
+    mantissa, exponent = f"{value:.0e}".split("e")
+    return f"{mantissa}e{int(exponent)}"
+
+
+def _at(steps: NDArray[np.int64], series: NDArray[np.float64], step: int) -> float:
+    where = np.flatnonzero(steps == step)
+    return float(series[where[0]]) if len(where) else math.nan
+
+
+def _extreme(pick: Any, series: NDArray[np.float64]) -> float:
+    finite = series[np.isfinite(series)]
+    return float(pick(finite)) if len(finite) else math.nan

@@ -1,0 +1,134 @@
+"""The user's own Dask cluster: the same jobs, looked after by its workers, committed to storage that all of them share.
+
+A task never trains in the Dask worker's own process: it looks after a child process (`processes.map` with one
+worker), so that a run that dies takes no other with it. When the task is not wanted any more (the client is gone, the
+command was interrupted), it ends its child. Only JSON crosses, both ways; but a Dask worker runs whatever its scheduler
+sends, so the cluster is inside the trust boundary (docs/dask.md).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import queue
+import time
+import uuid
+from collections.abc import Generator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from stabkit.errors import FailedRuns, StoreError, UsageError
+from stabkit.running.executors import processes
+from stabkit.running.executors.base import Answer, Lost, Place, Tell
+from stabkit.running.work import Event, Job
+
+FINAL = {"UsageError": UsageError, "StoreError": StoreError}
+ANSWER_SECONDS = 5
+"""How long a scheduler may take to answer."""
+GONE_SECONDS = 10.0
+"""How long it may be out of reach before the sweep is given up."""
+
+
+def map(jobs: Sequence[Job], tell: Tell, where: Place) -> Generator[Answer, None, None]:
+    """Every job on the cluster, as many at once as it has threads."""
+    client = _client(where.scheduler)
+    topic = f"stabkit-{uuid.uuid4().hex}"
+    events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+    try:
+        client.subscribe_topic(topic, lambda event: events.put(event[1]))
+        waiting = {
+            client.submit(
+                look_after,
+                job,
+                where.run_timeout,
+                topic,
+                pure=False,
+                retries=0,  # our own count decides
+                key=f"{job['id']}-{topic[-8:]}-{i}",
+                resources={} if job["device"] == "cpu" else {"GPU": 1},
+            ): job
+            for i, job in enumerate(jobs)
+        }
+        seen = time.monotonic()
+        while waiting:
+            with suppress(queue.Empty):
+                while True:
+                    tell(events.get_nowait())
+            if client.status == "running":
+                seen = time.monotonic()
+            elif client.status == "closed" or time.monotonic() - seen > GONE_SECONDS:
+                raise FailedRuns(
+                    f"the Dask scheduler at {where.scheduler} is gone; what is finished is kept: run the command again"
+                )
+            finished = [future for future in waiting if future.status in ("finished", "error")]
+            if client.status == "running":
+                finished += [future for future in waiting if future.status in ("cancelled", "lost")]
+            for future in finished:
+                yield waiting.pop(future), _answer(future)
+            if not finished:
+                time.sleep(0.1)
+    finally:
+        with suppress(Exception):  # a cluster that is gone cannot be told
+            client.cancel(list(waiting), force=True)
+        client.close(timeout=1)
+
+
+def _client(address: str) -> Any:
+    """A client of the scheduler there; raises UsageError within seconds where none answers.
+
+    It is asked who it is before a client is made: a client that meets something else takes ten seconds to give up, and
+    says so in tracebacks of its own.
+    """
+    from distributed import Client
+
+    for name in ("distributed", "distributed.client", "distributed.comm"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # a lost scheduler is said by us, in one line
+    try:
+        asyncio.run(asyncio.wait_for(_asked(address), ANSWER_SECONDS))
+        return Client(address, timeout=ANSWER_SECONDS, set_as_default=False)  # type: ignore[no-untyped-call]
+    except Exception as error:  # what answers may not be Dask at all: then it fails in any way it likes
+        reason = " ".join(str(error).split())[:200] or f"no answer in {ANSWER_SECONDS} s"
+        raise UsageError(f"--scheduler: no Dask scheduler answers at {address!r} ({reason})") from None
+
+
+async def _asked(address: str) -> None:
+    from distributed.core import rpc
+
+    async with rpc(address) as scheduler:  # type: ignore[no-untyped-call]
+        if (await scheduler.identity())["type"] != "Scheduler":
+            raise ValueError("it is a part of Dask, but no scheduler")
+
+
+def _answer(future: Any) -> str | Lost:
+    """What a finished task says."""
+    if future.status != "finished":
+        error = future.exception(timeout=5) if future.status == "error" else None
+        return Lost(f"{type(error).__name__}: {error}"[:500] if error else "the cluster dropped the run")
+    said = future.result(timeout=30)
+    if "done" in said:
+        return str(said["done"])
+    final = FINAL.get(said["final"])
+    return Lost(said["lost"], final(said["lost"]) if final else None)
+
+
+def look_after(job: Job, run_timeout: float | None, topic: str) -> dict[str, Any]:
+    """On a Dask worker: one job in a child process, as long as the cluster wants it."""
+    from distributed import get_worker
+
+    worker = get_worker()
+    key = worker.get_current_task()
+    if not (Path(job["out"]) / "runs" / ".lock").exists():
+        reason = f"{worker.address} does not see {job['out']}: --out must be on storage that every worker shares"
+        return {"lost": reason, "final": "StoreError"}
+
+    def wanted() -> bool:
+        task = worker.state.tasks.get(key)
+        return task is not None and task.state == "executing" and worker.status.name == "running"
+
+    place = Place(run_timeout=run_timeout)
+    for _, answer in processes.map([job], lambda event: worker.log_event(topic, event), place, wanted=wanted):
+        if isinstance(answer, Lost):
+            return {"lost": answer.reason, "final": type(answer.error).__name__}
+        return {"done": answer}
+    return {"lost": "not wanted any more", "final": ""}

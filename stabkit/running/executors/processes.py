@@ -1,0 +1,172 @@
+"""Persistent worker processes on this machine, each with one torch thread, and the loop that watches them.
+
+The parent waits on the workers' sockets, so that a death is seen at once (its socket ends) and costs only the job it
+held; a job that takes too long, or a worker in which a job failed, is ended with its process, so that no run ever
+starts where another went wrong. Workers end when the parent does, however it ends (`child.py`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Generator, Sequence
+from pathlib import Path
+from typing import Any
+
+from stabkit.errors import FailedRuns, StoreError, UsageError
+from stabkit.running.executors.base import Answer, Lost, Place, Tell
+from stabkit.running.work import ENVIRONMENT, Job
+
+FINAL = {"refused": UsageError, "storage": StoreError}
+"""What a worker says when another attempt would end the same way."""
+
+SPAWN_DEATHS = 3
+"""Workers that died before they were ready: after so many, none will start here."""
+PROGRAM = "from stabkit.running.executors import child; child.start()"
+"""What a worker process runs."""
+START_SECONDS = 60.0
+"""A worker that has not said it is ready by then never will; half of it is enough where runs have a timeout at all."""
+LONGEST_LINE = 1 << 20
+"""Bytes; a worker that sends more without ending the line is not one of ours any more."""
+
+
+def map(
+    jobs: Sequence[Job], tell: Tell, where: Place, *, wanted: Callable[[], bool] = lambda: True
+) -> Generator[Answer, None, None]:
+    """Every job, the first ones first, on `where.workers` processes; one that takes over `where.run_timeout` is lost.
+
+    `wanted` is asked every second at least; when it says no, everything ends.
+    """
+    waiting = deque(jobs)
+    stillborn = 0
+    with selectors.DefaultSelector() as selector:
+        pool: set[_Worker] = set()
+        try:
+            while (waiting or any(worker.job for worker in pool)) and wanted():
+                while len(pool) < where.workers and len(pool) < len(waiting) + sum(w.job is not None for w in pool):
+                    worker = _Worker(START_SECONDS / 2 if where.run_timeout else START_SECONDS)
+                    pool.add(worker)
+                    selector.register(worker.socket, selectors.EVENT_READ, worker)
+                heard = [key.data for key, _ in selector.select(timeout=_patience(pool))]
+                for worker in [*heard, *(w for w in pool if w.overdue and w not in heard)]:
+                    told = worker.listen() if worker in heard else [("dead", worker.tardiness())]
+                    for kind, body in told:
+                        job = worker.job
+                        if kind == "event":
+                            tell(body)
+                            continue
+                        if kind == "ready":
+                            worker.ready = True
+                        else:
+                            worker.job = None
+                        if kind in ("dead", "failed"):
+                            selector.unregister(worker.socket)
+                            pool.discard(worker)
+                            worker.end()
+                            if kind == "dead" and not worker.ready:
+                                stillborn += 1
+                                if stillborn >= SPAWN_DEATHS:
+                                    raise FailedRuns(f"no worker process can start here: {body}")
+                        elif waiting:
+                            worker.give(waiting.popleft(), where.run_timeout)
+                        if job is not None and kind != "ready":
+                            final = FINAL.get(kind)
+                            yield job, body if kind == "done" else Lost(body, final(body) if final else None)
+        finally:
+            for worker in pool:
+                worker.process.kill()  # what it commits it commits whole, so it may die at any moment
+            for worker in pool:
+                worker.end()
+
+
+def _patience(pool: set[_Worker]) -> float:
+    """Seconds until the next worker is overdue, at most one."""
+    return min([1.0, *(max(0.0, worker.deadline - time.monotonic()) for worker in pool)])
+
+
+class _Worker:
+    """One process, its socket, and the job it holds."""
+
+    def __init__(self, start: float) -> None:
+        self.socket, theirs = socket.socketpair()
+        follow, self.alive = os.pipe()
+        root = str(Path(__file__).resolve().parents[3])
+        code = f"import sys; sys.path.insert(0, {root!r}); {PROGRAM}"
+        try:
+            self.process = subprocess.Popen(
+                [sys.executable, "-P", "-c", code, str(theirs.fileno()), str(follow)],  # -P: nothing from the directory
+                pass_fds=(theirs.fileno(), follow),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                cwd=os.path.sep,  # the directory that the command was started in may be gone
+                env={**os.environ, **ENVIRONMENT},
+                process_group=0,  # a Ctrl-C of the terminal is the parent's alone
+            )
+        finally:
+            theirs.close()
+            os.close(follow)
+        self.job: Job | None = None
+        self.ready = False
+        self.limit = start
+        self.deadline = time.monotonic() + start
+        self.buffer = b""
+
+    @property
+    def overdue(self) -> bool:
+        return time.monotonic() >= self.deadline
+
+    def give(self, job: Job, run_timeout: float | None) -> None:
+        self.job = job
+        self.limit = run_timeout or float("inf")
+        self.deadline = time.monotonic() + self.limit
+        try:
+            self.socket.sendall(json.dumps(job, allow_nan=False).encode() + b"\n")
+        except OSError:
+            pass  # it is dying: its socket ends, and the job is lost by name
+
+    def listen(self) -> list[tuple[str, Any]]:
+        """What it said: (kind, body) a line; `dead` and why when there will be no more."""
+        try:
+            data = self.socket.recv(1 << 16)
+        except OSError:
+            data = b""
+        *lines, self.buffer = (self.buffer + data).split(b"\n")
+        try:
+            told = [(str(said["kind"]), said["body"]) for said in (json.loads(line) for line in lines)]
+        except (ValueError, KeyError, TypeError):
+            return [("dead", "the worker said what no worker says")]
+        if len(self.buffer) > LONGEST_LINE:
+            return [*told, ("dead", "the worker said what no worker says")]
+        if any(kind != "event" for kind, _ in told):
+            self.deadline = float("inf")  # idle until it is given another
+        return told if data else [*told, ("dead", self.obituary())]
+
+    def tardiness(self) -> str:
+        if self.job is None:
+            return f"the worker was not ready after {self.limit:.0f} s"
+        return f"timeout: no result within {self.limit:g} s"
+
+    def obituary(self) -> str:
+        """What ended it, in words."""
+        try:
+            code = self.process.wait(1.0)
+        except subprocess.TimeoutExpired:
+            return "the worker closed its socket"
+        if code >= 0:
+            return f"the worker exited with code {code}"
+        hint = ", as when memory runs out" if code == -signal.SIGKILL else ""
+        return f"the worker was ended by {signal.Signals(-code).name}{hint}"
+
+    def end(self) -> None:
+        """Gone, with all it held."""
+        self.process.kill()
+        self.process.wait()
+        self.socket.close()
+        os.close(self.alive)

@@ -1,0 +1,241 @@
+"""The only function a worker runs: read a job, compute, commit through the store. Jobs are JSON.
+
+{"kind": "run", "id": RUN_ID, "out": DIR, "spec": {...}, "corpus": null | {"directory": DIR}, "device": "cpu",
+ "checkpoint_every": 0}
+{"kind": "tile", …}: rows of a loss surface (`surface/tiles.py`)
+{"kind": "translate", …}: the held-out sentences in a run's words (`quality/job.py`)
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import platform
+import resource
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stabkit import spec
+from stabkit.errors import CorpusError, UsageError
+from stabkit.results import records
+from stabkit.spec import RunSpec, TaskConfig
+from stabkit.storage.folder import CorruptFolder
+from stabkit.storage.store import Store
+from stabkit.tasks import objective
+from stabkit.tasks.base import Task
+from stabkit.version import __version__
+
+Job = dict[str, Any]
+Event = dict[str, Any]
+"""{"id", "step", "steps", "loss"}: at most two a second from a job, lossy, never stored."""
+
+ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "CUBLAS_WORKSPACE_CONFIG": ":4096:8",  # without it cuBLAS is not deterministic
+    # glibc gives a step's memory back and asks for it again, page by page: a twentieth of the time
+    "MALLOC_MMAP_THRESHOLD_": "33554432",
+    "MALLOC_TRIM_THRESHOLD_": "8589934592",
+    "MALLOC_TOP_PAD_": "67108864",
+}
+"""What a worker process must find in its environment when it starts."""
+
+
+def prepare() -> None:
+    """What every worker does before its first job: one thread. More threads give other bits, and here no speed.
+
+    A step makes and frees ten thousand objects, none of them in a cycle: looking for cycles after every 700, Python's
+    default, costs a twentieth of the time.
+
+    One thread on a CPU is deterministic as it is; `torch.use_deterministic_algorithms` is for GPUs (`_run`): it imports
+    torch's compiler, a second in every worker.
+    """
+    import torch
+
+    gc.freeze()
+    gc.set_threshold(100_000, 10, 10)
+    torch.set_num_threads(1)
+    with suppress(RuntimeError):  # this process has worked in parallel before (inline, in a test): no bit depends on it
+        torch.set_num_interop_threads(1)
+
+
+def do(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
+    """Do one job and commit its result; returns (id, outcome). Raises whatever went wrong."""
+    return KINDS[job["kind"]](job, tell)
+
+
+def _run(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
+    import torch
+
+    from stabkit.training import train
+
+    if job["device"] != "cpu":
+        torch.use_deterministic_algorithms(True)
+        setattr(torch.utils.deterministic, "fill_uninitialized_memory", False)  # noqa: B010  # untyped; doubles small costs
+    run_spec = spec.from_json(job["spec"])
+    run_id = run_spec.run_id
+    if job.get("id", run_id) != run_id:
+        raise UsageError(
+            f"this worker's stabkit {__version__} is not the one that planned {job['id']}: install the same"
+        )
+    begin = last = time.monotonic()
+    moved = False
+
+    def progress(step: int, loss: float) -> None:
+        nonlocal last, moved
+        moved = True
+        now = time.monotonic()
+        if now - last > 0.5:
+            last = now
+            tell({"id": run_id, "step": step, "steps": run_spec.train.steps, "loss": records.jsonable(loss)})
+
+    store = Store(Path(job["out"]))
+    task = _task(run_spec, job["corpus"])
+
+    def save(state: train.State) -> None:
+        store.save_checkpoint(run_spec, {**state.arrays, "step": np.array(state.step)})
+
+    def attempt(start: train.State | None) -> train.Result:
+        return train.run(run_spec, task, job["device"], progress, start, save, job.get("checkpoint_every", 0))
+
+    start = None
+    try:
+        start = _state(store, run_spec)
+        if start is not None:
+            tell({"id": run_id, "note": f"{run_id} goes on from step {start.step}"})
+        result = attempt(start)
+    except (CorruptFolder, train.ForeignState) as error:
+        start = None
+        store.forget_checkpoint(run_id)
+        tell({"id": run_id, "warning": f"corrupt checkpoint, {run_id} starts afresh: {error}"})
+        result = attempt(None)
+    except Exception:
+        if start is not None and not moved:  # not one step: the next attempt had better not begin there
+            store.forget_checkpoint(run_id)
+        raise
+    where = environment(run_spec, job["device"], time.monotonic() - begin)
+    where["first_step"] = start.step if start is not None else 0
+    store.commit(run_spec, files(run_spec, result, where))
+    return run_id, result.outcome.outcome
+
+
+def files(run_spec: RunSpec, result: Any, where: dict[str, Any]) -> dict[str, bytes]:
+    """The bytes of a finished run's folder, by name; `where` is its environment."""
+    return {
+        "spec.json": _json(run_spec.to_json()),
+        "outcome.json": _json({**result.outcome.to_json(), "parameters": result.parameters}),
+        "records.npz": records.to_bytes(result.records),
+        "weights.safetensors": _safetensors(result.weights),
+        "environment.json": _json(where),
+    }
+
+
+def _state(store: Store, run_spec: RunSpec) -> Any:
+    """Where an earlier attempt at this run stopped, or None. Raises CorruptFolder or ForeignState."""
+    from stabkit.training import train
+
+    arrays = store.checkpoint(run_spec)
+    if arrays is None:
+        return None
+    step = arrays.pop("step", np.array(None))
+    if step.shape or step.dtype.kind != "i" or not 0 < step < run_spec.train.steps:
+        raise train.ForeignState(f"it stopped after {step} of {run_spec.train.steps} updates")
+    return train.State(int(step), arrays)
+
+
+def _tile(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
+    from stabkit.surface import tiles
+
+    return tiles.tile(job, tell, _task)
+
+
+def _translate(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
+    from stabkit.quality import job as quality
+
+    return quality.translate(job, tell, _task)
+
+
+KINDS: dict[str, Callable[[Job, Callable[[Event], None]], tuple[str, str]]] = {
+    "run": _run,
+    "tile": _tile,
+    "translate": _translate,
+}
+
+
+def _task(run_spec: RunSpec, corpus: dict[str, str] | None) -> Task:
+    """The task of a run, as its model learns it."""
+    config = spec.canonical(run_spec.to_json()["task"])
+    made = _translation(config, run_spec.train.max_tokens, json.dumps(corpus))
+    return objective.of(made, run_spec.model.encoder_layers, run_spec.model.decoder_layers)
+
+
+@lru_cache(maxsize=2)
+def _translation(config: str, max_tokens: int, corpus: str) -> Task:
+    """A translation task; kept between jobs, for its vocabulary takes seconds to build."""
+    wanted = TaskConfig(**json.loads(config))
+    where = json.loads(corpus)
+    if not wanted.source:
+        from stabkit.tasks.synthetic import Synthetic
+
+        return Synthetic(vocab=wanted.vocab, max_tokens=max_tokens)
+    if where is None:
+        need = f"--data DIR --source {wanted.source} --target {wanted.target}"
+        raise CorpusError(f"this run's text is needed to draw around it: {need}")
+    from stabkit.tasks import text
+
+    files = text.find(Path(where["directory"]), wanted.source, wanted.target)
+    if text.digest(files) != wanted.digest:
+        raise CorpusError(f"the text in {where['directory']} changed while the sweep was running; start it again")
+    return text.ParallelText(corpus=files, vocab=wanted.vocab, max_tokens=max_tokens)
+
+
+def environment(run_spec: RunSpec, device: str, seconds: float) -> dict[str, Any]:
+    """Where and how long a run ran. No digest covers it."""
+    import torch
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return {
+        "stabkit": __version__,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "platform": platform.platform(),
+        "processor": _processor(),
+        "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+        "device": torch.cuda.get_device_name(device) if run_spec.device == "cuda" else run_spec.device,
+        "threads": torch.get_num_threads(),
+        "cores": os.cpu_count(),
+        "wall_seconds": round(seconds, 3),
+        "peak_memory_bytes": peak * (1 if sys.platform == "darwin" else 1024),
+    }
+
+
+def _processor() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def _safetensors(arrays: Any) -> bytes:
+    """safetensors of contiguous copies: version 0.8.0 scrambles arrays that are not contiguous."""
+    from safetensors.numpy import save
+
+    # numpy's function makes a single number a row of one
+    data: bytes = save({name: np.ascontiguousarray(array).reshape(array.shape) for name, array in arrays.items()})
+    return data
+
+
+def _json(value: Any) -> bytes:
+    return (json.dumps(value, indent=1, sort_keys=True, allow_nan=False) + "\n").encode()

@@ -1,0 +1,300 @@
+"""The training loop: one run from θ₀ to its last step, with every probe read on the way. Touches no disk.
+
+At every recorded step t: the training batch t forward and backward at θ_t, then the probe batch forward at θ_t, then,
+at a few of them, the validation batches; then update t + 1. A run ends at its last step, or at the first loss that is
+not finite: a diverged run is a result.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from torch.nn import functional
+
+from stabkit import methods
+from stabkit.errors import UsageError
+from stabkit.model.flat import Flat
+from stabkit.model.transformer import Transformer, tensors
+from stabkit.probes import PROBES, Pass, Probe
+from stabkit.results.outcome import Outcome, decided, judge
+from stabkit.results.records import Recorder, Table
+from stabkit.spec import RunSpec, recorded_steps, snapshot_steps, validation_steps
+from stabkit.streams import key
+from stabkit.tasks.base import PAD, Batch, Task, unigram_loss
+from stabkit.training import optim
+from stabkit.training.schedule import rate
+
+Tell = Callable[[int, float], None]
+"""(step, training loss) after each step, for progress."""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A run after `step` updates: all that it needs to go on, as arrays by name."""
+
+    step: int
+    arrays: Mapping[str, np.ndarray]
+
+
+Save = Callable[[State], None]
+
+
+class ForeignState(ValueError):
+    """A state that is not one of this run: another model's, damaged, or of no step within it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a run leaves: records, outcome, and weights by name; snapshots are whole vectors θ named `theta@step`."""
+
+    records: Mapping[str, Table]
+    outcome: Outcome
+    weights: Mapping[str, np.ndarray]
+    parameters: int
+
+
+def build(spec: RunSpec, task: Task, device: torch.device) -> Transformer:
+    """The model of a run at θ₀: drawn, moved, and calibrated where the method profiles."""
+    method = methods.build(spec.method, spec.options, spec.alpha_scale, spec.beta_scale)
+    if reason := method.undefined(spec.model.encoder_layers, spec.model.decoder_layers):
+        raise UsageError(f"{method.label} is not defined for {spec.depth}: {reason}")
+    model = Transformer(spec.model, method, task.vocab, spec.seed, spec.train.dropout)
+    model = model.to(device=device, dtype=getattr(torch, spec.dtype))
+    if method.calibrate is not None:
+        torch.manual_seed(key(spec.seed, "calibration"))  # dropout has no generator of its own
+        omegas = method.calibrate(model, task.calibration(spec.seed))
+        for site, residual in model.residuals.items():
+            residual.set_omega(omegas[site.name])
+    return model
+
+
+VALIDATION = ("validation", "nll", "accuracy")
+"""What is read of the validation batches: loss, −log p of the right token, share of tokens predicted right."""
+
+
+@contextmanager
+def without_denormals() -> Iterator[None]:
+    """Numbers too small for full precision (float32: below 1.2e-38) count as zero, on CPUs, in this thread.
+
+    Where gradients vanish, as in the lower layers of a deep Post-LN, most of what is multiplied is such a number, and
+    each costs a CPU a hundred times a normal one: without warm-up 100L-100L takes up to twice as long with them. Losses
+    and ‖ΔF‖ stay the same to the bit; gradients of 1e-16 and less move by a few millionths (`benchmarks/denormals.py`).
+    """
+    before = not float(torch.tensor(1e-40) * 1.0)
+    torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(before)
+
+
+@without_denormals()
+def run(
+    spec: RunSpec,
+    task: Task,
+    device: str = "cpu",
+    tell: Tell = lambda step, loss: None,
+    start: State | None = None,
+    save: Save = lambda state: None,
+    every: int = 0,
+) -> Result:
+    """Train one run and measure it; from `start`, if a state was saved, to the bit as if it had never stopped.
+
+    After every `every` updates (0: never) the state is given to `save`. Raises ForeignState for a `start` that does not
+    belong to this spec.
+    """
+    config = spec.train
+    model = build(spec, task, torch.device(device))
+    flat = Flat(model, model.parts())
+    optimizer = optim.OPTIMIZERS[config.optimizer](config, flat.theta, flat.grad)
+    probes = [probe(model, flat) for probe in PROBES]
+    recorder = Recorder()
+    record_at, validate_at, keep_at = map(set, (recorded_steps(spec), validation_steps(spec), snapshot_steps(spec)))
+    probe_batch, validation = task.probe(), task.validation()
+    unigram = unigram_loss(task.target_counts(), validation, config.label_smoothing)
+    snapshots: dict[str, np.ndarray] = {}
+    torch.manual_seed(key(spec.seed, "dropout"))
+    if start is not None:
+        recorder = resume(start, spec, flat, optimizer, probes, snapshots)
+
+    with watching(probes, "probe"):
+        for step in range(start.step if start else 0, config.steps + 1):
+            recorded = step in record_at
+            model.train()
+            flat.grad.zero_()
+            with watching(probes, "training", recorded):
+                seen = forward(model, task.train(spec.seed, step), config.label_smoothing)
+                seen.loss.backward()  # type: ignore[no-untyped-call]
+            loss = float(seen.loss.detach())
+            finite = np.isfinite(loss)
+            if recorded or not finite:
+                read(recorder, probes, "training", step, seen)
+                model.eval()
+                with torch.no_grad():
+                    seen = forward(model, probe_batch, config.label_smoothing, (seen.loss.detach(), seen.nll()))
+                read(recorder, probes, "probe", step, seen)
+                finite = finite and bool(torch.isfinite(seen.loss))
+            judged = step in validate_at or not finite
+            if judged:
+                recorder.add("validation", step, VALIDATION, evaluate(model, validation, config.label_smoothing))
+            if step in keep_at:
+                snapshots[f"theta@{step}"] = flat.theta.cpu().numpy().copy()
+            tell(step, loss)
+            if step == config.steps or not finite:
+                break
+            if judged and recorded and config.stop_when_decided and decided(recorder.tables(), unigram, config.warmup):
+                break
+            if config.clip:
+                norm = torch.linalg.vector_norm(flat.grad)
+                flat.grad.mul_(torch.clamp(config.clip / (norm + 1e-6), max=1.0))
+            optimizer.step(rate(step + 1, config.lr, config.warmup, config.hold))
+            if every and (step + 1) % every == 0 and step + 1 < config.steps:
+                save(State(step + 1, halt(flat, optimizer, probes, recorder, snapshots)))
+
+    records = recorder.tables()
+    outcome = judge(records, unigram=unigram, warmup=config.warmup)
+    return Result(records, outcome, {**model.arrays(), **snapshots}, flat.theta.numel())
+
+
+def halt(
+    flat: Flat, optimizer: optim.Optimizer, probes: list[Probe], recorder: Recorder, snapshots: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """Everything that a run needs to go on, by name: weights, optimiser, random stream, probes, records, snapshots.
+
+    The data needs nothing: every batch is a function of (seed, step).
+    """
+    cuda = flat.theta.device.type == "cuda"
+    found = {
+        "theta": flat.theta,
+        **{f"optimizer.{name}": value for name, value in optimizer.state().items()},
+        "random": torch.cuda.get_rng_state(flat.theta.device) if cuda else torch.get_rng_state(),
+        **{f"probe.{probe.name}.{name}": value for probe in probes for name, value in probe.state().items()},
+    }
+    arrays = {name: value.detach().cpu().numpy().copy() for name, value in found.items()}
+    for name, table in recorder.tables().items():
+        arrays |= {f"steps.{name}": table.steps, f"values.{name}": table.values, f"sites.{name}": np.array(table.sites)}
+    return arrays | {f"snapshot.{name}": theta for name, theta in snapshots.items()}
+
+
+def resume(
+    start: State,
+    spec: RunSpec,
+    flat: Flat,
+    optimizer: optim.Optimizer,
+    probes: list[Probe],
+    snapshots: dict[str, np.ndarray],
+) -> Recorder:
+    """Put what `halt` found back where it was; returns what had been recorded. Raises ForeignState for anything that
+    `halt` would not have written at this step of this run."""
+    arrays, device = start.arrays, flat.theta.device
+    theta, records = flat.theta.cpu().numpy(), dict[str, Table]()
+    try:
+        with torch.no_grad():
+            remembered = {f"optimizer.{name}": value for name, value in optimizer.state().items()}
+            for name, value in {"theta": flat.theta, **remembered}.items():
+                held = torch.from_numpy(arrays[name])
+                if held.shape != value.shape or held.dtype != value.dtype:
+                    have, want = f"{held.dtype} {tuple(held.shape)}", f"{value.dtype} {tuple(value.shape)}"
+                    raise ForeignState(f"{name} is {have}, the model's is {want}")
+                value.copy_(held)
+        random = torch.from_numpy(arrays["random"])
+        torch.cuda.set_rng_state(random, device) if device.type == "cuda" else torch.set_rng_state(random)
+        for probe in probes:
+            own = f"probe.{probe.name}."
+            state = {
+                n.removeprefix(own): torch.from_numpy(a).to(device) for n, a in arrays.items() if n.startswith(own)
+            }
+            probe.restore(state)
+        names = [name.removeprefix("values.") for name in arrays if name.startswith("values.")]
+        tables = {
+            name: Table(arrays[f"steps.{name}"], tuple(map(str, arrays[f"sites.{name}"])), arrays[f"values.{name}"])
+            for name in names
+        }
+        expected: dict[str, tuple[tuple[str, ...], list[int]]] = {"validation": (VALIDATION, validation_steps(spec))}
+        expected |= {
+            probe.name: (probe.sites, recorded_steps(spec) if probe.when == "recorded" else [0]) for probe in probes
+        }
+        for name, (columns, steps) in expected.items():
+            passed = [step for step in steps if step < start.step]
+            table = tables.pop(name, Table(np.empty(0, np.int64), columns, np.empty((0, len(columns)))))
+            sound = table.values.shape == (len(passed), len(columns)) and table.values.dtype == np.float64
+            if table.steps.tolist() != passed or table.sites != columns or not sound:
+                raise ForeignState(f"its record of {name} is not that of the steps before {start.step}")
+            if passed:
+                records[name] = table
+        kept = {f"theta@{step}" for step in snapshot_steps(spec) if step < start.step}
+        found = {name.removeprefix("snapshot."): a for name, a in arrays.items() if name.startswith("snapshot.")}
+        if set(found) != kept or any((a.shape, a.dtype) != (theta.shape, theta.dtype) for a in found.values()):
+            raise ForeignState(f"its snapshots are not those of the steps before {start.step}")
+        records = {name: records[name] for name in names if name in records}  # in the order of the run: bytes follow it
+        known = {"theta", "random", *remembered, *(f"snapshot.{name}" for name in kept)}
+        known |= {f"{part}.{name}" for name in records for part in ("steps", "sites", "values")}
+        known |= {f"probe.{probe.name}.{name}" for probe in probes for name in probe.state()}
+        if tables or set(arrays) != known:
+            raise ForeignState(f"it holds {sorted({*tables, *(set(arrays) ^ known)})[0]}, or lacks it")
+    except (KeyError, RuntimeError, TypeError, ValueError) as error:
+        raise ForeignState(f"not a state of this run ({error})") from error
+    snapshots |= found
+    return Recorder(records)
+
+
+def forward(
+    model: Transformer, batch: Batch, smoothing: float, training: tuple[torch.Tensor, torch.Tensor] | None = None
+) -> Pass:
+    """One pass over a batch: the loss a token (padding left out) and what probes read.
+
+    `training`: (loss, nll) of the training batch at the same weights, where this is another pass.
+    """
+    source, target_in, target_out = tensors(batch, model.device)
+    states, logits = model(source, target_in)
+    target_TB = target_out.t()
+    loss = functional.cross_entropy(
+        logits.flatten(0, 1), target_TB.reshape(-1), ignore_index=PAD, label_smoothing=smoothing
+    )
+    keep = {"encoder": source.t() != PAD, "decoder": target_TB != PAD}  # of a model that has that stack
+    train_loss, train_nll = training or (loss.detach(), loss.new_full((), math.nan))
+    return Pass(
+        batch=batch,
+        loss=loss,
+        train_loss=train_loss,
+        train_nll=train_nll,
+        states=states.detach(),
+        logits=logits.detach(),
+        keep=keep,
+    )
+
+
+@torch.no_grad()
+def evaluate(model: Transformer, batches: tuple[Batch, ...], smoothing: float) -> list[float]:
+    """VALIDATION over several batches, a mean over their tokens, in eval mode."""
+    model.eval()
+    totals, tokens = [0.0] * len(VALIDATION), 0
+    for batch in batches:
+        count = int((batch.target_out != PAD).sum())
+        seen = forward(model, batch, smoothing)
+        read = (float(seen.loss), float(seen.nll()), float(seen.accuracy()))
+        totals = [total + count * value for total, value in zip(totals, read, strict=True)]
+        tokens += count
+    return [total / tokens for total in totals]
+
+
+def watching(probes: list[Probe], which: Literal["training", "probe"], on: bool = True) -> ExitStack:
+    """The hooks of every probe that watches this pass."""
+    hooks = ExitStack()
+    for probe in probes:
+        if on and probe.watches == which:
+            hooks.enter_context(probe.attached())
+    return hooks
+
+
+def read(recorder: Recorder, probes: list[Probe], which: Literal["training", "probe"], step: int, seen: Pass) -> None:
+    """Every reading after a pass, into the record."""
+    for probe in probes:
+        if probe.watches == which and (probe.when == "recorded" or step == 0):
+            recorder.add(probe.name, step, probe.sites, probe.read(seen).tolist())

@@ -1,0 +1,165 @@
+"""What may be compared with what."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stabkit import methods
+from stabkit.figures.shared import comparison, words
+from stabkit.figures.shared.comparison import ends_in_norm, norm_after_sum, output_layers, output_stack
+from stabkit.figures.shared.contrast import contrast
+from stabkit.methods.base import Method
+from stabkit.storage.store import Run
+from tests.figures.fake_runs import plausible, run, spec, table
+
+
+def test_runs_that_differ_in_the_seed_alone_share_the_empty_condition() -> None:
+    assert comparison.conditions([spec("post-ln", 6), spec("deepnorm", 18, seed=3)]) == ["", ""]
+
+
+def test_a_condition_names_only_what_differs() -> None:
+    specs = [spec(warmup=0, lr=2e-3), spec(warmup=4000, lr=2e-3), spec(warmup=0, lr=2e-3, seed=1)]
+    assert comparison.conditions(specs) == ["no warm-up", "warm-up 4000", "no warm-up"]
+    two = comparison.conditions([spec(alpha_scale=0.25, steps=32), spec(beta_scale=4.0)])
+    assert two == ["32 steps, α × 0.25, β × 1", "16 steps, α × 1, β × 4"]
+
+
+def test_two_settings_that_read_alike_are_numbered_apart() -> None:
+    texts = comparison.conditions([spec(digest="0123456789ab"), spec(digest="0123456789ac")])
+    assert texts == ["corpus 01234567 [1]", "corpus 01234567 [2]"]
+
+
+def test_the_synthetic_languages_digest_is_not_told_beside_the_size_of_its_batches() -> None:
+    two = [spec(digest=d, max_tokens=n) for d, n in (("aa", 256), ("bb", 512))]
+    assert comparison.conditions(two) == ["256 tokens a batch", "512 tokens a batch"]
+    assert comparison.conditions([*two, spec(digest="cc", max_tokens=512)]) == [
+        *("256 tokens a batch", "512 tokens a batch [1]", "512 tokens a batch [2]")
+    ]
+    files = [spec(digest=d, max_tokens=n, source="de") for d, n in (("aa", 256), ("bb", 512))]
+    assert comparison.conditions(files)[0] == "256 tokens a batch, corpus aa"
+
+
+def test_conditions_stand_in_the_order_of_their_values() -> None:
+    specs = [spec(warmup=4000), spec(warmup=0), spec(warmup=400)]
+    order = comparison.condition_order(specs)
+    assert sorted(order, key=lambda text: order[text]) == ["no warm-up", "warm-up 400", "warm-up 4000"]
+
+
+def test_runs_are_shown_once_and_in_table_order() -> None:
+    runs = [plausible(spec(m, n, seed=s)) for m in ("deepnorm", "post-ln") for n in (18, 6) for s in (1, 0)]
+    placed = [(s.label, s.run.spec.depth, s.run.spec.seed) for s in comparison.shown([*runs, *runs])]
+    assert placed == [
+        (label, depth, seed) for label in ("Post-LN", "DeepNorm") for depth in ("6L-6L", "18L-18L") for seed in (0, 1)
+    ]
+
+
+def test_a_method_of_another_version_stands_for_itself() -> None:
+    other = spec("some-new-method", options={"a": "b"})
+    assert comparison.method_label(other) == "some-new-method (a=b)"
+    assert comparison.method_group(other) == "other"
+
+
+def test_the_reference_step_is_16_or_the_last_that_all_runs_share() -> None:
+    long, short = plausible(spec(steps=40)), plausible(spec(steps=9))
+    assert comparison.reference_step([long]) == 16
+    assert comparison.reference_step([long, short]) == 9
+    assert comparison.reference_step([long, plausible(spec("post-ln"), until=3)]) == 16
+    assert comparison.reference_step([]) == 16
+
+
+@pytest.mark.parametrize(
+    ("value", "read"),
+    [(1.5, 1.5), (3, 3.0), ("inf", math.inf), ("-inf", -math.inf), ("1.5", math.nan), (None, math.nan), ([], math.nan)],
+)
+def test_numbers_of_json_files_are_read_back(value: object, read: float) -> None:
+    assert words.number(value) == read or math.isnan(read) and math.isnan(words.number(value))
+    assert math.isnan(words.number("nan"))
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        *[(0.75, "0.75"), (41.2, "41"), (4.54, "4.5"), (0.0, "0"), (1e-14, "10⁻¹⁴"), (1.34e-7, "1.3·10⁻⁷")],
+        *[(0.0999, "0.10"), (9.99, "10"), (12345.0, "12000"), (3e5, "3·10⁵"), (-2e-9, "-2·10⁻⁹")],
+        *[(math.nan, "–"), (math.inf, "∞"), (-math.inf, "−∞")],
+    ],
+)
+def test_numbers_are_written_for_reading(value: float, text: str) -> None:
+    assert words.short(value) == text
+
+
+@given(st.floats(min_value=1e-300, max_value=1e300), st.integers(1, 4))
+def test_a_written_number_is_the_number_to_its_digits(value: float, digits: int) -> None:
+    text = words.short(value, digits).translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789"))
+    lead, times, power = text.partition("·10")
+    if not times:
+        lead, power = ("1", text[2:]) if not 1e-4 < value < 1e6 else (text, "0")
+    assert math.isclose(float(f"{lead}e{power}"), value, rel_tol=0.51 * 10 ** (1 - digits))
+
+
+@given(st.text())
+def test_a_plain_text_holds_nothing_that_does_not_print(text: str) -> None:
+    assert words.plain(text).isprintable()
+
+
+def test_the_geometric_mean_takes_finite_positive_values_alone() -> None:
+    assert comparison.geometric_mean([1.0, 100.0, math.nan, math.inf, 0.0]) == pytest.approx(10.0)
+    assert math.isnan(comparison.geometric_mean([math.nan]))
+
+
+def reaching(method: str, depth: int, seed: int, value: float, **changes: object) -> comparison.Run:
+    records = {"update": table([0, 16], {"state": [0.0, value]})}
+    return run(spec(method, depth, seed=seed, **changes), records)
+
+
+def test_a_contrast_is_paired_over_the_seeds_that_both_have() -> None:
+    runs = [reaching("post-ln", 18, 0, 4.0), reaching("post-ln", 18, 1, 9.0), reaching("post-ln", 18, 2, 1e9)]
+    runs += [reaching("deepnorm", 18, 0, 1.0), reaching("deepnorm", 18, 1, 1.0)]
+    found = contrast(runs)
+    assert found is not None
+    assert (found.higher, found.lower, found.seeds, found.depth) == ("Post-LN", "DeepNorm", (0, 1), "18L-18L")
+    assert found.ratio == pytest.approx(6.0)
+
+
+def test_a_contrast_never_crosses_conditions() -> None:
+    assert contrast([reaching("post-ln", 18, 0, 4.0, warmup=0), reaching("deepnorm", 18, 0, 1.0)]) is None
+    assert contrast([reaching("post-ln", 18, 0, 4.0), reaching("deepnorm", 6, 0, 1.0)]) is None
+    assert contrast([reaching("post-ln", 18, 0, 4.0), reaching("deepnorm", 18, 1, 1.0)]) is None
+    assert contrast([]) is None
+
+
+def test_a_contrast_is_taken_at_the_deepest_depth_that_has_one() -> None:
+    runs = [reaching(m, n, 0, v) for m, n, v in (("post-ln", 6, 5.0), ("deepnorm", 6, 1.0), ("post-ln", 50, 1.0))]
+    found = contrast(runs)
+    assert found is not None and found.depth == "6L-6L"
+
+
+def test_the_output_comes_from_the_decoder_or_from_an_encoder_alone() -> None:
+    assert output_layers(spec("post-ln", 3, 2)) == ["decoder.1", "decoder.2"] == output_layers(spec("post-ln", 0, 2))
+    assert output_layers(spec("post-ln", 2, 0)) == ["encoder.1", "encoder.2"]
+    assert output_stack(["6L-6L", "6L decoder"]) == "decoder" == output_stack([])
+    assert output_stack(["6L encoder"]) == "encoder" and output_stack(["6L encoder", "6L-6L"]) == "decoder or encoder"
+
+
+@pytest.mark.parametrize("method", methods.DEFAULTS, ids=methods.KEYS)
+def test_which_outputs_have_a_ceiling_and_which_sums_enter_a_norm_follows_the_group(method: Method) -> None:
+    for layers in ((2, 2), (2, 0), (0, 2)):
+        if not method.undefined(*layers):
+            assert ends_in_norm(spec(method.key, *layers)) == (method.group != "No-LN")
+            assert norm_after_sum(spec(method.key, *layers)) == (method.group in ("Post-LN", "DeepNorm"))
+    assert ends_in_norm(spec("tomorrow", 2)) and norm_after_sum(spec("tomorrow", 2))
+
+
+def test_methods_whose_own_recipes_differ_in_their_rate_are_not_contrasted() -> None:
+    def moved(key: str, size: float, recipe: str) -> Run:
+        made = methods.with_recipe(spec(key, 6, recipe=recipe))
+        return run(made, {"update": table([0, 16], {"state": [0.0, size]})})
+
+    shared, apart = ([moved("rezero", 4.0, r), moved("dlcl", 1.0, r)] for r in ("shared", "paper"))
+    assert contrast(apart) is None and contrast(shared) is not None
+    alike = contrast([moved("post-ln", 4.0, "paper"), moved("deepnorm", 1.0, "paper")])
+    assert alike is not None and alike.ratio == pytest.approx(4.0)

@@ -1,0 +1,104 @@
+"""One look, equal bytes, and no text that breaks a picture."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import matplotlib
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from matplotlib.figure import Figure
+
+from stabkit import methods
+from stabkit.figures.shared import lettering, style, svg
+
+
+def picture(text: str = "a") -> Figure:
+    with style.look():
+        figure, (axes,) = style.panels(1, columns=1, height=2.0)
+        style.log_axis(axes, "y", 1e-3, 10)
+        axes.plot([1, 2], [0.1, 1], color=style.colour("post-ln"), marker="o")
+        lettering.entitle(axes, text)
+        style.label_ends(axes, [(1.0, text, "#123456")], step=0.1)
+        style.reference(axes, 1.0, "√(2d): ‖ΔF‖")
+        return figure
+
+
+def test_every_method_has_a_colour_of_its_own() -> None:
+    assert len({style.colour(key) for key in methods.KEYS}) == len(methods.KEYS)
+    assert style.colour("never heard of") in style.FURTHER
+
+
+def test_drawing_leaves_no_setting_behind() -> None:
+    before = dict(matplotlib.rcParams)
+    svg.to_page(picture())[0]
+    assert dict(matplotlib.rcParams) == before
+
+
+def test_the_ink_of_the_page_follows_the_page() -> None:
+    drawn = svg.to_page(picture(), "update")[0]
+    assert style.INK not in drawn and "currentColor" in drawn and "<text" in drawn
+    assert "<style" not in drawn and "<metadata" not in drawn and "DejaVu" not in drawn
+
+
+def test_ids_carry_the_pictures_name_and_every_reference_has_its_id() -> None:
+    root = ET.fromstring(svg.to_page(picture(), "update")[0])
+    ids = [element.attrib["id"] for element in root.iter() if "id" in element.attrib]
+    assert ids and all(name.startswith("update-") for name in ids) and len(set(ids)) == len(ids)
+    for element in root.iter():
+        for value in (element.attrib.get("href", ""), element.attrib.get("clip-path", "")):
+            assert not value or value.strip("url()").removeprefix("#") in ids
+
+
+def test_equal_pictures_give_equal_bytes(tmp_path: Path) -> None:
+    for kind in ("svg", "png", "pdf"):
+        svg.save(picture(), tmp_path / f"one.{kind}")
+        svg.save(picture(), tmp_path / f"two.{kind}")
+        assert (tmp_path / f"one.{kind}").read_bytes() == (tmp_path / f"two.{kind}").read_bytes() != b""
+    assert svg.to_page(picture(), "x") == svg.to_page(picture(), "x")
+
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "$\\frac{$",
+    "\x1b]0;x",
+    "a\0b",
+    "$$",
+    "漢字 🙂",
+    "x" * 500,
+    "\ud800",
+    'style="#010203"',
+]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_no_text_breaks_a_picture(text: str) -> None:
+    drawn = picture(text)
+    root = ET.fromstring(svg.to_page(drawn)[0])
+    assert not [element for element in root.iter() if element.tag.endswith("script")]
+    for kind in ("svg", "pdf"):
+        assert svg.to_bytes(drawn, kind)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.text(max_size=20))
+def test_the_font_can_draw_whatever_is_made_safe(text: str) -> None:
+    glyphs = lettering._glyphs()
+    assert all(ord(character) in glyphs for character in lettering.safe(text))
+
+
+@given(st.lists(st.floats(0, 1), max_size=8), st.floats(0.01, 0.3))
+def test_names_are_moved_apart_and_keep_their_order_and_their_middle(places: list[float], step: float) -> None:
+    places = sorted(places)
+    placed = style.spread(places, step)
+    assert all(b - a >= step - 1e-9 for a, b in zip(placed, placed[1:], strict=False))
+    assert sum(placed) == pytest.approx(sum(places), abs=1e-6)
+    if all(b - a >= step for a, b in zip(places, places[1:], strict=False)):
+        assert placed == pytest.approx(places)
+
+
+@pytest.mark.parametrize(("value", "tick"), [(0.01, "0.01"), (1, "1"), (100, "100"), (1e-7, "10⁻⁷"), (2e-7, "2·10⁻⁷")])
+def test_ticks_are_written_without_formulas(value: float, tick: str) -> None:
+    assert style.decade(value) == tick

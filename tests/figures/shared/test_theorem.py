@@ -1,0 +1,271 @@
+"""Theorems 2, 3 and 4 against the sums written out, and how well a sum explains what was measured."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from stabkit import methods
+from stabkit.figures.depth import theory
+from stabkit.figures.shared import share, theorem
+from stabkit.methods.base import Method, sites
+from stabkit.storage.store import Run
+from tests.figures.fake_runs import run, spec, table
+
+D = 64
+
+
+def moved(method: str, n: int, m: int, delta: float, omega: float) -> Run:
+    names = [site.name for site in sites(n, m, D)]
+    raw = {name: [3.0 * omega * math.sqrt(D)] for name in names} | {f"{name}@omega": [3.0] for name in names}
+    return run(
+        spec(method, n, m),
+        {
+            "parameter_update": table([16], {"embedding": [1e9]} | {name: [delta] for name in names}),
+            "ln_input": table([0], raw),
+        },
+    )
+
+
+def test_post_ln_sums_every_cross_attention_times_every_encoder_sub_layer() -> None:
+    """All of α, v, w equal 1: M·Σ_encoder √2·‖Δθ‖ + Σ_decoder √2·‖Δθ‖ (DeepNet §3.2, after Theorem 3)."""
+    n, m, delta = 4, 3, 0.01
+    expected = math.sqrt(2) * delta * (m * 2 * n + 3 * m)
+    assert theorem.predicted(moved("post-ln", n, m, delta, 1.0), 16) == pytest.approx(expected)
+
+
+def test_deepnorm_divides_by_alpha_and_multiplies_by_beta() -> None:
+    n, m, delta = 6, 6, 0.01
+    alpha_d, beta_d = (3 * m) ** 0.25, (12 * m) ** -0.25
+    alpha_e, beta_e = 0.81 * (n**4 * m) ** (1 / 16), 0.87 * (n**4 * m) ** (-1 / 16)
+    names = [site.name for site in sites(n, m, D)]
+    of = {name: alpha_e if name.startswith("encoder") else alpha_d for name in names}
+    made = run(
+        spec("deepnorm", n, m),
+        {
+            "parameter_update": table([16], {name: [delta] for name in names}),
+            "ln_input": table(
+                [0], {k: [2 * of[k] * math.sqrt(D)] for k in names} | {f"{k}@omega": [2.0] for k in names}
+            ),
+        },
+    )
+    encoder = 2 * n * math.sqrt(2) * beta_e / alpha_e * delta
+    expected = m * beta_d**2 / alpha_d * encoder + 3 * m * math.sqrt(2) * beta_d / alpha_d * delta
+    assert theorem.predicted(made, 16) == pytest.approx(expected)
+
+
+def test_one_stack_follows_theorem_2() -> None:
+    made = moved("post-ln", 0, 5, 0.1, 1.0)
+    assert theorem.predicted(made, 16) == pytest.approx(10 * math.sqrt(2) * 0.1)
+    assert theorem.number_of(spec("post-ln", 0, 5)) == 2 and theorem.number_of(spec("post-ln", 5, 5)) == 3
+
+
+def test_what_the_records_lack_has_no_prediction() -> None:
+    assert math.isnan(theorem.predicted(run(spec("post-ln", 2), {}), 16))
+    assert math.isnan(theorem.predicted(moved("post-ln", 2, 2, 0.1, 1.0), 15))
+
+
+def test_equal_shares_count_every_sub_layer_and_one_that_outweighs_all_counts_as_one() -> None:
+    """After j equal shares the next branch must have 1/(j + 1) of the sum: r_j² = 1/j with the input's share equal."""
+    balanced = run(
+        spec("admin", 0, 4),
+        {"branch_ratio": table([0], {f"decoder.{i + 1}.self": [(i + 1) ** -0.5] for i in range(8)})},
+    )
+    assert share.effective(balanced) == pytest.approx(8.0)
+    top = run(spec("post-ln", 0, 2), {"branch_ratio": table([0], {f"decoder.{i}.self": [1e6] for i in (1, 2)})})
+    assert share.effective(top) == pytest.approx(1.0)
+    assert math.isnan(share.effective(run(spec("post-ln", 2), {})))
+
+
+def test_shares_and_what_is_left_of_the_input_are_the_whole() -> None:
+    ratios = np.array([0.3, 1.0, 2.0, 0.01])
+    left = np.prod(1 / (1 + ratios**2))
+    assert share.shares(ratios).sum() + left == pytest.approx(1.0)
+
+
+def sgd(method: str, n: int, m: int = 0, steps: int = 1, **changes: object) -> Run:
+    rate = {"optimizer": "sgd", "warmup": 0, "lr": 1e-3, **changes}
+    return run(spec(method, n, m, steps=steps, **rate), {})
+
+
+def equation_10(v: list[float], w: list[float], eta: float) -> float:
+    """DeepNet (10): η·(Σ_l (1 + v_l²/w_l²)/S_L + Σ_l Σ_{k=2}^L (1 + v_l²/w_l²)/(S_L·S_{k−1})), S_k = Σ_{n≤k} v_n²."""
+    last = len(v)
+    whole = sum(v[n - 1] ** 2 for n in range(1, last + 1))
+    first = sum(1 + v[i - 1] ** 2 / w[i - 1] ** 2 for i in range(1, last + 1)) / whole
+    second = 0.0
+    for i in range(1, last + 1):
+        for k in range(2, last + 1):
+            below = sum(v[n - 1] ** 2 for n in range(1, k))
+            second += (1 + v[i - 1] ** 2 / w[i - 1] ** 2) / (whole * below)
+    return eta * (first + second)
+
+
+@pytest.mark.parametrize("layers", [1, 2, 6, 18])
+def test_pre_ln_at_xavier_grows_as_twice_one_plus_a_harmonic_number(layers: int) -> None:
+    sublayers = 2 * layers
+    harmonic = sum(1 / k for k in range(1, sublayers))
+    found = theorem.predicted(sgd("pre-ln", layers), 1)
+    assert found == pytest.approx(1e-3 * 2 * (1 + harmonic))
+    assert found == pytest.approx(equation_10([1.0] * sublayers, [1.0] * sublayers, 1e-3))
+
+
+@pytest.mark.parametrize("layers", [2, 6, 18])
+def test_theorem_4_has_sub_lns_own_gains(layers: int) -> None:
+    gamma = math.sqrt(math.log(2 * layers))
+    gains = [gamma] * 2 * layers
+    assert theorem.predicted(sgd("sub-ln", 0, layers), 1) == pytest.approx(equation_10(gains, gains, 1e-3))
+    assert theorem.predicted(sgd("sub-ln", layers), 1) < theorem.predicted(sgd("pre-ln", layers), 1)
+
+
+def test_of_an_encoder_decoder_theorem_4_takes_the_sub_layers_of_the_decoder() -> None:
+    """Sub-LN's cross-attention keeps the gain 1 between two of √ln(2M)."""
+    n, m = 5, 3
+    gains = [math.sqrt(math.log(2 * m)), 1.0, math.sqrt(math.log(2 * m))] * m
+    assert theorem.predicted(sgd("sub-ln", n, m), 1) == pytest.approx(equation_10(gains, gains, 1e-3))
+    assert theorem.predicted(sgd("pre-ln", n, m), 1) == theorem.predicted(sgd("pre-ln", 50, m), 1)
+
+
+def test_v_is_the_last_map_of_a_branch_and_w_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A made-up method of gains 2 (W_V), 3 (W_O), 5 (W₁) and 7 (W₂)."""
+    gains = {"value": 2.0, "out": 3.0, "up": 5.0, "down": 7.0}
+    made = replace(methods.build("pre-ln", {}), gain=lambda site, role: gains.get(role, 1.0))
+    monkeypatch.setattr(theorem.methods, "build", lambda *args: made)
+    assert theorem.predicted(sgd("pre-ln", 2), 1) == pytest.approx(equation_10([3.0, 7.0] * 2, [2.0, 5.0] * 2, 1e-3))
+
+
+def test_after_several_updates_eta_is_the_sum_of_the_rates() -> None:
+    one = theorem.predicted(sgd("pre-ln", 6), 1)
+    assert theorem.predicted(sgd("pre-ln", 6, steps=9), 9) == pytest.approx(9 * one)
+    assert theorem.predicted(sgd("pre-ln", 6, steps=9, warmup=4), 3) == pytest.approx((1 + 2 + 3) / 4 * one)
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "radam", "radam-torch"])
+def test_theorem_4_speaks_of_sgd_alone(optimizer: str) -> None:
+    assert math.isnan(theorem.predicted(sgd("pre-ln", 6, optimizer=optimizer), 1))
+
+
+@pytest.mark.parametrize("method", ["rezero", "r-fixup", "t-fixup"])
+def test_methods_without_norms_have_no_prediction(method: str) -> None:
+    made = moved(method, 2, 2, 0.1, 1.0)
+    sgd_ = run(spec(method, 2, optimizer="sgd", warmup=0, steps=16), made.records)
+    assert theorem.number_of(spec(method, 2)) == 0
+    assert math.isnan(theorem.predicted(sgd_, 16)) and math.isnan(theorem.predicted(made, 16))
+
+
+NUMBERS = {
+    "Post-LN": (3, 2),
+    "DeepNorm": (3, 2),
+    "Pre-LN": (4, 4),
+    "No-LN": (0, 0),
+}
+"""{group of DeepNet Table 1: (the theorem of an encoder-decoder, of one stack)}."""
+
+
+@pytest.mark.parametrize("method", methods.DEFAULTS, ids=methods.KEYS)
+def test_the_theorem_that_speaks_of_a_method_is_its_groups(method: Method) -> None:
+    both, one = (0, 0) if method.key in ("dlcl", "normformer") else NUMBERS[method.group]
+    assert theorem.number_of(spec(method.key, 3, 3)) == both
+    if not method.undefined(3, 0):
+        assert theorem.number_of(spec(method.key, 3, 0)) == theorem.number_of(spec(method.key, 0, 3)) == one
+
+
+def test_a_history_has_no_theorem_nor_has_an_unknown_method() -> None:
+    assert theorem.number_of(spec("dlcl", 3, options={"norm": "post"})) == 0  # each layer reads all before it
+    assert theorem.number_of(spec("admin", 3, options={"omega": "closed"})) == 3
+    assert theorem.number_of(spec("a-method-of-tomorrow", 3)) == 0
+    assert math.isnan(theorem.predicted(moved("a-method-of-tomorrow", 2, 2, 0.1, 1.0), 16))
+
+
+def travelled(method: str, layers: int, updates: dict[int, float], constant: float, seed: int = 0) -> Run:
+    """A decoder whose sub-layers all have moved by `updates[step]`, and whose output by `constant` times Theorem 2."""
+    names = [site.name for site in sites(0, layers, D)]
+    steps = sorted(updates)
+    told = {step: 2 * layers * math.sqrt(2) * updates[step] for step in steps}
+    raw = {name: [3.0 * math.sqrt(D)] for name in names} | {f"{name}@omega": [3.0] for name in names}
+    return run(
+        spec(method, 0, layers, seed=seed),
+        {
+            "update": table([0, *steps], {"state": [0.0, *(constant * told[step] for step in steps)]}),
+            "parameter_update": table([0, *steps], {name: [0.0, *map(updates.get, steps)] for name in names}),  # type: ignore[list-item]
+            "ln_input": table([0], raw),
+        },
+    )
+
+
+MOVES = {1: 1e-4, 2: 3e-4, 3: 1e-3, 16: 1e-3}
+
+
+def test_the_theory_takes_the_powers_of_two_and_both_sides_of_the_equation() -> None:
+    frame = theory.select([travelled("post-ln", 2, MOVES, 0.5)])
+    assert frame["step"].tolist() == [1, 2, 16]
+    assert frame["predicted"].tolist() == pytest.approx([4 * math.sqrt(2) * MOVES[t] for t in (1, 2, 16)])
+    assert frame["update"].tolist() == pytest.approx([2 * math.sqrt(2) * MOVES[t] for t in (1, 2, 16)])
+    assert tuple(frame.columns) == theory.COLUMNS
+
+
+def test_points_where_the_update_bends_and_what_has_no_prediction_are_left_out() -> None:
+    bend = 0.5 * math.sqrt(2 * D)
+    told = 4 * math.sqrt(2)
+    steps = {1: bend / told, 2: bend / told * 1.001, 4: 0.0, 8: math.nan, 16: 1e-3}
+    frame = theory.select([travelled("post-ln", 2, steps, 1.0)])
+    assert frame["step"].tolist() == [1, 16] and frame["update"].iloc[0] == pytest.approx(bend)
+    assert theory.select([travelled("pre-ln", 2, MOVES, 1.0), run(spec("post-ln", 2), {})]).empty
+
+
+def test_r_squared_is_1_where_the_theorem_is_right_up_to_a_constant() -> None:
+    exact = theory.select([travelled("post-ln", n, MOVES, 0.37) for n in (2, 6)])
+    assert theory.r_squared(exact) == pytest.approx(1.0, abs=1e-12)
+    assert theory.by_what(exact) == [("over all steps", pytest.approx(1.0))]  # two runs at a step say nothing
+    assert math.isnan(theory.r_squared(exact.head(2)))
+    assert math.isnan(theory.r_squared(exact.assign(update=1.0)))
+    assert theory.by_what(exact.head(2)) == []
+
+
+def test_r_squared_is_that_of_the_logarithms_with_one_free_constant() -> None:
+    """Against the obvious: NumPy's variances of log measured and of what is left of it."""
+    random = np.random.default_rng(0)
+    frame = pd.DataFrame({"predicted": random.lognormal(size=50), "update": random.lognormal(size=50), "theorem": 3})
+    left = np.log(frame["update"] / frame["predicted"])
+    assert theory.r_squared(frame) == pytest.approx(1 - np.var(left) / np.var(np.log(frame["update"])))
+
+
+def test_r_squared_is_told_at_one_step_over_all_and_with_a_constant_for_each_method() -> None:
+    """Post-LN by 0.1 and 0.2 of its sum at two depths, ADMIN by 0.4 of its own: R² by hand."""
+    runs = [travelled("post-ln", n, MOVES, c) for n, c in ((2, 0.1), (6, 0.2))]
+    runs += [travelled("admin", 2, MOVES, 0.4)]
+    frame = theory.select(runs)
+    logs = {(label, depth): math.log(c) for label, depth, c in CONSTANTS}
+    apart = np.array([logs[row["label"], row["depth"]] for row in frame.to_dict("records")])
+    measured, label = np.log(frame["update"].to_numpy()), frame["label"].to_numpy()
+
+    def explained(left: np.ndarray, of: np.ndarray) -> float:
+        return float(1 - (left**2).sum() / ((of - of.mean()) ** 2).sum())
+
+    last = (frame["step"] == 16).to_numpy()
+    own = np.where(label == "Post-LN", apart - apart[label == "Post-LN"].mean(), 0.0)
+    assert theory.by_what(frame) == [
+        ("over 3 runs at step 16", pytest.approx(explained(apart[last] - apart[last].mean(), measured[last]))),
+        ("over all steps", pytest.approx(explained(apart - apart.mean(), measured))),
+        ("with a constant for each method", pytest.approx(explained(own, measured))),
+    ]
+    found = [value for _, value in theory.by_what(frame)]
+    assert theory.title(runs) == (
+        f"With one constant the theorem explains ‖ΔF‖ with R² = {found[0]:.2f} over 3 runs at step 16, "
+        f"{found[1]:.2f} over all steps, {found[2]:.2f} with a constant for each method"
+    )
+
+
+def test_each_theorem_has_a_constant_of_its_own() -> None:
+    frame = pd.DataFrame(
+        {"predicted": [1.0, 2, 4, 1, 2, 4], "update": [1.0, 2, 4, 50, 100, 200], "theorem": [3] * 3 + [4] * 3}
+    )
+    assert theory.r_squared(frame) == pytest.approx(1.0)
+    assert theory.r_squared(frame.assign(theorem=3)) < 0.5
+
+
+CONSTANTS = (("Post-LN", "2L decoder", 0.1), ("Post-LN", "6L decoder", 0.2), ("ADMIN", "2L decoder", 0.4))

@@ -1,0 +1,189 @@
+"""A real Dask scheduler and two real workers on loopback."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from stabkit.running.executors import EXECUTORS, Lost, Place, dask
+from stabkit.storage.store import Store
+from tests.commands import TINY, stabkit
+from tests.conftest import tiny
+from tests.running.executors.test_executors import jobs, nothing
+
+pytest.importorskip("distributed")
+QUIET = {"DASK_DISTRIBUTED__LOGGING__DISTRIBUTED": "error", "OMP_NUM_THREADS": "1"}
+
+
+class Cluster:
+    """A scheduler and its workers, each a process of its own, as a user would start them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.file = folder, folder / "scheduler.json"
+        self.file.unlink(missing_ok=True)
+        self.scheduler = self._start(
+            "scheduler", "--host", "127.0.0.1", "--port", "0", "--dashboard-address", "127.0.0.1:0"
+        )
+        deadline = time.monotonic() + 60
+        while not self.file.exists():
+            assert time.monotonic() < deadline, "no scheduler after a minute"
+            time.sleep(0.1)
+        self.workers = [
+            self._start("worker", "--nthreads", "1", "--no-dashboard", "--host", "127.0.0.1", "--no-nanny")
+            for _ in range(2)
+        ]
+
+    def _start(self, what: str, *options: str) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "dask", what, "--scheduler-file", str(self.file), *options],
+            cwd=self.folder,
+            env={**os.environ, **QUIET, "PYTHONPATH": str(Path(__file__).parents[3])},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
+    @property
+    def address(self) -> str:
+        import json
+
+        return str(json.loads(self.file.read_text())["address"])
+
+    def close(self) -> None:
+        for process in (*self.workers, self.scheduler):
+            process.kill()
+            process.wait()
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    made = Cluster(tmp_path)
+    yield made
+    made.close()
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 30) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+@pytest.mark.slow
+def test_the_cluster_returns_what_inline_returns_and_a_killed_worker_loses_nothing(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    specs = [tiny("post-ln", seed=seed, steps=80) for seed in range(4)]
+    list(EXECUTORS["inline"](jobs(tmp_path / "inline", specs), nothing, Place()))
+    store = Store(tmp_path / "dask")
+    events: list[object] = []
+
+    def tell(event: dict[str, object]) -> None:
+        if not events:  # mid-run: one of the two goes, with the child it looks after
+            cluster.workers[0].kill()
+        events.append(event)
+
+    with store.writing():
+        answers = EXECUTORS["dask"](jobs(tmp_path / "dask", specs), tell, Place(scheduler=cluster.address))
+        ends = {job["spec"]["seed"]: answer for job, answer in answers}
+    assert set(ends) == {0, 1, 2, 3} and not any(isinstance(end, Lost) for end in ends.values()), ends
+    digests = [
+        {run_id: Store(tmp_path / each).load(run_id).digest for run_id in Store(tmp_path / each).ids()}
+        for each in ("inline", "dask")
+    ]
+    assert digests[0] == digests[1] and len(digests[0]) == 4 and events
+
+
+@pytest.mark.slow
+def test_the_scheduler_killed_and_the_command_run_again(cluster: Cluster, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    command = ["sweep", *TINY[:2], "--steps", "250", *TINY[4:], "--models", "post-ln,deepnorm", "--checkpoint-every"]
+    command += ["20", "--out", out, "--quiet"]
+    dead = subprocess.Popen(
+        [sys.executable, "-m", "stabkit", *map(str, command), "--executor", "dask", "--scheduler", cluster.address],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    wait_for(lambda: len(list((out / "runs" / ".partial").glob("*/checkpoint.npz"))) > 0)
+    cluster.scheduler.kill()
+    _, said = dead.communicate(timeout=60)
+    assert dead.returncode == 3 and "is gone" in said and "Traceback" not in said
+    again = stabkit(*command)
+    assert again.returncode == 0, again.stderr
+    whole = stabkit(*command[:-3], "--out", tmp_path / "whole", "--quiet")
+    assert whole.returncode == 0
+    ids = Store(out).ids()
+    assert len(ids) == 2 and [Store(out).load(i).digest for i in ids] == [
+        Store(tmp_path / "whole").load(i).digest for i in ids
+    ]
+
+
+def test_an_unset_or_malformed_address_is_refused_at_once(tmp_path: Path) -> None:
+    for options in ([], ["--scheduler", "localhost"], ["--scheduler", "tcp://x:y"]):
+        done = stabkit("sweep", *TINY, "--executor", "dask", *options, "--out", tmp_path / "none")
+        assert done.returncode == 2 and "tcp://host:8786" in done.stderr and not (tmp_path / "none").exists()
+    done = stabkit("sweep", *TINY, "--scheduler", "tcp://x:1", "--out", tmp_path / "none")
+    assert done.returncode == 2 and "--executor dask" in done.stderr
+
+
+def test_a_dead_address_is_an_error_in_ten_seconds(tmp_path: Path) -> None:
+    begin = time.monotonic()
+    done = stabkit("sweep", *TINY, "--executor", "dask", "--scheduler", "tcp://127.0.0.1:9", "--out", tmp_path)
+    assert done.returncode == 2 and "no Dask scheduler answers" in done.stderr and "Traceback" not in done.stderr
+    assert time.monotonic() - begin < 10
+
+
+def test_a_listener_that_is_not_dask_is_an_error_in_ten_seconds(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+
+        def answer() -> None:
+            with suppress(OSError):
+                while True:
+                    connection, _ = server.accept()
+                    with connection:
+                        connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n" + b"x" * 64)
+
+        listener = threading.Thread(target=answer, daemon=True)
+        listener.start()
+        begin = time.monotonic()
+        address = f"tcp://127.0.0.1:{port}"
+        done = stabkit("sweep", *TINY, "--executor", "dask", "--scheduler", address, "--out", tmp_path)
+        assert done.returncode == 2 and "no Dask scheduler answers" in done.stderr and "Traceback" not in done.stderr
+        assert time.monotonic() - begin < 10
+        server.shutdown(socket.SHUT_RDWR)
+        listener.join(5)
+
+
+def test_workers_that_do_not_share_the_storage_are_named(cluster: Cluster, tmp_path: Path) -> None:
+    answers = list(dask.map(jobs(tmp_path / "elsewhere", [tiny()]), nothing, Place(scheduler=cluster.address)))
+    lost = answers[0][1]
+    assert isinstance(lost, Lost) and "storage that every worker shares" in lost.reason and lost.error is not None
+
+
+def test_an_interrupted_command_leaves_no_run_behind_on_the_cluster(cluster: Cluster, tmp_path: Path) -> None:
+    store = Store(tmp_path / "out")
+    with store.writing():
+        answers = dask.map(
+            jobs(tmp_path / "out", [tiny(steps=1_000_000), tiny()]), nothing, Place(scheduler=cluster.address)
+        )
+        assert next(answers)[1] == "early"
+        answers.close()
+
+    def children() -> list[str]:
+        found = []
+        for worker in cluster.workers:
+            here = Path(f"/proc/{worker.pid}/task")
+            found += [pid for task in here.glob("*/children") for pid in task.read_text().split()]
+        return found
+
+    wait_for(lambda: not children(), 10)

@@ -1,0 +1,153 @@
+"""The contract of the executors: what inline returns, and what a death costs."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from stabkit.errors import FailedRuns
+from stabkit.running.executors import EXECUTORS, Lost, Place
+from stabkit.running.executors.processes import map as processes
+from stabkit.storage.store import Store
+from tests.conftest import tiny
+
+
+def jobs(out, specs):
+    return [
+        {
+            "kind": "run",
+            "id": spec.run_id,
+            "out": str(out),
+            "spec": spec.to_json(),
+            "corpus": None,
+            "device": "cpu",
+        }
+        for spec in specs
+    ]
+
+
+def nothing(event):
+    pass
+
+
+def children():
+    """The worker processes of this process."""
+    here = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children")
+    if not here.exists():
+        pytest.skip("needs Linux's /proc")
+    pids = [int(pid) for pid in here.read_text().split()]
+    return [pid for pid in pids if b"executors" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+
+
+def test_a_job_that_takes_too_long_is_lost_alone(tmp_path):
+    specs = [tiny(steps=1_000_000), tiny(seed=1)]
+    begin = time.monotonic()
+    answers = {
+        job["spec"]["seed"]: answer for job, answer in processes(jobs(tmp_path, specs), nothing, Place(run_timeout=2.0))
+    }
+    assert answers[1] == "early" and answers[0].reason == "timeout: no result within 2 s"
+    assert time.monotonic() - begin < 30 and not children()
+
+
+def test_no_run_starts_in_a_worker_in_which_another_failed(tmp_path):
+    broken = {**jobs(tmp_path, [tiny(seed=9)])[0], "kind": "nonsense"}
+    seen = []
+
+    def tell(event):
+        seen.append(event)
+
+    answers = processes([broken, *jobs(tmp_path, [tiny(seed=1)])], tell, Place())
+    first = next(answers)
+    assert isinstance(first[1], Lost) and not children()
+    assert next(answers)[1] == "early"
+    answers.close()
+
+
+def test_a_worker_that_cannot_start_is_an_error_and_no_storm(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONHOME", str(tmp_path))  # no Python starts with it
+    with pytest.raises(FailedRuns, match="no worker process can start"):
+        list(processes(jobs(tmp_path, [tiny()]), nothing, Place()))
+
+
+def test_nothing_is_imported_from_the_directory_the_command_stands_in(tmp_path, monkeypatch):
+    (tmp_path / "torch.py").write_text("raise SystemExit('hijacked')")
+    (tmp_path / "stabkit.py").write_text("raise SystemExit('hijacked')")
+    monkeypatch.chdir(tmp_path)
+    assert [answer for _, answer in processes(jobs(tmp_path / "out", [tiny()]), nothing, Place())] == ["early"]
+
+
+@pytest.mark.parametrize("name", ["processes"])
+def test_every_executor_returns_what_inline_returns_bit_for_bit(name, tmp_path):
+    specs = [tiny(method, seed=seed) for method in ("post-ln", "admin") for seed in (0, 1)]
+    digests = {}
+    for each, workers in (("inline", 1), (name, 2)):
+        answers = dict(
+            (job["spec"]["seed"], answer)
+            for job, answer in EXECUTORS[each](jobs(tmp_path / each, specs), nothing, Place(workers=workers))
+        )
+        assert set(answers.values()) == {"early"}
+        digests[each] = {run_id: Store(tmp_path / each).load(run_id).digest for run_id in Store(tmp_path / each).ids()}
+    assert digests["inline"] == digests[name] and len(digests[name]) == 4
+
+
+def test_a_job_that_fails_is_lost_alone_and_says_why(tmp_path):
+    broken = {**jobs(tmp_path, [tiny(seed=9)])[0], "kind": "nonsense"}
+    answers = [answer for _, answer in processes([broken, *jobs(tmp_path, [tiny()])], nothing, Place())]
+    lost = next(a for a in answers if isinstance(a, Lost))
+    assert "nonsense" in lost.reason and "early" in answers
+
+
+def test_a_killed_worker_costs_only_the_job_it_held(tmp_path):
+    specs = [tiny(steps=100_000), tiny(seed=1), tiny(seed=2)]
+    began = set()
+
+    def tell(event):
+        if not began:
+            began.add(event["id"])
+            os.kill(min(children()), signal.SIGKILL)
+
+    answers = {job["spec"]["seed"]: answer for job, answer in processes(jobs(tmp_path, specs), tell, Place())}
+    assert isinstance(answers[0], Lost) and "SIGKILL" in answers[0].reason
+    assert [answers[1], answers[2]] == ["early", "early"]
+
+
+def test_closing_the_iterator_ends_every_worker_within_two_seconds(tmp_path):
+    answers = processes(jobs(tmp_path, [tiny(), tiny(steps=100_000)]), nothing, Place(workers=2))
+    next(answers)
+    begin = time.monotonic()
+    answers.close()
+    assert time.monotonic() - begin < 2 and not children()
+
+
+def test_killing_the_parent_leaves_no_orphan(tmp_path):
+    code = f"""
+import json, sys
+from stabkit.running.executors.base import Place
+from stabkit.running.executors.processes import map as processes
+if __name__ == "__main__":
+    jobs = json.loads({json.dumps(json.dumps(jobs(tmp_path, [tiny(steps=1000000)])))})
+    for _ in processes(jobs, lambda event: print(event["step"], flush=True), Place()): pass
+"""
+    script = tmp_path / "parent.py"
+    script.write_text(code)
+    with subprocess.Popen(
+        [sys.executable, str(script)], stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[3]
+    ) as parent:
+        assert parent.stdout.readline().strip()
+        children = Path(f"/proc/{parent.pid}/task/{parent.pid}/children")
+        if not children.exists():
+            pytest.skip("needs Linux's /proc")
+        workers = [int(pid) for pid in children.read_text().split()]
+        parent.kill()
+        parent.wait()
+    time.sleep(1.0)
+    assert workers and not [
+        pid
+        for pid in workers
+        if Path(f"/proc/{pid}").exists() and "stabkit" in Path(f"/proc/{pid}/cmdline").read_text()
+    ]

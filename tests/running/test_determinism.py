@@ -1,0 +1,169 @@
+"""The promise: same machine, same torch, same instruction set → every record bit-identical, however it was made."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from stabkit import methods
+from stabkit.results.outcome import gradient_ratio
+from stabkit.running.executors import EXECUTORS, Place
+from stabkit.spec import ALGO_VERSION, from_json
+from stabkit.storage.store import Store
+from stabkit.tasks.synthetic import Synthetic
+from stabkit.training import train
+from tests.commands import stabkit, strict
+from tests.conftest import tiny
+from tests.running.executors.test_dask import Cluster
+from tests.running.executors.test_executors import jobs, nothing
+
+COMMAND = [
+    "sweep",
+    "--models",
+    "deepnorm,admin",
+    "--depths",
+    "2",
+    "--steps",
+    "24",
+    "--dropout",
+    "0.1",
+    "--hidden",
+    "16",
+    "--ffn",
+    "24",
+]
+COMMAND += ["--max-tokens", "128", "--vocab", "200", "--seeds", "0..2", "--quiet"]
+
+
+def digests(out: Path) -> dict[str, str]:
+    return {run_id: Store(out).load(run_id).digest for run_id in Store(out).ids()}
+
+
+def executed(out: Path, name: str, order: int = 1, **place: object) -> dict[str, str]:
+    """The command's own grid, handed to an executor."""
+    grid = [from_json(run["spec"]) for run in strict(stabkit(*COMMAND, "--dry-run", "--json").stdout)["runs"]]
+    store = Store(out)
+    with store.writing():
+        asked = [{**job, "checkpoint_every": 7} for job in jobs(out, grid[::order])]
+        list(EXECUTORS[name](asked, nothing, Place(**place)))  # type: ignore[arg-type]
+    return digests(out)
+
+
+def commanded(out: Path, *options: str, env: dict[str, str] | None = None) -> dict[str, str]:
+    done = stabkit(*COMMAND, *options, "--out", out, env=env)
+    assert done.returncode == 0, done.stderr
+    return digests(out)
+
+
+def burn() -> None:
+    while True:
+        pass
+
+
+@pytest.mark.slow
+def test_twelve_arrangements_of_one_grid_give_twelve_equal_sets_of_digests(tmp_path: Path) -> None:
+    sets: dict[str, dict[str, str]] = {}
+    for workers in (1, 2, 3):
+        sets[f"{workers} workers"] = commanded(tmp_path / f"w{workers}", "--workers", str(workers))
+    sets["order reversed"] = executed(tmp_path / "reversed", "processes", order=-1, workers=2)
+    sets["in this process"] = executed(tmp_path / "inline", "inline")
+    sets["checkpointed"] = commanded(tmp_path / "checkpointed", "--checkpoint-every", "5")
+    sets["no checkpoints"] = commanded(tmp_path / "none", "--checkpoint-every", "0")
+
+    out = tmp_path / "killed"
+    for after in (2.0, 2.5, 3.0):
+        command = [sys.executable, "-m", "stabkit", *COMMAND, "--checkpoint-every", "4", "--out", str(out)]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+            time.sleep(after)
+            process.send_signal(signal.SIGKILL)
+        time.sleep(1.0)
+    sets["killed three times and resumed"] = commanded(out, "--checkpoint-every", "4")
+
+    commanded(tmp_path / "parts", "--models", "admin")
+    sets["in two commands"] = commanded(tmp_path / "parts")
+    sets["another hash seed"] = commanded(tmp_path / "hash", env={"PYTHONHASHSEED": "77", "OMP_NUM_THREADS": "4"})
+
+    busy = [multiprocessing.get_context("spawn").Process(target=burn, daemon=True) for _ in range(os.cpu_count() or 1)]
+    for process in busy:
+        process.start()
+    try:
+        sets["a busy machine"] = commanded(tmp_path / "busy")
+    finally:
+        for process in busy:
+            process.kill()
+
+    cluster = Cluster(tmp_path)
+    try:
+        sets["Dask"] = executed(tmp_path / "dask", "dask", scheduler=cluster.address)
+    finally:
+        cluster.close()
+
+    first = next(iter(sets.values()))
+    assert len(sets) == 12 and len(first) == 6
+    assert {name for name, found in sets.items() if found != first} == set()
+
+
+REFERENCE = Path(__file__).with_name("reference.json")
+
+
+def measured() -> dict[str, dict[str, list[float]]]:
+    """A few numbers of a tiny run of every method: what must not move unless ALGO_VERSION does."""
+    found = {}
+    for method in methods.KEYS:
+        result = train.run(tiny(method, layers=3, steps=6, warmup=3), Synthetic(vocab=200, max_tokens=128))
+        grads = result.records["grad_norm"]
+        found[method] = {
+            "loss": result.records["loss"].at("train").tolist(),
+            "update": result.records["update"].at("state").tolist(),
+            "grad_first_last_ratio": gradient_ratio(grads).tolist(),
+            "ln_input": result.records["ln_input"].values[-1].tolist(),
+        }
+    return found
+
+
+def test_a_tiny_run_is_the_committed_one() -> None:
+    """A difference is a new algorithm: raise ALGO_VERSION, then `python -m tests.running.test_determinism`."""
+    held = json.loads(REFERENCE.read_text(encoding="utf-8"))
+    assert held["algo_version"] == ALGO_VERSION, "ALGO_VERSION was raised: write reference.json anew"
+    now = measured()
+    for method in methods.KEYS:
+        for name, values in held["runs"][method].items():
+            np.testing.assert_allclose(
+                now[method][name], values, rtol=1e-4, atol=1e-7, err_msg=f"{method} {name}: raise ALGO_VERSION"
+            )
+
+
+@pytest.mark.skipif(not torch.set_flush_denormal(False), reason="this CPU cannot")
+def test_a_run_counts_denormal_numbers_as_zero_and_leaves_the_process_as_it_was() -> None:
+    """Where gradients vanish they cost a CPU a hundred times a normal one; bits depend on it, whoever calls."""
+
+    def denormal() -> bool:
+        return float(torch.tensor(1e-40) * 1.0) != 0
+
+    task, seen = Synthetic(vocab=200, max_tokens=128), []
+    assert denormal()
+    train.run(tiny("deepnorm"), task, tell=lambda step, loss: seen.append(denormal()))
+    assert len(seen) == 4 and not any(seen) and denormal()
+    with train.without_denormals():
+        train.run(tiny("deepnorm"), task, tell=lambda step, loss: seen.append(denormal()))
+        assert not denormal(), "a caller who had chosen so keeps it"
+    with contextlib.suppress(ZeroDivisionError), train.without_denormals():
+        raise ZeroDivisionError
+    assert not any(seen) and denormal()
+
+
+if __name__ == "__main__":
+    REFERENCE.write_text(
+        json.dumps({"algo_version": ALGO_VERSION, "runs": measured()}, indent=1) + "\n", encoding="utf-8"
+    )

@@ -1,0 +1,163 @@
+"""The store: a folder a run, whole or absent."""
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from stabkit.errors import StoreBusy, StoreError, UsageError
+from stabkit.spec import ALGO_VERSION
+from stabkit.storage.folder import CorruptFolder, OldFolder, write_file
+from stabkit.storage.store import FILES, Store
+from tests.conftest import files_of, tiny
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path)
+
+
+def commit(store, spec=None):
+    spec = spec or tiny()
+    store.commit(spec, files_of(spec))
+    return spec.run_id
+
+
+def test_a_committed_run_is_read_back_with_its_spec(store):
+    run_id = commit(store)
+    run = store.load(run_id)
+    assert run.spec == tiny() and run.outcome["outcome"] == "early" and run_id in store and store.ids() == [run_id]
+
+
+@pytest.mark.parametrize("leave", ["nothing", "a file", "no manifest"])
+def test_a_folder_that_is_not_whole_is_seen_and_gives_way_to_a_whole_one(store, leave):
+    run_id = commit(store)
+    folder = store.runs / run_id
+    (folder / "manifest.json").unlink()
+    if leave != "no manifest":
+        shutil.rmtree(folder)
+        folder.write_text("x") if leave == "a file" else folder.mkdir()
+    assert run_id in store
+    with pytest.raises(CorruptFolder):
+        store.load(run_id)
+    commit(store)
+    assert store.load(run_id).spec == tiny() and not list((store.runs / ".partial").iterdir())
+
+
+def test_a_failed_commit_leaves_no_debris(store, monkeypatch):
+    def full(*args):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "rename", full)
+    with pytest.raises(StoreError, match="No space left"):
+        commit(store)
+    assert store.ids() == [] and not list((store.runs / ".partial").iterdir())
+
+
+def test_a_report_is_not_written_over_what_is_not_a_file(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UsageError, match="not a regular file"):
+        write_file(tmp_path / "pipe", b"page")
+
+
+def test_a_second_commit_of_the_same_run_changes_nothing(store):
+    run_id = commit(store)
+    before = store.load(run_id).digest
+    commit(store)
+    assert store.load(run_id).digest == before
+
+
+def test_the_digest_leaves_the_environment_out(store, tmp_path):
+    run_id = commit(store)
+    other = Store(tmp_path / "other")
+    other.commit(tiny(), {**files_of(tiny()), "environment.json": b'{"threads": 7}'})
+    assert other.load(run_id).digest == store.load(run_id).digest
+
+
+@pytest.mark.parametrize("name", [*FILES, "manifest.json"])
+@pytest.mark.parametrize("damage", ["truncate", "flip", "delete", "empty"])
+def test_any_damage_to_any_file_is_seen(store, name, damage):
+    run_id = commit(store)
+    path = store.runs / run_id / name
+    data = path.read_bytes()
+    if damage == "delete":
+        path.unlink()
+    else:
+        middle = len(data) // 2
+        flipped = data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :]
+        path.write_bytes({"truncate": data[:-1], "flip": flipped, "empty": b""}[damage])
+    with pytest.raises(CorruptFolder):
+        store.load(run_id)
+
+
+def test_a_folder_renamed_to_another_run_is_seen(store):
+    run_id = commit(store)
+    other = tiny(seed=5).run_id
+    os.rename(store.runs / run_id, store.runs / other)
+    with pytest.raises(CorruptFolder, match="belongs to"):
+        store.load(other)
+
+
+def test_a_run_of_another_version_is_old_and_not_corrupt(store, monkeypatch):
+    run_id = commit(store)
+    monkeypatch.setattr("stabkit.storage.store.ALGO_VERSION", 99)
+    with pytest.raises(OldFolder, match=f"version {ALGO_VERSION}"):
+        store.load(run_id)
+
+
+def test_quarantine_keeps_the_folder_and_frees_its_place(store):
+    run_id = commit(store)
+    where = store.quarantine(run_id)
+    assert (where / "spec.json").is_file() and run_id not in store and store.ids() == []
+
+
+def test_removing_a_run_leaves_nothing(store):
+    run_id = commit(store)
+    store.remove(run_id)
+    assert run_id not in store and store.ids() == []
+
+
+def test_a_second_writer_is_told_who_holds_the_store(store, tmp_path):
+    code = f"""
+import sys
+from pathlib import Path
+from stabkit.errors import StoreBusy
+from stabkit.storage.store import Store
+try:
+    with Store(Path({str(tmp_path)!r})).writing(): pass
+except StoreBusy as error: print(error)
+"""
+    with store.writing():
+        said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert f"process {os.getpid()}" in said
+    with store.writing():  # and it is free afterwards
+        pass
+
+
+def test_a_lock_that_is_a_link_is_refused_and_its_target_untouched(store, tmp_path):
+    target = tmp_path / "precious"
+    target.write_text("data")
+    store.runs.mkdir()
+    (store.runs / ".lock").symlink_to(target)
+    with pytest.raises(StoreError), store.writing():
+        pass
+    assert target.read_text() == "data"
+
+
+def test_busy_is_its_own_exit_code():
+    assert (StoreBusy.exit_code, StoreError.exit_code) == (4, 5)
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "report.html"
+    write_file(path, b"old")
+
+    def full(*args):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(StoreError, match="No space left"):
+        write_file(path, b"new")
+    assert path.read_bytes() == b"old" and os.listdir(tmp_path) == ["report.html"]

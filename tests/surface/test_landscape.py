@@ -1,0 +1,393 @@
+"""`stabkit landscape`: from runs to surfaces on the shelf, tile by tile, and to a page."""
+
+from __future__ import annotations
+
+import json
+import os
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from stabkit.errors import CorpusError, UsageError
+from stabkit.figures import SURFACES
+from stabkit.figures.shared.surfaces import OWN, Landscape
+from stabkit.figures.surfaces import between, cuts
+from stabkit.figures.surfaces import landscape as picture
+from stabkit.report.cards import card
+from stabkit.report.html import render
+from stabkit.results import surface as specs
+from stabkit.results.surface import SurfaceSpec
+from stabkit.running import plan_surfaces, work
+from stabkit.running.plan_surfaces import Wanted
+from stabkit.spec import canonical
+from stabkit.storage import weights
+from stabkit.storage.folder import CorruptFolder
+from stabkit.storage.store import Run, Store
+from stabkit.storage.surfaces import Shelf, Surface
+from stabkit.surface import directions, tiles
+from stabkit.surface.evaluate import Evaluator
+from stabkit.tasks.synthetic import Synthetic
+from stabkit.training import train
+from tests.commands import stabkit, strict
+from tests.conftest import files_of, tiny
+
+SPECS = [tiny(method, steps=4, snapshots=5, warmup=0) for method in ("post-ln", "deepnorm")]
+TASK = Synthetic(vocab=200, max_tokens=128)
+SMALL = Wanted(points=3, cut_points=5, direction_seeds=(0, 1))
+
+
+def store(tmp_path: Path) -> tuple[Store, list[Run]]:
+    made = Store(tmp_path)
+    made.runs.mkdir(parents=True, exist_ok=True)
+    for spec in SPECS:
+        made.commit(spec, files_of(spec))
+    return made, [made.load(spec.run_id) for spec in SPECS]
+
+
+def context(out: Path) -> dict[str, object]:
+    return {"out": str(out), "corpus": None, "device": "cpu", "together": 1}
+
+
+def execute(jobs, tell):
+    for job in jobs:
+        yield job, work.do(job, tell)[1]
+
+
+def drawn(tmp_path: Path, wanted: Wanted = SMALL) -> tuple[list[Run], list[Surface]]:
+    home, runs = store(tmp_path)
+    shelf = Shelf(tmp_path)
+    planned = plan_surfaces.plan(plan_surfaces.specs(runs, wanted), shelf, context(tmp_path))
+    made = plan_surfaces.run(planned, shelf, execute, lambda event: None, lambda job_id: None)
+    return runs, [*planned.ready, *made]
+
+
+@pytest.fixture(scope="module")
+def example(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Run], list[Surface]]:
+    return drawn(tmp_path_factory.mktemp("shelf"))
+
+
+def test_three_rulers_are_four_planes_and_every_direction_seed_has_its_cuts(example) -> None:
+    runs, surfaces = example
+    kinds = [(len(s.spec.b) == 1, s.spec.path) for s in surfaces]
+    assert (kinds.count((False, False)), kinds.count((True, False)), kinds.count((False, True))) == (4, 8, 2)
+    seen = Landscape(runs, surfaces).seen()
+    assert [(one.ruler, one.shown.label) for one in seen] == [
+        (ruler, label)
+        for ruler in (OWN, "Post-LN's directions for both", "DeepNorm's directions for both")
+        for label in ("Post-LN", "DeepNorm")
+    ]
+
+
+def test_a_surface_is_the_loss_on_the_probe_batch_at_its_points(example) -> None:
+    runs, surfaces = example
+    task = Synthetic(vocab=200, max_tokens=128)
+    donor = {run.run_id: run for run in runs}
+    for surface in surfaces:
+        if surface.spec.path:
+            continue
+        run = donor[surface.spec.origin.run]
+        model = train.build(run.spec, task, torch.device("cpu"))
+        evaluator = Evaluator(model, lambda m: train.forward(m, task.probe(), run.spec.train.label_smoothing).loss)  # noqa: B023
+        of = surface.spec.plane.of or surface.spec.origin
+        from stabkit.storage import weights
+
+        theta = weights.at(run, 4, [tensor.name for tensor in evaluator.layout])
+        plane = directions.random_plane(
+            weights.at(donor[of.run], 4, [tensor.name for tensor in evaluator.layout]),
+            evaluator.layout,
+            surface.spec.plane.seed,
+        )
+        points = [(a, b) for b in surface.spec.b for a in surface.spec.a]
+        np.testing.assert_array_equal(surface.loss.ravel(), evaluator.at(theta, plane, points))
+
+
+def test_the_middle_is_the_runs_own_loss_and_the_path_ends_there(example) -> None:
+    runs, surfaces = example
+    last = {run.run_id: run.records["loss"].at("probe")[-1] for run in runs}
+    for surface in surfaces:
+        if surface.spec.path:
+            path = surface.path
+            assert path["step"].tolist() == [0, 1, 2, 3, 4]
+            assert path["loss"][-1] == pytest.approx(last[surface.spec.origin.run], rel=1e-6)
+            assert (path["a"][-1], path["b"][-1], path["outside"][-1]) == (0.0, 0.0, 0.0)
+            assert path["loss"] == pytest.approx(
+                next(r for r in runs if r.run_id == surface.spec.origin.run).records["loss"].at("probe"), rel=1e-6
+            )
+            assert 0 < surface.facts["explained_1"] + surface.facts["explained_2"] <= 1
+        else:
+            middle = surface.loss[len(surface.spec.b) // 2, len(surface.spec.a) // 2]
+            assert middle == pytest.approx(last[surface.spec.origin.run], rel=1e-6)
+
+
+def test_a_finished_tile_is_not_computed_again_and_a_damaged_one_is(tmp_path: Path) -> None:
+    home, runs = store(tmp_path)
+    shelf = Shelf(tmp_path)
+    wanted = [
+        spec
+        for spec in plan_surfaces.specs(runs, Wanted(points=7, direction_seeds=(0,), path="none"))
+        if len(spec.b) > 1
+    ]
+    planned = plan_surfaces.plan(wanted[:1], shelf, context(tmp_path))
+    assert [job["name"] for job in planned.jobs] == [f"rows-{i}-{i + 1}" for i in range(7)]
+    work.do(planned.jobs[0], lambda event: None)
+    again = plan_surfaces.plan(wanted[:1], shelf, context(tmp_path))
+    assert [job["name"] for job in again.jobs] == [job["name"] for job in planned.jobs[1:]]
+    (surface,) = plan_surfaces.run(again, shelf, execute, lambda event: None, lambda job_id: None)
+    whole = surface.loss.copy()
+    tile = tmp_path / "surfaces" / ".partial"
+    assert not tile.exists() or not any(tile.iterdir())
+    path = tmp_path / "surfaces" / surface.surface_id / "surface.npz"
+    path.write_bytes(path.read_bytes()[:-1] + b"x")
+    with pytest.raises(CorruptFolder):
+        shelf.load(surface.surface_id)
+    work.do(planned.jobs[0], lambda event: None)
+    half = tmp_path / "surfaces" / ".partial" / surface.surface_id / "rows-0-1.npz"
+    half.write_bytes(half.read_bytes()[:50])
+    other = Shelf(tmp_path)._own(surface.surface_id) / "rows-1-2.npz"
+    np.savez(other, first=np.array(1.0), loss=np.zeros((1, 3)))
+    mended = plan_surfaces.plan(wanted[:1], shelf, context(tmp_path))
+    assert "corrupt surface" in mended.corrupt[0] and len(mended.jobs) == 7
+    (redrawn,) = plan_surfaces.run(mended, shelf, execute, lambda event: None, lambda job_id: None)
+    np.testing.assert_array_equal(redrawn.loss, whole)
+    assert redrawn.digest == surface.digest
+
+
+def test_what_a_crash_left_half_assembled_is_swept_and_tiles_stay(tmp_path: Path) -> None:
+    shelf, spec = (
+        Shelf(tmp_path),
+        SurfaceSpec(origin=specs.At(run=SPECS[0].run_id, step=0), plane=specs.Plane(kind="random"), a=(0.0, 1.0)),
+    )
+    shelf.save_tile(spec.surface_id, "rows-0-1", {"first": np.array(0.0), "loss": np.zeros((1, 2))})
+    partial = tmp_path / "surfaces" / ".partial"
+    (partial / f"{spec.surface_id}.x1y2").mkdir()
+    (tmp_path / "surfaces" / "loop").symlink_to("loop")
+    shelf.sweep_partial()
+    assert [entry.name for entry in partial.iterdir()] == [spec.surface_id] and shelf.ids() == []
+    assert shelf.tile(spec, "rows-0-1", 0, 1) is not None
+
+
+def test_what_the_run_did_not_keep_is_named(tmp_path: Path) -> None:
+    _, runs = store(tmp_path)
+    with pytest.raises(UsageError, match="kept the weights of steps 0, 1, 2, 3, 4"):
+        plan_surfaces.specs(runs, Wanted(at="17"))
+    starts = plan_surfaces.specs(runs, Wanted(at="init", points=3, cut_points=3, direction_seeds=(0,)))
+    assert {spec.origin.step for spec in starts if not spec.path} == {0}
+
+
+def test_weights_of_another_shape_name_the_first_that_differs(tmp_path: Path) -> None:
+    home, runs = store(tmp_path)
+    other = tiny("deepnorm", layers=1, steps=4, snapshots=5, warmup=0)
+    home.commit(other, files_of(other))
+    wrong = plan_surfaces.specs([runs[0]], SMALL)[0].to_json()
+    wrong["plane"]["of"] = {"run": other.run_id, "step": 4}
+    job = {"kind": "tile", "id": "x/rows-0-3", "name": "rows-0-3", "first": 0, "last": 3, **context(tmp_path)}
+    with pytest.raises(UsageError, match="has other matrices: layers.encoder_2_self"):
+        work.do({**job, "spec": wrong}, lambda event: None)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"a": [float("inf")]},
+        {"a": []},
+        {"extra": 1},
+        {"origin": {"run": "../../etc", "step": 0}},
+        {"origin": {"run": SPECS[0].run_id, "step": -1}},
+        {"b": [0.0] * 2_000_000},
+    ],
+)
+def test_a_surface_spec_from_a_stranger_is_exactly_one_or_refused(change: dict[str, object]) -> None:
+    spec = SurfaceSpec(origin=specs.At(run=SPECS[0].run_id, step=0), plane=specs.Plane(kind="random"), a=(0.0, 1.0))
+    value = json.loads(json.dumps(spec.to_json()))
+    assert specs.from_json(value) == spec
+    with pytest.raises(ValueError):
+        specs.from_json({**value, **change})
+
+
+@pytest.mark.parametrize("figure", SURFACES, ids=lambda figure: figure.NAME)
+@pytest.mark.parametrize("case", ["none", "two", "one run", "not finite"])
+def test_the_pictures_survive(figure, case: str, example) -> None:
+    runs, surfaces = example
+    if case == "none":
+        surfaces = []
+    if case == "one run":
+        runs = runs[:1]
+    if case == "not finite":
+        surfaces = [Surface(s.spec, s.loss * np.nan, s.path, s.facts, s.digest) for s in surfaces]
+    source = Landscape(runs, surfaces)
+    frame = figure.select(source)
+    assert tuple(frame.columns) == figure.COLUMNS
+    ET.fromstring(card(figure, frame, source).svg)
+    for text in (figure.title(source), figure.alt(frame), figure.READ, figure.CAPTION, figure.SHORT):
+        assert text and "nan" not in text
+
+
+def test_the_frames_hold_every_point_and_the_ratio_is_paired_by_direction(example) -> None:
+    runs, surfaces = example
+    frame = picture.select(Landscape(runs, surfaces))
+    assert len(frame) == 6 * 9 and set(frame["ruler"]) == {one.ruler for one in Landscape(runs, surfaces).seen()}
+    table = cuts.ratios(cuts.select(Landscape(runs, surfaces)))
+    by = {s.surface_id: s for s in surfaces}
+    own = [s for s in by.values() if len(s.spec.b) == 1 and s.spec.plane.of is None]
+    rough = {(s.spec.origin.run, s.spec.plane.seed): np.abs(np.diff(s.loss[0], 2)).mean() for s in own}
+    each = [rough[runs[0].run_id, seed] / rough[runs[1].run_id, seed] for seed in (0, 1)]
+    first = table[table["ruler"] == OWN].iloc[0]
+    assert first["ratio"] == pytest.approx(np.sqrt(each[0] * each[1])) and first["directions"] == 2
+
+
+def test_the_page_opens_with_the_surfaces(example) -> None:
+    runs, surfaces = example
+    page = render(runs, command="stabkit landscape", surfaces=surfaces)
+    assert page.index("figure-landscape") < page.index("figure-cuts") < page.index("figure-update_depth")
+
+
+COMMAND = ["--depths", "1", "--steps", "4", "--vocab", "200", "--hidden", "16", "--ffn", "24", "--max-tokens", "128"]
+COMMAND += ["--snapshots", "4", "--points", "3", "--cut-points", "5", "--direction-seeds", "0"]
+
+
+@pytest.mark.slow
+def test_the_command_draws_once_and_says_how_rough(tmp_path: Path) -> None:
+    first = stabkit("landscape", *COMMAND, "--out", tmp_path)
+    assert first.returncode == 0, first.stderr
+    assert "surfaces: 0 on the shelf, 10 to draw" in first.stderr
+    assert "Roughness" in first.stdout and "landscape-" in first.stdout
+    verified = stabkit("runs", "verify", "--out", tmp_path)
+    assert verified.returncode == 0 and verified.stdout.count("sound") == 12
+    surface = next((tmp_path / "surfaces").glob("deepnorm-*"))
+    whole = (surface / "surface.npz").read_bytes()
+    (surface / "surface.npz").write_bytes(whole[:-9])
+    damaged = stabkit("runs", "verify", "--out", tmp_path)
+    assert damaged.returncode == 5 and "corrupt: 0 of 2 runs, 1 of 10 surfaces; the next" in damaged.stderr
+    (surface / "surface.npz").write_bytes(whole)
+    again = stabkit("landscape", *COMMAND, "--out", tmp_path)
+    assert "10 on the shelf, 0 to draw" in again.stderr and "nothing to train" in again.stderr
+    assert strict(stabkit("landscape", *COMMAND, "--out", tmp_path, "--json", "--quiet").stdout)["runs"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--points", "24"], "--points must be odd, so that one point is the middle; got 24, use 25"),
+        (["--cut-points", "50"], "--cut-points must be odd"),
+        (["--range", "inf"], "--range"),
+        (["--range", "0"], "--range"),
+        (["--model", "deepnrom"], "deepnorm"),
+        (["--against", "deepnorm"], "is --model itself"),
+        (["--at", "soon"], "--at"),
+        (["--at", "500"], "--at"),
+        (["--at", "3"], "--at 3: with --snapshots 16 the weights of steps 0, 7,"),
+        (["--between", "a,b", "--dry-run"], "does not go with --dry-run"),
+        (["--normalise", "fitler"], "did you mean 'filter'"),
+        (["--warmup", "0,400"], "one --warmup"),
+        (["--path", "tsne"], "--path"),
+    ],
+)
+def test_bad_input_is_one_line_and_trains_nothing(options: list[str], said: str, tmp_path: Path) -> None:
+    done = stabkit("landscape", *options, "--out", tmp_path / "none")
+    assert done.returncode == 2 and said in done.stderr and len(done.stderr.strip().splitlines()) == 1
+    assert not os.path.exists(tmp_path / "none")
+
+
+def test_the_librarys_surfaces_agree_and_are_others_on_the_shelf(tmp_path: Path, example) -> None:
+    runs, ours = example
+    _, theirs = drawn(
+        tmp_path, Wanted(points=3, cut_points=5, direction_seeds=(0,), path="none", engine="loss-landscapes")
+    )
+    whole = [[s for s in found if len(s.spec.b) > 1 and not s.spec.path] for found in (ours, theirs)]
+    assert len(whole[1]) == 4 and {s.surface_id for s in whole[0]}.isdisjoint(s.surface_id for s in whole[1])
+    for one, other in zip(*whole, strict=True):
+        assert one.spec.plane == other.spec.plane
+        np.testing.assert_allclose(one.loss, other.loss, rtol=1e-4)
+
+
+def test_lines_and_triangles_between_stored_runs_pass_through_each_of_them(tmp_path: Path) -> None:
+    home, runs = store(tmp_path)
+    third = tiny("deepnorm", steps=4, snapshots=5, warmup=0, seed=1)
+    home.commit(third, files_of(third))
+    runs = [*runs, home.load(third.run_id)]
+    shelf, wanted = Shelf(tmp_path), Wanted(points=7)
+    task = Synthetic(vocab=200, max_tokens=128)
+    for ends in (runs[:2], runs):
+        planned = plan_surfaces.plan(plan_surfaces.between(ends, wanted), shelf, context(tmp_path))
+        (surface,) = plan_surfaces.run(planned, shelf, execute, lambda event: None, lambda job_id: None)
+        a, b = list(surface.spec.a), list(surface.spec.b)
+        assert 0.0 in a and 1.0 in a
+        from stabkit.storage import weights
+
+        model = train.build(ends[0].spec, task, torch.device("cpu"))
+        evaluator = Evaluator(model, lambda m: train.forward(m, task.probe(), 0.1).loss)
+        for place, end in zip(((0.0, 0.0), (1.0, 0.0), (0.0, 1.0)), ends, strict=False):
+            theta = weights.at(end, 4, [tensor.name for tensor in evaluator.layout])
+            expected = evaluator.at(theta, (), [()])[0]
+            assert surface.loss[b.index(place[1]), a.index(place[0])] == pytest.approx(expected, rel=1e-6)
+        source = Landscape(ends, [surface])
+        frame = between.select(source)
+        ET.fromstring(card(between, frame, source).svg)
+        assert "rises" in between.title(source) and len(source.seen("surface")) == 0
+    with pytest.raises(UsageError, match="two runs for a line"):
+        plan_surfaces.between(runs[:1], wanted)
+
+
+def test_between_names_the_command_that_makes_a_run_that_is_not_there(tmp_path: Path) -> None:
+    home, runs = store(tmp_path)
+    done = stabkit("landscape", "--points", "7", "--between", f"{runs[0].run_id},{runs[1].run_id}", "--out", tmp_path)
+    assert done.returncode == 0 and "between-" in done.stdout, done.stderr
+    absent = stabkit("landscape", "--between", f"{runs[0].run_id},admin-2L-2L-s0", "--out", tmp_path)
+    assert (
+        absent.returncode == 2
+        and "`stabkit landscape --model admin --against '' --depths 2x2 --seeds 0` makes one" in (absent.stderr)
+    )
+
+
+def test_a_surface_around_a_run_of_text_asks_for_the_text(tmp_path: Path) -> None:
+    home, runs = store(tmp_path)
+    text = tiny(steps=4, snapshots=5, warmup=0)
+    text = replace(text, task=replace(text.task, name="de-en", source="de", target="en", digest="0" * 64))
+    home.commit(text, {**files_of(runs[1].spec), "spec.json": json.dumps(text.to_json()).encode()})
+    job = plan_surfaces.plan(
+        plan_surfaces.specs([home.load(text.run_id)], SMALL), Shelf(tmp_path), context(tmp_path)
+    ).jobs[0]
+    with pytest.raises(CorpusError, match="--data DIR --source de --target en"):
+        work.do(job, lambda event: None)
+
+
+def test_tiles_cover_every_row_once() -> None:
+    for rows in (1, 4, 5, 6, 25):
+        spec = SurfaceSpec(
+            origin=specs.At(run=SPECS[0].run_id, step=0), plane=specs.Plane(kind="random"), a=(0.0,), b=(0.0,) * rows
+        )
+        covered = [i for _, first, last in tiles.names(spec) for i in range(first, last)]
+        assert covered == list(range(rows))
+
+
+def test_methods_of_other_norms_and_numbers_share_their_matrices_directions(tmp_path):
+    pair = [tiny(method, steps=4, snapshots=5, warmup=0) for method in ("rezero", "pre-ln")]
+    made = Store(tmp_path)
+    made.runs.mkdir(parents=True, exist_ok=True)
+    for spec in pair:
+        made.commit(spec, files_of(spec))
+    runs = [made.load(spec.run_id) for spec in pair]
+    evaluators = [Evaluator(train.build(run.spec, TASK, torch.device("cpu")), lambda model: 0.0) for run in runs]
+    surfaces = plan_surfaces.specs(runs, replace(SMALL, path="none"))
+    mixed = next(s for s in surfaces if s.origin.run == runs[0].run_id and s.plane.of is not None)
+    _, (delta, _) = tiles.plane(tmp_path, canonical(mixed.to_json() | {"a": [], "b": []}), evaluators[0].layout)
+    alone = next(s for s in surfaces if s.origin.run == runs[1].run_id and s.plane.of is None)
+    _, (theirs, _) = tiles.plane(tmp_path, canonical(alone.to_json() | {"a": [], "b": []}), evaluators[1].layout)
+    other = {t.name: theirs[t.part] for t in evaluators[1].layout}
+    for tensor in evaluators[0].layout:
+        expected = other[tensor.name] if len(tensor.shape) > 1 else np.zeros(tensor.size)
+        np.testing.assert_array_equal(delta[tensor.part], expected)
+
+
+def test_a_parameter_that_is_one_number_is_stored_as_one(tmp_path):
+    spec = tiny("rezero", steps=1)
+    made = Store(tmp_path)
+    made.commit(spec, files_of(spec))
+    held = dict(weights.shapes(made.load(spec.run_id)))
+    assert held["layers.decoder_1_self.gamma"] == ()
+    shared = [name for name in held if name.endswith(".gamma")]
+    assert len(shared) == 4, "one a layer"
