@@ -3,7 +3,7 @@
 
     python3 dev.py sweep             set up, then `stabkit sweep --depths 6,18,50,100`
     python3 dev.py test [ARGS…]      set up, then pytest, the whole suite on every core
-    python3 dev.py lint              set up, then ruff and mypy
+    python3 dev.py lint              set up, then ruff, mypy, and import-linter: the order of the rooms
     python3 dev.py COMMAND [ARGS…]   set up, then `stabkit COMMAND ARGS…`
 
 Set-up goes into `.venv` beside this file, or, when you start it from an environment of your own that has torch, into
@@ -24,6 +24,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 TORCH = "2.13.0"
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
+ROOMS = "from importlinter.cli import lint_imports_command as check; check(['--no-cache'])"
 INPUTS = ("pyproject.toml", "constraints.txt", "dev.py", "stabkit/version.py")
 
 
@@ -41,8 +42,8 @@ def main(arguments: list[str]) -> int:
         rest = rest or ["-n", "auto", "--dist", "worksteal"]  # the whole suite, on every core
         return run([str(python), "-m", "pytest", *rest], cwd=HERE)
     if command == "lint":
-        steps = (["ruff", "check"], ["ruff", "format", "--check"], ["mypy"])
-        return max(run([str(python), "-m", *step], cwd=HERE) for step in steps)
+        steps = (["-m", "ruff", "check"], ["-m", "ruff", "format", "--check"], ["-m", "mypy"], ["-c", ROOMS])
+        return max(run([str(python), *step], cwd=HERE) for step in steps)
     if command == "sweep" and not any(a == "--depths" or a.startswith("--depths=") for a in rest):
         rest = ["--depths", "6,18,50,100", *rest]
     return run([str(python), "-m", "stabkit", command, *rest])

@@ -9,7 +9,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -86,6 +87,58 @@ def process(
         cwd=cwd,
         env={**os.environ, **(env or {})},
     )
+
+
+def children(pid: int | None = None) -> list[int]:
+    """The worker processes of a process, of this one by default."""
+    parent = pid or os.getpid()
+    here = Path(f"/proc/{parent}/task/{parent}/children")
+    if not here.exists():
+        pytest.skip("needs Linux's /proc")
+    pids = [int(word) for word in here.read_text().split()]
+    return [pid for pid in pids if b"executors" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+
+
+def ended(pid: int) -> bool:
+    """Whether a process is no more, or only waits to be counted."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+def killed(command: Sequence[object], out: Path, after: int) -> None:
+    """Start `stabkit COMMAND` as a process, kill -9 it when so many checkpoints were written, and wait for its workers
+    to follow it; nothing happens to one that has ended by then."""
+    words = [sys.executable, "-m", "stabkit", *map(str, command), "--executor", "processes", "--out", str(out)]
+    written: dict[Path, int] = {}
+    count = 0
+
+    def enough() -> bool:
+        nonlocal count
+        for file in (out / "runs" / ".partial").glob("*/checkpoint.npz"):
+            with contextlib.suppress(FileNotFoundError):
+                now = file.stat().st_mtime_ns
+                count += now != written.get(file)
+                written[file] = now
+        return bool(workers()) and count >= after or process.poll() is not None
+
+    def workers() -> list[int]:
+        return children(process.pid) if process.poll() is None else []
+
+    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        wait_for(enough)
+        left = workers()
+        process.kill()
+    wait_for(lambda: all(map(ended, left)))
+
+
+def wait_for(condition: Callable[[], object], seconds: float = 60) -> None:
+    """Until it holds; fails when it does not for so long."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {seconds:g} s"
+        time.sleep(0.01)
 
 
 def strict(text: str) -> Any:

@@ -2,24 +2,41 @@
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
 import json
 import os
+import pickle
+import shutil
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 
+import pandas as pd
 import pytest
 import torch
 from hypothesis import settings
 
+from stabkit.report import cards
 from stabkit.running import work
 from stabkit.spec import ModelConfig, RunSpec, TaskConfig, TrainConfig, from_json
 from stabkit.tasks.synthetic import Synthetic
 from stabkit.training import train
 
 torch.set_num_threads(1)
-settings.register_profile("suite", derandomize=True)  # the same examples each time; STABKIT_EXPLORE=1 looks for others
+FULL = os.environ.get("STABKIT_EXAMPLES") == "full"
+"""Whether properties are tried on all their examples (CI), or on a fifth of them."""
+# the same examples each time; STABKIT_EXPLORE=1 looks for others
+settings.register_profile("suite", derandomize=True, deadline=None, max_examples=100 if FULL else 20)
 if not os.environ.get("STABKIT_EXPLORE"):
     settings.load_profile("suite")
+
+
+def examples(count: int, **more: object) -> settings:
+    """Settings of a property that is tried on `count` examples in CI, on a fifth of them elsewhere."""
+    return settings(max_examples=count if FULL else max(3, count // 5), deadline=None, **more)  # type: ignore[arg-type]
+
 
 MULTI30K = Path(os.environ.get("STABKIT_MULTI30K", Path(__file__).parents[2] / "shared" / "data" / "multi30k"))
 
@@ -36,6 +53,49 @@ def need(what: str, there: bool, where: str) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Slow tests first: begun last, one of them keeps a single core busy when all else is done."""
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+@pytest.fixture(scope="session")
+def once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callable[[Path], None]], Path]:
+    """`once(name, make)`: a folder that `make` filled, once for all test processes of this session. It is read only:
+    copy what a test changes."""
+    base = tmp_path_factory.getbasetemp()
+    root = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "shared"
+    root.mkdir(exist_ok=True)
+
+    def made(name: str, make: Callable[[Path], None]) -> Path:
+        with open(root / f"{name}.lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not (root / name).exists():
+                aside = root / f"{name}.partial"
+                shutil.rmtree(aside, ignore_errors=True)
+                aside.mkdir()
+                make(aside)
+                aside.rename(root / name)
+        return root / name
+
+    return made
+
+
+@pytest.fixture(scope="session", autouse=True)
+def drawings(once: Callable[[str, Callable[[Path], None]], Path]) -> Iterator[Callable[..., object]]:
+    """A frame that was drawn for a page is not drawn again in this session: a drawing is a function of its frame.
+    Yields the function that draws (`test_equal_runs_make_equal_pages` draws anew)."""
+    folder = once("drawings", lambda folder: None)
+    real = cards.picture
+
+    def kept(figure: ModuleType, frame: pd.DataFrame, name: str) -> object:
+        content = [figure.__name__, name, list(frame.columns), [frame[c].tolist() for c in frame.columns], frame.attrs]
+        file = folder / hashlib.sha256(pickle.dumps(content)).hexdigest()
+        if not file.exists():
+            aside = folder / f"{file.name}.{os.getpid()}"
+            aside.write_bytes(pickle.dumps(real(figure, frame, name)))
+            aside.rename(file)
+        return pickle.loads(file.read_bytes())
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cards, "picture", kept)
+        yield real
 
 
 @pytest.fixture(scope="session")

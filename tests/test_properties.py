@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from stabkit.claims import CLAIMS, OF_STEPS, OF_SURFACES, findings
@@ -30,11 +30,11 @@ from stabkit.results.outcome import judge
 from stabkit.results.records import Table
 from stabkit.running.executors import Lost, Place, processes
 from stabkit.spec import from_json
-from tests.conftest import tiny
+from tests.conftest import examples, tiny
 from tests.figures.fake_runs import plausible, run, spec
 from tests.figures.fake_runs import table as made
 
-MANY = settings(max_examples=1000, deadline=None)
+MANY = examples(1000)
 PARSERS = {
     "depths": lambda text: ranges.depths("--depths", text),
     "wholes": lambda text: ranges.wholes("--seeds", text, 0, 2**31 - 1),
@@ -132,7 +132,7 @@ POOL = [
 
 
 @pytest.mark.slow
-@settings(max_examples=8, deadline=None)
+@examples(8)
 @given(st.lists(st.sampled_from(POOL), max_size=8), st.integers(0, 2))
 def test_p10_any_subset_of_runs_makes_a_page(runs: list[object], failed: int) -> None:
     page = render(runs, command="x", failed=[(spec("post-ln", 9, seed=i), "killed") for i in range(failed)])  # type: ignore[arg-type]
@@ -160,7 +160,7 @@ for line in channel.makefile("rb"):
 """
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(
     st.lists(st.sampled_from(["ok", "raise", "kill", "exit", "hang", "huge", "garbage", "events"]), max_size=8),
     st.integers(1, 3),

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stabkit.claims.base import Claim, Evidence
+from stabkit.claims.deepnet_update import DEEP, NO_WARMUP, ONLY_LARGER, SWEEP
 from stabkit.claims.evidence import (
     at,
     by_seed,
@@ -27,18 +27,7 @@ from stabkit.figures.shared.words import short
 from stabkit.results.outcome import VANISHED
 from stabkit.storage.store import Run
 
-if TYPE_CHECKING:
-    pass
-
-Find = Callable[[Sequence[Run]], list[Evidence]]
 P, INIT, D = "Post-LN", "Post-LN-init", "DeepNorm"
-DEEP = 18
-"""The paper's §2 speaks of 18L-18L; shallower models train."""
-SWEEP = "stabkit sweep --depths 6,18,50 --seeds 0..2"
-NO_WARMUP = "stabkit sweep --depths 18 --steps 250 --warmup 0"
-BOTH = "stabkit sweep --depths 18 --steps 250 --warmup 0,4000"
-ONLY_LARGER = 1.1
-"""A ratio nearer to 1 is no difference: about what another seed makes of it."""
 
 
 def _growth_of(run: Run) -> float:

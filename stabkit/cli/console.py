@@ -11,14 +11,11 @@ import textwrap
 import unicodedata
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TextIO, cast
+from typing import Any, TextIO, cast
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
-
-if TYPE_CHECKING:
-    pass
 
 
 def plain(text: object) -> str:

@@ -70,7 +70,7 @@ def card(figure: ModuleType, frame: pd.DataFrame, made_of: Any, before: str = ""
     """Draw what was selected, and wrap up with downloads and the folded table; `before` its name, where a page has
     several of its kind."""
     name = before + figure.NAME
-    drawn, marks = svg.to_page(figure.draw(frame), name)
+    drawn, marks = picture(figure, frame, name)
     head, rows, note = _folded(frame, figure)
     table = _packed(frame)
     large = len(json.dumps(table)) > DATA_LIMIT
@@ -87,6 +87,11 @@ def card(figure: ModuleType, frame: pd.DataFrame, made_of: Any, before: str = ""
         rows=rows,
         note=note + (" Too long for this page: `stabkit report --figures DIR` writes it as CSV." if large else ""),
     )
+
+
+def picture(figure: ModuleType, frame: pd.DataFrame, name: str) -> tuple[str, list[dict[str, Any]]]:
+    """The drawing for the page and its curves; a function of the frame and the name alone."""
+    return svg.to_page(figure.draw(frame), name)
 
 
 def _packed(frame: pd.DataFrame) -> dict[str, Any]:

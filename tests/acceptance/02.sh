@@ -33,7 +33,7 @@ fi
 # — 1 The project
 block "licence, constraints, entry point, ignored folders" bash -c "cd '$root' && grep -q MIT LICENSE && test -f constraints.txt && grep -q 'stabkit.__main__:main' pyproject.toml && git check-ignore -q runs/x && git check-ignore -q surfaces/x && test -x .ci/run && test -f .pre-commit-config.yaml"
 block "lint and types" dev lint
-# — 2 to 7 hold by the suite (tests/model, tests/methods, tests/tasks, tests/probes, tests/test_outcome.py)
+# — 2 to 7 hold by the suite (tests/model, tests/methods, tests/tasks, tests/probes, tests/results/test_outcome.py)
 block "asymmetric depths, other sizes, fairseq base" dev sweep --depths 3x2,2x5 --steps 2 --hidden 32 --ffn 48 --heads 4 --base-init fairseq_uniform --vocab 300 --out "$work/a" --quiet
 block "keys in any case, hyphens or none; options" dev sweep --models PostLN,POST-LN-INIT,Admin:omega=closed,deepnorm --depths 2 --steps 1 --out "$work/a" --quiet
 block "warm-up and rate are axes" bash -c "python3 '$root/dev.py' sweep --depths 2 --steps 1 --warmup 4000,0 --lr 5e-4,1e-3 --models deepnorm --out '$work/a' --json --quiet | python3 '$root/tests/acceptance/check.py' count 4"

@@ -7,9 +7,9 @@ plan() { dev ablate "$@" --dry-run --json --out "$work/none" >"$work/plan.json";
 
 # — The command
 block "neither option: nine runs of DeepNorm at 18L-18L, lr 2e-3, no warm-up, 250 steps, factors exact" bash -c "python3 '$root/dev.py' ablate --dry-run --json --out '$work/none' >'$work/plan.json' && python3 '$root/tests/acceptance/check.py' nine '$work/plan.json'"
-block "one option alone, --grid, spans and lists" dev test tests/test_ablate.py -k "axis or scales"
-block "what is refused (F17), and methods without α and β" dev test tests/test_ablate.py -k "refused or without"
-block "grid and sweeps share runs; factors of 1 are the very run of sweep; bits exact in the store" dev test tests/test_ablate.py -k shares
+block "one option alone, --grid, spans and lists" dev test tests/cli/test_ablate.py -k "axis or scales"
+block "what is refused (F17), and methods without α and β" dev test tests/cli/test_ablate.py -k "refused or without"
+block "grid and sweeps share runs; factors of 1 are the very run of sweep; bits exact in the store" dev test tests/cli/test_ablate.py -k shares
 if [ -z "$quick" ]; then
   block "Fig. 9 in two seeds, and Table 11 at warm-up 0 and 150, on real text" bash -c "python3 '$root/dev.py' ablate --seeds 0,1 --drop deepnorm,init $text --out '$work/s' --json --quiet >'$work/s.json' && python3 '$root/tests/acceptance/check.py' fig9 '$work/s.json'"
   block "the sweep's own rate: only half of Fig. 9 (diagnostics.md), said so" bash -c "python3 '$root/dev.py' ablate --lr 5e-4 --alpha-scale 0.25,1,4 $text --out '$work/s' --json --quiet >'$work/h.json' && python3 '$root/tests/acceptance/check.py' half '$work/h.json'"

@@ -189,5 +189,13 @@ def paper(path):
         assert f'id="{key}"' in page, key
 
 
+def mutants(path):
+    with open(path) as file:
+        kept = json.load(file)
+    before, after = (kept["fates"][label]["ends"] for label in ("before", "after"))
+    print("before", before, "after", after)
+    assert len(kept["faults"]) == 60 and after["killed"] >= before["killed"] and sum(after.values()) == 60
+
+
 if __name__ == "__main__":
     globals()[sys.argv[1]](*sys.argv[2:])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -344,6 +345,12 @@ def test_an_ablation_is_judged_only_where_the_method_itself_trains() -> None:
     assert verdict("alpha-small", [base, changed]) == "untested"
     diverged = scaled(math.nan, "diverged", alpha=0.25)
     assert "99" not in (told := judge(CLAIM["alpha-small"], diverged).measured) and "diverged" in told
+
+
+def test_what_parts_runs_is_told_as_the_share_on_the_right_side() -> None:
+    (told,) = judge(CLAIM["bound-decides"], CASES["bound-decides"][0]()).evidence
+    right, total = map(int, re.search(r"(\d+) of (\d+) runs", told.text).groups())  # type: ignore[union-attr]
+    assert told.value == right / total <= 1
 
 
 def test_every_claims_file_is_in_the_table() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from stabkit.claims import reasons
 from stabkit.claims.base import judge
 from tests.figures.fake_runs import run, spec, table
@@ -59,6 +61,14 @@ def test_a_deficit_that_a_larger_rate_closes_was_one_of_the_rate() -> None:
     assert rated(*behind, at(2e-3, 6, 4.05), at(2e-3, 18, 4.15)) == ("holds", told)
     assert rated(*behind, at(2e-3, 6, 4.0), at(2e-3, 18, 4.25))[0] == "fails"
     assert rated(*behind, at(2e-3, 6, 4.0), at(2e-3, 18, 3.9))[0] == "holds"
+
+
+def test_what_a_larger_rate_changes_orders_the_places_and_a_lost_run_changes_nothing() -> None:
+    behind = [at(1e-3, 6, 4.0), at(1e-3, 18, 4.25)]
+    (closed,) = judge(RATE, [*behind, at(2e-3, 6, 4.05), at(2e-3, 18, 4.15)]).evidence
+    assert closed.value == pytest.approx(0.10 - 0.25)
+    (lost,) = judge(RATE, [*behind, at(2e-3, 6, 4.0), at(2e-3, 18, float("inf"), "diverged")]).evidence
+    assert lost.value == 0.0
 
 
 def test_a_gap_that_closes_because_the_shallow_model_gets_worse_is_none_of_the_deep_ones() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -93,6 +94,16 @@ def test_a_claim_holds_where_it_should_fails_where_it_should_and_is_untested_wit
 def test_a_sentence_that_holds_by_one_ruler_alone_fails_and_says_by_which_it_holds() -> None:
     found = judge(CLAIM["surface-smoother"], pair(0.6, 0.3, 0.1))
     assert "fails at 2 of 3 places" in found.measured and "the papers' ruler" in found.measured
+
+
+def test_a_flat_loss_has_no_roughness_that_another_could_be_a_multiple_of() -> None:
+    found = depths("post-ln", 0.1, 0.2)
+    flat = [
+        replace(one, loss=np.full_like(one.loss, 5.0)) if "-6L-" in one.surface_id else one for one in found.surfaces
+    ]
+    assert judge(CLAIM["surface-depth"], Landscape(found.runs, flat)).verdict == "untested"
+    (evidence,) = judge(CLAIM["surface-depth"], depths("post-ln", 0.1, 0.2)).evidence
+    assert evidence.value == pytest.approx(2.0, rel=0.1)
 
 
 def test_seeds_of_directions_are_paired() -> None:

@@ -35,11 +35,17 @@ def paper(capsys, *words: str) -> tuple[int, str, str]:
     return code, told.out, told.err
 
 
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One store for all items, as a user's: what items share is trained once."""
+    return tmp_path_factory.mktemp("items")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("item", ITEMS, ids=lambda item: item.key)
-def test_every_item_runs_at_two_layers_and_three_steps(item, tmp_path: Path, capsys, monkeypatch) -> None:
+def test_every_item_runs_at_two_layers_and_three_steps(item, shared: Path, capsys, monkeypatch) -> None:
     monkeypatch.setattr(synthetic, "TEST_SENTENCES", 24)  # a model that has learnt nothing goes on to each one's limit
-    code, out, err = paper(capsys, item.key, *SMALL, "--json", "--out", str(tmp_path))
+    code, out, err = paper(capsys, item.key, *SMALL, "--json", "--out", str(shared))
     assert code == 0, err
     document = json.loads(out)
     (done,) = document["items"]

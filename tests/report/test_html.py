@@ -6,8 +6,8 @@ import base64
 import hashlib
 import json
 import re
-import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from html.parser import HTMLParser
@@ -211,14 +211,15 @@ def test_the_page_builds_for_any_runs(runs: list[object]) -> None:
     page_of(runs)
 
 
-def test_the_default_sweep_makes_a_small_page_quickly() -> None:
-    start = time.monotonic()
+def test_the_default_sweep_makes_a_small_page() -> None:
     page = render(sweep(), command=COMMAND)
-    assert time.monotonic() - start < 20  # 2 s on an idle core; the bound is for a busy one
     assert len(page.encode()) < 1_500_000
 
 
-def test_equal_runs_make_equal_pages(page: str) -> None:
+def test_equal_runs_make_equal_pages(
+    page: str, drawings: Callable[..., object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cards, "picture", drawings)
     assert page == render(sweep((6, 18)), command=COMMAND, failed=[(spec("admin", 50), "killed by signal 9")])
 
 

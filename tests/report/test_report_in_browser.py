@@ -26,7 +26,7 @@ SHOWN = sum(not getattr(figure, "OPTIONAL", False) or len(figure.select([ONE])) 
 HOSTILE = "</script><script>document.title='hacked'</script><img src=x onerror=alert(1)>" + "x" * 200
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module")  # while it is open an event loop runs in this thread
 def browser() -> Iterator[Any]:
     need("browser", BROWSER is not None, "no Chromium on this machine: the page was not opened in one")
     sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -37,8 +37,12 @@ def browser() -> Iterator[Any]:
         chromium.close()
 
 
-@pytest.fixture(scope="module")
-def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+@pytest.fixture(scope="session")
+def pages(once: Callable[[str, Callable[[Path], None]], Path]) -> dict[str, Path]:
+    return {page.stem: page for page in once("pages", write_pages).iterdir()}
+
+
+def write_pages(folder: Path) -> None:
     hostile = plausible(spec("post-ln", 2, name=HOSTILE, source=HOSTILE))
     several = {
         "none": render([], command="stabkit report"),
@@ -53,10 +57,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     several["twelve"] = render(
         [*judged, *(step(key, n, 5.0) for n in (2, 3) for key in KEYS)], command="stabkit report"
     )
-    folder = tmp_path_factory.mktemp("pages")
     for name, text in several.items():
         (folder / f"{name}.html").write_text(text, encoding="utf-8")
-    return {name: folder / f"{name}.html" for name in several}
 
 
 @pytest.fixture
@@ -84,17 +86,22 @@ def opened(browser: Any, pages: dict[str, Path]) -> Iterator[Callable[..., Any]]
 
 
 @pytest.mark.parametrize("name", ["none", "one", "sixteen", "forty", "hostile", "twelve"])
-@pytest.mark.parametrize(("width", "scheme"), [(400, "light"), (400, "dark"), (1600, "light"), (1600, "dark")])
+@pytest.mark.parametrize("width", [400, 1600])
 def test_the_page_opens_without_complaint_and_without_sideways_scrolling(
-    opened: Callable[..., Any], name: str, width: int, scheme: str
+    opened: Callable[..., Any], name: str, width: int
 ) -> None:
-    page = opened(name, width, scheme)
-    assert page.title() == "Does it stay stable at this depth? · stabkit"
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    if name != "none":
-        assert page.locator(".drawing svg").count() == SHOWN + 2 * (name == "twelve")  # Table 1 and the slopes
-        ink = page.evaluate("getComputedStyle(document.querySelector('.drawing text')).fill")
-        assert ink == page.evaluate("getComputedStyle(document.body).color")
+    page = opened(name, width)
+    inks = set()
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        assert page.title() == "Does it stay stable at this depth? · stabkit"
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        if name != "none":
+            assert page.locator(".drawing svg").count() == SHOWN + 2 * (name == "twelve")  # Table 1 and the slopes
+            ink = page.evaluate("getComputedStyle(document.querySelector('.drawing text')).fill")
+            assert ink == page.evaluate("getComputedStyle(document.body).color")
+            inks.add(ink)
+    assert len(inks) == 2 * (name != "none"), "what is drawn follows the scheme"
 
 
 def test_a_verdict_leads_to_its_run(opened: Callable[..., Any]) -> None:
@@ -211,13 +218,17 @@ def test_without_its_script_the_page_is_whole(browser: Any, pages: dict[str, Pat
     context.close()
 
 
+def write_landscape(folder: Path) -> None:
+    runs, surfaces = drawn(folder)
+    page = render(runs, command="stabkit landscape", surfaces=surfaces)
+    (folder / "page.html").write_text(page, encoding="utf-8")
+
+
 @pytest.mark.parametrize(("width", "scheme"), [(1600, "dark"), (400, "light")])
 def test_surfaces_are_unpacked_when_they_come_into_view_and_nothing_is_fetched(
-    browser: Any, tmp_path: Path, width: int, scheme: str
+    browser: Any, once: Callable[[str, Callable[[Path], None]], Path], width: int, scheme: str
 ) -> None:
-    runs, surfaces = drawn(tmp_path)
-    page_file = tmp_path / "page.html"
-    page_file.write_text(render(runs, command="stabkit landscape", surfaces=surfaces), encoding="utf-8")
+    page_file = once("landscape", write_landscape) / "page.html"
     assert page_file.stat().st_size < 4_000_000
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
     page = context.new_page()

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from stabkit.results.outcome import judge, perplexity, power
+from stabkit.results.outcome import judge, links, perplexity, power
 from stabkit.results.records import Table
 
 U = 6.0
@@ -101,3 +101,11 @@ def test_a_perplexity_beyond_a_float_is_infinite(nll, wanted):
 
 def test_powers_are_written_with_a_bare_exponent():
     assert [power(v) for v in (1e-7, 3.4e-14, 0.2)] == ["1e-7", "3e-14", "2e-1"]
+
+
+def test_the_growth_of_ln_inputs_is_their_greatest_multiple_of_what_they_were() -> None:
+    made = records(steps=20)
+    steps, sites = made["ln_input"].steps, ("decoder.1.ffn", "decoder.2.ffn", "decoder.1.ffn@omega")
+    one, other = 8.0 + steps, np.full(len(steps), 4.0)
+    made["ln_input"] = Table(steps, sites, np.stack([one, other, 100.0 + 50 * steps], axis=1))
+    assert links(made).ln_input_growth == pytest.approx((28 / 8 + 1) / 2)

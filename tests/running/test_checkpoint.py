@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import os
 import random
-import signal
-import subprocess
-import sys
-import time
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +20,7 @@ from stabkit.storage.folder import CorruptFolder
 from stabkit.storage.store import Store
 from stabkit.tasks.synthetic import Synthetic
 from stabkit.training import train
-from tests.commands import TINY, stabkit
+from tests.commands import TINY, killed, stabkit
 from tests.conftest import tiny
 
 TASK = Synthetic(vocab=200, max_tokens=128)
@@ -96,20 +93,28 @@ def job(out: Path, spec: RunSpec) -> work.Job:
     }
 
 
+@cache
+def whole_and_half(out: Path) -> tuple[str, dict[str, np.ndarray]]:
+    """The digest of a run of four steps, and its state after two."""
+    spec = tiny(steps=4)
+    states: list[train.State] = []
+    train.run(spec, TASK, save=states.append, every=2)
+    work.do(job(out, spec), lambda event: None)
+    return Store(out).load(spec.run_id).digest, dict(states[0].arrays)
+
+
 @pytest.mark.parametrize(
     "damage",
     "truncated flipped foreign empty directory shape dtype record pickle done without-step step-of-no-kind".split()
     + "resealed other-step extra-snapshot lost-probe lost-record".split(),
 )
-def test_a_damaged_checkpoint_is_said_and_the_run_starts_afresh(damage: str, tmp_path: Path) -> None:
+def test_a_damaged_checkpoint_is_said_and_the_run_starts_afresh(
+    damage: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     spec = tiny(steps=4)
-    work.do(job(tmp_path / "whole", spec), lambda event: None)
-    digest = Store(tmp_path / "whole").load(spec.run_id).digest
+    digest, first = whole_and_half(tmp_path_factory.getbasetemp() / "whole")
     store = Store(tmp_path / "out")
-    states: list[train.State] = []
-    task = Synthetic(vocab=200, max_tokens=128)
-    train.run(spec, task, save=states.append, every=2)
-    arrays = {**states[0].arrays, "step": np.array(2)}
+    arrays = {**first, "step": np.array(2)}
     if damage == "shape":
         arrays["theta"] = arrays["theta"][:-1]
     if damage == "dtype":
@@ -195,18 +200,11 @@ def test_a_checkpoint_from_which_not_one_step_can_be_made_is_dropped_for_the_nex
 @pytest.mark.parametrize("attempt", range(3))
 def test_killed_at_any_moment_and_continued_the_bits_are_those_of_the_whole(attempt: int, tmp_path: Path) -> None:
     command = ["sweep", *TINY[:2], "--steps", "120", *TINY[4:], "--models", "post-ln,admin", "--dropout", "0.1"]
-    command += ["--checkpoint-every", "3", "--quiet"]
+    command += ["--checkpoint-every", "3", "--workers", "1", "--quiet"]
     assert stabkit(*command, "--out", tmp_path / "whole").returncode == 0
     chance = random.Random(attempt)
     for _ in range(5):
-        with subprocess.Popen(
-            [sys.executable, "-m", "stabkit", *command, "--out", str(tmp_path / "out")],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        ) as process:
-            time.sleep(chance.uniform(1.0, 4.5))
-            process.send_signal(signal.SIGKILL)
-        time.sleep(1.0)  # its workers follow it
+        killed(command, tmp_path / "out", after=chance.randrange(12))
     assert stabkit(*command, "--out", tmp_path / "out").returncode == 0
     digests = [{i: Store(tmp_path / o).load(i).digest for i in Store(tmp_path / o).ids()} for o in ("whole", "out")]
     assert digests[0] == digests[1] and len(digests[0]) == 2

@@ -6,10 +6,6 @@ import contextlib
 import json
 import multiprocessing
 import os
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -23,9 +19,9 @@ from stabkit.spec import ALGO_VERSION, from_json
 from stabkit.storage.store import Store
 from stabkit.tasks.synthetic import Synthetic
 from stabkit.training import train
-from tests.commands import stabkit, strict
+from tests.commands import killed, process, stabkit, strict
 from tests.conftest import tiny
-from tests.running.executors.test_dask import Cluster
+from tests.running.conftest import Cluster
 from tests.running.executors.test_executors import jobs, nothing
 
 COMMAND = [
@@ -60,8 +56,8 @@ def executed(out: Path, name: str, order: int = 1, **place: object) -> dict[str,
     return digests(out)
 
 
-def commanded(out: Path, *options: str, env: dict[str, str] | None = None) -> dict[str, str]:
-    done = stabkit(*COMMAND, *options, "--out", out, env=env)
+def commanded(out: Path, *options: str) -> dict[str, str]:
+    done = stabkit(*COMMAND, *options, "--out", out)
     assert done.returncode == 0, done.stderr
     return digests(out)
 
@@ -72,42 +68,38 @@ def burn() -> None:
 
 
 @pytest.mark.slow
-def test_twelve_arrangements_of_one_grid_give_twelve_equal_sets_of_digests(tmp_path: Path) -> None:
+def test_twelve_arrangements_of_one_grid_give_twelve_equal_sets_of_digests(tmp_path: Path, cluster: Cluster) -> None:
     sets: dict[str, dict[str, str]] = {}
     for workers in (1, 2, 3):
-        sets[f"{workers} workers"] = commanded(tmp_path / f"w{workers}", "--workers", str(workers))
+        sets[f"{workers} workers"] = commanded(
+            tmp_path / f"w{workers}", "--executor", "processes", "--workers", str(workers)
+        )
     sets["order reversed"] = executed(tmp_path / "reversed", "processes", order=-1, workers=2)
     sets["in this process"] = executed(tmp_path / "inline", "inline")
     sets["checkpointed"] = commanded(tmp_path / "checkpointed", "--checkpoint-every", "5")
     sets["no checkpoints"] = commanded(tmp_path / "none", "--checkpoint-every", "0")
 
     out = tmp_path / "killed"
-    for after in (2.0, 2.5, 3.0):
-        command = [sys.executable, "-m", "stabkit", *COMMAND, "--checkpoint-every", "4", "--out", str(out)]
-        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-            time.sleep(after)
-            process.send_signal(signal.SIGKILL)
-        time.sleep(1.0)
+    for after in (1, 4, 7):
+        killed([*COMMAND, "--checkpoint-every", "4"], out, after)
     sets["killed three times and resumed"] = commanded(out, "--checkpoint-every", "4")
 
     commanded(tmp_path / "parts", "--models", "admin")
     sets["in two commands"] = commanded(tmp_path / "parts")
-    sets["another hash seed"] = commanded(tmp_path / "hash", env={"PYTHONHASHSEED": "77", "OMP_NUM_THREADS": "4"})
+    another = process(*COMMAND, "--out", tmp_path / "hash", env={"PYTHONHASHSEED": "77", "OMP_NUM_THREADS": "4"})
+    assert another.returncode == 0, another.stderr
+    sets["another hash seed"] = digests(tmp_path / "hash")
 
     busy = [multiprocessing.get_context("spawn").Process(target=burn, daemon=True) for _ in range(os.cpu_count() or 1)]
-    for process in busy:
-        process.start()
+    for burning in busy:
+        burning.start()
     try:
-        sets["a busy machine"] = commanded(tmp_path / "busy")
+        sets["a busy machine"] = commanded(tmp_path / "busy", "--executor", "processes", "--workers", "2")
     finally:
-        for process in busy:
-            process.kill()
+        for burning in busy:
+            burning.kill()
 
-    cluster = Cluster(tmp_path)
-    try:
-        sets["Dask"] = executed(tmp_path / "dask", "dask", scheduler=cluster.address)
-    finally:
-        cluster.close()
+    sets["Dask"] = executed(tmp_path / "dask", "dask", scheduler=cluster.address)
 
     first = next(iter(sets.values()))
     assert len(sets) == 12 and len(first) == 6

@@ -16,6 +16,7 @@ import pytest
 
 from stabkit.cli import config
 from stabkit.errors import StoreError, UsageError
+from stabkit.running.executors import processes
 from stabkit.running.request import space
 from stabkit.storage import export
 from stabkit.storage.store import Store
@@ -25,8 +26,31 @@ from tests.figures.fake_runs import run, spec, table
 LONG = [*TINY[:2], "--steps", "100000", *TINY[4:], "--models", "deepnorm"]
 
 
-def test_a_run_that_hangs_is_tried_three_times_over_all_commands(tmp_path: Path) -> None:
-    command = ["sweep", *LONG, "--executor", "processes", "--run-timeout", "0.5", "--out", tmp_path, "--json", "--quiet"]
+HANGS = """
+import socket
+channel = socket.socket(fileno=int(sys.argv[1]))
+channel.sendall(b'{"kind": "ready", "body": null}\\n')
+for job in channel.makefile("rb"): pass
+"""
+"""A worker that takes a job and never answers."""
+
+
+def test_a_run_that_hangs_is_tried_three_times_over_all_commands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "PROGRAM", f"exec({HANGS!r})")
+    command = [
+        "sweep",
+        *LONG,
+        "--executor",
+        "processes",
+        "--run-timeout",
+        "0.5",
+        "--out",
+        tmp_path,
+        "--json",
+        "--quiet",
+    ]
     first = stabkit(*command)
     assert first.returncode == 3 and "Traceback" not in first.stderr
     failed = strict(first.stdout)["runs"]
@@ -110,7 +134,7 @@ def test_a_disk_without_room_is_refused_before_training(tmp_path: Path, monkeypa
 
 
 def test_standard_error_that_is_full_or_closed_stops_no_training(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "stabkit", "sweep", *TINY, "--models", "deepnorm", "--out"]
+    command = [sys.executable, "-m", "stabkit", "sweep", *TINY, "--models", "deepnorm", "--executor", "inline", "--out"]
     with open("/dev/full", "w") as full:
         done = subprocess.run([*command, tmp_path / "a"], stderr=full, stdout=subprocess.DEVNULL, check=False)
     assert done.returncode == 0 and len(Store(tmp_path / "a").ids()) == 1

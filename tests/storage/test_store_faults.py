@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
@@ -22,7 +22,7 @@ from stabkit.running.plan_runs import plan
 from stabkit.spec import RunSpec
 from stabkit.storage import folder, store
 from stabkit.storage.store import FILES, Store
-from tests.conftest import files_of, tiny
+from tests.conftest import examples, files_of, tiny
 
 CALLS = ("open", "fsync", "rename", "replace", "chmod", "unlink", "scandir")
 
@@ -223,6 +223,4 @@ class Stored(RuleBasedStateMachine):
 
 
 TestStored = pytest.mark.slow(Stored.TestCase)
-TestStored.settings = settings(
-    max_examples=100, stateful_step_count=25, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
+TestStored.settings = examples(100, stateful_step_count=25, suppress_health_check=[HealthCheck.too_slow])

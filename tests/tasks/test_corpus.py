@@ -9,12 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from stabkit.errors import CorpusError, UsageError
 from stabkit.tasks import corpus as files
 from stabkit.tasks.corpus import Corpus, digest, find, read
+from tests.conftest import examples
 
 Said = Callable[..., str]
 
@@ -192,7 +193,7 @@ TEXT = st.binary(max_size=40) | st.text(max_size=40).map(str.encode) | st.text("
 
 
 @given(source=TEXT, target=TEXT, compressed=st.booleans())
-@settings(max_examples=1000, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(1000, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_lines_are_paired_or_the_error_names_the_file(
     tmp_path: Path, source: bytes, target: bytes, compressed: bool
 ) -> None:

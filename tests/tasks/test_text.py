@@ -8,12 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from stabkit.errors import UsageError
 from stabkit.tasks.base import BOS, EOS, PAD, UNK, Batch
 from stabkit.tasks.text import ParallelText, find, read
+from tests.conftest import examples
 
 Said = Callable[..., str]
 
@@ -64,7 +65,7 @@ def test_sentences_of_a_batch_are_of_similar_length(directory: Path) -> None:
 
 
 @given(seed=st.integers(0, 2**63), step=st.integers(0, 10**9))
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_batch_is_a_function_of_seed_and_step(
     shared: tuple[ParallelText, ParallelText], seed: int, step: int
 ) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from stabkit import methods as table
 from stabkit.cli import console
@@ -13,9 +12,6 @@ from stabkit.running.plan_runs import Plan
 from stabkit.running.request import Budget
 from stabkit.spec import RunSpec
 from stabkit.storage import size
-
-if TYPE_CHECKING:
-    pass
 
 
 def plan(specs: Sequence[RunSpec], planned: Plan, workers: int, *, json: bool) -> None:

