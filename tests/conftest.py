@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import gc
 import hashlib
 import json
 import os
@@ -25,6 +26,7 @@ from stabkit.tasks.synthetic import Synthetic
 from stabkit.training import train
 
 torch.set_num_threads(1)
+gc.set_threshold(100_000, 10, 10)  # as in a worker: looking for cycles costs a tenth of the drawing
 FULL = os.environ.get("STABKIT_EXAMPLES") == "full"
 """Whether properties are tried on all their examples (CI), or on a fifth of them."""
 # the same examples each time; STABKIT_EXPLORE=1 looks for others
@@ -96,6 +98,12 @@ def drawings(once: Callable[[str, Callable[[Path], None]], Path]) -> Iterator[Ca
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cards, "picture", kept)
         yield real
+
+
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages without their pictures, for tests that look at something else: drawing is most of what a page costs."""
+    monkeypatch.setattr(cards, "picture", lambda figure, frame, name: ("<svg></svg>", []))
 
 
 @pytest.fixture(scope="session")

@@ -14,6 +14,8 @@ from stabkit.errors import UsageError
 from stabkit.methods.base import sites
 from tests.commands import TINY, stabkit, strict
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 
 @pytest.mark.parametrize(
     ("text", "values"),

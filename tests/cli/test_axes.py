@@ -15,6 +15,8 @@ from stabkit.tasks.synthetic import Synthetic
 from tests.commands import stabkit, strict
 from tests.tasks.conftest import write
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 
 @pytest.mark.parametrize(
     ("name", "value"), [("device", "gpu"), ("workers", "0"), ("executor", "slurm"), ("beam", "0"), ("dtype", "float16")]

@@ -41,12 +41,14 @@ def test_the_same_command_again_trains_nothing_and_says_so(out):
     assert "Post-LN-init" in again.stdout and "report:" in again.stdout
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_wider_grid_trains_only_what_is_missing(out):
     wider = stabkit("sweep", *TINY, "--models", "deepnorm", "--seeds", "0,1", "--out", out)
     assert "reused 1, new 1, 3 in the directory are not part of this grid" in wider.stderr
     assert "[1/1] deepnorm-2L-2L-s1-" in wider.stderr
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_damaged_run_is_put_aside_and_trained_again(out):
     run = next((out / "runs").glob("post-ln-2L-2L-s0-*"))
     (run / "records.npz").write_bytes(b"junk")
@@ -55,6 +57,7 @@ def test_a_damaged_run_is_put_aside_and_trained_again(out):
     assert list((out / "runs" / ".quarantine").glob("*/post-ln-2L-2L-s0-*"))
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_runs_are_listed_shown_and_removed(out):
     stabkit("sweep", *TINY, "--models", "deepnorm", "--seeds", "7", "--out", out)
     listed = stabkit("runs", "ls", "--out", out)
@@ -84,6 +87,7 @@ def test_json_holds_every_claim_with_its_verdict_and_what_would_test_it(out):
         assert ("command" in claim) == (claim["verdict"] == "untested") == (claim["evidence"] == [])
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_terminal_says_how_many_claims_fail_within_80_columns(out):
     done = stabkit("sweep", *TINY, "--out", out)
     assert "claims of the papers that these runs test" in done.stdout
@@ -101,6 +105,7 @@ def test_every_figure_is_written_as_files(out, tmp_path):
     assert len(list((tmp_path / "f").iterdir())) == 4 * len(names) and (tmp_path / "r.html").stat().st_size > 100_000
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_run_whose_records_cannot_be_read_is_left_out_of_the_page(out, tmp_path):
     import hashlib
     import shutil
@@ -279,6 +284,8 @@ def test_a_signal_ends_the_sweep_and_names_the_command_that_continues(number, tm
         "stabkit",
         "sweep",
         *TINY[:2],
+        "--workers",
+        "1",
         "--steps",
         "1000000",
         "--record-every",
@@ -293,7 +300,8 @@ def test_a_signal_ends_the_sweep_and_names_the_command_that_continues(number, tm
         sweep.send_signal(number)
         said = sweep.stderr.read()
         code = sweep.wait(timeout=60)
-    assert code == 128 + number and all(map(ended, workers))
+    assert code == 128 + number
+    wait_for(lambda: all(map(ended, workers)))
     assert said.count("\n") == 1 and "continue with: " in said and "Traceback" not in said
 
 
@@ -312,6 +320,7 @@ def test_hostile_names_reach_the_terminal_as_text(tmp_path):
     assert done.returncode == 2 and "\x1b]0" not in done.stderr and "[red]" in done.stderr
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_parallel_text_is_swept_and_a_changed_corpus_is_other_runs(tmp_path):
     words = "ein hund läuft über die wiese im park und schläft am tag".split()
     for stem, count in (("train", 400), ("valid", 40)):
@@ -346,6 +355,7 @@ def test_parallel_text_is_swept_and_a_changed_corpus_is_other_runs(tmp_path):
     assert refused.returncode == 2 and "Traceback" not in refused.stderr and "vocab" in refused.stderr
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_verify_names_a_translation_that_was_changed(tmp_path):
     out = tmp_path / "out"
     assert stabkit("sweep", "--models", "deepnorm", *TINY, "--bleu", "--out", out, "--quiet").returncode == 0

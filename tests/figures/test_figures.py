@@ -38,6 +38,7 @@ from stabkit.report.headline import headline
 from stabkit.results import records
 from stabkit.storage import store
 from stabkit.storage.store import Run
+from tests.conftest import FULL
 from tests.figures.fake_runs import ended, plane, plausible, run, spec, step, sweep, table, translated, wide
 
 
@@ -502,6 +503,8 @@ OF_QUALITY = {"translated", "one translated", "nothing translated right", "setti
 """Stores made for the figures of quality: to the others they are stores like any other."""
 QUALITY = (bleu, depth_law, flops, perplexity, robustness, significance)
 PAIRS = [(figure, case) for case in stores() for figure in FIGURES if case not in OF_QUALITY or figure in QUALITY]
+PAIRS = PAIRS if FULL else PAIRS[::3]
+"""Locally every third: each figure meets a third of the stores, each store a third of the figures; CI draws all."""
 
 
 @pytest.mark.parametrize(("figure", "case"), PAIRS, ids=lambda value: getattr(value, "NAME", value))

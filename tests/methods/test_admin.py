@@ -12,8 +12,8 @@ from stabkit.spec import ModelConfig
 from stabkit.tasks.synthetic import Synthetic
 
 
-def profile(config, dropout=0.0, **options):
-    model = Transformer(config, methods.build("admin", options), 2000, 0, dropout).double()
+def profile(config, dropout=0.0, dtype=torch.float64, **options):
+    model = Transformer(config, methods.build("admin", options), 2000, 0, dropout).to(dtype)
     batch = Synthetic(vocab=2000, max_tokens=512).calibration(0)
     torch.manual_seed(0)
     return model, batch, model.method.calibrate(model, batch)
@@ -24,7 +24,7 @@ def test_omega_is_the_released_profile_within_five_per_cent():
     config = ModelConfig(
         encoder_layers=12, decoder_layers=2, hidden=512, ffn=2048, heads=8, base_init="fairseq_uniform"
     )
-    omegas = list(profile(config, dropout=0.1)[2].values())
+    omegas = list(profile(config, dropout=0.1, dtype=torch.float32)[2].values())
     assert omegas[:4] == pytest.approx([1.0, 1.3190, 1.4550, 1.5123], rel=0.05)
     assert omegas[23] == pytest.approx(2.962, rel=0.05)
     assert omegas[24:28] == pytest.approx([1.0, 1.3426, 1.4801, 1.6101], rel=0.05)

@@ -16,6 +16,8 @@ from stabkit.report.html import render
 from stabkit.spec import from_json
 from tests.figures.fake_runs import plausible, run, spec
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 OWN = {
     "post-ln": ("fairseq_uniform", "adam", 1.5e-3, 4000, 0),
     "post-ln-init": ("xavier_normal", "adam", 1.5e-3, 4000, 0),

@@ -79,6 +79,7 @@ def test_a_budget_that_fits_nothing_is_refused_with_the_cheapest_items_cost(tmp_
     assert code == 2 and "nothing fits; the cheapest item" in err and not list(tmp_path.iterdir())
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_an_interrupted_paper_goes_on_where_it_stopped(tmp_path: Path, capsys, monkeypatch) -> None:
     words = ("table11", "fig9", *SMALL, "--out", str(tmp_path))
     real, begun = carry_out.out, []
@@ -103,6 +104,7 @@ def test_an_interrupted_paper_goes_on_where_it_stopped(tmp_path: Path, capsys, m
     assert len(list((tmp_path / "reports").iterdir())) == 1
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_an_item_is_told_by_its_own_figures(tmp_path: Path, capsys) -> None:
     paper(capsys, "fig4", *SMALL, "--out", str(tmp_path))
     (page,) = (path.read_text() for path in (tmp_path / "reports").iterdir())
@@ -117,12 +119,14 @@ def test_an_empty_value_is_refused(option: str, tmp_path: Path, capsys) -> None:
     assert code == 2 and f"{option} has an empty value" in err
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_page_keeps_the_papers_order_whatever_the_plans(tmp_path: Path, capsys) -> None:
     paper(capsys, "table11", "fig2", *SMALL, "--out", str(tmp_path))
     (page,) = (path.read_text() for path in (tmp_path / "reports").iterdir())
     assert page.index('<h2 id="fig2">') < page.index('<h2 id="table11">')
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_an_item_that_fails_is_on_the_page_beside_the_others(tmp_path: Path, capsys, monkeypatch) -> None:
     real, begun = carry_out.out, []
 

@@ -38,6 +38,8 @@ from tests.figures.fake_runs import spec as run_spec
 from tests.tasks.conftest import sentences, write
 from tests.tasks.test_language import Translator
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 TASK = Synthetic(vocab=200, max_tokens=128)
 SWEEP = ["sweep", "--depths", "1", "--steps", "3", "--hidden", "8", "--ffn", "12", "--models", "deepnorm,pre-ln"]
 SWEEP += ["--max-tokens", "64", "--executor", "inline"]

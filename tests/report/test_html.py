@@ -126,7 +126,7 @@ def test_the_tables_for_the_csv_hold_exactly_what_is_drawn(page: str) -> None:
         pd.testing.assert_frame_equal(read, frame.reset_index(drop=True), check_dtype=False, rtol=1e-5)
 
 
-def test_our_own_readings_stand_apart_from_what_the_papers_say() -> None:
+def test_our_own_readings_stand_apart_from_what_the_papers_say(undrawn: None) -> None:
     ours = [claim for claim in CLAIMS if claim.ours]
     theirs = next(claim for claim in CLAIMS if not claim.ours)
     found = [
@@ -192,7 +192,7 @@ def test_the_page_of_nothing_says_so() -> None:
     assert "all 1 failed" in text and "out of memory" in text
 
 
-def test_mixed_environments_are_warned_about() -> None:
+def test_mixed_environments_are_warned_about(undrawn: None) -> None:
     runs = [plausible(spec("post-ln", 2)), run(spec("admin", 2), {}, environment={**ENVIRONMENT, "torch": "3.0"})]
     assert "differ in torch" in " ".join(page_of(runs).text)
     assert "Mixed environments" not in " ".join(page_of(runs[:1]).text)
@@ -223,7 +223,7 @@ def test_equal_runs_make_equal_pages(
     assert page == render(sweep((6, 18)), command=COMMAND, failed=[(spec("admin", 50), "killed by signal 9")])
 
 
-def test_groups_can_be_switched_where_there_are_several_of_many_methods() -> None:
+def test_groups_can_be_switched_where_there_are_several_of_many_methods(undrawn: None) -> None:
     def buttons(*keys: str) -> list[tuple[str, str]]:
         return html.group_switches([run(spec(key, 2, seed=seed), {}) for key in keys for seed in (0, 1)])
 

@@ -6,6 +6,7 @@ import csv
 import io
 import shutil
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -61,28 +62,42 @@ def write_pages(folder: Path) -> None:
         (folder / f"{name}.html").write_text(text, encoding="utf-8")
 
 
-@pytest.fixture
-def opened(browser: Any, pages: dict[str, Path]) -> Iterator[Callable[..., Any]]:
-    """Opens a page; on leaving, nothing may have been complained of and no request may have left."""
-    complaints: list[str] = []
-    requests: list[str] = []
-    contexts = []
+@pytest.fixture(scope="module")
+def complaints() -> list[str]:
+    """What a page complained of, and what it asked of the network."""
+    return []
 
-    def open_page(name: str, width: int = 1600, scheme: str = "light") -> Any:
-        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
-        contexts.append(context)
-        page = context.new_page()
+
+@pytest.fixture(scope="module")
+def loaded(browser: Any, pages: dict[str, Path], complaints: list[str]) -> Callable[..., Any]:
+    """A page of this name and width: loaded once, for all who leave it as it was."""
+
+    def load(name: str, width: int) -> Any:
+        page = browser.new_context(viewport={"width": width, "height": 900}).new_page()
         page.on("console", lambda message: complaints.append(message.text))
         page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("request", lambda request: requests.append(request.url))
+        page.on("request", lambda request: complaints.append(request.url) if _leaves(request.url) else None)
         page.goto(pages[name].as_uri())
         return page
 
+    load.kept = cache(load)  # type: ignore[attr-defined]
+    return load
+
+
+def _leaves(url: str) -> bool:
+    return not url.startswith(("file:///", "blob:null/"))
+
+
+@pytest.fixture
+def opened(loaded: Any, complaints: list[str]) -> Iterator[Callable[..., Any]]:
+    """Opens a page, `anew` where the test changes it; on leaving, nothing may have been complained of and no request
+    may have left."""
+
+    def open_page(name: str, width: int = 1600, *, anew: bool = False) -> Any:
+        return loaded(name, width) if anew else loaded.kept(name, width)
+
     yield open_page
-    for context in contexts:
-        context.close()
     assert complaints == []
-    assert [url for url in requests if not url.startswith(("file:///", "blob:null/"))] == []
 
 
 @pytest.mark.parametrize("name", ["none", "one", "sixteen", "forty", "hostile", "twelve"])
@@ -90,7 +105,7 @@ def opened(browser: Any, pages: dict[str, Path]) -> Iterator[Callable[..., Any]]
 def test_the_page_opens_without_complaint_and_without_sideways_scrolling(
     opened: Callable[..., Any], name: str, width: int
 ) -> None:
-    page = opened(name, width)
+    page = opened(name, width, anew=True)
     inks = set()
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
@@ -105,7 +120,7 @@ def test_the_page_opens_without_complaint_and_without_sideways_scrolling(
 
 
 def test_a_verdict_leads_to_its_run(opened: Callable[..., Any]) -> None:
-    page = opened("hostile")
+    page = opened("hostile", anew=True)
     page.locator(".matrix td a").first.click()
     assert "Post-LN" in page.locator("tr:target").inner_text()
 
@@ -145,7 +160,7 @@ def test_a_method_is_switched_off_and_on_in_the_whole_page(opened: Callable[...,
 
 def test_on_a_narrow_screen_the_switches_are_one_line_to_scroll(opened: Callable[..., Any]) -> None:
     """They stand over the figures while the reader scrolls: seventeen in six lines would hide them."""
-    bar = opened("twelve", 400).locator(".switches")
+    bar = opened("twelve", 400, anew=True).locator(".switches")
     assert bar.bounding_box()["height"] < 60 and bar.evaluate("bar => bar.scrollWidth > bar.clientWidth")
     last = bar.locator("button").last
     last.click()
@@ -202,7 +217,7 @@ def test_a_hostile_name_changes_nothing(opened: Callable[..., Any]) -> None:
 
 
 def test_on_paper_every_figure_stays_whole_and_no_button_is_left(opened: Callable[..., Any]) -> None:
-    page = opened("sixteen", width=800)
+    page = opened("sixteen", width=800, anew=True)
     page.emulate_media(media="print")
     assert page.evaluate("getComputedStyle(document.querySelector('.card')).breakInside") == "avoid"
     assert all(not button.is_visible() for button in page.locator("button").all())
@@ -219,7 +234,7 @@ def test_without_its_script_the_page_is_whole(browser: Any, pages: dict[str, Pat
 
 
 def write_landscape(folder: Path) -> None:
-    runs, surfaces = drawn(folder)
+    runs, surfaces = drawn(folder / "store")
     page = render(runs, command="stabkit landscape", surfaces=surfaces)
     (folder / "page.html").write_text(page, encoding="utf-8")
 

@@ -59,6 +59,11 @@ class Cluster:
                 process.wait()
 
 
+@pytest.fixture(autouse=True)
+def _undrawn(undrawn: None) -> None:
+    """What is tested here is what runs leave, not how it looks."""
+
+
 @pytest.fixture(scope="session")
 def _cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     pytest.importorskip("distributed")

@@ -250,6 +250,7 @@ COMMAND += ["--snapshots", "4", "--points", "3", "--cut-points", "5", "--directi
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("undrawn")
 def test_the_command_draws_once_and_says_how_rough(tmp_path: Path) -> None:
     first = stabkit("landscape", *COMMAND, "--out", tmp_path)
     assert first.returncode == 0, first.stderr
@@ -332,6 +333,7 @@ def test_lines_and_triangles_between_stored_runs_pass_through_each_of_them(tmp_p
         plan_surfaces.between(runs[:1], wanted)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_between_names_the_command_that_makes_a_run_that_is_not_there(tmp_path: Path) -> None:
     home, runs = store(tmp_path)
     done = stabkit("landscape", "--points", "7", "--between", f"{runs[0].run_id},{runs[1].run_id}", "--out", tmp_path)

@@ -79,7 +79,8 @@ def test_an_unset_or_malformed_address_is_refused_at_once(tmp_path: Path) -> Non
     assert done.returncode == 2 and "--executor dask" in done.stderr
 
 
-def test_a_dead_address_is_an_error(tmp_path: Path) -> None:
+def test_a_dead_address_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dask, "ANSWER_SECONDS", 1)
     done = stabkit("sweep", *TINY, "--executor", "dask", "--scheduler", "tcp://127.0.0.1:9", "--out", tmp_path)
     assert done.returncode == 2 and "no Dask scheduler answers" in done.stderr and "Traceback" not in done.stderr
 
