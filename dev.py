@@ -2,7 +2,7 @@
 """From a clone to a running stabkit in one command; needs nothing but Python 3.11 or newer.
 
     python3 dev.py sweep             set up, then `stabkit sweep --depths 6,18,50,100`
-    python3 dev.py test [ARGS…]      set up, then pytest, the whole suite on every core
+    python3 dev.py test [ARGS…]      set up, then pytest on every core; `.ci/run` adds the slow tests and all examples
     python3 dev.py lint              set up, then ruff, mypy, and import-linter: the order of the rooms
     python3 dev.py COMMAND [ARGS…]   set up, then `stabkit COMMAND ARGS…`
 
@@ -39,7 +39,7 @@ def main(arguments: list[str]) -> int:
         return code
     command, *rest = arguments
     if command == "test":
-        rest = rest or ["-n", "auto", "--dist", "worksteal"]  # the whole suite, on every core
+        rest = rest or ["-n", "auto", "--dist", "worksteal"]
         return run([str(python), "-m", "pytest", *rest], cwd=HERE)
     if command == "lint":
         steps = (["-m", "ruff", "check"], ["-m", "ruff", "format", "--check"], ["-m", "mypy"], ["-c", ROOMS])

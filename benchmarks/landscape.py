@@ -28,7 +28,7 @@ from stabkit.running.executors import processes
 from stabkit.running.executors.base import Place
 from stabkit.spec import ModelConfig, RunSpec, TaskConfig, TrainConfig
 from stabkit.storage.store import Store
-from stabkit.storage.surfaces import Shelf
+from stabkit.storage.surfaces import SurfaceShelf
 from stabkit.surface import directions
 from stabkit.tasks.synthetic import Synthetic
 
@@ -46,7 +46,7 @@ def jobs(out: Path, seed: int, points: int) -> list[dict[str, Any]]:
     origin = At(run=SPEC.run_id, step=SPEC.train.steps)
     spec = SurfaceSpec(origin=origin, plane=Plane(kind="random", seed=seed), a=across, b=across)
     context = {"out": str(out), "corpus": None, "device": "cpu", "together": 1}
-    return plan_surfaces.plan([spec], Shelf(out), context).jobs
+    return plan_surfaces.plan([spec], SurfaceShelf(out), context).jobs
 
 
 def ours(out: Path, seed: int) -> float:

@@ -35,7 +35,7 @@ AREAS = {
     "methods": (7, ("stabkit/methods/*.py",), None),
     "model": (8, ("stabkit/model/*.py",), None),
     "probes": (6, ("stabkit/probes/*.py",), None),
-    "train": (7, ("stabkit/train.py", "stabkit/training/loop.py"), None),
+    "train": (7, ("stabkit/train.py", "stabkit/training/train.py"), None),
     "optim": (5, ("stabkit/optim.py", "stabkit/training/optim.py"), None),
     "outcome": (6, ("stabkit/outcome.py", "stabkit/results/outcome.py"), None),
     "store": (
@@ -147,6 +147,8 @@ def draw() -> list[dict[str, Any]]:
         told: dict[tuple[str, str], dict[str, Any]] = {}
         for name in fitting:
             told.setdefault((name["function"], name["statement"]), {"area": area, **name})
+        if len(told) < count:
+            sys.exit(f"{area}: {len(told)} of {count} places; its files have moved")
         chosen += list(told.values())[:count]
     return chosen
 

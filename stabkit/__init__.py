@@ -19,4 +19,8 @@ def __getattr__(name: str) -> Any:
         from stabkit.surface import anymodel
 
         return getattr(anymodel, name)
+    if name == "__version__":
+        from stabkit.version import __version__
+
+        return __version__
     raise AttributeError(f"module 'stabkit' has no attribute {name!r}")

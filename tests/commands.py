@@ -7,6 +7,7 @@ import importlib
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -107,9 +108,9 @@ def ended(pid: int) -> bool:
         return True
 
 
-def killed(command: Sequence[object], out: Path, after: int) -> None:
+def killed(command: Sequence[object], out: Path, after: int) -> bool:
     """Start `stabkit COMMAND` as a process, kill -9 it when so many checkpoints were written, and wait for its workers
-    to follow it; nothing happens to one that has ended by then."""
+    to follow it. Whether it was killed: it may have ended by then."""
     words = [sys.executable, "-m", "stabkit", *map(str, command), "--executor", "processes", "--out", str(out)]
     written: dict[Path, int] = {}
     count = 0
@@ -131,6 +132,7 @@ def killed(command: Sequence[object], out: Path, after: int) -> None:
         left = workers()
         process.kill()
     wait_for(lambda: all(map(ended, left)))
+    return process.returncode == -signal.SIGKILL
 
 
 def wait_for(condition: Callable[[], object], seconds: float = 60) -> None:

@@ -18,10 +18,8 @@ from stabkit.storage.store import Run
 LOST = 99.0
 """Nats or BLEU that a run that diverged is behind, where places are ordered."""
 
-
 AT_UNIGRAM, BELOW_UNIGRAM = 0.98, 0.95
-"""Of the unigram loss: a model there knows word frequencies at most; one below has learnt more (`outcome.py`)."""
-
+"""Of the unigram loss: a model there knows word frequencies at most; one below has learnt more."""
 
 JUDGED = ("trains", "stuck", "diverged")
 
@@ -65,6 +63,7 @@ def train(runs: Sequence[Run]) -> bool:
 
 
 def all_judged(runs: Sequence[Run]) -> bool:
+    """Whether there are any, and every one of them has an outcome that says something."""
     return bool(runs) and all(outcome_word(run) in JUDGED for run in runs)
 
 

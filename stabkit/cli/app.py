@@ -142,22 +142,9 @@ def report(
     store: Annotated[str, typer.Option(envvar="STABKIT_HOME", help="Where runs/ is; default: here.")] = "",
 ) -> None:
     """Render finished runs as one HTML file."""
-    from stabkit.claims import findings
-    from stabkit.cli.commands import names
-    from stabkit.cli.commands.train import again
-    from stabkit.report import files
+    from stabkit.cli.commands import report
 
-    home = names.source(runs or [], store)
-    found = names.find(home, runs or [], whole=True)
-    if not found:
-        which = "none of the runs named" if runs else f"no run in {home.runs}"
-        raise UsageError(f"{which} can be read; `stabkit runs verify` says why")
-    path = Path(out) if out else home.out / "reports" / "report.html"
-    if figures:
-        count = files.write_pictures(found, Path(figures))
-        console.say(f"{count} figures, each as SVG, PNG, PDF and CSV: {figures}")
-    page = files.write_page(found, [], findings(found), path.absolute(), again())
-    console.say(f"report: {page}")
+    report.run(runs or [], store, out, figures)
 
 
 @app.command()
@@ -171,12 +158,9 @@ def export(
     store: Annotated[str, typer.Option(envvar="STABKIT_HOME", help="Where runs/ is; default: here.")] = "",
 ) -> None:
     """Write everything that was recorded as one long table: run, step, probe, site, value; or what was translated."""
-    from stabkit.cli.commands import names
-    from stabkit.storage import export as door
+    from stabkit.cli.commands import export
 
-    kind, table = door.kind(to), door.table(what)
-    found = names.find(names.source(runs or [], store), runs or [], whole=True)
-    door.export(found, kind, Path(out) if out else None, table)
+    export.run(runs or [], store, to, what, out)
 
 
 @app.command()
@@ -232,12 +216,9 @@ def runs_rm(
 ) -> None:
     """Remove runs from the store."""
     from stabkit.cli.commands import names
+    from stabkit.cli.commands.runs import remove
 
-    store = names.home(out)
-    with store.writing():
-        for run_id in dict.fromkeys(names.one_id(store, run) for run in runs):
-            store.remove(run_id)
-            console.say(f"removed {run_id}")
+    remove(names.home(out), runs)
 
 
 @app.command()

@@ -100,6 +100,7 @@ class _Patient:
 
 
 def err() -> Console:
+    """Standard error, as it is now."""
     return Console(file=cast(TextIO, _Patient(sys.stderr)))
 
 

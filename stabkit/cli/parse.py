@@ -233,7 +233,8 @@ def _search(text: Mapping[str, str], depths: Sequence[tuple[int, int]], *, asked
                 option = f"--{name.replace('_', '-')}"
                 raise UsageError(f"{option} is for --bleu, which translates; got {text[name]!r} without it")
         return None
-    plan_translations.check(*depths[0])
+    if not all(depths[0]):
+        raise UsageError("--bleu needs an encoder and a decoder: a language model translates nothing; leave it out")
     return Search(
         beam=ranges.whole("--beam", text["beam"], 1, MOST_BEAMS),
         length_penalty=ranges.real("--length-penalty", text["length_penalty"], 0.0, 10.0),

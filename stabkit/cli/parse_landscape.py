@@ -12,9 +12,7 @@ from stabkit.errors import UsageError
 from stabkit.results.surface import NORMALISATIONS, Engine
 from stabkit.running.plan_surfaces import PathPlane, Wanted
 from stabkit.running.request import Request
-from stabkit.spec import (
-    snapshot_steps,
-)
+from stabkit.spec import snapshot_steps
 
 
 def landscape(options: Mapping[str, Any]) -> Request:

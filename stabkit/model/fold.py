@@ -12,9 +12,6 @@ folds too, but not the first of a stack, where LN does not undo a vector.
 
 Liu et al. 2020 and Wang et al. 2020 §3 say that ω can be folded back; DeepNorm's α (DeepNet §3.3) is such an ω. Equal
 are the outputs, not the gradients with respect to the weights: training does not go on from here as it would have.
-
-    OUT/folded/<run_id>/    model.safetensors: `embedding.weight`, and every layer's weights as torch.nn names them
-                            config.json: what that is, and all else that its outputs depend on
 """
 
 from __future__ import annotations

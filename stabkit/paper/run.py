@@ -23,8 +23,8 @@ from stabkit.running import carry_out, cost
 from stabkit.spec import RunSpec
 from stabkit.storage.folder import write_file
 from stabkit.storage.store import Run, Store
-from stabkit.storage.surfaces import Shelf, Surface
-from stabkit.storage.translations import Shelf as Translations
+from stabkit.storage.surfaces import Surface, SurfaceShelf
+from stabkit.storage.translations import TranslationShelf
 
 
 class Listener(carry_out.Listener, Protocol):
@@ -37,7 +37,7 @@ class Listener(carry_out.Listener, Protocol):
         """It was not run to its end."""
 
 
-def items(
+def run_all(
     steps: Sequence[Step],
     asked: Mapping[str, tuple[Asked, Part]],
     refused: Sequence[Part],
@@ -66,22 +66,22 @@ def items(
                 beyond.append(step)
                 continue
         listener.begins(step.asked.item)
-        parts.append(item(step.asked, asked[step.asked.item.key][1], store, listener, retry_failed=retry_failed))
-        page(parts, [*pending, *beyond], path, command)  # whole at any moment, should this be the last
-    page(parts, beyond, path, command)
+        parts.append(run_one(step.asked, asked[step.asked.item.key][1], store, listener, retry_failed=retry_failed))
+        write_page(parts, [*pending, *beyond], path, command)  # whole at any moment, should this be the last
+    write_page(parts, beyond, path, command)
     return parts, beyond
 
 
 def held(store: Store, asked: Iterable[tuple[Asked, Part]]) -> set[str]:
     """What the store has of these items' work, by the keys of `plan.Asked.work`: runs and translations by their ids;
     surfaces, whose ids are known only when their runs are there, by how these begin."""
-    there = {*store.ids(), *(name.rpartition("-")[0] for name in Translations(store.out).ids())}
-    drawn = {re.sub(r"-[a-z]+-[0-9a-f]{12}$", "", name) for name in Shelf(store.out).ids()}
+    there = {*store.ids(), *(name.rpartition("-")[0] for name in TranslationShelf(store.out).ids())}
+    drawn = {re.sub(r"-[a-z]+-[0-9a-f]{12}$", "", name) for name in SurfaceShelf(store.out).ids()}
     keys = {key for one, _ in asked for key in one.work}
     return {key for key in keys if key in there or ("*" in key and key.partition("*")[0][:-13] in drawn)}
 
 
-def item(asked: Asked, part: Part, store: Store, listener: Listener, *, retry_failed: bool) -> Part:
+def run_one(asked: Asked, part: Part, store: Store, listener: Listener, *, retry_failed: bool) -> Part:
     """Run an item's commands; what one leaves the others do not train again. What goes wrong ends the item alone."""
     runs: dict[str, Run] = {}
     failed: list[tuple[RunSpec, str]] = []
@@ -104,7 +104,7 @@ def item(asked: Asked, part: Part, store: Store, listener: Listener, *, retry_fa
     )
 
 
-def page(parts: Sequence[Part], beyond: Sequence[Step], path: Path, command: str) -> Path:
+def write_page(parts: Sequence[Part], beyond: Sequence[Step], path: Path, command: str) -> Path:
     """One self-contained page of all parts."""
     from stabkit.paper.page import render  # matplotlib
 

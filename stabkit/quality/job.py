@@ -17,7 +17,7 @@ from stabkit.errors import CorpusError, StoreError
 from stabkit.quality import bleu
 from stabkit.results import translation as specs
 from stabkit.storage.store import Store
-from stabkit.storage.translations import Shelf, Translation
+from stabkit.storage.translations import Translation, TranslationShelf
 from stabkit.version import __version__
 
 
@@ -52,5 +52,5 @@ def translate(job: dict[str, Any], tell: Callable[[dict[str, Any]], None], task:
             found[line] = text
     score = bleu.score(found, held_out.references, held_out.tokenize)
     where = {"stabkit": __version__, "torch": torch.__version__, "wall_seconds": round(time.monotonic() - begin, 3)}
-    Shelf(out).commit(Translation(spec, tuple(found), held_out.references, held_out.tokenize, score, where))
+    TranslationShelf(out).commit(Translation(spec, tuple(found), held_out.references, held_out.tokenize, score, where))
     return job["id"], "done"

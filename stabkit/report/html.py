@@ -1,7 +1,7 @@
 """The page: one self-contained HTML file, computed from the runs. No network, one script of our own.
 
 Texts reach the page only through jinja2's escaping; ids are made of our own hex digits; the pictures come from
-`figures.svg.to_page`, which matplotlib has escaped; what the script reads is JSON without a `<`.
+`figures.shared.svg.to_page`, which matplotlib has escaped; what the script reads is JSON without a `<`.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ MEANINGS = (
     ("diverged", "diverged", "a loss that is not finite, or that rose by half and stayed there"),
     ("failed", "failed", "no result: see How it was run"),
 )
-"""(colour, word, meaning), best first; the rule itself is `outcome.py`'s."""
+"""(colour, word, meaning), best first; the rule itself is `results/outcome.py`'s."""
 
 
 @np.errstate(all="ignore")  # runs diverge as they like: what comes of it is NaN or infinity and is drawn as such

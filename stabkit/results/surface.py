@@ -17,7 +17,7 @@ from stabkit.spec import canonical
 Normalise = Literal["filter", "layer", "model", "none"]
 NORMALISATIONS: tuple[Normalise, ...] = ("filter", "layer", "model", "none")
 Engine = Literal["stabkit", "loss-landscapes"]
-"""Who walks the plane: we, or the `loss_landscapes` library (`library.py`), which walks whole squares alone."""
+"""Who walks the plane: we, or the `loss_landscapes` library (`surface/library.py`), which walks whole squares alone."""
 
 SURFACE_VERSION = 1
 """Raised whenever the same spec would give other losses than before."""

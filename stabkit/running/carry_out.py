@@ -17,8 +17,8 @@ from stabkit.running.request import Request, space
 from stabkit.spec import RunSpec
 from stabkit.storage import size
 from stabkit.storage.store import Run, Store
-from stabkit.storage.surfaces import Shelf, Surface
-from stabkit.storage.translations import Shelf as Translations
+from stabkit.storage.surfaces import Surface, SurfaceShelf
+from stabkit.storage.translations import TranslationShelf
 
 Plan = plan_runs.Plan | plan_translations.Plan | plan_surfaces.Plan
 
@@ -72,7 +72,7 @@ def translate(request: Request, runs: Sequence[Run], listener: Listener) -> dict
     them; what was lost, and why."""
     if request.translations is None:
         return {}
-    shelf = Translations(request.out)
+    shelf = TranslationShelf(request.out)
     shelf.sweep_partial()
     context = {"out": str(request.out), "corpus": request.corpus, "device": request.device}
     planned = plan_translations.plan(plan_translations.specs(runs, request.translations), shelf, context)
@@ -83,7 +83,7 @@ def translate(request: Request, runs: Sequence[Run], listener: Listener) -> dict
 
 def surfaces(request: Request, asked: Sequence[SurfaceSpec], listener: Listener) -> list[Surface]:
     """Every surface that is asked for: those on the shelf, and those that are drawn now."""
-    shelf = Shelf(request.out)
+    shelf = SurfaceShelf(request.out)
     together = 1 if request.device == "cpu" else plan_surfaces.TOGETHER
     context = {"out": str(request.out), "corpus": request.corpus, "device": request.device, "together": together}
     shelf.sweep_partial()

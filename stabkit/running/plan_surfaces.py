@@ -14,7 +14,7 @@ from stabkit.running.work import Job
 from stabkit.storage import weights
 from stabkit.storage.folder import CorruptFolder, OldFolder
 from stabkit.storage.store import Run
-from stabkit.storage.surfaces import Shelf, Surface
+from stabkit.storage.surfaces import Surface, SurfaceShelf
 from stabkit.surface import directions, tiles
 from stabkit.version import __version__
 
@@ -149,7 +149,7 @@ class Plan:
     corrupt: list[str]
 
 
-def plan(wanted: Sequence[SurfaceSpec], shelf: Shelf, context: dict[str, Any]) -> Plan:
+def plan(wanted: Sequence[SurfaceSpec], shelf: SurfaceShelf, context: dict[str, Any]) -> Plan:
     """Which surfaces are whole, and the jobs of the others; a folder that fails its check goes to quarantine."""
     ready: list[Surface] = []
     missing: list[SurfaceSpec] = []
@@ -181,7 +181,7 @@ def plan(wanted: Sequence[SurfaceSpec], shelf: Shelf, context: dict[str, Any]) -
 
 def run(
     planned: Plan,
-    shelf: Shelf,
+    shelf: SurfaceShelf,
     execute: Map,
     tell: Tell,
     finished: Callable[[str], None],

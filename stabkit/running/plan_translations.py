@@ -6,14 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from stabkit.errors import UsageError
 from stabkit.results.translation import Search, TranslationSpec
 from stabkit.running.executors.base import Tell
 from stabkit.running.retry import Map, attempted
 from stabkit.running.work import Job
 from stabkit.storage.folder import CorruptFolder, OldFolder
 from stabkit.storage.store import Run
-from stabkit.storage.translations import Shelf
+from stabkit.storage.translations import TranslationShelf
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,7 +44,7 @@ def specs(runs: Sequence[Run], wanted: Wanted) -> list[TranslationSpec]:
     ]
 
 
-def plan(wanted: Sequence[TranslationSpec], shelf: Shelf, context: dict[str, Any]) -> Plan:
+def plan(wanted: Sequence[TranslationSpec], shelf: TranslationShelf, context: dict[str, Any]) -> Plan:
     """Which are whole, and the jobs of the others; a folder that fails its check goes to quarantine."""
     ready, jobs, corrupt = 0, list[Job](), list[str]()
     for spec in wanted:
@@ -65,9 +64,3 @@ def run(planned: Plan, execute: Map, tell: Tell, finished: Callable[[str], None]
     """Translate what is missing; returns {run id: reason} of the runs of which none could be made."""
     lost = attempted(planned.jobs, execute, tell, finished)
     return {job["spec"]["run"]: lost[job["id"]] for job in planned.jobs if job["id"] in lost}
-
-
-def check(encoder_layers: int, decoder_layers: int) -> None:
-    """Raise UsageError for an architecture that does not translate."""
-    if not (encoder_layers and decoder_layers):
-        raise UsageError("--bleu needs an encoder and a decoder: a language model translates nothing; leave it out")

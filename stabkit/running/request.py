@@ -10,7 +10,6 @@ import shutil
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from stabkit import methods
 from stabkit.errors import StoreError, UsageError
@@ -19,11 +18,9 @@ from stabkit.running.executors import EXECUTORS, Place
 from stabkit.running.executors.base import Answer, Tell
 from stabkit.running.plan_surfaces import Wanted
 from stabkit.running.plan_translations import Wanted as Translations
+from stabkit.running.work import Job
 from stabkit.spec import Grid, RunSpec
 from stabkit.storage import size
-
-if TYPE_CHECKING:
-    from stabkit.running.work import Job
 
 MANY_RUNS = 2_000
 LONG_SECONDS = 48 * 3600.0

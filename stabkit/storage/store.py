@@ -39,7 +39,7 @@ from stabkit.results.records import Table
 from stabkit.spec import ALGO_VERSION, RunSpec
 from stabkit.storage import folder, size
 from stabkit.storage.folder import CorruptFolder, write_file
-from stabkit.storage.translations import Shelf, Translation
+from stabkit.storage.translations import Translation, TranslationShelf
 
 FILES = ("spec.json", "outcome.json", "records.npz", "weights.safetensors", "environment.json")
 
@@ -71,7 +71,7 @@ class Run:
     @cached_property
     def translations(self) -> tuple[Translation, ...]:
         """What this run made of the held-out sentences, a search each; nothing where none was asked for."""
-        return Shelf(self.path.parent.parent).of(self.run_id, self.digest)
+        return TranslationShelf(self.path.parent.parent).of(self.run_id, self.digest)
 
     @property
     def weights_path(self) -> Path:

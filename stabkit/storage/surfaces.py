@@ -53,7 +53,7 @@ class Surface:
         return self.spec.surface_id
 
 
-class Shelf:
+class SurfaceShelf:
     """The surfaces under one output directory."""
 
     def __init__(self, out: Path) -> None:

@@ -38,7 +38,7 @@ class Translation:
     environment: Mapping[str, Any]
 
 
-class Shelf:
+class TranslationShelf:
     """The translations under one output directory."""
 
     def __init__(self, out: Path) -> None:

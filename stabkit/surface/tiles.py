@@ -19,7 +19,7 @@ from stabkit.results.surface import At, Plane, SurfaceSpec
 from stabkit.spec import canonical
 from stabkit.storage import weights
 from stabkit.storage.store import Run, Store
-from stabkit.storage.surfaces import PATH, Shelf
+from stabkit.storage.surfaces import PATH, SurfaceShelf
 from stabkit.surface import directions
 from stabkit.surface.directions import Layout, Vector
 
@@ -57,7 +57,7 @@ def tile(job: dict[str, Any], tell: Callable[[dict[str, Any]], None], task: Call
         points = [(a, b) for b in spec.b[job["first"] : job["last"]] for a in spec.a]
         losses = evaluator.at(origin, (first, second), points)
         arrays = {"first": np.array(float(job["first"])), "loss": losses.reshape(-1, len(spec.a))}
-    Shelf(Path(out)).save_tile(spec.surface_id, job["name"], arrays)
+    SurfaceShelf(Path(out)).save_tile(spec.surface_id, job["name"], arrays)
     return job["id"], "done"
 
 

@@ -9,7 +9,12 @@ count() { find "$root/stabkit" -maxdepth 1 -mindepth 1 ! -name __pycache__ "$@" 
 block "at most 25 entries at the package's root, at most 8 of them files" bash -c "[ $(count) -le 25 ] && [ $(count -type f) -le 8 ]"
 block "rooms of at most 15 files, files of at most 300 lines, nothing but cli prints; who never imports torch" dev test tests/test_architecture.py
 block "rooms in one order, imports downward only, no circle of files: import-linter, by dev.py lint" dev lint
-block "an import upward is an error" bash -c "cp -r '$root/stabkit' '$root/pyproject.toml' '$work/' && echo 'from stabkit.cli import console' >>'$work/stabkit/probes/loss.py' && cd '$work' && ! PYTHONPATH='$work' '$python' -c 'from importlinter.cli import lint_imports_command; lint_imports_command()' >/dev/null"
+rooms() { (cd "$work" && PYTHONPATH=$work "$python" -c "from importlinter.cli import lint_imports_command as check; check(['--no-cache'])"); }
+cp -r "$root/stabkit" "$root/pyproject.toml" "$work/"
+block "a copy of the package keeps every contract" rooms
+echo 'from stabkit.cli import console' >>"$work/stabkit/probes/loss.py"
+upward() { ! rooms >"$work/said" && grep -q 'each imports only from rooms below it BROKEN' "$work/said"; }
+block "  … and with one import upward it breaks that of the order" upward
 block "tests mirror the rooms" bash -c "cd '$root/tests' && for room in */; do [ \$room = acceptance/ ] || [ \$room = __pycache__/ ] || [ -d ../stabkit/\$room ] || exit 1; done"
 block "old import paths are gone" bash -c "! '$python' -c 'import stabkit.executors' 2>/dev/null && ! '$python' -c 'import stabkit.document' 2>/dev/null"
 block "docs/architecture.md: one picture, one screen; the README links to it" bash -c "cd '$root' && grep -q '\`\`\`mermaid' docs/architecture.md && [ \$(wc -l <docs/architecture.md) -le 70 ] && grep -q docs/architecture.md README.md"

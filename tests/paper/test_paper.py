@@ -50,6 +50,8 @@ def test_every_item_runs_at_two_layers_and_three_steps(item, shared: Path, capsy
     document = json.loads(out)
     (done,) = document["items"]
     assert done["item"] == item.key and done["runs"] and not done["failed"]
+    code, out, _ = paper(capsys, item.key, *SMALL, "--dry-run", "--json", "--out", str(shared))
+    assert code == 0 and [row["runs"] for row in json.loads(out)["plan"]] == [0], "nothing of it is left to train"
     page = Path(document["report"]).read_text()
     assert f'<h2 id="{item.key}">' in page and item.title in page
     assert "Not so on this page" in page and "--depths 2 --steps 3" in page

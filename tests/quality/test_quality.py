@@ -18,15 +18,15 @@ from safetensors.numpy import load, save
 
 from stabkit import methods
 from stabkit.cli import entry
+from stabkit.cli.commands import export as door
 from stabkit.errors import CorpusError, FailedRuns
 from stabkit.model.transformer import Transformer
 from stabkit.quality import decode
 from stabkit.results.translation import Search, TranslationSpec
 from stabkit.running import work
 from stabkit.spec import ModelConfig, TaskConfig
-from stabkit.storage import export as door
 from stabkit.storage.store import Store
-from stabkit.storage.translations import Shelf
+from stabkit.storage.translations import TranslationShelf
 from stabkit.tasks import corpus, objective, synthetic
 from stabkit.tasks.base import BOS, EOS, PAD, HeldOut
 from stabkit.tasks.synthetic import Synthetic
@@ -90,7 +90,7 @@ def test_a_sweep_translates_once_and_tells_bleu_everywhere(tmp_path: Path, say: 
 def test_a_translation_that_was_damaged_is_put_aside_and_made_again(tmp_path: Path, say: Say, few: None) -> None:
     wanted = [*SWEEP, "--vocab", 200, "--bleu", "--beam", 1, "--out", tmp_path]
     assert say(*wanted)[0] == 0
-    (name, *_), shelf = Shelf(tmp_path).ids(), Shelf(tmp_path)
+    (name, *_), shelf = TranslationShelf(tmp_path).ids(), TranslationShelf(tmp_path)
     before = shelf.load(name)
     (shelf.translations / name / "translation.json").write_text("{}")
     code, _, told = say(*wanted)
@@ -188,7 +188,7 @@ def test_diverged_weights_say_nothing_and_score_nothing(value: float, tmp_path: 
         sentences=TASK.held_out().digest,
     )
     assert work.do(job(tmp_path, spec), lambda event: None) == (spec.translation_id, "done")
-    found = Shelf(tmp_path).load(spec.translation_id)
+    found = TranslationShelf(tmp_path).load(spec.translation_id)
     assert found.hypotheses == ("",) * 24 and found.references == TASK.held_out().references
     assert (found.score.bleu, found.score.length_ratio) == (0.0, 0.0)
 
@@ -209,7 +209,7 @@ def test_a_job_translates_with_the_runs_own_weights_and_keeps_the_order_of_the_s
     )
     events: list[dict[str, Any]] = []
     work.do(job(tmp_path, spec), events.append)
-    found = Shelf(tmp_path).load(spec.translation_id)
+    found = TranslationShelf(tmp_path).load(spec.translation_id)
     own = Transformer(run.model, methods.build("admin", {}), 200, seed=77)
     own.load(weights)
     lines = [TASK.text(one.tokens) for s in held_out.sources for one in decode.translate(own, s, spec.search)]
@@ -240,7 +240,7 @@ def test_translated_text_stands_in_the_order_of_its_file(directory: Path, tmp_pa
         sentences=corpus.test_digest(files),
     )
     work.do({**job(tmp_path, wanted), "corpus": {"directory": str(directory)}}, lambda event: None)
-    found = Shelf(tmp_path).load(wanted.translation_id)
+    found = TranslationShelf(tmp_path).load(wanted.translation_id)
     own = Transformer(run.model, methods.build("admin", {}), 100, seed=77)
     own.load(weights)
     one_by_one = [
@@ -264,7 +264,7 @@ def test_sentences_that_changed_meanwhile_are_not_translated(tmp_path: Path, few
             ),
             lambda event: None,
         )
-    assert Shelf(tmp_path).ids() == []
+    assert TranslationShelf(tmp_path).ids() == []
 
 
 @pytest.mark.parametrize("method", methods.KEYS)
@@ -354,12 +354,12 @@ def test_any_sentence_survives_the_table(tmp_path: Path) -> None:
     (one,) = made.translations
     odd = ('say "a, b"', "one\rline", "", "  two  ", *one.references[4:])
     made.__dict__["translations"] = (replace(one, references=odd),)
-    door.export([made], "csv", tmp_path / "all.csv", "translations")
+    door.put([made], "csv", tmp_path / "all.csv", "translations")
     with open(tmp_path / "all.csv", newline="", encoding="utf-8") as file:
         read = list(csv.DictReader(file))
     assert tuple(row["reference"] for row in read) == odd
     assert tuple(row["hypothesis"] for row in read) == one.hypotheses
-    door.export([made], "jsonl", tmp_path / "all.jsonl", "translations")
+    door.put([made], "jsonl", tmp_path / "all.jsonl", "translations")
     lines = (tmp_path / "all.jsonl").read_text(encoding="utf-8").split("\n")[:-1]
     assert tuple(json.loads(line)["reference"] for line in lines) == odd
 
@@ -405,4 +405,4 @@ def test_a_translation_that_cannot_be_made_is_told_and_the_page_is_written_all_t
     assert code == FailedRuns.exit_code and "2 of 2 runs were not translated" in told and "no words" in told
     (page,) = (path.read_text() for path in (tmp_path / "reports").iterdir())
     assert "failed</" not in page
-    assert len(Store(tmp_path).ids()) == 2 and Shelf(tmp_path).ids() == []
+    assert len(Store(tmp_path).ids()) == 2 and TranslationShelf(tmp_path).ids() == []

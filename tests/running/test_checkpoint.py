@@ -203,8 +203,7 @@ def test_killed_at_any_moment_and_continued_the_bits_are_those_of_the_whole(atte
     command += ["--checkpoint-every", "3", "--workers", "1", "--quiet"]
     assert stabkit(*command, "--out", tmp_path / "whole").returncode == 0
     chance = random.Random(attempt)
-    for _ in range(5):
-        killed(command, tmp_path / "out", after=chance.randrange(12))
+    assert sum(killed(command, tmp_path / "out", after=chance.randrange(12)) for _ in range(5)) >= 3
     assert stabkit(*command, "--out", tmp_path / "out").returncode == 0
     digests = [{i: Store(tmp_path / o).load(i).digest for i in Store(tmp_path / o).ids()} for o in ("whole", "out")]
     assert digests[0] == digests[1] and len(digests[0]) == 2

@@ -80,8 +80,7 @@ def test_twelve_arrangements_of_one_grid_give_twelve_equal_sets_of_digests(tmp_p
     sets["no checkpoints"] = commanded(tmp_path / "none", "--checkpoint-every", "0")
 
     out = tmp_path / "killed"
-    for after in (1, 4, 7):
-        killed([*COMMAND, "--checkpoint-every", "4"], out, after)
+    assert all(killed([*COMMAND, "--checkpoint-every", "4"], out, after) for after in (1, 4, 7))
     sets["killed three times and resumed"] = commanded(out, "--checkpoint-every", "4")
 
     commanded(tmp_path / "parts", "--models", "admin")

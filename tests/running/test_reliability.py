@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 from stabkit.cli import config
+from stabkit.cli.commands import export
 from stabkit.errors import StoreError, UsageError
 from stabkit.running.executors import processes
 from stabkit.running.request import space
-from stabkit.storage import export
 from stabkit.storage.store import Store
 from tests.commands import TINY, stabkit, strict
 from tests.figures.fake_runs import run, spec, table
@@ -106,10 +106,10 @@ def test_the_records_come_out_as_one_long_table(out: Path, tmp_path: Path) -> No
 
 def test_values_that_are_not_finite_are_exported_as_words(tmp_path: Path) -> None:
     made = run(spec("post-ln", 2), {"update": table([0, 1, 2], {"state": [0.0, math.nan, -math.inf]})})
-    export.export([made], "jsonl", tmp_path / "x.jsonl")
+    export.put([made], "jsonl", tmp_path / "x.jsonl")
     values = [json.loads(line)["value"] for line in (tmp_path / "x.jsonl").read_text().splitlines()]
     assert values == [0.0, "nan", "-inf"]
-    export.export([made], "csv", tmp_path / "x.csv")
+    export.put([made], "csv", tmp_path / "x.csv")
     assert (tmp_path / "x.csv").read_text().splitlines()[2].endswith(",nan")
 
 
@@ -153,7 +153,7 @@ def test_a_directory_that_is_gone_is_no_reason_not_to_train(tmp_path: Path) -> N
 def test_an_export_to_a_closed_output_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdout", None)
     with pytest.raises(UsageError, match="standard output is closed"):
-        export.export([], "csv", None)
+        export.put([], "csv", None)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from stabkit.results import translation as specs
 from stabkit.results.translation import TRANSLATION_VERSION, Search, TranslationSpec
 from stabkit.storage import folder
 from stabkit.storage.folder import CorruptFolder, OldFolder
-from stabkit.storage.translations import FILES, Shelf, Translation
+from stabkit.storage.translations import FILES, Translation, TranslationShelf
 from tests.conftest import tiny
 
 RUN = tiny().run_id
@@ -30,7 +30,7 @@ def made(spec: TranslationSpec = SPEC, **environment: Any) -> Translation:
     return Translation(spec, LINES, references, "13a", score, {"stabkit": "1", **environment})
 
 
-def put(shelf: Shelf, change: Callable[[dict[str, Any]], Any], file: str = "translation.json") -> str:
+def put(shelf: TranslationShelf, change: Callable[[dict[str, Any]], Any], file: str = "translation.json") -> str:
     """A sound folder but for one file, whose checksum is right; returns its id."""
     name = SPEC.translation_id
     shelf.commit(made())
@@ -45,7 +45,7 @@ def put(shelf: Shelf, change: Callable[[dict[str, Any]], Any], file: str = "tran
 
 
 def test_a_translation_comes_back_as_it_was_put(tmp_path: Path) -> None:
-    shelf, found = Shelf(tmp_path), made()
+    shelf, found = TranslationShelf(tmp_path), made()
     assert shelf.ids() == [] and shelf.of(RUN, SPEC.digest) == () and SPEC.translation_id not in shelf
     shelf.commit(found)
     assert SPEC.translation_id in shelf and shelf.load(SPEC.translation_id) == found
@@ -59,7 +59,7 @@ def test_a_translation_comes_back_as_it_was_put(tmp_path: Path) -> None:
 
 
 def test_the_texts_are_readable_in_any_editor(tmp_path: Path) -> None:
-    Shelf(tmp_path).commit(made())
+    TranslationShelf(tmp_path).commit(made())
     text = (tmp_path / "translations" / SPEC.translation_id / "translation.json").read_text(encoding="utf-8")
     assert "ein Hund läuft ." in text and "nrefs:1|case:mixed|eff:no|tok:13a" in text
 
@@ -79,7 +79,7 @@ def test_the_id_says_whose_it_is_and_every_part_of_the_spec_changes_it() -> None
 
 
 def test_translations_are_found_by_their_run(tmp_path: Path) -> None:
-    shelf = Shelf(tmp_path)
+    shelf = TranslationShelf(tmp_path)
     wanted = [replace(SPEC, run=run, search=Search(beam=beam)) for run in (RUN, OTHER) for beam in (1, 4, 12)]
     for spec in wanted:
         shelf.commit(made(spec))
@@ -91,7 +91,7 @@ def test_translations_are_found_by_their_run(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", [*FILES, "manifest.json"])
 def test_a_changed_byte_is_found_and_the_translation_left_out(name: str, tmp_path: Path) -> None:
-    shelf, other = Shelf(tmp_path), replace(SPEC, search=Search(beam=1))
+    shelf, other = TranslationShelf(tmp_path), replace(SPEC, search=Search(beam=1))
     shelf.commit(made())
     shelf.commit(made(other))
     path = shelf.translations / SPEC.translation_id / name
@@ -109,7 +109,7 @@ def test_a_changed_byte_is_found_and_the_translation_left_out(name: str, tmp_pat
 
 
 def test_a_translation_of_another_version_is_old_and_not_corrupt(tmp_path: Path) -> None:
-    shelf = Shelf(tmp_path)
+    shelf = TranslationShelf(tmp_path)
     shelf.commit(made())
     name = SPEC.translation_id
     files = {each: (shelf.translations / name / each).read_bytes() for each in FILES}
@@ -122,7 +122,7 @@ def test_a_translation_of_another_version_is_old_and_not_corrupt(tmp_path: Path)
 
 
 def test_a_second_commit_of_the_same_leaves_the_first(tmp_path: Path) -> None:
-    shelf = Shelf(tmp_path)
+    shelf = TranslationShelf(tmp_path)
     shelf.commit(made(wall_seconds=1.0))
     inode = (shelf.translations / SPEC.translation_id).stat().st_ino
     shelf.commit(made(wall_seconds=2.0))
@@ -132,7 +132,7 @@ def test_a_second_commit_of_the_same_leaves_the_first(tmp_path: Path) -> None:
 
 
 def test_what_an_interrupted_writer_left_is_swept_and_nothing_else(tmp_path: Path) -> None:
-    shelf = Shelf(tmp_path)
+    shelf = TranslationShelf(tmp_path)
     shelf.sweep_partial()
     shelf.commit(made())
     (shelf.translations / ".partial" / f"{SPEC.translation_id}.x1").mkdir()
@@ -170,7 +170,7 @@ TEXTS: dict[str, Callable[[dict[str, Any]], Any]] = {
 def test_what_is_no_translation_is_refused_although_its_checksums_are_right(
     change: Callable[[dict[str, Any]], Any], tmp_path: Path
 ) -> None:
-    shelf = Shelf(tmp_path)
+    shelf = TranslationShelf(tmp_path)
     name = put(shelf, change)
     with pytest.raises(CorruptFolder, match="not a translation of stabkit"):
         shelf.load(name)
@@ -192,7 +192,7 @@ SPECS: dict[str, Callable[[dict[str, Any]], Any]] = {
 
 @pytest.mark.parametrize("change", SPECS.values(), ids=SPECS)
 def test_what_is_no_spec_is_refused(change: Callable[[dict[str, Any]], Any], tmp_path: Path) -> None:
-    shelf = Shelf(tmp_path)
+    shelf = TranslationShelf(tmp_path)
     name = put(shelf, change, "spec.json")
     with pytest.raises(CorruptFolder, match="not a translation of stabkit"):
         shelf.load(name)
@@ -200,13 +200,13 @@ def test_what_is_no_spec_is_refused(change: Callable[[dict[str, Any]], Any], tmp
 
 
 def test_an_environment_is_an_object(tmp_path: Path) -> None:
-    shelf = Shelf(tmp_path)
+    shelf = TranslationShelf(tmp_path)
     with pytest.raises(CorruptFolder):
         shelf.load(put(shelf, lambda held: [held], "environment.json"))
 
 
 def test_the_spec_of_another_translation_is_refused_and_named(tmp_path: Path) -> None:
-    shelf, other = Shelf(tmp_path), replace(SPEC, search=Search(beam=9))
+    shelf, other = TranslationShelf(tmp_path), replace(SPEC, search=Search(beam=9))
     name = put(shelf, lambda held: other.to_json(), "spec.json")
     with pytest.raises(CorruptFolder, match=f"belongs to {other.translation_id}"):
         shelf.load(name)
@@ -215,7 +215,7 @@ def test_the_spec_of_another_translation_is_refused_and_named(tmp_path: Path) ->
 
 @pytest.mark.parametrize("text", [b"", b"{", b"[" * 100_000, b"\xff", b"null"])
 def test_a_file_that_is_no_json_is_refused(text: bytes, tmp_path: Path) -> None:
-    shelf = Shelf(tmp_path)
+    shelf = TranslationShelf(tmp_path)
     name = put(shelf, lambda held: None)
     files = {each: (shelf.translations / name / each).read_bytes() for each in FILES} | {"translation.json": text}
     shelf.quarantine(name)

@@ -27,7 +27,7 @@ from stabkit.spec import canonical
 from stabkit.storage import weights
 from stabkit.storage.folder import CorruptFolder
 from stabkit.storage.store import Run, Store
-from stabkit.storage.surfaces import Shelf, Surface
+from stabkit.storage.surfaces import Surface, SurfaceShelf
 from stabkit.surface import directions, tiles
 from stabkit.surface.evaluate import Evaluator
 from stabkit.tasks.synthetic import Synthetic
@@ -59,7 +59,7 @@ def execute(jobs, tell):
 
 def drawn(tmp_path: Path, wanted: Wanted = SMALL) -> tuple[list[Run], list[Surface]]:
     home, runs = store(tmp_path)
-    shelf = Shelf(tmp_path)
+    shelf = SurfaceShelf(tmp_path)
     planned = plan_surfaces.plan(plan_surfaces.specs(runs, wanted), shelf, context(tmp_path))
     made = plan_surfaces.run(planned, shelf, execute, lambda event: None, lambda job_id: None)
     return runs, [*planned.ready, *made]
@@ -125,7 +125,7 @@ def test_the_middle_is_the_runs_own_loss_and_the_path_ends_there(example) -> Non
 
 def test_a_finished_tile_is_not_computed_again_and_a_damaged_one_is(tmp_path: Path) -> None:
     home, runs = store(tmp_path)
-    shelf = Shelf(tmp_path)
+    shelf = SurfaceShelf(tmp_path)
     wanted = [
         spec
         for spec in plan_surfaces.specs(runs, Wanted(points=7, direction_seeds=(0,), path="none"))
@@ -147,7 +147,7 @@ def test_a_finished_tile_is_not_computed_again_and_a_damaged_one_is(tmp_path: Pa
     work.do(planned.jobs[0], lambda event: None)
     half = tmp_path / "surfaces" / ".partial" / surface.surface_id / "rows-0-1.npz"
     half.write_bytes(half.read_bytes()[:50])
-    other = Shelf(tmp_path)._own(surface.surface_id) / "rows-1-2.npz"
+    other = SurfaceShelf(tmp_path)._own(surface.surface_id) / "rows-1-2.npz"
     np.savez(other, first=np.array(1.0), loss=np.zeros((1, 3)))
     mended = plan_surfaces.plan(wanted[:1], shelf, context(tmp_path))
     assert "corrupt surface" in mended.corrupt[0] and len(mended.jobs) == 7
@@ -158,7 +158,7 @@ def test_a_finished_tile_is_not_computed_again_and_a_damaged_one_is(tmp_path: Pa
 
 def test_what_a_crash_left_half_assembled_is_swept_and_tiles_stay(tmp_path: Path) -> None:
     shelf, spec = (
-        Shelf(tmp_path),
+        SurfaceShelf(tmp_path),
         SurfaceSpec(origin=specs.At(run=SPECS[0].run_id, step=0), plane=specs.Plane(kind="random"), a=(0.0, 1.0)),
     )
     shelf.save_tile(spec.surface_id, "rows-0-1", {"first": np.array(0.0), "loss": np.zeros((1, 2))})
@@ -310,7 +310,7 @@ def test_lines_and_triangles_between_stored_runs_pass_through_each_of_them(tmp_p
     third = tiny("deepnorm", steps=4, snapshots=5, warmup=0, seed=1)
     home.commit(third, files_of(third))
     runs = [*runs, home.load(third.run_id)]
-    shelf, wanted = Shelf(tmp_path), Wanted(points=7)
+    shelf, wanted = SurfaceShelf(tmp_path), Wanted(points=7)
     task = Synthetic(vocab=200, max_tokens=128)
     for ends in (runs[:2], runs):
         planned = plan_surfaces.plan(plan_surfaces.between(ends, wanted), shelf, context(tmp_path))
@@ -351,7 +351,7 @@ def test_a_surface_around_a_run_of_text_asks_for_the_text(tmp_path: Path) -> Non
     text = replace(text, task=replace(text.task, name="de-en", source="de", target="en", digest="0" * 64))
     home.commit(text, {**files_of(runs[1].spec), "spec.json": json.dumps(text.to_json()).encode()})
     job = plan_surfaces.plan(
-        plan_surfaces.specs([home.load(text.run_id)], SMALL), Shelf(tmp_path), context(tmp_path)
+        plan_surfaces.specs([home.load(text.run_id)], SMALL), SurfaceShelf(tmp_path), context(tmp_path)
     ).jobs[0]
     with pytest.raises(CorpusError, match="--data DIR --source de --target en"):
         work.do(job, lambda event: None)

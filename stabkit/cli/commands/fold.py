@@ -34,7 +34,6 @@ from stabkit.version import __version__
 
 SCHEMA = "stabkit-folded/1"
 
-
 DTYPES = ("float64", "float32")
 
 

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 from stabkit import methods as table
 from stabkit.cli import console
 from stabkit.errors import UsageError
-from stabkit.methods.base import PLACES, Method, Role, Scale, Site, parameters, sites
+from stabkit.methods import constants
+from stabkit.methods.base import Method, Role, Site, sites
 from stabkit.report.json_document import SCHEMA, text
-from stabkit.spec import ModelConfig, RunSpec, depth_text
+from stabkit.spec import depth_text
 
-WIDTH, FFN, HEADS = 64, 128, 2
-"""Of the models whose parameters are counted: 64-128-2, without embeddings."""
-ROLES: dict[str, tuple[Role, ...]] = {"ffn": ("up", "down"), "self": ("query", "key", "value", "out")}
 NAMES = {"query": "W_Q", "key": "W_K", "value": "W_V", "out": "W_O", "up": "W₁", "down": "W₂"}
+PROFILED = "the sweep's first model: synthetic task, 512 tokens a batch, seed 0"
+"""What profiles are read from."""
 Profiles = Mapping[tuple[int, int], Mapping[str, float]]
 """{(N, M): {site name: ω}}, of a method that profiles, where it alone is asked for."""
-PROFILED = "the sweep's first model: synthetic task, 512 tokens a batch, seed 0"
-"""What they are read from."""
 
 
 def methods(model: str, depths: Sequence[tuple[int, int]], *, json: bool, markdown: bool = False) -> None:
@@ -30,7 +28,9 @@ def methods(model: str, depths: Sequence[tuple[int, int]], *, json: bool, markdo
     if model and (reasons := [reason for n, m in depths if (reason := chosen[0].undefined(n, m))]):
         raise UsageError(f"{chosen[0].label} is not defined for these --depths: {reasons[0]}")
     profiling = model and chosen[0].calibrate and not markdown
-    profiles = {depth: _profile(key, options, *depth) for depth in depths} if profiling else {}
+    if profiling:
+        from stabkit.training.profile import profiled  # torch: not for a table
+    profiles = {depth: profiled(key, options, *depth) for depth in depths} if profiling else {}
     if markdown:
         console.document(page(chosen, depths))
     elif json:
@@ -59,10 +59,10 @@ def _all(chosen: Sequence[Method], depths: Sequence[tuple[int, int]]) -> None:
             if method.undefined(n, m):
                 rows.append((method.label, "not defined", "", ""))
                 continue
-            stacks = _by_stack(n, m).values()
+            stacks = constants.by_stack(n, m).values()
             scales = " | ".join(dict.fromkeys(_scales(method, own) for own in stacks))
             gains = " | ".join(dict.fromkeys(_span([method.gain(site, _last(site)) for site in own]) for own in stacks))
-            rows.append((method.label, scales, gains, f"{_added(method, n, m):+,}"))
+            rows.append((method.label, scales, gains, f"{constants.added(method, n, m):+,}"))
         console.table(
             f"At {depth_text(n, m)} (encoder | decoder, first … last sub-layer); parameters beside Post-LN's "
             "(64-128-2)",
@@ -106,26 +106,12 @@ def page(chosen: Sequence[Method], depths: Sequence[tuple[int, int]]) -> str:
             if reason := method.undefined(n, m):
                 lines.append(f"| {depth_text(n, m)} | not defined: {reason} |" + " |" * (len(head) - 2))
                 continue
-            for i, row in enumerate(_constants(method, n, m)):
+            for i, row in enumerate(constants.of_depth(method, n, m)):
                 gains = (_ends(row["gains"][role]) if role in row["gains"] else "" for role in NAMES)
-                first = (depth_text(n, m), f"{_added(method, n, m):+,}") if i == 0 else ("", "")
+                first = (depth_text(n, m), f"{constants.added(method, n, m):+,}") if i == 0 else ("", "")
                 cells = (row["stack"], row["kind"], _shown(row["omega"]), _shown(row["gamma"]), *gains, row["norms"])
                 lines.append(f"| {first[0]} | {' | '.join(cells)} | {first[1]} |")
     return "\n".join(lines)
-
-
-def _profile(key: str, options: Mapping[str, str], n: int, m: int) -> dict[str, float]:
-    """{site name: ω} as a sweep at its defaults would begin: one forward pass through a model that is really built."""
-    import torch
-
-    from stabkit.tasks import objective
-    from stabkit.tasks.synthetic import Synthetic
-    from stabkit.training import train
-
-    spec = RunSpec(method=key, options=options, model=ModelConfig(encoder_layers=n, decoder_layers=m))
-    task = objective.of(Synthetic(vocab=spec.task.vocab, max_tokens=spec.train.max_tokens), n, m)
-    model = train.build(spec, task, torch.device("cpu"))
-    return {site.name: residual.mean_omega() for site, residual in model.residuals.items()}
 
 
 def _one(method: Method, depths: Sequence[tuple[int, int]], profiles: Profiles) -> None:
@@ -141,18 +127,22 @@ def _one(method: Method, depths: Sequence[tuple[int, int]], profiles: Profiles) 
     console.say()
     for n, m in depths:
         rows = []
-        for row in _constants(method, n, m, profiles.get((n, m))):
+        for row in constants.of_depth(method, n, m, profiles.get((n, m))):
             gains = ", ".join(f"{NAMES[role]} {_ends(span)}" for role, span in row["gains"].items())
             rows.append((row["stack"], row["kind"], _shown(row["omega"]), _shown(row["gamma"]), gains, row["norms"]))
+        more = f"{constants.added(method, n, m):+,} parameters beside Post-LN (64-128-2)"
         console.table(
-            f"{depth_text(n, m)}, first … last layer; {_added(method, n, m):+,} parameters beside Post-LN (64-128-2)",
+            f"{depth_text(n, m)}, first … last layer; {more}",
             ("stack", "sub-layer", "ω (α)", "γ", "gain (β) on xavier_normal", "norms, shifts, head scales"),
             rows,
         )
         if profiles:
             console.say(f"  ω profiled on {PROFILED}")
-        first = sites(n, m, WIDTH)[0]
-        ends = {stack: method.final(stack) or "nothing" for stack in dict.fromkeys(s.stack for s in sites(n, m, WIDTH))}
+        first = sites(n, m, constants.WIDTH)[0]
+        ends = {
+            stack: method.final(stack) or "nothing"
+            for stack in dict.fromkeys(s.stack for s in sites(n, m, constants.WIDTH))
+        }
         console.say(f"  after the {', after the '.join(f'{stack}: {end}' for stack, end in ends.items())}")
         console.say(f"  embedding × {method.gain(first, 'embedding'):.4f}; a layer reads: {method.wiring}")
         console.say()
@@ -175,9 +165,9 @@ def _document(method: Method, depths: Sequence[tuple[int, int]], profiles: Profi
             if (reason := method.undefined(n, m))
             else {
                 "depth": depth_text(n, m),
-                "parameters_added": _added(method, n, m),
-                "embedding": method.gain(sites(n, m, WIDTH)[0], "embedding"),
-                "constants": _constants(method, n, m, profiles.get((n, m))),
+                "parameters_added": constants.added(method, n, m),
+                "embedding": method.gain(sites(n, m, constants.WIDTH)[0], "embedding"),
+                "constants": constants.of_depth(method, n, m, profiles.get((n, m))),
                 **({"profiled": PROFILED} if profiles else {}),
             }
             for n, m in depths
@@ -190,73 +180,6 @@ def _claims(method: Method) -> list[dict[str, str]]:
 
     carried = [claim for claim in (*CLAIMS, *OF_STEPS, *OF_SURFACES) if method.key in claim.methods]
     return [{"key": claim.key, "sentence": claim.sentence, "source": claim.source} for claim in carried]
-
-
-def _added(method: Method, n: int, m: int) -> int:
-    """Parameters beside those of Post-LN at the same depth."""
-    mine, plain = (
-        parameters(each, sites(n, m, WIDTH), FFN, HEADS, vocab=0) for each in (method, table.build("post-ln", {}))
-    )
-    return mine - plain
-
-
-def _by_stack(n: int, m: int) -> dict[str, list[Site]]:
-    held: dict[str, list[Site]] = {}
-    for site in sites(n, m, WIDTH):
-        held.setdefault(site.stack, []).append(site)
-    return held
-
-
-def _constants(method: Method, n: int, m: int, profile: Mapping[str, float] | None = None) -> list[dict[str, Any]]:
-    """A row a stack and kind of sub-layer: ω, γ and every gain, layer by layer, and what stands where; ω of a method
-    that profiles from `profile`, or the word "profiled" without one."""
-
-    def omega(site: Site) -> Scale:
-        return replace(method.omega(site), init=profile[site.name]) if profile else method.omega(site)
-
-    rows = []
-    for stack, own in _by_stack(n, m).items():
-        for kind in dict.fromkeys(site.kind for site in own):
-            mine = [site for site in own if site.kind == kind]
-            roles = ROLES["ffn" if kind == "ffn" else "self"]
-            rows.append(
-                {
-                    "stack": stack,
-                    "kind": kind,
-                    "omega": "profiled" if method.calibrate and not profile else _scale([omega(site) for site in mine]),
-                    "gamma": _scale([method.gamma(site) for site in mine]),
-                    "gains": {role: [method.gain(site, role) for site in mine] for role in roles},
-                    "norms": _norms(method, mine[0]),
-                }
-            )
-    return rows
-
-
-def _norms(method: Method, site: Site) -> str:
-    places = [
-        name
-        for name, there in (
-            ("norm before the branch", method.norm_in(site)),
-            ("norm after the branch", method.norm_branch(site)),
-            ("norm after the sum", method.norm_out(site)),
-        )
-        if there
-    ]
-    kinds = {"norm": "norm", "shift": "shift", "heads": "factor a head"}
-    where = {
-        "first": "before the first map",
-        "mid": "before φ",
-        "last": "before the last map",
-        "end": "after the last map",
-    }
-    places += [f"{kinds[kind]} {where[place]}" for place in PLACES if (kind := method.inner(site, place))]
-    if not method.bias(site):
-        places.append("no biases")
-    return ", ".join(places) or "none"
-
-
-def _scale(scales: Sequence[Scale]) -> dict[str, Any]:
-    return {**asdict(scales[0]), "init": [scale.init for scale in scales]}
 
 
 def _shown(value: Any) -> str:

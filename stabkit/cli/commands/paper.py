@@ -1,8 +1,4 @@
-"""`stabkit paper`: list the items, plan them within a budget, run them, write one page.
-
-Everything that an item leaves is in the store before the next begins, so that a command that was interrupted goes on
-where it stopped, and the page can be written anew at any time.
-"""
+"""`stabkit paper`: list the items, plan them within a budget, run them, say what became of the papers' claims."""
 
 from __future__ import annotations
 
@@ -20,7 +16,7 @@ from stabkit.cli.progress import Screen
 from stabkit.cli.signals import Signals
 from stabkit.errors import FailedRuns, StabkitError, UsageError, nearest
 from stabkit.paper import plan as plans
-from stabkit.paper import run as running
+from stabkit.paper import run as engine
 from stabkit.paper.item import Item
 from stabkit.paper.items import BY_KEY, ITEMS, NOT_HERE
 from stabkit.paper.part import Part
@@ -64,7 +60,7 @@ def run(params: Mapping[str, Any], command: str) -> None:
         raise refusal
     store = Store(parse_machine.output(str(params["out"])))
     stored = names.find(store, [])
-    held = running.held(store, asked.values())
+    held = engine.held(store, asked.values())
     steps = plans.plan([one for one, _ in asked.values()], held, limit, plans.pace(stored))
     if params["dry_run"]:
         show(steps, refused, limit, json=params["json"])
@@ -73,7 +69,7 @@ def run(params: Mapping[str, Any], command: str) -> None:
         console.warn(f"{part.item.key} is left out: {part.stopped}")
     path = store.out / "reports" / _name(params)
     with store.writing(), Signals(command):
-        parts, beyond = running.items(
+        parts, beyond = engine.run_all(
             steps,
             asked,
             refused,
@@ -163,7 +159,6 @@ PASSED = (
     *("scheduler", "out"),
 )
 """Options of `paper` that its items' commands take over as they are."""
-
 
 REPLACED = ("depths", "steps", "seeds")
 """Options of `paper` that replace those of its items' commands: a smaller, or a larger, version of all."""

@@ -7,12 +7,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from stabkit.cli import console
+from stabkit.cli.commands import names
 from stabkit.errors import StoreError
 from stabkit.report.json_document import SCHEMA, facts, seconds_a_step, series, text
 from stabkit.storage.folder import OldFolder
 from stabkit.storage.store import Run, Store
-from stabkit.storage.surfaces import Shelf
-from stabkit.storage.translations import Shelf as Translations
+from stabkit.storage.surfaces import SurfaceShelf
+from stabkit.storage.translations import TranslationShelf
 
 
 def listing(runs: Sequence[Run], *, json: bool) -> None:
@@ -40,7 +41,7 @@ def listing(runs: Sequence[Run], *, json: bool) -> None:
 
 def verify(store: Store, *, json: bool) -> None:
     """`runs verify`: the state of every run and surface, sound or why not; raises StoreError when one is corrupt."""
-    shelf, translated = Shelf(store.out), Translations(store.out)
+    shelf, translated = SurfaceShelf(store.out), TranslationShelf(store.out)
     runs = [(name, *_state(lambda name: store.load(name).records, name)) for name in store.ids()]
     surfaces = [(name, *_state(shelf.load, name)) for name in shelf.ids()]
     translations = [(name, *_state(translated.load, name)) for name in translated.ids()]
@@ -108,3 +109,11 @@ def _flat(value: Any) -> str:
 
 def _short(value: Any) -> str:
     return f"{value:.3f}" if isinstance(value, float) else str(value if value is not None else "–")
+
+
+def remove(store: Store, named: Sequence[str]) -> None:
+    """`runs rm`: each name is to begin exactly one run."""
+    with store.writing():
+        for run_id in dict.fromkeys(names.one_id(store, name) for name in named):
+            store.remove(run_id)
+            console.say(f"removed {run_id}")

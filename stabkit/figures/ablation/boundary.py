@@ -19,6 +19,7 @@ from matplotlib.lines import Line2D
 
 from stabkit.figures.shared import lettering, scales, style
 from stabkit.figures.shared.comparison import geometric_mean
+from stabkit.figures.shared.outcomes import MARKS
 from stabkit.figures.shared.words import listed, short
 from stabkit.storage.store import Run
 
@@ -39,12 +40,6 @@ OPTIONAL = True
 """Not on pages without a scaled run."""
 MOST = 4
 """Planes drawn; the frame holds all."""
-MARKS: dict[str, dict[str, Any]] = {
-    "trains": {"marker": "o", "markersize": 5},
-    "stuck": {"marker": "s", "markersize": 5.5, "markerfacecolor": "none", "mew": 1.4},
-    "diverged": {"marker": "x", "markersize": 6.5, "mew": 2},
-    "early": {"marker": ".", "markersize": 6},
-}
 LEVELS = tuple(4.0**power for power in range(-4, 6))
 
 

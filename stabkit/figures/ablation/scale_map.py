@@ -19,6 +19,7 @@ from matplotlib.patches import Rectangle
 
 from stabkit.figures.shared import lettering, scales, style
 from stabkit.figures.shared.comparison import geometric_mean
+from stabkit.figures.shared.outcomes import OUTCOME_COLOURS
 from stabkit.figures.shared.words import short
 from stabkit.storage.store import Run
 
@@ -40,14 +41,6 @@ MOST = 8
 """Planes drawn; the frame holds all."""
 CELL, HEAD, FOOT, LABEL, COLUMN_COUNT = 0.34, 0.32, 0.22, 0.2, 3
 """Inches: a cell's height, above a panel, its ticks below, their label; panels side by side."""
-OUTCOME_COLOURS = {
-    "trains": "#bfe5d0",
-    "some": "#f3e3a3",
-    "stuck": "#eda96a",
-    "diverged": "#d9736b",
-    "early": "#d5d9df",
-}
-"""`some`: not all of a cell's runs train."""
 
 
 @dataclass(frozen=True, slots=True)

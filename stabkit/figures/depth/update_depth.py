@@ -23,7 +23,7 @@ from matplotlib.lines import Line2D
 from stabkit.figures.shared import lettering, style, theorem
 from stabkit.figures.shared.comparison import FACTS, ends_in_norm, geometric_mean, reference_step, series, shown
 from stabkit.figures.shared.contrast import PAIR
-from stabkit.figures.shared.depth_fit import JOINED, _drawable, _reached, fit, shape_of
+from stabkit.figures.shared.depth_fit import JOINED, drawable, fit, reached, shape_of
 from stabkit.figures.shared.words import listed, short
 from stabkit.storage.store import Run
 
@@ -110,7 +110,7 @@ def alt(frame: pd.DataFrame) -> str:
         return "No run has recorded a model update."
     step = int(frame["reference_step"].iloc[0])
     parts = []
-    for (label, condition), group in frame[_reached(frame)].groupby(["label", "condition"], sort=False):
+    for (label, condition), group in frame[reached(frame)].groupby(["label", "condition"], sort=False):
         means = (
             f"{depth} {short(geometric_mean(each['update']))}" for depth, each in group.groupby("depth", sort=False)
         )
@@ -128,7 +128,7 @@ def draw(frame: pd.DataFrame) -> Figure:
 def against_depth(frame: pd.DataFrame, y_label: str, none: str, *, ceiling: bool) -> Figure:
     """The column `update` against depth; `ceiling`: it is a distance between outputs, which saturates."""
     with style.look():
-        finite = frame[_drawable(frame)]
+        finite = frame[drawable(frame)]
         if finite.empty:
             return style.empty(none)
         groups, more = style.kept(list(frame.groupby("condition", sort=False)))
@@ -172,7 +172,7 @@ def _legend_lines(group: pd.DataFrame) -> int:
 
 def _method(axes: Axes, label: str, shape: str, frame: pd.DataFrame, lines: pd.DataFrame) -> Line2D:
     hue = style.colour(frame["method"].iloc[0])
-    by_depth = frame[_reached(frame)].groupby("layers" if shape in JOINED else "depth")
+    by_depth = frame[reached(frame)].groupby("layers" if shape in JOINED else "depth")
     x = by_depth["layers"].first().to_numpy()
     y = by_depth["update"].agg(geometric_mean).to_numpy()
     low, high = by_depth["update"].min().to_numpy(), by_depth["update"].max().to_numpy()
@@ -215,7 +215,7 @@ def _method(axes: Axes, label: str, shape: str, frame: pd.DataFrame, lines: pd.D
     )
     style.mark(points, method, told)
     lost = frame[frame["outcome"] == "diverged"]
-    there = _drawable(lost)
+    there = drawable(lost)
     cross: dict[str, Any] = {"marker": "x", "color": hue, "markersize": 8, "mew": 2, "zorder": 5, "linestyle": ""}
     crosses = axes.plot(lost[there]["layers"], lost[there]["update"], **cross)
     edge = lost[~there]["layers"]

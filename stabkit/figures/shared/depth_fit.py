@@ -12,16 +12,15 @@ from stabkit.figures.shared.comparison import geometric_mean
 from stabkit.figures.shared.contrast import SATURATED
 
 FIT_RANGE = (6, 50)
-
+"""Layers: deeper, Post-LN's numbers vary several-fold with the seed."""
 
 FIT_DEPTHS = 3
-
+"""Points that a line needs: through two there is always one."""
 
 FIT_COLUMNS = (
     *("method", "label", "condition", "shape", "exponent", "factor"),
     *("shallowest", "deepest", "least", "greatest", "seeds", "predicted"),
 )
-
 
 JOINED = ("N = M", "decoder only", "encoder only")
 """Shapes of model whose depths make one curve; unequal stacks are single points."""
@@ -42,7 +41,7 @@ def fit(frame: pd.DataFrame, *, ceiling: bool = True) -> pd.DataFrame:
     be taken for growth.
     """
     rows = []
-    usable = frame[_reached(frame) & frame["layers"].between(*FIT_RANGE)]
+    usable = frame[reached(frame) & frame["layers"].between(*FIT_RANGE)]
     for (label, condition, shape), group in usable.groupby(["label", "condition", "shape"], sort=False):
         shared = set.intersection(*(set(own) for _, own in group.groupby("layers")["seed"]))
         group = group[group["seed"].isin(shared)] if shared else group
@@ -72,12 +71,12 @@ def fit(frame: pd.DataFrame, *, ceiling: bool = True) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(FIT_COLUMNS))
 
 
-def _reached(frame: pd.DataFrame) -> pd.Series[bool]:
+def reached(frame: pd.DataFrame) -> pd.Series[bool]:
     """The rows that hold ‖ΔF‖ at the reference step itself: what means and fits are made of."""
-    return (frame["step"] == frame["reference_step"]) & _drawable(frame)
+    return (frame["step"] == frame["reference_step"]) & drawable(frame)
 
 
-def _drawable(frame: pd.DataFrame) -> pd.Series[bool]:
+def drawable(frame: pd.DataFrame) -> pd.Series[bool]:
     return (frame["update"] >= style.LOWEST) & (frame["update"] <= style.HIGHEST)
 
 

@@ -12,8 +12,8 @@ from matplotlib.patches import Rectangle
 from stabkit import methods
 from stabkit.claims import deepnet_table1
 from stabkit.claims.base import judge
-from stabkit.figures.ablation.scale_map import OUTCOME_COLOURS
 from stabkit.figures.methods import table1
+from stabkit.figures.shared.outcomes import OUTCOME_COLOURS
 from stabkit.storage.store import Run
 from tests.figures.fake_runs import run, spec
 

@@ -1,0 +1,38 @@
+"""`stabkit export`: a table of the store to a file, whole or not at all, or to standard output as it comes."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from stabkit.cli import ranges
+from stabkit.cli.commands import names
+from stabkit.errors import UsageError
+from stabkit.storage import export as tables
+from stabkit.storage.folder import write_file
+from stabkit.storage.store import Run
+
+
+def run(named: Sequence[str], store: str, to: str, what: str, out: str) -> None:
+    """Find the runs and write their table."""
+    kind = ranges.choice("--to", to, tables.KINDS)
+    table = ranges.choice("--what", what, tuple(tables.TABLES))
+    found = names.find(names.source(list(named), store), named, whole=True)
+    put(found, kind, Path(out) if out else None, table)
+
+
+def put(runs: Sequence[Run], to: str, path: Path | None, what: str = "records") -> None:
+    """Write the table; raises UsageError where these runs have none, or nobody reads it."""
+    if what == "translations" and not any(run.translations for run in runs):
+        raise UsageError("--what translations: none of these runs was translated; `stabkit sweep --bleu` does it")
+    if path is None and sys.stdout is None:
+        raise UsageError("standard output is closed; --out FILE writes to a file")
+    if path is None:
+        tables.write(runs, to, sys.stdout, what)
+        sys.stdout.flush()
+    else:
+        text = io.StringIO()
+        tables.write(runs, to, text, what)
+        write_file(path, text.getvalue().encode())

@@ -1,0 +1,28 @@
+"""`stabkit report`: finished runs as one page, and every figure as files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from stabkit.claims import findings
+from stabkit.cli import console
+from stabkit.cli.commands import names
+from stabkit.cli.commands.train import again
+from stabkit.errors import UsageError
+from stabkit.report import files
+
+
+def run(named: Sequence[str], store: str, out: str, figures: str) -> None:
+    """Render the runs named, or all of the store."""
+    home = names.source(list(named), store)
+    found = names.find(home, named, whole=True)
+    if not found:
+        which = "none of the runs named" if named else f"no run in {home.runs}"
+        raise UsageError(f"{which} can be read; `stabkit runs verify` says why")
+    path = Path(out) if out else home.out / "reports" / "report.html"
+    if figures:
+        count = files.write_pictures(found, Path(figures))
+        console.say(f"{count} figures, each as SVG, PNG, PDF and CSV: {figures}")
+    page = files.write_page(found, [], findings(found), path.absolute(), again())
+    console.say(f"report: {page}")
