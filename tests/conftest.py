@@ -24,6 +24,7 @@ from stabkit.running import work
 from stabkit.spec import ModelConfig, RunSpec, TaskConfig, TrainConfig, from_json
 from stabkit.tasks.synthetic import Synthetic
 from stabkit.training import train
+from tests.commands import TINY, process
 
 torch.set_num_threads(1)
 gc.set_threshold(100_000, 10, 10)  # as in a worker: looking for cycles costs a tenth of the drawing
@@ -68,12 +69,11 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callable[[P
     def made(name: str, make: Callable[[Path], None]) -> Path:
         with open(root / f"{name}.lock", "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            if not (root / name).exists():
-                aside = root / f"{name}.partial"
-                shutil.rmtree(aside, ignore_errors=True)
-                aside.mkdir()
-                make(aside)
-                aside.rename(root / name)
+            if not (root / f"{name}.made").exists():
+                shutil.rmtree(root / name, ignore_errors=True)
+                (root / name).mkdir()
+                make(root / name)
+                (root / f"{name}.made").touch()
         return root / name
 
     return made
@@ -98,6 +98,18 @@ def drawings(once: Callable[[str, Callable[[Path], None]], Path]) -> Iterator[Ca
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cards, "picture", kept)
         yield real
+
+
+def _sweep(folder: Path) -> None:
+    done = process("sweep", *TINY, "--out", folder / "store", "--json", "--quiet")
+    assert done.returncode == 0, done.stderr
+    (folder / "first.json").write_text(done.stdout)
+
+
+@pytest.fixture(scope="session")
+def swept(once: Callable[[str, Callable[[Path], None]], Path]) -> Path:
+    """What a true `stabkit sweep` of the four methods at 2L-2L left: `store`, and its --json document, `first.json`."""
+    return once("swept", _sweep)
 
 
 @pytest.fixture
