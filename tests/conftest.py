@@ -9,7 +9,7 @@ import json
 import os
 import pickle
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -39,6 +39,11 @@ if not os.environ.get("STABKIT_EXPLORE"):
 def examples(count: int, **more: object) -> settings:
     """Settings of a property that is tried on `count` examples in CI, on a fifth of them elsewhere."""
     return settings(max_examples=count if FULL else max(3, count // 5), deadline=None, **more)  # type: ignore[arg-type]
+
+
+def some(cases: Iterable[str], of: int = 3) -> list[str]:
+    """Cases of one kind, each of which draws a page: all of them in CI, locally one of so many."""
+    return list(cases) if FULL else list(cases)[::of]
 
 
 MULTI30K = Path(os.environ.get("STABKIT_MULTI30K", Path(__file__).parents[2] / "shared" / "data" / "multi30k"))

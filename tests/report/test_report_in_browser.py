@@ -16,7 +16,7 @@ from stabkit.figures import FIGURES
 from stabkit.figures.chain import update
 from stabkit.methods import KEYS
 from stabkit.report.html import render
-from tests.conftest import need
+from tests.conftest import FULL, need
 from tests.figures.fake_runs import plausible, spec, step, sweep
 from tests.surface.test_landscape import drawn
 
@@ -24,6 +24,7 @@ BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil
 ONE = plausible(spec("post-ln", 18))
 SHOWN = sum(not getattr(figure, "OPTIONAL", False) or len(figure.select([ONE])) > 0 for figure in FIGURES)
 """Pictures of plausible runs, short and unscaled."""
+NAMES = ["none", "one", "sixteen", "hostile", "twelve", *(["forty"] if FULL else [])]
 HOSTILE = "</script><script>document.title='hacked'</script><img src=x onerror=alert(1)>" + "x" * 200
 
 
@@ -49,11 +50,12 @@ def write_pages(folder: Path) -> None:
         "none": render([], command="stabkit report"),
         "one": render([ONE], command="stabkit sweep"),
         "sixteen": render(sweep(), command="stabkit sweep --depths 6,18,50,100"),
-        "forty": render(sweep((1, 2, 3, 6, 9), seeds=(0, 1)), command="stabkit sweep"),
         "hostile": render(
             [*sweep((6, 18)), hostile], command="stabkit sweep " + "-" * 300, failed=[(spec(), HOSTILE + "y" * 300)]
         ),
     }
+    if FULL:
+        several["forty"] = render(sweep((1, 2, 3, 6, 9), seeds=(0, 1)), command="stabkit sweep")
     judged = [plausible(spec(key, n), outcome="trains") for n in (2, 3) for key in KEYS]
     several["twelve"] = render(
         [*judged, *(step(key, n, 5.0) for n in (2, 3) for key in KEYS)], command="stabkit report"
@@ -100,7 +102,7 @@ def opened(loaded: Any, complaints: list[str]) -> Iterator[Callable[..., Any]]:
     assert complaints == []
 
 
-@pytest.mark.parametrize("name", ["none", "one", "sixteen", "forty", "hostile", "twelve"])
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("width", [400, 1600])
 def test_the_page_opens_without_complaint_and_without_sideways_scrolling(
     opened: Callable[..., Any], name: str, width: int
