@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from types import ModuleType
+from typing import TypeVar
 
 import pandas as pd
 import pytest
@@ -28,6 +29,7 @@ from tests.commands import TINY, process
 
 torch.set_num_threads(1)
 gc.set_threshold(100_000, 10, 10)  # as in a worker: looking for cycles costs a tenth of the drawing
+Case = TypeVar("Case")
 FULL = os.environ.get("STABKIT_EXAMPLES") == "full"
 """Whether properties are tried on all their examples (CI), or on a fifth of them."""
 # the same examples each time; STABKIT_EXPLORE=1 looks for others
@@ -41,8 +43,8 @@ def examples(count: int, **more: object) -> settings:
     return settings(max_examples=count if FULL else max(3, count // 5), deadline=None, **more)  # type: ignore[arg-type]
 
 
-def some(cases: Iterable[str], of: int = 3) -> list[str]:
-    """Cases of one kind, each of which draws a page: all of them in CI, locally one of so many."""
+def some(cases: Iterable[Case], of: int = 3) -> list[Case]:
+    """Cases of one kind, each of which costs a second or draws a page: all of them in CI, locally one of so many."""
     return list(cases) if FULL else list(cases)[::of]
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.commands import TINY, children, ended, stabkit, strict, wait_for
+from tests.conftest import some
 
 
 @pytest.fixture(scope="module")
@@ -275,7 +276,7 @@ def test_a_busy_store_is_code_4(out):
     assert done.returncode == 4 and "in use by process" in done.stderr
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", some([signal.SIGINT, signal.SIGTERM, signal.SIGHUP]))
 def test_a_signal_ends_the_sweep_and_names_the_command_that_continues(number, tmp_path):
     command = [
         sys.executable,
