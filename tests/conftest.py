@@ -28,7 +28,7 @@ from stabkit.training import train
 from tests.commands import TINY, process
 
 torch.set_num_threads(1)
-gc.set_threshold(100_000, 10, 10)  # as in a worker: looking for cycles costs a tenth of the drawing
+gc.set_threshold(100_000, 10, 10)  # as in a worker (`work.prepare`)
 Case = TypeVar("Case")
 FULL = os.environ.get("STABKIT_EXAMPLES") == "full"
 """Whether properties are tried on all their examples (CI), or on a fifth of them."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 DEEPNET, VERY_DEEP = "DeepNet", "Very Deep Transformers"
-
 EARLY = "--steps 16 --warmup 4000 --lr 5e-4"
 
 
@@ -21,7 +20,6 @@ def updates(steps: int = 250, *, warmup: int = 0, lr: str = "1e-3") -> str:
 
 
 LONG, WARM = updates(), updates(warmup=100)
-
 MANY = 1000
 """What BLEU needs to be more than chance on a tiny model."""
 

@@ -10,8 +10,6 @@ from stabkit.running.executors.base import Answer, Lost, Tell
 from stabkit.running.work import Job
 
 ATTEMPTS = 3
-
-
 Map = Callable[[Sequence[Job], Tell], Generator[Answer, None, None]]
 
 

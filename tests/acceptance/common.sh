@@ -5,6 +5,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 data=${STABKIT_MULTI30K:-$root/../shared/data/multi30k}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+export STABKIT_EXAMPLES=full # as in CI: all examples and cases
 quick=${1:-}
 failed=0
 dev() { python3 "$root/dev.py" "$@"; }

@@ -229,7 +229,7 @@ CASES: dict[str, tuple[Callable[[], list[Run]], Callable[[], list[Run]]]] = {
 
 
 def test_every_claim_has_both_a_store_that_bears_it_out_and_one_that_contradicts_it() -> None:
-    elsewhere = {claim.key for claim in deepnet_table1.CLAIMS}  # tests/figures/test_table1.py, row by row
+    elsewhere = {claim.key for claim in deepnet_table1.CLAIMS}  # tests/figures/methods/test_table1.py, row by row
     elsewhere |= {claim.key for claim in (*quality.CLAIMS, *reasons.CLAIMS)}  # files of their own
     assert set(CASES) | {"bound"} | elsewhere == set(CLAIM) and len(CLAIMS) + len(OF_STEPS) == len(CLAIM) >= 12
 

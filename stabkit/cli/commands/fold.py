@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stabkit import methods
-from stabkit.cli import console
-from stabkit.errors import UsageError, nearest
+from stabkit.cli import console, ranges
+from stabkit.errors import UsageError
 from stabkit.model.fold import EPS, Folded, difference, fold
 from stabkit.model.plain import Plain
 from stabkit.model.transformer import MAX_POSITIONS
@@ -33,7 +33,6 @@ from stabkit.tasks.base import PAD
 from stabkit.version import __version__
 
 SCHEMA = "stabkit-folded/1"
-
 DTYPES = ("float64", "float32")
 
 
@@ -50,8 +49,7 @@ def save(run: Run, to: Path, dtype: str = "float64") -> dict[str, Any]:
     """
     from safetensors.numpy import save as safetensors
 
-    if dtype not in DTYPES:
-        raise UsageError(f"--dtype: {dtype!r} is not one of {', '.join(DTYPES)}{nearest(dtype, DTYPES)}")
+    ranges.choice("--dtype", dtype, DTYPES)
     with np.errstate(all="ignore"):  # a number that leaves its range is found by the comparison
         weights = stored(run)
         exact = fold(weights, run.spec)

@@ -1,4 +1,4 @@
-"""`stabkit runs`: finding runs by name, listing them, showing one."""
+"""`stabkit runs`: listing what the store holds, showing one run, checking all, removing some."""
 
 from __future__ import annotations
 
