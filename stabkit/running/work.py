@@ -201,6 +201,8 @@ def environment(run_spec: RunSpec, device: str, seconds: float) -> dict[str, Any
     """Where and how long a run ran. No digest covers it."""
     import torch
 
+    from stabkit.model import library
+
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return {
         "stabkit": __version__,
@@ -208,7 +210,8 @@ def environment(run_spec: RunSpec, device: str, seconds: float) -> dict[str, Any
         "torch": torch.__version__,
         "numpy": np.__version__,
         "platform": platform.platform(),
-        "processor": _processor(),
+        "processor": library.processor() or platform.processor() or platform.machine(),
+        "products": library.library(),
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
         "device": torch.cuda.get_device_name(device) if run_spec.device == "cuda" else run_spec.device,
         "threads": torch.get_num_threads(),
@@ -216,16 +219,6 @@ def environment(run_spec: RunSpec, device: str, seconds: float) -> dict[str, Any
         "wall_seconds": round(seconds, 3),
         "peak_memory_bytes": peak * (1 if sys.platform == "darwin" else 1024),
     }
-
-
-def _processor() -> str:
-    try:
-        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return platform.processor() or platform.machine()
 
 
 def _safetensors(arrays: Any) -> bytes:

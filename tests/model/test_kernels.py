@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from stabkit.model import kernels
+from stabkit.model import kernels, library
 
 HEADS, E = 2, 3
 
@@ -94,9 +94,34 @@ def test_in_float32_a_linear_map_and_its_gradient_equal_torchs_to_rounding(relu)
         torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
 
 
-def test_without_onednn_the_same_comes_out(monkeypatch):
+@pytest.mark.parametrize("name", ["torch", "oneDNN"])
+def test_every_library_gives_the_same_product_and_gradient(monkeypatch, name):
+    if name == "oneDNN" and not hasattr(torch.ops.mkldnn, "_linear_pointwise"):
+        pytest.skip("this build of torch has no oneDNN")
+    monkeypatch.setattr(kernels, "_ONEDNN", torch.ops.mkldnn._linear_pointwise if name == "oneDNN" else None)
     torch.manual_seed(0)
-    x, w, b = torch.randn(17, 30, 64), torch.randn(128, 64), torch.randn(128)
-    fast = kernels.product(x, w, b, relu=True)
-    monkeypatch.setattr(kernels, "_ONEDNN", None)
-    torch.testing.assert_close(kernels.product(x, w, b, relu=True), fast, rtol=1e-5, atol=1e-5)
+    x, w, b = (torch.randn(*shape, requires_grad=True) for shape in ((17, 30, 64), (128, 64), (128,)))
+    dy = torch.randn(17, 30, 128)
+    ours = torch.autograd.grad(kernels.linear(x, w, b, relu=True), (x, w, b), dy)
+    x64, w64, b64 = (t.detach().double().requires_grad_() for t in (x, w, b))
+    theirs = torch.autograd.grad(functional.linear(x64, w64, b64).relu(), (x64, w64, b64), dy.double())
+    for a, c in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(a, c.float(), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("vendor", "avx512", "mkl", "onednn", "wanted"),
+    [
+        ("GenuineIntel", True, True, True, "MKL"),
+        ("GenuineIntel", False, True, True, "MKL"),
+        ("GenuineIntel", True, False, True, "torch"),
+        ("AuthenticAMD", True, True, True, "oneDNN"),
+        ("AuthenticAMD", True, True, False, "MKL"),
+        ("AuthenticAMD", False, True, True, "MKL"),
+        ("AuthenticAMD", False, False, True, "torch"),
+        ("", True, True, True, "torch"),
+        ("ARM", False, False, True, "torch"),
+    ],
+)
+def test_the_processor_alone_decides_the_library(vendor, avx512, mkl, onednn, wanted):
+    assert library.choose(vendor, avx512=avx512, mkl=mkl, onednn=onednn) == wanted

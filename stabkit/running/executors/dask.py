@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from stabkit.errors import FailedRuns, StoreError, UsageError
+from stabkit.model import library
 from stabkit.running.executors import processes
 from stabkit.running.executors.base import Answer, Lost, Place, Tell
 from stabkit.running.work import Event, Job
@@ -26,6 +27,7 @@ from stabkit.running.work import Event, Job
 FINAL = {"UsageError": UsageError, "StoreError": StoreError}
 ANSWER_SECONDS = 5
 """How long a scheduler may take to answer."""
+MIXED = "their matrix products come from different libraries, so runs agree to rounding, not to the bit"
 GONE_SECONDS = 10.0
 """How long it may be out of reach before the sweep is given up."""
 
@@ -50,6 +52,7 @@ def map(jobs: Sequence[Job], tell: Tell, where: Place) -> Generator[Answer, None
             ): job
             for i, job in enumerate(jobs)
         }
+        vendors, warned = set[str](), False
         seen = time.monotonic()
         while waiting:
             with suppress(queue.Empty):
@@ -65,7 +68,12 @@ def map(jobs: Sequence[Job], tell: Tell, where: Place) -> Generator[Answer, None
             if client.status == "running":
                 finished += [future for future in waiting if future.status in ("cancelled", "lost")]
             for future in finished:
-                yield waiting.pop(future), _answer(future)
+                answer, vendor = _answer(future)
+                vendors |= {vendor} - {""}
+                if len(vendors) > 1 and not warned:
+                    warned = True
+                    tell({"id": "", "warning": f"workers of {' and '.join(sorted(vendors))}: {MIXED}"})
+                yield waiting.pop(future), answer
             if not finished:
                 time.sleep(0.1)
     finally:
@@ -100,16 +108,17 @@ async def _asked(address: str) -> None:
             raise ValueError("it is a part of Dask, but no scheduler")
 
 
-def _answer(future: Any) -> str | Lost:
-    """What a finished task says."""
+def _answer(future: Any) -> tuple[str | Lost, str]:
+    """What a finished task says, and the vendor of the processor that it ran on."""
     if future.status != "finished":
         error = future.exception(timeout=5) if future.status == "error" else None
-        return Lost(f"{type(error).__name__}: {error}"[:500] if error else "the cluster dropped the run")
+        return Lost(f"{type(error).__name__}: {error}"[:500] if error else "the cluster dropped the run"), ""
     said = future.result(timeout=30)
+    vendor = str(said.get("vendor", ""))
     if "done" in said:
-        return str(said["done"])
+        return str(said["done"]), vendor
     final = FINAL.get(said["final"])
-    return Lost(said["lost"], final(said["lost"]) if final else None)
+    return Lost(said["lost"], final(said["lost"]) if final else None), vendor
 
 
 def look_after(job: Job, run_timeout: float | None, topic: str) -> dict[str, Any]:
@@ -130,5 +139,5 @@ def look_after(job: Job, run_timeout: float | None, topic: str) -> dict[str, Any
     for _, answer in processes.map([job], lambda event: worker.log_event(topic, event), place, wanted=wanted):
         if isinstance(answer, Lost):
             return {"lost": answer.reason, "final": type(answer.error).__name__}
-        return {"done": answer}
+        return {"done": answer, "vendor": library.vendor()}
     return {"lost": "not wanted any more", "final": ""}
