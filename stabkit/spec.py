@@ -2,6 +2,9 @@
 
 A spec is frozen and is JSON. `run_id` = a prefix that a person can read + 12 hex digits of sha256 over the canonical
 JSON and ALGO_VERSION. Paths, worker counts and names of users never enter.
+
+A field at its default is left out of what is stored and hashed, so that a field added later changes no run_id. A
+default once published therefore never changes here (a test holds all of them): a command that wants another gives it.
 """
 
 from __future__ import annotations
@@ -11,12 +14,13 @@ import itertools
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
 from functools import cache
 from typing import Any, Literal
 
-ALGO_VERSION = 4
-"""Raised whenever the same spec would give other recorded bits than before; old runs are then simply other runs."""
+ALGO_VERSION = 5
+"""Raised when training itself changes: θ of the same spec after the same updates. Old runs are then other runs. What is
+measured along the way has versions of its own (`results/records.py`), and words are made on reading."""
 
 BaseInit = Literal["xavier_normal", "fairseq_uniform", "torch_uniform"]
 Optimizer = Literal["adam", "sgd", "radam", "radam-torch"]
@@ -95,8 +99,12 @@ class RunSpec:
     dtype: Literal["float32", "float64"] = "float32"
 
     def to_json(self) -> dict[str, Any]:
-        """The spec as plain JSON values."""
+        """The whole spec as plain JSON values, for documents and jobs."""
         return asdict(self)
+
+    def stored(self) -> dict[str, Any]:
+        """What spec.json holds and run_id hashes: without the fields at their defaults."""
+        return sparse(self)
 
     @property
     def depth(self) -> str:
@@ -111,7 +119,7 @@ class RunSpec:
     @property
     def run_id(self) -> str:
         """`deepnorm-18L-18L-s0-1a2b3c4d5e6f`. Every part is ours: a key from the table of methods, and numbers."""
-        text = canonical({"algo_version": ALGO_VERSION, "spec": self.to_json()})
+        text = canonical({"algo_version": ALGO_VERSION, "spec": self.stored()})
         depth = f"{self.model.encoder_layers}L-{self.model.decoder_layers}L"
         return f"{self.method}-{depth}-s{self.seed}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
@@ -153,6 +161,34 @@ def canonical(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=True)
 
 
+def sparse(value: Any) -> dict[str, Any]:
+    """A frozen dataclass as plain JSON values without the fields that are at their defaults; dataclasses inside it
+    likewise. A field that has no default always stands."""
+    held = {}
+    for one in fields(value):
+        inner = getattr(value, one.name)
+        default = one.default_factory() if one.default_factory is not MISSING else one.default
+        if default is MISSING or inner != default:
+            held[one.name] = _plain(inner)
+    return held
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value):
+        return sparse(value)
+    return [_plain(inner) for inner in value] if isinstance(value, (tuple, list)) else value
+
+
+def within(given: Any, whole: Any) -> bool:
+    """Whether everything that a JSON value gives stands in the whole, equal: nothing unknown, nothing of another
+    type."""
+    if isinstance(given, Mapping) and isinstance(whole, Mapping):
+        return all(key in whole and within(inner, whole[key]) for key, inner in given.items())
+    if isinstance(given, (tuple, list)) and isinstance(whole, (tuple, list)) and len(given) == len(whole):
+        return all(map(within, given, whole))
+    return canonical(given) == canonical(whole)
+
+
 @cache
 def _adapter() -> Any:
     from pydantic import TypeAdapter  # 70 ms, needed only where JSON comes in
@@ -179,15 +215,13 @@ def _sizes(spec: RunSpec) -> list[tuple[str, int]]:
 
 
 def from_json(value: Any) -> RunSpec:
-    """A spec from JSON values, types checked; raises ValueError on anything that is not exactly a spec.
-
-    Unknown keys are refused by comparing with what the spec writes back.
-    """
+    """A spec from JSON values, types checked; raises ValueError on anything that is not exactly a spec. Fields at their
+    defaults may be left out."""
     spec: RunSpec = _adapter().validate_python(value)
     for (name, number), (least, most) in zip(_sizes(spec), LIMITS, strict=True):
         if not least <= number <= most:
             raise ValueError(f"{name} is {number}, beyond {least} to {most}")
-    if canonical(spec.to_json()) != canonical(value):
+    if not within(value, spec.to_json()):
         raise ValueError("it holds keys or values that a run specification does not have")
     return spec
 

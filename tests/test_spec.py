@@ -5,7 +5,16 @@ from dataclasses import replace
 
 import pytest
 
-from stabkit.spec import Grid, from_json, recorded_steps, snapshot_steps, validation_steps
+from stabkit.spec import (
+    Grid,
+    ModelConfig,
+    RunSpec,
+    from_json,
+    recorded_steps,
+    snapshot_steps,
+    validation_steps,
+    within,
+)
 from tests.conftest import tiny
 
 
@@ -26,6 +35,36 @@ def test_the_run_id_does_not_depend_on_key_order_or_on_how_a_number_is_written()
 )
 def test_whatever_changes_a_recorded_bit_changes_the_run_id(change):
     assert replace(tiny(), **change).run_id != tiny().run_id
+
+
+DEFAULTS = {
+    "options": {},
+    "model": {"hidden": 64, "ffn": 128, "heads": 2, "base_init": "xavier_normal"},
+    "train": {
+        **{"steps": 16, "max_tokens": 512, "optimizer": "adam", "lr": 5e-4, "warmup": 4000, "hold": 0},
+        **{"dropout": 0.0, "clip": 0.0, "label_smoothing": 0.1, "stop_when_decided": False},
+        **{"adam_beta1": 0.9, "adam_beta2": 0.98, "adam_eps": 1e-8},
+    },
+    "task": {"name": "synthetic", "vocab": 2000, "source": "", "target": "", "digest": ""},
+    **{"recipe": "shared", "alpha_scale": 1.0, "beta_scale": 1.0, "seed": 0, "record_every": 10, "snapshots": 0},
+    **{"device": "cpu", "dtype": "float32"},
+}
+"""A field may be added, with the default that older runs had without it; none of these may ever change."""
+
+
+def test_a_default_once_published_never_changes():
+    bare = RunSpec(method="deepnorm", model=ModelConfig(encoder_layers=6, decoder_layers=6))
+    assert bare.stored() == {"method": "deepnorm", "model": {"encoder_layers": 6, "decoder_layers": 6}}
+    assert within(DEFAULTS, bare.to_json())
+    assert bare.run_id == "deepnorm-6L-6L-s0-c8cad9ea9e1b"
+
+
+def test_only_what_is_away_from_its_default_is_stored_and_comes_back():
+    spec = tiny("admin", options={"omega": "closed"}, lr=1e-3, alpha_scale=2.0)
+    assert spec.stored()["train"] == {"steps": 3, "max_tokens": 128, "lr": 1e-3} and spec.stored()["alpha_scale"] == 2.0
+    assert "warmup" not in json.dumps(spec.stored())
+    assert from_json(json.loads(json.dumps(spec.stored()))) == spec
+    assert replace(spec, alpha_scale=1).run_id == replace(spec, alpha_scale=1.0).run_id
 
 
 @pytest.mark.parametrize("broken", [{}, {"seed": "x"}, {"extra": 1}, [], None, 3, {"train": None}])

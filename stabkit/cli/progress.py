@@ -16,6 +16,7 @@ from stabkit.cli.console import err, note, plain, warn
 from stabkit.errors import StabkitError
 from stabkit.paper.item import Item
 from stabkit.report.json_document import seconds_a_step
+from stabkit.results.records import lacking
 from stabkit.running import cost, plan_runs, plan_surfaces, plan_translations
 from stabkit.running.carry_out import Plan
 from stabkit.running.executors.base import Lost, Tell
@@ -39,6 +40,8 @@ class Screen:
         match plan:
             case plan_runs.Plan():
                 console.note(reuse(plan))
+                if said := lacking(run.lacks for run in plan.reused):
+                    console.note(said)
             case plan_translations.Plan():
                 console.note(f"translations: {plan.ready} on the shelf, {len(plan.jobs)} to make")
             case plan_surfaces.Plan():

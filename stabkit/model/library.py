@@ -3,10 +3,10 @@ library makes differ in the last bits, and a machine must not choose by how busy
 
     GenuineIntel                    MKL     0.81 of oneDNN's time for a 50L-50L run (Sapphire Rapids)
     AuthenticAMD with AVX-512       oneDNN  up to twice as fast in products of 512 × 64: MKL takes its AVX2 path there
-    AuthenticAMD without            MKL     0.80 of oneDNN's time for a 50L-50L run (EPYC 7003, `benchmarks/products.py`)
+    AuthenticAMD without            MKL     0.79 of oneDNN's time for a 50L-50L run (EPYC 7003)
     any other, or a build without   torch   whatever `torch.nn.functional.linear` comes down to
 
-Every run's environment records the answer as `products`.
+Measured with two workers at work by `benchmarks/products.py`. Every run's environment records the answer as `products`.
 """
 
 from __future__ import annotations

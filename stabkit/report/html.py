@@ -36,6 +36,7 @@ from stabkit.report.headline import headline, links, separation
 from stabkit.report.json_document import seconds_a_step
 from stabkit.report.matrix import OUTCOMES, Cell, Matrix, matrix
 from stabkit.results.outcome import VANISHED
+from stabkit.results.records import lacking
 from stabkit.spec import RunSpec
 from stabkit.storage.store import Run
 from stabkit.storage.surfaces import Surface
@@ -133,6 +134,7 @@ def render(
         mixed=how.mixed(environments),
         wall=how.duration(sum(how.wall_seconds(run) for run in every)),
         duration=how.duration,
+        lacking=lacking(run.lacks for run in runs),
         failed=[(plain(spec.run_id), plain(reason)) for spec, reason in failed],
         count=len(every),
     )

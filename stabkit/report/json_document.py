@@ -114,16 +114,18 @@ def seconds_a_step(run: Run) -> float:
 
 def series(run: Run) -> dict[str, Any]:
     """What a run is, how it ended, and its series: one number a recorded step."""
-    update, loss, validation = run.records["update"], run.records["loss"], run.records["validation"]
+    loss, validation = run.records["loss"], run.records["validation"]
+    gradients = run.records.get("grad_norm")
     return {
         **facts(run.spec),
         **run.outcome,
         "digest": run.digest,
-        "step": update.steps.tolist(),
-        "update": update.at("state").tolist(),
+        "lacks": list(run.lacks),
+        "step": loss.steps.tolist(),
+        "update": run.records["update"].at("state").tolist() if "update" in run.records else [],
         "loss": loss.at("train").tolist(),
         "probe_loss": loss.at("probe").tolist(),
-        "grad_first_last_ratio": gradient_ratio(run.records["grad_norm"]).tolist(),
+        "grad_first_last_ratio": gradient_ratio(gradients).tolist() if gradients else [],
         "validation_step": validation.steps.tolist(),
         "validation": validation.at("validation").tolist(),
         "validation_nll": validation.at("nll").tolist(),

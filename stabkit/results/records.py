@@ -1,5 +1,8 @@
 """What a run recorded: one table (steps × sites) a probe. numpy only, so that every side of the store can hold it.
 
+A probe has a version, which its table carries. A run stored before a probe was there, or by another version of it,
+keeps its other tables and goes on being read; what it lacks is said, not trained again.
+
 Sites are named `stack.layer.kind` (`decoder.3.cross`), layers `stack.layer`; a quantity beside the main one is named
 after an @ (`decoder.3.cross@x`). Step t means after t updates.
 """
@@ -8,7 +11,8 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +23,15 @@ from stabkit.errors import StoreError
 from stabkit.methods.base import sites as sites_of
 from stabkit.spec import RunSpec
 
+VERSIONS: Mapping[str, int] = {}
+"""Of each probe, where it is not 1: raised when it reads something else at the same θ than before. `loss` and
+`validation`, which every outcome is judged by, have none of their own: they change with ALGO_VERSION."""
+ESSENTIAL = ("loss", "validation")
+
+
+class UnreadableRecords(StoreError):
+    """records.npz is damaged, or not the record of its run."""
+
 
 @dataclass(frozen=True, slots=True)
 class Table:
@@ -27,6 +40,8 @@ class Table:
     steps: NDArray[np.int64]
     sites: tuple[str, ...]
     values: NDArray[np.float64]
+    version: int = 1
+    """Of the probe that read it."""
 
     def at(self, site: str) -> NDArray[np.float64]:
         """The series of one site over `steps`."""
@@ -60,7 +75,7 @@ class Recorder:
     def tables(self) -> dict[str, Table]:
         """Everything added so far."""
         return {
-            name: Table(np.array(steps, dtype=np.int64), sites, np.array(rows, dtype=np.float64))
+            name: Table(np.array(steps, dtype=np.int64), sites, np.array(rows, dtype=np.float64), VERSIONS.get(name, 1))
             for name, (sites, steps, rows) in self._rows.items()
         }
 
@@ -72,6 +87,8 @@ def to_bytes(records: Records) -> bytes:
         values = np.ascontiguousarray(table.values, dtype=np.float64)
         arrays[f"{name}.steps"] = np.asarray(table.steps, dtype=np.int64)
         arrays[f"{name}.sites"] = np.asarray(table.sites, dtype=np.str_)
+        if table.version != 1:
+            arrays[f"{name}.version"] = np.array(table.version, dtype=np.int64)
         arrays[f"{name}.values"] = np.where(np.isnan(values), np.nan, values)  # one NaN bit pattern for the digest
     out = io.BytesIO()
     np.savez_compressed(out, **arrays)  # type: ignore[arg-type]  # numpy types the keywords as bool
@@ -79,32 +96,35 @@ def to_bytes(records: Records) -> bytes:
 
 
 def from_bytes(data: bytes) -> dict[str, Table]:
-    """The records of `to_bytes`; raises StoreError on anything else."""
+    """The records of `to_bytes`; raises UnreadableRecords on anything else."""
     try:
         with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
             names = [key.removesuffix(".values") for key in arrays.files if key.endswith(".values")]
             tables = {
-                name: Table(arrays[f"{name}.steps"], tuple(map(str, arrays[f"{name}.sites"])), arrays[f"{name}.values"])
+                name: Table(
+                    arrays[f"{name}.steps"],
+                    tuple(map(str, arrays[f"{name}.sites"])),
+                    arrays[f"{name}.values"],
+                    int(arrays[f"{name}.version"]) if f"{name}.version" in arrays.files else 1,
+                )
                 for name in names
             }
     except Exception as error:  # zip, npy header and memory errors alike: a file that is not ours
-        raise StoreError(f"records.npz is not readable ({type(error).__name__})") from error
+        raise UnreadableRecords(f"records.npz is not readable ({type(error).__name__})") from error
     for name, table in tables.items():
         if table.steps.dtype != np.int64 or table.steps.ndim != 1 or not (np.diff(table.steps) > 0).all():
-            raise StoreError(f"records.npz: the steps of {name} are not whole numbers that rise")
+            raise UnreadableRecords(f"records.npz: the steps of {name} are not whole numbers that rise")
         if table.values.shape != (len(table.steps), len(table.sites)) or table.values.dtype != np.float64:
-            raise StoreError(f"records.npz: {name} is {table.values.dtype} {table.values.shape}, not (steps × sites)")
+            what = f"{table.values.dtype} {table.values.shape}"
+            raise UnreadableRecords(f"records.npz: {name} is {what}, not (steps × sites)")
     return tables
 
 
-def check(records: Records, spec: RunSpec) -> None:
-    """Raise StoreError unless these are what a run of this spec records: every table from step 0 on, and every site.
-
-    Values may be anything: a run diverges as it likes.
-    """
+def expected(spec: RunSpec) -> dict[str, list[str]]:
+    """{probe: sites that figures and claims ask for} of a run of this spec by today's probes."""
     sites = [site.name for site in sites_of(spec.model.encoder_layers, spec.model.decoder_layers, spec.model.hidden)]
     layers = list(dict.fromkeys(name.rpartition(".")[0] for name in sites))
-    wanted = {
+    return {
         "loss": ["train", "probe", "train@nll"],
         "validation": ["validation", "nll", "accuracy"],
         "update": ["state", "logits", "state@step"],
@@ -114,16 +134,34 @@ def check(records: Records, spec: RunSpec) -> None:
         "branch_ratio": [f"{name}{part}" for part in ("", "@branch", "@shortcut") for name in sites],
         "perturbation": sites,
     }
-    for name, own in wanted.items():
-        table = records.get(name)
-        if table is None or not len(table.steps):
-            raise StoreError(f"records.npz holds nothing of {name}")
-        if missing := [site for site in own if site not in table.sites]:
-            raise StoreError(f"records.npz: {name} lacks {missing[0]}")
-    for name, table in records.items():
+
+
+def current(records: Records, spec: RunSpec) -> dict[str, Table]:
+    """The tables that are of today's version of their probe. Raises UnreadableRecords unless they are what a run of
+    this spec records: from step 0 on, every site that is asked for, and those that every outcome needs.
+
+    Values may be anything: a run diverges as it likes.
+    """
+    wanted = expected(spec)
+    held = {name: table for name, table in records.items() if table.version == VERSIONS.get(name, 1)}
+    for name in ESSENTIAL:
+        if name not in held or not len(held[name].steps):
+            raise UnreadableRecords(f"records.npz holds nothing of {name}")
+    for name, table in held.items():
+        if missing := [site for site in wanted.get(name, ()) if site not in table.sites]:
+            raise UnreadableRecords(f"records.npz: {name} lacks {missing[0]}")
         begins = name == "validation" or (len(table.steps) and table.steps[0] == 0)
         if not begins or len(set(table.sites)) != len(table.sites) or (table.steps > spec.train.steps).any():
-            raise StoreError(f"records.npz: {name} is not the record of steps 0 to {spec.train.steps}")
+            raise UnreadableRecords(f"records.npz: {name} is not the record of steps 0 to {spec.train.steps}")
+    return held
+
+
+def lacking(each: Iterable[Iterable[str]]) -> str:
+    """What is said of the probes that runs lack, a collection of names a run: `3 runs hold no ln_input of today's
+    version: …`; "" where none lacks any."""
+    counts = Counter(probe for probes in each for probe in probes)
+    held = ", ".join(f"{count} run{'s hold' if count > 1 else ' holds'} no {probe}" for probe, count in counts.items())
+    return held and f"{held} of today's version: left out where it is needed, and not trained again for it"
 
 
 def jsonable(value: Any) -> Any:

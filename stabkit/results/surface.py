@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from typing import Any, Literal
 
-from stabkit.spec import canonical
+from stabkit.spec import canonical, sparse, within
 
 Normalise = Literal["filter", "layer", "model", "none"]
 NORMALISATIONS: tuple[Normalise, ...] = ("filter", "layer", "model", "none")
@@ -65,13 +65,17 @@ class SurfaceSpec:
     engine: Engine = "stabkit"
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values."""
+        """Plain JSON values, for documents and jobs."""
         return asdict(self)
+
+    def stored(self) -> dict[str, Any]:
+        """What spec.json holds and the id hashes: without the fields at their defaults."""
+        return sparse(self)
 
     @property
     def surface_id(self) -> str:
         """`deepnorm-18L-18L-s0-random-1a2b3c4d5e6f`."""
-        text = canonical({"surface_version": SURFACE_VERSION, "spec": self.to_json()})
+        text = canonical({"surface_version": SURFACE_VERSION, "spec": self.stored()})
         return f"{self.origin.run[:-13]}-{self.plane.kind}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 
@@ -92,6 +96,6 @@ def from_json(value: Any) -> SurfaceSpec:
         raise ValueError(f"it has {len(spec.a)} × {len(spec.b)} points")
     if not all(map(math.isfinite, (*spec.a, *spec.b))):
         raise ValueError("its coordinates are not finite")
-    if canonical(spec.to_json()) != canonical(value):
+    if not within(value, spec.to_json()):
         raise ValueError("it holds keys or values that a surface does not have")
     return spec

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from typing import Any
 
-from stabkit.spec import RUN_ID, canonical
+from stabkit.spec import RUN_ID, canonical, sparse, within
 
 TRANSLATION_VERSION = 2
 """Raised whenever the same spec would give other words."""
@@ -35,13 +35,17 @@ class TranslationSpec:
     device: str = "cpu"
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values."""
+        """Plain JSON values, for documents and jobs."""
         return asdict(self)
+
+    def stored(self) -> dict[str, Any]:
+        """What spec.json holds and the id hashes: without the fields at their defaults."""
+        return sparse(self)
 
     @property
     def translation_id(self) -> str:
         """`deepnorm-18L-18L-s0-1a2b3c4d5e6f-beam4-6f5e4d3c`: the run's id, the beams, and a hash of the rest."""
-        text = canonical({"version": TRANSLATION_VERSION, "spec": self.to_json()})
+        text = canonical({"version": TRANSLATION_VERSION, "spec": self.stored()})
         return f"{self.run}-beam{self.search.beam}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
@@ -68,6 +72,6 @@ def from_json(value: Any) -> TranslationSpec:
     spec: TranslationSpec = _adapter().validate_python(value)
     if not RUN_ID.fullmatch(spec.run) or not 1 <= spec.search.beam <= MOST_BEAMS:
         raise ValueError("it is not the translation of a run")
-    if not 0 <= spec.search.length_penalty <= 10 or canonical(spec.to_json()) != canonical(value):
+    if not 0 <= spec.search.length_penalty <= 10 or not within(value, spec.to_json()):
         raise ValueError("it holds values that a translation does not have")
     return spec

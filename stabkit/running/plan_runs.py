@@ -44,10 +44,8 @@ def plan(specs: Sequence[RunSpec], store: Store, *, repair: bool = True, retry_f
     for spec in specs:
         if spec.run_id in store:
             try:
-                run = store.load(spec.run_id)
-                if run.records:  # read now: what cannot be read is trained again, not found out by the report
-                    reused.append(run)
-                    continue
+                reused.append(store.load(spec.run_id))
+                continue
             except (CorruptFolder, OldFolder) as error:
                 where = store.quarantine(spec.run_id) if repair else None
                 corrupt.append(f"corrupt run: {error}" + (f"; moved to {where}, trained again" if where else ""))

@@ -130,8 +130,10 @@ def _run(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
 def files(run_spec: RunSpec, result: Any, where: dict[str, Any]) -> dict[str, bytes]:
     """The bytes of a finished run's folder, by name; `where` is its environment."""
     return {
-        "spec.json": _json(run_spec.to_json()),
-        "outcome.json": _json({**result.outcome.to_json(), "parameters": result.parameters}),
+        "spec.json": _json(run_spec.stored()),
+        "outcome.json": _json(
+            records.jsonable({"unigram_loss": result.outcome.unigram_loss, "parameters": result.parameters})
+        ),
         "records.npz": records.to_bytes(result.records),
         "weights.safetensors": _safetensors(result.weights),
         "environment.json": _json(where),

@@ -57,6 +57,19 @@ def load(
     return files, manifest["digest"]
 
 
+def check_version(path: Path, version: int) -> None:
+    """Raise OldFolder where the manifest names another version of the algorithm, CorruptFolder where there is none."""
+    try:
+        manifest = json.loads(read(path / "manifest.json", SMALL))
+        found = manifest["algo_version"]
+    except OSError as error:
+        raise CorruptFolder(f"{error.filename or path}: {error.strerror or error}") from error
+    except (ValueError, TypeError, KeyError, RecursionError, MemoryError) as error:
+        raise CorruptFolder(f"{path}: not a folder of stabkit ({first_line(error)})") from error
+    if type(found) is int and found != version:
+        raise OldFolder(f"{path}: of version {found} of the algorithm; today's is {version}")
+
+
 def commit(target: Path, partial: Path, files: Mapping[str, bytes], version: int, whole: Callable[[], bool]) -> None:
     """Write a folder, whole or not at all; assembled in `partial`. `whole`: whether a sound one is there already."""
     try:

@@ -46,11 +46,13 @@ FILES = ("spec.json", "outcome.json", "records.npz", "weights.safetensors", "env
 
 @dataclass(frozen=True)
 class Run:
-    """One finished run, read back. Records are loaded when first asked for."""
+    """One finished run, read back."""
 
     path: Path
     spec: RunSpec
-    outcome: Mapping[str, Any]
+    kept: outcomes.Kept
+    records: Mapping[str, Table]
+    """Every table that today's probes can be compared with; others are left out (`lacks`)."""
     environment: Mapping[str, Any]
     digest: str
 
@@ -59,14 +61,16 @@ class Run:
         return self.path.name
 
     @cached_property
-    def records(self) -> dict[str, Table]:
-        """Every probe's table; raises CorruptFolder where they are not what this run records."""
-        try:
-            found = records.from_bytes(folder.read(self.path / "records.npz", _limits(self.spec)["records.npz"]))
-            records.check(found, self.spec)
-        except (OSError, StoreError) as error:
-            raise CorruptFolder(f"{self.path}: {folder.first_line(error)}") from error
-        return found
+    def outcome(self) -> Mapping[str, Any]:
+        """How it ended, in today's words: judged from its records whenever it is read. And how many `parameters`."""
+        unigram = float(self.kept["unigram_loss"])
+        judged = outcomes.judge(self.records, unigram=unigram, warmup=self.spec.train.warmup)
+        return {**judged.to_json(), "parameters": self.kept["parameters"]}
+
+    @cached_property
+    def lacks(self) -> tuple[str, ...]:
+        """The probes that it was stored without, or with in a version that is not today's."""
+        return tuple(name for name in records.expected(self.spec) if name not in self.records)
 
     @cached_property
     def translations(self) -> tuple[Translation, ...]:
@@ -97,19 +101,24 @@ class Store:
         return sorted(name for name in names if spec.RUN_ID.fullmatch(name) or os.path.isdir(self.runs / name))
 
     def load(self, run_id: str) -> Run:
-        """One run, every checksum verified.
+        """One run, every checksum verified, its records read.
 
-        Raises CorruptFolder on any difference, OldFolder on a sound run of another ALGO_VERSION.
+        Raises CorruptFolder on any difference, OldFolder on a run of another ALGO_VERSION, before anything else in its
+        folder is read: what it says there may mean something else today.
         """
         path = self.runs / run_id
         try:
+            folder.check_version(path, ALGO_VERSION)
             run_spec = spec.from_json(json.loads(folder.read(path / "spec.json", folder.SMALL)))
             files, digest = folder.load(path, FILES, ALGO_VERSION, _limits(run_spec))
-            outcome = json.loads(files["outcome.json"])
+            kept = json.loads(files["outcome.json"])
             environment = json.loads(files["environment.json"])
-            outcomes.check(outcome)
+            outcomes.check(kept)
+            held = records.current(records.from_bytes(files["records.npz"]), run_spec)
             if not isinstance(environment, dict) or any(isinstance(v, (dict, list)) for v in environment.values()):
                 raise ValueError("its environment.json is not a flat object")
+        except records.UnreadableRecords as error:
+            raise CorruptFolder(f"{path}: {folder.first_line(error)}") from error
         except StabkitError:
             raise
         except OSError as error:
@@ -118,7 +127,7 @@ class Store:
             raise CorruptFolder(f"{path}: not a run of stabkit ({folder.first_line(error)})") from error
         if run_spec.run_id != run_id:
             raise CorruptFolder(f"{path}: its spec.json belongs to {run_spec.run_id}")
-        return Run(path, run_spec, outcome, environment, digest)
+        return Run(path, run_spec, kept, held, environment, digest)
 
     def quarantine(self, run_id: str) -> Path:
         """Move a folder that failed its check out of the way, keeping it; returns where it is now."""
@@ -265,4 +274,4 @@ def _checksum(arrays: Mapping[str, NDArray[Any]]) -> str:
 
 
 def _checkpoint_key(run_spec: RunSpec) -> str:
-    return f"{ALGO_VERSION} {spec.canonical(run_spec.to_json())}"
+    return f"{ALGO_VERSION} {spec.canonical(run_spec.stored())}"

@@ -126,7 +126,7 @@ class SurfaceShelf:
             else:
                 whole |= held
         files = {
-            "spec.json": _json(spec.to_json()),
+            "spec.json": _json(spec.stored()),
             "surface.npz": _bytes({"loss": loss, **whole}),
             "environment.json": _json(environment),
         }

@@ -101,7 +101,7 @@ class TranslationShelf:
             "length_ratio": found.score.length_ratio,
         }
         files = {
-            "spec.json": _json(found.spec.to_json()),
+            "spec.json": _json(found.spec.stored()),
             "translation.json": _json(held),
             "environment.json": _json(dict(found.environment)),
         }

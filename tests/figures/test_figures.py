@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -36,7 +37,6 @@ from stabkit.methods import with_recipe
 from stabkit.report.cards import card
 from stabkit.report.headline import headline
 from stabkit.results import records
-from stabkit.storage import store
 from stabkit.storage.store import Run
 from tests.conftest import FULL
 from tests.figures.fake_runs import ended, plane, plausible, run, spec, step, sweep, table, translated, wide
@@ -311,8 +311,8 @@ def test_the_exponent_of_a_step_is_fitted_over_the_depths_at_that_step() -> None
 
 def test_a_frame_is_the_same_for_records_read_back_from_bytes(tmp_path: Path) -> None:
     made, _ = known_store()
-    read = store.Run(tmp_path / made.run_id, made.spec, made.outcome, made.environment, made.digest)
-    read.__dict__["records"] = records.from_bytes(records.to_bytes(made.records))
+    read = replace(made, path=tmp_path / made.run_id, records=records.from_bytes(records.to_bytes(made.records)))
+    read.__dict__["outcome"] = made.outcome
     for figure in FIGURES:
         pd.testing.assert_frame_equal(figure.select([read]), figure.select([made]))
 

@@ -175,7 +175,7 @@ def named(word: str) -> Dom:
     ]
     runs = [run(s, plausible(s).records, "early", word, {**ENVIRONMENT, "platform": word}) for s in specs]
     strange = replace(plausible(spec("admin", 2)), digest=word)
-    strange.__dict__["records"] = plausible(spec("admin", 2)).records
+    strange.__dict__["outcome"] = plausible(spec("admin", 2)).outcome
     return page_of([*runs, strange], command=word, title=word, failed=[(spec("deepnorm", 3, name=word), word)])
 
 

@@ -1,5 +1,6 @@
 """The store: a folder a run, whole or absent."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -104,6 +105,16 @@ def test_a_run_of_another_version_is_old_and_not_corrupt(store, monkeypatch):
     run_id = commit(store)
     monkeypatch.setattr("stabkit.storage.store.ALGO_VERSION", 99)
     with pytest.raises(OldFolder, match=f"version {ALGO_VERSION}"):
+        store.load(run_id)
+
+
+def test_a_run_of_another_version_is_told_as_old_before_anything_else_in_it_is_read(store):
+    run_id = commit(store)
+    manifest = json.loads((store.runs / run_id / "manifest.json").read_text())
+    (store.runs / run_id / "manifest.json").write_text(json.dumps({**manifest, "algo_version": 4}))
+    for name in ("spec.json", "outcome.json", "records.npz"):
+        (store.runs / run_id / name).write_text("of other days")
+    with pytest.raises(OldFolder, match=f"of version 4 of the algorithm; today's is {ALGO_VERSION}"):
         store.load(run_id)
 
 

@@ -89,20 +89,15 @@ class _Faulty:
         self.file.close()
 
 
-def files(spec: RunSpec, text: str = "") -> dict[str, bytes]:
-    """A run's files; `text` marks one version of them from another."""
-    return files_of(spec, detail=text)
-
-
 def whole(tmp: Path) -> Store:
     made = Store(tmp)
-    made.commit(tiny(seed=0), files(tiny(seed=0)))
+    made.commit(tiny(seed=0), files_of(tiny(seed=0)))
     return made
 
 
 NEW = tiny(seed=1)
 OPERATIONS: dict[str, Callable[[Store], object]] = {
-    "commit": lambda s: s.commit(NEW, files(NEW)),
+    "commit": lambda s: s.commit(NEW, files_of(NEW)),
     "checkpoint": lambda s: s.save_checkpoint(NEW, {"theta": np.zeros(10), "step": np.array(1)}),
     "attempt": lambda s: s.note_attempt(NEW.run_id, "killed"),
     "report": lambda s: folder.write_file(s.out / "reports" / "page.html", b"new"),
@@ -159,7 +154,7 @@ class Stored(RuleBasedStateMachine):
     @rule(i=st.integers(0, 3))
     def commit(self, i: int) -> None:
         spec = self.specs[i]
-        self.store.commit(spec, files(spec))
+        self.store.commit(spec, files_of(spec))
         self.sound.add(spec.run_id)
 
     @rule(i=st.integers(0, 3), n=st.integers(1, 40))
@@ -168,7 +163,7 @@ class Stored(RuleBasedStateMachine):
         spec = self.specs[i]
         try:
             with failing_at(n, SystemExit):
-                self.store.commit(spec, files(spec))
+                self.store.commit(spec, files_of(spec))
             self.sound.add(spec.run_id)
         except SystemExit:
             with suppress(StoreError):  # renamed into place before it died, or a damaged one that was there
@@ -208,7 +203,7 @@ class Stored(RuleBasedStateMachine):
         planned = plan(wanted, self.store)
         assert {run.run_id for run in planned.reused} == {s.run_id for s in wanted} & self.sound
         for spec in planned.missing:
-            self.store.commit(spec, files(spec))
+            self.store.commit(spec, files_of(spec))
             self.sound.add(spec.run_id)
 
     @invariant()

@@ -19,7 +19,7 @@ def run(named: Sequence[str], store: str, to: str, what: str, out: str) -> None:
     """Find the runs and write their table."""
     kind = ranges.choice("--to", to, tables.KINDS)
     table = ranges.choice("--what", what, tuple(tables.TABLES))
-    found = names.find(names.source(list(named), store), named, whole=True)
+    found = names.find(names.source(list(named), store), named)
     put(found, kind, Path(out) if out else None, table)
 
 

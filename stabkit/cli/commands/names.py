@@ -9,18 +9,16 @@ from pathlib import Path
 
 from stabkit.cli import console
 from stabkit.errors import StoreError, UsageError, nearest
-from stabkit.storage.folder import CorruptFolder, OldFolder
+from stabkit.results.records import lacking
+from stabkit.storage.folder import OldFolder
 from stabkit.storage.store import Run, Store
 
 SHAPE = re.compile(r"([a-z-]+)-([0-9]+)L-([0-9]+)L-s([0-9]+)")
 """How a run_id begins."""
 
 
-def find(store: Store, names: Sequence[str], *, whole: bool = False) -> list[Run]:
-    """Runs by id, beginning of an id, or folder; all of the store's where none is named. Corrupt ones are warned of.
-
-    `whole`: their records are read too, so that nothing that comes later can fail on one of them.
-    """
+def find(store: Store, names: Sequence[str]) -> list[Run]:
+    """Runs by id, beginning of an id, or folder; all of the store's where none is named. Corrupt ones are warned of."""
     paths = []
     for name in names:
         if os.path.isfile(os.path.join(name, "spec.json")):
@@ -31,16 +29,15 @@ def find(store: Store, names: Sequence[str], *, whole: bool = False) -> list[Run
     found, old = [], 0
     for where, run_id in paths if names else [(store, run_id) for run_id in store.ids()]:
         try:
-            run = where.load(run_id)
-            if whole and not run.records:
-                raise CorruptFolder(f"{run.path}: it holds no records")
-            found.append(run)
+            found.append(where.load(run_id))
         except OldFolder:
             old += 1
         except StoreError as error:
             console.warn(f"corrupt run, left out: {error}")
     if old:
         console.warn(f"{old} runs of another version of the algorithm are left out; `stabkit runs rm` removes them")
+    if said := lacking(run.lacks for run in found):
+        console.note(said)
     return list({run.run_id: run for run in found}.values())
 
 

@@ -16,7 +16,7 @@ from stabkit.report import files
 def run(named: Sequence[str], store: str, out: str, figures: str) -> None:
     """Render the runs named, or all of the store."""
     home = names.source(list(named), store)
-    found = names.find(home, named, whole=True)
+    found = names.find(home, named)
     if not found:
         which = "none of the runs named" if named else f"no run in {home.runs}"
         raise UsageError(f"{which} can be read; `stabkit runs verify` says why")

@@ -42,7 +42,7 @@ def listing(runs: Sequence[Run], *, json: bool) -> None:
 def verify(store: Store, *, json: bool) -> None:
     """`runs verify`: the state of every run and surface, sound or why not; raises StoreError when one is corrupt."""
     shelf, translated = SurfaceShelf(store.out), TranslationShelf(store.out)
-    runs = [(name, *_state(lambda name: store.load(name).records, name)) for name in store.ids()]
+    runs = [(name, *_state(store.load, name)) for name in store.ids()]
     surfaces = [(name, *_state(shelf.load, name)) for name in shelf.ids()]
     translations = [(name, *_state(translated.load, name)) for name in translated.ids()]
     if json:
