@@ -28,8 +28,9 @@ from stabkit.storage.store import Run, Store
 class Screen:
     """What a command shows while it carries out a request: a `running.carry_out.Listener`, and `paper.run`'s."""
 
-    def __init__(self, *, quiet: bool) -> None:
-        self.quiet = quiet
+    def __init__(self, *, quiet: bool, meanwhile: Callable[[], None] = lambda: None) -> None:
+        """`meanwhile` is called once, when the first worker is at work: until then every core is busy starting them."""
+        self.quiet, self._meanwhile = quiet, meanwhile
 
     def planned(self, plan: Plan) -> None:
         """One line: what is there, what is to be made; before it one for every corrupt folder."""
@@ -54,7 +55,25 @@ class Screen:
         """Bars, or lines; a run's line says how it ended."""
         seconds = sum(map(cost.seconds, plan.missing)) / workers
         with progress(len(plan.missing), seconds, self.quiet) as bars:
-            yield bars.event, lambda spec, answer: bars.finished(*finished(store, spec, answer, workers))
+
+            def event(event: Event) -> None:
+                self._begun()
+                bars.event(event)
+
+            def ended(spec: RunSpec, answer: str | Lost) -> None:
+                self._begun()
+                bars.finished(*finished(store, spec, answer, workers))
+
+            yield event, ended
+
+    def _begun(self) -> None:
+        meanwhile, self._meanwhile = self._meanwhile, lambda: None
+        meanwhile()
+
+    def making(self, what: str) -> None:
+        """One line: what takes seconds before the first run."""
+        if not self.quiet:
+            console.note(what)
 
     @contextmanager
     def measuring(

@@ -35,7 +35,7 @@ def translate(job: dict[str, Any], tell: Callable[[dict[str, Any]], None], task:
     run = Store(out).load(spec.run)
     if run.digest != spec.digest:
         raise StoreError(f"{spec.run} was trained anew while it was to be translated; start it again")
-    own = task(run.spec, job["corpus"])
+    own = task(run.spec, job["corpus"], out)
     held_out = own.held_out()
     if held_out.digest != spec.sentences:
         raise CorpusError("the sentences to translate changed while the sweep was running; start it again")

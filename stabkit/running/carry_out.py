@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from stabkit.results.surface import SurfaceSpec
-from stabkit.running import plan_runs, plan_surfaces, plan_translations
+from stabkit.running import plan_runs, plan_surfaces, plan_translations, texts
 from stabkit.running.executors.base import Lost, Tell
 from stabkit.running.request import Request, space
 from stabkit.spec import RunSpec
@@ -28,6 +28,9 @@ class Listener(Protocol):
 
     def planned(self, plan: Plan) -> None:
         """What is there already, what is missing, and what was found corrupt."""
+
+    def making(self, what: str) -> None:
+        """Before something is made that takes seconds and that all runs then read."""
 
     def training(
         self, plan: plan_runs.Plan, store: Store, workers: int
@@ -58,6 +61,7 @@ def out(request: Request, store: Store, listener: Listener, *, retry_failed: boo
     planned = plan_runs.plan(specs, store, retry_failed=retry_failed)
     listener.planned(planned)
     space(sum(map(size.disk, planned.missing)), request.out)
+    texts.keep(planned.missing, request.corpus, request.out, listener.making)
     with listener.training(planned, store, request.workers) as (tell, finished):
         context = {"corpus": request.corpus, "device": request.device, "checkpoint_every": request.checkpoint_every}
         done = plan_runs.run(specs, planned, store, request.execute, context, tell, finished)

@@ -17,20 +17,18 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from stabkit import spec
-from stabkit.errors import CorpusError, UsageError
+from stabkit.errors import UsageError
 from stabkit.results import records
-from stabkit.spec import RunSpec, TaskConfig
+from stabkit.running import texts
+from stabkit.spec import RunSpec
 from stabkit.storage.folder import CorruptFolder
 from stabkit.storage.store import Store
-from stabkit.tasks import objective
-from stabkit.tasks.base import Task
 from stabkit.version import __version__
 
 Job = dict[str, Any]
@@ -98,7 +96,7 @@ def _run(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
             tell({"id": run_id, "step": step, "steps": run_spec.train.steps, "loss": records.jsonable(loss)})
 
     store = Store(Path(job["out"]))
-    task = _task(run_spec, job["corpus"])
+    task = texts.task(run_spec, job["corpus"], store.out)
 
     def save(state: train.State) -> None:
         store.save_checkpoint(run_spec, {**state.arrays, "step": np.array(state.step)})
@@ -156,13 +154,13 @@ def _state(store: Store, run_spec: RunSpec) -> Any:
 def _tile(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
     from stabkit.surface import tiles
 
-    return tiles.tile(job, tell, _task)
+    return tiles.tile(job, tell, texts.task)
 
 
 def _translate(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
     from stabkit.quality import job as quality
 
-    return quality.translate(job, tell, _task)
+    return quality.translate(job, tell, texts.task)
 
 
 KINDS: dict[str, Callable[[Job, Callable[[Event], None]], tuple[str, str]]] = {
@@ -170,33 +168,6 @@ KINDS: dict[str, Callable[[Job, Callable[[Event], None]], tuple[str, str]]] = {
     "tile": _tile,
     "translate": _translate,
 }
-
-
-def _task(run_spec: RunSpec, corpus: dict[str, str] | None) -> Task:
-    """The task of a run, as its model learns it."""
-    config = spec.canonical(run_spec.to_json()["task"])
-    made = _translation(config, run_spec.train.max_tokens, json.dumps(corpus))
-    return objective.of(made, run_spec.model.encoder_layers, run_spec.model.decoder_layers)
-
-
-@lru_cache(maxsize=2)
-def _translation(config: str, max_tokens: int, corpus: str) -> Task:
-    """A translation task; kept between jobs, for its vocabulary takes seconds to build."""
-    wanted = TaskConfig(**json.loads(config))
-    where = json.loads(corpus)
-    if not wanted.source:
-        from stabkit.tasks.synthetic import Synthetic
-
-        return Synthetic(vocab=wanted.vocab, max_tokens=max_tokens)
-    if where is None:
-        need = f"--data DIR --source {wanted.source} --target {wanted.target}"
-        raise CorpusError(f"this run's text is needed to draw around it: {need}")
-    from stabkit.tasks import text
-
-    files = text.find(Path(where["directory"]), wanted.source, wanted.target)
-    if text.digest(files) != wanted.digest:
-        raise CorpusError(f"the text in {where['directory']} changed while the sweep was running; start it again")
-    return text.ParallelText(corpus=files, vocab=wanted.vocab, max_tokens=max_tokens)
 
 
 def environment(run_spec: RunSpec, device: str, seconds: float) -> dict[str, Any]:

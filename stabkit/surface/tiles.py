@@ -72,7 +72,7 @@ def _evaluator(out: str, run_id: str, corpus: str, device: str, together: int, t
     from stabkit.training import train
 
     spec = Store(Path(out)).load(run_id).spec
-    made = task(spec, json.loads(corpus))
+    made = task(spec, json.loads(corpus), Path(out))
     batch = made.probe()
     model = train.build(spec, made, torch.device(device))
     return Evaluator(model, lambda moved: train.forward(moved, batch, spec.train.label_smoothing).loss, together)

@@ -1,7 +1,5 @@
-"""Parallel text as a task: one subword vocabulary for both languages, batches of sentences of similar length.
+"""Parallel text as a task: batches of sentences of similar length, cut from the encoded text (`encoded.py`).
 
-The vocabulary is byte-pair encoding (sentencepiece), trained in memory on both sides of the training text. Its defaults
-stand: text is cased, normalised to NFKC with single spaces, and the rarest characters, 0.05 % of the text, become UNK.
 An epoch shuffles the pairs, sorts them by length keeping that order among equals, cuts them into batches and shuffles
 the batches.
 """
@@ -9,21 +7,19 @@ the batches.
 from __future__ import annotations
 
 import hashlib
-import io
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import chain
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stabkit.errors import CorpusError, UsageError
+from stabkit.errors import UsageError
 from stabkit.streams import stream
-from stabkit.tasks.base import BOS, EOS, PAD, UNK, Batch, HeldOut, Tokens
-from stabkit.tasks.buckets import Indices, bracket, cut, half, spread
-from stabkit.tasks.corpus import LONGEST_LINE, Corpus, Pairs, aligned, digest, find, no_test, read, shown, test_digest
+from stabkit.tasks.base import BOS, EOS, PAD, Batch, HeldOut
+from stabkit.tasks.buckets import Indices, cut, half, spread
+from stabkit.tasks.corpus import Corpus, Pairs, aligned, digest, find, no_test, read, test_digest
+from stabkit.tasks.encoded import LONGEST_SENTENCE, Prepared, prepare, processor
 
 if TYPE_CHECKING:
     from sentencepiece import SentencePieceProcessor
@@ -32,46 +28,40 @@ __all__ = ["Corpus", "Pairs", "ParallelText", "digest", "find", "read"]
 
 VERSION = 1
 """Of how batches are made: raised whenever the same text would give other batches."""
-LONGEST_SENTENCE = 256
-"""In tokens, the end mark included: the positions that a model has."""
 VALIDATION_BATCHES = 2
 TEST_TOKENS = 4096
 """Size of the batches that are translated at once; no word depends on it."""
-VOCABULARY_PAIRS = 200_000
-"""The vocabulary is trained on at most so many, evenly spaced: more change little and take long."""
+
+
+def identity(text: str, vocab: int, max_tokens: int) -> str:
+    """The task's digest, from that of its text. The library's version is left out, as torch's is: the runs' environment
+    records both."""
+    if max_tokens < 2:
+        raise UsageError(f"a batch of text needs at least 2 tokens, a word and an end mark, got {max_tokens}")
+    return hashlib.sha256(f"text {VERSION} {text} vocab {vocab} max_tokens {max_tokens}".encode()).hexdigest()
 
 
 class ParallelText:
     """The task of translating a corpus; every batch is a function of (text, vocab, max_tokens, seed, step)."""
 
-    def __init__(self, *, corpus: Corpus, vocab: int, max_tokens: int) -> None:
-        if max_tokens < 2:
-            raise UsageError(f"a batch of text needs at least 2 tokens, a word and an end mark, got {max_tokens}")
+    def __init__(
+        self, *, corpus: Corpus, vocab: int, max_tokens: int, text: str = "", prepared: Prepared | None = None
+    ) -> None:
+        """`text`, `prepared`: the corpus's digest and what `prepare` made of it, where they are known."""
         self.corpus = corpus
         self.name = f"{corpus.source}-{corpus.target}"
         self.vocab = vocab
         self.max_tokens = max_tokens
-        # The library's version is left out, as torch's is: the runs' environment records both.
-        identity = f"text {VERSION} {digest(corpus)} vocab {vocab} max_tokens {max_tokens}"
-        self.digest = hashlib.sha256(identity.encode()).hexdigest()
-        train, validation = read(corpus.train), read(corpus.validation)
-        self._subwords = _subwords(train, vocab)
-        limit = min(max_tokens, LONGEST_SENTENCE)
-        self._train, train_blank, train_long = _encode(self._subwords, train, limit)
-        self._validation, validation_blank, validation_long = _encode(self._subwords, validation, limit)
-        self.dropped = train.dropped + validation.dropped + train_blank + validation_blank
-        """Pairs without a word on one side, of training and validation."""
-        self.left_out = train_long + validation_long
-        """Pairs with a side longer than a batch or than LONGEST_SENTENCE, of training and validation."""
-        for sides, kept in ((corpus.train, self._train), (corpus.validation, self._validation)):
-            if not len(kept.lengths):
-                raise CorpusError(
-                    f"no pair of {shown(sides[0])} and {shown(sides[1])} is left:"
-                    f" every one is blank on a side or longer than {limit} tokens"
-                )
+        self.digest = identity(text or digest(corpus), vocab, max_tokens)
+        self.prepared = prepared or prepare(corpus, vocab, max_tokens)
+        self._train, self._validation = self.prepared.train, self.prepared.validation
         self.epoch = len(cut(self._train.lengths, max_tokens))
         """Batches in each: every epoch cuts the same lengths."""
         self._plan: tuple[tuple[int, int], list[Indices]] = ((-1, -1), [])
+
+    @cached_property
+    def _subwords(self) -> SentencePieceProcessor:
+        return processor(self.prepared.vocabulary)
 
     def train(self, seed: int, step: int) -> Batch:
         epoch, position = divmod(step, self.epoch)
@@ -141,79 +131,3 @@ class ParallelText:
         batches = cut(self._validation.lengths, self.max_tokens)
         middle = batches.pop(len(batches) // 2)
         return half(middle), spread(batches or [middle], VALIDATION_BATCHES)
-
-
-@dataclass(frozen=True, slots=True)
-class Encoded:
-    """Pairs as ids: sentence i of the source is source[source_start[i] : source_start[i + 1]]; no end marks."""
-
-    source: Tokens
-    source_start: Indices
-    target: Tokens
-    target_start: Indices
-    lengths: Indices
-    """Of the longer side, the end mark included."""
-
-    def batch(self, chosen: Indices) -> Batch:
-        return bracket(_gather(self.source, self.source_start, chosen), _gather(self.target, self.target_start, chosen))
-
-
-def _gather(tokens: Tokens, start: Indices, chosen: Indices) -> Tokens:
-    """(B, longest) rows of the chosen sentences, padded with PAD."""
-    sizes = start[chosen + 1] - start[chosen]
-    positions = np.arange(sizes.max())
-    inside = positions < sizes[:, None]
-    rows = np.full(inside.shape, PAD, dtype=np.int64)
-    rows[inside] = tokens[(start[chosen][:, None] + positions)[inside]]
-    return rows
-
-
-def _encode(subwords: SentencePieceProcessor, pairs: Pairs, limit: int) -> tuple[Encoded, int, int]:
-    """The pairs that fit, and how many are blank once normalised, and how many too long."""
-    source, target = (subwords.encode(side, num_threads=1) for side in (pairs.source, pairs.target))
-    sizes = np.array([[len(s), len(t)] for s, t in zip(source, target, strict=True)], dtype=np.int64)
-    blank, long = sizes.min(axis=1) == 0, sizes.max(axis=1) >= limit
-    kept = np.flatnonzero(~blank & ~long)
-    flat = [np.fromiter(chain.from_iterable(side[i] for i in kept), dtype=np.int64) for side in (source, target)]
-    start = np.concatenate([np.zeros((1, 2), dtype=np.int64), np.cumsum(sizes[kept], axis=0)])
-    encoded = Encoded(flat[0], start[:, 0], flat[1], start[:, 1], sizes[kept].max(axis=1) + 1)
-    return encoded, int(blank.sum()), int((long & ~blank).sum())
-
-
-def _subwords(pairs: Pairs, vocab: int) -> SentencePieceProcessor:
-    """A byte-pair encoding of exactly `vocab` subwords, the same for the same text."""
-    from sentencepiece import SentencePieceProcessor
-
-    every = -(-len(pairs.source) // VOCABULARY_PAIRS)
-    text = [*pairs.source[::every], *pairs.target[::every]]
-    try:
-        return SentencePieceProcessor(model_proto=_train_subwords(text, vocab))
-    except (RuntimeError, OSError, ValueError, TypeError, OverflowError) as error:
-        message = str(error)
-    if found := re.search(r"required_chars. \d+ vs (\d+)", message):
-        raise UsageError(f"this text needs a vocabulary of at least {found[1]} subwords (its characters), got {vocab}")
-    if found := re.search(r"set it to a value <= (\d+)", message):
-        raise UsageError(f"this text yields a vocabulary of at most {found[1]} subwords, got {vocab}")
-    if "all_chars_count" in message or "sentences_.empty()" in message:
-        raise CorpusError("no vocabulary can be made from this text: once normalised it has no characters")
-    raise CorpusError(f"no vocabulary of {vocab} subwords could be made from this text: {' '.join(message.split())}")
-
-
-def _train_subwords(text: list[str], vocab: int) -> bytes:
-    from sentencepiece import SentencePieceTrainer
-
-    model = io.BytesIO()
-    SentencePieceTrainer.train(
-        sentence_iterator=iter(text),
-        model_writer=model,
-        model_type="bpe",
-        vocab_size=vocab,
-        pad_id=PAD,
-        bos_id=BOS,
-        eos_id=EOS,
-        unk_id=UNK,
-        max_sentence_length=LONGEST_LINE,
-        num_threads=1,
-        minloglevel=5,  # above every level: it would write to stderr
-    )
-    return model.getvalue()

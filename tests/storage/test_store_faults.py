@@ -19,7 +19,6 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from stabkit.errors import StoreError
 from stabkit.running.plan_runs import plan
-from stabkit.spec import RunSpec
 from stabkit.storage import folder, store
 from stabkit.storage.store import FILES, Store
 from tests.conftest import examples, files_of, tiny

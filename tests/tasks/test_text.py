@@ -128,9 +128,9 @@ def test_pairs_without_words_and_pairs_too_long_are_counted(directory: Path) -> 
         with (directory / f"train.{language}").open("a", encoding="utf-8", newline="\n") as file:
             file.write(extra)
     task = build(directory, max_tokens=64)
-    assert (task.dropped, task.left_out) == (2, 1)
+    assert (task.prepared.dropped, task.prepared.left_out) == (2, 1)
     assert task.target_counts()[EOS] == 300
-    assert build(directory, max_tokens=300).left_out == 0
+    assert build(directory, max_tokens=300).prepared.left_out == 0
 
 
 def test_a_corpus_of_which_nothing_fits_is_an_error(directory: Path, said: Said) -> None:
@@ -172,7 +172,7 @@ def test_multi30k_is_read_whole(multi30k: Path) -> None:
     assert corpus.validation[0].name == "val.de.gz" and corpus.test is not None
     assert [len(read(sides).source) for sides in (corpus.train, corpus.validation, corpus.test)] == [29_000, 1014, 1000]
     task = ParallelText(corpus=corpus, vocab=2000, max_tokens=512)
-    assert (task.dropped, task.left_out) == (0, 0)
+    assert (task.prepared.dropped, task.prepared.left_out) == (0, 0)
     assert task.target_counts()[EOS] == 29_000
     batches = [task.train(0, step) for step in range(500)]
     filled = np.mean([np.count_nonzero(batch.source) + np.count_nonzero(batch.target_out) for batch in batches])

@@ -11,7 +11,7 @@ from typing import Any
 
 import typer
 
-from stabkit.cli import config, console, tables
+from stabkit.cli import config, console
 from stabkit.cli.commands import dry_run
 from stabkit.cli.progress import Screen
 from stabkit.cli.signals import Signals
@@ -59,10 +59,12 @@ def run(request: Request, command: str, *, json: bool, quiet: bool, yes: bool, r
     if not yes:
         requests.check(request)
     store = Store(request.out)
-    threading.Thread(target=importlib.import_module, args=("stabkit.report.html",), daemon=True).start()
+    page_maker = threading.Thread(target=importlib.import_module, args=("stabkit.report.html",), daemon=True)
     with store.writing(), Signals(command):
-        done = carry_out.out(request, store, Screen(quiet=quiet), retry_failed=retry_failed)
-        from stabkit.claims import findings  # pandas: imported by the thread above while the runs train
+        screen = Screen(quiet=quiet, meanwhile=page_maker.start)
+        done = carry_out.out(request, store, screen, retry_failed=retry_failed)
+        from stabkit.claims import findings  # pandas and matplotlib: imported by the thread while the runs train
+        from stabkit.cli import tables
         from stabkit.report import files
 
         claimed = findings(done.runs, done.surfaces)

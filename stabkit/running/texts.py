@@ -1,0 +1,104 @@
+"""The task of a run, wherever it is wanted; of parallel text from the store, where it is made once.
+
+A vocabulary takes seconds to train. The process that plans makes it before any worker starts and keeps it under the
+task's digest; workers, later commands and Dask workers read it. One that is missing or fails its check is made again by
+whoever needs it first.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stabkit.errors import CorpusError
+from stabkit.spec import RunSpec, TaskConfig, canonical
+from stabkit.storage.folder import CorruptFolder, OldFolder
+from stabkit.tasks import objective
+from stabkit.tasks.base import Task
+
+if TYPE_CHECKING:
+    from stabkit.storage.texts import TextShelf
+    from stabkit.tasks.corpus import Corpus
+    from stabkit.tasks.encoded import Prepared
+
+Where = dict[str, str] | None
+"""{"directory": DIR} of parallel text, or None for the synthetic task."""
+
+
+def task(run_spec: RunSpec, where: Where, out: Path) -> Task:
+    """The task of a run, as its model learns it."""
+    config = canonical(run_spec.to_json()["task"])
+    made = _translation(config, run_spec.train.max_tokens, json.dumps(where), str(out))
+    return objective.of(made, run_spec.model.encoder_layers, run_spec.model.decoder_layers)
+
+
+def keep(specs: Iterable[RunSpec], where: Where, out: Path, making: Callable[[str], None]) -> None:
+    """Make every text of these runs that the store lacks or that fails its check; `making` is told before each. For the
+    lock's holder."""
+    wanted = dict.fromkeys((spec.task, spec.train.max_tokens) for spec in specs if spec.task.source)
+    if not wanted:
+        return
+    from stabkit.storage.texts import TextShelf
+
+    shelf = TextShelf(out)
+    shelf.sweep_partial()
+    for config, max_tokens in wanted:
+        if _kept(config, max_tokens, shelf) is None:
+            making(f"making the vocabulary of {config.name}, {config.vocab:,} subwords, once for all runs")
+            _make(config, max_tokens, where, shelf)
+
+
+@lru_cache(maxsize=2)
+def _translation(config: str, max_tokens: int, where: str, out: str) -> Task:
+    """A translation task; kept between jobs, for even reading it takes a moment."""
+    wanted = TaskConfig(**json.loads(config))
+    if not wanted.source:
+        from stabkit.tasks.synthetic import Synthetic
+
+        return Synthetic(vocab=wanted.vocab, max_tokens=max_tokens)
+    from stabkit.storage.texts import TextShelf
+    from stabkit.tasks import text
+
+    place = json.loads(where)
+    corpus = _corpus(wanted, place)
+    shelf = TextShelf(Path(out))
+    prepared = _kept(wanted, max_tokens, shelf) or _make(wanted, max_tokens, place, shelf)
+    return text.ParallelText(
+        corpus=corpus, vocab=wanted.vocab, max_tokens=max_tokens, text=wanted.digest, prepared=prepared
+    )
+
+
+def _kept(wanted: TaskConfig, max_tokens: int, shelf: TextShelf) -> Prepared | None:
+    """What the store holds, sound; one that fails its check goes to quarantine."""
+    from stabkit.tasks import text
+
+    digest = text.identity(wanted.digest, wanted.vocab, max_tokens)
+    if digest in shelf:
+        try:
+            return shelf.load(digest, wanted.vocab)
+        except (CorruptFolder, OldFolder):
+            shelf.quarantine(digest)
+    return None
+
+
+def _make(wanted: TaskConfig, max_tokens: int, where: Where, shelf: TextShelf) -> Prepared:
+    from stabkit.tasks import encoded, text
+
+    corpus = _corpus(wanted, where)
+    if text.digest(corpus) != wanted.digest:
+        raise CorpusError(f"the text in {corpus.directory} changed since the sweep was planned; start it again")
+    prepared = encoded.prepare(corpus, wanted.vocab, max_tokens)
+    shelf.commit(text.identity(wanted.digest, wanted.vocab, max_tokens), prepared)
+    return prepared
+
+
+def _corpus(wanted: TaskConfig, where: Where) -> Corpus:
+    from stabkit.tasks import text
+
+    if where is None:
+        need = f"--data DIR --source {wanted.source} --target {wanted.target}"
+        raise CorpusError(f"this run's text is needed to draw around it: {need}")
+    return text.find(Path(where["directory"]), wanted.source, wanted.target)
