@@ -1,12 +1,11 @@
 """What an item costs beyond what the store holds, and which items fit a budget: the cheapest evidence first.
 
 Runs are shared between items, so an item's cost is that of the runs that neither the store nor an item planned before
-it has. `pace` corrects the estimate by what the runs in the store really took on this machine.
+it has. `cost.pace` corrects the estimate by what the runs in the store really took on this machine.
 """
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -15,7 +14,6 @@ from stabkit.paper.item import Item
 from stabkit.running import cost
 from stabkit.running.request import Request
 from stabkit.spec import RUN_ID
-from stabkit.storage.store import Run
 
 TRANSLATION = 180
 """What translating the test set costs, in forward passes over a training batch; roughly, at any depth."""
@@ -80,19 +78,6 @@ def points(request: Request, methods: int) -> int:
     seeds = len(wanted.direction_seeds)
     random = methods * (wanted.points**2 + wanted.cut_points * seeds)
     return random + (wanted.points**2 if wanted.path != "none" else 0)
-
-
-def pace(runs: Sequence[Run]) -> float:
-    """How much longer than estimated the stored runs took: a median; 1 where there are none long enough to tell."""
-    ratios = [
-        float(wall) / cost.seconds(run.spec)
-        for run in runs
-        if isinstance(wall := run.environment.get("wall_seconds"), (int, float))
-        and not run.environment.get("first_step")  # of a run that was resumed it is the time of its last part
-        and run.outcome["steps"] == run.spec.train.steps
-        and cost.seconds(run.spec) >= 2
-    ]
-    return statistics.median(ratios) if ratios else 1.0
 
 
 def plan(items: Sequence[Asked], held: Collection[str], budget: float | None, pace: float = 1.0) -> list[Step]:

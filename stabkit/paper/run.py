@@ -61,7 +61,7 @@ def run_all(
         step = pending.pop(0)
         left = None if limit is None else limit - (time.monotonic() - begin)
         if len(parts) > len(refused) and left is not None:
-            pace = plans.pace([*stored, *(one for part in parts for one in part.runs)])
+            pace = cost.pace([*stored, *(one for part in parts for one in part.runs)])
             if plans.seconds(step.asked, held(store, asked.values()), pace) > left:
                 beyond.append(step)
                 continue

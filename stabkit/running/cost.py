@@ -2,25 +2,72 @@
 
 from __future__ import annotations
 
+import statistics
+from collections.abc import Sequence
+
 from stabkit import methods
 from stabkit.spec import RunSpec, recorded_steps, snapshot_steps, validation_steps
+from stabkit.storage.store import Run
 
-GIGAFLOPS, OVERHEAD = 36.0, 5e-4
-"""What one core does on these small matrices, and the seconds that a sub-layer takes in a pass beside: fitted at
-64-128-2, 128 to 512 tokens, 3L to 100L-100L, to 94 runs of the papers' items on two hardware threads of one core, both
-busy, as a plan has to expect it. With small batches most of the time is the second."""
+GIGAFLOPS, OVERHEAD, LOGITS, BUILD, START = 36.0, 5e-4, 4e-9, 2e-3, 0.2
+"""What one core does on these small matrices; seconds that a pass takes beside for each sub-layer, and for each logit;
+seconds to build a sub-layer and measure it at step 0, and to start a run. Fitted by `benchmarks/cost.py`."""
+FACTOR = 1.5
+"""Eight in ten runs of a mixed grid end within this factor of their estimate (`benchmarks/cost.py`, on runs that the
+fit has not seen): what is told is a range."""
 
 
 def seconds(spec: RunSpec) -> float:
-    """On one core: a step is a forward and a backward pass, twice as long; a probe forward at each recorded step."""
-    passes = 3 * (spec.train.steps + 1) + len(recorded_steps(spec)) + 2 * len(validation_steps(spec))
-    return 0.5 + passes * forward(spec)
+    """On one core that others leave alone, of a run that goes to its last step."""
+    return sum(weight * part for weight, part in zip(weights(), parts(spec), strict=True))
 
 
 def forward(spec: RunSpec) -> float:
-    """Seconds of one forward pass over a training batch: 2 flops a weight and token, and what each sub-layer costs."""
-    flops = 2e-9 * methods.parameters(spec) * spec.train.max_tokens
-    return flops / GIGAFLOPS + OVERHEAD * len(methods.sites_of(spec))
+    """Seconds of one forward pass over a training batch."""
+    return sum(weight * part for weight, part in zip(weights()[:3], one_pass(spec), strict=True))
+
+
+def weights() -> tuple[float, ...]:
+    """What each of `parts` is multiplied by."""
+    return 1 / GIGAFLOPS, OVERHEAD, LOGITS, BUILD, START
+
+
+def parts(spec: RunSpec) -> tuple[float, ...]:
+    """What a run consists of: 10⁹ flops of its passes, sub-layers passed, logits made, sub-layers, runs.
+
+    A step is a forward and a backward pass, twice as long; at a recorded one the probe batch passes too, half as large;
+    a reading of validation is two passes.
+    """
+    train, probe = 3 * (spec.train.steps + 1), len(recorded_steps(spec))
+    flops, sublayers, logits = one_pass(spec)
+    validation = 2 * len(validation_steps(spec))
+    full, calls = train + probe / 2 + validation, train + probe + validation
+    return full * flops, calls * sublayers, full * logits, sublayers, 1.0
+
+
+def one_pass(spec: RunSpec) -> tuple[float, float, float]:
+    """Of a forward pass over a training batch: 10⁹ flops (2 a weight and token), sub-layers, logits."""
+    tokens = spec.train.max_tokens
+    flops = 2e-9 * methods.parameters(spec) * tokens
+    return flops, float(len(methods.sites_of(spec))), float(tokens * spec.task.vocab)
+
+
+def pace(runs: Sequence[Run]) -> float:
+    """How much longer than estimated the stored runs took: a median; 1 where there are none long enough to tell."""
+    ratios = [
+        float(wall) / seconds(run.spec)
+        for run in runs
+        if isinstance(wall := run.environment.get("wall_seconds"), (int, float))
+        and not run.environment.get("first_step")  # of a run that was resumed it is the time of its last part
+        and run.outcome["steps"] == run.spec.train.steps
+        and seconds(run.spec) >= 1
+    ]
+    return statistics.median(ratios) if ratios else 1.0
+
+
+def span(total: float) -> str:
+    """`40 s to 90 s`: FACTOR to both sides of an estimate."""
+    return f"{duration(total / FACTOR)} to {duration(total * FACTOR)}"
 
 
 CHECKPOINT_SECONDS = 30.0

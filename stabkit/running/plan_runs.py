@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from stabkit.errors import StoreError
 from stabkit.running import cost
 from stabkit.running.executors.base import Lost, Tell
 from stabkit.running.retry import ATTEMPTS, Map, settled
@@ -58,6 +59,21 @@ def plan(specs: Sequence[RunSpec], store: Store, *, repair: bool = True, retry_f
             missing.append(spec)
     wanted = {spec.run_id for spec in specs}
     return Plan(reused, missing, len(set(store.ids()) - wanted), corrupt, given_up)
+
+
+MOST_TIMED = 24
+"""Runs of the store that an estimate is scaled by, where it holds more."""
+
+
+def timed(planned: Plan, store: Store) -> list[Run]:
+    """Runs of the store to scale an estimate by: those of the grid, else any."""
+    found = list(planned.reused[:MOST_TIMED])
+    for run_id in store.ids() if not found else ():
+        with suppress(StoreError):
+            found.append(store.load(run_id))
+        if len(found) == MOST_TIMED:
+            break
+    return found
 
 
 def run(

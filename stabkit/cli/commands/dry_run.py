@@ -14,10 +14,11 @@ from stabkit.spec import RunSpec
 from stabkit.storage import size
 
 
-def plan(specs: Sequence[RunSpec], planned: Plan, workers: int, *, json: bool) -> None:
-    """`--dry-run`: what would run and what it would cost."""
+def plan(specs: Sequence[RunSpec], planned: Plan, workers: int, pace: float, *, json: bool) -> None:
+    """`--dry-run`: what would run and what it would cost, told as a range; `pace`: how much longer than estimated the
+    runs in the store took."""
     missing = {spec.run_id for spec in planned.missing}
-    seconds = sum(map(cost.seconds, planned.missing)) / workers
+    seconds = pace * sum(map(cost.seconds, planned.missing)) / workers
     memory = workers * max(map(cost.memory, planned.missing), default=0)
     disk = sum(map(size.disk, planned.missing))
     if json:
@@ -27,11 +28,13 @@ def plan(specs: Sequence[RunSpec], planned: Plan, workers: int, *, json: bool) -
                 "spec": spec.to_json(),
                 "stored": spec.run_id not in missing,
                 "parameters": table.parameters(spec),
-                "seconds": round(cost.seconds(spec), 1),
+                "seconds": round(pace * cost.seconds(spec), 1),
             }
             for spec in specs
         ]
-        whole = {"workers": workers, "seconds": round(seconds, 1), "memory_bytes": memory, "disk_bytes": disk}
+        bounds = {"seconds_low": round(seconds / cost.FACTOR, 1), "seconds_high": round(seconds * cost.FACTOR, 1)}
+        whole = {"workers": workers, "seconds": round(seconds, 1), **bounds, "pace": round(pace, 3)}
+        whole |= {"memory_bytes": memory, "disk_bytes": disk}
         console.document(text({"schema": SCHEMA, "plan": whole, "runs": runs}))
         return
     for warning in planned.corrupt:
@@ -47,7 +50,7 @@ def plan(specs: Sequence[RunSpec], planned: Plan, workers: int, *, json: bool) -
             f"{spec.train.lr:g}",
             *((f"{spec.alpha_scale:g}", f"{spec.beta_scale:g}") if scaled else ()),
             f"{table.parameters(spec):,}",
-            "in the store" if spec.run_id not in missing else cost.duration(cost.seconds(spec)),
+            "in the store" if spec.run_id not in missing else cost.span(pace * cost.seconds(spec)),
         )
         for spec in shown
     ]
@@ -57,7 +60,7 @@ def plan(specs: Sequence[RunSpec], planned: Plan, workers: int, *, json: bool) -
     if len(specs) > len(shown):
         console.say(f"… and {len(specs) - len(shown)} more")
     console.say(
-        f"{len(specs)} runs, {len(missing)} to train: about {cost.duration(seconds)} on {workers} "
+        f"{len(specs)} runs, {len(missing)} to train: {cost.span(seconds)} on {workers} "
         f"worker{'s' * (workers > 1)}, {memory / 1e9:.1f} GB of memory, {disk / 1e6:.0f} MB of disk"
     )
 
@@ -75,6 +78,6 @@ def budget(need: Budget, workers: int, *, json: bool) -> None:
         console.document(text({"schema": SCHEMA, "plan": whole}))
         return
     console.say(
-        f"{need.runs} runs: about {cost.duration(need.seconds)} on {workers} worker{'s' * (workers > 1)}, "
+        f"{need.runs} runs: {cost.span(need.seconds)} on {workers} worker{'s' * (workers > 1)}, "
         f"{need.memory / 1e9:.1f} GB of memory, {need.disk / 1e9:.1f} GB of disk"
     )

@@ -61,7 +61,7 @@ def run(params: Mapping[str, Any], command: str) -> None:
     store = Store(parse_machine.output(str(params["out"])))
     stored = names.find(store, [])
     held = engine.held(store, asked.values())
-    steps = plans.plan([one for one, _ in asked.values()], held, limit, plans.pace(stored))
+    steps = plans.plan([one for one, _ in asked.values()], held, limit, cost.pace(stored))
     if params["dry_run"]:
         show(steps, refused, limit, json=params["json"])
         return

@@ -17,7 +17,7 @@ from stabkit.cli.progress import Screen
 from stabkit.cli.signals import Signals
 from stabkit.errors import FailedRuns
 from stabkit.report import json_document
-from stabkit.running import carry_out, plan_runs
+from stabkit.running import carry_out, cost, plan_runs
 from stabkit.running import request as requests
 from stabkit.running.request import Request
 from stabkit.storage.store import Store
@@ -50,8 +50,9 @@ def show(request: Request, *, json: bool) -> None:
     if len(request) > requests.MANY_RUNS:
         dry_run.budget(requests.budget(request), request.workers, json=json)
         return
-    specs = request.specs()
-    dry_run.plan(specs, plan_runs.plan(specs, Store(request.out), repair=False), request.workers, json=json)
+    specs, store = request.specs(), Store(request.out)
+    planned = plan_runs.plan(specs, store, repair=False)
+    dry_run.plan(specs, planned, request.workers, cost.pace(plan_runs.timed(planned, store)), json=json)
 
 
 def run(request: Request, command: str, *, json: bool, quiet: bool, yes: bool, retry_failed: bool) -> None:
