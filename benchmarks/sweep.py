@@ -1,8 +1,8 @@
 """The default sweep by two checkouts of stabkit: benchmarks/sweep.py BEFORE AFTER DATA [PAIRS] [DEPTHS].
 
-BEFORE and AFTER are directories that hold a `stabkit` package each. Both run as a user runs them, process start, workers
-and page included, alternating, with an empty store each time, on an idle machine; the load before each run is printed,
-and the largest resident set of a worker. The ratio is the median of the pairs' ratios.
+BEFORE and AFTER are directories that hold a `stabkit` package each. Both run as a user runs them, process start,
+workers and page included, alternating, with an empty store each time, on an idle machine; the load before each run is
+printed, and the largest resident set of a worker. The ratio is the median of the pairs' ratios.
 """
 
 from __future__ import annotations
@@ -30,14 +30,8 @@ def timed(tree: str, data: str, depths: str) -> tuple[float, int]:
         sweep = [sys.executable, "-P", "-m", "stabkit", "sweep", "--depths", depths, "--out", out, "--json", *text]
         begin = time.perf_counter()
         with open(os.path.join(out, "document.json"), "w") as document:
-            subprocess.run(
-                sweep,
-                env={**os.environ, "PYTHONPATH": tree},
-                cwd=out,
-                check=True,
-                stdout=document,
-                stderr=subprocess.DEVNULL,
-            )
+            where = {**os.environ, "PYTHONPATH": tree}
+            subprocess.run(sweep, env=where, cwd=out, check=True, stdout=document, stderr=subprocess.DEVNULL)
         seconds = time.perf_counter() - begin
         peak = subprocess.run([sys.executable, "-c", PEAK, out], capture_output=True, text=True, check=True)
     print(f"  {seconds:7.1f} s   peak {int(peak.stdout) / 1e6:.2f} GB a worker   load before {load:.2f}", flush=True)
