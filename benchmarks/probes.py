@@ -46,7 +46,7 @@ def main(layers: int = 18, steps: int = 10) -> None:
         train.read(recorder, on, "training", i, seen)
         model.eval()
         with torch.no_grad():
-            seen = train.forward(model, task.probe(), 0.1, train_loss=seen.loss.detach())
+            seen = train.forward(model, task.probe(), 0.1, (seen.loss.detach(), seen.nll()))
         train.read(recorder, on, "probe", i, seen)
         before = time.perf_counter()
         adam.step(1e-4)

@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -44,6 +45,52 @@ def test_the_cluster_returns_what_inline_returns_and_a_killed_worker_loses_nothi
         for each in ("inline", "dask")
     ]
     assert digests[0] == digests[1] and len(digests[0]) == 4 and events
+
+
+class Ended:
+    """A task that has ended on a worker of that vendor."""
+
+    status = "finished"
+
+    def __init__(self, vendor: str) -> None:
+        self.vendor = vendor
+
+    def result(self, timeout: float) -> dict[str, str]:
+        return {"done": "early", "vendor": self.vendor}
+
+
+class Answered:
+    """A client whose tasks have all ended, each on a worker of another vendor."""
+
+    status = "running"
+
+    def __init__(self, vendors: list[str]) -> None:
+        self.vendors = vendors
+
+    def submit(self, *args: object, **kwargs: object) -> Ended:
+        return Ended(self.vendors.pop())
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return lambda *args, **kwargs: None
+
+
+@pytest.mark.parametrize(
+    ("vendors", "warned"),
+    [
+        (["AuthenticAMD"] * 3, []),
+        (["AuthenticAMD", "", "AuthenticAMD"], []),
+        (
+            ["AuthenticAMD", "GenuineIntel", "AuthenticAMD", "GenuineIntel"],
+            [f"workers of AuthenticAMD and GenuineIntel: {dask.MIXED}"],
+        ),
+    ],
+)
+def test_workers_of_several_vendors_are_warned_of_once(vendors, warned, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(dask, "_client", lambda address: Answered(list(vendors)))
+    specs = [tiny("post-ln", seed=seed) for seed in range(len(vendors))]
+    events: list[dict[str, str]] = []
+    assert len(list(dask.map(jobs(tmp_path, specs), events.append, Place(scheduler="tcp://a:1")))) == len(vendors)
+    assert [event["warning"] for event in events] == warned
 
 
 @pytest.mark.slow
