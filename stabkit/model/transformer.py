@@ -30,9 +30,20 @@ MAX_POSITIONS = 1024
 
 
 class Transformer(nn.Module):
-    """F(source, target_in): (B, S), (B, T) → decoder states (T, B, D) and logits (T, B, V)."""
+    """F(source, target_in): (B, S), (B, T) → decoder states (T, B, D) and logits (T, B, V).
 
-    def __init__(self, config: ModelConfig, method: Method, vocab: int, seed: int, dropout: float = 0.0) -> None:
+    On the device that is torch's default while it is made. Weights are rounded to float32 whatever the `dtype`.
+    """
+
+    def __init__(
+        self,
+        config: ModelConfig,
+        method: Method,
+        vocab: int,
+        seed: int,
+        dropout: float = 0.0,
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
         super().__init__()
         self.config, self.method, self.dropout = config, method, dropout
         self.sites = sites(config.encoder_layers, config.decoder_layers, config.hidden, config.base_init)
@@ -54,11 +65,14 @@ class Transformer(nn.Module):
         self._numbered = {
             tap: {getattr(r, tap): i for i, r in enumerate(self.residuals.values())} for tap in ("branch", "sum")
         }
-        self.register_buffer("positions", draw.positions(MAX_POSITIONS, config.hidden).float(), persistent=False)
+        positions = draw.positions(MAX_POSITIONS, config.hidden).to(self.device, torch.float32)
+        self.register_buffer("positions", positions, persistent=False)
         self._flat_modules = list(self.modules())
         for module in self._flat_modules:  # found at once: torch's fallback takes a tenth of a small forward pass
             module.__dict__.update({**module._modules, **module._parameters})
         self.fill(seed)
+        for tensor in (*self.parameters(), *self.buffers()):  # `to` would exchange parameters that are held twice
+            tensor.data = tensor.data.to(dtype)
 
     @property
     def device(self) -> torch.device:
@@ -103,9 +117,13 @@ class Transformer(nn.Module):
                 if isinstance(module, Linear):
                     module.fill(self.config, self.method, site, seed)
 
-    def forward(self, source_BS: torch.Tensor, target_BT: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Teacher forcing: states before the softmax (T, B, D) and logits (T, B, V); of an encoder alone (S, …)."""
-        states, mask = self.encode(source_BS)
+    def forward(
+        self, source_BS: torch.Tensor, target_BT: torch.Tensor, padded: bool | None = None
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Teacher forcing: states before the softmax (T, B, D) and logits (T, B, V); of an encoder alone (S, …).
+
+        `padded`: whether the source has padding, from whoever knows; a GPU that is asked keeps the host waiting."""
+        states, mask = self.encode(source_BS, padded)
         if self.config.decoder_layers:
             t = target_BT.shape[1]
             cross = None if mask is None or states is None else self._to(mask, t)
@@ -120,11 +138,13 @@ class Transformer(nn.Module):
         self.train()
         self(*tensors(batch, self.device)[:2])
 
-    def encode(self, source_BS: torch.Tensor) -> tuple[torch.Tensor | None, torch.Tensor | None]:
+    def encode(
+        self, source_BS: torch.Tensor, padded: bool | None = None
+    ) -> tuple[torch.Tensor | None, torch.Tensor | None]:
         """The encoder's states (S, B, D), None without an encoder, and the mask (G, S, 1) of padded source positions,
         None where there is no padding."""
         pad_BS = source_BS == PAD
-        mask = self._key_mask(pad_BS) if bool(pad_BS.any()) else None
+        mask = self._key_mask(pad_BS) if (bool(pad_BS.any()) if padded is None else padded) else None
         if not self.config.encoder_layers:
             return None, mask
         own = None if mask is None else self._to(mask, source_BS.shape[1])

@@ -29,8 +29,9 @@ class Pass:
     """What a pass left to read, and the batch it went over.
 
     loss () of this pass, train_loss () and train_nll () of the training batch at the same θ (with label smoothing, and
-    without), states (T, B, D) and logits (T, B, V) before the softmax, detached; keep[stack] is true at the positions
-    that are not padding: (S, B) of the source for the encoder, (T, B) of the target for the decoder.
+    without), states (T, B, D) and logits (T, B, V) before the softmax, detached; target (T, B) the right tokens;
+    keep[stack] is true at the positions that are not padding: (S, B) of the source for the encoder, (T, B) of the
+    target for the decoder.
     """
 
     batch: Batch
@@ -39,22 +40,17 @@ class Pass:
     train_nll: torch.Tensor
     states: torch.Tensor
     logits: torch.Tensor
+    target: torch.Tensor
     keep: Mapping[str, torch.Tensor]
 
     def nll(self) -> torch.Tensor:
         """() −log p of the right token, mean over those asked for, without label smoothing: log of the perplexity."""
-        target_TB, asked = self._targets()
-        right = self.logits.gather(-1, target_TB[..., None])[..., 0]
-        return (torch.logsumexp(self.logits, -1) - right)[asked].mean()
+        right = self.logits.gather(-1, self.target[..., None])[..., 0]
+        return (torch.logsumexp(self.logits, -1) - right)[self.target != PAD].mean()
 
     def accuracy(self) -> torch.Tensor:
         """() share of the tokens asked for whose likeliest prediction is right (teacher forcing)."""
-        target_TB, asked = self._targets()
-        return (self.logits.argmax(-1) == target_TB)[asked].double().mean()
-
-    def _targets(self) -> tuple[torch.Tensor, torch.Tensor]:
-        target_TB = torch.from_numpy(self.batch.target_out).to(self.logits.device).t()
-        return target_TB, target_TB != PAD
+        return (self.logits.argmax(-1) == self.target)[self.target != PAD].double().mean()
 
 
 class Probe(ABC):

@@ -34,7 +34,8 @@ class GradNorm(Probe):
         last = {name: i for i, name in enumerate(names)}
         taps = list(model.numbered("sum"))
         self.taps = {taps[i]: layers.index(name) for name, i in last.items()}
-        self.x = [torch.tensor(math.nan)] * len(layers)
+        self.unseen = flat.theta.new_full((), math.nan, dtype=torch.float64)
+        self.x = [self.unseen] * len(layers)
 
     def attached(self) -> AbstractContextManager[object]:
         return on_taps(self.taps, self.watches, self._watch)
@@ -49,6 +50,6 @@ class GradNorm(Probe):
         parts = self.flat.norms(self.flat.grad).cpu()
         squares = torch.zeros(len(self.x), dtype=torch.float64)
         squares.index_add_(0, self.layer, parts[self.sublayer].square())
-        x = torch.stack([norm.double().cpu() for norm in self.x])
-        self.x = [torch.tensor(math.nan)] * len(self.x)
+        x = torch.stack(self.x).cpu()
+        self.x = [self.unseen] * len(self.x)
         return torch.cat([parts, squares.sqrt(), x])

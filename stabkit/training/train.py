@@ -60,12 +60,12 @@ class Result:
 
 
 def build(spec: RunSpec, task: Task, device: torch.device) -> Transformer:
-    """The model of a run at θ₀: drawn, moved, and calibrated where the method profiles."""
+    """The model of a run at θ₀: made on the device, drawn, and calibrated where the method profiles."""
     method = methods.build(spec.method, spec.options, spec.alpha_scale, spec.beta_scale)
     if reason := method.undefined(spec.model.encoder_layers, spec.model.decoder_layers):
         raise UsageError(f"{method.label} is not defined for {spec.depth}: {reason}")
-    model = Transformer(spec.model, method, task.vocab, spec.seed, spec.train.dropout)
-    model = model.to(device=device, dtype=getattr(torch, spec.dtype))
+    with torch.device(device):  # made there, not moved: never two copies of it
+        model = Transformer(spec.model, method, task.vocab, spec.seed, spec.train.dropout, getattr(torch, spec.dtype))
     if method.calibrate is not None:
         torch.manual_seed(key(spec.seed, "calibration"))  # dropout has no generator of its own
         omegas = method.calibrate(model, task.calibration(spec.seed))
@@ -252,12 +252,11 @@ def forward(
     `training`: (loss, nll) of the training batch at the same weights, where this is another pass.
     """
     source, target_in, target_out = tensors(batch, model.device)
-    states, logits = model(source, target_in)
+    states, logits = model(source, target_in, padded=bool((batch.source == PAD).any()))
     target_TB = target_out.t()
     loss = functional.cross_entropy(
         logits.flatten(0, 1), target_TB.reshape(-1), ignore_index=PAD, label_smoothing=smoothing
     )
-    keep = {"encoder": source.t() != PAD, "decoder": target_TB != PAD}  # of a model that has that stack
     train_loss, train_nll = training or (loss.detach(), loss.new_full((), math.nan))
     return Pass(
         batch=batch,
@@ -266,7 +265,8 @@ def forward(
         train_nll=train_nll,
         states=states.detach(),
         logits=logits.detach(),
-        keep=keep,
+        target=target_TB,
+        keep={"encoder": source.t() != PAD, "decoder": target_TB != PAD},  # of a model that has that stack
     )
 
 
