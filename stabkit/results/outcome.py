@@ -33,6 +33,8 @@ saturated under warm-up."""
 VANISHED = 1e-4
 """A first/last decoder gradient ratio below this has vanished: runs that trained never went below 2e-2, runs that were
 stuck fell to 4e-5 and far below (docs/outcome.md)."""
+AT_UNIGRAM = 0.98
+"""Of U: a validation loss above it is that of a model that predicts by frequency."""
 NO_GAIN = 1e-3
 """A relative gain that is none: the size of the rounding and dropout noise of a run that does not move."""
 
@@ -93,7 +95,7 @@ def judge(records: Records, *, unigram: float, warmup: int) -> Outcome:
         word = "trains"
     elif steps < SHORTEST_JUDGED:
         word = "early"
-    elif steps > warmup and 0.98 * unigram < final < 1.1 * unigram and gain < 0.01:
+    elif steps > warmup and AT_UNIGRAM * unigram < final < 1.1 * unigram and gain < 0.01:
         word = "stuck"
     elif chain.gradient_ratio_lowest < VANISHED and gain < NO_GAIN:
         word = "stuck"
@@ -116,19 +118,38 @@ DECIDED_AFTER = 400
 below the unigram loss by then (docs/outcome.md)."""
 
 
+GONE_FOR = 50
+"""Updates past the warm-up over which every reading of the gradient ratio lies below VANISHED in a run that is stuck for
+good already: of 60 runs by which this was judged none came back (`benchmarks/decided.py`, docs/decided.csv)."""
+
+
 def decided(records: Records, unigram: float, warmup: int) -> bool:
-    """Whether a run need not go on: it has diverged, or is stuck and was so a quarter ago already.
+    """Whether a run need not go on: it has diverged; or it is stuck, at the unigram loss, and its gradient has been gone
+    for GONE_FOR updates; or it is stuck and was so a quarter ago already. That a run trains is never decided early: one
+    that did for fifty updates may still collapse.
 
     A function of the records alone, so that a run that was interrupted stops where it would have stopped.
     """
     last = int(records["loss"].steps[-1])
     if last == 0:
         return False
-    now = judge(records, unigram=unigram, warmup=warmup).outcome
-    if now != "stuck" or last < warmup + DECIDED_AFTER:
-        return now == "diverged"
+    now = judge(records, unigram=unigram, warmup=warmup)
+    if now.outcome != "stuck":
+        return now.outcome == "diverged"
+    if last >= warmup + GONE_FOR and now.validation_loss > AT_UNIGRAM * unigram and _gone(records, last - GONE_FOR):
+        return True
+    if last < warmup + DECIDED_AFTER:
+        return False
     before = {name: _until(table, 0.75 * last) for name, table in records.items()}
     return judge(before, unigram=unigram, warmup=warmup).outcome == "stuck"
+
+
+def _gone(records: Records, since: int) -> bool:
+    """Whether every gradient ratio read from that step on has vanished."""
+    if "grad_norm" not in records:
+        return False
+    ratio = gradient_ratio(records["grad_norm"])[records["grad_norm"].steps >= since]
+    return bool((ratio < VANISHED).all())
 
 
 def _until(table: Table, step: float) -> Table:

@@ -1,0 +1,115 @@
+"""Does `--stop-when-decided` decide what the full run says? benchmarks/decided.py DATA [PART…]; rows: docs/decided.csv.
+
+Every run is trained to its last update. The rule (`results.outcome.decided`) then reads its records up to each reading
+of validation, as the training loop does, and the word at which it would have stopped is put beside the full run's. The
+rule's constants were set on other runs: seed 0, depths 6 and 12, rates 5e-4 to 8e-3 of five methods.
+
+LATE are rates at which runs learn for a while before they collapse; `collapsed` in a row is the first update from which
+on the probe batch's loss lies above U, of a run whose loss was at least 0.05 below it before. Rows are kept part by part,
+and a part that has its rows is not trained again.
+"""
+
+from __future__ import annotations
+
+import csv
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+
+from stabkit.results.outcome import decided, judge
+from stabkit.results.records import Table
+from stabkit.storage.store import Run, Store
+
+ROWS = Path(__file__).resolve().parents[1] / "docs" / "decided.csv"
+COMMON = "--steps 250 --warmup 0 --max-tokens 128"
+PARTS = {
+    "both sides": "--models post-ln,post-ln-init,admin,deepnorm,pre-ln --depths 6,18 --lr 5e-4,2e-3 --seeds 1",
+    "LATE, DeepNorm": "--models deepnorm --depths 6,12 --lr 6e-3,8e-3,1e-2 --seeds 1,2",
+    "LATE, ADMIN and Post-LN-init": "--models post-ln-init,admin --depths 6,12 --lr 3e-3,6e-3 --seeds 1",
+    "LATE, deeper": "--models deepnorm,post-ln-init --depths 18 --lr 4e-3,6e-3 --seeds 1",
+    "other methods": "--models ds-init,rezero --depths 9 --lr 1e-3,8e-3 --seeds 1,2",
+    "synthetic": "--models post-ln,deepnorm --depths 6,12 --lr 1e-3,6e-3 --seeds 1",
+}
+COLUMNS = (
+    "part",
+    "run",
+    "rate",
+    "steps",
+    "unigram",
+    "validation",
+    "outcome",
+    "collapsed",
+    "stopped",
+    "decided",
+    "agrees",
+)
+
+
+def until(run: Run, step: int) -> dict[str, Table]:
+    """The run's records as they stood after that update."""
+    return {
+        name: Table(table.steps[table.steps <= step], table.sites, table.values[table.steps <= step])
+        for name, table in run.records.items()
+    }
+
+
+def collapsed(run: Run, unigram: float) -> int | None:
+    """The update from which on a run that had learned lies above U."""
+    loss = run.records["loss"]
+    probe = loss.at("probe")
+    low = np.flatnonzero(probe < unigram - 0.05)
+    if not len(low) or not probe[-20:].mean() > unigram:
+        return None
+    return int(loss.steps[np.flatnonzero(probe < unigram)[-1]]) + 1
+
+
+def row(part: str, run: Run) -> dict[str, object]:
+    unigram, warmup = float(run.kept["unigram_loss"]), run.spec.train.warmup
+    stop = next(
+        (int(t) for t in run.records["validation"].steps[:-1] if decided(until(run, int(t)), unigram, warmup)), None
+    )
+    word = judge(until(run, stop), unigram=unigram, warmup=warmup).outcome if stop is not None else ""
+    end = run.outcome["outcome"]
+    values = (
+        *(part, run.run_id, run.spec.train.lr, run.outcome["steps"], round(unigram, 4)),
+        *(round(float(run.outcome["validation_loss"]), 4), end, collapsed(run, unigram), stop, word),
+        "" if stop is None else "yes" if word == end else "NO",
+    )
+    return dict(zip(COLUMNS, values, strict=True))
+
+
+def trained(part: str, data: str) -> list[dict[str, object]]:
+    text = [] if part == "synthetic" else ["--data", data, "--source", "de", "--target", "en"]
+    with tempfile.TemporaryDirectory() as out:
+        sweep = [sys.executable, "-m", "stabkit", "sweep", *PARTS[part].split(), *COMMON.split(), *text, "--out", out]
+        subprocess.run([*sweep, "--json", "--quiet"], check=True, stdout=subprocess.DEVNULL)
+        store = Store(Path(out))
+        return [row(part, store.load(run_id)) for run_id in store.ids()]
+
+
+def main(data: str, *parts: str) -> None:
+    held = list(csv.DictReader(ROWS.read_text(encoding="utf-8").splitlines())) if ROWS.exists() else []
+    for part in parts or PARTS:
+        if any(one["part"] == part for one in held):
+            continue
+        held += [{name: str("" if v is None else v) for name, v in one.items()} for one in trained(part, data)]
+        with ROWS.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(held)
+    stopped = [one for one in held if one["stopped"]]
+    print(f"{len(held)} runs: {dict(Counter(one['outcome'] for one in held))}")
+    late = [one for one in held if one["part"].startswith("LATE")]
+    print(f"{len(late)} at rates where runs collapse late; {sum(bool(one['collapsed']) for one in held)} did")
+    ends = [one for one in held if one["outcome"] in ("stuck", "diverged")]
+    mean = np.mean([int(one["stopped"]) for one in stopped]) if stopped else float("nan")
+    print(f"{len(stopped)} of {len(ends)} stuck or diverged runs stopped early, after {mean:.0f} updates on average")
+    print(f"decided otherwise than the full run: {sum(one['agrees'] == 'NO' for one in held)}")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
