@@ -4,9 +4,9 @@ Every run is trained to its last update. The rule (`results.outcome.decided`) th
 of validation, as the training loop does, and the word at which it would have stopped is put beside the full run's. The
 rule's constants were set on other runs: seed 0, depths 6 and 12, rates 5e-4 to 8e-3 of five methods.
 
-LATE are rates at which runs learn for a while before they collapse; `collapsed` in a row is the first update from which
-on the probe batch's loss lies above U, of a run whose loss was at least 0.05 below it before. Rows are kept part by part,
-and a part that has its rows is not trained again.
+LATE are rates at which runs learn for a while before they collapse; `collapsed` in a row is the first update from
+which on the probe batch's loss lies above U, of a run whose loss was at least 0.05 below it before. Rows are kept part
+by part, and a part that has its rows is not trained again.
 """
 
 from __future__ import annotations
@@ -35,17 +35,8 @@ PARTS = {
     "synthetic": "--models post-ln,deepnorm --depths 6,12 --lr 1e-3,6e-3 --seeds 1",
 }
 COLUMNS = (
-    "part",
-    "run",
-    "rate",
-    "steps",
-    "unigram",
-    "validation",
-    "outcome",
-    "collapsed",
-    "stopped",
-    "decided",
-    "agrees",
+    *("part", "run", "rate", "steps", "unigram", "validation"),
+    *("outcome", "collapsed", "stopped", "decided", "agrees"),
 )
 
 

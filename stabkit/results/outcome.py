@@ -119,14 +119,14 @@ below the unigram loss by then (docs/outcome.md)."""
 
 
 GONE_FOR = 50
-"""Updates past the warm-up over which every reading of the gradient ratio lies below VANISHED in a run that is stuck for
-good already: of 60 runs by which this was judged none came back (`benchmarks/decided.py`, docs/decided.csv)."""
+"""Updates past the warm-up over which every reading of the gradient ratio lies below VANISHED in a run that is stuck
+for good: of 60 runs by which this was judged none came back (`benchmarks/decided.py`, docs/decided.csv)."""
 
 
 def decided(records: Records, unigram: float, warmup: int) -> bool:
-    """Whether a run need not go on: it has diverged; or it is stuck, at the unigram loss, and its gradient has been gone
-    for GONE_FOR updates; or it is stuck and was so a quarter ago already. That a run trains is never decided early: one
-    that did for fifty updates may still collapse.
+    """Whether a run need not go on: it has diverged; or it is stuck, at the unigram loss, and its gradient has been
+    gone for GONE_FOR updates; or it is stuck and was so a quarter ago already. That a run trains is never decided
+    early: one that did for fifty updates may still collapse.
 
     A function of the records alone, so that a run that was interrupted stops where it would have stopped.
     """

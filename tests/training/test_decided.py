@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from stabkit.results import outcome
-from stabkit.results.outcome import DECIDED_AFTER, decided, judge
+from stabkit.results.outcome import DECIDED_AFTER, GONE_FOR, decided, judge
 from stabkit.results.records import to_bytes
 from stabkit.tasks.synthetic import Synthetic
 from stabkit.training import train
@@ -57,11 +57,31 @@ def test_during_the_warm_up_nobody_is_stuck():
     assert decided(flat(5336), U, 4000)
 
 
-def test_a_vanished_gradient_is_no_reason_to_stop_earlier():
-    """It is stuck without waiting for the warm-up, and yet may recover until 400 updates past it."""
-    gone = {"start": 7.0, "end": 7.0, "ratio": 1e-7}
-    assert judge(records(steps=4399, **gone), unigram=U, warmup=4000).outcome == "stuck"
-    assert not decided(records(steps=4399, **gone), U, 4000) and decided(records(steps=4400, **gone), U, 4000)
+@pytest.mark.parametrize("warmup", [0, 50, 1000])
+def test_a_gradient_that_is_gone_for_fifty_updates_past_the_warm_up_decides(warmup):
+    gone = {"start": 6.0, "end": 6.0, "ratio": 1e-7}
+    first = next(steps for steps in range(40, 2000) if decided(records(steps=steps, **gone), U, warmup))
+    assert first == warmup + GONE_FOR
+    assert judge(records(steps=first - 1, **gone), unigram=U, warmup=warmup).outcome == "stuck"
+
+
+def test_it_decides_nothing_where_the_loss_is_no_longer_the_unigrams():
+    low = {"start": 5.8, "end": 5.8, "ratio": 1e-7}
+    assert judge(records(steps=200, **low), unigram=U, warmup=0).outcome == "stuck"
+    assert not decided(records(steps=200, **low), U, 0)
+
+
+@pytest.mark.parametrize(("back", "wanted"), [(149, True), (150, False), (175, False), (200, False)])
+def test_one_gradient_that_came_back_within_the_fifty_updates_leaves_it_open(back, wanted):
+    found = records(steps=200, start=6.0, end=6.0, ratio=1e-7)
+    values = found["grad_norm"].values.copy()
+    values[back] = 1.0
+    assert decided({**found, "grad_norm": dataclasses.replace(found["grad_norm"], values=values)}, U, 0) is wanted
+
+
+def test_where_gradients_were_not_recorded_only_the_loss_decides():
+    found = {name: table for name, table in flat(399).items() if name != "grad_norm"}
+    assert judge(found, unigram=U, warmup=0).outcome == "stuck" and not decided(found, U, 0)
 
 
 def test_a_run_that_has_only_just_come_to_rest_goes_on():
@@ -140,8 +160,9 @@ def test_interrupted_and_resumed_it_stops_where_it_would_have_stopped(lr, soon):
             np.testing.assert_array_equal(array, resumed.weights[name])
 
 
-def test_where_it_stops_everything_is_recorded(soon):
-    """Its weights are those of the last recorded step, as every run's are."""
+def test_where_it_stops_everything_is_recorded(monkeypatch):
+    """Its weights are those of the last recorded step, as every run's are; also where not every step is recorded."""
+    monkeypatch.setattr(outcome, "DECIDED_AFTER", 110)
     found = train.run(stopping(0.3, steps=400), TASK)
     ends = {last(found.records[name]) for name in ("validation", "loss", "update")}
     assert ends == {found.outcome.steps} and 100 < found.outcome.steps < 400
