@@ -1,6 +1,6 @@
 """The constants of `running/cost.py` fitted anew, and how well runs that the fit has not seen keep to them.
 
-    python benchmarks/cost.py [STORE…]      without a store it trains a mixed grid of 64 runs first (some ten minutes)
+    python benchmarks/cost.py [STORE…]      without a store it trains a mixed grid of forty runs first (some five minutes)
 
 Half of the runs are fitted (least squares of the relative error, no constant below 0), the other half judged: by the
 fit, by the constants as they stand, and by those scaled with the `wall_seconds` of the first half, as `--dry-run` does.
@@ -23,12 +23,12 @@ from stabkit.running import cost
 from stabkit.storage.store import Run, Store
 
 GRIDS = (
-    "--depths 3,6,18,40 --models post-ln,deepnorm,pre-ln --steps 16 --max-tokens 128,512",
-    "--depths 6,12 --models admin,sub-ln --steps 60 --hidden 64,128 --max-tokens 256",
-    "--depths 6,24 --models deepnorm,post-ln --steps 30 --vocab 8000",
-    "--depths 12,30 --models deepnorm,pre-ln --arch decoder-only --steps 40 --max-tokens 128,1024",
-    "--depths 4,8 --models post-ln,admin --steps 120 --warmup 0 --max-tokens 128",
-    "--depths 50 --models deepnorm,post-ln --steps 8",
+    "--depths 3,6,18,40 --models post-ln,deepnorm --steps 10 --max-tokens 128,512",
+    "--depths 6,12 --models admin,sub-ln --steps 30 --hidden 64,128 --max-tokens 256",
+    "--depths 6,24 --models deepnorm,post-ln --steps 12 --vocab 8000",
+    "--depths 12,30 --models deepnorm,pre-ln --arch decoder-only --steps 16 --max-tokens 128,1024",
+    "--depths 4,8 --models post-ln,admin --steps 60 --warmup 0 --max-tokens 128",
+    "--depths 50 --models deepnorm,post-ln --steps 5",
 )
 NAMES = ("GIGAFLOPS", "OVERHEAD", "LOGITS", "BUILD", "START")
 
