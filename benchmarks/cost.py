@@ -1,6 +1,6 @@
 """The constants of `running/cost.py` fitted anew, and how well runs that the fit has not seen keep to them.
 
-    python benchmarks/cost.py [STORE…]      without a store it trains a mixed grid of forty runs first (some five minutes)
+    python benchmarks/cost.py [STORE…]      without a store it trains a mixed grid of forty runs first (five minutes)
 
 Half of the runs are fitted (least squares of the relative error, no constant below 0), the other half judged: by the
 fit, by the constants as they stand, and by those scaled with the `wall_seconds` of the first half, as `--dry-run` does.

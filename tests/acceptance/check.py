@@ -1,7 +1,11 @@
 """The numbers of the issues, read from `--json` documents: check.py NAME FILE [BOUNDS…]."""
 
+import csv
 import json
 import math
+import os
+import re
+import subprocess
 import sys
 
 
@@ -195,6 +199,26 @@ def mutants(path):
     before, after = (kept["fates"][label]["ends"] for label in ("before", "after"))
     print("before", before, "after", after)
     assert len(kept["faults"]) == 60 and after["killed"] >= before["killed"] and sum(after.values()) == 60
+
+
+def decided(path):
+    with open(path, encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    late = [row for row in rows if row["part"].startswith("LATE")]
+    print(len(rows), "runs,", len(late), "late,", sum(bool(row["collapsed"]) for row in rows), "collapsed")
+    assert len(rows) >= 60 and len(late) >= 15 and any(row["collapsed"] for row in late)
+    assert all(row["stopped"] == "" or row["decided"] == row["outcome"] for row in rows)
+    assert sum(row["stopped"] != "" for row in rows) >= 10
+
+
+def page(store, most):
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    python = os.path.join(root, ".venv", "bin", "python")
+    said = subprocess.run([python, "benchmarks/page.py", store], cwd=root, capture_output=True, text=True, check=True)
+    print(said.stdout)
+    found = re.findall(r"^(claims|page) +([0-9.]+) s", said.stdout, re.M)
+    seconds = {name: float(value) for name, value in found}
+    assert seconds["claims"] + seconds["page"] < float(most)
 
 
 if __name__ == "__main__":
