@@ -115,12 +115,14 @@ def draw(frame: pd.DataFrame) -> Figure:
         figure = Figure(figsize=(style.WIDTH, tall))
         width = (style.WIDTH - LEFT) / len(LINKS)
         bottom, height = 0.0, 1 - HEAD / tall
-        names = figure.add_axes((0, bottom, LEFT / style.WIDTH, height))
+        names = style.panel(figure, (0, bottom, LEFT / style.WIDTH, height))
         _frame(names, len(groups))
         last = max(1.0, float(frame["step"].max()))
         columns = []
         for place, link in enumerate(LINKS):
-            axes = figure.add_axes(((LEFT + place * width) / style.WIDTH, bottom, 0.94 * width / style.WIDTH, height))
+            axes = style.panel(
+                figure, ((LEFT + place * width) / style.WIDTH, bottom, 0.94 * width / style.WIDTH, height)
+            )
             _frame(axes, len(groups))
             scale = _scale(frame[link.column], link)
             kind = "log" if link.log else "linear"

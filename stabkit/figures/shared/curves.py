@@ -18,6 +18,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator
 
 from stabkit.figures.shared import lettering, style
 from stabkit.figures.shared.comparison import geometric_mean
@@ -254,7 +255,7 @@ def _across(axes: Axes, group: pd.DataFrame, what: Curves) -> None:
         style.log_axis(axes, "x", places[0] / 1.15, places[-1] * 1.15, ticks=ticks)
     elif what.ticks is not None:
         axes.set_xlim(first - 0.03 * max(last - first, 1), last + 0.03 * max(last - first, 1))
-        axes.set_xticks(list(what.ticks(group)))
+        axes.xaxis.set_major_locator(FixedLocator(list(what.ticks(group))))
     elif what.across == "decades" and last > 100:
         style.log_axis(axes, "x", 1, last)
     else:
