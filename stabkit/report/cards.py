@@ -16,6 +16,7 @@ from markupsafe import Markup
 from stabkit.figures import FIGURES, SURFACES
 from stabkit.figures.shared import svg
 from stabkit.figures.shared.comparison import trained
+from stabkit.figures.shared.once import Runs
 from stabkit.figures.shared.surfaces import Landscape
 from stabkit.figures.shared.words import listed, short
 from stabkit.storage.store import Run
@@ -47,7 +48,12 @@ class Card:
 
 def source(figure: ModuleType, runs: Sequence[Run]) -> Sequence[Run]:
     """What a figure of runs is made of: all of them where single steps are its matter, else those that were trained."""
-    return runs if getattr(figure, "SINGLE_STEPS", False) else trained(runs)
+    return runs if single_steps(figure) else trained(runs)
+
+
+def single_steps(figure: ModuleType) -> bool:
+    """Whether single steps are the matter of a figure."""
+    return bool(getattr(figure, "SINGLE_STEPS", False))
 
 
 def of_runs(runs: Sequence[Run], surfaces: Sequence[Surface] = ()) -> list[Card]:
@@ -55,8 +61,9 @@ def of_runs(runs: Sequence[Run], surfaces: Sequence[Surface] = ()) -> list[Card]
     steps alone only those AT_START."""
     steps_only = bool(runs) and all(run.spec.single_step for run in runs)
     landscape = Landscape(runs, surfaces)
+    every, later = Runs(runs), Runs(trained(runs))
     sources: list[tuple[ModuleType, Any]] = [(figure, landscape) for figure in SURFACES if surfaces]
-    sources += [(figure, source(figure, runs)) for figure in FIGURES]
+    sources += [(figure, every if single_steps(figure) else later) for figure in FIGURES]
     frames = ((figure, figure.select(made_of), made_of) for figure, made_of in sources)
     return [
         card(figure, frame, made_of)

@@ -29,6 +29,7 @@ from stabkit.figures.shared.comparison import (
     trained,
     update_at,
 )
+from stabkit.figures.shared.once import Runs
 from stabkit.figures.shared.surfaces import Landscape
 from stabkit.figures.shared.words import number, percent, plain, short
 from stabkit.report import cards, how, turn
@@ -79,8 +80,8 @@ def render(
 ) -> str:
     """The page of these runs; `failed` are the runs without a result, and why; `claimed` what the claims' tests found,
     where they have been judged already."""
-    every = list({run.run_id: run for run in runs}.values())
-    runs = trained(every)
+    every = Runs({run.run_id: run for run in runs}.values())
+    runs = Runs(trained(every))
     specs = [run.spec for run in every] + [spec for spec, _ in failed]
     verdicts = matrix([run for run in runs if not run.spec.single_step], failed)
     claimed = findings(every, surfaces) if claimed is None else claimed

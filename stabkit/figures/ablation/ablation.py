@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from stabkit.figures.shared import curves, scales
 from stabkit.figures.shared.comparison import FACTS
 from stabkit.figures.shared.curves import Curves
+from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, short
 from stabkit.storage.store import Run
 
@@ -31,6 +32,7 @@ OPTIONAL = True
 """Not on pages without a scaled run."""
 
 
+@once
 def select(runs: Sequence[Run]) -> pd.DataFrame:
     """One row a run and axis; `condition` is what else sets runs apart."""
     frame = scales.frame(runs)

@@ -19,6 +19,7 @@ from matplotlib.lines import Line2D
 
 from stabkit.figures.shared import lettering, scales, style
 from stabkit.figures.shared.comparison import geometric_mean
+from stabkit.figures.shared.once import once
 from stabkit.figures.shared.outcomes import MARKS
 from stabkit.figures.shared.words import listed, short
 from stabkit.storage.store import Run
@@ -43,6 +44,7 @@ MOST = 4
 LEVELS = tuple(4.0**power for power in range(-4, 6))
 
 
+@once
 def select(runs: Sequence[Run]) -> pd.DataFrame:
     """One row a run; `relative` is its own prediction over that of the method itself."""
     return scales.frame(runs)

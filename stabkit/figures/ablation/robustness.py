@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 from stabkit.figures.shared import curves
 from stabkit.figures.shared.comparison import FACTS, Shown, condition_order, conditions, flat, shown
 from stabkit.figures.shared.curves import Curves
+from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, number, short
 from stabkit.spec import RunSpec
 from stabkit.storage.store import Run
@@ -55,6 +56,7 @@ AXES = (
 LABELS = {axis.name: axis.name for axis in AXES} | {"hidden size": "hidden size d"}
 
 
+@once
 def select(runs: Sequence[Run]) -> pd.DataFrame:
     """One row a run and axis on which it has company: runs of the same method and depth at another value."""
     rows = []

@@ -19,6 +19,7 @@ from matplotlib.patches import Rectangle
 
 from stabkit.figures.shared import lettering, scales, style
 from stabkit.figures.shared.comparison import geometric_mean
+from stabkit.figures.shared.once import once
 from stabkit.figures.shared.outcomes import OUTCOME_COLOURS
 from stabkit.figures.shared.words import short
 from stabkit.storage.store import Run
@@ -70,6 +71,7 @@ PLANES = (
 )
 
 
+@once
 def select(runs: Sequence[Run]) -> pd.DataFrame:
     """One row a run of a scaled method."""
     return scales.frame(runs)

@@ -17,6 +17,7 @@ from matplotlib.lines import Line2D
 
 from stabkit.figures.shared import lettering, style
 from stabkit.figures.shared.comparison import FACTS, conditions, shown
+from stabkit.figures.shared.once import once
 from stabkit.figures.shared.outcomes import MARKS
 from stabkit.figures.shared.words import listed, number, short
 from stabkit.methods.deepnorm import TABLE_11
@@ -40,6 +41,7 @@ MOST = 8
 """Panels drawn; the frame holds all."""
 
 
+@once
 def select(runs: Sequence[Run]) -> pd.DataFrame:
     """One row a run of a method of which a variant without one of its parts is there too; `row`: which of the three."""
     placed = [

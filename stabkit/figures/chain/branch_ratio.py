@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from stabkit.figures.shared import curves, share
 from stabkit.figures.shared.comparison import FACTS, geometric_mean, output_stack, shown
 from stabkit.figures.shared.curves import Curves
+from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import short
 from stabkit.storage.store import Run
 
@@ -30,6 +31,7 @@ READ = (
 COLUMNS = (*FACTS, "sublayer", "branch_ratio", "last")
 
 
+@once
 def select(runs: Sequence[Run]) -> pd.DataFrame:
     """One row a run and sub-layer of its decoder (of its encoder where it has no decoder)."""
     rows = []

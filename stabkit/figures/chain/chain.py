@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from stabkit.figures.shared import lettering, style
 from stabkit.figures.shared.comparison import FACTS, shown
+from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, number, short
 from stabkit.results.outcome import gradient_ratio
 from stabkit.storage.store import Run
@@ -60,6 +61,7 @@ LINKS = (
 )
 
 
+@once
 def select(runs: Sequence[Run]) -> pd.DataFrame:
     """One row a run and recorded step."""
     rows = []

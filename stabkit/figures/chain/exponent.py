@@ -16,6 +16,7 @@ from matplotlib.lines import Line2D
 
 from stabkit.figures.shared import depth_fit, lettering, style
 from stabkit.figures.shared.comparison import ends_in_norm, series, shown
+from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, short
 from stabkit.storage.store import Run
 
@@ -35,6 +36,7 @@ SHORTEST = 3
 """Steps of a curve that the title may tell of."""
 
 
+@once
 def select(runs: Sequence[Run]) -> pd.DataFrame:
     """One row a method, condition, shape and step; `run` names the curve, `depth` the depths fitted."""
     rows = []

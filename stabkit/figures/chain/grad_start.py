@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from stabkit.figures.chain import grad_norm
 from stabkit.figures.shared import curves
 from stabkit.figures.shared.comparison import FACTS, output_layers, output_stack, shown
+from stabkit.figures.shared.once import once
 from stabkit.storage.store import Run
 
 NAME = "grad_start"
@@ -30,6 +31,7 @@ READ = (
 COLUMNS = (*FACTS, "layer", "grad_norm")
 
 
+@once
 def select(runs: Sequence[Run]) -> pd.DataFrame:
     """One row a run and layer of its output's stack."""
     rows = []

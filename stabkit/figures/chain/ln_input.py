@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from stabkit.figures.shared import curves
 from stabkit.figures.shared.comparison import FACTS, geometric_mean, norm_after_sum, shown
 from stabkit.figures.shared.curves import Curves
+from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import short
 from stabkit.storage.store import Run
 
@@ -33,6 +34,7 @@ COLUMNS = (*FACTS, "width", "origin", "step", "ln_input", "encoder", "decoder")
 ORIGINS = {"feed-forward": ("ffn",), "attention": ("self", "cross")}
 
 
+@once
 def select(runs: Sequence[Run]) -> pd.DataFrame:
     """One row a run, origin and recorded step: the mean norm over both stacks, and over each."""
     return readings(runs, "").rename(columns={"value": "ln_input"})

@@ -22,6 +22,7 @@ from stabkit.figures.shared import curves, share
 from stabkit.figures.shared.comparison import FACTS, geometric_mean, output_stack, shown
 from stabkit.figures.shared.curves import Curves
 from stabkit.figures.shared.depth_fit import JOINED, shape_of
+from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import short
 from stabkit.storage.store import Run
 
@@ -88,6 +89,7 @@ def laws(frame: pd.DataFrame) -> dict[str, tuple[str, float]]:
     return found
 
 
+@once
 def select(runs: Sequence[Run]) -> pd.DataFrame:
     """One row a run and sub-layer of its decoder (of its encoder where it has no decoder)."""
     rows = []

@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 from stabkit.figures.shared import lettering, style
 from stabkit.figures.shared.comparison import FACTS, series, shown
 from stabkit.figures.shared.contrast import contrast
+from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, short
 from stabkit.storage.store import Run
 
@@ -37,6 +38,7 @@ HEIGHT, LINE = 2.7, 0.18
 COLUMNS = (*FACTS, "width", "step", "update")
 
 
+@once
 def select(runs: Sequence[Run]) -> pd.DataFrame:
     """Every recorded ‖ΔF‖ of every run, step 0 and non-finite values included."""
     rows = []

@@ -16,6 +16,7 @@ from stabkit.figures.chain import update
 from stabkit.figures.shared import curves
 from stabkit.figures.shared.comparison import geometric_mean, shown, update_at
 from stabkit.figures.shared.curves import Curves
+from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import short
 from stabkit.storage.store import Run
 
@@ -33,6 +34,7 @@ READ = (
 COLUMNS = update.COLUMNS
 
 
+@once
 def select(runs: Sequence[Run]) -> pd.DataFrame:
     """Every recorded ‖ΔF‖, shallow models first."""
     return curves.by_depth(update.select(runs))

@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from stabkit.figures.shared import curves, style
 from stabkit.figures.shared.comparison import FACTS, shown
 from stabkit.figures.shared.curves import Curves
+from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, number, several, short
 from stabkit.storage.store import Run
 
@@ -30,6 +31,7 @@ READ = (
 COLUMNS = (*FACTS, "unigram_loss", "step", "validation_loss")
 
 
+@once
 def select(runs: Sequence[Run]) -> pd.DataFrame:
     """One row a run and reading."""
     rows = []

@@ -20,6 +20,7 @@ from matplotlib.lines import Line2D
 from stabkit.figures.shared import lettering, quality, style
 from stabkit.figures.shared.comparison import FACTS, Shown, outcome_word, shown
 from stabkit.figures.shared.depth_fit import JOINED, shape_of
+from stabkit.figures.shared.once import once
 from stabkit.figures.shared.outcomes import MARKS
 from stabkit.figures.shared.style import CONDITION_DASHES
 from stabkit.figures.shared.words import listed, number
@@ -56,6 +57,7 @@ def fit(depths: Sequence[float], values: Sequence[float]) -> tuple[float, float,
     return a, b, r2
 
 
+@once
 def select(runs: Sequence[Run]) -> pd.DataFrame:
     """One row a judged run of each line that can be fitted."""
     groups: dict[tuple[str, str, str], list[Shown]] = {}

@@ -20,6 +20,7 @@ from matplotlib.lines import Line2D
 from stabkit.figures.shared import lettering, style, theorem
 from stabkit.figures.shared.comparison import FACTS, series, shown
 from stabkit.figures.shared.contrast import SATURATED
+from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, short
 from stabkit.storage.store import Run
 
@@ -43,6 +44,7 @@ OPTIONAL = True
 """Not on pages without a method that the theorems speak of."""
 
 
+@once
 def select(runs: Sequence[Run]) -> pd.DataFrame:
     """One row a run and step of STEPS."""
     rows = []

@@ -24,6 +24,7 @@ from stabkit.figures.shared import lettering, style, theorem
 from stabkit.figures.shared.comparison import FACTS, ends_in_norm, geometric_mean, reference_step, series, shown
 from stabkit.figures.shared.contrast import PAIR
 from stabkit.figures.shared.depth_fit import JOINED, drawable, fit, reached, shape_of
+from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, short
 from stabkit.storage.store import Run
 
@@ -44,6 +45,7 @@ READ = (
 COLUMNS = (*FACTS, "width", "shape", "layers", "reference_step", "step", "update", "predicted", "theorem", "bounded")
 
 
+@once
 def select(runs: Sequence[Run], at: int | None = None) -> pd.DataFrame:
     """One row a run: ‖ΔF‖ at the reference step, or the last finite one of a run that ended before it (`step`).
 

@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from stabkit.figures.shared import curves
 from stabkit.figures.shared.comparison import FACTS, geometric_mean, series, shown
 from stabkit.figures.shared.curves import Curves, Strokes
+from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, several, short
 from stabkit.spec import SHORTEST_JUDGED
 from stabkit.storage.store import Run
@@ -38,6 +39,7 @@ SOURCES = ((TRAINING, "loss", "train@nll"), (VALIDATION, "validation", "nll"))
 COLUMNS = (*FACTS, "panel", "step", "perplexity")
 
 
+@once
 def select(runs: Sequence[Run]) -> pd.DataFrame:
     """One row a run, panel and reading."""
     rows = []

@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from stabkit.figures.shared import curves, quality
 from stabkit.figures.shared.comparison import FACTS, depth_rank, shown
 from stabkit.figures.shared.curves import Curves
+from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, number, several, short
 from stabkit.storage.store import Run
 
@@ -31,6 +32,7 @@ READ = (
 COLUMNS = (*FACTS, "layers", "beam", "bleu", "perplexity", "token_accuracy", "length_ratio", "signature")
 
 
+@once
 def select(runs: Sequence[Run]) -> pd.DataFrame:
     """One row a translation; of several test sets each is a condition, as is each of a run's searches."""
     rows = []

@@ -16,6 +16,7 @@ from stabkit.figures.shared.comparison import (
     shown,
     update_at,
 )
+from stabkit.figures.shared.once import once
 from stabkit.storage.store import Run
 
 
@@ -50,6 +51,7 @@ SATURATED = 0.5
 """Of √(2d): where both methods are beyond it at the reference step, they have left the regime that orders them."""
 
 
+@once
 def contrast(runs: Sequence[Run]) -> Contrast | None:
     """The paired contrast at the deepest depth that has one (of several conditions, the first); None without.
 
