@@ -12,18 +12,7 @@ from stabkit.figures.shared.words import number, plain
 from stabkit.spec import ModelConfig, RunSpec
 from stabkit.storage.store import Run
 
-FINGERPRINT = (
-    "stabkit",
-    "python",
-    "torch",
-    "numpy",
-    "platform",
-    "processor",
-    "cpu_capability",
-    "products",
-    "threads",
-    "device",
-)
+FINGERPRINT = ("stabkit", "python", "torch", "numpy", "platform", "processor", "cpu_capability", "products", "threads", "device")
 """What tells environments apart, in the order shown; the rest that a run notes (its time, its memory) is its own."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -43,12 +44,18 @@ def fit(frame: pd.DataFrame, *, ceiling: bool = True) -> pd.DataFrame:
     rows = []
     usable = frame[reached(frame) & frame["layers"].between(*FIT_RANGE)]
     for (label, condition, shape), group in usable.groupby(["label", "condition", "shape"], sort=False):
-        shared = set.intersection(*(set(own) for _, own in group.groupby("layers")["seed"]))
+        seeds_at: dict[float, set[int]] = {}
+        for seed, layers in zip(group["seed"].tolist(), group["layers"].tolist(), strict=True):
+            seeds_at.setdefault(layers, set()).add(seed)
+        shared = set.intersection(*seeds_at.values())
         group = group[group["seed"].isin(shared)] if shared else group
-        line = _line(group, ceiling) if shape in JOINED else None
+        most = SATURATED * math.sqrt(2 * int(group["width"].iloc[0])) if ceiling and group["bounded"].all() else math.inf
+        points = list(zip(*(group[name].tolist() for name in ("seed", "layers", "update")), strict=True))
+        line = _line([(n, value) for _, n, value in points], most) if shape in JOINED else None
         if line is not None:
             used = line[2]
-            singles = [_line(of_seed, ceiling) for _, of_seed in group.groupby("seed")]
+            seeds = sorted({seed for seed, _, _ in points})
+            singles = [_line([(n, value) for own, n, value in points if own == seed], most) for seed in seeds]
             slopes = [single[0] for single in singles if single is not None]
             rows.append(
                 {
@@ -62,10 +69,8 @@ def fit(frame: pd.DataFrame, *, ceiling: bool = True) -> pd.DataFrame:
                     "deepest": max(used),
                     "least": min(slopes, default=math.nan),
                     "greatest": max(slopes, default=math.nan),
-                    "seeds": group["seed"].nunique(),
-                    "predicted": _slope(group[group["layers"].isin(used)], "predicted")
-                    if "predicted" in group
-                    else math.nan,
+                    "seeds": len(seeds),
+                    "predicted": _predicted(group, used) if "predicted" in group else math.nan,
                 }
             )
     return pd.DataFrame(rows, columns=list(FIT_COLUMNS))
@@ -80,20 +85,36 @@ def drawable(frame: pd.DataFrame) -> pd.Series[bool]:
     return (frame["update"] >= style.LOWEST) & (frame["update"] <= style.HIGHEST)
 
 
-def _line(group: pd.DataFrame, ceiling: bool) -> tuple[float, float, list[float]] | None:
-    """(exponent, factor, the depths fitted)."""
-    means = group.groupby("layers")["update"].agg(geometric_mean)
-    if ceiling and group["bounded"].all():
-        means = means[means <= SATURATED * math.sqrt(2 * int(group["width"].iloc[0]))]
+Point = tuple[float, float]
+"""Layers of a stack, and a value."""
+
+
+def _means(points: Sequence[Point]) -> list[Point]:
+    """The geometric mean at each depth, shallow before deep; without pandas, which takes longer than all the fits."""
+    at: dict[float, list[float]] = {}
+    for layers, value in points:
+        at.setdefault(layers, []).append(value)
+    return [(layers, geometric_mean(at[layers])) for layers in sorted(at)]
+
+
+def _through(means: Sequence[Point]) -> tuple[float, float] | None:
+    """(slope, level) of the least-squares line through the logarithms; None for fewer than three depths."""
     if len(means) < FIT_DEPTHS:
         return None
-    slope, level = np.polyfit(np.log(means.index.to_numpy(dtype=float)), np.log(means.to_numpy()), 1)
-    return float(slope), float(np.exp(level)), [float(layers) for layers in means.index]
+    x, y = np.log(np.array(means, dtype=float)).T
+    slope, level = np.polyfit(x, y, 1)
+    return float(slope), float(level)
 
 
-def _slope(group: pd.DataFrame, column: str) -> float:
-    """Least-squares slope of log `column` over log depth; NaN for fewer than three depths."""
-    means = group[group[column] > 0].groupby("layers")[column].agg(geometric_mean)
-    if len(means) < FIT_DEPTHS:
-        return math.nan
-    return float(np.polyfit(np.log(means.index.to_numpy(dtype=float)), np.log(means.to_numpy()), 1)[0])
+def _line(points: Sequence[Point], most: float) -> tuple[float, float, list[float]] | None:
+    """(exponent, factor, the depths fitted); means above `most` are left out."""
+    means = [(layers, mean) for layers, mean in _means(points) if mean <= most]
+    found = _through(means)
+    return None if found is None else (found[0], float(np.exp(found[1])), [layers for layers, _ in means])
+
+
+def _predicted(group: pd.DataFrame, used: Sequence[float]) -> float:
+    """The exponent of what the theorem predicts at the depths fitted; NaN where it says too little."""
+    told = zip(group["layers"].tolist(), group["predicted"].tolist(), strict=True)
+    found = _through(_means([(layers, value) for layers, value in told if layers in used and value > 0]))
+    return math.nan if found is None else found[0]
