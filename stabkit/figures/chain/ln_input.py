@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import pandas as pd
 from matplotlib.figure import Figure
 
-from stabkit.figures.shared import curves
+from stabkit.figures.shared import curves, points
 from stabkit.figures.shared.comparison import FACTS, geometric_mean, norm_after_sum, shown
 from stabkit.figures.shared.curves import Curves
 from stabkit.figures.shared.once import once
@@ -133,7 +133,7 @@ def panels(
             x_label="step (updates done)",
             y_label=label,
             none="No run has recorded the inputs of its norms.",
-            middle=pd.Series.median,
+            middle=points.median,
             reference=reference,
             log_y=log_y,
             columns=min(4, max(depths, 1)) if depths > 1 else 2,

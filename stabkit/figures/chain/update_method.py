@@ -13,7 +13,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from stabkit.figures.chain import update
-from stabkit.figures.shared import curves
+from stabkit.figures.shared import curves, points
 from stabkit.figures.shared.comparison import geometric_mean, shown, update_at
 from stabkit.figures.shared.curves import Curves
 from stabkit.figures.shared.once import once
@@ -80,7 +80,7 @@ def draw(frame: pd.DataFrame) -> Figure:
             x_label="step (updates done)",
             y_label="‖ΔF‖, output units",
             none="No run has recorded a model update.",
-            middle=pd.Series.median,
+            middle=points.median,
             reference=lambda group: curves.lines(group, "width", "√(2d): uncorrelated", lambda d: math.sqrt(2 * d)),
         ),
     )

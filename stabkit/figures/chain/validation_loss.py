@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from stabkit.figures.shared import curves, style
+from stabkit.figures.shared import curves, points, style
 from stabkit.figures.shared.comparison import FACTS, shown
 from stabkit.figures.shared.curves import Curves
 from stabkit.figures.shared.once import once
@@ -94,7 +94,7 @@ def draw(frame: pd.DataFrame) -> Figure:
             y_label="validation loss, nats a token",
             none="No run has read its validation loss.",
             log_y=False,
-            middle=pd.Series.median,
+            middle=points.median,
             reference=lambda group: curves.lines(group, "unigram_loss", "unigram loss", float),
         ),
     )

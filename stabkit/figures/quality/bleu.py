@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import pandas as pd
 from matplotlib.figure import Figure
 
-from stabkit.figures.shared import curves, quality
+from stabkit.figures.shared import curves, points, quality
 from stabkit.figures.shared.comparison import FACTS, depth_rank, shown
 from stabkit.figures.shared.curves import Curves
 from stabkit.figures.shared.once import once
@@ -115,7 +115,7 @@ def draw(frame: pd.DataFrame) -> Figure:
             y_label="BLEU (test set)",
             none="Nothing was translated: stabkit sweep --bleu.",
             log_y=False,
-            middle=pd.Series.mean,
+            middle=points.mean,
             across="factors",
             columns=2,
             height=3.0,

@@ -49,7 +49,9 @@ def fit(frame: pd.DataFrame, *, ceiling: bool = True) -> pd.DataFrame:
             seeds_at.setdefault(layers, set()).add(seed)
         shared = set.intersection(*seeds_at.values())
         group = group[group["seed"].isin(shared)] if shared else group
-        most = SATURATED * math.sqrt(2 * int(group["width"].iloc[0])) if ceiling and group["bounded"].all() else math.inf
+        most = (
+            SATURATED * math.sqrt(2 * int(group["width"].iloc[0])) if ceiling and group["bounded"].all() else math.inf
+        )
         points = list(zip(*(group[name].tolist() for name in ("seed", "layers", "update")), strict=True))
         line = _line([(n, value) for _, n, value in points], most) if shape in JOINED else None
         if line is not None:

@@ -19,6 +19,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.legend import Legend
+from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 
 from stabkit import methods
@@ -166,6 +167,13 @@ def panels(
 def panel(figure: Figure, place: tuple[float, float, float, float]) -> Axes:
     """A panel at (left, bottom, width, height), shares of the figure; its ticks are drawn together."""
     return figure.add_axes(place, axes_class=Panel)
+
+
+def line(axes: Axes, x: Any, y: Any, **look: Any) -> Line2D:
+    """`axes.plot` in a panel whose limits are set: nothing to find out about colours, units or how far it reaches."""
+    made = Line2D(x, y, **look)
+    axes.add_artist(made)
+    return made
 
 
 def empty(reason: str) -> Figure:
