@@ -11,6 +11,7 @@ import pandas as pd
 from stabkit.figures.shared import style
 from stabkit.figures.shared.comparison import geometric_mean
 from stabkit.figures.shared.contrast import SATURATED
+from stabkit.figures.shared.points import parted
 
 FIT_RANGE = (6, 50)
 """Layers: deeper, Post-LN's numbers vary several-fold with the seed."""
@@ -34,37 +35,40 @@ def shape_of(encoder: int, decoder: int) -> tuple[str, float]:
     return ("decoder only" if decoder else "encoder only"), float(encoder + decoder)
 
 
-def fit(frame: pd.DataFrame, *, ceiling: bool = True) -> pd.DataFrame:
+def fit(frame: pd.DataFrame, *, ceiling: bool = True, by: Sequence[str] = ()) -> pd.DataFrame:
     """The fitted lines: exponent, factor (‖ΔF‖ at one layer), the depths used, the least and the greatest exponent of a
-    single seed, and the exponent that the theorem predicts for the same runs.
+    single seed, and the exponent that the theorem predicts for the same runs; of each value of the columns `by` apart.
 
     Seeds that every depth has are fitted alone, where there are any: with other seeds at other depths their luck would
     be taken for growth.
     """
     rows = []
     usable = frame[reached(frame) & frame["layers"].between(*FIT_RANGE)]
-    for (label, condition, shape), group in usable.groupby(["label", "condition", "shape"], sort=False):
+    names = ["method", "seed", "layers", "update", "width", "bounded", *(["predicted"] if "predicted" in frame else [])]
+    for own in parted(usable, [*by, "label", "condition", "shape"], names):
         seeds_at: dict[float, set[int]] = {}
-        for seed, layers in zip(group["seed"].tolist(), group["layers"].tolist(), strict=True):
+        for seed, layers in zip(own["seed"], own["layers"], strict=True):
             seeds_at.setdefault(layers, set()).add(seed)
         shared = set.intersection(*seeds_at.values())
-        group = group[group["seed"].isin(shared)] if shared else group
-        most = (
-            SATURATED * math.sqrt(2 * int(group["width"].iloc[0])) if ceiling and group["bounded"].all() else math.inf
-        )
-        points = list(zip(*(group[name].tolist() for name in ("seed", "layers", "update")), strict=True))
-        line = _line([(n, value) for _, n, value in points], most) if shape in JOINED else None
+        kept = [i for i, seed in enumerate(own["seed"]) if not shared or seed in shared]
+        seeds = sorted({own["seed"][i] for i in kept})
+        bent = ceiling and all(own["bounded"][i] for i in kept)
+        most = SATURATED * math.sqrt(2 * int(own["width"][kept[0]])) if bent else math.inf
+        points = [(own["seed"][i], own["layers"][i], own["update"][i]) for i in kept]
+        line = _line([(n, value) for _, n, value in points], most) if own["shape"][0] in JOINED else None
         if line is not None:
             used = line[2]
-            seeds = sorted({seed for seed, _, _ in points})
-            singles = [_line([(n, value) for own, n, value in points if own == seed], most) for seed in seeds]
+            singles = [_line([(n, value) for own_seed, n, value in points if own_seed == seed], most) for seed in seeds]
             slopes = [single[0] for single in singles if single is not None]
+            told = [(own["layers"][i], own["predicted"][i]) for i in kept] if "predicted" in own else []
+            predicted = _through(_means([(n, value) for n, value in told if n in used and value > 0]))
             rows.append(
                 {
-                    "method": group["method"].iloc[0],
-                    "label": label,
-                    "condition": condition,
-                    "shape": shape,
+                    **{name: own[name][0] for name in by},
+                    "method": own["method"][kept[0]],
+                    "label": own["label"][0],
+                    "condition": own["condition"][0],
+                    "shape": own["shape"][0],
                     "exponent": line[0],
                     "factor": line[1],
                     "shallowest": min(used),
@@ -72,10 +76,10 @@ def fit(frame: pd.DataFrame, *, ceiling: bool = True) -> pd.DataFrame:
                     "least": min(slopes, default=math.nan),
                     "greatest": max(slopes, default=math.nan),
                     "seeds": len(seeds),
-                    "predicted": _predicted(group, used) if "predicted" in group else math.nan,
+                    "predicted": math.nan if predicted is None else predicted[0],
                 }
             )
-    return pd.DataFrame(rows, columns=list(FIT_COLUMNS))
+    return pd.DataFrame(rows, columns=[*by, *FIT_COLUMNS])
 
 
 def reached(frame: pd.DataFrame) -> pd.Series[bool]:
@@ -113,10 +117,3 @@ def _line(points: Sequence[Point], most: float) -> tuple[float, float, list[floa
     means = [(layers, mean) for layers, mean in _means(points) if mean <= most]
     found = _through(means)
     return None if found is None else (found[0], float(np.exp(found[1])), [layers for layers, _ in means])
-
-
-def _predicted(group: pd.DataFrame, used: Sequence[float]) -> float:
-    """The exponent of what the theorem predicts at the depths fitted; NaN where it says too little."""
-    told = zip(group["layers"].tolist(), group["predicted"].tolist(), strict=True)
-    found = _through(_means([(layers, value) for layers, value in told if layers in used and value > 0]))
-    return math.nan if found is None else found[0]

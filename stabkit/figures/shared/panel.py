@@ -98,6 +98,7 @@ class _Together:
                 line.set_data(marks["x"], marks["y"])
                 line.draw(renderer)
         covered: tuple[list[Any], list[Any]] = [], []
+        measured = bool(own.label.get_text() or own.major.formatter.get_offset())
         for label, boxes in zip((tick.label1, tick.label2), covered, strict=True):
             if label.get_visible():
                 move = label.set_x if self.along == "x" else label.set_y
@@ -105,8 +106,9 @@ class _Together:
                     move(place)
                     label.set_text(texts[i])
                     if texts[i]:
-                        boxes.append(label.get_window_extent(renderer))
                         label.draw(renderer)
+                        if measured:
+                            boxes.append(label.get_window_extent(renderer))
         return covered
 
     @property
