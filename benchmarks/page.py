@@ -1,20 +1,17 @@
-"""How long a store's page takes, and which of its figures: best of several renderings in one process.
+"""How long a store's page takes, and which of its figures: benchmarks/page.py OUT [TIMES].
 
-    python benchmarks/page.py OUT [--times 5]
-
-The first rendering, with all that is read and cached for it, is told beside the best. Seconds of processor time stand
-beside those of the clock: where they differ, something else ran.
+Several renderings in one process: the best, and the first with all that is read and cached for it. Where seconds of the
+processor differ from those of the clock, something else ran.
 """
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import os
 import platform
+import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -24,15 +21,15 @@ BEGUN = time.perf_counter()
 from stabkit.claims import findings  # noqa: E402  # the imports are measured too
 from stabkit.figures import FIGURES  # noqa: E402
 from stabkit.figures.shared import svg  # noqa: E402
-from stabkit.report import files, html  # noqa: E402, F401
+from stabkit.report import cards, files, html  # noqa: E402, F401
 from stabkit.storage.store import Store  # noqa: E402
 
 IMPORTED = time.perf_counter() - BEGUN
 PARTS = ("select", "draw", "save")
 
 
-def watch(module: ModuleType, name: str, note: Callable[[float], None]) -> None:
-    """Tell `note` how long every call of module.name takes."""
+def watch(module: ModuleType, name: str, spent: dict[str, float], key: str) -> None:
+    """Add up how long every call of module.name takes; `key` of its second argument where it is empty."""
     function = getattr(module, name)
 
     def watched(*args: Any, **options: Any) -> Any:
@@ -40,32 +37,26 @@ def watch(module: ModuleType, name: str, note: Callable[[float], None]) -> None:
         try:
             return function(*args, **options)
         finally:
-            note(time.perf_counter() - begun)
+            place = key or f"{args[1]} save"
+            spent[place] = spent.get(place, 0.0) + time.perf_counter() - begun
 
     setattr(module, name, watched)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("out", type=Path)
-    parser.add_argument("--times", type=int, default=5)
-    given = parser.parse_args()
-    store = Store(given.out)
+def main(out: str, times: str = "5") -> None:
+    store = Store(Path(out))
     begun = time.perf_counter()
     runs = [run for run in map(store.load, store.ids()) if run.records]
     print(f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
     print(f"{len(runs)} runs loaded in {time.perf_counter() - begun:.2f} s, imports {IMPORTED:.2f} s")
-    parts: dict[tuple[str, str], list[float]] = {}
-    current = [""]
+    spent: dict[str, float] = {}
     for figure in FIGURES:
-        for name in PARTS[:2]:
-            watch(figure, name, parts.setdefault((figure.NAME, name), []).append)
-    to_page = svg.to_page
-    svg.to_page = lambda figure, name="": (current.__setitem__(0, name), to_page(figure, name))[1]  # type: ignore
-    watch(svg, "_bytes", lambda seconds: parts.setdefault((current[0], "save"), []).append(seconds))
+        for part in PARTS[:2]:
+            watch(figure, part, spent, f"{figure.NAME} {part}")
+    watch(svg, "to_page", spent, "")
     rounds = []
     with tempfile.TemporaryDirectory() as aside:
-        for _ in range(given.times):
+        for _ in range(int(times)):
             marks = [(time.perf_counter(), time.process_time())]
             claimed = findings(runs)
             marks.append((time.perf_counter(), time.process_time()))
@@ -75,12 +66,11 @@ def main() -> None:
     for name, place in (("claims", 0), ("page", 2)):
         clock, cpu = (min(each[place + i] for each in rounds) for i in (0, 1))
         print(f"{name:8} {clock:6.2f} s (processor {cpu:.2f} s), the first {rounds[0][place]:.2f} s")
-    mean = {key: sum(seconds) / given.times for key, seconds in parts.items()}
-    spent = {figure.NAME: [mean.get((figure.NAME, part), 0.0) for part in PARTS] for figure in FIGURES}
-    for name, seconds in sorted(spent.items(), key=lambda item: -sum(item[1]))[:10]:
-        told = (f"{part} {1000 * each:.0f}" for part, each in zip(PARTS, seconds, strict=True))
+    by_figure = {figure.NAME: [spent.get(f"{figure.NAME} {part}", 0.0) for part in PARTS] for figure in FIGURES}
+    for name, seconds in sorted(by_figure.items(), key=lambda item: -sum(item[1]))[:10]:
+        told = (f"{part} {1000 * each / len(rounds):.0f}" for part, each in zip(PARTS, seconds, strict=True))
         print(f"  {name:18} {', '.join(told)} ms, on average")
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

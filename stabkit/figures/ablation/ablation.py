@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import pandas as pd
 from matplotlib.figure import Figure
 
-from stabkit.figures.shared import curves, scales
+from stabkit.figures.shared import curves, points, scales
 from stabkit.figures.shared.comparison import FACTS
 from stabkit.figures.shared.curves import Curves
 from stabkit.figures.shared.once import once
@@ -89,7 +89,7 @@ def draw(frame: pd.DataFrame) -> Figure:
             none="Every scaled run diverged." if len(frame) else "No run has a scaled α or β.",
             log_y=False,
             across="factors",
-            middle=pd.Series.median,
+            middle=points.median,
             reference=lambda group: curves.lines(group, "unigram_loss", "unigram loss", float),
             columns=2,
             height=3.0,

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from stabkit.figures.shared import curves
+from stabkit.figures.shared import curves, points
 from stabkit.figures.shared.comparison import FACTS, Shown, condition_order, conditions, flat, shown
 from stabkit.figures.shared.curves import Curves
 from stabkit.figures.shared.once import once
@@ -179,7 +179,7 @@ def draw(frame: pd.DataFrame) -> Figure:
             y_label="validation loss, nats a token",
             none="Neither the learning rate nor the batch nor the width was varied by itself.",
             log_y=False,
-            middle=pd.Series.median,
+            middle=points.median,
             reference=_unigram,
             across="factors",
             columns=3,

@@ -58,7 +58,7 @@ def conditions(frame: pd.DataFrame) -> Strokes:
 
 
 def depths(frame: pd.DataFrame) -> Strokes:
-    """A line style and a weight a depth; each is named beside the panel, where its line ends."""
+    """A line style and a weight a depth; each is named where its line ends."""
     found = [str(depth) for depth in by_depth(frame)["depth"].unique()]
     looks = {depth: style.depth_line(place, len(found)) for place, depth in enumerate(found)}
     return Strokes(column="depth", looks=looks, right=0.85, finish=_name_depths)
@@ -203,7 +203,7 @@ def _curve(axes: Axes, own: Mapping[str, list[Any]], what: Curves, look: dict[st
     }
     condition, depth = str(own["condition"][0]), str(own["depth"][0])
     handle: Artist = Line2D([], [], **line)
-    kept, lost = [], dict[str, list[int]]()
+    kept, lost = list[int](), dict[str, list[int]]()
     for place, (run, outcome) in enumerate(zip(own["run"], own["outcome"], strict=True)):
         (lost.setdefault(run, []) if outcome == "diverged" else kept).append(place)
     for places in lost.values():
@@ -227,8 +227,7 @@ def _curve(axes: Axes, own: Mapping[str, list[Any]], what: Curves, look: dict[st
             x_beside, second, _, _ = over_seeds(x, [seen[what.beside][i] for i in kept], what.middle)
             thin = style.line(axes, x_beside, second, color=hue, linewidth=0.8, linestyle=":")
             style.mark(thin, method)
-        single = int(np.isfinite(middle).sum()) == 1
-        line["marker"] = "o" if what.places else "." if single else ""
+        line["marker"] = "o" if what.places else "." if np.isfinite(middle).sum() == 1 else ""
         line["markersize"] = 4 if what.places else None
         thick = 0.5 if what.places else width if len(seeds) > 1 else min(width, 1.4)
         handle = style.line(axes, x_of, middle, linewidth=thick, **line)

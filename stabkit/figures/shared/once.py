@@ -35,7 +35,7 @@ def once(function: Callable[P, T]) -> Callable[P, T]:
             return function(*args, **options)
         key = (function, *args[1:])
         if key not in runs.kept:
-            runs.kept[key] = function(*args)
+            runs.kept[key] = function(*args, **options)
         found: T = runs.kept[key]
         return found
 

@@ -111,10 +111,6 @@ class _Together:
                             boxes.append(label.get_window_extent(renderer))
         return covered
 
-    @property
-    def across(self) -> str:
-        return "y" if self.along == "x" else "x"
-
     def _place_label(self, pixels: float) -> None:
         """The axis label beyond the tick labels, or beyond the marks where there are none; `pixels` of a point."""
         own: Any = self
@@ -126,11 +122,11 @@ class _Together:
             (own.label.set_x if edge == 0 else own.label.set_y)(sign * (reach + pixels * own.labelpad))
 
 
-class _XAxis(_Together, XAxis):  # type: ignore[misc]
+class _XAxis(_Together, XAxis):
     along, across = "x", "y"
 
 
-class _YAxis(_Together, YAxis):  # type: ignore[misc]
+class _YAxis(_Together, YAxis):
     along, across = "y", "x"
 
 
