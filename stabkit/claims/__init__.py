@@ -20,7 +20,7 @@ from stabkit.claims import (
     reasons,
 )
 from stabkit.claims.base import ORDER, Claim, Finding, judge
-from stabkit.figures.shared.once import Runs
+from stabkit.figures.quick.once import Runs
 from stabkit.figures.shared.surfaces import Landscape
 from stabkit.storage.store import Run
 from stabkit.storage.surfaces import Surface

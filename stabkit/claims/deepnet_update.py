@@ -27,9 +27,9 @@ from stabkit.claims.evidence import (
     warmups,
 )
 from stabkit.figures.depth import update_depth
+from stabkit.figures.quick.once import once
 from stabkit.figures.shared import depth_fit
 from stabkit.figures.shared.comparison import reference_step
-from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, short
 from stabkit.storage.store import Run
 

@@ -14,9 +14,9 @@ import pandas as pd
 from markupsafe import Markup
 
 from stabkit.figures import FIGURES, SURFACES
+from stabkit.figures.quick.once import Runs
 from stabkit.figures.shared import svg
 from stabkit.figures.shared.comparison import trained
-from stabkit.figures.shared.once import Runs
 from stabkit.figures.shared.surfaces import Landscape
 from stabkit.figures.shared.words import listed, short
 from stabkit.storage.store import Run

@@ -18,6 +18,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from stabkit.claims import Finding, findings
+from stabkit.figures.quick.once import Runs
 from stabkit.figures.shared import style
 from stabkit.figures.shared.comparison import (
     GROUPS,
@@ -29,7 +30,6 @@ from stabkit.figures.shared.comparison import (
     trained,
     update_at,
 )
-from stabkit.figures.shared.once import Runs
 from stabkit.figures.shared.surfaces import Landscape
 from stabkit.figures.shared.words import number, percent, plain, short
 from stabkit.report import cards, how, turn

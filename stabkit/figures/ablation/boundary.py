@@ -17,9 +17,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from stabkit.figures.quick.once import once
 from stabkit.figures.shared import lettering, scales, style
 from stabkit.figures.shared.comparison import geometric_mean
-from stabkit.figures.shared.once import once
 from stabkit.figures.shared.outcomes import MARKS
 from stabkit.figures.shared.words import listed, short
 from stabkit.storage.store import Run

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 import pandas as pd
 from matplotlib.figure import Figure
 
+from stabkit.figures.quick.once import once
 from stabkit.figures.shared import curves, share
 from stabkit.figures.shared.comparison import FACTS, geometric_mean, output_stack, shown
 from stabkit.figures.shared.curves import Curves
-from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import short
 from stabkit.storage.store import Run
 

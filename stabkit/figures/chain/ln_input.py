@@ -12,10 +12,11 @@ from collections.abc import Callable, Sequence
 import pandas as pd
 from matplotlib.figure import Figure
 
-from stabkit.figures.shared import curves, points
+from stabkit.figures.quick import points
+from stabkit.figures.quick.once import once
+from stabkit.figures.shared import curves
 from stabkit.figures.shared.comparison import FACTS, geometric_mean, norm_after_sum, shown
 from stabkit.figures.shared.curves import Curves
-from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import short
 from stabkit.storage.store import Run
 

@@ -14,10 +14,11 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from stabkit.figures.shared import lettering, points, style
+from stabkit.figures.quick import points
+from stabkit.figures.quick.once import once
+from stabkit.figures.shared import lettering, style
 from stabkit.figures.shared.comparison import FACTS, series, shown
 from stabkit.figures.shared.contrast import contrast
-from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, short
 from stabkit.storage.store import Run
 

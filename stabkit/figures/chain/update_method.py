@@ -13,10 +13,11 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from stabkit.figures.chain import update
-from stabkit.figures.shared import curves, points
+from stabkit.figures.quick import points
+from stabkit.figures.quick.once import once
+from stabkit.figures.shared import curves
 from stabkit.figures.shared.comparison import geometric_mean, shown, update_at
 from stabkit.figures.shared.curves import Curves
-from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import short
 from stabkit.storage.store import Run
 

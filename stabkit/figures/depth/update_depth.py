@@ -20,11 +20,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from stabkit.figures.quick.once import once
 from stabkit.figures.shared import lettering, style, theorem
 from stabkit.figures.shared.comparison import FACTS, ends_in_norm, geometric_mean, reference_step, series, shown
 from stabkit.figures.shared.contrast import PAIR
 from stabkit.figures.shared.depth_fit import JOINED, drawable, fit, reached, shape_of
-from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, short
 from stabkit.storage.store import Run
 

@@ -15,9 +15,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from stabkit.figures.quick.once import once
 from stabkit.figures.shared import lettering, style
 from stabkit.figures.shared.comparison import FACTS, GROUPS, condition_order, method_group, shown
-from stabkit.figures.shared.once import once
 from stabkit.figures.shared.outcomes import OUTCOME_COLOURS
 from stabkit.figures.shared.words import listed, number, several, short
 from stabkit.storage.store import Run

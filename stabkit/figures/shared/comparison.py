@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stabkit import methods
-from stabkit.figures.shared.once import once
+from stabkit.figures.quick.once import once
 from stabkit.figures.shared.words import number, plain
 from stabkit.methods.base import Group, sites
 from stabkit.results.outcome import REFERENCE_STEP

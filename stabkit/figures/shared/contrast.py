@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from stabkit.figures.quick.once import once
 from stabkit.figures.shared.comparison import (
     Shown,
     condition_order,
@@ -16,7 +17,6 @@ from stabkit.figures.shared.comparison import (
     shown,
     update_at,
 )
-from stabkit.figures.shared.once import once
 from stabkit.storage.store import Run
 
 

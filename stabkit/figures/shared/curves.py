@@ -20,9 +20,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator
 
+from stabkit.figures.quick.points import drawable, median, over_seeds, parted
 from stabkit.figures.shared import lettering, style
 from stabkit.figures.shared.comparison import geometric_mean
-from stabkit.figures.shared.points import drawable, median, over_seeds, parted
 from stabkit.figures.shared.style import CONDITION_DASHES
 from stabkit.figures.shared.words import listed, short
 

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from stabkit.figures.quick.points import parted
 from stabkit.figures.shared import style
 from stabkit.figures.shared.comparison import geometric_mean
 from stabkit.figures.shared.contrast import SATURATED
-from stabkit.figures.shared.points import parted
 
 FIT_RANGE = (6, 50)
 """Layers: deeper, Post-LN's numbers vary several-fold with the seed."""

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from stabkit.figures.quick.once import once
 from stabkit.figures.shared import theorem
 from stabkit.figures.shared.comparison import FACTS, chain, conditions, geometric_mean, shown
-from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, number
 from stabkit.storage.store import Run
 

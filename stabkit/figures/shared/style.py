@@ -23,8 +23,9 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 
 from stabkit import methods
+from stabkit.figures.quick import points
+from stabkit.figures.quick.panel import Panel
 from stabkit.figures.shared.lettering import safe
-from stabkit.figures.shared.panel import Panel
 from stabkit.figures.shared.words import SUPERSCRIPT, plain
 
 Group = TypeVar("Group")
@@ -61,8 +62,7 @@ MOST_PANELS = 12
 MARK = "stabkit:"
 """What the group id of a marked artist begins with."""
 
-LOWEST, HIGHEST = 1e-45, 1e40
-"""What a logarithmic axis shows: all that float32 can hold. Beyond it a value counts as not finite."""
+LOWEST, HIGHEST = points.LOWEST, points.HIGHEST
 
 RC: dict[str, Any] = {
     "font.family": "DejaVu Sans",

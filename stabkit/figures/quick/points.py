@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from stabkit.figures.shared import style
+LOWEST, HIGHEST = 1e-45, 1e40
+"""What a logarithmic axis shows: all that float32 can hold. Beyond it a value counts as not finite."""
 
 
 def parted(frame: pd.DataFrame, by: Sequence[str], names: Sequence[str]) -> list[dict[str, list[Any]]]:
@@ -25,7 +26,7 @@ def parted(frame: pd.DataFrame, by: Sequence[str], names: Sequence[str]) -> list
 
 def drawable(value: float, log: bool) -> bool:
     """Whether a value has a place on such an axis."""
-    return bool((style.LOWEST if log else -style.HIGHEST) <= value <= style.HIGHEST)
+    return bool((LOWEST if log else -HIGHEST) <= value <= HIGHEST)
 
 
 def over_seeds(
