@@ -20,6 +20,7 @@ from stabkit.claims import (
     reasons,
 )
 from stabkit.claims.base import ORDER, Claim, Finding, judge
+from stabkit.figures.quick.once import Runs
 from stabkit.figures.shared.surfaces import Landscape
 from stabkit.storage.store import Run
 from stabkit.storage.surfaces import Surface
@@ -45,7 +46,8 @@ OF_SURFACES: tuple[Claim, ...] = deepnet_surfaces.CLAIMS
 
 def findings(runs: Sequence[Run], surfaces: Sequence[Surface] = ()) -> list[Finding]:
     """Every claim judged: those that fail first, then those that hold, then the untested."""
-    found = [judge(claim, [run for run in runs if not run.spec.single_step]) for claim in CLAIMS]
-    found += [judge(claim, [run for run in runs if run.spec.single_step]) for claim in OF_STEPS]
+    later, steps = (Runs(run for run in runs if run.spec.single_step is single) for single in (False, True))
+    found = [judge(claim, later) for claim in CLAIMS]
+    found += [judge(claim, steps) for claim in OF_STEPS]
     found += [judge(claim, Landscape(runs, surfaces)) for claim in OF_SURFACES]
     return sorted(found, key=lambda one: ORDER.index(one.verdict))

@@ -27,6 +27,7 @@ from stabkit.claims.evidence import (
     warmups,
 )
 from stabkit.figures.depth import update_depth
+from stabkit.figures.quick.once import once
 from stabkit.figures.shared import depth_fit
 from stabkit.figures.shared.comparison import reference_step
 from stabkit.figures.shared.words import listed, short
@@ -47,6 +48,7 @@ ONLY_LARGER = 1.1
 """A ratio nearer to 1 is no difference: about what another seed makes of it."""
 
 
+@once
 def _exponents(runs: Sequence[Run]) -> list[tuple[str, dict[str, pd.Series[Any]]]]:
     """(where, {label: line of the fit}) at the page's reference step, for every condition and shape."""
     step = reference_step(runs)

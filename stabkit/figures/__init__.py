@@ -11,7 +11,8 @@ Each file holds what is drawn and nothing else:
     alt(frame) → text       for those who do not see it
     OPTIONAL                if true: not on a page for which the frame is empty
 
-To add one: write the file in the room of its subject, add its row here. What several share stands in `shared/`.
+To add one: write the file in the room of its subject, add its row here. What several share stands in `shared/`,
+what keeps a page to seconds in `quick/`.
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal, Protocol
 
 from stabkit.spec import BaseInit, Optimizer
@@ -77,6 +78,7 @@ class Site:
         return f"{self.stack}.{self.layer}.{self.kind}"
 
 
+@lru_cache(maxsize=256)  # asked for every run, record and slot; a page shows far fewer sizes
 def sites(encoder_layers: int, decoder_layers: int, width: int, base: BaseInit = "xavier_normal") -> tuple[Site, ...]:
     """Every sub-layer in the order of the forward pass."""
     kinds: dict[Stack, tuple[Kind, ...]] = {

@@ -14,6 +14,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from stabkit.figures import FIGURES, SURFACES
+from stabkit.figures.quick.once import Runs
 from stabkit.figures.shared import svg
 from stabkit.figures.shared.comparison import trained
 from stabkit.figures.shared.surfaces import Landscape
@@ -47,7 +48,12 @@ class Card:
 
 def source(figure: ModuleType, runs: Sequence[Run]) -> Sequence[Run]:
     """What a figure of runs is made of: all of them where single steps are its matter, else those that were trained."""
-    return runs if getattr(figure, "SINGLE_STEPS", False) else trained(runs)
+    return runs if single_steps(figure) else trained(runs)
+
+
+def single_steps(figure: ModuleType) -> bool:
+    """Whether single steps are the matter of a figure."""
+    return bool(getattr(figure, "SINGLE_STEPS", False))
 
 
 def of_runs(runs: Sequence[Run], surfaces: Sequence[Surface] = ()) -> list[Card]:
@@ -55,8 +61,9 @@ def of_runs(runs: Sequence[Run], surfaces: Sequence[Surface] = ()) -> list[Card]
     steps alone only those AT_START."""
     steps_only = bool(runs) and all(run.spec.single_step for run in runs)
     landscape = Landscape(runs, surfaces)
+    every, later = Runs(runs), Runs(trained(runs))
     sources: list[tuple[ModuleType, Any]] = [(figure, landscape) for figure in SURFACES if surfaces]
-    sources += [(figure, source(figure, runs)) for figure in FIGURES]
+    sources += [(figure, every if single_steps(figure) else later) for figure in FIGURES]
     frames = ((figure, figure.select(made_of), made_of) for figure, made_of in sources)
     return [
         card(figure, frame, made_of)
@@ -98,18 +105,25 @@ def _packed(frame: pd.DataFrame) -> dict[str, Any]:
     """The frame with what is the same in all rows of a run written once: {"facts", "columns", "runs", "rows"}."""
     if frame.empty:
         return {"facts": [], "columns": list(frame.columns), "runs": [], "rows": []}
-    by_run = frame.groupby("run", sort=False)
-    facts = [name for name in frame.columns if (by_run[name].nunique(dropna=False) <= 1).all()]
-    columns = [name for name in frame.columns if name not in facts]
-    place = by_run.ngroup().tolist()
-    rows = zip(place, *([_number(value) for value in frame[name]] for name in columns), strict=True)
-    runs = by_run[facts].head(1).itertuples(index=False)
+    cells = {str(name): frame[name].tolist() for name in frame.columns}
+    first: dict[str, int] = {}
+    for i, run in enumerate(cells["run"]):
+        first.setdefault(run, i)
+    leads = [first[run] for run in cells["run"]]
+    facts = [name for name, values in cells.items() if all(map(_same, values, (values[i] for i in leads)))]
+    columns = [name for name in cells if name not in facts]
+    places = {run: place for place, run in enumerate(first)}
+    rows = zip((places[run] for run in cells["run"]), *(map(_number, cells[name]) for name in columns), strict=True)
     return {
         "facts": facts,
         "columns": columns,
-        "runs": [[_number(value) for value in row] for row in runs],
+        "runs": [[_number(cells[name][i]) for name in facts] for i in first.values()],
         "rows": [list(row) for row in rows],
     }
+
+
+def _same(one: Any, other: Any) -> bool:
+    return one is other or bool(one == other) or (one != one and other != other)  # NaN is NaN
 
 
 def _number(value: Any) -> Any:
@@ -131,8 +145,9 @@ def _folded(frame: pd.DataFrame, figure: ModuleType) -> tuple[tuple[str, ...], t
         return (), (), "Nothing was drawn."
     if figure.INDEX is None:
         names = [name for name in frame.columns if name not in ("run", "method")]
-        rows = [tuple(_cell(value) for value in row) for row in frame[names].itertuples(index=False)]
-        head = tuple(name.replace("_", " ") for name in names)
+        head, count = tuple(name.replace("_", " ") for name in names), len(frame)
+        kept = max(1, TABLE_LIMIT // len(head))
+        rows = [tuple(map(_cell, row)) for row in frame[names].head(kept).itertuples(index=False)]
     else:
         place = {run: i for i, run in enumerate(frame["run"].unique())}
         first = frame.drop_duplicates("run")
@@ -145,13 +160,17 @@ def _folded(frame: pd.DataFrame, figure: ModuleType) -> tuple[tuple[str, ...], t
                 )
             ),
         )
-        lines: dict[int, list[str]] = {}
-        for index, run, value in zip(frame[figure.INDEX], frame["run"], frame[figure.VALUE], strict=True):
-            lines.setdefault(int(index), [""] * len(place))[place[run]] = _cell(float(value))
-        rows = [(str(index), *lines[index]) for index in sorted(lines)]
-    kept = max(1, TABLE_LIMIT // len(head))
-    note = f"The first {kept} of {len(rows)} rows." if len(rows) > kept else ""
-    return head, tuple(rows[:kept]), note
+        lines: dict[int, dict[int, float]] = {}
+        for index, run, value in zip(
+            *(frame[name].tolist() for name in (figure.INDEX, "run", figure.VALUE)), strict=True
+        ):
+            lines.setdefault(int(index), {})[place[run]] = float(value)
+        count, kept = len(lines), max(1, TABLE_LIMIT // len(head))
+        rows = [
+            (str(index), *(_cell(lines[index][i]) if i in lines[index] else "" for i in range(len(place))))
+            for index in sorted(lines)[:kept]
+        ]
+    return head, tuple(rows), f"The first {kept} of {count} rows." if count > kept else ""
 
 
 def _cell(value: Any) -> str:

@@ -18,6 +18,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from stabkit.claims import Finding, findings
+from stabkit.figures.quick.once import Runs
 from stabkit.figures.shared import style
 from stabkit.figures.shared.comparison import (
     GROUPS,
@@ -80,8 +81,8 @@ def render(
 ) -> str:
     """The page of these runs; `failed` are the runs without a result, and why; `claimed` what the claims' tests found,
     where they have been judged already."""
-    every = list({run.run_id: run for run in runs}.values())
-    runs = trained(every)
+    every = Runs({run.run_id: run for run in runs}.values())
+    runs = Runs(trained(every))
     specs = [run.spec for run in every] + [spec for spec, _ in failed]
     verdicts = matrix([run for run in runs if not run.spec.single_step], failed)
     claimed = findings(every, surfaces) if claimed is None else claimed

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 import pandas as pd
 from matplotlib.figure import Figure
 
+from stabkit.figures.quick import points
+from stabkit.figures.quick.once import once
 from stabkit.figures.shared import curves, scales
 from stabkit.figures.shared.comparison import FACTS
 from stabkit.figures.shared.curves import Curves
@@ -31,6 +33,7 @@ OPTIONAL = True
 """Not on pages without a scaled run."""
 
 
+@once
 def select(runs: Sequence[Run]) -> pd.DataFrame:
     """One row a run and axis; `condition` is what else sets runs apart."""
     frame = scales.frame(runs)
@@ -87,7 +90,7 @@ def draw(frame: pd.DataFrame) -> Figure:
             none="Every scaled run diverged." if len(frame) else "No run has a scaled α or β.",
             log_y=False,
             across="factors",
-            middle=pd.Series.median,
+            middle=points.median,
             reference=lambda group: curves.lines(group, "unigram_loss", "unigram loss", float),
             columns=2,
             height=3.0,

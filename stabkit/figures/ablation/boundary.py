@@ -17,6 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from stabkit.figures.quick.once import once
 from stabkit.figures.shared import lettering, scales, style
 from stabkit.figures.shared.comparison import geometric_mean
 from stabkit.figures.shared.outcomes import MARKS
@@ -43,6 +44,7 @@ MOST = 4
 LEVELS = tuple(4.0**power for power in range(-4, 6))
 
 
+@once
 def select(runs: Sequence[Run]) -> pd.DataFrame:
     """One row a run; `relative` is its own prediction over that of the method itself."""
     return scales.frame(runs)

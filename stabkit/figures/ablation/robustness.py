@@ -14,6 +14,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from stabkit.figures.quick import points
+from stabkit.figures.quick.once import once
 from stabkit.figures.shared import curves
 from stabkit.figures.shared.comparison import FACTS, Shown, condition_order, conditions, flat, shown
 from stabkit.figures.shared.curves import Curves
@@ -55,6 +57,7 @@ AXES = (
 LABELS = {axis.name: axis.name for axis in AXES} | {"hidden size": "hidden size d"}
 
 
+@once
 def select(runs: Sequence[Run]) -> pd.DataFrame:
     """One row a run and axis on which it has company: runs of the same method and depth at another value."""
     rows = []
@@ -177,7 +180,7 @@ def draw(frame: pd.DataFrame) -> Figure:
             y_label="validation loss, nats a token",
             none="Neither the learning rate nor the batch nor the width was varied by itself.",
             log_y=False,
-            middle=pd.Series.median,
+            middle=points.median,
             reference=_unigram,
             across="factors",
             columns=3,

@@ -17,6 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from stabkit.figures.quick.once import once
 from stabkit.figures.shared import lettering, scales, style
 from stabkit.figures.shared.comparison import geometric_mean
 from stabkit.figures.shared.outcomes import OUTCOME_COLOURS
@@ -70,6 +71,7 @@ PLANES = (
 )
 
 
+@once
 def select(runs: Sequence[Run]) -> pd.DataFrame:
     """One row a run of a scaled method."""
     return scales.frame(runs)

@@ -15,6 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from stabkit.figures.quick.once import once
 from stabkit.figures.shared import lettering, style
 from stabkit.figures.shared.comparison import FACTS, conditions, shown
 from stabkit.figures.shared.outcomes import MARKS
@@ -40,6 +41,7 @@ MOST = 8
 """Panels drawn; the frame holds all."""
 
 
+@once
 def select(runs: Sequence[Run]) -> pd.DataFrame:
     """One row a run of a method of which a variant without one of its parts is there too; `row`: which of the three."""
     placed = [

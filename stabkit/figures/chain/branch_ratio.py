@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import pandas as pd
 from matplotlib.figure import Figure
 
+from stabkit.figures.quick.once import once
 from stabkit.figures.shared import curves, share
 from stabkit.figures.shared.comparison import FACTS, geometric_mean, output_stack, shown
 from stabkit.figures.shared.curves import Curves
@@ -30,6 +31,7 @@ READ = (
 COLUMNS = (*FACTS, "sublayer", "branch_ratio", "last")
 
 
+@once
 def select(runs: Sequence[Run]) -> pd.DataFrame:
     """One row a run and sub-layer of its decoder (of its encoder where it has no decoder)."""
     rows = []

@@ -9,7 +9,7 @@ loss                  the probe batch's over the unigram loss: 1 is a constant p
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from stabkit.figures.quick.once import once
+from stabkit.figures.quick.points import parted
 from stabkit.figures.shared import lettering, style
 from stabkit.figures.shared.comparison import FACTS, shown
 from stabkit.figures.shared.words import listed, number, short
@@ -60,6 +62,7 @@ LINKS = (
 )
 
 
+@once
 def select(runs: Sequence[Run]) -> pd.DataFrame:
     """One row a run and recorded step."""
     rows = []
@@ -108,26 +111,28 @@ def alt(frame: pd.DataFrame) -> str:
 def draw(frame: pd.DataFrame) -> Figure:
     """Four columns of small curves beside the runs' names."""
     with style.look():
-        groups = list(frame.groupby("run", sort=False))[:MOST]
-        if not groups:
+        drawn = parted(frame, ["run"], list(frame.columns))[:MOST]
+        if not drawn:
             return style.empty("No run has recorded the whole chain.")
-        tall = ROW * len(groups) + HEAD
+        tall = ROW * len(drawn) + HEAD
         figure = Figure(figsize=(style.WIDTH, tall))
         width = (style.WIDTH - LEFT) / len(LINKS)
         bottom, height = 0.0, 1 - HEAD / tall
-        names = figure.add_axes((0, bottom, LEFT / style.WIDTH, height))
-        _frame(names, len(groups))
+        names = style.panel(figure, (0, bottom, LEFT / style.WIDTH, height))
+        _frame(names, len(drawn))
         last = max(1.0, float(frame["step"].max()))
         columns = []
         for place, link in enumerate(LINKS):
-            axes = figure.add_axes(((LEFT + place * width) / style.WIDTH, bottom, 0.94 * width / style.WIDTH, height))
-            _frame(axes, len(groups))
+            axes = style.panel(
+                figure, ((LEFT + place * width) / style.WIDTH, bottom, 0.94 * width / style.WIDTH, height)
+            )
+            _frame(axes, len(drawn))
             scale = _scale(frame[link.column], link)
             kind = "log" if link.log else "linear"
             axes.set_title(f"{link.head}\n{short(scale[0])} to {short(scale[1])}, {kind}", fontsize=8)
             columns.append((axes, link, scale))
-        for row, (_, run) in enumerate(groups):
-            _row(names, columns, run, len(groups) - 1 - row, last)
+        for row, run in enumerate(drawn):
+            _row(names, columns, run, len(drawn) - 1 - row, last)
         return figure
 
 
@@ -145,52 +150,41 @@ def _scale(values: pd.Series[float], link: Link) -> tuple[float, float]:
 
 
 def _row(
-    names: Axes, columns: list[tuple[Axes, Link, tuple[float, float]]], run: pd.DataFrame, row: int, last: float
+    names: Axes,
+    columns: list[tuple[Axes, Link, tuple[float, float]]],
+    run: Mapping[str, list[Any]],
+    row: int,
+    last: float,
 ) -> None:
     """One run: its name, its outcome, and a curve in each column."""
-    head = run.iloc[0]
-    method, hue = str(head["method"]), style.colour(str(head["method"]))
-    name = listed(f"{head['label']} {head['depth']}", str(head["condition"]))
-    text = names.text(0.02, row + 0.5, lettering.safe(name, 36), fontsize=7.5, va="center")
-    word = names.text(
-        0.97, row + 0.5, f"s{head['seed']} {head['outcome']}", fontsize=7, va="center", ha="right", alpha=0.8
+    label, depth, condition, seed, outcome = (
+        str(run[name][0]) for name in ("label", "depth", "condition", "seed", "outcome")
     )
+    method = str(run["method"][0])
+    hue = style.colour(method)
+    name = listed(f"{label} {depth}", condition)
+    text = names.text(0.02, row + 0.5, lettering.safe(name, 36), fontsize=7.5, va="center")
+    word = names.text(0.97, row + 0.5, f"s{seed} {outcome}", fontsize=7, va="center", ha="right", alpha=0.8)
     style.mark(text, method)
     style.mark(word, method)
+    across = 0.72 * np.array(run["step"]) / last
     for axes, link, scale in columns:
-        values = run[link.column].astype(float).where(np.isfinite(run[link.column].astype(float)))
-        (one,) = axes.plot(
-            [0, 0.72],
-            [row + _height(np.ones(1), link, scale)[0]] * 2,
-            color=style.INK,
-            linewidth=0.5,
-            linestyle=":",
-            alpha=0.6,
-        )
-        (line,) = axes.plot(
-            0.72 * run["step"] / last, row + _height(values.to_numpy(), link, scale), color=hue, linewidth=1.3
-        )
-        style.mark(
-            line,
-            method,
-            f"{link.head}: {listed(name, f'seed {head.seed}')}",
-            list(zip(run["step"].astype(float), run[link.column].astype(float), strict=True)),
-        )
-        there = values.dropna()
+        measured = np.array(run[link.column], dtype=float)
+        values = np.where(np.isfinite(measured), measured, np.nan)
+        base = [row + _height(np.ones(1), link, scale)[0]] * 2
+        one = style.line(axes, [0, 0.72], base, color=style.INK, linewidth=0.5, linestyle=":", alpha=0.6)
+        line = style.line(axes, across, row + _height(values, link, scale), color=hue, linewidth=1.3)
+        told = list(zip(map(float, run["step"]), measured.tolist(), strict=True))
+        style.mark(line, method, f"{link.head}: {listed(name, f'seed {seed}')}", told)
+        there = np.flatnonzero(np.isfinite(values))
         if len(there):
-            end = axes.text(0.745, row + 0.5, short(float(there.iloc[-1])), fontsize=7, va="center")
+            end = axes.text(0.745, row + 0.5, short(float(values[there[-1]])), fontsize=7, va="center")
             style.mark(end, method)
-        if head["outcome"] == "diverged":
-            at = there.index[-1] if len(there) else run.index[-1]
-            (cross,) = axes.plot(
-                0.72 * run.loc[at, "step"] / last,
-                row + _height(values.fillna(1.0).to_numpy(), link, scale)[list(run.index).index(at)],
-                "x",
-                color=hue,
-                markersize=6,
-                mew=1.6,
-            )
-            style.mark(cross, method)
+        if outcome == "diverged":
+            at = there[-1] if len(there) else len(values) - 1
+            height = row + _height(np.nan_to_num(values, nan=1.0), link, scale)[at]
+            look = {"marker": "x", "linestyle": "", "color": hue, "markersize": 6, "mew": 1.6}
+            style.mark(style.line(axes, [across[at]], [height], **look), method)
         style.mark(one, method)
 
 

@@ -15,6 +15,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from stabkit.figures.quick.once import once
 from stabkit.figures.shared import lettering, share, style
 from stabkit.figures.shared.comparison import FACTS, Shown, depth_rank, shown
 from stabkit.figures.shared.words import listed, short
@@ -64,6 +65,7 @@ def matrix(run: Run) -> NDArray[np.float64]:
     return shares(branch, shortcut)
 
 
+@once
 def select(runs: Sequence[Run]) -> pd.DataFrame:
     """Of the deepest model with each method, first condition and seed: a row a pair of sum and branch."""
     placed = shown(runs)

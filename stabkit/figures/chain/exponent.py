@@ -14,6 +14,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from stabkit.figures.quick.once import once
 from stabkit.figures.shared import depth_fit, lettering, style
 from stabkit.figures.shared.comparison import ends_in_norm, series, shown
 from stabkit.figures.shared.words import listed, short
@@ -35,6 +36,7 @@ SHORTEST = 3
 """Steps of a curve that the title may tell of."""
 
 
+@once
 def select(runs: Sequence[Run]) -> pd.DataFrame:
     """One row a method, condition, shape and step; `run` names the curve, `depth` the depths fitted."""
     rows = []
@@ -63,24 +65,22 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
     frame = pd.DataFrame(rows)
     enough = frame.groupby(["label", "condition", "shape"])["layers"].transform("nunique") >= depth_fit.FIT_DEPTHS
     frame = frame[enough]
-    found = []
-    for step, at in frame.groupby("step"):
-        for line in depth_fit.fit(at).itertuples(index=False):
-            found.append(
-                {
-                    "run": listed(line.label, line.condition, line.shape),
-                    "method": line.method,
-                    "label": line.label,
-                    "condition": line.condition,
-                    "depth": f"{line.shallowest:g}–{line.deepest:g} layers",
-                    "seed": "all",
-                    "step": step,
-                    "exponent": line.exponent,
-                    "least": line.least,
-                    "greatest": line.greatest,
-                    "seeds": line.seeds,
-                }
-            )
+    found = [
+        {
+            "run": listed(line.label, line.condition, line.shape),
+            "method": line.method,
+            "label": line.label,
+            "condition": line.condition,
+            "depth": f"{line.shallowest:g}–{line.deepest:g} layers",
+            "seed": "all",
+            "step": line.step,
+            "exponent": line.exponent,
+            "least": line.least,
+            "greatest": line.greatest,
+            "seeds": line.seeds,
+        }
+        for line in depth_fit.fit(frame, by=["step"]).itertuples(index=False)
+    ]
     order = {name: i for i, name in enumerate(dict.fromkeys(listed(s.label, s.condition) for s in shown(runs)))}
     result = pd.DataFrame(found, columns=list(COLUMNS))
     place = [order.get(listed(row.label, row.condition), len(order)) for row in result.itertuples()]

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from stabkit.figures.quick.once import once
 from stabkit.figures.shared import curves
 from stabkit.figures.shared.comparison import FACTS, geometric_mean, output_layers, shown
 from stabkit.figures.shared.curves import Curves
@@ -33,6 +34,7 @@ WINDOW = (100, 250)
 """The steps of early training: by then the runs without warm-up have parted."""
 
 
+@once
 def select(runs: Sequence[Run]) -> pd.DataFrame:
     """One row a run at step 0, and one for the window of a run without warm-up that reaches its end."""
     rows = []

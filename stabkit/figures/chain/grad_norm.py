@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from stabkit.figures.quick.once import once
 from stabkit.figures.shared import curves
 from stabkit.figures.shared.comparison import FACTS, Shown, geometric_mean, output_layers, output_stack, shown
 from stabkit.figures.shared.curves import Curves
@@ -36,6 +37,7 @@ NONE = "No run has recorded the gradients of its layers."
 COLUMNS = (*FACTS, "step", "layer", "grad_norm", "window_mean")
 
 
+@once
 def select(runs: Sequence[Run]) -> pd.DataFrame:
     """One row a run and layer of its output's stack. Runs never with finite gradients have none."""
     rows = []

@@ -12,6 +12,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from stabkit.figures.chain import grad_norm
+from stabkit.figures.quick.once import once
 from stabkit.figures.shared import curves
 from stabkit.figures.shared.comparison import FACTS, output_layers, output_stack, shown
 from stabkit.storage.store import Run
@@ -30,6 +31,7 @@ READ = (
 COLUMNS = (*FACTS, "layer", "grad_norm")
 
 
+@once
 def select(runs: Sequence[Run]) -> pd.DataFrame:
     """One row a run and layer of its output's stack."""
     rows = []

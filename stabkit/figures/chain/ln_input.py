@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 import pandas as pd
 from matplotlib.figure import Figure
 
+from stabkit.figures.quick import points
+from stabkit.figures.quick.once import once
 from stabkit.figures.shared import curves
 from stabkit.figures.shared.comparison import FACTS, geometric_mean, norm_after_sum, shown
 from stabkit.figures.shared.curves import Curves
@@ -33,6 +35,7 @@ COLUMNS = (*FACTS, "width", "origin", "step", "ln_input", "encoder", "decoder")
 ORIGINS = {"feed-forward": ("ffn",), "attention": ("self", "cross")}
 
 
+@once
 def select(runs: Sequence[Run]) -> pd.DataFrame:
     """One row a run, origin and recorded step: the mean norm over both stacks, and over each."""
     return readings(runs, "").rename(columns={"value": "ln_input"})
@@ -131,7 +134,7 @@ def panels(
             x_label="step (updates done)",
             y_label=label,
             none="No run has recorded the inputs of its norms.",
-            middle=pd.Series.median,
+            middle=points.median,
             reference=reference,
             log_y=log_y,
             columns=min(4, max(depths, 1)) if depths > 1 else 2,

@@ -14,6 +14,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from stabkit.figures.chain import ln_input
+from stabkit.figures.quick.once import once
 from stabkit.figures.shared import curves
 from stabkit.figures.shared.comparison import FACTS, norm_after_sum
 from stabkit.figures.shared.words import listed, short
@@ -28,6 +29,7 @@ READ = "The same inputs, each over what its own shortcut gives. The gradient thr
 COLUMNS = (*FACTS, "width", "origin", "step", "relative", "encoder", "decoder")
 
 
+@once
 def select(runs: Sequence[Run]) -> pd.DataFrame:
     """One row a run, origin and recorded step: the mean over both stacks, and over each."""
     with_norm = [run for run in runs if norm_after_sum(run.spec)]

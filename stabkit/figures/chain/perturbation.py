@@ -18,6 +18,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from stabkit.figures.quick.once import once
 from stabkit.figures.shared import curves, share
 from stabkit.figures.shared.comparison import FACTS, geometric_mean, output_stack, shown
 from stabkit.figures.shared.curves import Curves
@@ -88,6 +89,7 @@ def laws(frame: pd.DataFrame) -> dict[str, tuple[str, float]]:
     return found
 
 
+@once
 def select(runs: Sequence[Run]) -> pd.DataFrame:
     """One row a run and sub-layer of its decoder (of its encoder where it has no decoder)."""
     rows = []

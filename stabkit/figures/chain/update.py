@@ -7,13 +7,15 @@ Two uncorrelated outputs of a final LayerNorm are √(2d) apart: there the curve
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from stabkit.figures.quick import points
+from stabkit.figures.quick.once import once
 from stabkit.figures.shared import lettering, style
 from stabkit.figures.shared.comparison import FACTS, series, shown
 from stabkit.figures.shared.contrast import contrast
@@ -37,6 +39,7 @@ HEIGHT, LINE = 2.7, 0.18
 COLUMNS = (*FACTS, "width", "step", "update")
 
 
+@once
 def select(runs: Sequence[Run]) -> pd.DataFrame:
     """Every recorded ‖ΔF‖ of every run, step 0 and non-finite values included."""
     rows = []
@@ -65,10 +68,13 @@ def alt(frame: pd.DataFrame) -> str:
     if frame.empty:
         return "No run has recorded a model update."
     ends = []
-    for (label, condition, depth), group in frame.groupby(["label", "condition", "depth"], sort=False):
-        last = group[np.isfinite(group["update"])].groupby("run")["step"].idxmax()
-        value = group.loc[last, "update"].median() if len(last) else math.nan
-        ends.append(f"{listed(label, condition, depth)} ends at {short(float(value))}")
+    for own in points.parted(frame, ["label", "condition", "depth"], ["run", "step", "update"]):
+        last: dict[str, tuple[int, float]] = {}
+        for run, step, value in zip(own["run"], own["step"], own["update"], strict=True):
+            if math.isfinite(value) and (run not in last or step > last[run][0]):
+                last[run] = step, value
+        where = listed(own["label"][0], own["condition"][0], own["depth"][0])
+        ends.append(f"{where} ends at {short(points.median([value for _, value in last.values()]))}")
     extra = f" and {len(ends) - 16} more" if len(ends) > 16 else ""
     return f"Line chart of ‖ΔF‖ against the step, one panel a method. {'; '.join(ends[:16])}{extra}."
 
@@ -107,39 +113,42 @@ def _curves(axes: Axes, group: pd.DataFrame, depths: list[str]) -> None:
     hue = style.colour(method)
     ends: list[tuple[float, str, str]] = []
     unseen: list[str] = []
-    for depth, of_depth in group.groupby("depth", sort=False):
-        line = style.depth_line(depths.index(str(depth)), len(depths))
-        runs = [run for _, run in of_depth.groupby("run", sort=False)]
-        finite = of_depth[_drawable(of_depth["update"])]
-        by_step = finite.groupby("step")["update"]
-        middle = by_step.median()
+    names = ["run", "label", "condition", "seed", "outcome", "encoder_layers", "decoder_layers", "step", "update"]
+    end = group["step"].max()
+    for own in points.parted(group, ["depth"], names):
+        depth, short_depth = str(own["depth"][0]), _short_depth(own)
+        line = style.depth_line(depths.index(depth), len(depths))
+        places = [i for i, value in enumerate(own["update"]) if points.drawable(value, True)]
+        x, middle, low, high = points.over_seeds(
+            [own["step"][i] for i in places], [own["update"][i] for i in places], points.median
+        )
+        runs = list(dict.fromkeys(own["run"]))
         if len(runs) > 1:
-            band = axes.fill_between(middle.index, by_step.min(), by_step.max(), color=hue, alpha=0.18, linewidth=0)
+            band = axes.fill_between(x, low, high, color=hue, alpha=0.18, linewidth=0)
             style.mark(band, method)
         else:
             line["linewidth"] *= 0.75
-        (curve,) = axes.plot(middle.index, middle, color=hue, marker="." if len(middle) == 1 else "", **line)
-        label, condition = of_depth["label"].iloc[0], of_depth["condition"].iloc[0]
-        whose = f"seed {of_depth['seed'].iloc[0]}" if len(runs) == 1 else f"median of {len(runs)} seeds"
-        style.mark(curve, method, listed(label, str(depth), condition, whose))
-        for run in runs:
-            if run["outcome"].iloc[0] == "diverged":
-                seen = run[_drawable(run["update"])]
-                if len(seen):
-                    (cross,) = axes.plot(
-                        seen["step"].iloc[-1], seen["update"].iloc[-1], "x", color=hue, markersize=7, mew=2, zorder=5
-                    )
-                    style.mark(cross, method)
-                else:
-                    unseen.append(
-                        f"{_short_depth(run)} seed {run['seed'].iloc[0]}: diverged at step {run['step'].max()}"
-                    )
-        if len(middle) and middle.index[-1] == group["step"].max():
-            ends.append((float(middle.iloc[-1]), _short_depth(of_depth), hue))
+        curve = style.line(axes, x, middle, color=hue, marker="." if len(middle) == 1 else "", **line)
+        whose = f"seed {own['seed'][0]}" if len(runs) == 1 else f"median of {len(runs)} seeds"
+        style.mark(curve, method, listed(own["label"][0], depth, own["condition"][0], whose))
+        for run in (
+            run for run, word in dict(zip(own["run"], own["outcome"], strict=True)).items() if word == "diverged"
+        ):
+            seen = [i for i in places if own["run"][i] == run]
+            if seen:
+                at, value = [own["step"][seen[-1]]], [own["update"][seen[-1]]]
+                cross = style.line(axes, at, value, marker="x", linestyle="", color=hue, markersize=7, mew=2, zorder=5)
+                style.mark(cross, method)
+            else:
+                steps = [step for step, whose in zip(own["step"], own["run"], strict=True) if whose == run]
+                seed = own["seed"][own["run"].index(run)]
+                unseen.append(f"{short_depth} seed {seed}: diverged at step {max(steps)}")
+        if len(middle) and x[-1] == end:
+            ends.append((float(middle[-1]), short_depth, hue))
         elif len(middle):  # ended before the others: named where it ends
             axes.annotate(
-                _short_depth(of_depth),
-                (float(middle.index[-1]), float(middle.iloc[-1])),
+                short_depth,
+                (float(x[-1]), float(middle[-1])),
                 xytext=(6, -2),
                 textcoords="offset points",
                 fontsize=7.5,
@@ -149,9 +158,9 @@ def _curves(axes: Axes, group: pd.DataFrame, depths: list[str]) -> None:
     style.label_ends(axes, ends, LINE / HEIGHT, method)
 
 
-def _short_depth(frame: pd.DataFrame) -> str:
-    row = frame.iloc[0]
-    return f"{row.decoder_layers}L" if row.encoder_layers == row.decoder_layers else str(row.depth)
+def _short_depth(own: Mapping[str, list[Any]]) -> str:
+    encoder, decoder = own["encoder_layers"][0], own["decoder_layers"][0]
+    return f"{decoder}L" if encoder == decoder else str(own["depth"][0])
 
 
 def _range(frame: pd.DataFrame) -> tuple[float, float]:

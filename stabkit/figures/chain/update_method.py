@@ -13,6 +13,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from stabkit.figures.chain import update
+from stabkit.figures.quick import points
+from stabkit.figures.quick.once import once
 from stabkit.figures.shared import curves
 from stabkit.figures.shared.comparison import geometric_mean, shown, update_at
 from stabkit.figures.shared.curves import Curves
@@ -33,6 +35,7 @@ READ = (
 COLUMNS = update.COLUMNS
 
 
+@once
 def select(runs: Sequence[Run]) -> pd.DataFrame:
     """Every recorded ‖ΔF‖, shallow models first."""
     return curves.by_depth(update.select(runs))
@@ -78,7 +81,7 @@ def draw(frame: pd.DataFrame) -> Figure:
             x_label="step (updates done)",
             y_label="‖ΔF‖, output units",
             none="No run has recorded a model update.",
-            middle=pd.Series.median,
+            middle=points.median,
             reference=lambda group: curves.lines(group, "width", "√(2d): uncorrelated", lambda d: math.sqrt(2 * d)),
         ),
     )

@@ -12,6 +12,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from stabkit.figures.quick import points
+from stabkit.figures.quick.once import once
 from stabkit.figures.shared import curves, style
 from stabkit.figures.shared.comparison import FACTS, shown
 from stabkit.figures.shared.curves import Curves
@@ -30,6 +32,7 @@ READ = (
 COLUMNS = (*FACTS, "unigram_loss", "step", "validation_loss")
 
 
+@once
 def select(runs: Sequence[Run]) -> pd.DataFrame:
     """One row a run and reading."""
     rows = []
@@ -92,7 +95,7 @@ def draw(frame: pd.DataFrame) -> Figure:
             y_label="validation loss, nats a token",
             none="No run has read its validation loss.",
             log_y=False,
-            middle=pd.Series.median,
+            middle=points.median,
             reference=lambda group: curves.lines(group, "unigram_loss", "unigram loss", float),
         ),
     )

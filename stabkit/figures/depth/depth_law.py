@@ -17,6 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from stabkit.figures.quick.once import once
 from stabkit.figures.shared import lettering, quality, style
 from stabkit.figures.shared.comparison import FACTS, Shown, outcome_word, shown
 from stabkit.figures.shared.depth_fit import JOINED, shape_of
@@ -56,6 +57,7 @@ def fit(depths: Sequence[float], values: Sequence[float]) -> tuple[float, float,
     return a, b, r2
 
 
+@once
 def select(runs: Sequence[Run]) -> pd.DataFrame:
     """One row a judged run of each line that can be fitted."""
     groups: dict[tuple[str, str, str], list[Shown]] = {}

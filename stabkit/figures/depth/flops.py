@@ -16,6 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from stabkit.figures.quick.once import once
 from stabkit.figures.shared import lettering, quality, style
 from stabkit.figures.shared.comparison import FACTS, conditions, shown
 from stabkit.figures.shared.outcomes import MARKS
@@ -60,6 +61,7 @@ def flops(run: Run) -> float:
     return 6 * parameters(run) * tokens(run.spec)
 
 
+@once
 def select(runs: Sequence[Run]) -> pd.DataFrame:
     """One row a run of every condition in which two shapes of model cost the same."""
     placed = shown(runs)

@@ -16,6 +16,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from stabkit.figures.depth import update_depth
+from stabkit.figures.quick.once import once
 from stabkit.figures.shared.comparison import geometric_mean, method_label
 from stabkit.figures.shared.contrast import PAIR
 from stabkit.figures.shared.words import listed, short
@@ -44,6 +45,7 @@ AGREE = 0.05
 """Two rates must give the same slope to within this share of it."""
 
 
+@once
 def select(runs: Sequence[Run]) -> pd.DataFrame:
     """One row a run of a single SGD step; `update` is ‖ΔF‖/η and `predicted` the theorem's sum over η."""
     probes = {run.run_id: run for run in runs if run.spec.single_step}

@@ -17,6 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from stabkit.figures.quick.once import once
 from stabkit.figures.shared import lettering, style, theorem
 from stabkit.figures.shared.comparison import FACTS, series, shown
 from stabkit.figures.shared.contrast import SATURATED
@@ -43,6 +44,7 @@ OPTIONAL = True
 """Not on pages without a method that the theorems speak of."""
 
 
+@once
 def select(runs: Sequence[Run]) -> pd.DataFrame:
     """One row a run and step of STEPS."""
     rows = []

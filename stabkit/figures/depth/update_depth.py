@@ -20,6 +20,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from stabkit.figures.quick.once import once
 from stabkit.figures.shared import lettering, style, theorem
 from stabkit.figures.shared.comparison import FACTS, ends_in_norm, geometric_mean, reference_step, series, shown
 from stabkit.figures.shared.contrast import PAIR
@@ -44,6 +45,7 @@ READ = (
 COLUMNS = (*FACTS, "width", "shape", "layers", "reference_step", "step", "update", "predicted", "theorem", "bounded")
 
 
+@once
 def select(runs: Sequence[Run], at: int | None = None) -> pd.DataFrame:
     """One row a run: ‖ΔF‖ at the reference step, or the last finite one of a run that ended before it (`step`).
 

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from stabkit.figures.quick.once import once
 from stabkit.figures.shared import curves
 from stabkit.figures.shared.comparison import FACTS, geometric_mean, series, shown
 from stabkit.figures.shared.curves import Curves, Strokes
@@ -38,6 +39,7 @@ SOURCES = ((TRAINING, "loss", "train@nll"), (VALIDATION, "validation", "nll"))
 COLUMNS = (*FACTS, "panel", "step", "perplexity")
 
 
+@once
 def select(runs: Sequence[Run]) -> pd.DataFrame:
     """One row a run, panel and reading."""
     rows = []

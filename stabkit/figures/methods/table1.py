@@ -15,6 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from stabkit.figures.quick.once import once
 from stabkit.figures.shared import lettering, style
 from stabkit.figures.shared.comparison import FACTS, GROUPS, condition_order, method_group, shown
 from stabkit.figures.shared.outcomes import OUTCOME_COLOURS
@@ -37,6 +38,7 @@ ROW, HEAD, LABEL, MOST = 0.36, 0.62, 1.55, 6
 """Inches: a row, what stands over and under the rows, the methods' names; conditions drawn, the frame holds all."""
 
 
+@once
 def select(runs: Sequence[Run]) -> pd.DataFrame:
     """One row a run, in the order of the table; nothing where no run was judged."""
     rows = [

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 import pandas as pd
 from matplotlib.figure import Figure
 
+from stabkit.figures.quick import points
+from stabkit.figures.quick.once import once
 from stabkit.figures.shared import curves, quality
 from stabkit.figures.shared.comparison import FACTS, depth_rank, shown
 from stabkit.figures.shared.curves import Curves
@@ -31,6 +33,7 @@ READ = (
 COLUMNS = (*FACTS, "layers", "beam", "bleu", "perplexity", "token_accuracy", "length_ratio", "signature")
 
 
+@once
 def select(runs: Sequence[Run]) -> pd.DataFrame:
     """One row a translation; of several test sets each is a condition, as is each of a run's searches."""
     rows = []
@@ -113,7 +116,7 @@ def draw(frame: pd.DataFrame) -> Figure:
             y_label="BLEU (test set)",
             none="Nothing was translated: stabkit sweep --bleu.",
             log_y=False,
-            middle=pd.Series.mean,
+            middle=points.mean,
             across="factors",
             columns=2,
             height=3.0,

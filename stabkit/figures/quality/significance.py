@@ -15,6 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from stabkit.figures.quick.once import once
 from stabkit.figures.shared import lettering, quality, style
 from stabkit.figures.shared.comparison import FACTS, Shown, shown
 from stabkit.figures.shared.words import listed, short
@@ -59,6 +60,7 @@ def systems(runs: Sequence[Run]) -> list[Shown]:
     return list(first.values())
 
 
+@once
 def select(runs: Sequence[Run]) -> pd.DataFrame:
     """One row an ordered pair of systems."""
     every, found = systems(runs), quality.alike(runs)

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stabkit import methods
+from stabkit.figures.quick.once import once
 from stabkit.figures.shared.words import number, plain
 from stabkit.methods.base import Group, sites
 from stabkit.results.outcome import REFERENCE_STEP
@@ -86,6 +87,7 @@ class Shown:
 FACTS = ("run", "method", "label", "condition", "depth", "encoder_layers", "decoder_layers", "seed", "outcome")
 
 
+@once
 def shown(runs: Iterable[Run]) -> list[Shown]:
     """Every run once, in the order of all tables and legends: method table, condition, depth, seed."""
     once = list({run.run_id: run for run in runs}.values())
@@ -206,6 +208,7 @@ def series(run: Run, probe: str, site: str) -> tuple[NDArray[np.int64], NDArray[
     return table.steps, table.at(site)
 
 
+@once
 def reference_step(runs: Iterable[Run]) -> int:
     """The step at which runs are compared: 16, or the last that all share when some are shorter.
 

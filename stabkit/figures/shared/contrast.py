@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from stabkit.figures.quick.once import once
 from stabkit.figures.shared.comparison import (
     Shown,
     condition_order,
@@ -50,6 +51,7 @@ SATURATED = 0.5
 """Of √(2d): where both methods are beyond it at the reference step, they have left the regime that orders them."""
 
 
+@once
 def contrast(runs: Sequence[Run]) -> Contrast | None:
     """The paired contrast at the deepest depth that has one (of several conditions, the first); None without.
 

@@ -18,11 +18,16 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator
 
+from stabkit.figures.quick.points import drawable, median, over_seeds, parted
 from stabkit.figures.shared import lettering, style
 from stabkit.figures.shared.comparison import geometric_mean
 from stabkit.figures.shared.style import CONDITION_DASHES
 from stabkit.figures.shared.words import listed, short
+
+DRAWN = ("run", "method", "label", "condition", "depth", "seed", "outcome")
+"""Columns that a line is drawn from, besides its own."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,7 +58,7 @@ def conditions(frame: pd.DataFrame) -> Strokes:
 
 
 def depths(frame: pd.DataFrame) -> Strokes:
-    """A line style and a weight a depth; each is named beside the panel, where its line ends."""
+    """A line style and a weight a depth; each is named where its line ends."""
     found = [str(depth) for depth in by_depth(frame)["depth"].unique()]
     looks = {depth: style.depth_line(place, len(found)) for place, depth in enumerate(found)}
     return Strokes(column="depth", looks=looks, right=0.85, finish=_name_depths)
@@ -72,7 +77,7 @@ class Curves:
     log_y: bool = True
     beside: str = ""
     """A second column, drawn thin and dotted."""
-    middle: Callable[[pd.Series[float]], float] = geometric_mean
+    middle: Callable[[Sequence[float]], float] = geometric_mean
     """What of several seeds is drawn."""
     reference: Callable[[pd.DataFrame], Sequence[tuple[float, str]]] = lambda group: ()
     """The height and the name of each reference line of a panel."""
@@ -145,10 +150,10 @@ def draw(frame: pd.DataFrame, what: Curves) -> Figure:
 def _lines(axes: Axes, group: pd.DataFrame, what: Curves, strokes: Strokes) -> list[tuple[str, Artist, bool]]:
     """Draws the lines of a panel: each one's label, its handle, and whether it is solid, as a legend shows it best."""
     drawn = []
-    by = list(dict.fromkeys(["label", "condition", strokes.column]))
-    for under, (_, own) in enumerate(group.groupby(by, sort=False)):
-        look = {"linewidth": max(1.2, 2.4 - 0.3 * under), **strokes.looks[str(own[strokes.column].iloc[0])]}
-        drawn.append((str(own["label"].iloc[0]), _curve(axes, own, what, look), look["linestyle"] == "-"))
+    names = [name for name in (*DRAWN, what.x, what.y, what.beside) if name]
+    for under, own in enumerate(parted(group, ["label", "condition", strokes.column], names)):
+        look = {"linewidth": max(1.2, 2.4 - 0.3 * under), **strokes.looks[str(own[strokes.column][0])]}
+        drawn.append((str(own["label"][0]), _curve(axes, own, what, look), look["linestyle"] == "-"))
     return drawn
 
 
@@ -156,6 +161,8 @@ def _lost(axes: Axes, group: pd.DataFrame, what: Curves) -> None:
     """The runs without a single value: by name, or, where each factor has its place on the axis, as a ✕ there."""
     if what.across == "factors":
         return _crosses(axes, group, what)
+    if not (group["outcome"] == "diverged").any():
+        return
     unseen = [
         f"✕ {listed(label, f'seed {seed}')}: diverged at once"
         for (label, seed, _), own in group[group["outcome"] == "diverged"].groupby(["label", "seed", "run"])
@@ -181,61 +188,54 @@ def _name_depths(axes: Axes, group: pd.DataFrame, what: Curves) -> None:
         kept = own[_drawable(own[what.y], what.log_y)]
         if len(kept):
             last = kept[kept[what.x] == kept[what.x].max()]
-            ends.append((what.middle(last[what.y]), str(depth), style.colour(str(method))))
+            ends.append((what.middle(last[what.y].tolist()), str(depth), style.colour(str(method))))
     style.label_ends(axes, ends, 0.15 / what.height, str(group["method"].iloc[0]))
 
 
-def _curve(axes: Axes, own: pd.DataFrame, what: Curves, look: dict[str, Any]) -> Artist:
+def _curve(axes: Axes, own: Mapping[str, list[Any]], what: Curves, look: dict[str, Any]) -> Artist:
     """One method under one condition: the seeds that lasted as a line in its band, those that diverged one by one."""
-    method, label = str(own["method"].iloc[0]), str(own["label"].iloc[0])
+    method, label = str(own["method"][0]), str(own["label"][0])
     hue = style.colour(method)
     width = look["linewidth"]
     line: dict[str, Any] = {"color": hue, "linestyle": look["linestyle"], "label": lettering.safe(label, 40)}
-    own = own.assign(**{y: own[y].where(_drawable(own[y], what.log_y)) for y in (what.y, what.beside) if y})
-    condition, depth = str(own["condition"].iloc[0]), str(own["depth"].iloc[0])
+    seen = {
+        y: [value if drawable(value, what.log_y) else math.nan for value in own[y]] for y in (what.y, what.beside) if y
+    }
+    condition, depth = str(own["condition"][0]), str(own["depth"][0])
     handle: Artist = Line2D([], [], **line)
-    for _, lost in own[own["outcome"] == "diverged"].groupby("run", sort=False):
-        (handle,) = axes.plot(lost[what.x], lost[what.y], linewidth=0.9, **line)
-        style.mark(handle, method, listed(label, depth, condition, f"seed {lost['seed'].iloc[0]}", "diverged"))
-        last = lost[lost[what.y].notna()].tail(1)
-        if last.empty:
-            continue
-        (cross,) = axes.plot(last[what.x], last[what.y], "x", color=hue, markersize=7, mew=2, zorder=5)
-        style.mark(cross, method)
-    kept = own[own["outcome"] != "diverged"]
-    if len(kept):
-        seeds = kept["seed"].nunique()
-        depth = depth if kept["depth"].nunique() == 1 else ""
-        middle, low, high = over_seeds(kept, what.x, what.y, what.middle)
-        if seeds > 1:
-            band: Artist = axes.fill_between(middle.index, low, high, color=hue, alpha=0.16, linewidth=0)
+    kept, lost = list[int](), dict[str, list[int]]()
+    for place, (run, outcome) in enumerate(zip(own["run"], own["outcome"], strict=True)):
+        (lost.setdefault(run, []) if outcome == "diverged" else kept).append(place)
+    for places in lost.values():
+        x, y = [own[what.x][i] for i in places], [seen[what.y][i] for i in places]
+        handle = style.line(axes, x, y, linewidth=0.9, **line)
+        style.mark(handle, method, listed(label, depth, condition, f"seed {own['seed'][places[0]]}", "diverged"))
+        for at, value in [point for point in zip(x, y, strict=True) if not math.isnan(point[1])][-1:]:
+            cross = style.line(axes, [at], [value], marker="x", linestyle="", color=hue, markersize=7, mew=2, zorder=5)
+            style.mark(cross, method)
+    if kept:
+        seeds = {own["seed"][i] for i in kept}
+        depth = depth if len({own["depth"][i] for i in kept}) == 1 else ""
+        x = [own[what.x][i] for i in kept]
+        x_of, middle, low, high = over_seeds(x, [seen[what.y][i] for i in kept], what.middle)
+        if len(seeds) > 1:
+            band: Artist = axes.fill_between(x_of, low, high, color=hue, alpha=0.16, linewidth=0)
             if len(middle) == 1:  # a band needs two
-                band = axes.vlines(middle.index, low, high, color=hue, alpha=0.55, linewidth=1.4)
+                band = axes.vlines(x_of, low, high, color=hue, alpha=0.55, linewidth=1.4)
             style.mark(band, method)
         if what.beside:
-            second, _, _ = over_seeds(kept, what.x, what.beside, what.middle)
-            (thin,) = axes.plot(second.index, second, color=hue, linewidth=0.8, linestyle=":")
+            x_beside, second, _, _ = over_seeds(x, [seen[what.beside][i] for i in kept], what.middle)
+            thin = style.line(axes, x_beside, second, color=hue, linewidth=0.8, linestyle=":")
             style.mark(thin, method)
-        line["marker"] = "o" if what.places else "." if middle.notna().sum() == 1 else ""
+        line["marker"] = "o" if what.places else "." if np.isfinite(middle).sum() == 1 else ""
         line["markersize"] = 4 if what.places else None
-        thick = 0.5 if what.places else width if seeds > 1 else min(width, 1.4)
-        (handle,) = axes.plot(middle.index, middle, linewidth=thick, **line)
-        whose = f"seed {kept['seed'].iloc[0]}" if seeds == 1 else f"{_word(what)} of {seeds} seeds"
+        thick = 0.5 if what.places else width if len(seeds) > 1 else min(width, 1.4)
+        handle = style.line(axes, x_of, middle, linewidth=thick, **line)
+        whose = f"seed {own['seed'][kept[0]]}" if len(seeds) == 1 else f"{_word(what)} of {len(seeds)} seeds"
         style.mark(handle, method, listed(label, depth, condition, whose))
     if not style.method_of(handle):
         style.mark(handle, method)
     return handle
-
-
-def over_seeds(
-    frame: pd.DataFrame, x: str, y: str, middle: Callable[[pd.Series[float]], float]
-) -> tuple[pd.Series[float], pd.Series[float], pd.Series[float]]:
-    """The middle, the least and the greatest y of all runs at each x; of one run its own values, three times."""
-    if not frame.duplicated([x]).any():
-        only = pd.Series(frame[y].to_numpy(), index=frame[x].to_numpy()).sort_index()
-        return only, only, only
-    by_x = frame.groupby(x)[y]
-    return by_x.agg(middle), by_x.min(), by_x.max()
 
 
 def _word(what: Curves) -> str:
@@ -254,7 +254,7 @@ def _across(axes: Axes, group: pd.DataFrame, what: Curves) -> None:
         style.log_axis(axes, "x", places[0] / 1.15, places[-1] * 1.15, ticks=ticks)
     elif what.ticks is not None:
         axes.set_xlim(first - 0.03 * max(last - first, 1), last + 0.03 * max(last - first, 1))
-        axes.set_xticks(list(what.ticks(group)))
+        axes.xaxis.set_major_locator(FixedLocator(list(what.ticks(group))))
     elif what.across == "decades" and last > 100:
         style.log_axis(axes, "x", 1, last)
     else:
@@ -292,8 +292,9 @@ def lines(frame: pd.DataFrame, column: str, name: str, height: Callable[[float],
 def ends(frame: pd.DataFrame, x: str, y: str) -> list[str]:
     """`Post-LN 18L-18L 0.75` for each curve, at its last x: what an alt text is made of, sixteen at most."""
     found = []
-    for (label, condition, depth), own in frame.groupby(["label", "condition", "depth"], sort=False):
-        last = own[np.isfinite(own[y])]
-        last = last[last[x] == last[x].max()]
-        found.append(f"{listed(label, condition, depth)} {short(float(last[y].median()) if len(last) else math.nan)}")
+    for own in parted(frame, ["label", "condition", "depth"], [x, y]):
+        seen = [(at, value) for at, value in zip(own[x], own[y], strict=True) if math.isfinite(value)]
+        last = max((at for at, _ in seen), default=None)
+        where = listed(own["label"][0], own["condition"][0], own["depth"][0])
+        found.append(f"{where} {short(median([value for at, value in seen if at == last]))}")
     return [*found[:16], f"and {len(found) - 16} more"] if len(found) > 16 else found

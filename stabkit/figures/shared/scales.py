@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from stabkit.figures.quick.once import once
 from stabkit.figures.shared import theorem
 from stabkit.figures.shared.comparison import FACTS, chain, conditions, geometric_mean, shown
 from stabkit.figures.shared.words import listed, number
@@ -28,6 +29,7 @@ COLUMNS = (
 )
 
 
+@once
 def frame(runs: Sequence[Run]) -> pd.DataFrame:
     """One row a run of a scaled method, in the order of all tables."""
     placed = shown(runs)

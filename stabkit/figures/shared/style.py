@@ -19,9 +19,12 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.legend import Legend
-from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 
 from stabkit import methods
+from stabkit.figures.quick import points
+from stabkit.figures.quick.panel import Panel
 from stabkit.figures.shared.lettering import safe
 from stabkit.figures.shared.words import SUPERSCRIPT, plain
 
@@ -59,8 +62,7 @@ MOST_PANELS = 12
 MARK = "stabkit:"
 """What the group id of a marked artist begins with."""
 
-LOWEST, HIGHEST = 1e-45, 1e40
-"""What a logarithmic axis shows: all that float32 can hold. Beyond it a value counts as not finite."""
+LOWEST, HIGHEST = points.LOWEST, points.HIGHEST
 
 RC: dict[str, Any] = {
     "font.family": "DejaVu Sans",
@@ -68,6 +70,7 @@ RC: dict[str, Any] = {
     "axes.titlesize": 9,
     "axes.labelsize": 8.5,
     "axes.titlelocation": "left",
+    "axes.titley": 1.0,  # nothing stands between a panel and its title: its place need not be searched
     "axes.edgecolor": INK,
     "axes.labelcolor": INK,
     "axes.linewidth": 0.6,
@@ -145,7 +148,7 @@ def panels(
     for i in range(places):
         row, column = divmod(i, columns)
         place = (LEFT + column * width, tall - (row + 1) * height + bottom, width - right - 0.1, height - top - bottom)
-        axes = figure.add_axes((place[0] / WIDTH, place[1] / tall, place[2] / WIDTH, place[3] / tall))
+        axes = panel(figure, (place[0] / WIDTH, place[1] / tall, place[2] / WIDTH, place[3] / tall))
         if column:
             axes.tick_params(labelleft=False)
         found.append(axes)
@@ -159,6 +162,18 @@ def panels(
             va="center",
         )
     return figure, found
+
+
+def panel(figure: Figure, place: tuple[float, float, float, float]) -> Axes:
+    """A panel at (left, bottom, width, height), shares of the figure; its ticks are drawn together."""
+    return figure.add_axes(place, axes_class=Panel)
+
+
+def line(axes: Axes, x: Any, y: Any, **look: Any) -> Line2D:
+    """`axes.plot` in a panel whose limits are set: nothing to find out about colours, units or how far it reaches."""
+    made = Line2D(x, y, **look)
+    axes.add_artist(made)
+    return made
 
 
 def empty(reason: str) -> Figure:
@@ -175,7 +190,7 @@ def log_axis(axes: Axes, which: Literal["x", "y"], low: float, high: float, tick
     (axes.set_xscale if which == "x" else axes.set_yscale)("log")
     (axes.set_xlim if which == "x" else axes.set_ylim)(low, high)
     if ticks:
-        axis.set_ticks(list(ticks))
+        axis.set_major_locator(FixedLocator(list(ticks)))
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.4g}"))
     else:
         narrow = which == "y" and _log(high) - _log(low) < 2.5

@@ -20,6 +20,8 @@ its own value in units of ω√d gives ω). Methods without norms have no predic
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 
@@ -30,12 +32,47 @@ from stabkit.storage.store import Run
 from stabkit.training.schedule import total
 
 
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """All of a spec that the theorems ask for but the rate; equal where seeds, steps and data alone differ."""
+
+    spec: RunSpec = field(compare=False)
+    values: tuple[object, ...]
+
+
+def _shape(spec: RunSpec) -> _Shape:
+    model, options = spec.model, tuple(sorted(spec.options.items()))
+    size = (model.encoder_layers, model.decoder_layers, model.hidden, model.base_init)
+    return _Shape(spec, (spec.method, options, spec.alpha_scale, spec.beta_scale, *size))
+
+
+@dataclass(frozen=True, slots=True)
+class _Term:
+    """A sub-layer: its names in the records, √d, and what v and w make of it."""
+
+    name: str
+    omega: str
+    root: float
+    both: float
+    product: float
+    """√(v² + w²), and v·w."""
+    below: bool
+    """In the encoder of an encoder-decoder."""
+    cross: bool
+
+
 def number_of(spec: RunSpec) -> int:
     """Norms after the sum: 3 for an encoder-decoder, 2 for one stack. Norms before the branch: 4. 0 for neither.
 
     The theorems' sub-layers have nothing else on the branch, but for Sub-LN's inner norm in Theorem 4, and each reads
     the one before it: they do not speak of NormFormer or DLCL.
     """
+    return _number(_shape(spec))
+
+
+@lru_cache(maxsize=512)  # of every run, at several steps, for several figures; a page shows far fewer shapes
+def _number(shape: _Shape) -> int:
+    spec = shape.spec
     method, own = methods.of(spec), _sites(spec)
     if method is None:
         return 0
@@ -48,6 +85,19 @@ def number_of(spec: RunSpec) -> int:
     if not after or inner or any(method.norm_in(site) for site in own):
         return 0
     return 3 if spec.model.encoder_layers and spec.model.decoder_layers else 2
+
+
+@lru_cache(maxsize=512)
+def _terms(shape: _Shape) -> tuple[_Term, ...]:
+    """Every sub-layer of a model that Theorem 2 or 3 speaks of, in the order of the forward pass."""
+    spec, found = shape.spec, []
+    method = methods.of(spec)
+    for site in _sites(spec) if method else ():
+        v, w = _vw(method, site)  # type: ignore[arg-type]  # there are no sites without a method
+        below, cross = site.stack == "encoder" and spec.model.decoder_layers > 0, site.kind == "cross"
+        name, root = site.name, math.sqrt(site.width)
+        found.append(_Term(name, f"{name}@omega", root, math.hypot(v, w), v * w, below, cross))
+    return tuple(found)
 
 
 def _sites(spec: RunSpec) -> tuple[Site, ...]:
@@ -91,8 +141,7 @@ def sums(run: Run, step: int) -> tuple[float, float, float] | None:
     """
     spec, records = run.spec, run.records
     moved, ln_input = records.get("parameter_update"), records.get("ln_input")
-    method = methods.of(spec)
-    if method is None or number_of(spec) not in (2, 3) or moved is None or ln_input is None:
+    if number_of(spec) not in (2, 3) or moved is None or ln_input is None:
         return None
     if not (moved.steps == step).any():
         return None
@@ -100,18 +149,17 @@ def sums(run: Run, step: int) -> tuple[float, float, float] | None:
     delta = dict(zip(moved.sites, row.tolist(), strict=True))
     first = dict(zip(ln_input.sites, ln_input.values[0].tolist(), strict=True))
     encoder = decoder = crossing = 0.0
-    for site in _sites(spec):
-        if site.name not in delta or site.name not in first:
+    for term in _terms(_shape(spec)):
+        if term.name not in delta or term.name not in first:
             return None
-        over = first[f"{site.name}@omega"] * math.sqrt(site.width)
-        alpha = first[site.name] / over if over > 0 else 0.0
+        over = first[term.omega] * term.root
+        alpha = first[term.name] / over if over > 0 else 0.0
         if not 0 < alpha < math.inf:  # nothing enters this norm, or nothing finite
             return None
-        v, w = _vw(method, site)
-        term = math.hypot(v, w) / alpha * delta[site.name]
-        if site.stack == "encoder" and spec.model.decoder_layers:
-            encoder += term
+        share = term.both / alpha * delta[term.name]
+        if term.below:
+            encoder += share
         else:
-            decoder += term
-            crossing += v * w / alpha if site.kind == "cross" else 0.0
+            decoder += share
+            crossing += term.product / alpha if term.cross else 0.0
     return crossing, encoder, decoder

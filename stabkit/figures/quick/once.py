@@ -1,0 +1,42 @@
+"""What is computed of the runs of one page once, however many figures, titles and claims ask for it.
+
+A page's runs are wrapped up as `Runs`; what a function marked `@once` makes of them is kept beside them, and goes with
+them. Of any other sequence of runs it is computed anew. What is kept is shared: change a copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+from stabkit.storage.store import Run
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Runs(tuple[Run, ...]):
+    """Runs that do not change while what was made of them is kept."""
+
+    kept: dict[Hashable, Any]
+
+    def __init__(self, runs: Any = ()) -> None:
+        self.kept = {}
+
+
+def once(function: Callable[P, T]) -> Callable[P, T]:
+    """The function, its runs its first argument and all others positional; of `Runs` it is called once."""
+
+    @wraps(function)
+    def call(*args: P.args, **options: P.kwargs) -> T:
+        runs: Any = args[0] if args else None
+        if not isinstance(runs, Runs) or options:
+            return function(*args, **options)
+        key = (function, *args[1:])
+        if key not in runs.kept:
+            runs.kept[key] = function(*args, **options)
+        found: T = runs.kept[key]
+        return found
+
+    return call
