@@ -4,8 +4,9 @@ U is what the best constant predictor loses on the validation batches (`tasks.ba
 
     diverged   a loss that is not finite, or the probe batch's loss above 1.5 × its running minimum for 20 steps
     trains     validation loss below 0.95 U
-    stuck      validation loss between 0.98 U and 1.1 U with less than 1 % gain over the last quarter, past the warm-up;
-               or a first/last decoder gradient ratio below 1e-4 with no gain over that quarter
+    stuck      validation loss between 0.98 U and 1.1 U, past the warm-up, with less than 1 % gain over the last quarter
+               or a first/last decoder gradient ratio below 1e-4 at every reading of the last 50 updates;
+               or that ratio below 1e-4 once, with no gain over the last quarter
     early      too short to tell
     failed     no result (never written here: a failed run has no folder)
 
@@ -33,6 +34,9 @@ saturated under warm-up."""
 VANISHED = 1e-4
 """A first/last decoder gradient ratio below this has vanished: runs that trained never went below 2e-2, runs that were
 stuck fell to 4e-5 and far below (docs/outcome.md)."""
+GONE_FOR = 50
+"""Updates past the warm-up over which every reading of the gradient ratio lies below VANISHED in a run that is stuck
+for good: of the runs by which this was judged none came back (`benchmarks/decided.py`, docs/decided.csv)."""
 AT_UNIGRAM = 0.98
 """Of U: a validation loss above it is that of a model that predicts by frequency."""
 NO_GAIN = 1e-3
@@ -95,7 +99,7 @@ def judge(records: Records, *, unigram: float, warmup: int) -> Outcome:
         word = "trains"
     elif steps < SHORTEST_JUDGED:
         word = "early"
-    elif steps > warmup and AT_UNIGRAM * unigram < final < 1.1 * unigram and gain < 0.01:
+    elif steps > warmup and AT_UNIGRAM * unigram < final < 1.1 * unigram and (gain < 0.01 or gone(records, warmup)):
         word = "stuck"
     elif chain.gradient_ratio_lowest < VANISHED and gain < NO_GAIN:
         word = "stuck"
@@ -118,11 +122,6 @@ DECIDED_AFTER = 400
 below the unigram loss by then (docs/outcome.md)."""
 
 
-GONE_FOR = 50
-"""Updates past the warm-up over which every reading of the gradient ratio lies below VANISHED in a run that is stuck
-for good: of 60 runs by which this was judged none came back (`benchmarks/decided.py`, docs/decided.csv)."""
-
-
 def decided(records: Records, unigram: float, warmup: int) -> bool:
     """Whether a run need not go on: it has diverged; or it is stuck, at the unigram loss, and its gradient has been
     gone for GONE_FOR updates; or it is stuck and was so a quarter ago already. That a run trains is never decided
@@ -136,7 +135,7 @@ def decided(records: Records, unigram: float, warmup: int) -> bool:
     now = judge(records, unigram=unigram, warmup=warmup)
     if now.outcome != "stuck":
         return now.outcome == "diverged"
-    if last >= warmup + GONE_FOR and now.validation_loss > AT_UNIGRAM * unigram and _gone(records, last - GONE_FOR):
+    if now.validation_loss > AT_UNIGRAM * unigram and gone(records, warmup):
         return True
     if last < warmup + DECIDED_AFTER:
         return False
@@ -144,12 +143,13 @@ def decided(records: Records, unigram: float, warmup: int) -> bool:
     return judge(before, unigram=unigram, warmup=warmup).outcome == "stuck"
 
 
-def _gone(records: Records, since: int) -> bool:
-    """Whether every gradient ratio read from that step on has vanished."""
-    if "grad_norm" not in records:
-        return False
-    ratio = gradient_ratio(records["grad_norm"])[records["grad_norm"].steps >= since]
-    return bool((ratio < VANISHED).all())
+def gone(records: Records, warmup: int) -> bool:
+    """Whether every gradient ratio read over the last GONE_FOR updates, all of them past the warm-up, has vanished."""
+    table = records.get("grad_norm")
+    since = int(records["loss"].steps[-1]) - GONE_FOR
+    return (
+        table is not None and since >= warmup and bool((gradient_ratio(table)[table.steps >= since] < VANISHED).all())
+    )
 
 
 def _until(table: Table, step: float) -> Table:

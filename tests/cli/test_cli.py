@@ -288,6 +288,7 @@ def test_a_signal_ends_the_sweep_and_names_the_command_that_continues(number, tm
         "1",
         "--steps",
         "1000000",
+        "--yes",  # it looks like a slip: days of work
         "--record-every",
         "1000",
         "--out",
