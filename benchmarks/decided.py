@@ -4,7 +4,7 @@ Every run is trained to its last update. The rule (`results.outcome.decided`) th
 of validation, as the training loop does, and the word at which it would have stopped is put beside the full run's. The
 rule's constants were set on other runs: seed 0, depths 6 and 12, rates 5e-4 to 8e-3 of five methods. Judged on seeds 1
 and 2 of the grids below it stopped 26 of 60 runs and differed in one, which the full run called `early`, for its loss
-drifted along U by more than 1 % with a gradient of 1e-6: since then such a run is `stuck`, and the rows are of new seeds.
+drifted along U by more than 1 % with a gradient of 1e-6: since then that is `stuck`, and the rows are of new seeds.
 
 LATE are rates at which runs learn for a while before they collapse; `collapsed` in a row is the first update from
 which on the probe batch's loss lies above U, of a run whose loss was at least 0.05 below it before. Rows are kept part
