@@ -20,7 +20,7 @@ import pytest
 import torch
 from hypothesis import settings
 
-from stabkit.report import cards
+from stabkit.report import drawn
 from stabkit.running import work
 from stabkit.spec import ModelConfig, RunSpec, TaskConfig, TrainConfig, from_json
 from stabkit.tasks.synthetic import Synthetic
@@ -91,7 +91,7 @@ def drawings(once: Callable[[str, Callable[[Path], None]], Path]) -> Iterator[Ca
     """A frame that was drawn for a page is not drawn again in this session: a drawing is a function of its frame.
     Yields the function that draws (`test_equal_runs_make_equal_pages` draws anew)."""
     folder = once("drawings", lambda folder: None)
-    real = cards.picture
+    real = drawn.picture
 
     def kept(figure: ModuleType, frame: pd.DataFrame, name: str) -> object:
         content = [figure.__name__, name, list(frame.columns), [frame[c].tolist() for c in frame.columns], frame.attrs]
@@ -103,7 +103,7 @@ def drawings(once: Callable[[str, Callable[[Path], None]], Path]) -> Iterator[Ca
         return pickle.loads(file.read_bytes())
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cards, "picture", kept)
+        patch.setattr(drawn, "picture", kept)
         yield real
 
 
@@ -122,7 +122,7 @@ def swept(once: Callable[[str, Callable[[Path], None]], Path]) -> Path:
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages without their pictures, for tests that look at something else: drawing is most of what a page costs."""
-    monkeypatch.setattr(cards, "picture", lambda figure, frame, name: ("<svg></svg>", []))
+    monkeypatch.setattr(drawn, "picture", lambda figure, frame, name: ("<svg></svg>", []))
 
 
 @pytest.fixture(scope="session")

@@ -15,10 +15,10 @@ from markupsafe import Markup
 
 from stabkit.figures import FIGURES, SURFACES
 from stabkit.figures.quick.once import Runs
-from stabkit.figures.shared import svg
 from stabkit.figures.shared.comparison import trained
 from stabkit.figures.shared.surfaces import Landscape
 from stabkit.figures.shared.words import listed, short
+from stabkit.report import drawn
 from stabkit.storage.store import Run
 from stabkit.storage.surfaces import Surface
 
@@ -64,20 +64,24 @@ def of_runs(runs: Sequence[Run], surfaces: Sequence[Surface] = ()) -> list[Card]
     every, later = Runs(runs), Runs(trained(runs))
     sources: list[tuple[ModuleType, Any]] = [(figure, landscape) for figure in SURFACES if surfaces]
     sources += [(figure, every if single_steps(figure) else later) for figure in FIGURES]
-    frames = ((figure, figure.select(made_of), made_of) for figure, made_of in sources)
-    return [
-        card(figure, frame, made_of)
+    frames = [(figure, figure.select(made_of), made_of) for figure, made_of in sources]
+    some = [
+        (figure, frame, made_of)
         for figure, frame, made_of in frames
         if not (getattr(figure, "OPTIONAL", False) and frame.empty)
         and (getattr(figure, "AT_START", False) or not steps_only)
     ]
+    pictures = drawn.pictures([(figure, frame, figure.NAME) for figure, frame, _ in some])
+    return [card(*one, picture=picture) for one, picture in zip(some, pictures, strict=True)]
 
 
-def card(figure: ModuleType, frame: pd.DataFrame, made_of: Any, before: str = "") -> Card:
-    """Draw what was selected, and wrap up with downloads and the folded table; `before` its name, where a page has
-    several of its kind."""
+def card(
+    figure: ModuleType, frame: pd.DataFrame, made_of: Any, before: str = "", picture: drawn.Picture | None = None
+) -> Card:
+    """What was selected and its picture, drawn if it is not yet, wrapped up with downloads and the folded table;
+    `before` its name, where a page has several of its kind."""
     name = before + figure.NAME
-    drawn, marks = picture(figure, frame, name)
+    image, marks = picture or drawn.picture(figure, frame, name)
     head, rows, note = _folded(frame, figure)
     table = _packed(frame)
     large = len(json.dumps(table)) > DATA_LIMIT
@@ -85,7 +89,7 @@ def card(figure: ModuleType, frame: pd.DataFrame, made_of: Any, before: str = ""
         name=name,
         short=figure.SHORT,
         title=figure.title(made_of),
-        svg=Markup(drawn),
+        svg=Markup(image),
         alt=figure.alt(frame),
         read=figure.READ,
         caption=figure.CAPTION,
@@ -94,11 +98,6 @@ def card(figure: ModuleType, frame: pd.DataFrame, made_of: Any, before: str = ""
         rows=rows,
         note=note + (" Too long for this page: `stabkit report --figures DIR` writes it as CSV." if large else ""),
     )
-
-
-def picture(figure: ModuleType, frame: pd.DataFrame, name: str) -> tuple[str, list[dict[str, Any]]]:
-    """The drawing for the page and its curves; a function of the frame and the name alone."""
-    return svg.to_page(figure.draw(frame), name)
 
 
 def _packed(frame: pd.DataFrame) -> dict[str, Any]:

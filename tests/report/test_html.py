@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 
 from stabkit.claims import CLAIMS, Finding
-from stabkit.report import cards, html
+from stabkit.report import cards, drawn, html
 from stabkit.report.html import render
 from tests.conftest import some
 from tests.figures.fake_runs import ENVIRONMENT, plausible, run, spec, sweep
@@ -220,7 +220,7 @@ def test_the_default_sweep_makes_a_small_page() -> None:
 def test_equal_runs_make_equal_pages(
     page: str, drawings: Callable[..., object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cards, "picture", drawings)
+    monkeypatch.setattr(drawn, "picture", drawings)
     assert page == render(sweep((6, 18)), command=COMMAND, failed=[(spec("admin", 50), "killed by signal 9")])
 
 

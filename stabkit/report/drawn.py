@@ -1,0 +1,83 @@
+"""The pictures of a page, drawn by two processes where a second core has nothing to do.
+
+Drawing is most of a page's time, and a picture is a function of its frame alone. So half of them are drawn in a copy
+of this process (fork), which sends them back as JSON and ends; a fresh process would take longer to import matplotlib
+than to draw. A copy is safe only of a process with one thread and without torch, on Linux, as a command's is when its
+page is made; anywhere else, and whenever the copy fails, everything is drawn here. The pictures are the same.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any, BinaryIO
+
+import pandas as pd
+
+from stabkit.figures.shared import svg
+
+Asked = tuple[ModuleType, pd.DataFrame, str]
+"""A figure, its frame, its name on the page."""
+Picture = tuple[str, list[dict[str, Any]]]
+"""The drawing for the page and its curves."""
+FEWEST = 6
+"""Pictures from which on a copy is worth its while."""
+
+
+def picture(figure: ModuleType, frame: pd.DataFrame, name: str) -> Picture:
+    """The drawing for the page and its curves; a function of the frame and the name alone."""
+    return svg.to_page(figure.draw(frame), name)
+
+
+def pictures(asked: Sequence[Asked]) -> list[Picture]:
+    """Every picture, in the order given."""
+    order = sorted(range(len(asked)), key=lambda i: asked[i][1].size)
+    theirs = order[::2] if copyable() and len(asked) >= FEWEST else []
+    reader, pid = _copy([asked[i] for i in theirs]) if theirs else (None, 0)
+    found = {i: picture(*asked[i]) for i in order if i not in set(theirs)}
+    found |= dict(zip(theirs, _received(reader, pid, len(theirs)), strict=False)) if reader else {}
+    return [found[i] if i in found else picture(*asked[i]) for i in range(len(asked))]
+
+
+def copyable() -> bool:
+    """Whether a copy of this process can draw beside it."""
+    alone = threading.active_count() == 1 and "torch" not in sys.modules
+    return sys.platform == "linux" and alone and len(os.sched_getaffinity(0)) > 1
+
+
+def _copy(asked: Sequence[Asked]) -> tuple[BinaryIO, int]:
+    """A process that draws these and writes them as JSON: (what it writes, its id)."""
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid:
+        os.close(writer)
+        return open(reader, "rb"), pid
+    code = 1
+    try:  # nothing of this process's may be done twice: no handler, no clean-up, no buffer
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
+        os.close(reader)
+        with open(writer, "wb") as pipe:
+            pipe.write(json.dumps([picture(*one) for one in asked]).encode())
+        code = 0
+    finally:
+        os._exit(code)
+
+
+def _received(reader: BinaryIO, pid: int, count: int) -> list[Picture]:
+    """What the copy drew; nothing where it failed."""
+    with reader:
+        data = reader.read()
+    _, status = os.waitpid(pid, 0)
+    if status:
+        return []
+    try:
+        found = [(str(image), marks) for image, marks in json.loads(data)]
+    except ValueError:
+        return []
+    return found if len(found) == count else []
