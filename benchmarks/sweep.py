@@ -1,52 +1,60 @@
-"""The default sweep by two checkouts of stabkit: benchmarks/sweep.py BEFORE AFTER DATA [PAIRS] [DEPTHS].
+"""The default sweep of several programs, alternating: benchmarks/sweep.py DATA ROUNDS SIDE… [--depths 6,18,50,100].
 
-BEFORE and AFTER are directories that hold a `stabkit` package each. Both run as a user runs them, process start,
-workers and page included, alternating, with an empty store each time, on an idle machine; the load before each run is
-printed, and the largest resident set of a worker. The ratio is the median of the pairs' ratios.
+A SIDE is a directory that holds a `stabkit` package (a checkout before a change, and one after it), or a script that
+does the same work by hand and takes DATA STEPS MAX_TOKENS DEPTHS. Each runs as a user runs it, process start, workers
+and page included, with an empty store, on an idle machine; printed are its seconds, the load before it, and the largest
+resident set of a worker. At the end stands, for every side, the median over the rounds of the last side's time over its
+own.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from pathlib import Path
 
 from stabkit.model import library
 
-PEAK = (
-    "import glob, json, sys; "
-    "print(max(json.load(open(p))['peak_memory_bytes'] for p in glob.glob(sys.argv[1] + '/runs/*/environment.json')))"
-)
 
-
-def timed(tree: str, data: str, depths: str) -> tuple[float, int]:
-    """Seconds of a sweep, and the largest process's resident set in kilobytes."""
-    load = os.getloadavg()[0]
+def timed(side: str, data: str, depths: str) -> tuple[float, float]:
+    """(seconds, gigabytes of the largest worker; NaN for a script)."""
+    where = dict(os.environ)
     with tempfile.TemporaryDirectory() as out:
-        text = ["--data", data, "--source", "de", "--target", "en"]
-        sweep = [sys.executable, "-P", "-m", "stabkit", "sweep", "--depths", depths, "--out", out, "--json", *text]
+        if os.path.isdir(side):
+            where["PYTHONPATH"] = os.path.abspath(side)
+            text = ["--data", data, "--source", "de", "--target", "en"]
+            command = ["-P", "-m", "stabkit", "sweep", "--depths", depths, "--steps", "16", *text, "--out", out]
+        else:
+            command = [os.path.abspath(side), data, "16", "512", depths]
         begin = time.perf_counter()
-        with open(os.path.join(out, "document.json"), "w") as document:
-            where = {**os.environ, "PYTHONPATH": tree}
-            subprocess.run(sweep, env=where, cwd=out, check=True, stdout=document, stderr=subprocess.DEVNULL)
+        silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        subprocess.run([sys.executable, *command], env=where, cwd=out, check=True, **silent)
         seconds = time.perf_counter() - begin
-        peak = subprocess.run([sys.executable, "-c", PEAK, out], capture_output=True, text=True, check=True)
-    print(f"  {seconds:7.1f} s   peak {int(peak.stdout) / 1e6:.2f} GB a worker   load before {load:.2f}", flush=True)
-    return seconds, int(peak.stdout)
+        said = [json.loads(file.read_text()) for file in Path(out).glob("runs/*/environment.json")]
+        return seconds, max((one["peak_memory_bytes"] / 1e9 for one in said), default=float("nan"))
 
 
-def main(before: str, after: str, data: str, pairs: str = "3", depths: str = "6,18,50,100") -> None:
-    print(f"{library.processor()} ({library.library()}), {os.cpu_count()} cores; depths {depths}")
-    ratios = []
-    for pair in range(int(pairs)):
-        print(f"pair {pair + 1}: before, then after")
-        (old, _), (new, _) = timed(before, data, depths), timed(after, data, depths)
-        ratios.append(new / old)
-        print(f"  ratio {ratios[-1]:.2f}")
-    print(f"median ratio {statistics.median(ratios):.2f} (after / before)")
+def main(data: str, rounds: str, *words: str) -> None:
+    depths = words[words.index("--depths") + 1] if "--depths" in words else "6,18,50,100"
+    sides = words[: words.index("--depths")] if "--depths" in words else words
+    data = os.path.abspath(data)
+    print(f"{library.processor()} ({library.library()}), {os.cpu_count()} cores; depths {depths}", flush=True)
+    times: dict[str, list[float]] = {side: [] for side in sides}
+    for number in range(int(rounds)):
+        for side in sides:
+            load = os.getloadavg()[0]
+            seconds, peak = timed(side, data, depths)
+            times[side].append(seconds)
+            print(f"  {number + 1} {side}: {seconds:.1f} s, {peak:.2f} GB, load before {load:.2f}", flush=True)
+    last = times[sides[-1]]
+    for side in sides[:-1]:
+        ratio = statistics.median(mine / theirs for mine, theirs in zip(last, times[side], strict=True))
+        print(f"median ratio {ratio:.2f} of {side}: {1 / ratio:.2f} times as fast")
 
 
 if __name__ == "__main__":
