@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from stabkit import methods
-from stabkit.cli import parse_machine, ranges
+from stabkit.cli import console, parse_machine, ranges
 from stabkit.cli.options import TRAINING
 from stabkit.errors import UsageError, nearest
 from stabkit.methods.deepnorm import TABLE_11
@@ -26,6 +26,8 @@ from stabkit.spec import (
     TrainConfig,
 )
 
+LARGE_TEXT = 10_000_000
+"""Bytes, compressed or not, from which on reading takes long enough to be told of."""
 DTYPES = ("float32", "float64")
 SLOPE_RATES = {"float64": "1e-5", "float32": "1e-4,1e-5"}
 """η small enough to be linear and large enough to be seen: at 1e-6 in float32 rounding eats up to half of it."""
@@ -56,7 +58,7 @@ def sweep(options: Mapping[str, Any]) -> Request:
     executor, place = parse_machine.executor(text)
     search = _search(text, depths, asked=bool(options["bleu"]))
     out = parse_machine.output(text["out"])
-    task, corpus = _task(text["data"], text["source"], text["target"], vocab)
+    task, corpus = _task(text["data"], text["source"], text["target"], vocab, quiet=bool(options.get("quiet")))
     device = parse_machine.device(device_name)
     kind = device.partition(":")[0]
     grid = Grid(
@@ -255,7 +257,7 @@ def _translations(
     return plan_translations.Wanted(search=search, sentences=door.test_digest(files), device=device)
 
 
-def _task(data: str, source: str, target: str, vocab: int) -> tuple[TaskConfig, dict[str, str] | None]:
+def _task(data: str, source: str, target: str, vocab: int, *, quiet: bool) -> tuple[TaskConfig, dict[str, str] | None]:
     if not data:
         if source or target:
             raise UsageError("--source and --target name the languages of --data; without it the task is synthetic")
@@ -265,6 +267,8 @@ def _task(data: str, source: str, target: str, vocab: int) -> tuple[TaskConfig, 
     from stabkit.tasks import corpus
 
     files = corpus.find(Path(data), source, target)
+    if not quiet and sum(path.stat().st_size for path in (*files.train, *files.validation)) > LARGE_TEXT:
+        console.note(f"reading the text in {corpus.shown(Path(data))}")
     for sides in (files.train, files.validation):
         corpus.read(sides)
     task = TaskConfig(name=f"{source}-{target}", vocab=vocab, source=source, target=target, digest=corpus.digest(files))

@@ -20,6 +20,8 @@ from stabkit.storage.store import Run, Store
 from stabkit.storage.surfaces import Surface, SurfaceShelf
 from stabkit.storage.translations import TranslationShelf
 
+MANY = 16
+"""Stored runs from which on reading them takes long enough to be told of."""
 Plan = plan_runs.Plan | plan_translations.Plan | plan_surfaces.Plan
 
 
@@ -30,7 +32,7 @@ class Listener(Protocol):
         """What is there already, what is missing, and what was found corrupt."""
 
     def making(self, what: str) -> None:
-        """Before something is made that takes seconds and that all runs then read."""
+        """Before something that takes seconds: reading many runs, making what all runs then read."""
 
     def training(
         self, plan: plan_runs.Plan, store: Store, workers: int
@@ -58,6 +60,8 @@ def out(request: Request, store: Store, listener: Listener, *, retry_failed: boo
     """Everything that the request asks for and the store lacks; raises what `plan_runs.run` raises."""
     store.sweep_partial()
     specs = request.specs()
+    if (stored := sum(spec.run_id in store for spec in specs)) >= MANY:
+        listener.making(f"reading {stored} stored runs")
     planned = plan_runs.plan(specs, store, retry_failed=retry_failed)
     listener.planned(planned)
     space(sum(map(size.disk, planned.missing)), request.out)

@@ -10,6 +10,7 @@ from pathlib import Path
 from stabkit.cli import console
 from stabkit.errors import StoreError, UsageError, nearest
 from stabkit.results.records import lacking
+from stabkit.running.carry_out import MANY
 from stabkit.storage.folder import OldFolder
 from stabkit.storage.store import Run, Store
 
@@ -26,8 +27,11 @@ def find(store: Store, names: Sequence[str]) -> list[Run]:
             paths.append((Store(folder.parent.parent, runs=folder.parent), folder.name))
         else:
             paths += [(store, run_id) for run_id in _matching(store, name)]
+    paths = paths if names else [(store, run_id) for run_id in store.ids()]
+    if len(paths) >= MANY:
+        console.note(f"reading {len(paths)} stored runs")
     found, old = [], 0
-    for where, run_id in paths if names else [(store, run_id) for run_id in store.ids()]:
+    for where, run_id in paths:
         try:
             found.append(where.load(run_id))
         except OldFolder:
