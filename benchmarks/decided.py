@@ -6,9 +6,9 @@ rule's constants were set on other runs: seed 0, depths 6 and 12, rates 5e-4 to 
 and 2 of the grids below it stopped 26 of 60 runs and differed in one, which the full run called `early`, for its loss
 drifted along U by more than 1 % with a gradient of 1e-6: since then that is `stuck`, and the rows are of new seeds.
 
-LATE are rates at which runs learn for a while before they collapse; `collapsed` in a row is the first update from
-which on the probe batch's loss lies above U, of a run whose loss was at least 0.05 below it before. Rows are kept part
-by part, and a part that has its rows is not trained again.
+LATE are rates at which runs learn for a while before they collapse; `collapsed` in a row is the update at which the
+gradient ratio fell below 1e-4, of a run whose first 20 updates it was at least 1e-2. Rows are kept part by part, and a
+part that has its rows is not trained again.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ from pathlib import Path
 
 import numpy as np
 
-from stabkit.results.outcome import decided, judge
+from stabkit.results.outcome import VANISHED, decided, gradient_ratio, judge
 from stabkit.results.records import Table
 from stabkit.storage.store import Run, Store
 
 ROWS = Path(__file__).resolve().parents[1] / "docs" / "decided.csv"
+ALIVE, HEALTHY = 20, 1e-2
 COMMON = "--steps 250 --warmup 0 --max-tokens 128"
 PARTS = {
     "both sides": "--models post-ln,post-ln-init,admin,deepnorm,pre-ln --depths 6,18 --lr 5e-4,2e-3 --seeds 3",
@@ -50,14 +51,13 @@ def until(run: Run, step: int) -> dict[str, Table]:
     }
 
 
-def collapsed(run: Run, unigram: float) -> int | None:
-    """The update from which on a run that had learned lies above U."""
-    loss = run.records["loss"]
-    probe = loss.at("probe")
-    low = np.flatnonzero(probe < unigram - 0.05)
-    if not len(low) or not probe[-20:].mean() > unigram:
-        return None
-    return int(loss.steps[np.flatnonzero(probe < unigram)[-1]]) + 1
+def collapsed(run: Run) -> int | None:
+    """The update at which the gradient is gone of a run that had it for at least ALIVE updates."""
+    table = run.records["grad_norm"]
+    ratio = gradient_ratio(table)
+    gone = np.flatnonzero(ratio < VANISHED)
+    lived = bool((ratio[table.steps <= ALIVE] >= HEALTHY).all())
+    return int(table.steps[gone[0]]) if len(gone) and lived else None
 
 
 def row(part: str, run: Run) -> dict[str, object]:
@@ -69,7 +69,7 @@ def row(part: str, run: Run) -> dict[str, object]:
     end = run.outcome["outcome"]
     values = (
         *(part, run.run_id, run.spec.train.lr, run.outcome["steps"], round(unigram, 4)),
-        *(round(float(run.outcome["validation_loss"]), 4), end, collapsed(run, unigram), stop, word),
+        *(round(float(run.outcome["validation_loss"]), 4), end, collapsed(run), stop, word),
         "" if stop is None else "yes" if word == end else "NO",
     )
     return dict(zip(COLUMNS, values, strict=True))
