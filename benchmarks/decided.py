@@ -69,7 +69,13 @@ def row(part: str, run: Run) -> dict[str, object]:
     end = run.outcome["outcome"]
     values = (
         *(part, run.run_id, run.spec.train.lr, run.outcome["steps"], round(unigram, 4)),
-        *(round(float(run.outcome["validation_loss"]), 4), end, collapsed(run), stop, word),
+        *(
+            round(float(run.outcome["validation_loss"]), 4),
+            end,
+            collapsed(run) if part.startswith("LATE") else None,
+            stop,
+            word,
+        ),
         "" if stop is None else "yes" if word == end else "NO",
     )
     return dict(zip(COLUMNS, values, strict=True))
