@@ -114,10 +114,10 @@ def test_the_second_sweep_and_its_workers_never_load_sentencepiece(data: Path, t
     blocked = tmp_path / "blocked"
     blocked.mkdir()
     sweep = [*("sweep", *TINY, "--vocab", "100"), "--data", data, "--source", "de", "--target", "en"]
-    sweep += ["--out", tmp_path / "out", "--executor", "processes", "--workers", "2", "--json"]
-    first = process(*sweep, "--models", "deepnorm,post-ln")
+    sweep += ["--out", tmp_path / "out", "--executor", "processes", "--workers", "1", "--json"]
+    first = process(*sweep, "--models", "deepnorm")
     assert first.returncode == 0 and first.stderr.count("making the vocabulary of de-en") == 1
     (blocked / "sentencepiece.py").write_text("raise ImportError('nobody needs it')\n", encoding="utf-8")
-    again = process(*sweep, "--models", "deepnorm,post-ln", "--seeds", "1", env={"PYTHONPATH": str(blocked)})
+    again = process(*sweep, "--models", "deepnorm", "--seeds", "1", env={"PYTHONPATH": str(blocked)})
     assert again.returncode == 0, again.stderr
-    assert len(json.loads(again.stdout)["runs"]) == 2 and "making" not in again.stderr
+    assert len(json.loads(again.stdout)["runs"]) == 1 and "making" not in again.stderr

@@ -202,7 +202,7 @@ def test_single_steps_beside_training_move_no_reference_step_no_matrix_and_no_ot
     both = [*STEPS, *TRAINING]
     assert trained(both) == TRAINING and trained(STEPS) == STEPS and trained([]) == []
     assert reference_step(trained(both)) == 16 and matrix(trained(both)) == matrix(TRAINING)
-    monkeypatch.setattr(cards, "card", lambda figure, frame, source: (figure, frame, figure.title(source)))
+    monkeypatch.setattr(cards, "card", lambda figure, frame, source, picture: (figure, frame, figure.title(source)))
     mixed, alone = ({figure: rest for figure, *rest in cards.of_runs(runs)} for runs in (both, TRAINING))
     assert set(mixed) - set(alone) == {slope} and set(alone) < set(mixed)
     for figure, (frame, title) in alone.items():
