@@ -37,7 +37,7 @@ def picture(figure: ModuleType, frame: pd.DataFrame, name: str) -> Picture:
 def pictures(asked: Sequence[Asked]) -> list[Picture]:
     """Every picture, in the order given."""
     order = sorted(range(len(asked)), key=lambda i: asked[i][1].size)
-    theirs = order[::2] if copyable() and len(asked) >= FEWEST else []
+    theirs = order[1::2] if copyable() and len(asked) >= FEWEST else []
     reader, pid = _copy([asked[i] for i in theirs]) if theirs else (None, 0)
     found = {i: picture(*asked[i]) for i in order if i not in set(theirs)}
     found |= dict(zip(theirs, _received(reader, pid, len(theirs)), strict=False)) if reader else {}
