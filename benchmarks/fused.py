@@ -3,29 +3,21 @@
 From x to the sum before the norm, forward and backward of one residual as one node: products through MKL, the sum made
 in place, ω·ds folded into the product's `beta`. It serves what most methods are, a norm after the sum and ω a number;
 everything else takes the plain path, as do passes without a gradient. WORKERS processes a side train the same run at
-once; the sides alternate, after one run of each that is not counted. Both must record the same ‖ΔF‖.
+once (`alternate.py`); both must record the same ‖ΔF‖.
 """
 
 from __future__ import annotations
 
-import os
-import statistics
-import subprocess
 import sys
-import time
 from typing import Any
 
 import torch
+from alternate import answer, compare
 from torch.autograd import Function
 
-from stabkit.model import library
 from stabkit.model.branch import FeedForward
 from stabkit.model.kernels import _attention, _split
 from stabkit.model.residual import Residual
-from stabkit.running import work
-from stabkit.spec import ModelConfig, RunSpec, TrainConfig
-from stabkit.tasks.synthetic import Synthetic
-from stabkit.training import train
 
 T = torch.Tensor
 
@@ -117,48 +109,14 @@ def fuse() -> None:
     Residual.forward = forward  # type: ignore[method-assign]
 
 
-def worker(side: str, layers: int, steps: int) -> None:
-    """Train once for every line read; answer with the seconds it took and ‖ΔF‖."""
-    work.prepare()
-    if side == "fused":
-        fuse()
-    size = ModelConfig(encoder_layers=layers, decoder_layers=layers)
-    spec, task = RunSpec(method="deepnorm", model=size, train=TrainConfig(steps=steps)), Synthetic()
-    for _ in sys.stdin:
-        begin = time.perf_counter()
-        found = train.run(spec, task)
-        print(time.perf_counter() - begin, found.outcome.chain.update_reference, flush=True)
-
-
 def main(layers: str = "50", steps: str = "8", pairs: str = "3", workers: str = "2") -> None:
-    command = [sys.executable, __file__]
-    pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    where = {**os.environ, **work.ENVIRONMENT}
-    sides = {
-        side: [subprocess.Popen([*command, side, layers, steps], env=where, **pipes) for _ in range(int(workers))]
-        for side in ("plain", "fused")
-    }
-
-    def timed(side: str) -> tuple[float, str]:
-        for process in sides[side]:
-            print("go", file=process.stdin, flush=True)
-        said = [process.stdout.readline().split() for process in sides[side]]
-        return max(float(one[0]) for one in said), said[0][1]
-
-    print(f"{library.processor()} ({library.library()}), load {os.getloadavg()[0]:.2f}")
-    updates = {timed(side)[1] for side in sides}
-    ratios = []
-    for _ in range(int(pairs)):
-        plain, fused = timed("plain")[0], timed("fused")[0]
-        ratios.append(fused / plain)
-        print(f"  plain {plain:6.2f} s   fused {fused:6.2f} s   ratio {ratios[-1]:.2f}", flush=True)
-    print(f"{layers}L-{layers}L, {workers} workers: median ratio {statistics.median(ratios):.2f}; ‖ΔF‖ {updates}")
-    for process in (*sides["plain"], *sides["fused"]):
-        process.kill()
+    compare(__file__, "plain", "fused", layers, steps, pairs, workers)
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] in (["plain"], ["fused"]):
-        worker(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
+        if sys.argv[1] == "fused":
+            fuse()
+        answer("deepnorm", int(sys.argv[2]), int(sys.argv[3]))
     else:
         main(*sys.argv[1:])

@@ -65,9 +65,14 @@ def pace(runs: Sequence[Run]) -> float:
     return statistics.median(ratios) if ratios else 1.0
 
 
+def bounds(total: float) -> tuple[float, float]:
+    """FACTOR to both sides of an estimate."""
+    return total / FACTOR, total * FACTOR
+
+
 def span(total: float) -> str:
-    """`40 s to 90 s`: FACTOR to both sides of an estimate."""
-    return f"{duration(total / FACTOR)} to {duration(total * FACTOR)}"
+    """`40 s to 90 s`: the bounds of an estimate in words."""
+    return " to ".join(map(duration, bounds(total)))
 
 
 CHECKPOINT_SECONDS = 30.0

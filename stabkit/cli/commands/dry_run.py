@@ -32,8 +32,7 @@ def plan(specs: Sequence[RunSpec], planned: Plan, workers: int, pace: float, *, 
             }
             for spec in specs
         ]
-        bounds = {"seconds_low": round(seconds / cost.FACTOR, 1), "seconds_high": round(seconds * cost.FACTOR, 1)}
-        whole = {"workers": workers, "seconds": round(seconds, 1), **bounds, "pace": round(pace, 3)}
+        whole = {"workers": workers, **_time(seconds), "pace": round(pace, 3)}
         whole |= {"memory_bytes": memory, "disk_bytes": disk}
         console.document(text({"schema": SCHEMA, "plan": whole, "runs": runs}))
         return
@@ -71,7 +70,7 @@ def budget(need: Budget, workers: int, *, json: bool) -> None:
         whole = {
             "runs": need.runs,
             "workers": workers,
-            "seconds": round(need.seconds, 1),
+            **_time(need.seconds),
             "memory_bytes": need.memory,
             "disk_bytes": need.disk,
         }
@@ -81,3 +80,9 @@ def budget(need: Budget, workers: int, *, json: bool) -> None:
         f"{need.runs} runs: {cost.span(need.seconds)} on {workers} worker{'s' * (workers > 1)}, "
         f"{need.memory / 1e9:.1f} GB of memory, {need.disk / 1e9:.1f} GB of disk"
     )
+
+
+def _time(seconds: float) -> dict[str, float]:
+    """An estimate and its bounds, for scripts."""
+    low, high = cost.bounds(seconds)
+    return {"seconds": round(seconds, 1), "seconds_low": round(low, 1), "seconds_high": round(high, 1)}
