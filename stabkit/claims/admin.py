@@ -1,155 +1,159 @@
 """What "Very Deep Transformers for Neural Machine Translation" (Liu, Duh, Liu, Gao 2020) says of ADMIN, measured here.
 
-Its models are 512 wide and trained for days; its sentences about wiring and initialisation can be tested on small ones,
-those about BLEU cannot.
+Its models are 512 wide and trained for days; its sentences about wiring and initialisation can be tested on small ones.
+Its deepest encoder has 60 layers, its deepest decoder 60, and RAdam is its optimiser: what is deeper is beyond it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from stabkit.claims.base import Claim, Evidence
-from stabkit.claims.evidence import MARGIN, cells, ends, fates, groups, judged, place
+from stabkit.claims.base import MOST, Claim, Measured, at_least, at_most, times
+from stabkit.claims.deepnet.chain import FLOOR, GONE, one
+from stabkit.claims.evidence import Cell, cells, fails, fates, over, trains
+from stabkit.claims.quality_evidence import LONG, SHORT, compared, loss
 from stabkit.figures.shared import share
-from stabkit.figures.shared.comparison import outcome_word
-from stabkit.figures.shared.words import listed, number, short
+from stabkit.figures.shared.comparison import centre
+from stabkit.figures.shared.words import short
+from stabkit.results.outcome import VANISHED
 from stabkit.storage.store import Run
 
-P, ADMIN = "Post-LN", "ADMIN"
-DEEP = 18
-NO_WARMUP = "stabkit sweep --depths 18 --steps 250 --warmup 0"
+P, ADMIN, PRE = "Post-LN", "ADMIN", "Pre-LN"
+DEEP, DEEPEST = 18, 60
+NO_WARMUP = "stabkit sweep --depths 18 --steps 250 --warmup 0 --seeds 0..4"
+BEYOND = f"deeper than the paper's {DEEPEST} layers"
 
 
-def _loss(run: Run) -> float:
-    return number(run.outcome.get("validation_loss"))
-
-
-def balances(runs: Sequence[Run]) -> list[Evidence]:
-    def apart(run: Run) -> float:
-        """The factor between branch and shortcut, geometric mean over decoder sub-layers at step 0."""
-        table = run.records.get("branch_ratio")
-        if table is None or not len(table.steps):
-            return math.nan
-        first = table.select(share.output_sites(table.sites))[0]
-        return float(np.exp(np.abs(np.log(first)).mean())) if (first > 0).all() else math.nan
-
+def shares(runs: Sequence[Run]) -> list[Measured]:
+    """The effective number of sub-layers in the output at step 0 as a part of all; not where Post-LN's own is half."""
     found = []
     for cell in cells(runs):
-        seeds = cell.seeds(P, ADMIN)
-        ours, theirs = cell.mean(ADMIN, apart, seeds), cell.mean(P, apart, seeds)
-        if math.isfinite(ours) and math.isfinite(theirs):
-            text = f"a factor of {short(ours)} apart, {short(theirs)} under Post-LN"
-            found.append(Evidence(where=place(cell, P, ADMIN), value=ours / theirs, text=text, holds=ours < theirs))
+        values = {}
+        for seed in cell.seeds(P, ADMIN):
+            ours, theirs = (cell.runs[label][seed] for label in (ADMIN, P))
+            count = _sublayers(ours)
+            if share.effective(theirs) < count / 2:
+                values[seed] = share.effective(ours) / count
+        told = [short(centre(cell.values(label, share.effective).values())) for label in (ADMIN, P)]
+        found.append(cell.measured(values, ADMIN, P, beside=f"{told[0]} sub-layers against {told[1]}"))
     return found
 
 
-def shares(runs: Sequence[Run]) -> list[Evidence]:
-    found = []
-    for cell in cells(runs):
-        seeds = cell.seeds(P, ADMIN)
-        ours, theirs = cell.mean(ADMIN, share.effective, seeds), cell.mean(P, share.effective, seeds)
-        if math.isfinite(ours) and math.isfinite(theirs):
-            count = len(share.output_sites(cell.of(ADMIN)[0].records["branch_ratio"].sites))
-            text = f"{short(ours)} of {count} sub-layers against {short(theirs)}"
-            if theirs >= count / 2:  # Post-LN's are balanced themselves: nothing is left to be shown
-                continue
-            holds = ours >= count / 2 and ours >= 2 * theirs
-            found.append(Evidence(where=place(cell, P, ADMIN), value=ours / count, text=text, holds=holds))
-    return found
+def _sublayers(run: Run) -> int:
+    table = run.records.get("branch_ratio")
+    return len(share.output_sites(table.sites)) if table is not None else 0
 
 
-def trains(runs: Sequence[Run]) -> list[Evidence]:
+def _ends(so: Callable[..., bool], *labels: str) -> Callable[[Sequence[Run]], list[Measured]]:
+    """Share of the seeds in which models of 18 layers or more end so."""
+
+    def find(runs: Sequence[Run]) -> list[Measured]:
+        return [
+            cell.measured(cell.share(so, *labels), *labels, beside=fates(cell, *labels), beyond=_beyond(cell))
+            for cell in cells(runs)
+            if cell.layers >= DEEP and cell.seeds(*labels)
+        ]
+
+    return find
+
+
+def _beyond(cell: Cell) -> str:
+    return BEYOND if cell.layers > DEEPEST else ""
+
+
+def footnote(runs: Sequence[Run]) -> list[Measured]:
     return [
-        ends(cell, ADMIN, lambda word: word == "trains", "train")
+        cell.measured(cell.share(trains, PRE), PRE, beside=fates(cell, PRE))
         for cell in cells(runs)
-        if cell.layers >= DEEP and judged(cell, ADMIN)
+        if (cell.encoder_layers, cell.decoder_layers) == (60, 12) and PRE in cell.runs
     ]
 
 
-def default_fails(runs: Sequence[Run]) -> list[Evidence]:
-    return [fates(cell, P, ADMIN) for cell in cells(runs) if cell.layers >= DEEP and judged(cell, P, ADMIN)]
-
-
-def lower_encoder(runs: Sequence[Run]) -> list[Evidence]:
-    def share_of(run: Run) -> float:
-        table, top = run.records.get("grad_norm"), f"decoder.{run.spec.model.decoder_layers}"
-        if table is None or not {"encoder.1", top} <= set(table.sites):
+def lower_encoder(runs: Sequence[Run]) -> list[Measured]:
+    def lowest(run: Run) -> float:
+        table, n = run.records.get("grad_norm"), run.spec.model.encoder_layers
+        if table is None or not {"encoder.1", f"encoder.{n}"} <= set(table.sites):
             return math.nan
-        return max(float(table.at("encoder.1")[0] / table.at(top)[0]), 1e-45)
+        ratios = table.at("encoder.1") / table.at(f"encoder.{n}")
+        return max(float(np.nanmin(ratios)), FLOOR) if np.isfinite(ratios).any() else math.nan
 
+    return [
+        cell.measured(cell.values(P, lowest), P)
+        for cell in cells(runs)
+        if cell.encoder_layers >= DEEP and cell.decoder_layers and P in cell.runs
+    ]
+
+
+def compounds(runs: Sequence[Run]) -> list[Measured]:
+    """The input of the last norm of the output's stack over that of its first, squared, at step 0."""
+
+    def growth(run: Run) -> float:
+        table = run.records.get("ln_input")
+        names = share.output_sites(table.sites) if table is not None else []
+        if table is None or len(names) < 2:
+            return math.nan
+        first = table.select(names)[0]
+        return over(float(first[-1]), float(first[0])) ** 2
+
+    return [cell.measured(cell.values(P, growth), P) for cell in cells(runs) if cell.layers >= DEEP and P in cell.runs]
+
+
+def nan_gradients(runs: Sequence[Run]) -> list[Measured]:
+    def lost(run: Run) -> bool:
+        table = run.records.get("grad_norm")
+        return table is not None and not np.isfinite(table.select([s for s in table.sites if "@" not in s])).all()
+
+    return [
+        cell.measured(cell.share(lost, P), P, beside=fates(cell, P), beyond=_beyond(cell))
+        for cell in cells(runs)
+        if cell.layers >= DEEP and P in cell.runs
+    ]
+
+
+def alike_when_shallow(runs: Sequence[Run]) -> list[Measured]:
     found = []
     for cell in cells(runs):
-        if cell.layers >= DEEP and P in cell.runs:
-            value = cell.mean(P, share_of)
-            if math.isfinite(value):
-                text = f"{short(value)} of the top decoder layer's"
-                found.append(Evidence(where=place(cell, P), value=value, text=text, holds=value < 0.1))
+        if cell.where == "6L-6L" and (values := cell.share(lambda *each: True, P, ADMIN)):
+            apart = {
+                seed: abs(loss(cell.runs[ADMIN][seed]) - loss(cell.runs[P][seed]))
+                if trains(cell.runs[ADMIN][seed]) and trains(cell.runs[P][seed])
+                else math.inf
+                for seed in values
+            }
+            told = [short(centre(cell.values(label, loss).values()), 3) for label in (ADMIN, P)]
+            warm = "" if cell.warmup else "without warm-up; the paper warms up for 4,000 updates and more"
+            beside = f"{told[0]} against {told[1]} nats"
+            found.append(cell.measured(apart, P, ADMIN, beside=beside, beyond=warm))
     return found
 
 
-def alike_when_shallow(runs: Sequence[Run]) -> list[Evidence]:
-    found = []
+def deeper_is_better(runs: Sequence[Run]) -> list[Measured]:
+    """ADMIN's validation loss at 6L-6L less that of each deeper model of the same setting."""
+    by: dict[str, dict[str, Cell]] = {}
     for cell in cells(runs):
-        if cell.depth == "6L-6L" and judged(cell, P, ADMIN):
-            seeds = cell.seeds(P, ADMIN)
-            ours, theirs = cell.mean(ADMIN, _loss, seeds), cell.mean(P, _loss, seeds)
-            both = {outcome_word(cell.runs[label][seed]) for label in (P, ADMIN) for seed in seeds} == {"trains"}
-            if math.isfinite(ours) and math.isfinite(theirs):
-                text = f"{short(ours, 3)} against {short(theirs, 3)} nats"
-                holds = both and abs(ours - theirs) < 0.1
-                found.append(Evidence(where=place(cell, P, ADMIN), value=ours - theirs, text=text, holds=holds))
-    return found
-
-
-def deeper_is_better(runs: Sequence[Run]) -> list[Evidence]:
+        if cell.share(trains, ADMIN):
+            by.setdefault(cell.condition, {})[cell.where] = cell
     found = []
-    for condition, own in groups(runs):
-        by = {cell.depth: cell for cell in cells(own) if judged(cell, ADMIN)}
-        base = by.pop("6L-6L", None)
-        for depth, cell in by.items():
-            seeds = sorted(set(cell.runs[ADMIN]) & set(base.runs[ADMIN])) if base and cell.layers > 6 else []
-            if base and seeds and all(outcome_word(base.runs[ADMIN][seed]) == "trains" for seed in seeds):
-                ours, theirs = cell.mean(ADMIN, _loss, seeds), base.mean(ADMIN, _loss, seeds)
-                if abs(ours - theirs) < MARGIN:
-                    continue
-                text = f"{short(ours, 3)} at {depth} against {short(theirs, 3)} nats"
-                where = listed(depth, condition)
-                found.append(Evidence(where=where, value=theirs - ours, text=text, holds=ours < theirs))
+    for line in by.values():
+        base = line.pop("6L-6L", None)
+        found += [compared(cell, base, ADMIN) for cell in line.values() if base and cell.layers > 6]
     return found
 
 
 CLAIMS: tuple[Claim, ...] = (
     Claim(
-        key="balance",
-        sentence="ω balances the shortcut x against the branch f(x), whose unequal magnitudes cause instability.",
-        source="Very Deep Transformers §3",
-        test="factor between ‖ωx‖ and ‖f(x)‖, step 0, mean over decoder sub-layers; ADMIN's nearer to 1 than Post-LN's",
-        find=balances,
-        needs="ADMIN and Post-LN at one depth and seed",
-        command="stabkit sweep --models post-ln,admin",
-        methods=("post-ln", "admin"),
-    ),
-    Claim(
-        key="shares",
-        sentence="Balance read as shares (our reading, not the paper's words): under ADMIN every sub-layer has a say.",
-        source="Very Deep Transformers §3",
-        test="effective number of sub-layers in the branches' part of the output, step 0; half of all, twice Post-LN's",
-        find=shares,
-        needs="ADMIN and Post-LN at one depth and seed, Post-LN's effective number below half of all",
-        command="stabkit sweep --models post-ln,admin",
-        methods=("post-ln", "admin"),
-        ours=True,
-    ),
-    Claim(
         key="admin-trains",
         sentence="ADMIN's initialisation keeps training from diverging, even in deep networks.",
         source="Very Deep Transformers §3 and §4",
-        test="outcomes of ADMIN at 18 layers or more, every seed",
-        find=trains,
-        needs="ADMIN at 18 layers or more, long enough to judge",
+        weight="central",
+        test="outcomes of ADMIN at 18 to 60 layers: share of the seeds that train",
+        threshold=MOST,
+        scale="share",
+        find=_ends(trains, ADMIN),
+        needs="ADMIN at 18 to 60 layers, long enough to judge",
         command=NO_WARMUP,
         methods=("admin",),
     ),
@@ -157,17 +161,65 @@ CLAIMS: tuple[Claim, ...] = (
         key="default-fails",
         sentence="The same deep model diverges with default initialisation and trains with ADMIN.",
         source="Very Deep Transformers §4, Table 1",
-        test="outcomes of Post-LN and ADMIN at 18 layers or more, every seed",
-        find=default_fails,
-        needs="Post-LN and ADMIN at 18 layers or more, long enough to judge",
+        weight="central",
+        test="outcomes at 18 to 60 layers: share of the seeds in which Post-LN is stuck or diverges and ADMIN trains",
+        threshold=MOST,
+        scale="share",
+        find=_ends(lambda ours, theirs: fails(ours) and trains(theirs), P, ADMIN),
+        needs="Post-LN and ADMIN at 18 to 60 layers, long enough to judge",
         command=NO_WARMUP,
         methods=("post-ln", "admin"),
     ),
     Claim(
+        key="nan-gradients",
+        sentence="The gradients of default initialisation hit NaN.",
+        source="Very Deep Transformers §4",
+        weight="side",
+        test="Post-LN at 18 to 60 layers, judged: share of the seeds in which a recorded gradient is not finite (here "
+        "in single precision)",
+        threshold=MOST,
+        scale="share",
+        find=nan_gradients,
+        needs="Post-LN at 18 to 60 layers, long enough to judge",
+        command=NO_WARMUP,
+        methods=("post-ln",),
+    ),
+    Claim(
+        key="pre-ln-60x12",
+        sentence="Pre-LN too trains at 60L-12L.",
+        source="Very Deep Transformers §4, footnote 10",
+        weight="side",
+        test="outcomes of Pre-LN at 60L-12L: share of the seeds that train",
+        threshold=MOST,
+        scale="share",
+        find=footnote,
+        needs="Pre-LN at 60L-12L, long enough to judge",
+        command="stabkit sweep --models pre-ln --depths 60x12 --steps 250 --warmup 0",
+        methods=("pre-ln",),
+    ),
+    Claim(
+        key="compounds",
+        sentence="The variance of the output at each layer compounds with depth.",
+        source="Very Deep Transformers §1",
+        weight="background",
+        test="Post-LN, step 0, 18 layers or more: variance of what enters the last norm over that at the first",
+        threshold=at_least(1.5, "ours: half as large again"),
+        scale="ratio",
+        tell=times,
+        find=compounds,
+        needs="Post-LN at 18 layers or more",
+        command="stabkit sweep --models post-ln --depths 18,50",
+        methods=("post-ln",),
+    ),
+    Claim(
         key="lower-encoder",
-        sentence="Little gradient flows between the decoder and the lower layers of the encoder.",
+        sentence="Little gradient reaches the lower layers of the encoder.",
         source="Very Deep Transformers §2",
-        test="Post-LN, step 0, 18 layers or more: first encoder layer's gradient over top decoder layer's; below 0.1",
+        weight="background",
+        test="Post-LN, encoder of 18 layers or more: first layer's gradient over its last one's, lowest in training",
+        threshold=at_most(VANISHED, GONE),
+        scale="ratio",
+        tell=one,
         find=lower_encoder,
         needs="Post-LN encoder-decoders of 18 layers or more",
         command="stabkit sweep --models post-ln --depths 18,50",
@@ -177,21 +229,44 @@ CLAIMS: tuple[Claim, ...] = (
         key="shallow",
         sentence="At 6L-6L default initialisation and ADMIN do equally well.",
         source="Very Deep Transformers §4, Table 1",
-        test="validation loss at 6L-6L when both train; within 0.1 nats",
+        weight="side",
+        test="validation loss at 6L-6L under warm-up: how far apart, infinitely where one fails (the paper's RAdam is "
+        "`--optimizer radam`)",
+        threshold=at_most(0.1, "the paper's 0.1 and 0.2 BLEU; ours: a tenth of a nat"),
+        scale="difference",
+        tell=lambda value: f"{short(value)} nats",
         find=alike_when_shallow,
-        needs="Post-LN and ADMIN at 6L-6L, long enough to judge",
-        command="stabkit sweep --models post-ln,admin --depths 6 --steps 250 --warmup 0",
+        needs="Post-LN and ADMIN at 6L-6L under warm-up, long enough to judge",
+        command="stabkit sweep --models post-ln,admin --depths 6 --steps 1000 --warmup 400 --optimizer radam",
         methods=("post-ln", "admin"),
     ),
     Claim(
         key="deeper-better",
         sentence="Deeper ADMIN models reach a lower perplexity than 6L-6L.",
         source="Very Deep Transformers §4, Fig. 2(b)",
-        test="ADMIN's validation loss at each deeper model against 6L-6L's (the paper trains for days), where they are "
-        f"{MARGIN:g} nats or more apart",
+        weight="central",
+        test=f"ADMIN's validation loss at 6L-6L less that of each deeper model; {LONG}",
+        threshold=at_least(0.0, "the paper says lower"),
+        scale="difference",
+        tell=lambda value: f"{value:+.2f} nats".replace("-", "−"),
         find=deeper_is_better,
-        needs="ADMIN at 6L-6L and deeper, long enough to judge, clearly apart",
-        command="stabkit sweep --models admin --depths 6,18 --steps 250 --warmup 0",
+        needs="ADMIN at 6L-6L and deeper, long enough to judge",
+        command=f"stabkit sweep --models admin --depths 6,18 {SHORT}",
         methods=("admin",),
+    ),
+    Claim(
+        key="shares",
+        sentence="Balance read as shares (our reading, not the paper's words): under ADMIN every sub-layer has a say.",
+        source="Very Deep Transformers §3",
+        weight="ours",
+        test="effective number of sub-layers in the branches' part of the output over all, step 0, where Post-LN's is "
+        "below half",
+        threshold=at_least(0.5, "ours: half of all"),
+        scale="difference",
+        tell=lambda value: f"{value:.0%}",
+        find=shares,
+        needs="ADMIN and Post-LN at one depth and seed, Post-LN's effective number below half of all",
+        command="stabkit sweep --models post-ln,admin",
+        methods=("post-ln", "admin"),
     ),
 )

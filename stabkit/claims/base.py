@@ -1,37 +1,124 @@
-"""What a claim is: a sentence of a paper, the number that tests it, and the verdict that these runs give.
+"""What a claim is: a sentence of a paper, its weight, the number that tests it, and the threshold that decides.
 
-A claim looks for every place in the runs where it can be tested (a depth, a condition, the seeds that are there) and
-gives one piece of evidence for each. It holds when all of them agree, fails when one does not, and is untested when
-there is none; then it names the command that would test it.
+A claim looks for every place in the runs where it can be tested (a depth, a condition) and measures there one number a
+seed. `verdict.py` decides each place by the threshold, and the claim by its places.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
-import numpy as np
+from stabkit.figures.shared.words import short
 
-from stabkit.figures.shared.surfaces import Landscape
-from stabkit.storage.store import Run
-
-Verdict = Literal["holds", "fails", "untested"]
-ORDER: tuple[Verdict, ...] = ("fails", "holds", "untested")
-"""On the page: those that fail are the interesting ones."""
+Verdict = Literal["holds", "fails", "mixed", "undecided", "out of reach", "untested"]
+ORDER: tuple[Verdict, ...] = ("holds", "mixed", "fails", "undecided", "out of reach", "untested")
+"""On the page: what holds is named before what does not."""
+Weight = Literal["central", "side", "background", "ours"]
+WEIGHTS: tuple[Weight, ...] = ("central", "side", "background", "ours")
+"""A sentence on which its paper's argument rests; one beside it; one that the paper reports of others; our own reading.
+Headlines count central ones alone."""
+Scale = Literal["ratio", "difference", "share"]
+"""How a claim's number is compared: by its logarithm; as it is; as the share of the seeds in which something is so."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Evidence:
-    """The number at one place."""
+class Threshold:
+    """From where on a number bears a sentence out, and why from there."""
+
+    sense: Literal[">=", "<="]
+    value: float
+    reason: str
+    """`ours: …`, or what the paper says."""
+
+    def met(self, number: float) -> bool:
+        """Whether a number lies on the side that bears the sentence out."""
+        return number >= self.value if self.sense == ">=" else number <= self.value
+
+
+def at_least(value: float, reason: str) -> Threshold:
+    """Met by this value and all above."""
+    return Threshold(sense=">=", value=value, reason=reason)
+
+
+def at_most(value: float, reason: str) -> Threshold:
+    """Met by this value and all below."""
+    return Threshold(sense="<=", value=value, reason=reason)
+
+
+MOST = at_least(0.5, "ours: in more than half of the seeds")
+"""Of a share: what happens in most runs."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Measured:
+    """The number at one place, seed by seed."""
 
     where: str
-    """`18L-18L (no warm-up)`."""
+    """`18L-18L`, `6–50 layers`."""
+    apart: str = ""
+    """What else tells this place from the others of these runs: `no warm-up`."""
+    condition: str
+    """The settings that these runs share, whole: `no warm-up, lr 0.0005, 512 tokens a batch, synthetic`."""
+    steps: int
+    """Updates of the runs, the fewest."""
+    values: Mapping[int, float]
+    """By seed; of a share 1 where it is so and 0 where not. Several seeds' one number stands under each."""
+    beside: str = ""
+    """What is told with the number: both sides of a ratio."""
+    threshold: Threshold | None = None
+    """Where it is not the claim's own."""
+    interval: tuple[float, float] | None = None
+    """Of a number that all seeds make together (a spread over seeds, a fitted line): its own 95 % interval."""
+    beyond: str = ""
+    """Why this scale, length or optimiser cannot decide here what the paper says."""
+    part: str = ""
+    """Which of the claim's parts it tests."""
+
+    @property
+    def spot(self) -> str:
+        """`18L-18L, no warm-up`."""
+        return ", ".join(part for part in (self.where, self.apart) if part)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Place:
+    """What became of a claim at one place."""
+
+    measured: Measured
     value: float
-    """Orders the places; the greatest and the least are told."""
+    """The median over seeds; of a share the mean."""
+    low: float | None
+    high: float | None
+    """The least and the greatest of two to four seeds, a 95 % interval from five on; None of one."""
+    threshold: Threshold
+    verdict: Verdict
+    """Never mixed, never untested."""
+    reason: str
+    """Why it is not decided; nothing where it is."""
     text: str
-    """The number in words: `27 times`."""
-    holds: bool
+    """The number in words: `27 times (16 to 34)`."""
+
+
+def times(value: float) -> str:
+    """`27 times`."""
+    return f"{short(value)} times"
+
+
+def power(value: float) -> str:
+    """`N^1.05`."""
+    return f"N^{value:.2f}".replace("-", "−")
+
+
+def signed(value: float) -> str:
+    """`+0.13`."""
+    return f"{value:+.2f}".replace("-", "−")
+
+
+def nats(value: float) -> str:
+    """`+0.13 nats`."""
+    return f"{'+' if value > 0 else '−' if value < 0 else ''}{short(abs(value))} nats"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,9 +128,14 @@ class Claim:
     key: str
     sentence: str
     source: str
+    weight: Weight
     test: str
-    """What is measured, at which steps, and when it holds."""
-    find: Callable[[Any], Sequence[Evidence]]
+    """What is measured, and at which steps."""
+    threshold: Threshold
+    scale: Scale
+    tell: Callable[[float], str] = short
+    """The number in words."""
+    find: Callable[[Any], Sequence[Measured]]
     """From runs, or from a Landscape."""
     needs: str
     """What runs it takes."""
@@ -51,8 +143,13 @@ class Claim:
     """A command whose runs test it."""
     methods: tuple[str, ...]
     """The keys of the methods that it is about."""
-    ours: bool = False
-    """Our own reading, not a sentence of a paper: shown beside those, and not counted in a command's summary."""
+    parts: tuple[str, ...] = field(default=())
+    """Of a sentence that says several things: until each was tested it does not hold."""
+
+    @property
+    def ours(self) -> bool:
+        """Our own reading, not a sentence of a paper."""
+        return self.weight == "ours"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,30 +159,7 @@ class Finding:
     claim: Claim
     verdict: Verdict
     measured: str
-    evidence: tuple[Evidence, ...]
-
-
-def judge(claim: Claim, measured: Sequence[Run] | Landscape) -> Finding:
-    """The verdict of these runs, or of these surfaces, on one claim."""
-    with np.errstate(all="ignore"):  # diverged runs hold infinities; what comes of them is NaN, and is no evidence
-        evidence = tuple(claim.find(measured))
-    if not evidence:
-        return Finding(claim=claim, verdict="untested", measured=f"needs {claim.needs}", evidence=())
-    against = [one for one in evidence if not one.holds]
-    told = _told(against or list(evidence))
-    if against and len(against) < len(evidence):
-        held = list(dict.fromkeys(one.where for one in evidence if one.holds))
-        where = "; ".join(held[:3]) + (f" and {len(held) - 3} more" if len(held) > 3 else "")
-        told = f"{told}: fails at {len(against)} of {len(evidence)} places, holds at {where}"
-    return Finding(claim=claim, verdict="fails" if against else "holds", measured=told, evidence=evidence)
-
-
-def _told(evidence: list[Evidence]) -> str:
-    """`1.6 times (18L-18L)`, or the least and the greatest of several places."""
-    ordered = sorted(evidence, key=lambda one: one.value)
-    low, high = ordered[0], ordered[-1]
-    if low is high or low.text == high.text:
-        places = [one.where for one in evidence]
-        shown = "; ".join(places[:3]) + (f" and {len(places) - 3} more" if len(places) > 3 else "")
-        return f"{low.text} ({shown})"
-    return f"{low.text} ({low.where}) to {high.text} ({high.where})"
+    """What was measured, in words, with the places that decide it."""
+    reason: str
+    """Why it is undecided, out of reach or untested; nothing where it is decided."""
+    places: tuple[Place, ...]

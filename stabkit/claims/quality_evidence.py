@@ -1,55 +1,85 @@
-"""Which of two systems is better: BLEU where it says something, else the validation loss."""
+"""Which of two models is better, seed by seed: BLEU where it says something, else the validation loss; and when these
+runs are too short to say it."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-import numpy as np
-
-from stabkit.claims.evidence import MARGIN, groups
+from stabkit.claims.base import Measured
+from stabkit.claims.evidence import Cell, groups
 from stabkit.figures.shared import quality as qualities
-from stabkit.figures.shared.comparison import outcome_word
+from stabkit.figures.shared.comparison import centre, outcome_word, setting
 from stabkit.figures.shared.words import number, short
-from stabkit.quality import bleu
+from stabkit.spec import RunSpec
 from stabkit.storage.store import Run
-
-LOST = 99.0
-"""Nats or BLEU that a run that diverged is behind, where places are ordered."""
 
 AT_UNIGRAM, BELOW_UNIGRAM = 0.98, 0.95
 """Of the unigram loss: a model there knows word frequencies at most; one below has learnt more."""
-
-JUDGED = ("trains", "stuck", "diverged")
-
-
-@dataclass(frozen=True, slots=True)
-class Better:
-    """One side's quality against another's, means over runs."""
-
-    gain: float
-    """Positive where ours is better."""
-    clear: bool
-    """Whether it is more than chance: the bootstrap's + or − for BLEU, MARGIN for the loss."""
-    ours: str
-    theirs: str
-    """In words: `BLEU 31.2`, `4.91 nats`, `diverged`."""
+REACH = 8_000 * 4_000
+"""Tokens after which the papers begin to compare qualities: DeepNet's Fig. 6 after 8,000 updates of 4,000 tokens."""
+LONG = "decided from the 8,000 updates of 4,000 tokens on after which DeepNet's Fig. 6 compares"
+SHORT = "--steps 8000 --max-tokens 4000 --bleu"
 
 
-def better(ours: Sequence[Run], theirs: Sequence[Run]) -> Better | None:
-    """By BLEU where every run of both sides was translated alike, and translates, else by validation loss; None where
-    both are lost."""
-    found = qualities.measured([*ours, *theirs])
-    means = [float(np.mean([found.values[run.run_id] for run in side])) for side in (ours, theirs)]
-    if found.name == qualities.BLEU:
-        words = [f"BLEU {short(mean, 3)}" for mean in means]
-        return Better(found.gain(*means), sign(ours, theirs) != "=", words[0], words[1])
-    words = [f"{short(mean, 3)} nats" if math.isfinite(mean) else "diverged" for mean in means]
-    if all(map(math.isfinite, means)):
-        return Better(found.gain(*means), abs(found.gain(*means)) >= MARGIN, words[0], words[1])
-    lost = [not math.isfinite(mean) for mean in means]
-    return None if all(lost) else Better(-LOST if lost[0] else LOST, True, words[0], words[1])
+def too_short(specs: Sequence[RunSpec]) -> str:
+    """Why these runs cannot decide who is better in the end; nothing where they can."""
+    least = min(specs, key=lambda spec: spec.train.steps * spec.train.max_tokens).train
+    if least.steps * least.max_tokens >= REACH:
+        return ""
+    return (
+        f"{least.steps:,} updates of {least.max_tokens:,} tokens tell how fast a model begins to learn; the papers "
+        "compare after 8,000 updates of 4,000 and more"
+    )
+
+
+def loss(run: Run) -> float:
+    """The validation loss at the end."""
+    return number(run.outcome.get("validation_loss"))
+
+
+def gains(ours: Sequence[Run], theirs: Sequence[Run]) -> tuple[dict[int, float], str]:
+    """({seed: how much better ours is}, `BLEU 31.2 against 30.1`), over the seeds that both have; by BLEU where every
+    run of both sides was translated alike, and translates, else by validation loss."""
+    by = [{run.spec.seed: run for run in side} for side in (ours, theirs)]
+    seeds = sorted(set(by[0]) & set(by[1]))
+    found = qualities.measured([side[seed] for side in by for seed in seeds])
+    values = [[found.values[side[seed].run_id] for seed in seeds] for side in by]
+    each = {
+        seed: gain
+        for seed, one, other in zip(seeds, *values, strict=True)
+        if not math.isnan(gain := found.gain(_lost(one, found.name), _lost(other, found.name)))
+    }
+    unit = "BLEU {}" if found.name == qualities.BLEU else "{} nats"
+    told = [unit.format(short(centre(side), 3)) if any(map(math.isfinite, side)) else "diverged" for side in values]
+    return each, " against ".join(told)
+
+
+def _lost(value: float, name: str) -> float:
+    """A quality that is no number is the worst there is."""
+    if math.isfinite(value):
+        return value
+    return 0.0 if name == qualities.BLEU else math.inf
+
+
+def compared(cell: Cell, base: Cell, label: str, where: str = "") -> Measured:
+    """One method at one shape against itself at another."""
+    return against(cell, cell.of(label), base.of(label), where or f"{cell.where} against {base.where}")
+
+
+def against(cell: Cell, ours: Sequence[Run], theirs: Sequence[Run], where: str) -> Measured:
+    """How much better some runs of a cell are than others."""
+    values, beside = gains(ours, theirs)
+    specs = [run.spec for run in (*ours, *theirs)]
+    return Measured(
+        where=where,
+        apart=cell.apart,
+        condition=cell.condition,
+        steps=min(spec.train.steps for spec in specs),
+        values=values,
+        beside=beside,
+        beyond=too_short(specs),
+    )
 
 
 def published(runs: Sequence[Run]) -> list[Run]:
@@ -59,28 +89,21 @@ def published(runs: Sequence[Run]) -> list[Run]:
 
 def train(runs: Sequence[Run]) -> bool:
     """Whether all of them train: against one that does not, whatever is measured is no quality."""
-    return all(outcome_word(run) == "trains" for run in runs)
-
-
-def all_judged(runs: Sequence[Run]) -> bool:
-    """Whether there are any, and every one of them has an outcome that says something."""
-    return bool(runs) and all(outcome_word(run) in JUDGED for run in runs)
+    return bool(runs) and all(outcome_word(run) == "trains" for run in runs)
 
 
 def above_own_unigram(run: Run) -> float:
     """The validation loss less that of the best constant predictor on the same text: sizes of batches cut the
     validation text differently, and this takes out how hard each piece is."""
-    return number(run.outcome.get("validation_loss")) - number(run.outcome.get("unigram_loss"))
+    return loss(run) - number(run.outcome.get("unigram_loss"))
 
 
-def sign(ours: Sequence[Run], theirs: Sequence[Run]) -> str:
-    """The bootstrap's verdict over sentences, each with the translations of all seeds."""
-    found = qualities.alike([*ours, *theirs])
-    counts = [np.sum([bleu.counted(found[run.run_id]) for run in side], axis=0) for side in (ours, theirs)]
-    return bleu.compare(*counts).sign
+def of_runs(runs: Sequence[Run], where: str, apart: str, values: dict[int, float], **more: object) -> Measured:
+    """A number of these runs."""
+    steps = min(run.spec.train.steps for run in runs)
+    return Measured(where=where, apart=apart, condition=setting(runs[0].spec), steps=steps, values=values, **more)  # type: ignore[arg-type]
 
 
-def mean_text(values: Sequence[float]) -> str:
-    """The mean of those that are numbers."""
-    finite = [value for value in values if math.isfinite(value)]
-    return short(float(np.mean(finite)), 3) if finite else "no number"
+def gained(value: float) -> str:
+    """`+0.13`: how much better."""
+    return f"{'+' if value >= 0 else '−'}{short(abs(value))}"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from stabkit.cli import console
-from stabkit.figures.shared.comparison import geometric_mean
+from stabkit.figures.shared.comparison import centre
 from stabkit.figures.shared.words import listed, percent, short
+from stabkit.results.outcome import AT_RISK
 from stabkit.spec import RunSpec
 from stabkit.storage.store import Run
 
@@ -21,20 +21,25 @@ COLOURS = {"trains": "green", "stuck": "red", "diverged": "bold red", "failed": 
 
 
 def claims(claimed: Sequence[Finding]) -> None:
-    """How many claims of the papers hold on these runs; those that fail, with what was measured."""
-    claimed = [found for found in claimed if not found.claim.ours]
-    count = Counter(found.verdict for found in claimed)
-    tested = count["holds"] + count["fails"]
-    if not tested:
+    """The papers' central claims that these runs decide, those that hold first, with what was measured; how many they
+    leave open."""
+    central = [found for found in claimed if found.claim.weight == "central" and found.verdict != "untested"]
+    decided = [found for found in central if found.verdict in ("holds", "mixed", "fails")]
+    if not central:
         return
     console.say()
-    ends = ":" if count["fails"] else "."
-    fail = "fails" if count["fails"] == 1 or tested == 1 else "fail"
-    these = f"Of {tested} claim{'s' * (tested > 1)} of the papers that these runs test"
-    console.paragraph(f"{these}, {count['fails'] or 'none'} {fail}{ends}")
-    for found in claimed:
-        if found.verdict == "fails":
-            console.paragraph(f"- {found.claim.sentence} ({found.claim.source}) Measured: {found.measured}", "  ")
+    console.paragraph(
+        "The papers' central claims, on these runs:"
+        if decided
+        else "Of the papers' central claims these runs decide none."
+    )
+    for found in decided:
+        told = f"- {found.verdict}: {found.claim.sentence} ({found.claim.source}) Measured: {found.measured}"
+        console.paragraph(told, "  ")
+    for word in ("undecided", "out of reach"):
+        if left := [found for found in central if found.verdict == word]:
+            names = ", ".join(found.claim.key for found in left)
+            console.paragraph(f"- {word}: {names}; the report says why.", "  ")
 
 
 def slopes(runs: Sequence[Run]) -> None:
@@ -92,8 +97,8 @@ def verdict(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]]) -> None:
         for cell in row.cells:
             update = f"‖ΔF‖ {short(cell.update)}" if math.isfinite(cell.update) else ""
             detail = cell.details[0] if len(set(cell.details)) == 1 else ""
-            if not detail and cell.vanished:
-                detail = f"gradient {power(cell.gradient_ratio)}"
+            if not detail and cell.at_risk:
+                detail = f"{AT_RISK}: gradient {power(cell.gradient_ratio)}"
             cells.append("\n".join(line for line in (cell.words, update, detail) if line))
         rows.append((row.label, *((row.condition,) if verdicts.has_conditions else ()), *cells))
     head = ("", *(("condition",) if verdicts.has_conditions else ()), *verdicts.depths)
@@ -121,9 +126,9 @@ def quality(runs: Sequence[Run]) -> None:
 
 
 def _colour(text: str) -> str:
-    """A cell's colour, by its outcome; an early one whose gradient has vanished is a warning."""
+    """A cell's colour, by its outcome; an early one at risk is a warning."""
     words = text.split()
-    if "gradient" in words:
+    if AT_RISK in text:
         return "yellow"
     return COLOURS.get(words[0], "") if words else ""
 
@@ -138,16 +143,17 @@ def roughness(runs: Sequence[Run], surfaces: Sequence[Surface]) -> None:
         return
     console.say()
     console.table(
-        "Roughness: mean absolute second difference of one-dimensional cuts, nats",
-        ("depth", "seed", "ruler", "method", "roughness", "negative curvature"),
+        "Roughness of one-dimensional cuts: Σ|Δ²L|/Σ|ΔL|; curvature: mean |Δ²L|, nats",
+        ("depth", "seed", "ruler", "method", "roughness", "negative curvature", "curvature"),
         [
             (
                 depth,
                 seed,
                 ruler,
                 label,
-                short(geometric_mean(own["roughness"])),
+                short(centre(own["roughness"])),
                 percent(float(own["negative"].mean())),
+                short(centre(own["curvature"])),
             )
             for (depth, seed, ruler, label), own in cuts.rough(frame).groupby(
                 ["depth", "seed", "ruler", "label"], sort=False

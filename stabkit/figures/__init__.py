@@ -23,6 +23,7 @@ from stabkit.figures.ablation import ablation, boundary, robustness, scale_map, 
 from stabkit.figures.chain import (
     branch_ratio,
     chain,
+    chain_order,
     dependency,
     exponent,
     grad_last,
@@ -41,6 +42,7 @@ from stabkit.figures.quality import bleu, significance
 from stabkit.figures.surfaces import between, cuts, landscape, path_plane
 
 FIGURES: tuple[ModuleType, ...] = (
+    chain_order,
     table1,
     slope,
     ablation,

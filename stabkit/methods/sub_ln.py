@@ -7,7 +7,8 @@
     γ = √ln(2N) in an encoder, √ln(2M) in a decoder
 
 `pair="torchscale"`: in an encoder with a decoder √(ln(3M)·ln(2N)/3), in that decoder √ln(3M), as the released code has
-them. Equation 9 prints no residual; Theorem 4 does. γ is below 1 at N = 1.
+them. `gain="one"`: γ = 1, Xavier's own, of which Theorem 4 says O(log L). Equation 9 prints no residual; Theorem 4
+does. γ = √ln(2N) is below 1 at N = 1.
 """
 
 from __future__ import annotations
@@ -27,11 +28,12 @@ def gamma(site: Site, pair: Literal["paper", "torchscale"] = "paper") -> float:
     return math.sqrt(math.log(3 * m) * math.log(2 * n) / 3 if site.stack == "encoder" else math.log(3 * m))
 
 
-def method(pair: Literal["paper", "torchscale"] = "paper") -> Method:
-    """x ← x + W·LN(…LN(x)…), √log gains."""
+def method(pair: Literal["paper", "torchscale"] = "paper", gain: Literal["log", "one"] = "log") -> Method:
+    """x ← x + W·LN(…LN(x)…), √log gains or none."""
+    scales = "√ln(2N), √ln(2M)" if pair == "paper" else "√(ln(3M)·ln(2N)/3), √ln(3M)"
 
-    def gain(site: Site, role: Role) -> float:
-        scaled = role in ("value", "out", "up", "down") and site.kind != "cross"
+    def gains(site: Site, role: Role) -> float:
+        scaled = gain == "log" and role in ("value", "out", "up", "down") and site.kind != "cross"
         return gamma(site, pair) if scaled else 1.0
 
     def inner(site: Site, place: Place) -> Inner:
@@ -41,11 +43,10 @@ def method(pair: Literal["paper", "torchscale"] = "paper") -> Method:
         key="sub-ln",
         label="Sub-LN",
         source="DeepNet §4, Theorem 4",
-        formula="x ← x + W₂·LN(φ(W₁·LN(x))), LN after each stack; W_V, W_O, W₁, W₂ × √ln(2N), √ln(2M)"
-        if pair == "paper"
-        else "x ← x + W₂·LN(φ(W₁·LN(x))), LN after each stack; W_V, W_O, W₁, W₂ × √(ln(3M)·ln(2N)/3), √ln(3M)",
+        formula="x ← x + W₂·LN(φ(W₁·LN(x))), LN after each stack"
+        + (f"; W_V, W_O, W₁, W₂ × {scales}" if gain == "log" else ""),
         group="Pre-LN",
-        gain=gain,
+        gain=gains,
         norm_in=lambda site: True,
         norm_out=lambda site: False,
         inner=inner,

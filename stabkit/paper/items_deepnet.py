@@ -49,10 +49,10 @@ ITEMS: tuple[Item, ...] = (
             f"sweep --models post-ln,post-ln-init --depths 18 {LONG}",
             f"sweep --models post-ln --depths 18 {updates(warmup=4000)}",
         ),
-        figures=("update", "ln_input", "grad_norm", "chain"),
+        figures=("chain_order", "update", "ln_input", "grad_norm", "chain"),
         claims=(
-            *("first-init", "standstill", "warmup", "initialisation", "theta", "ln-growth", "ln-size"),
-            *("vanishing", "order"),
+            *("order", "initialisation", "standstill", "warmup", "ln-growth", "ln-stable", "ln-size"),
+            *("vanishing", "vanishing-init"),
         ),
     ),
     Item(
@@ -65,7 +65,7 @@ ITEMS: tuple[Item, ...] = (
         scaled="The paper's own size and depths; 16 updates of 512 tokens, two seeds.",
         commands=(f"sweep --models post-ln,deepnorm --depths 6,18,50,100 --seeds 0,1 {EARLY}",),
         figures=("update_depth", "update", "exponent", "theory"),
-        claims=("growth", "constant", "smaller"),
+        claims=("growth", "constant", "smaller", "steadier"),
         beside=("bound",),
     ),
     Item(
@@ -140,7 +140,7 @@ ITEMS: tuple[Item, ...] = (
         commands=("ablate --max-tokens 256",),
         figures=("ablation", "boundary", "scale_map"),
         claims=("alpha-small", "beta-large", "alpha-large", "beta-small"),
-        beside=("update-follows",),
+        beside=("top-gradient", "update-follows"),
     ),
     Item(
         key="table1",
@@ -180,7 +180,7 @@ ITEMS: tuple[Item, ...] = (
         ),
         figures=("bleu", "significance", "perplexity"),
         claims=("deeper-deepnorm",),
-        beside=("gap-closes", "larger-rate", "shallow"),
+        beside=("gap-closes", "larger-rate", "shallow", "comparable"),
     ),
     Item(
         key="table4",

@@ -15,8 +15,8 @@ ITEMS: tuple[Item, ...] = (
         scaled=f"{TINY}, 250 updates of 256 tokens without warm-up (the paper: RAdam, days).",
         commands=(f"sweep --models post-ln,admin --depths 60x12 {LONG}",),
         figures=("perplexity", "validation_loss"),
-        claims=("random-model",),
-        beside=("default-fails", "admin-trains", "balance", "lower-encoder"),
+        claims=("random-model", "nan-gradients"),
+        beside=("default-fails", "admin-trains", "lower-encoder"),
     ),
     Item(
         key="admin-fig2b",

@@ -11,6 +11,7 @@ import numpy as np
 from markupsafe import Markup
 
 from stabkit.claims import Finding
+from stabkit.claims.base import ORDER
 from stabkit.figures import FIGURES, SURFACES
 from stabkit.figures.shared import style
 from stabkit.figures.shared.comparison import reference_step
@@ -29,12 +30,7 @@ from stabkit.version import __version__
 TITLE = "The papers’ figures and tables, rerun"
 SAID = 2
 """Figures whose titles say what came out, before the claims."""
-COLOURS = {
-    "reproduces": "holds",
-    "holds as far as tested": "holds",
-    "does not reproduce": "fails",
-    "fails, holds at some places": "fails",
-}
+COLOURS = {"reproduces": "holds", "holds as far as decided": "holds", "does not reproduce": "fails", "in part": "mixed"}
 """The colour of a claim in which an item's verdict is written; others in that of the untested."""
 NAMED = {figure.NAME: figure for figure in (*FIGURES, *SURFACES)}
 
@@ -86,6 +82,7 @@ def section(part: Part) -> dict[str, Any]:
         "untested": [one for one in claims if one.verdict == "untested"],
         "beside": [one for key in part.item.beside if (one := part.findings[key]).verdict != "untested"],
         "verdict": word,
+        "counted": counted(claims),
         "colour": COLOURS.get(word, "untested"),
         "cards": cards,
         "runs": len(part.runs),
@@ -106,15 +103,21 @@ def _texts(runs: Sequence[Run]) -> str:
 
 
 def verdict(claims: Sequence[Finding]) -> str:
-    """How an item's claims came out; it reproduces only where every one of them was tested and holds. A claim that
-    holds under one ruler, rate or depth and fails under another fails."""
-    held, failed = (sum(one.verdict == word for one in claims) for word in ("holds", "fails"))
-    if not held + failed:
-        return "drawn"
-    if not held:
-        somewhere = any(place.holds for one in claims for place in one.evidence)
-        return "fails, holds at some places" if somewhere else "does not reproduce"
-    return "reproduces" if held == len(claims) else "in part" if failed else "holds as far as tested"
+    """How an item's claims came out; it reproduces only where every one of them was decided and holds."""
+    words = [one.verdict for one in claims]
+    decided = [word for word in words if word in ("holds", "mixed", "fails")]
+    if not decided:
+        return next((word for word in ("undecided", "out of reach") if word in words), "drawn")
+    if set(decided) == {"holds"}:
+        return "reproduces" if len(decided) == len(words) else "holds as far as decided"
+    return "does not reproduce" if set(decided) == {"fails"} else "in part"
+
+
+def counted(claims: Sequence[Finding]) -> str:
+    """`2 hold, 1 mixed, 3 untested`: what holds first."""
+    count = {word: sum(one.verdict == word for one in claims) for word in ORDER}
+    verbs = {"holds": "hold", "fails": "fail"}
+    return ", ".join(f"{n} {verbs.get(word, word) if n > 1 else word}" for word, n in count.items() if n)
 
 
 def _cards(part: Part) -> list[Card]:
@@ -129,14 +132,19 @@ def _cards(part: Part) -> list[Card]:
 
 
 def _lead(sections: Sequence[Mapping[str, Any]]) -> str:
-    """The page's first sentence: how many items there are, how their claims came out; a shared claim once an item."""
-    claims = [one for each in sections for one in each["claims"]]
-    held, tested = sum(one.verdict == "holds" for one in claims), len(claims)
+    """The page's first sentence: how many items there are, and what became of the central claims, each named, those
+    that hold first; one that several items share once, by its first item."""
     count = len(sections)
     what = "1 item" if count == 1 else f"{count} figures and tables"
-    if not tested:
-        return f"{what} of the papers, rerun on a small machine’s models; no claim of theirs could be tested."
-    return (
-        f"{what} of the papers, rerun on a small machine’s models: of {tested} tested claim{'s' * (tested != 1)} "
-        f"{held} hold{'s' * (held == 1)} and {tested - held} do{'es' * (tested - held == 1)} not."
-    )
+    central: dict[str, Finding] = {}
+    for each in sections:
+        for one in each["claims"]:
+            if one.claim.weight == "central":
+                central.setdefault(one.claim.key, one)
+    told = []
+    for word, verb in (("holds", "hold"), ("mixed", "hold at some places"), ("fails", "fail")):
+        if names := [key for key, one in central.items() if one.verdict == word]:
+            told.append(f"{verb}: {', '.join(names)}")
+    if not told:
+        return f"{what} of the papers, rerun on a small machine’s models; no central claim of theirs was decided."
+    return f"{what} of the papers, rerun on a small machine’s models. Central claims that {'; that '.join(told)}."

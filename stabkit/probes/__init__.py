@@ -7,8 +7,18 @@ from stabkit.probes.ln_input import LnInput
 from stabkit.probes.loss import Loss
 from stabkit.probes.parameter_update import ParameterUpdate
 from stabkit.probes.perturbation import Perturbation
+from stabkit.probes.token_cosine import TokenCosine
 from stabkit.probes.update import Update
 
-PROBES: tuple[type[Probe], ...] = (Loss, Update, LnInput, BranchRatio, GradNorm, ParameterUpdate, Perturbation)
+PROBES: tuple[type[Probe], ...] = (
+    Loss,
+    Update,
+    TokenCosine,
+    LnInput,
+    BranchRatio,
+    GradNorm,
+    ParameterUpdate,
+    Perturbation,
+)
 
 __all__ = ["PROBES", "Pass", "Probe"]

@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Sequence
 
 from stabkit.figures.shared.comparison import (
+    centre,
     chain,
     conditions,
     depth_rank,
     ends_in_norm,
-    geometric_mean,
     method_label,
     method_rank,
     outcome_word,
@@ -23,7 +23,6 @@ from stabkit.figures.shared.comparison import (
 from stabkit.figures.shared.contrast import Contrast, contrast
 from stabkit.figures.shared.words import several, short
 from stabkit.report.matrix import badness, lowest_ratio
-from stabkit.results.outcome import VANISHED
 from stabkit.spec import RunSpec
 from stabkit.storage.store import Run
 
@@ -65,6 +64,15 @@ def _ablated(runs: Sequence[Run]) -> str:
     return scales.sentence(*judged[0]) if judged else ""
 
 
+FLOOR = 1e-45
+"""The least that float32 holds: a ratio of 0 has no logarithm, and is told as nothing."""
+
+
+def floored(run: Run) -> float:
+    """A run's lowest gradient ratio."""
+    return max(lowest_ratio(run), FLOOR)
+
+
 FATES = {"stuck": "is stuck", "diverged": "diverges", "diverged or stuck": "diverges or is stuck"}
 
 
@@ -87,10 +95,10 @@ def _split(runs: Sequence[Run]) -> str:
         sentence = f"At {where} {lost} where {several(training, len(ends))} train{'s' * (len(training) == 1)}"
         if any(len(methods[label]) > 1 for label in (*training, *failing)):
             sentence += ", in every seed"
-        ratio, label = min((lowest_ratio(run), label) for label in failing for run in methods[label])
+        ratio, label = min((centre(map(floored, methods[label])), label) for label in failing)
         if not ratio <= 0.1:
             return sentence
-        amount = f"as little as {short(ratio, 1)} of" if ratio > 0 else "nothing of"
+        amount = f"{short(ratio, 1)} of" if ratio > FLOOR else "nothing of"
         return f"{sentence}; {label}'s lowest {output_stack([depth])} layer receives {amount} the top layer's gradient"
     return ""
 
@@ -111,21 +119,6 @@ def separation(runs: Sequence[Run]) -> str:
             kept, lost = f"{words[0]} {short(trains, 3)}", f"{words[1]} {short(stuck, 3)}"
             told.append(f"{name} {kept} in runs that train, {lost} in stuck ones ({apart})")
     return f"On this page: {'; '.join(told)}." if told else ""
-
-
-def links(runs: Sequence[Run]) -> str:
-    """What these runs say of the chain's order: was the gradient gone before any update, and did LN inputs grow?"""
-    gone = [run for run in runs if chain(run, "gradient_ratio_start") < VANISHED]
-    lost = [run for run in runs if lowest_ratio(run) < VANISHED <= chain(run, "gradient_ratio_start")]
-    grown = [run for run in runs if chain(run, "ln_input_growth") > 1.1]
-    return (
-        f"of {_runs(len(runs))}, {len(gone)} began with a vanished gradient (ratio below 10⁻⁴ at step 0, before any "
-        f"update), {len(lost)} lost it in training, and in {len(grown)} the LN inputs grew by more than a tenth."
-    )
-
-
-def _runs(count: int) -> str:
-    return f"{count} run{'s' * (count != 1)}"
 
 
 def advice(runs: Sequence[Run]) -> str:
@@ -151,12 +144,15 @@ def _first(found: Contrast) -> str:
 
 def _gradient(found: Contrast, runs: Sequence[Run]) -> str:
     """The method there whose lowest decoder layer receives least, when that is a tenth or less."""
-    beside = [one for one in shown(runs) if (one.run.spec.depth, one.condition) == (found.depth, found.condition)]
-    least = [(ratio, one.label) for one in beside if not math.isnan(ratio := lowest_ratio(one.run))]
+    by: dict[str, list[float]] = {}
+    for one in shown(runs):
+        if (one.run.spec.depth, one.condition) == (found.depth, found.condition):
+            by.setdefault(one.label, []).append(floored(one.run))
+    least = [(ratio, label) for label, each in by.items() if not math.isnan(ratio := centre(each))]
     share, label = min(least, default=(math.inf, ""))
     if not share <= 0.1:
         return ""
-    amount = f"as little as {short(share, 1)} of" if share > 0 else "nothing of"
+    amount = f"{short(share, 1)} of" if share > FLOOR else "nothing of"
     whose = "its" if label == found.higher else f"{label}'s"
     return f"{whose} lowest {output_stack([found.depth])} layer receives {amount} the top layer's gradient"
 
@@ -202,7 +198,7 @@ def _alone(runs: Sequence[Run]) -> str:
     same.sort(key=lambda run: depth_rank(run.spec))
     ends = [[run for run in same if run.spec.depth == end.spec.depth] for end in (same[0], same[-1])]
     seeds = set.intersection(*({run.spec.seed for run in end} for end in ends))
-    low, high = (geometric_mean(update_at(run, step) for run in end if run.spec.seed in seeds) for end in ends)
+    low, high = (centre(update_at(run, step) for run in end if run.spec.seed in seeds) for end in ends)
     if math.isnan(low) or math.isnan(high):
         return (
             f"{len(same)} runs of {label} are in; none has a model update to compare"

@@ -18,6 +18,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from stabkit.claims import Finding, findings
+from stabkit.figures.chain import chain_order
 from stabkit.figures.quick.once import Runs
 from stabkit.figures.shared import style
 from stabkit.figures.shared.comparison import (
@@ -33,7 +34,7 @@ from stabkit.figures.shared.comparison import (
 from stabkit.figures.shared.surfaces import Landscape
 from stabkit.figures.shared.words import number, percent, plain, short
 from stabkit.report import cards, how, turn
-from stabkit.report.headline import headline, links, separation
+from stabkit.report.headline import headline, separation
 from stabkit.report.json_document import seconds_a_step
 from stabkit.report.matrix import OUTCOMES, Cell, Matrix, matrix
 from stabkit.results.outcome import VANISHED
@@ -61,7 +62,7 @@ CHAIN = (
 MEANINGS = (
     ("trains", "trains", "validation loss below 0.95 of the unigram loss"),
     ("early", "early", "too short to judge; the words say how it stands"),
-    ("vanished", "early", f"but a gradient ratio below {short(VANISHED)} was seen, as in runs that stay stuck"),
+    ("risk", "early", f"at risk: a gradient ratio below {short(VANISHED)}, or a loss above that of the start"),
     ("stuck", "stuck", "no gain, near the unigram loss or with a vanished gradient"),
     ("diverged", "diverged", "a loss that is not finite, or that rose by half and stayed there"),
     ("failed", "failed", "no result: see How it was run"),
@@ -107,7 +108,7 @@ def render(
         groups=[(group, [row for row in verdicts.rows if row.group == group]) for group in _groups(verdicts)],
         known=OUTCOMES,
         meanings=_meanings(verdicts),
-        several=", geometric mean over seeds" if len({spec.seed for spec in specs}) > 1 else " (one seed)",
+        several=", median over seeds" if len({spec.seed for spec in specs}) > 1 else " (one seed)",
         swatch=style.colour,
         tint=_tint,
         notes=_notes,
@@ -119,15 +120,13 @@ def render(
         chained=len(runs),
         steps_only=bool(every) and all(run.spec.single_step for run in every),
         separation=separation(runs),
-        links=links(runs),
+        which=chain_order.sentence(runs),
         cards=cards.of_runs(every, surfaces) if every else [],
         switches=switches(every),
         group_switches=group_switches(every),
         recipes=how.recipes(specs),
-        findings=[found for found in claimed if found.verdict != "untested" and not found.claim.ours],
-        readings=[found for found in claimed if found.verdict != "untested" and found.claim.ours],
-        untested=[found for found in claimed if found.verdict == "untested"],
-        theirs=sum(not found.claim.ours for found in claimed),
+        claimed=bool(claimed),
+        **parted(claimed),
         settings=how.settings(specs) if specs else [],
         tasks=_tasks(specs),
         seeds=sorted({spec.seed for spec in specs}),
@@ -139,6 +138,17 @@ def render(
         failed=[(plain(spec.run_id), plain(reason)) for spec, reason in failed],
         count=len(every),
     )
+
+
+def parted(claimed: Sequence[Finding]) -> dict[str, list[Finding]]:
+    """The claims as a page has them: those that these runs test by weight, and the untested."""
+    tested = [found for found in claimed if found.verdict != "untested"]
+    return {
+        "central": [found for found in tested if found.claim.weight == "central"],
+        "beside": [found for found in tested if found.claim.weight in ("side", "background")],
+        "readings": [found for found in tested if found.claim.weight == "ours"],
+        "untested": [found for found in claimed if found.verdict == "untested"],
+    }
 
 
 def template(path: Path) -> Template:
@@ -177,9 +187,9 @@ def _groups(verdicts: Matrix) -> list[str]:
 
 
 def _tint(cell: Cell) -> str:
-    """The class that colours a cell: its worst word; an early run whose gradient has vanished stands apart."""
-    if cell.worst == "early" and cell.vanished:
-        return "vanished"
+    """The class that colours a cell: its worst word; an early run at risk stands apart."""
+    if cell.worst == "early" and cell.at_risk:
+        return "risk"
     return cell.worst if cell.worst in (*OUTCOMES, "missing") else "early"
 
 

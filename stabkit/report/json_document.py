@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,13 +13,14 @@ from stabkit.results.outcome import gradient_ratio
 from stabkit.results.records import jsonable
 from stabkit.spec import RunSpec
 from stabkit.storage.store import Run
-from stabkit.surface.roughness import mean_second_difference, negative_curvature
+from stabkit.surface.roughness import curvature, negative_curvature, roughness
 
 if TYPE_CHECKING:
     from stabkit.claims import Finding
+    from stabkit.claims.base import Place
     from stabkit.storage.surfaces import Surface
 
-SCHEMA = "stabkit/1"
+SCHEMA = "stabkit/2"
 
 
 def text(body: Any) -> str:
@@ -64,7 +66,8 @@ def surface(found: Surface) -> dict[str, Any]:
         "spec": found.spec.to_json(),
         "digest": found.digest,
         "loss": found.loss.tolist(),
-        "roughness": mean_second_difference(found.loss),
+        "roughness": roughness(found.loss),
+        "curvature": curvature(found.loss),
         "negative_curvature": negative_curvature(found.loss),
         "path": {name: column.tolist() for name, column in found.path.items()},
         "facts": dict(found.facts),
@@ -72,18 +75,35 @@ def surface(found: Surface) -> dict[str, Any]:
 
 
 def claim(found: Finding) -> dict[str, Any]:
-    """A claim, its verdict, and what was measured at each place."""
+    """A claim, its verdict, and what was measured at each place; a command where it is not decided."""
     return {
-        "key": found.claim.key,
+        "id": found.claim.key,
         "sentence": found.claim.sentence,
         "source": found.claim.source,
+        "weight": found.claim.weight,
         "test": found.claim.test,
         "verdict": found.verdict,
         "measured": found.measured,
-        "evidence": [
-            {"where": one.where, "value": one.value, "text": one.text, "holds": one.holds} for one in found.evidence
-        ],
-        **({"command": found.claim.command} if found.verdict == "untested" else {}),
+        "reason": found.reason,
+        **({"command": found.claim.command} if found.verdict in ("untested", "undecided") else {}),
+        "places": [place(one) for one in found.places],
+    }
+
+
+def place(one: Place) -> dict[str, Any]:
+    """One place: its number over the seeds, the threshold, the verdict."""
+    return {
+        "where": one.measured.spot,
+        "condition": one.measured.condition,
+        "steps": one.measured.steps,
+        "seeds": list(one.measured.values),
+        "value": one.value,
+        "low": one.low,
+        "high": one.high,
+        "threshold": asdict(one.threshold),
+        "verdict": one.verdict,
+        "reason": one.reason,
+        "text": one.text,
     }
 
 

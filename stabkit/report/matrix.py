@@ -1,7 +1,7 @@
 """The verdict matrix as a value: a row a method and condition, a column a depth. Pure; page and terminal both show it.
 
-cell = what became of its runs (one word each, counted over seeds), ‖ΔF‖ at the reference step (geometric mean over
-seeds), the lowest first/last decoder gradient ratio of its runs, and the runs themselves
+cell = what became of its runs (one word each, counted over seeds), ‖ΔF‖ at the reference step (median over
+seeds), the lowest first/last decoder gradient ratio over the run (median likewise), and the runs themselves
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 from stabkit.figures.shared.comparison import (
     GROUPS,
+    centre,
     chain,
     condition_order,
     conditions,
     depth_rank,
-    geometric_mean,
     method_group,
     method_label,
     method_rank,
@@ -26,7 +26,7 @@ from stabkit.figures.shared.comparison import (
     update_at,
 )
 from stabkit.figures.shared.words import plain
-from stabkit.results.outcome import VANISHED
+from stabkit.results.outcome import AT_RISK
 from stabkit.spec import RunSpec
 from stabkit.storage.store import Run
 
@@ -57,9 +57,9 @@ class Cell:
         return self.outcomes[0][0] if self.outcomes else "missing"
 
     @property
-    def vanished(self) -> bool:
-        """Whether a gradient ratio was seen that no run that trained has shown."""
-        return self.gradient_ratio < VANISHED
+    def at_risk(self) -> bool:
+        """Whether one of its early runs shows a broken link."""
+        return any(detail.startswith(AT_RISK) for detail in self.details)
 
     @property
     def words(self) -> str:
@@ -140,8 +140,8 @@ def _cell(runs: list[Run], reasons: list[str], step: int) -> Cell:
     ratios = [ratio for run in runs if not math.isnan(ratio := lowest_ratio(run))]
     return Cell(
         outcomes=tuple(sorted(counts.items(), key=lambda item: (badness(item[0]), item[0]))),
-        update=geometric_mean(update_at(run, step) for run in runs),
-        gradient_ratio=min(ratios, default=math.nan),
+        update=centre(update_at(run, step) for run in runs),
+        gradient_ratio=centre(ratios),
         details=tuple(plain(str(run.outcome.get("detail", ""))) for run in runs),
         run_ids=tuple(run.run_id for run in runs),
         reasons=tuple(reasons),

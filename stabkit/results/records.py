@@ -128,6 +128,7 @@ def expected(spec: RunSpec) -> dict[str, list[str]]:
         "loss": ["train", "probe", "train@nll"],
         "validation": ["validation", "nll", "accuracy"],
         "update": ["state", "logits", "state@step"],
+        "token_cosine": ["state"],
         "parameter_update": sites,
         "grad_norm": [*layers, *sites],
         "ln_input": [*sites, *(f"{name}@omega" for name in sites)],

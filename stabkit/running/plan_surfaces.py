@@ -60,6 +60,7 @@ def specs(runs: Sequence[Run], wanted: Wanted) -> list[SurfaceSpec]:
                         normalise=wanted.normalise,
                         one_dimensional=wanted.one_dimensional,
                         of=of,
+                        orthogonalise=False,  # as Li et al. have it
                     )
                     if seed == wanted.direction_seeds[0]:
                         found.append(

@@ -38,8 +38,13 @@ class LossSurface:
 
     @property
     def roughness(self) -> float:
-        """Mean absolute second difference between neighbouring points."""
-        return roughness.mean_second_difference(self.loss)
+        """Σ|Δ²L|/Σ|ΔL| over neighbouring points, which has no scale (`surface/roughness.py`)."""
+        return roughness.roughness(self.loss)
+
+    @property
+    def curvature(self) -> float:
+        """Mean absolute second difference between neighbouring points: large for a steep bowl too."""
+        return roughness.curvature(self.loss)
 
     @property
     def negative_curvature(self) -> float:
@@ -61,7 +66,7 @@ def loss_surface(
     seed: int = 0,
     normalise: Normalise = "filter",
     one_dimensional: bool = False,
-    orthogonalise: bool = True,
+    orthogonalise: bool = False,
     cut: bool = False,
     plane: tuple[Sequence[float], Sequence[float]] | None = None,
     together: int = 1,
@@ -72,6 +77,8 @@ def loss_surface(
     `loss(model)` is one number: a function of the (copied) model, or a metric of `loss_landscapes`. δ and η are
     Gaussian from `seed`, as long as the weights row by row (`normalise`: filter, layer, model, none), one-dimensional
     parameters at rest unless `one_dimensional`; or given as `plane`, two vectors in the order of `named_parameters()`.
+    Both are as Li et al. (2018) have them; `orthogonalise` turns η against δ afterwards, whose rows then are no longer
+    as long as the weights'.
     `cut`: the line along δ alone. `together`: points in one forward pass (`torch.vmap`; the loss must allow it).
     `engine="loss-landscapes"` lets that library walk the same plane.
 

@@ -8,6 +8,8 @@ import re
 import subprocess
 import sys
 
+WORDS = ("holds", "fails", "mixed", "undecided", "out of reach", "untested")
+
 
 def geometric(values):
     return math.exp(sum(map(math.log, values)) / len(values))
@@ -95,15 +97,15 @@ def claims(path, least):
         found = json.load(file)["claims"]
     assert len(found) >= int(least)
     for one in found:
-        assert one["sentence"] and one["source"] and one["test"] and one["verdict"] in ("holds", "fails", "untested")
-        assert one.get("command", "").startswith("stabkit ") == (one["verdict"] == "untested")
+        assert one["sentence"] and one["source"] and one["test"] and one["verdict"] in WORDS
+        assert one.get("command", "").startswith("stabkit ") == (one["verdict"] in ("untested", "undecided"))
 
 
 def hold(path, *keys):
     with open(path) as file:
-        found = {one["key"]: one for one in json.load(file)["claims"]}
+        found = {one["id"]: one for one in json.load(file)["claims"]}
     for one in found.values():
-        print(one["verdict"], one["key"], one["measured"])
+        print(one["verdict"], one["id"], one["measured"])
     assert [key for key in keys if found[key]["verdict"] != "holds"] == []
 
 
@@ -120,7 +122,7 @@ def nine(path):
 def fig9(path):
     hold(path, "alpha-small", "beta-large", "alpha-large", "beta-small", "update-follows")
     with open(path) as file:
-        found = {one["key"]: one for one in json.load(file)["claims"]}
+        found = {one["id"]: one for one in json.load(file)["claims"]}
     assert all(found[key]["verdict"] != "untested" for key in ("without-deepnorm", "without-init"))
     rows = {(tuple(r["spec"]["options"].items()), r["warmup"], r["seed"]) for r in runs(path)}
     for options in ((), (("alpha", "one"),), (("beta", "one"),)):
@@ -129,19 +131,45 @@ def fig9(path):
 
 def half(path):
     with open(path) as file:
-        found = {one["key"]: one["verdict"] for one in json.load(file)["claims"]}
+        found = {one["id"]: one["verdict"] for one in json.load(file)["claims"]}
     assert (found["alpha-large"], found["alpha-small"]) == ("holds", "fails"), found
 
 
 def rulers(path):
     with open(path) as file:
-        found = {one["key"]: one for one in json.load(file)["claims"]}["surface-smoother"]
-    by = {one["where"].split(", ")[-1]: one["value"] for one in found["evidence"]}
-    print(by)
-    own, post, deep = (
-        next(v for k, v in by.items() if word in k) for word in ("papers' ruler", "Post-LN's", "DeepNorm's")
-    )
-    assert own >= 3 and 1.2 <= post <= 4 and deep <= 1.3
+        found = {one["id"]: one for one in json.load(file)["claims"]}
+    places = [place for key in ("surface-smoother", "surface-one-ruler") for place in found[key]["places"]]
+    print({place["where"]: place["value"] for place in places})
+    (own,) = [place["value"] for place in found["surface-smoother"]["places"]]
+    both = [place["value"] for place in found["surface-one-ruler"]["places"]]
+    assert own > max(both) and len(both) == 2
+
+
+def tribunal(path):
+    with open(path) as file:
+        document = json.load(file)
+    assert document["schema"] == "stabkit/2"
+    for claim in document["claims"]:
+        assert claim["verdict"] in WORDS and claim["weight"] in ("central", "side", "background", "ours"), claim["id"]
+        assert ("command" in claim) == (claim["verdict"] in ("untested", "undecided")), claim["id"]
+        assert (claim["places"] == []) == (claim["verdict"] == "untested"), claim["id"]
+        words = {place["verdict"] for place in claim["places"]}
+        assert words <= set(WORDS) - {"mixed", "untested"}, claim["id"]
+        both = {"holds", "fails"} & words
+        if both:  # a half-tested sentence does not hold
+            allowed = {"mixed"} if len(both) == 2 else {*both, *(["undecided"] if both == {"holds"} else [])}
+            assert claim["verdict"] in allowed, claim["id"]
+        for place in claim["places"]:
+            threshold = place["threshold"]
+            assert threshold["sense"] in (">=", "<=") and threshold["reason"], claim["id"]
+            assert (place["low"] is None) == (len(place["seeds"]) == 1) and place["condition"] and place["steps"]
+            if place["verdict"] in ("holds", "fails"):
+                value, limit = float(place["value"]), threshold["value"]
+                met = value >= limit if threshold["sense"] == ">=" else value <= limit
+                assert met == (place["verdict"] == "holds"), (claim["id"], place)
+    decided = [claim["id"] for claim in document["claims"] if claim["verdict"] in ("holds", "mixed", "fails")]
+    print(decided)
+    assert decided
 
 
 def shared(path):

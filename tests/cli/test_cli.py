@@ -1,6 +1,7 @@
 """The command line from outside: printed lines, exit codes, and what is on the disk afterwards."""
 
 import json
+import re
 import shutil
 import signal
 import subprocess
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from stabkit.claims.base import ORDER, WEIGHTS
 from tests.commands import TINY, children, ended, stabkit, strict, wait_for
 from tests.conftest import some
 
@@ -24,7 +26,7 @@ def out(swept, tmp_path_factory):
 
 def test_json_is_one_strict_document_with_every_run_and_series(out):
     document = strict((out / "first.json").read_text())
-    assert document["schema"] == "stabkit/1" and Path(document["report"]).is_file()
+    assert document["schema"] == "stabkit/2" and Path(document["report"]).is_file()
     assert [run["model"] for run in document["runs"]] == ["post-ln", "post-ln-init", "admin", "deepnorm"]
     for run in document["runs"]:
         assert run["spec"]["model"]["encoder_layers"] == run["encoder_layers"] == run["decoder_layers"] == 2
@@ -83,14 +85,20 @@ def test_json_holds_every_claim_with_its_verdict_and_what_would_test_it(out):
     claims = strict((out / "first.json").read_text())["claims"]
     assert len(claims) >= 12
     for claim in claims:
-        assert claim["verdict"] in ("holds", "fails", "untested") and claim["sentence"] and claim["source"]
-        assert ("command" in claim) == (claim["verdict"] == "untested") == (claim["evidence"] == [])
+        assert claim["verdict"] in ORDER and claim["weight"] in WEIGHTS and claim["sentence"] and claim["source"]
+        assert ("command" in claim) == (claim["verdict"] in ("untested", "undecided"))
+        assert (claim["places"] == []) == (claim["verdict"] == "untested")
+        for place in claim["places"]:
+            assert {"where", "condition", "steps", "seeds", "value", "low", "high", "threshold"} <= set(place)
+            assert (place["low"] is None) == (place["high"] is None) == (len(place["seeds"]) == 1)
+            assert set(place["threshold"]) == {"sense", "value", "reason"}
+            assert place["verdict"] in {*ORDER} - {"mixed", "untested"}
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_the_terminal_says_how_many_claims_fail_within_80_columns(out):
+def test_the_terminal_names_central_claims_within_80_columns(out):
     done = stabkit("sweep", *TINY, "--out", out)
-    assert "claims of the papers that these runs test" in done.stdout
+    assert "central claims" in done.stdout and not re.search(r"\d+ of \d+ claims", done.stdout)
     *lines, page = done.stdout.rstrip().split("\n")
     assert max(map(len, lines)) <= 80 and page.startswith("report:")
 

@@ -30,7 +30,7 @@ def listed(*args):
 
 def document(*args):
     found = json.loads(listed(*args, "--json"))
-    assert found["schema"] == "stabkit/1"
+    assert found["schema"] == "stabkit/2"
     return found["methods"]
 
 
@@ -157,7 +157,7 @@ def test_json_holds_every_method_with_all_that_its_slots_say():
 
 
 def test_every_claim_is_carried_by_the_methods_that_it_names():
-    carried = {method["key"]: {claim["key"] for claim in method["claims"]} for method in document("--depths", "2")}
+    carried = {method["key"]: {claim["id"] for claim in method["claims"]} for method in document("--depths", "2")}
     for claim in (*CLAIMS, *OF_STEPS, *OF_SURFACES):
         assert {key for key, keys in carried.items() if claim.key in keys} == set(claim.methods)
     assert all(carried[key] for key in set(methods.KEYS))

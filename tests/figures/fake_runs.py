@@ -15,6 +15,7 @@ from stabkit import methods
 from stabkit.methods.base import sites as sites_of
 from stabkit.methods.deepnorm import alpha_beta
 from stabkit.quality import bleu
+from stabkit.results.outcome import NO_SIGN
 from stabkit.results.records import Table
 from stabkit.results.translation import Search, TranslationSpec
 from stabkit.spec import ModelConfig, RunSpec, TaskConfig, TrainConfig, recorded_steps
@@ -54,7 +55,7 @@ def run(
     run_spec: RunSpec,
     records: Mapping[str, Table],
     outcome: str = "early",
-    detail: str = "sound so far",
+    detail: str = "no warning sign",
     environment: Mapping[str, Any] = ENVIRONMENT,
     **chain: float | str,
 ) -> Run:
@@ -132,12 +133,12 @@ def plausible(run_spec: RunSpec, *, outcome: str | None = None, until: int | Non
         "validation": table(when, {"validation": final.tolist(), "nll": (final - 0.5).tolist()}),
     }
     word = outcome or ("diverged" if until is not None else "early")
-    lost = ratio < 1e-4
+    lost = ratio < 1e-2
     return run(
         run_spec,
         records,
         word,
-        f"diverged at step {until}" if until is not None else f"gradient {ratio:.0e}" if lost else "sound so far",
+        f"diverged at step {until}" if until is not None else f"at risk: gradient {ratio:.0e}" if lost else NO_SIGN,
         update_first=float(state[1]) if len(state) > 1 else "nan",
         update_reference=float(state[min(16, len(state) - 1)]) if until is None else "nan",
         gradient_ratio_lowest=float(ratio * 0.8),

@@ -331,7 +331,7 @@ def growing(method: str, exponent: float, seed: int = 0, **changes: object) -> l
     ]
 
 
-def test_the_exponent_is_fitted_over_6_to_50_layers_and_geometric_means() -> None:
+def test_the_exponent_is_fitted_over_6_to_50_layers_and_centres() -> None:
     lines = depth_fit.fit(update_depth.select([*growing("deepnorm", 0.6), *growing("deepnorm", 0.6, seed=2)]))
     assert len(lines) == 1
     line = lines.iloc[0]

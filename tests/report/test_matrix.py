@@ -29,7 +29,7 @@ def test_rows_are_methods_in_table_order_and_columns_depths() -> None:
     assert not verdicts.has_conditions and verdicts.reference_step == 16
 
 
-def test_a_cell_counts_its_seeds_worst_first_and_takes_the_geometric_mean() -> None:
+def test_a_cell_counts_its_seeds_worst_first_and_takes_the_centre() -> None:
     runs = [
         at16("post-ln", 18, 1.0, "trains", seed=0, ratio=0.3),
         at16("post-ln", 18, 100.0, "diverged", seed=1, ratio="inf"),
@@ -37,7 +37,7 @@ def test_a_cell_counts_its_seeds_worst_first_and_takes_the_geometric_mean() -> N
     ]
     cell = matrix(runs).rows[0].cells[0]
     assert cell.words == "diverged 1/3, trains 2/3" and cell.worst == "diverged" and cell.total == 3
-    assert cell.update == pytest.approx(10.0) and cell.gradient_ratio == 1e-6 and cell.vanished
+    assert cell.update == pytest.approx(10.0) and cell.gradient_ratio == 1e-6 and not cell.at_risk
     assert cell.run_ids == tuple(made.run_id for made in runs)
     assert cell.details == ("detail 1", "detail 100", "detail nan")
 

@@ -120,13 +120,17 @@ def test_layouts_that_differ_name_the_first_tensor() -> None:
 
 def test_roughness_of_a_parabola_of_a_wave_and_of_a_hole() -> None:
     x = np.linspace(-1, 1, 21)
-    assert roughness.mean_second_difference(x**2) == pytest.approx(2 * 0.1**2)
+    assert roughness.curvature(x**2) == pytest.approx(2 * 0.1**2)
+    assert roughness.roughness(x**2) == roughness.roughness(99 * x**2) == pytest.approx(2 * 19 / 2 / 100)
     assert roughness.negative_curvature(x**2) == 0.0 and roughness.negative_curvature(-(x**2)) == 1.0
     wave = np.cos(np.pi * np.arange(21))
-    assert roughness.mean_second_difference(wave) == pytest.approx(4.0)
+    assert roughness.curvature(wave) == pytest.approx(4.0)
     assert roughness.negative_curvature(wave) == pytest.approx(9 / 19)
+    assert roughness.roughness(wave) == pytest.approx(2 * 19 / 20) and roughness.roughness(np.full(9, 5.0)) == 0.0
+    ripples = 0.1 * x**2 + 0.01 * wave
+    assert roughness.roughness(ripples) > 5 * roughness.roughness(4 * x**2) > roughness.curvature(ripples)
     surface = x[:, None] ** 2 + 3 * x[None, :] ** 2
-    assert roughness.mean_second_difference(surface) == pytest.approx((2 + 6) / 2 * 0.1**2)
+    assert roughness.curvature(surface) == pytest.approx((2 + 6) / 2 * 0.1**2)
     surface[3, 4] = np.nan
-    assert np.isnan(roughness.mean_second_difference(surface)) and np.isnan(roughness.negative_curvature(surface))
-    assert np.isnan(roughness.mean_second_difference(np.array([1.0, 2.0])))
+    assert np.isnan(roughness.curvature(surface)) and np.isnan(roughness.negative_curvature(surface))
+    assert np.isnan(roughness.curvature(np.array([1.0, 2.0])))

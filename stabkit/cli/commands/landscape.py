@@ -16,7 +16,7 @@ from stabkit.cli.progress import Screen
 from stabkit.cli.signals import Signals
 from stabkit.errors import UsageError
 from stabkit.figures.shared import svg
-from stabkit.figures.shared.comparison import geometric_mean
+from stabkit.figures.shared.comparison import centre
 from stabkit.figures.shared.words import percent, short
 from stabkit.figures.surfaces import landscape
 from stabkit.own.factory import model_and_loss
@@ -63,7 +63,7 @@ def own(factory: str, weights: str, wanted: Wanted, out: Path) -> None:
     middle = float(surface.loss[len(surface.b) // 2, len(surface.a) // 2])
     console.say(f"{factory}: loss {short(middle, 4)} at the weights")
     spread = f" ({short(min(rough))} to {short(max(rough))} over {len(rough)} directions)" if len(rough) > 1 else ""
-    console.say(f"roughness of cuts {short(geometric_mean(rough))}{spread}, mean absolute second difference")
+    console.say(f"roughness of cuts {short(centre(rough))}{spread}, Σ|Δ²L|/Σ|ΔL|")
     negative = float(np.mean([cut.negative_curvature for cut in cuts]))
     console.say(f"negative curvature {percent(negative)}")
     console.say(f"surface: {folder / name}.svg, .png, .npz")

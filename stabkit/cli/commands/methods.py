@@ -15,7 +15,10 @@ from stabkit.report.json_document import SCHEMA, text
 from stabkit.spec import depth_text
 
 NAMES = {"query": "W_Q", "key": "W_K", "value": "W_V", "out": "W_O", "up": "W₁", "down": "W₂"}
-PROFILED = "the sweep's first model: synthetic task, 512 tokens a batch, seed 0"
+PROFILED = (
+    "a sweep's first model: base initialisation xavier_normal, 64-128-2, no dropout; synthetic task, 512 tokens a "
+    "batch, seed 0 (fairseq_uniform, dropout and wider layers give other ω)"
+)
 """What profiles are read from."""
 Profiles = Mapping[tuple[int, int], Mapping[str, float]]
 """{(N, M): {site name: ω}}, of a method that profiles, where it alone is asked for."""
@@ -51,7 +54,7 @@ def _all(chosen: Sequence[Method], depths: Sequence[tuple[int, int]]) -> None:
             console.say(f"    source: {method.source}")
             for name, values in table.options(method.key).items():
                 console.say(f"    option {name}: {', '.join(values)} (default {values[0]})")
-            console.say(f"    claims: {', '.join(claim['key'] for claim in _claims(method))}")
+            console.say(f"    claims: {', '.join(claim['id'] for claim in _claims(method))}")
     console.say()
     for n, m in depths:
         rows = []
@@ -90,7 +93,7 @@ def page(chosen: Sequence[Method], depths: Sequence[tuple[int, int]]) -> str:
         for name, values in table.options(method.key).items():
             lines.append(f"- Option `{name}`: {', '.join(f'`{value}`' for value in values)} (the first is the default)")
         lines += [f"- Its own recipe: {table.recipe_words(method.recipe)} ({method.recipe.source})"]
-        lines += [f"- Claim `{claim['key']}`: {claim['sentence']} ({claim['source']})" for claim in _claims(method)]
+        lines += [f"- Claim `{claim['id']}`: {claim['sentence']} ({claim['source']})" for claim in _claims(method)]
         head = (
             "depth",
             "stack",
@@ -123,7 +126,7 @@ def _one(method: Method, depths: Sequence[tuple[int, int]], profiles: Profiles) 
         console.say(f"  option {name}: {', '.join(values)} (default {values[0]})")
     console.say(f"  its own recipe: {table.recipe_words(method.recipe)} ({method.recipe.source})")
     for claim in _claims(method):
-        console.say(f"  claim {claim['key']}: {claim['sentence']} ({claim['source']})")
+        console.say(f"  claim {claim['id']}: {claim['sentence']} ({claim['source']})")
     console.say()
     for n, m in depths:
         rows = []
@@ -179,7 +182,10 @@ def _claims(method: Method) -> list[dict[str, str]]:
     from stabkit.claims import CLAIMS, OF_STEPS, OF_SURFACES  # pandas: not for `--help`
 
     carried = [claim for claim in (*CLAIMS, *OF_STEPS, *OF_SURFACES) if method.key in claim.methods]
-    return [{"key": claim.key, "sentence": claim.sentence, "source": claim.source} for claim in carried]
+    return [
+        {"id": claim.key, "sentence": claim.sentence, "source": claim.source, "weight": claim.weight}
+        for claim in carried
+    ]
 
 
 def _shown(value: Any) -> str:

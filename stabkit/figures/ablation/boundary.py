@@ -19,7 +19,7 @@ from matplotlib.lines import Line2D
 
 from stabkit.figures.quick.once import once
 from stabkit.figures.shared import lettering, scales, style
-from stabkit.figures.shared.comparison import geometric_mean
+from stabkit.figures.shared.comparison import centre
 from stabkit.figures.shared.outcomes import MARKS
 from stabkit.figures.shared.words import listed, short
 from stabkit.storage.store import Run
@@ -210,7 +210,7 @@ def _against(axes: Axes, own: pd.DataFrame, column: str, name: str, found: Borde
         low, high = seen[column].min() / 1.6, max(seen[column].max(), ceiling) * 1.6
         style.log_axis(axes, "y", low, high)
         style.reference(axes, ceiling, "√(2d): uncorrelated")
-        one = geometric_mean(seen[(seen["alpha_scale"] == 1) & (seen["beta_scale"] == 1)][column])
+        one = centre(seen[(seen["alpha_scale"] == 1) & (seen["beta_scale"] == 1)][column])
         if math.isfinite(one):
             ends = np.array(axes.get_xlim())
             axes.plot(ends, one * ends, color=style.INK, linewidth=0.8, alpha=0.45)

@@ -1,6 +1,6 @@
 """The plane of factors on α and β as heat maps: where it trains, and which link of the chain says so.
 
-Each cell is one pair of factors: geometric mean over seeds (of the loss the median), and how many of its runs train.
+Each cell is one pair of factors: median over seeds (of the loss the median), and how many of its runs train.
 One colour scale serves all planes of a page. Pairs that were not run are left blank.
 """
 
@@ -19,7 +19,7 @@ from matplotlib.patches import Rectangle
 
 from stabkit.figures.quick.once import once
 from stabkit.figures.shared import lettering, scales, style
-from stabkit.figures.shared.comparison import geometric_mean
+from stabkit.figures.shared.comparison import centre
 from stabkit.figures.shared.outcomes import OUTCOME_COLOURS
 from stabkit.figures.shared.words import short
 from stabkit.storage.store import Run
@@ -53,7 +53,7 @@ class Plane:
     log: bool
     low_hurts: bool = False
     digits: int = 2
-    middle: Callable[[pd.Series[float]], float] = geometric_mean
+    middle: Callable[[pd.Series[float]], float] = centre
 
 
 PLANES = (

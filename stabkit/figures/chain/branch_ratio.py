@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from stabkit.figures.quick.once import once
 from stabkit.figures.shared import curves, share
-from stabkit.figures.shared.comparison import FACTS, geometric_mean, output_stack, shown
+from stabkit.figures.shared.comparison import FACTS, centre, output_stack, shown
 from stabkit.figures.shared.curves import Curves
 from stabkit.figures.shared.words import short
 from stabkit.storage.store import Run
@@ -51,7 +51,7 @@ def title(runs: Sequence[Run]) -> str:
     counts: dict[tuple[str, str], list[float]] = {}
     for each in shown(runs):
         counts.setdefault((each.run.spec.depth, each.label), []).append(share.effective(each.run))
-    means = {key: value for key, values in counts.items() if (value := geometric_mean(values)) > 0}
+    means = {key: value for key, values in counts.items() if (value := centre(values)) > 0}
     depths = list(dict.fromkeys(depth for depth, _ in means))
     here = {label: value for (depth, label), value in means.items() if depths and depth == depths[-1]}
     if len(here) < 2:

@@ -1,6 +1,6 @@
 """The depth exponent of ‖ΔF‖ against the step at which it is fitted: how far one exponent can be trusted.
 
-At every recorded step up to 100 the fit of `update_depth` is made anew (6 to 50 layers, geometric mean over seeds, at
+At every recorded step up to 100 the fit of `update_depth` is made anew (6 to 50 layers, median over seeds, at
 least three depths below half of √(2d)).
 """
 
@@ -27,7 +27,7 @@ VALUE = "exponent"
 CAPTION = "DeepNet Fig. 4 (journal version): the growth with depth, at every step."
 READ = (
     "‖ΔF‖ ∝ N^p, p fitted at each step. Curves bend downwards as outputs near √(2d), where depths can no longer be "
-    "told apart: compare methods at one early step. Several seeds: the fit of the geometric means, in a band from the "
+    "told apart: compare methods at one early step. Several seeds: the median of the single fits, in a band from the "
     "least to the greatest of single seeds."
 )
 COLUMNS = ("run", "method", "label", "condition", "depth", "seed", "step", "exponent", "least", "greatest", "seeds")

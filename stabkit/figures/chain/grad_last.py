@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 from stabkit.figures.quick.once import once
 from stabkit.figures.shared import curves
-from stabkit.figures.shared.comparison import FACTS, geometric_mean, output_layers, shown
+from stabkit.figures.shared.comparison import FACTS, centre, output_layers, shown
 from stabkit.figures.shared.curves import Curves
 from stabkit.figures.shared.words import listed, short
 from stabkit.storage.store import Run
@@ -32,6 +32,7 @@ READ = (
 COLUMNS = (*FACTS, "layers", "when", "grad_norm")
 WINDOW = (100, 250)
 """The steps of early training: by then the runs without warm-up have parted."""
+LATER = f"mean of steps {WINDOW[0]}–{WINDOW[1]}"
 
 
 @once
@@ -51,17 +52,17 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
         inside = (table.steps >= WINDOW[0]) & (table.steps <= WINDOW[1])
         if each.run.spec.train.warmup == 0 and table.steps[-1] >= WINDOW[1]:
             mean = float(norms[inside].mean()) if np.isfinite(norms[inside]).all() else math.nan
-            rows.append({**facts, "when": "mean of steps 100–250", "grad_norm": mean})
+            rows.append({**facts, "when": LATER, "grad_norm": mean})
     return pd.DataFrame(rows, columns=list(COLUMNS)).sort_values("when", ascending=False, kind="stable")
 
 
 def title(runs: Sequence[Run]) -> str:
     """Post-LN-init's over Post-LN's where both are there in the window, else at step 0."""
     frame = select(runs)
-    for when in ("mean of steps 100–250", "step 0"):
+    for when in (LATER, "step 0"):
         here = frame[(frame["when"] == when) & frame["method"].isin(["post-ln", "post-ln-init"])]
         here = here[here["encoder_layers"] == here["decoder_layers"]]
-        means = here.groupby(["layers", "condition", "method"])["grad_norm"].agg(geometric_mean).unstack()
+        means = here.groupby(["layers", "condition", "method"])["grad_norm"].agg(centre).unstack()
         if {"post-ln", "post-ln-init"} <= set(means.columns) and len(means := means.dropna()):
             ratio = means["post-ln-init"] / means["post-ln"]
             depth, condition = ratio.index[-1]

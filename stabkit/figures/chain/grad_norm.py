@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 
 from stabkit.figures.quick.once import once
 from stabkit.figures.shared import curves
-from stabkit.figures.shared.comparison import FACTS, Shown, geometric_mean, output_layers, output_stack, shown
+from stabkit.figures.shared.comparison import FACTS, Shown, centre, output_layers, output_stack, shown
 from stabkit.figures.shared.curves import Curves
 from stabkit.figures.shared.words import listed, short
 from stabkit.storage.store import Run
@@ -29,7 +29,7 @@ VALUE = "grad_norm"
 CAPTION = "DeepNet Fig. 3(d) (journal version)."
 READ = (
     "Layer 1 is the lowest. A curve that falls to the left by decades is a decoder whose lower layers receive almost "
-    "no gradient: they do not learn. Several seeds: geometric mean in a band from the least to the greatest; thin "
+    "no gradient: they do not learn. Several seeds: median in a band from the least to the greatest; thin "
     "dotted line: the mean over all recorded steps. A layer whose gradient is exactly 0 has no point. ✕: diverged, at "
     "the last step with finite gradients."
 )
@@ -66,7 +66,7 @@ def _layers(each: Shown) -> list[dict[str, object]]:
 
 
 def ratios(frame: pd.DataFrame) -> pd.DataFrame:
-    """The first layer's gradient over the last's: geometric mean over the seeds of each curve.
+    """The first layer's gradient over the last's: median over the seeds of each curve.
 
     0 where a seed's first layer receives exactly nothing (float32 ends at 1e-45). Runs that diverged have no say: their
     last finite gradients are of another step.
@@ -83,7 +83,7 @@ def ratios(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _mean(ratios: pd.Series[float]) -> float:
-    return 0.0 if (ratios == 0).any() else geometric_mean(ratios)
+    return 0.0 if (ratios == 0).any() else centre(ratios)
 
 
 def title(runs: Sequence[Run]) -> str:

@@ -26,7 +26,7 @@ AT_START = True
 CAPTION = "DeepNet Fig. 2(a) (journal version), all decoder layers."
 READ = (
     "Before any update nothing has exploded yet: what falls to the left here is lost by the wiring and the "
-    "initialisation alone. One training batch a seed; several seeds: geometric mean in a band."
+    "initialisation alone. One training batch a seed; several seeds: median in a band."
 )
 COLUMNS = (*FACTS, "layer", "grad_norm")
 

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from stabkit.figures.quick import points
 from stabkit.figures.quick.once import once
 from stabkit.figures.shared import curves
-from stabkit.figures.shared.comparison import FACTS, geometric_mean, norm_after_sum, shown
+from stabkit.figures.shared.comparison import FACTS, centre, norm_after_sum, shown
 from stabkit.figures.shared.curves import Curves
 from stabkit.figures.shared.words import short
 from stabkit.storage.store import Run
@@ -73,11 +73,11 @@ def readings(runs: Sequence[Run], quantity: str) -> pd.DataFrame:
 
 
 def growth(frame: pd.DataFrame) -> pd.DataFrame:
-    """By method, condition and depth: the greatest norm of a run over its own at step 0, geometric mean over seeds."""
+    """By method, condition and depth: the greatest norm of a run over its own at step 0, median over seeds."""
     each = frame.groupby(["label", "condition", "depth", "run", "step"], sort=False)["ln_input"].mean()
     by_run = each.groupby(level=["label", "condition", "depth", "run"], sort=False).agg(["first", "max"])
     ratio = (by_run["max"] / by_run["first"]).rename("growth")
-    return ratio.groupby(level=["label", "condition", "depth"], sort=False).agg(geometric_mean).reset_index()
+    return ratio.groupby(level=["label", "condition", "depth"], sort=False).agg(centre).reset_index()
 
 
 def title(runs: Sequence[Run]) -> str:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from stabkit.figures.quick.once import once
 from stabkit.figures.shared import curves, share
-from stabkit.figures.shared.comparison import FACTS, geometric_mean, output_stack, shown
+from stabkit.figures.shared.comparison import FACTS, centre, output_stack, shown
 from stabkit.figures.shared.curves import Curves
 from stabkit.figures.shared.depth_fit import JOINED, shape_of
 from stabkit.figures.shared.words import short
@@ -82,7 +82,7 @@ def laws(frame: pd.DataFrame) -> dict[str, tuple[str, float]]:
         shape = [shape_of(n, m)[0] for n, m in zip(ends["encoder_layers"], ends["decoder_layers"], strict=True)]
         joined = [ends[np.array(shape) == each] for each in JOINED]
         ends = max(joined, key=lambda each: int(each["sublayer"].nunique()))
-        by_depth = ends.groupby("sublayer")["perturbation"].agg(geometric_mean)
+        by_depth = ends.groupby("sublayer")["perturbation"].agg(centre)
         name, exponent = law(np.array(by_depth, dtype=np.float64), np.array(by_depth.index, dtype=np.float64))
         if name:
             found[str(label)] = name, exponent

@@ -16,7 +16,7 @@ from stabkit.figures.chain import update
 from stabkit.figures.quick import points
 from stabkit.figures.quick.once import once
 from stabkit.figures.shared import curves
-from stabkit.figures.shared.comparison import geometric_mean, shown, update_at
+from stabkit.figures.shared.comparison import centre, shown, update_at
 from stabkit.figures.shared.curves import Curves
 from stabkit.figures.shared.words import short
 from stabkit.storage.store import Run
@@ -52,7 +52,7 @@ def title(runs: Sequence[Run]) -> str:
     depths = list(dict.fromkeys(depth for depth, _ in cells))
     for depth, condition in sorted(cells, key=lambda cell: -depths.index(cell[0])):  # deep first, no warm-up first
         by = cells[depth, condition]
-        means = {label: mean for label, values in by.items() if (mean := geometric_mean(values)) > 0}
+        means = {label: mean for label, values in by.items() if (mean := centre(values)) > 0}
         if len(means) > 1:
             most, least = max(means, key=lambda label: means[label]), min(means, key=lambda label: means[label])
             ratio = means[most] / means[least]

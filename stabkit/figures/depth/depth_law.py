@@ -144,6 +144,16 @@ def law(row: pd.Series[Any], over: str = "") -> str:
     return f"{name} = {slope}·ln d {sign} {abs(b):.3g}, {told}{over}, {seeds}"
 
 
+def breaks(own: pd.DataFrame) -> str:
+    """`worse again from 96 layers on`: the first depth fitted at which the quality, median over seeds, is worse than at
+    the one before; nothing where there is none."""
+    fitted = own[own["fitted"]]
+    sign = 1 if own["measure"].iloc[0] == quality.BLEU else -1
+    medians = fitted.groupby("layers")["quality"].median() * sign
+    fallen = medians.diff() < 0
+    return f"worse again from {fallen.idxmax()} layers on" if fallen.any() else ""
+
+
 def lines(frame: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
     """(name, rows) of every fitted line."""
     return [

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 
 from stabkit.figures.depth import update_depth
 from stabkit.figures.quick.once import once
-from stabkit.figures.shared.comparison import geometric_mean, method_label
+from stabkit.figures.shared.comparison import centre, method_label
 from stabkit.figures.shared.contrast import PAIR
 from stabkit.figures.shared.words import listed, short
 from stabkit.spec import canonical
@@ -57,11 +57,11 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
 
 
 def table(frame: pd.DataFrame) -> pd.DataFrame:
-    """One row a method, condition and depth: `slope`, the geometric mean over seeds, its range, and its rank, 1 the
+    """One row a method, condition and depth: `slope`, the median over seeds, its range, and its rank, 1 the
     least; methods in table order."""
     rows = []
     for (condition, depth), here in frame.groupby(["condition", "depth"], sort=False):
-        means = here.groupby("label", sort=False)["update"].agg(geometric_mean)
+        means = here.groupby("label", sort=False)["update"].agg(centre)
         ranks = means.rank(method="first", na_option="bottom")
         for label, own in here.groupby("label", sort=False):
             rows.append(

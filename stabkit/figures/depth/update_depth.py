@@ -1,6 +1,6 @@
 """‖ΔF‖ at the reference step against depth, log-log, with the fitted exponent: DeepNet Fig. 4 read along the depths.
 
-The exponent is the least-squares slope of log ‖ΔF‖ (geometric mean over seeds) over log depth, from 6 to 50 layers and
+The exponent is the least-squares slope of log ‖ΔF‖ (median over seeds) over log depth, from 6 to 50 layers and
 at least three depths of equally deep stacks, as long as ‖ΔF‖ is below half of √(2d), where it bends. Deeper models are
 drawn and left out of the fit: there Post-LN varies several-fold with the seed, because its tokens collapse to one
 direction at initialisation. Beside it what Theorem 3 (Theorem 2 for one stack) makes of the measured ‖Δθ‖
@@ -22,7 +22,7 @@ from matplotlib.lines import Line2D
 
 from stabkit.figures.quick.once import once
 from stabkit.figures.shared import lettering, style, theorem
-from stabkit.figures.shared.comparison import FACTS, ends_in_norm, geometric_mean, reference_step, series, shown
+from stabkit.figures.shared.comparison import FACTS, centre, ends_in_norm, reference_step, series, shown
 from stabkit.figures.shared.contrast import PAIR
 from stabkit.figures.shared.depth_fit import JOINED, drawable, fit, reached, shape_of
 from stabkit.figures.shared.words import listed, short
@@ -35,7 +35,7 @@ VALUE = "update"
 CAPTION = "DeepNet Fig. 4 (journal version), against the depth."
 READ = (
     "A horizontal line would be an update that depth does not change; slope 1 is growth in proportion to depth. "
-    "Points: geometric mean over seeds in a band from the least to the greatest. Dashed: the fit over 6 to 50 layers, "
+    "Points: median over seeds in a band from the least to the greatest. Dashed: the fit over 6 to 50 layers, "
     "whose exponent stands in the legend; deeper models, points beyond half of √(2d), and seeds that not every depth "
     "has are drawn but not fitted. "
     "Dotted: what Theorem 3 (one stack: 2) makes of the measured ‖Δθ‖, an upper bound up to a constant, scaled to meet "
@@ -113,9 +113,7 @@ def alt(frame: pd.DataFrame) -> str:
     step = int(frame["reference_step"].iloc[0])
     parts = []
     for (label, condition), group in frame[reached(frame)].groupby(["label", "condition"], sort=False):
-        means = (
-            f"{depth} {short(geometric_mean(each['update']))}" for depth, each in group.groupby("depth", sort=False)
-        )
+        means = (f"{depth} {short(centre(each['update']))}" for depth, each in group.groupby("depth", sort=False))
         parts.append(f"{listed(label, condition)}: {', '.join(means)}")
     return f"Chart of ‖ΔF‖ after {step} updates against depth, both logarithmic. {'; '.join(parts)}."
 
@@ -176,7 +174,7 @@ def _method(axes: Axes, label: str, shape: str, frame: pd.DataFrame, lines: pd.D
     hue = style.colour(frame["method"].iloc[0])
     by_depth = frame[reached(frame)].groupby("layers" if shape in JOINED else "depth")
     x = by_depth["layers"].first().to_numpy()
-    y = by_depth["update"].agg(geometric_mean).to_numpy()
+    y = by_depth["update"].agg(centre).to_numpy()
     low, high = by_depth["update"].min().to_numpy(), by_depth["update"].max().to_numpy()
     seen = np.isfinite(y)
     method = str(frame["method"].iloc[0])
@@ -192,7 +190,7 @@ def _method(axes: Axes, label: str, shape: str, frame: pd.DataFrame, lines: pd.D
             ends, line.factor * ends**line.exponent, color=hue, linewidth=0.9, linestyle=(0, (4, 2)), alpha=0.8
         )
         style.mark(fitted, method)
-    predicted = by_depth["predicted"].agg(geometric_mean).to_numpy()
+    predicted = by_depth["predicted"].agg(centre).to_numpy()
     both = seen & np.isfinite(predicted)
     if shape in JOINED and both.sum() > 1:
         start = int(np.flatnonzero(both)[0])

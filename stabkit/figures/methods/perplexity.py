@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from stabkit.figures.quick.once import once
 from stabkit.figures.shared import curves
-from stabkit.figures.shared.comparison import FACTS, geometric_mean, series, shown
+from stabkit.figures.shared.comparison import FACTS, centre, series, shown
 from stabkit.figures.shared.curves import Curves, Strokes
 from stabkit.figures.shared.words import listed, several, short
 from stabkit.spec import SHORTEST_JUDGED
@@ -29,7 +29,7 @@ OPTIONAL = True
 CAPTION = "Very Deep Transformers Fig. 2(a), training perplexity, and Fig. 2(b), validation perplexity."
 READ = (
     "The number of words among which the model hesitates, without label smoothing and as it was read, not smoothed. "
-    "Several seeds are a geometric mean with a band from least to greatest; a run that diverged ends in a ✕ at its "
+    "Several seeds are a median with a band from least to greatest; a run that diverged ends in a ✕ at its "
     "last finite reading."
 )
 PAIRS = 4
@@ -77,7 +77,7 @@ def _kept(ends: pd.DataFrame) -> pd.DataFrame:
 def _of_methods(ends: pd.DataFrame) -> str:
     """`At 18L-18L DeepNorm's validation perplexity ends at 210, Post-LN's at 390`, where two methods part."""
     for (depth, condition), own in reversed(list(ends.groupby(["depth", "condition"], sort=False))):
-        by = _kept(own).groupby("label", sort=False)["perplexity"].agg(geometric_mean)
+        by = _kept(own).groupby("label", sort=False)["perplexity"].agg(centre)
         lost = [str(label) for label in own["label"].unique() if label not in by.index]
         if by.empty or own["label"].nunique() < 2:
             continue
@@ -98,7 +98,7 @@ def _of_shapes(ends: pd.DataFrame) -> str:
         return ""
     groups = list(ends.groupby("condition", sort=False))
     condition, own = max(groups, key=lambda one: one[1]["depth"].nunique())
-    by = _kept(own).groupby("depth", sort=False)["perplexity"].agg(geometric_mean)
+    by = _kept(own).groupby("depth", sort=False)["perplexity"].agg(centre)
     lost = list(dict.fromkeys(own.loc[own["outcome"] == "diverged", "depth"].astype(str)))
     if by.empty or (len(by) < 2 and not lost) or own["depth"].nunique() < 2:
         return ""
@@ -118,7 +118,7 @@ def _of_one(ends: pd.DataFrame) -> str:
     (depth, condition), own = list(ends.groupby(["depth", "condition"], sort=False))[-1]
     if len(_kept(own)) < len(own):
         return ""
-    value = short(geometric_mean(own["perplexity"]), 3)
+    value = short(centre(own["perplexity"]), 3)
     return f"{own['label'].iloc[0]}'s validation perplexity ends at {value} ({listed(depth, condition)})"
 
 

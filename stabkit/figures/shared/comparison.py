@@ -1,6 +1,6 @@
 """What may be compared with what: a run's label, its condition, its place in the order, and the reference step.
 
-Runs are put together (a band, a geometric mean) only when nothing but the seed differs. Whatever else differs among the
+Runs are put together (a band, a median) only when nothing but the seed differs. Whatever else differs among the
 runs shown, besides method and depth, is spelled out as their *condition* ("no warm-up, lr 0.002"), so that no picture
 and no sentence mixes two settings. numpy only: the terminal's verdict matrix uses it too.
 """
@@ -8,6 +8,7 @@ and no sentence mixes two settings. numpy only: the terminal's verdict matrix us
 from __future__ import annotations
 
 import math
+import statistics
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
@@ -18,10 +19,10 @@ from numpy.typing import NDArray
 
 from stabkit import methods
 from stabkit.figures.quick.once import once
-from stabkit.figures.shared.words import number, plain
+from stabkit.figures.shared.words import listed, number, plain
 from stabkit.methods.base import Group, sites
 from stabkit.results.outcome import REFERENCE_STEP
-from stabkit.spec import RunSpec
+from stabkit.spec import ModelConfig, RunSpec
 from stabkit.storage.store import Run
 
 OWN_AXES = ("method", "options", "model.encoder_layers", "model.decoder_layers", "seed")
@@ -189,6 +190,24 @@ def conditions(specs: Sequence[RunSpec]) -> list[str]:
     return [texts[key] for key in keys]
 
 
+ALWAYS = ("train.warmup", "train.lr", "train.max_tokens", "task.name", "task.vocab")
+"""What a setting told by itself always says; of the others those that are not at their defaults."""
+
+
+def setting(spec: RunSpec, warmup: str = "") -> str:
+    """A run's settings besides method, depth and seed, whole: `no warm-up, lr 0.0005, 512 tokens a batch, synthetic,
+    vocabulary 2000`; `warmup` stands in the place of its warm-up."""
+    default = flat(RunSpec(method=spec.method, model=ModelConfig(encoder_layers=0, decoder_layers=0)))
+    skipped = (*OWN_AXES, "train.steps", "train.stop_when_decided", "record_every", "snapshots", "task.digest")
+    told = {
+        key: value
+        for key, value in _settings(spec).items()
+        if key not in skipped and (key in ALWAYS or value != default[key])
+    }
+    order = sorted(told, key=lambda key: ALWAYS.index(key) if key in ALWAYS else len(ALWAYS))
+    return plain(listed(*(warmup if warmup and key == "train.warmup" else _phrase(key, told[key]) for key in order)))
+
+
 def condition_order(specs: Sequence[RunSpec]) -> dict[str, int]:
     """{condition: its place}, by the values themselves: warm-up 0 before 400 before 4000."""
     values = {text: tuple(_settings(spec).values()) for spec, text in zip(specs, conditions(specs), strict=True)}
@@ -231,10 +250,11 @@ def chain(run: Run, name: str) -> float:
     return number(links.get(name)) if isinstance(links, dict) else math.nan
 
 
-def geometric_mean(values: Iterable[float]) -> float:
-    """Over the finite positive values; NaN when there is none."""
+def centre(values: Iterable[float]) -> float:
+    """What several seeds make together, one function for all pages: the median of the finite positive values, between
+    two of them their geometric mean; NaN when there is none."""
     logs = [math.log(value) for value in values if math.isfinite(value) and value > 0]
-    return math.exp(math.fsum(logs) / len(logs)) if logs else math.nan
+    return math.exp(statistics.median(logs)) if logs else math.nan
 
 
 def _steps(run: Run) -> NDArray[np.int64]:

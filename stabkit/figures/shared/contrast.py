@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from stabkit.figures.quick.once import once
 from stabkit.figures.shared.comparison import (
     Shown,
+    centre,
     condition_order,
     depth_rank,
-    geometric_mean,
     reference_step,
     shown,
     update_at,
@@ -22,7 +22,7 @@ from stabkit.storage.store import Run
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Contrast:
-    """‖ΔF‖ of `higher` over that of `lower` at `step`: the ratio of geometric means over the seeds that both have."""
+    """‖ΔF‖ of `higher` over that of `lower` at `step`: the median ratio over the seeds that both have."""
 
     condition: str
     depth: str
@@ -63,7 +63,7 @@ def contrast(runs: Sequence[Run]) -> Contrast | None:
     found = _at(runs, reference_step(runs))
     if found is not None:
         ceiling = math.sqrt(2 * found.lower_runs[0].spec.model.hidden)
-        if geometric_mean(update_at(run, found.step) for run in found.lower_runs) > SATURATED * ceiling:
+        if centre(update_at(run, found.step) for run in found.lower_runs) > SATURATED * ceiling:
             first = _at(runs, 1)
             return first if first is not None and first.depth == found.depth else found
     return found
@@ -92,9 +92,7 @@ def _at(runs: Sequence[Run], step: int) -> Contrast | None:
             if seeds and rate(by_label[one][seeds[0]].run) == rate(by_label[other][seeds[0]].run):
                 ours = tuple(by_label[one][seed].run for seed in seeds)
                 theirs = tuple(by_label[other][seed].run for seed in seeds)
-                ratio = geometric_mean(update_at(run, step) for run in ours) / geometric_mean(
-                    update_at(run, step) for run in theirs
-                )
+                ratio = centre(update_at(x, step) / update_at(y, step) for x, y in zip(ours, theirs, strict=True))
                 pairs.append((ratio, one, other, seeds, ours, theirs))
         if pairs:
             papers = [pair for pair in pairs if {pair[1], pair[2]} == PAIR]

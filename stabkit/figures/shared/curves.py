@@ -22,7 +22,7 @@ from matplotlib.ticker import FixedLocator
 
 from stabkit.figures.quick.points import drawable, median, over_seeds, parted
 from stabkit.figures.shared import lettering, style
-from stabkit.figures.shared.comparison import geometric_mean
+from stabkit.figures.shared.comparison import centre
 from stabkit.figures.shared.style import CONDITION_DASHES
 from stabkit.figures.shared.words import listed, short
 
@@ -77,7 +77,7 @@ class Curves:
     log_y: bool = True
     beside: str = ""
     """A second column, drawn thin and dotted."""
-    middle: Callable[[Sequence[float]], float] = geometric_mean
+    middle: Callable[[Sequence[float]], float] = centre
     """What of several seeds is drawn."""
     reference: Callable[[pd.DataFrame], Sequence[tuple[float, str]]] = lambda group: ()
     """The height and the name of each reference line of a panel."""
@@ -239,7 +239,7 @@ def _curve(axes: Axes, own: Mapping[str, list[Any]], what: Curves, look: dict[st
 
 
 def _word(what: Curves) -> str:
-    return "geometric mean" if what.middle is geometric_mean else "median"
+    return "median"
 
 
 def _across(axes: Axes, group: pd.DataFrame, what: Curves) -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from stabkit.figures.quick.points import parted
 from stabkit.figures.shared import style
-from stabkit.figures.shared.comparison import geometric_mean
+from stabkit.figures.shared.comparison import centre
 from stabkit.figures.shared.contrast import SATURATED
 
 FIT_RANGE = (6, 50)
@@ -35,50 +38,106 @@ def shape_of(encoder: int, decoder: int) -> tuple[str, float]:
     return ("decoder only" if decoder else "encoder only"), float(encoder + decoder)
 
 
-def fit(frame: pd.DataFrame, *, ceiling: bool = True, by: Sequence[str] = ()) -> pd.DataFrame:
-    """The fitted lines: exponent, factor (‖ΔF‖ at one layer), the depths used, the least and the greatest exponent of a
-    single seed, and the exponent that the theorem predicts for the same runs; of each value of the columns `by` apart.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Line:
+    """One method's power of the depth, seed by seed."""
 
-    Seeds that every depth has are fitted alone, where there are any: with other seeds at other depths their luck would
-    be taken for growth.
+    by: tuple[Any, ...]
+    """Its values of the columns that were asked for apart."""
+    method: str
+    label: str
+    condition: str
+    shape: str
+    shallowest: float
+    deepest: float
+    seeds: Mapping[int, float]
+    """The exponent of each seed by itself, over the same depths."""
+    predicted: Mapping[int, float]
+    """That of the theorem's sum for the same runs; without those of which it does not speak."""
+    exponent: float
+    """The median of the seeds."""
+    theorem: float
+    """The median of `predicted`; NaN without."""
+    factor: float
+    """‖ΔF‖ at one layer, of the line with that exponent through the medians."""
+
+
+def lines(frame: pd.DataFrame, *, ceiling: bool = True, by: Sequence[str] = ()) -> list[Line]:
+    """Every method's line, condition by condition and shape by shape; of each value of the columns `by` apart.
+
+    Seeds that every depth has are fitted; where no seed is everywhere, a line goes through the medians and stands for
+    one seed, the least. Depths whose median lies beyond half of √(2d) are left out of all.
     """
-    rows = []
+    found = []
     usable = frame[reached(frame) & frame["layers"].between(*FIT_RANGE)]
     names = ["method", "seed", "layers", "update", "width", "bounded", *(["predicted"] if "predicted" in frame else [])]
     for own in parted(usable, [*by, "label", "condition", "shape"], names):
-        seeds_at: dict[float, set[int]] = {}
-        for seed, layers in zip(own["seed"], own["layers"], strict=True):
-            seeds_at.setdefault(layers, set()).add(seed)
-        shared = set.intersection(*seeds_at.values())
-        kept = [i for i, seed in enumerate(own["seed"]) if not shared or seed in shared]
-        seeds = sorted({own["seed"][i] for i in kept})
-        bent = ceiling and all(own["bounded"][i] for i in kept)
-        most = SATURATED * math.sqrt(2 * int(own["width"][kept[0]])) if bent else math.inf
-        points = [(own["seed"][i], own["layers"][i], own["update"][i]) for i in kept]
-        line = _line([(n, value) for _, n, value in points], most) if own["shape"][0] in JOINED else None
-        if line is not None:
-            used = line[2]
-            singles = [_line([(n, value) for own_seed, n, value in points if own_seed == seed], most) for seed in seeds]
-            slopes = [single[0] for single in singles if single is not None]
-            told = [(own["layers"][i], own["predicted"][i]) for i in kept] if "predicted" in own else []
-            predicted = _through(_means([(n, value) for n, value in told if n in used and value > 0]))
-            rows.append(
-                {
-                    **{name: own[name][0] for name in by},
-                    "method": own["method"][kept[0]],
-                    "label": own["label"][0],
-                    "condition": own["condition"][0],
-                    "shape": own["shape"][0],
-                    "exponent": line[0],
-                    "factor": line[1],
-                    "shallowest": min(used),
-                    "deepest": max(used),
-                    "least": min(slopes, default=math.nan),
-                    "greatest": max(slopes, default=math.nan),
-                    "seeds": len(seeds),
-                    "predicted": math.nan if predicted is None else predicted[0],
-                }
+        if own["shape"][0] not in JOINED:
+            continue
+        held: dict[int, dict[float, float]] = {}
+        told: dict[int, dict[float, float]] = {}
+        for place, (seed, layers) in enumerate(zip(own["seed"], own["layers"], strict=True)):
+            held.setdefault(seed, {})[layers] = own["update"][place]
+            if "predicted" in own and own["predicted"][place] > 0:
+                told.setdefault(seed, {})[layers] = own["predicted"][place]
+        depths = sorted(set(own["layers"]))
+        whole = {seed: at for seed, at in sorted(held.items()) if set(at) == set(depths)}
+        if not whole:
+            means = {n: centre(at[n] for at in held.values() if n in at) for n in depths}
+            whole = {min(held): means}
+            told = {min(held): {n: centre(at[n] for at in told.values() if n in at) for n in depths}}
+        bent = ceiling and all(own["bounded"])
+        most = SATURATED * math.sqrt(2 * int(own["width"][0])) if bent else math.inf
+        medians = [(n, value) for n in depths if (value := centre(at[n] for at in whole.values())) <= most]
+        if len(medians) < FIT_DEPTHS:
+            continue
+        kept = [n for n, _ in medians]
+        seeds = {seed: slope for seed, at in whole.items() if math.isfinite(slope := _slope(at, kept))}
+        predicted = {seed: slope for seed in seeds if math.isfinite(slope := _slope(told.get(seed, {}), kept))}
+        if not seeds:
+            continue
+        exponent = statistics.median(seeds.values())
+        level = sum(math.log(value) - exponent * math.log(n) for n, value in medians) / len(medians)
+        found.append(
+            Line(
+                by=tuple(own[name][0] for name in by),
+                method=own["method"][0],
+                label=own["label"][0],
+                condition=own["condition"][0],
+                shape=own["shape"][0],
+                shallowest=kept[0],
+                deepest=kept[-1],
+                seeds=seeds,
+                predicted=predicted,
+                exponent=exponent,
+                theorem=statistics.median(predicted.values()) if predicted else math.nan,
+                factor=math.exp(level),
             )
+        )
+    return found
+
+
+def fit(frame: pd.DataFrame, *, ceiling: bool = True, by: Sequence[str] = ()) -> pd.DataFrame:
+    """`lines` as a table for drawing: the exponent, the least and the greatest of a single seed, how many seeds, and
+    the exponent that the theorem predicts."""
+    rows = [
+        {
+            **dict(zip(by, line.by, strict=True)),
+            "method": line.method,
+            "label": line.label,
+            "condition": line.condition,
+            "shape": line.shape,
+            "exponent": line.exponent,
+            "factor": line.factor,
+            "shallowest": line.shallowest,
+            "deepest": line.deepest,
+            "least": min(line.seeds.values()),
+            "greatest": max(line.seeds.values()),
+            "seeds": len(line.seeds),
+            "predicted": line.theorem,
+        }
+        for line in lines(frame, ceiling=ceiling, by=by)
+    ]
     return pd.DataFrame(rows, columns=[*by, *FIT_COLUMNS])
 
 
@@ -91,29 +150,10 @@ def drawable(frame: pd.DataFrame) -> pd.Series[bool]:
     return (frame["update"] >= style.LOWEST) & (frame["update"] <= style.HIGHEST)
 
 
-Point = tuple[float, float]
-"""Layers of a stack, and a value."""
-
-
-def _means(points: Sequence[Point]) -> list[Point]:
-    """The geometric mean at each depth, shallow before deep; without pandas, which takes longer than all the fits."""
-    at: dict[float, list[float]] = {}
-    for layers, value in points:
-        at.setdefault(layers, []).append(value)
-    return [(layers, geometric_mean(at[layers])) for layers in sorted(at)]
-
-
-def _through(means: Sequence[Point]) -> tuple[float, float] | None:
-    """(slope, level) of the least-squares line through the logarithms; None for fewer than three depths."""
-    if len(means) < FIT_DEPTHS:
-        return None
-    x, y = np.log(np.array(means, dtype=float)).T
-    slope, level = np.polyfit(x, y, 1)
-    return float(slope), float(level)
-
-
-def _line(points: Sequence[Point], most: float) -> tuple[float, float, list[float]] | None:
-    """(exponent, factor, the depths fitted); means above `most` are left out."""
-    means = [(layers, mean) for layers, mean in _means(points) if mean <= most]
-    found = _through(means)
-    return None if found is None else (found[0], float(np.exp(found[1])), [layers for layers, _ in means])
+def _slope(at: Mapping[float, float], kept: Sequence[float]) -> float:
+    """The least-squares slope of log value over log depth, over these depths; NaN where one is missing or is no
+    positive number."""
+    values = [at.get(n, math.nan) for n in kept]
+    if not all(0 < value < math.inf for value in values):
+        return math.nan
+    return float(np.polyfit(np.log(kept), np.log(values), 1)[0])

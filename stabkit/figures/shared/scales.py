@@ -18,7 +18,7 @@ import pandas as pd
 
 from stabkit.figures.quick.once import once
 from stabkit.figures.shared import theorem
-from stabkit.figures.shared.comparison import FACTS, chain, conditions, geometric_mean, shown
+from stabkit.figures.shared.comparison import FACTS, centre, chain, conditions, shown
 from stabkit.figures.shared.words import listed, number
 from stabkit.storage.store import Run
 
@@ -70,8 +70,8 @@ def frame(runs: Sequence[Run]) -> pd.DataFrame:
 
 
 def predicted(own: pd.DataFrame, a: Any = 1.0, b: Any = 1.0) -> Any:
-    """The theorem's sum at factors a on α and b on β, from the sums of all runs of one setting (geometric means)."""
-    crossing, encoder, decoder = (geometric_mean(own[name]) for name in SUMS)
+    """The theorem's sum at factors a on α and b on β, from the sums of all runs of one setting (medians)."""
+    crossing, encoder, decoder = (centre(own[name]) for name in SUMS)
     product = 0.0 if math.isnan(crossing) or math.isnan(encoder) else crossing * b**2 / a * encoder * b / a
     return product + decoder * b / a
 

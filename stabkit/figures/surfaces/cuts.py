@@ -13,7 +13,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from stabkit.figures.shared import lettering, style
-from stabkit.figures.shared.comparison import FACTS, geometric_mean
+from stabkit.figures.shared.comparison import FACTS, centre
 from stabkit.figures.shared.surfaces import Landscape
 from stabkit.figures.shared.words import listed, short
 from stabkit.figures.surfaces import landscape
@@ -26,7 +26,7 @@ VALUE = "loss"
 CAPTION = "DeepNet Fig. 1 (journal version), as numbers: one-dimensional cuts over several direction seeds."
 READ = (
     "The loss along a random direction through θ: median over direction seeds, in a band from the least to the "
-    "greatest. In the legend the mean absolute second difference of a cut, geometric mean over seeds and its range. "
+    "greatest. In the legend the roughness of a cut, Σ|Δ²L|/Σ|ΔL|, median over seeds and its range. "
     "Where those ranges overlap, the methods do not differ under that ruler."
 )
 OPTIONAL = True
@@ -45,12 +45,15 @@ def select(drawn: Landscape) -> pd.DataFrame:
 
 
 def rough(frame: pd.DataFrame) -> pd.DataFrame:
-    """Roughness and share of negative curvature of every cut."""
+    """Roughness, share of negative curvature and curvature of every cut."""
     rows = []
     for key, own in frame.groupby(["depth", "seed", "ruler", "label", "direction_seed"], sort=False):
         losses = own.sort_values("a")["loss"].to_numpy(dtype=float)
-        rows.append((*key, roughness.mean_second_difference(losses), roughness.negative_curvature(losses)))
-    return pd.DataFrame(rows, columns=["depth", "seed", "ruler", "label", "direction_seed", "roughness", "negative"])
+        measures = (roughness.roughness, roughness.negative_curvature, roughness.curvature)
+        rows.append((*key, *(measure(losses) for measure in measures)))
+    return pd.DataFrame(
+        rows, columns=["depth", "seed", "ruler", "label", "direction_seed", "roughness", "negative", "curvature"]
+    )
 
 
 def ratios(frame: pd.DataFrame) -> pd.DataFrame:
@@ -63,7 +66,7 @@ def ratios(frame: pd.DataFrame) -> pd.DataFrame:
             each = (wide[labels[0]] / wide[labels[1]]).dropna()
             each = each[(each > 0) & np.isfinite(each)]
             if len(each):
-                rows.append((depth, seed, ruler, *labels, geometric_mean(each), each.min(), each.max(), len(each)))
+                rows.append((depth, seed, ruler, *labels, centre(each), each.min(), each.max(), len(each)))
     columns = ["depth", "seed", "ruler", "higher", "lower", "ratio", "least", "greatest", "directions"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -87,7 +90,7 @@ def alt(frame: pd.DataFrame) -> str:
     if frame.empty:
         return "No cut was drawn."
     parts = [
-        f"{listed(label, depth, ruler)}: roughness {short(geometric_mean(own['roughness']))}"
+        f"{listed(label, depth, ruler)}: roughness {short(centre(own['roughness']))}"
         for (depth, ruler, label), own in rough(frame).groupby(["depth", "ruler", "label"], sort=False)
     ]
     return f"Loss along random directions, a panel a ruler. {'; '.join(parts[:18])}."
@@ -113,7 +116,7 @@ def draw(frame: pd.DataFrame) -> Figure:
                 mine = table[(table["label"] == label) & (table["ruler"] == ruler)]
                 of_place = (mine["depth"] == depth) & (mine["seed"] == seed)
                 values = mine.loc[of_place, "roughness"].to_numpy(dtype=float)
-                name = f"{lettering.safe(str(label), 24)}: {short(geometric_mean(values))}"
+                name = f"{lettering.safe(str(label), 24)}: {short(centre(values))}"
                 if len(values) > 1 and math.isfinite(values.min()):
                     name += f" ({short(float(values.min()))}–{short(float(values.max()))})"
                 hue = style.colour(method)

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from stabkit.figures.shared import lettering, style
-from stabkit.figures.shared.comparison import FACTS, geometric_mean
+from stabkit.figures.shared.comparison import FACTS, centre
 from stabkit.figures.shared.surfaces import OWN, Landscape
 from stabkit.figures.shared.words import listed, percent, short
 from stabkit.surface import roughness
@@ -31,7 +31,7 @@ READ = (
     "The loss on a fixed held-out batch at θ + a·δ + b·η; the cross is θ itself; step, normalisation and range stand "
     "over each row. First row: each method along directions made for its own weights; normalised, they are as long as "
     "those, which is how such pictures are drawn, and which moves a method with small weights less. Other rows: the "
-    "same absolute directions for both. Roughness is the mean absolute second difference between neighbouring points, "
+    "same absolute directions for both. Roughness is Σ|Δ²L|/Σ|ΔL| over neighbouring points, which has no scale, "
     "or – where a point is not finite. Grey: not finite."
 )
 OPTIONAL = True
@@ -57,13 +57,13 @@ def grid(own: pd.DataFrame) -> pd.DataFrame:
 
 
 def rough(frame: pd.DataFrame) -> pd.DataFrame:
-    """Roughness and share of negative curvature of every surface."""
+    """Roughness, share of negative curvature and curvature of every surface."""
     rows = []
     for key, own in frame.groupby(["depth", "seed", "ruler", "label", "run"], sort=False):
         losses = grid(own).to_numpy(dtype=float)
-        values = roughness.mean_second_difference(losses), roughness.negative_curvature(losses)
+        values = roughness.roughness(losses), roughness.negative_curvature(losses), roughness.curvature(losses)
         rows.append((*key, *values))
-    return pd.DataFrame(rows, columns=["depth", "seed", "ruler", "label", "run", "roughness", "negative"])
+    return pd.DataFrame(rows, columns=["depth", "seed", "ruler", "label", "run", "roughness", "negative", "curvature"])
 
 
 def title(drawn: Landscape) -> str:
@@ -76,7 +76,7 @@ def title(drawn: Landscape) -> str:
             continue
         ratios = []
         for ruler, own in of_depth.groupby("ruler", sort=False):
-            by = {label: geometric_mean(rows["roughness"]) for label, rows in own.groupby("label")}
+            by = {label: centre(rows["roughness"]) for label, rows in own.groupby("label")}
             if len(by) == 2 and all(value > 0 for value in by.values()):
                 ratios.append(f"{short(by[labels[0]] / by[labels[1]])} by {whose(str(ruler))}")
         if ratios:
@@ -174,7 +174,7 @@ def drawn(axes: Axes, a: Any, b: Any, losses: Any, norm: Normalize, label: str) 
     """One surface with its name and roughness: colours, contours, and the cross at θ."""
     image = heat(axes, a, b, losses, norm)
     axes.plot([0], [0], "+", color="#ffffff", markersize=9, mew=1.6)
-    axes.set_title(f"{lettering.safe(label, 40)}: roughness {short(roughness.mean_second_difference(losses))}")
+    axes.set_title(f"{lettering.safe(label, 40)}: roughness {short(roughness.roughness(losses))}")
     axes.set_xlabel("a, along δ")
     return image
 

@@ -163,7 +163,7 @@ def test_the_law_over_depths_is_that_of_the_last_sub_layer() -> None:
     assert "Its square over the depths: Post-LN n^1.00 O(n); Pre-LN" in perturbation.alt(perturbation.select(runs))
 
 
-def test_seeds_count_by_their_geometric_mean_and_a_lost_one_is_left_out() -> None:
+def test_seeds_count_by_their_centre_and_a_lost_one_is_left_out() -> None:
     apart = [*deep("post-ln", lambda n: 10 * n), *deep("post-ln", lambda n: 0.1 * n, seed=1)]
     lost = measured("post-ln", 2, [1.0] * 5 + [math.nan], 2, seed=2)
     for runs in (apart, [*apart, lost]):

@@ -13,7 +13,7 @@ import torch
 from typer.testing import CliRunner
 
 from stabkit.claims import OF_STEPS
-from stabkit.claims.base import judge
+from stabkit.claims.verdict import judge
 from stabkit.cli import tables
 from stabkit.cli.app import app
 from stabkit.figures import FIGURES
@@ -104,7 +104,7 @@ def seeds(method: str, depth: int, *slopes: float, **changes: object) -> list[Ru
     return [step(method, depth, value, ETA, seed=seed, **changes) for seed, value in enumerate(slopes)]
 
 
-def test_the_table_ranks_geometric_means_over_seeds_at_each_depth() -> None:
+def test_the_table_ranks_centres_over_seeds_at_each_depth() -> None:
     made = [*seeds("post-ln", 6, 4.0, 16.0), *seeds("deepnorm", 6, 2.0), *seeds("pre-ln", 6, 7.5)]
     made += [*seeds("post-ln", 18, 1.0, 1.0), *seeds("deepnorm", 18, 3.0)]
     rows = [
@@ -151,7 +151,7 @@ def test_runs_whose_two_rates_disagree_are_not_trusted() -> None:
     assert slope.title([*agree, *apart]).endswith("; two rates agree within 5% in 1 of 2 runs")
     smaller = next(claim for claim in OF_STEPS if claim.key == "slope-smaller")
     tenfold = [step("post-ln", 2, 100.0 * share, rate) for rate, share in ((ETA, 1.0), (4 * ETA, 1.01))]
-    assert judge(smaller, [*tenfold, *pair("deepnorm", 1.0)]).verdict == "holds"
+    assert judge(smaller, [*tenfold, *pair("deepnorm", 1.0)]).places[0].value == pytest.approx(12.5)
     assert judge(smaller, [*tenfold, *apart]).verdict == "untested", "what is lost in rounding is no evidence"
 
 

@@ -1,0 +1,1 @@
+"""DeepNet (Wang et al., journal version), a part of it a file."""

@@ -1,0 +1,278 @@
+"""What DeepNet says of its two constants: Fig. 9 (α and β scaled), Table 11 (one of them taken away), and §3.3's step
+from the top sub-layer's gradient to both.
+
+A number is made of two runs of one seed that differ in nothing else: the method as published, and changed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from stabkit.claims.base import Claim, Measured, Threshold, at_least, at_most, nats
+from stabkit.claims.evidence import JUDGED, MARGIN, fails
+from stabkit.figures.ablation import boundary
+from stabkit.figures.shared import scales
+from stabkit.figures.shared.comparison import conditions, outcome_word, output_layers, setting
+from stabkit.figures.shared.words import listed, number, short
+from stabkit.storage.store import Run
+
+Find = Callable[[Sequence[Run]], list[Measured]]
+PAIRS = 5
+"""Factors on α and β, at least, before a claim is made of all of them together."""
+Change = tuple[float, float, str]
+"""Factors on α and β, and the constant that is dropped."""
+PUBLISHED: Change = (1.0, 1.0, "")
+
+
+def _planes(runs: Sequence[Run]) -> Iterator[tuple[str, str, dict[Change, dict[int, Run]]]]:
+    """(where, apart, {change: {seed: run}}) of DeepNorm: runs that differ in the change and the seed alone."""
+    own = [run for run in runs if run.spec.method == "deepnorm"]
+    plain = [replace(run.spec, alpha_scale=1.0, beta_scale=1.0, options={}) for run in own]
+    held: dict[tuple[str, str], dict[Change, dict[int, Run]]] = {}
+    for run, spec, apart in zip(own, plain, conditions(plain), strict=True):
+        options = ",".join(f"{name}={value}" for name, value in sorted(run.spec.options.items()))
+        change = run.spec.alpha_scale, run.spec.beta_scale, options
+        held.setdefault((spec.depth, apart), {}).setdefault(change, {})[run.spec.seed] = run
+    for (where, apart), by in held.items():
+        yield where, apart, by
+
+
+def _changed(
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    dropped: str = "",
+    parts: Sequence[tuple[str, Threshold | None]] = (("", None),),
+) -> Find:
+    """Nats by which a changed method ends above the method itself, seed by seed; infinitely many where it fails."""
+
+    def find(runs: Sequence[Run]) -> list[Measured]:
+        found = []
+        for where, apart, by in _planes(runs):
+            base = by.get(PUBLISHED, {})
+            other = by.get((alpha, beta, f"{dropped}=one" if dropped else ""), {})
+            seeds = [
+                seed
+                for seed in sorted(set(base) & set(other))
+                if outcome_word(base[seed]) == "trains" and outcome_word(other[seed]) in JUDGED
+            ]
+            values = {seed: _above(other[seed], base[seed]) for seed in seeds}
+            for part, threshold in parts:
+                if values:
+                    run = base[seeds[0]]
+                    words = [outcome_word(other[seed]) for seed in seeds]
+                    found.append(
+                        Measured(
+                            where=where,
+                            apart=apart,
+                            condition=setting(run.spec),
+                            steps=run.spec.train.steps,
+                            values=values,
+                            beside=", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(words)),
+                            threshold=threshold,
+                            part=part,
+                        )
+                    )
+        return found
+
+    return find
+
+
+def _above(changed: Run, base: Run) -> float:
+    more = number(changed.outcome.get("validation_loss")) - number(base.outcome.get("validation_loss"))
+    return more if math.isfinite(more) and not fails(changed) else math.inf
+
+
+def top_gradient(runs: Sequence[Run]) -> list[Measured]:
+    """The log-log slope of the top sub-layer's gradient at step 0 over α, and over β, seed by seed."""
+    found = []
+    for where, apart, by in _planes(runs):
+        for axis, name, expected in ((0, "α", -1.0), (1, "β", 1.0)):
+            line: dict[int, list[tuple[float, float]]] = {}
+            for change, own in by.items():
+                if not change[2] and (change[1], change[0])[axis] == 1.0:
+                    for seed, run in own.items():
+                        line.setdefault(seed, []).append(((change[0], change[1])[axis], _top(run)))
+            values = {}
+            for seed, points in sorted(line.items()):
+                kept = [(x, y) for x, y in points if 0 < y < math.inf]
+                if len(kept) >= 3:
+                    x, y = np.log(np.array(kept)).T
+                    values[seed] = abs(float(np.polyfit(x, y, 1)[0]) - expected)
+            if values:
+                first = (
+                    next(iter(by[PUBLISHED].values()))
+                    if PUBLISHED in by
+                    else next(iter(next(iter(by.values())).values()))
+                )
+                found.append(
+                    Measured(
+                        where=listed(where, f"over {name}"),
+                        apart=apart,
+                        condition=setting(first.spec),
+                        steps=first.spec.train.steps,
+                        values=values,
+                        part=name,
+                    )
+                )
+    return found
+
+
+def _top(run: Run) -> float:
+    """‖∂L/∂θ‖ of the last sub-layer at step 0."""
+    table = run.records.get("grad_norm")
+    site = f"{output_layers(run.spec)[-1]}.ffn"
+    return float(table.at(site)[0]) if table is not None and site in table.sites else math.nan
+
+
+def follows(runs: Sequence[Run]) -> list[Measured]:
+    """Does ‖ΔF‖ rise with the theorem's sum over the factors?"""
+    found = []
+    for name, own in scales.groups(boundary.select(runs)):
+        values = {}
+        for seed, mine in own.groupby("seed"):
+            rho = boundary.rank_correlation(mine["relative"], mine["update_first"])
+            if len(scales.cells(mine)) >= PAIRS and math.isfinite(rho):
+                values[int(str(seed))] = rho
+        beside = f"log-log slope {boundary.slope(own):.2f} over {len(own)} runs"
+        found.append(_of_plane(name, runs, own["run"].iloc[0], values, beside=beside))
+    return found
+
+
+def parted(runs: Sequence[Run]) -> list[Measured]:
+    """The share of runs that one level of the theorem's sum puts on the right side of training."""
+    found = []
+    for name, own in scales.groups(boundary.select(runs)):
+        words = set(own["outcome"])
+        if len(scales.cells(own)) < PAIRS or "trains" not in words or not words & {"stuck", "diverged"}:
+            continue
+        border = boundary.border(own)
+        share = border.right / border.total if border else 0.0
+        text = (
+            f"at {short(border.level)} times the method's own sum {border.right} of {border.total} runs"
+            if border
+            else "no level"
+        )
+        values = dict.fromkeys(map(int, own["seed"].unique()), share)
+        told = f"{text}{boundary.told(own)}"
+        found.append(_of_plane(name, runs, own["run"].iloc[0], values, beside=told, interval=(share, share)))
+    return found
+
+
+def _of_plane(name: str, runs: Sequence[Run], run_id: str, values: dict[int, float], **more: object) -> Measured:
+    run = next(run for run in runs if run.run_id == run_id)
+    return Measured(where=name, condition=setting(run.spec), steps=run.spec.train.steps, values=values, **more)  # type: ignore[arg-type]
+
+
+UNSTABLE = at_least(0.5, "ours: half a nat, or it fails")
+WORSE = at_least(MARGIN, "ours: more than another seed makes of it")
+SLIGHT = at_most(0.3, "ours: “slightly” is at most 0.3 nats")
+ABLATE = "stabkit ablate --seeds 0..4"
+DROP = f"{ABLATE} --drop deepnorm,init"
+NOTE = "(at one rate a sentence may hold and at another not: each is a place)"
+
+
+def _fig9(key: str, sentence: str, changed: str, threshold: Threshold, find: Find) -> Claim:
+    return Claim(
+        key=key,
+        sentence=sentence,
+        source="DeepNet §10, Fig. 9",
+        weight="side",
+        test=f"DeepNorm with {changed} beside DeepNorm itself: nats by which it ends above, infinitely many where it "
+        f"fails {NOTE}",
+        threshold=threshold,
+        scale="difference",
+        tell=nats,
+        find=find,
+        needs=f"DeepNorm itself and with {changed}, long enough to judge",
+        command=ABLATE,
+        methods=("deepnorm",),
+    )
+
+
+CLAIMS: tuple[Claim, ...] = (
+    _fig9("alpha-small", "A small shortcut scale α destabilises.", "α × 0.25", UNSTABLE, _changed(alpha=0.25)),
+    _fig9("beta-large", "A large initialisation scale β destabilises.", "β × 4", UNSTABLE, _changed(beta=4.0)),
+    _fig9("alpha-large", "A large shortcut scale α undermines performance.", "α × 4", WORSE, _changed(alpha=4.0)),
+    _fig9(
+        "beta-small", "A small initialisation scale β undermines performance.", "β × 0.25", WORSE, _changed(beta=0.25)
+    ),
+    Claim(
+        key="without-deepnorm",
+        sentence="Without DeepNorm (α = 1, β kept) training diverges.",
+        source="DeepNet §10, Table 11",
+        weight="central",
+        test="DeepNorm with α = 1 beside DeepNorm itself: nats by which it ends above, infinitely many where it is "
+        "stuck or diverges",
+        threshold=at_least(99.0, "the paper says diverged: it fails"),
+        scale="difference",
+        tell=nats,
+        find=_changed(dropped="alpha"),
+        needs="DeepNorm itself and with α = 1, long enough to judge",
+        command=DROP,
+        methods=("deepnorm",),
+    ),
+    Claim(
+        key="without-init",
+        sentence="Without the initialisation (β = 1, α kept) the result is slightly worse.",
+        source="DeepNet §10, Table 11",
+        weight="side",
+        test="DeepNorm with β = 1 beside DeepNorm itself: nats by which it ends above, infinitely many where it fails",
+        threshold=WORSE,
+        scale="difference",
+        tell=nats,
+        find=_changed(dropped="beta", parts=(("worse", WORSE), ("slightly", SLIGHT))),
+        needs="DeepNorm itself and with β = 1, long enough to judge",
+        command=DROP,
+        methods=("deepnorm",),
+        parts=("worse", "slightly"),
+    ),
+    Claim(
+        key="top-gradient",
+        sentence="The top sub-layer's gradient goes as ‖θ‖/α: the step on which α and β rest.",
+        source="DeepNet §3.3",
+        weight="side",
+        test="DeepNorm with α (β) scaled, three factors or more: log-log slope of ‖∂L/∂θ‖ of the last feed-forward "
+        "sub-layer at step 0, away from −1 (1)",
+        threshold=at_most(0.25, "ours: a quarter of the power"),
+        scale="difference",
+        tell=lambda value: f"{short(value)} away",
+        find=top_gradient,
+        needs="DeepNorm at three factors on α and on β",
+        command=ABLATE,
+        methods=("deepnorm",),
+        parts=("α", "β"),
+    ),
+    Claim(
+        key="update-follows",
+        sentence="The update rises with Σ√(v² + w²)/α·‖Δθ‖ (our reading: the paper has it as a bound).",
+        source="DeepNet §3.2, Theorems 2 and 3",
+        weight="ours",
+        test="α and β scaled: rank correlation of ‖ΔF‖ after update 1 with the theorem's sum",
+        threshold=at_least(0.8, "ours: a clear order"),
+        scale="difference",
+        tell=lambda value: f"rank correlation {value:.3f}",
+        find=follows,
+        needs="five pairs of factors on α and β",
+        command=ABLATE,
+        methods=("deepnorm",),
+    ),
+    Claim(
+        key="bound-decides",
+        sentence="Training fails where the theorem's sum is large (our reading: the paper bounds the update by it).",
+        source="DeepNet §2 and §3.2",
+        weight="ours",
+        test="α and β scaled: share of the runs on the right side of one level of the theorem's sum, fitted to these "
+        "runs; beside it what β/α alone and the measured ‖ΔF‖ do",
+        threshold=at_least(0.9, "ours: nine in ten"),
+        scale="difference",
+        tell=lambda value: f"{value:.0%}",
+        find=parted,
+        needs="five pairs of factors on α and β, among them some that fail and some that train",
+        command="stabkit ablate --grid --seeds 0,1",
+        methods=("deepnorm",),
+    ),
+)

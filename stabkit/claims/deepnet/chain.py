@@ -1,0 +1,246 @@
+"""What DeepNet (Wang et al., journal version) says in §1 to §5 of LN inputs, gradients and stuck training."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stabkit.claims.base import MOST, Claim, Measured, at_least, at_most, times
+from stabkit.claims.deepnet.update import DEEP, INIT, NO_WARMUP, P
+from stabkit.claims.evidence import at, cells, fails, fates, mean_over, trains
+from stabkit.figures.chain import grad_last
+from stabkit.figures.shared.comparison import centre, chain, output_layers
+from stabkit.figures.shared.words import short
+from stabkit.results.outcome import VANISHED
+from stabkit.storage.store import Run
+
+Find = Callable[[Sequence[Run]], list[Measured]]
+GONE = "the tool's one limit for a vanished gradient"
+FLOOR = 1e-45
+"""The least that float32 holds: a ratio of 0 has no logarithm."""
+
+
+def one(value: float) -> str:
+    """A ratio of gradients: `3·10⁻⁷`."""
+    return short(value, 1)
+
+
+def _growth_of(run: Run) -> float:
+    return chain(run, "ln_input_growth")
+
+
+def of_one(label: str, number: Callable[[Run], float], *, warmed: bool = False, deep: int = DEEP) -> Find:
+    """A number of one method's runs without warm-up (or with any), of this many decoder layers or more."""
+
+    def find(runs: Sequence[Run]) -> list[Measured]:
+        return [
+            cell.measured(cell.values(label, number), label)
+            for cell in cells(runs)
+            if (warmed or cell.warmup == 0) and cell.layers >= deep and label in cell.runs
+        ]
+
+    return find
+
+
+def ln_above(runs: Sequence[Run]) -> list[Measured]:
+    def sizes(run: Run) -> NDArray[np.float64]:
+        table = run.records.get("ln_input")
+        if table is None:
+            return np.full(1, math.nan)
+        norms = table.select([site for site in table.sites if "@" not in site]).mean(axis=1)
+        found: NDArray[np.float64] = norms / math.sqrt(run.spec.model.hidden)
+        return found
+
+    def most(run: Run) -> float:
+        return float(sizes(run).max())
+
+    found = []
+    for cell in cells(runs):
+        if cell.warmup == 0 and cell.layers >= DEEP:
+            ours, theirs = (centre(cell.values(label, most).values()) for label in (P, INIT))
+            start = centre(cell.values(P, lambda run: float(sizes(run)[0])).values())
+            beside = f"{short(ours)} √d against {short(theirs)} √d; {short(start)} √d before any update"
+            found.append(cell.measured(cell.ratio(P, INIT, most), P, INIT, beside=beside))
+    return found
+
+
+def _lowest(run: Run) -> float:
+    return max(chain(run, "gradient_ratio_lowest"), FLOOR)
+
+
+def start(run: Run) -> float:
+    return max(chain(run, "gradient_ratio_start"), FLOOR)
+
+
+def vanishes(label: str) -> Find:
+    """The lowest gradient ratio of one method's models with decoders of 18 layers or more."""
+
+    def find(runs: Sequence[Run]) -> list[Measured]:
+        return [
+            cell.measured(cell.values(label, _lowest), label)
+            for cell in cells(runs)
+            if cell.decoder_layers >= DEEP and label in cell.runs
+        ]
+
+    return find
+
+
+def order(runs: Sequence[Run]) -> list[Measured]:
+    """The gradient ratio before any update, of the runs that have lost it at their lowest."""
+    found = []
+    for cell in cells(runs):
+        if cell.decoder_layers >= DEEP and cell.warmup == 0:
+            gone = cell.values(P, lambda run: start(run) if _lowest(run) < VANISHED else math.nan)
+            lowest = centre(cell.values(P, _lowest).values())
+            found.append(cell.measured(gone, P, beside=f"{one(lowest)} at its lowest"))
+    return found
+
+
+def last_layer(runs: Sequence[Run]) -> list[Measured]:
+    def top(run: Run) -> str:
+        return output_layers(run.spec)[-1]
+
+    def first(run: Run) -> float:
+        return at("grad_norm", top(run), 0)(run)
+
+    found = []
+    for cell in cells(runs):
+        if cell.warmup == 0:
+            for when, number in ((grad_last.LATER, mean_over("grad_norm", top, *grad_last.WINDOW)), ("step 0", first)):
+                found.append(cell.measured(cell.ratio(INIT, P, number), INIT, P, when=when))
+    return found
+
+
+def not_at_18(runs: Sequence[Run]) -> list[Measured]:
+    return [
+        cell.measured(
+            cell.share(lambda ours, theirs: fails(ours) and trains(theirs), P, INIT),
+            P,
+            INIT,
+            beside=fates(cell, P, INIT),
+        )
+        for cell in cells(runs)
+        if cell.where == "18L-18L" and cell.warmup == 0
+    ]
+
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        key="order",
+        sentence="The order of the chain: Post-LN's gradient vanishes as training continues, after the update has "
+        "exploded; it is there at the start.",
+        source="DeepNet §2",
+        weight="central",
+        test="Post-LN without warm-up, 18 layers or more, of runs whose ratio vanishes: first/last decoder gradient "
+        "ratio at step 0, before any update",
+        threshold=at_least(VANISHED, GONE),
+        scale="ratio",
+        tell=one,
+        find=order,
+        needs="Post-LN without warm-up at 18 layers or more, its gradient ratio below 10⁻² at its lowest",
+        command=NO_WARMUP,
+        methods=("post-ln",),
+    ),
+    Claim(
+        key="vanishing",
+        sentence="Post-LN's lower layers lose their gradient.",
+        source="DeepNet §2, Fig. 3(d)",
+        weight="central",
+        test="Post-LN's lowest first/last decoder gradient ratio, 18 layers or more",
+        threshold=at_most(VANISHED, GONE),
+        scale="ratio",
+        tell=one,
+        find=vanishes(P),
+        needs="Post-LN at 18 decoder layers or more",
+        command="stabkit sweep --depths 18,50",
+        methods=("post-ln",),
+    ),
+    Claim(
+        key="vanishing-init",
+        sentence="Post-LN-init is relieved from the vanishing gradient.",
+        source="DeepNet §2, Fig. 3(d)",
+        weight="side",
+        test="Post-LN-init's lowest first/last decoder gradient ratio, 18 layers or more",
+        threshold=at_least(VANISHED, GONE),
+        scale="ratio",
+        tell=one,
+        find=vanishes(INIT),
+        needs="Post-LN-init at 18 decoder layers or more",
+        command="stabkit sweep --depths 18,50",
+        methods=("post-ln-init",),
+    ),
+    Claim(
+        key="ln-growth",
+        sentence="When Post-LN's update explodes, the inputs to LN become large.",
+        source="DeepNet §2, Fig. 3(b) and 3(c)",
+        weight="central",
+        test="Post-LN without warm-up, 18 layers or more: greatest mean LN input over that at step 0",
+        threshold=at_least(1.5, "ours: half as large again"),
+        scale="ratio",
+        tell=lambda value: f"{short(value, 3)}-fold",
+        find=of_one(P, _growth_of),
+        needs="Post-LN without warm-up at 18 layers or more",
+        command=NO_WARMUP,
+        methods=("post-ln",),
+    ),
+    Claim(
+        key="ln-stable",
+        sentence="Post-LN-init's inputs to LN are stable.",
+        source="DeepNet §2, Fig. 3(b) and 3(c)",
+        weight="side",
+        test="Post-LN-init without warm-up, 18 layers or more: greatest mean LN input over that at step 0",
+        threshold=at_most(1.25, "ours: a quarter"),
+        scale="ratio",
+        tell=lambda value: f"{short(value, 3)}-fold",
+        find=of_one(INIT, _growth_of),
+        needs="Post-LN-init without warm-up at 18 layers or more",
+        command=NO_WARMUP,
+        methods=("post-ln-init",),
+    ),
+    Claim(
+        key="ln-size",
+        sentence="Without proper initialisation Post-LN's LN inputs are significantly larger.",
+        source="DeepNet §2, Fig. 3(b) and 3(c)",
+        weight="side",
+        test="greatest mean LN input without warm-up, 18 layers or more: Post-LN's over Post-LN-init's, both in √d",
+        threshold=at_least(1.25, "ours: a quarter larger than where the same figure shows proper initialisation"),
+        scale="ratio",
+        tell=times,
+        find=ln_above,
+        needs="Post-LN and Post-LN-init without warm-up at 18 layers or more",
+        command=NO_WARMUP,
+        methods=("post-ln", "post-ln-init"),
+    ),
+    Claim(
+        key="last-layer",
+        sentence="Post-LN-init's last layers have the much larger gradient: exploding ones are no root cause.",
+        source="DeepNet §2, Fig. 2(a) and 2(b)",
+        weight="central",
+        test="last decoder layer's gradient, no warm-up, at step 0 and as the mean of steps 100–250 (the paper names "
+        "no step): Post-LN-init's over Post-LN's",
+        threshold=at_least(1.5, "ours: “much” is half as large again"),
+        scale="ratio",
+        tell=times,
+        find=last_layer,
+        needs="Post-LN and Post-LN-init without warm-up",
+        command=NO_WARMUP,
+        methods=("post-ln", "post-ln-init"),
+    ),
+    Claim(
+        key="stuck",
+        sentence="18L-18L Post-LN does not train; Post-LN-init does.",
+        source="DeepNet §2, Fig. 2(c)",
+        weight="central",
+        test="outcomes at 18L-18L without warm-up: share of the seeds in which the one is stuck or diverges and the "
+        "other trains",
+        threshold=MOST,
+        scale="share",
+        find=not_at_18,
+        needs="Post-LN and Post-LN-init at 18L-18L without warm-up, long enough to judge",
+        command=NO_WARMUP,
+        methods=("post-ln", "post-ln-init"),
+    ),
+)

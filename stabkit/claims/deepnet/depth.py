@@ -1,0 +1,137 @@
+"""What DeepNet says in §1, §3 and §5 of where gradients and updates are large, and of training at every depth."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from stabkit.claims.base import MOST, Claim, Measured, at_least, at_most, times
+from stabkit.claims.deepnet.chain import Find, of_one, start
+from stabkit.claims.deepnet.update import SWEEP, D, P
+from stabkit.claims.evidence import at, cells, fates, over, trains
+from stabkit.storage.store import Run
+
+
+def top_is_largest(runs: Sequence[Run]) -> list[Measured]:
+    """The largest gradient of a lower sub-layer over the top one's, of each kind by itself, at step 0."""
+
+    def excess(run: Run) -> float:
+        table = run.records.get("grad_norm")
+        names = (
+            [s for s in table.sites if s.startswith("decoder.") and s.count(".") == 2 and "@" not in s] if table else []
+        )
+        kinds = dict.fromkeys(name.rpartition(".")[2] for name in names)
+        shares = []
+        for kind in kinds:
+            own = [name for name in names if name.endswith(f".{kind}")]
+            if len(own) > 1 and table is not None:
+                *lower, last = table.select(own)[0].tolist()
+                shares.append(over(max(lower), last))
+        return max(shares, default=math.nan)
+
+    return [cell.measured(cell.values(P, excess), P) for cell in cells(runs) if P in cell.runs]
+
+
+def bottom_over_top(label: str) -> Find:
+    """The first over the last layer's gradient of the output's stack at step 0."""
+    return of_one(label, start, warmed=True, deep=6)
+
+
+def encoder_or_decoder(runs: Sequence[Run]) -> list[Measured]:
+    """‖ΔF‖ after update 1 of an encoder-decoder over that of its encoder alone, of Post-LN without warm-up."""
+    found = []
+    every = [cell for cell in cells(runs) if cell.warmup == 0 and P in cell.runs]
+    for cell in every:
+        if cell.encoder_layers == cell.decoder_layers:
+            alone = [
+                other for other in every if (other.encoder_layers, other.decoder_layers) == (cell.encoder_layers, 0)
+            ]
+            for other in alone:
+                if other.condition == cell.condition:
+                    number = at("update", "state", 1)
+                    ours, theirs = cell.values(P, number), other.values(P, number)
+                    values = {seed: over(ours[seed], theirs[seed]) for seed in ours if seed in theirs}
+                    found.append(cell.measured(values, P, beside=f"against {other.where}"))
+    return found
+
+
+def deep(runs: Sequence[Run]) -> list[Measured]:
+    return [
+        cell.measured(cell.share(trains, D), D, beside=fates(cell, D))
+        for cell in cells(runs)
+        if cell.layers >= 50 and D in cell.runs
+    ]
+
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        key="top-largest",
+        sentence="Post-LN shrinks the error signal on its way down: no sub-layer's gradient exceeds the top one's.",
+        source="DeepNet §3.3",
+        weight="side",
+        test="Post-LN, step 0: largest gradient of a lower decoder sub-layer over the top layer's of the same kind, "
+        "the worst of the three kinds",
+        threshold=at_most(1.05, "the paper says none exceeds it; ours: 5 % for the batch's noise"),
+        scale="ratio",
+        tell=times,
+        find=top_is_largest,
+        needs="Post-LN with two decoder layers or more",
+        command=SWEEP,
+        methods=("post-ln",),
+    ),
+    Claim(
+        key="pre-ln-bottom",
+        sentence="Pre-LN's gradients are larger at the bottom than at the top layers.",
+        source="DeepNet §1 and §5",
+        weight="side",
+        test="Pre-LN, step 0, 6 layers or more: first over last decoder layer's gradient",
+        threshold=at_least(1.1, "ours: a tenth, more than another batch makes of it"),
+        scale="ratio",
+        tell=times,
+        find=bottom_over_top("Pre-LN"),
+        needs="Pre-LN at 6 layers or more",
+        command="stabkit sweep --models pre-ln,deepnorm --depths 6,18",
+        methods=("pre-ln",),
+    ),
+    Claim(
+        key="deepnorm-bottom",
+        sentence="DeepNet alleviates Pre-LN's larger gradients at the bottom layers.",
+        source="DeepNet §5",
+        weight="side",
+        test="DeepNorm, step 0, 6 layers or more: first over last decoder layer's gradient",
+        threshold=at_most(1.1, "ours: no more than a tenth larger"),
+        scale="ratio",
+        tell=times,
+        find=bottom_over_top(D),
+        needs="DeepNorm at 6 layers or more",
+        command="stabkit sweep --models pre-ln,deepnorm --depths 6,18",
+        methods=("deepnorm",),
+    ),
+    Claim(
+        key="decoder-unstable",
+        sentence="The decoder is more unstable than the encoder: cross-attention adds the encoder's update.",
+        source="DeepNet §3.2",
+        weight="side",
+        test="Post-LN's ‖ΔF‖ after update 1 without warm-up: encoder-decoder's over that of its encoder alone",
+        threshold=at_least(1.1, "ours: a tenth larger"),
+        scale="ratio",
+        tell=times,
+        find=encoder_or_decoder,
+        needs="Post-LN of N layers a side, and by a second command of N encoder layers alone; `stabkit report` of both",
+        command="stabkit sweep --models post-ln --depths 6,18 --arch encoder-only --warmup 0",
+        methods=("post-ln",),
+    ),
+    Claim(
+        key="deep",
+        sentence="DeepNet is stable from shallow to deep: it trains at 50 layers and more.",
+        source="DeepNet §5, Table 1 and Fig. 6",
+        weight="central",
+        test="outcomes of DeepNorm at 50 layers or more: share of the seeds that train",
+        threshold=MOST,
+        scale="share",
+        find=deep,
+        needs="DeepNorm at 50 layers or more, long enough to judge",
+        command="stabkit sweep --models deepnorm --depths 50,100 --steps 250 --warmup 0",
+        methods=("deepnorm",),
+    ),
+)

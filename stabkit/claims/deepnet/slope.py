@@ -1,0 +1,148 @@
+"""What DeepNet's theory says of one small SGD step (§3.3 and §4), and what such steps measure (`stabkit slope`).
+
+‖ΔF‖/η as η → 0: the regime of Lemma 1 and Theorems 2 to 4, before anything saturates. Exponents are of ‖ΔF‖/η ∝ N^p,
+least squares over 6 to 50 layers, seed by seed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from stabkit.claims.base import Claim, Measured, at_least, at_most, power, signed, times
+from stabkit.claims.deepnet.update import NEARLY, D, P, of_lines
+from stabkit.claims.evidence import at, cells
+from stabkit.figures.depth import slope
+from stabkit.figures.shared import depth_fit
+from stabkit.figures.shared.comparison import method_label
+from stabkit.figures.shared.depth_fit import Line
+from stabkit.figures.shared.words import listed
+from stabkit.storage.store import Run
+
+Find = Callable[[Sequence[Run]], list[Measured]]
+COMMAND = "stabkit slope --depths 6,18,50 --seeds 0..4"
+ENCODERS = f"{COMMAND} --arch encoder-only"
+
+
+def ratios(runs: Sequence[Run]) -> list[Measured]:
+    return [cell.measured(cell.ratio(P, D, at("update", "state", 1)), P, D) for cell in cells(slope.trusted(runs))]
+
+
+def _lines(runs: Sequence[Run], shapes: Sequence[str]) -> list[tuple[str, list[Run], Line]]:
+    """(apart, its runs, the line) of every method in models of these shapes."""
+    kept = slope.trusted(runs)
+    found = []
+    for line in depth_fit.lines(slope.select(kept), ceiling=False):
+        if line.shape in shapes:
+            own = [run for run in kept if method_label(run.spec) == line.label]
+            found.append((listed("" if line.shape == "N = M" else line.shape, line.condition), own, line))
+    return found
+
+
+def _exponent(label: str, shapes: Sequence[str]) -> Find:
+    """One method's exponent."""
+
+    def find(runs: Sequence[Run]) -> list[Measured]:
+        return [
+            of_lines(apart, own, line, dict(line.seeds), beside=_theorem(line))
+            for apart, own, line in _lines(runs, shapes)
+            if line.label == label
+        ]
+
+    return find
+
+
+def _excess(labels: Sequence[str], shapes: Sequence[str]) -> Find:
+    """How far a method's exponent lies above that of the theorem's sum."""
+
+    def find(runs: Sequence[Run]) -> list[Measured]:
+        found = []
+        for apart, own, line in _lines(runs, shapes):
+            more = {seed: line.seeds[seed] - told for seed, told in line.predicted.items()}
+            if line.label in labels and more:
+                beside = f"{line.label} {power(line.exponent)}{_theorem(line)}"
+                found.append(of_lines(listed(line.label, apart), own, line, more, beside=beside))
+        return found
+
+    return find
+
+
+def _theorem(line: Line) -> str:
+    return f"theorem {power(line.theorem)}" if math.isfinite(line.theorem) else ""
+
+
+BOTH, ONE = ("N = M",), ("encoder only",)
+AFTER = ("Post-LN", "Post-LN-init", "DS-Init", "ADMIN", "DeepNorm")
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        key="slope-goal",
+        sentence="GOAL: after one SGD step ‖ΔF‖ is Θ(η), independent of depth; DeepNorm's α and β achieve it.",
+        source="DeepNet §3.3",
+        weight="central",
+        test="DeepNorm's exponent of ‖ΔF‖/η ∝ N^p over 6 to 50 layers",
+        threshold=at_most(NEARLY, "ours: N^0.25 is a factor of 1.7 over 6 to 50 layers"),
+        scale="difference",
+        tell=power,
+        find=_exponent(D, ("N = M", "encoder only", "decoder only")),
+        needs="DeepNorm in one SGD step at three depths or more from 6 to 50 layers",
+        command=COMMAND,
+        methods=("deepnorm",),
+    ),
+    Claim(
+        key="slope-bound",
+        sentence="In one SGD step ‖ΔF‖ grows no faster with depth than the theorem's sum over the sub-layers' ‖Δθ‖.",
+        source="DeepNet §3.2, Theorems 2 and 3",
+        weight="central",
+        test="exponent of ‖ΔF‖/η less that of the theorem's sum over the measured ‖Δθ‖ (an exponent above is evidence, "
+        "no refutation: the bound has a free constant)",
+        threshold=at_most(0.1, "ours: the sum's own exponent moves by less from seed to seed"),
+        scale="difference",
+        tell=signed,
+        find=_excess(AFTER, ("N = M", "encoder only", "decoder only")),
+        needs="one of the Post-LN methods in one SGD step at three depths or more from 6 to 50 layers",
+        command=COMMAND,
+        methods=("post-ln", "post-ln-init", "ds-init", "admin", "deepnorm"),
+    ),
+    Claim(
+        key="slope-log",
+        sentence="Sub-LN's wiring at Xavier initialisation: ‖ΔF‖ grows as log L.",
+        source="DeepNet §4.2, Theorem 4",
+        weight="side",
+        test="Sub-LN at gain 1 in one stack: exponent of ‖ΔF‖/η less that of the theorem's sum",
+        threshold=at_most(0.1, "ours: as for Theorems 2 and 3"),
+        scale="difference",
+        tell=signed,
+        find=_excess(("Sub-LN (gain=one)",), ONE),
+        needs="Sub-LN at gain 1, one encoder, in one SGD step at three depths or more from 6 to 50 layers",
+        command=f"{ENCODERS} --models sub-ln:gain=one",
+        methods=("sub-ln",),
+    ),
+    Claim(
+        key="slope-sub-ln",
+        sentence="Scaled by √log 2N the update of Sub-LN is bounded, independent of depth.",
+        source="DeepNet §4.3",
+        weight="side",
+        test="Sub-LN's exponent of ‖ΔF‖/η in one stack",
+        threshold=at_most(NEARLY, "ours: as for GOAL"),
+        scale="difference",
+        tell=power,
+        find=_exponent("Sub-LN", ONE),
+        needs="Sub-LN, one encoder, in one SGD step at three depths or more from 6 to 50 layers",
+        command=f"{ENCODERS} --models sub-ln",
+        methods=("sub-ln",),
+    ),
+    Claim(
+        key="slope-smaller",
+        sentence="DeepNet's model update is much smaller than Post-LN's in the limit of small steps too (our reading).",
+        source="DeepNet §3.2 and §3.3",
+        weight="ours",
+        test="‖ΔF‖/η of one SGD step: Post-LN's over DeepNorm's",
+        threshold=at_least(10.0, "ours: ten-fold"),
+        scale="ratio",
+        tell=times,
+        find=ratios,
+        needs="Post-LN and DeepNorm in one SGD step",
+        command=COMMAND,
+        methods=("post-ln", "deepnorm"),
+    ),
+)

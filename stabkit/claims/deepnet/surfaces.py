@@ -1,0 +1,214 @@
+"""What DeepNet says of the loss around the weights (Fig. 1) and around the path (Fig. 5), measured on surfaces of
+`stabkit landscape`.
+
+Fig. 1 is drawn along filter-normalised directions, each method's own: that is the papers' ruler, and it moves a method
+with small weights less. Fig. 5 is drawn in the plane of the path, without normalisation. Each sentence is judged in its
+own plane by its own ruler; what one ruler for both methods says stands beside it as ours. Roughness is scale-free
+(`surface/roughness.py`); the share of negative curvature is told with it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from stabkit.claims.base import MOST, Claim, Measured, at_least, at_most, times
+from stabkit.claims.evidence import JUDGED, over
+from stabkit.figures.shared.comparison import centre, outcome_word, setting
+from stabkit.figures.shared.surfaces import OWN, Landscape, Seen
+from stabkit.figures.shared.words import listed, number, percent, short
+from stabkit.storage.store import Run
+from stabkit.surface import roughness
+
+P, D = "Post-LN", "DeepNorm"
+Find = Callable[[Landscape], list[Measured]]
+Planes = dict[str, dict[str, dict[int, list[Seen]]]]
+"""{depth: {label: {seed: surfaces}}}"""
+DEPTHS = "stabkit landscape --depths 6,18,50 --path"
+
+
+def _ends(drawn: Landscape) -> dict[str, object]:
+    """{run: its last step}."""
+    return {run.run_id: run.outcome.get("steps") for run in drawn.runs}
+
+
+def _cuts(drawn: Landscape) -> Iterator[tuple[str, Planes]]:
+    """(ruler, its cuts): filter-normalised, around the weights at the end of training, as Fig. 1 has them."""
+    ends = _ends(drawn)
+    held: dict[str, Planes] = {}
+    for seen in drawn.seen("cut"):
+        spec = seen.surface.spec
+        if spec.plane.normalise == "filter" and ends.get(spec.origin.run) == spec.origin.step:
+            planes = held.setdefault(seen.ruler, {})
+            _put(planes, seen)
+    yield from held.items()
+
+
+def _put(planes: Planes, seen: Seen) -> None:
+    spec = seen.shown.run.spec
+    by = planes.setdefault(spec.depth, {}).setdefault(seen.shown.label, {})
+    by.setdefault(spec.seed, []).append(seen)
+
+
+def _rough(surfaces: Sequence[Seen]) -> float:
+    """The median over directions."""
+    return centre(roughness.roughness(one.surface.loss) for one in surfaces)
+
+
+def _negative(by: dict[int, list[Seen]]) -> str:
+    shares = [roughness.negative_curvature(one.surface.loss) for each in by.values() for one in each]
+    return percent(float(np.median(shares)))
+
+
+def _measured(by: dict[int, list[Seen]], where: str, values: dict[int, float], **more: object) -> Measured:
+    runs = [one.shown.run for each in by.values() for one in each]
+    steps = min(run.spec.train.steps for run in runs)
+    return Measured(where=where, condition=setting(runs[0].spec), steps=steps, values=values, **more)  # type: ignore[arg-type]
+
+
+def smoother(own: bool) -> Find:
+    """Post-LN's roughness of cuts over DeepNorm's, by each one's own directions or by one method's for both."""
+
+    def find(drawn: Landscape) -> list[Measured]:
+        found = []
+        for ruler, planes in _cuts(drawn):
+            for depth, by in planes.items():
+                if (ruler == OWN) == own and P in by and D in by:
+                    ours, theirs = by[P], by[D]
+                    each = {seed: over(_rough(ours[seed]), _rough(theirs[seed])) for seed in ours if seed in theirs}
+                    values = {seed: value for seed, value in each.items() if math.isfinite(value)}
+                    beside = f"negative curvature {_negative(ours)} against {_negative(theirs)}"
+                    count = len(next(iter(ours.values())))
+                    told = f"{count} directions" if count > 1 else "one direction"
+                    where = listed(depth, "" if own else ruler)
+                    found.append(_measured(ours, where, values, beside=f"{beside}, {told}"))
+        return found
+
+    return find
+
+
+def over_depths(label: str, number_of: Callable[[list[float]], float]) -> Find:
+    """How one method's roughness in the plane of the path goes with depth, two depths at least."""
+
+    def find(drawn: Landscape) -> list[Measured]:
+        planes: Planes = {}
+        for seen in drawn.seen("path"):
+            _put(planes, seen)
+        line = {depth: by[label] for depth, by in planes.items() if label in by}
+        if len(line) < 2:
+            return []
+        shared = set.intersection(*(set(by) for by in line.values()))
+        values, told = {}, []
+        for seed in sorted(shared):
+            each = [_rough(by[seed]) for by in line.values()]
+            if all(0 < value < math.inf for value in each):
+                values[seed] = number_of(each)
+        for depth, by in line.items():
+            rough = centre(_rough(by[seed]) for seed in shared)
+            told.append(f"{depth} {short(rough)} (negative curvature {_negative(by)})")
+        first = next(iter(line.values()))
+        return [_measured(first, " to ".join([*line][:: len(line) - 1]), values, beside="; ".join(told))]
+
+    return find
+
+
+def local_optimum(drawn: Landscape) -> list[Measured]:
+    """Is Post-LN stuck by the rule of all pages where DeepNorm trains, at the runs whose surfaces are drawn?"""
+    held: dict[str, dict[int, dict[str, Run]]] = {}
+    for seen in drawn.seen("surface"):
+        spec = seen.shown.run.spec
+        held.setdefault(spec.depth, {}).setdefault(spec.seed, {})[seen.shown.label] = seen.shown.run
+    found = []
+    for depth, by in held.items():
+        values, told, runs = {}, [], []
+        for seed, pair in sorted(by.items()):
+            words = {label: outcome_word(pair[label]) for label in (P, D) if label in pair}
+            if len(words) == 2 and set(words.values()) <= set(JUDGED):
+                values[seed] = float(words == {P: "stuck", D: "trains"})
+                ends = {label: number(pair[label].outcome.get("validation_loss")) for label in words}
+                told.append(", ".join(f"{label} {word} at {short(ends[label], 3)}" for label, word in words.items()))
+                runs.append(pair[P])
+        if runs:
+            steps = min(run.spec.train.steps for run in runs)
+            condition = setting(runs[0].spec)
+            beside = "; ".join(told)
+            found.append(Measured(where=depth, condition=condition, steps=steps, values=values, beside=beside))
+    return found
+
+
+MUCH = "ours: “much” is two-fold"
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        key="surface-smoother",
+        sentence="The loss surface of DeepNet is much smoother than Post-LN's.",
+        source="DeepNet §1, Fig. 1",
+        weight="central",
+        test="Σ|Δ²L|/Σ|ΔL| of cuts along each one's own filter-normalised directions, the papers' ruler: Post-LN's "
+        "over DeepNorm's",
+        threshold=at_least(2.0, MUCH),
+        scale="ratio",
+        tell=times,
+        find=smoother(own=True),
+        needs="surfaces of Post-LN and DeepNorm at one depth and seed",
+        command="stabkit landscape --model deepnorm",
+        methods=("post-ln", "deepnorm"),
+    ),
+    Claim(
+        key="surface-one-ruler",
+        sentence="By one method's directions for both, too, DeepNet's surface is much smoother (our reading).",
+        source="DeepNet §1, Fig. 1",
+        weight="ours",
+        test="Σ|Δ²L|/Σ|ΔL| of cuts along the same absolute directions: Post-LN's over DeepNorm's",
+        threshold=at_least(2.0, MUCH),
+        scale="ratio",
+        tell=times,
+        find=smoother(own=False),
+        needs="surfaces of Post-LN and DeepNorm at one depth and seed",
+        command="stabkit landscape --model deepnorm",
+        methods=("post-ln", "deepnorm"),
+    ),
+    Claim(
+        key="surface-depth",
+        sentence="Post-LN's loss landscape is less smooth with increasing depth.",
+        source="DeepNet §3.3, Fig. 5",
+        weight="side",
+        test="Σ|Δ²L|/Σ|ΔL| in the plane of the path: Post-LN's at the deepest model over that at the shallowest",
+        threshold=at_least(1.5, "ours: half as rough again, more than another direction makes of it"),
+        scale="ratio",
+        tell=times,
+        find=over_depths(P, lambda values: values[-1] / values[0]),
+        needs="surfaces of Post-LN along its path at two depths",
+        command=DEPTHS,
+        methods=("post-ln",),
+    ),
+    Claim(
+        key="surface-consistent",
+        sentence="DeepNet's loss landscape tends to be equally smooth across depths.",
+        source="DeepNet §3.3, Fig. 5",
+        weight="side",
+        test="Σ|Δ²L|/Σ|ΔL| in the plane of the path: DeepNorm's greatest over its least, over the depths",
+        threshold=at_most(1.5, "ours: half as rough again, more than another direction makes of it"),
+        scale="ratio",
+        tell=times,
+        find=over_depths(D, lambda values: max(values) / min(values)),
+        needs="surfaces of DeepNorm along its path at two depths",
+        command=DEPTHS,
+        methods=("deepnorm",),
+    ),
+    Claim(
+        key="spurious-optimum",
+        sentence="Post-LN is easier to be stuck in a spurious local optimum.",
+        source="DeepNet §3.3, Fig. 5",
+        weight="central",
+        test="outcomes of the runs drawn: share of the seeds in which Post-LN is stuck (at the unigram loss, and flat) "
+        "and DeepNorm trains",
+        threshold=MOST,
+        scale="share",
+        find=local_optimum,
+        needs="surfaces of Post-LN and DeepNorm at one depth and seed, after runs long enough to judge",
+        command="stabkit landscape --model deepnorm --steps 250",
+        methods=("post-ln", "deepnorm"),
+    ),
+)

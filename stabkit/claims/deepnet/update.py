@@ -1,0 +1,302 @@
+"""What DeepNet (Wang et al., journal version) says of the model update in §2 and §3, and what these runs measure.
+
+‖ΔF‖ is eq. 1's: accumulated, against θ₀. The early window of the paper's pictures is read at the reference step (update
+16) under warm-up and at updates 1, 16 and 50 without one, where everything that moves is near √(2d) a dozen updates
+later.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from stabkit.claims.base import Claim, Measured, at_least, at_most, power, signed, times
+from stabkit.claims.evidence import at, cells, groups, mean_over, over, ratio, warmups
+from stabkit.figures.depth import update_depth
+from stabkit.figures.quick.once import once
+from stabkit.figures.shared import depth_fit
+from stabkit.figures.shared.comparison import reference_step, series, setting
+from stabkit.figures.shared.depth_fit import Line
+from stabkit.figures.shared.words import listed, short
+from stabkit.storage.store import Run
+
+P, INIT, D = "Post-LN", "Post-LN-init", "DeepNorm"
+DEEP = 18
+"""The paper's §2 speaks of 18L-18L; shallower models train."""
+SWEEP = "stabkit sweep --depths 6,18,50 --seeds 0..4"
+NO_WARMUP = "stabkit sweep --depths 18 --steps 250 --warmup 0 --seeds 0..4"
+BOTH = "stabkit sweep --depths 18 --steps 250 --warmup 0,4000"
+NEARLY = 0.25
+"""The exponent up to which growth counts as nearly none: over 6 to 50 layers a factor of 1.7."""
+
+
+@once
+def _lines(runs: Sequence[Run]) -> list[tuple[str, list[Run], dict[str, Line]]]:
+    """(condition, its runs, {label: line}) at the page's reference step, of stacks of equal depth or of one stack."""
+    step = reference_step(runs)
+    found = []
+    for apart, own in groups(runs):
+        lines = depth_fit.lines(update_depth.select(own, step))
+        for shape in dict.fromkeys(line.shape for line in lines):
+            of_shape = {line.label: line for line in lines if line.shape == shape}
+            found.append((listed("" if shape == "N = M" else shape, apart), own, of_shape))
+    return found
+
+
+def of_lines(apart: str, own: Sequence[Run], line: Line, values: Mapping[int, float], **more: object) -> Measured:
+    """A number made of one method's fitted exponents, by seed."""
+    return Measured(
+        where=f"{line.shallowest:g}–{line.deepest:g} layers",
+        apart=apart,
+        condition=setting(own[0].spec),
+        steps=min(run.spec.train.steps for run in own),
+        values=values,
+        **more,  # type: ignore[arg-type]
+    )
+
+
+def growth(runs: Sequence[Run]) -> list[Measured]:
+    found = []
+    for apart, own, lines in _lines(runs):
+        if P in lines and D in lines:
+            ours, theirs = lines[P], lines[D]
+            more = {seed: ours.seeds[seed] - theirs.seeds[seed] for seed in ours.seeds if seed in theirs.seeds}
+            beside = f"{power(ours.exponent)} against {power(theirs.exponent)}"
+            found.append(of_lines(apart, own, ours, more, beside=beside))
+    return found
+
+
+def constant(runs: Sequence[Run]) -> list[Measured]:
+    return [
+        of_lines(apart, own, line, line.seeds)
+        for apart, own, lines in _lines(runs)
+        if (line := lines.get(D)) is not None
+    ]
+
+
+def bound(runs: Sequence[Run]) -> list[Measured]:
+    found = []
+    for apart, own, lines in _lines(runs):
+        for label, line in lines.items():
+            beyond = {seed: line.seeds[seed] - told for seed, told in line.predicted.items() if seed in line.seeds}
+            if beyond:
+                beside = f"{label} {power(line.exponent)}, sum {power(line.theorem)}"
+                found.append(of_lines(listed(label, apart), own, line, beyond, beside=beside))
+    return found
+
+
+def smaller(runs: Sequence[Run]) -> list[Measured]:
+    step = reference_step(runs)
+    return [
+        cell.measured(cell.ratio(P, D, at("update", "state", step)), P, D) for cell in cells(runs) if cell.warmup > step
+    ]
+
+
+def steadier(runs: Sequence[Run]) -> list[Measured]:
+    """How far apart the seeds of Post-LN lie at the reference step over DeepNorm's, as ranges of the logarithm; the
+    interval is that of leaving out one seed at a time."""
+    step = reference_step(runs)
+    found = []
+    for cell in cells(runs):
+        sides = [
+            {s: math.log(v) for s, v in cell.values(one, at("update", "state", step)).items() if v > 0}
+            for one in (P, D)
+        ]
+        seeds = sorted(set(sides[0]) & set(sides[1]))
+        if cell.warmup <= step or len(seeds) < 3:
+            continue
+
+        def wider(kept: Sequence[int], sides: list[dict[int, float]] = sides) -> float:
+            ours, theirs = (max(side[s] for s in kept) - min(side[s] for s in kept) for side in sides)
+            return over(ours, theirs)
+
+        value = wider(seeds)
+        without = [wider([one for one in seeds if one != left]) for left in seeds]
+        if math.isfinite(value) and all(map(math.isfinite, without)):
+            ranges = [math.exp(max(side.values()) - min(side.values())) for side in sides]
+            beside = f"seeds {times(ranges[0])} apart against {times(ranges[1])}"
+            within = (min(without), max(without))
+            values = dict.fromkeys(seeds, value)
+            found.append(cell.measured(values, P, D, interval=within, beside=beside))
+    return found
+
+
+def initialisation(runs: Sequence[Run]) -> list[Measured]:
+    found = []
+    for cell in cells(runs):
+        for step in (1, 16, 50):
+            if cell.warmup == 0 and cell.layers >= DEEP:
+                values = cell.ratio(P, INIT, at("update", "state", step))
+                found.append(cell.measured(values, P, INIT, when=f"update {step}"))
+    return found
+
+
+def standstill(runs: Sequence[Run]) -> list[Measured]:
+    later = mean_over("update", lambda run: "state@step", 50, 100)
+
+    def kept(run: Run) -> float:
+        return over(later(run), at("update", "state@step", 1)(run))
+
+    found = []
+    for cell in cells(runs):
+        if cell.warmup == 0 and cell.layers >= DEEP:
+            ours, theirs = (cell.values(label, kept) for label in (P, INIT))
+            beside = f"{_middle(ours)} of the first update against {_middle(theirs)}"
+            found.append(cell.measured(cell.ratio(P, INIT, kept), P, INIT, beside=beside))
+    return found
+
+
+def _middle(values: dict[int, float]) -> str:
+    return short(float(np.median(list(values.values())))) if values else "–"
+
+
+def smooth(runs: Sequence[Run]) -> list[Measured]:
+    """The largest single update's share of the way that the output goes in the first sixteen, with warm-up over that
+    without."""
+
+    def jump(run: Run) -> float:
+        steps, values = series(run, "update", "state@step")
+        own = values[(steps >= 1) & (steps <= 16)]
+        return float(own.max() / own.sum()) if len(own) == 16 and np.isfinite(own).all() and own.sum() > 0 else math.nan
+
+    found = []
+    for pair in warmups(runs, P):
+        if pair.layers >= DEEP:
+            values = ratio(pair.with_it, pair.without, jump)
+            shares = [{seed: jump(run) for seed, run in side.items()} for side in (pair.with_it, pair.without)]
+            beside = f"{_middle(shares[0])} of the way in one update against {_middle(shares[1])}"
+            steps = min(run.spec.train.steps for side in (pair.with_it, pair.without) for run in side.values())
+            found.append(
+                Measured(
+                    where=pair.where,
+                    apart=pair.apart,
+                    condition=pair.condition,
+                    steps=steps,
+                    values=values,
+                    beside=beside,
+                )
+            )
+    return found
+
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        key="growth",
+        sentence="With depth Post-LN's model update explodes; DeepNet's does not.",
+        source="DeepNet §3.3, Fig. 4",
+        weight="central",
+        test="exponents of ‖ΔF‖ ∝ N^p at the reference step, over 6 to 50 layers: Post-LN's less DeepNorm's",
+        threshold=at_least(0.25, "ours: over 6 to 50 layers 1.7 times the growth"),
+        scale="difference",
+        tell=signed,
+        find=growth,
+        needs="Post-LN and DeepNorm at three depths or more from 6 to 50 layers",
+        command=SWEEP,
+        methods=("post-ln", "deepnorm"),
+    ),
+    Claim(
+        key="smaller",
+        sentence="DeepNet has much smaller updates than Post-LN.",
+        source="DeepNet §3.2, Fig. 4",
+        weight="central",
+        test="‖ΔF‖ of Post-LN over DeepNorm's at the reference step, under warm-up",
+        threshold=at_least(3.0, "ours: “much” is three-fold"),
+        scale="ratio",
+        tell=times,
+        find=smaller,
+        needs="Post-LN and DeepNorm at one depth and seed, with warm-up",
+        command=SWEEP,
+        methods=("post-ln", "deepnorm"),
+    ),
+    Claim(
+        key="steadier",
+        sentence="DeepNet has more stable updates than Post-LN.",
+        source="DeepNet §3.2, Fig. 4",
+        weight="side",
+        test="range over the seeds of log ‖ΔF‖ at the reference step, under warm-up: Post-LN's over DeepNorm's, with "
+        "what leaving out one seed makes of it",
+        threshold=at_least(1.5, "ours: half as far apart again"),
+        scale="ratio",
+        tell=times,
+        find=steadier,
+        needs="Post-LN and DeepNorm at one depth in three seeds or more, with warm-up",
+        command=SWEEP,
+        methods=("post-ln", "deepnorm"),
+    ),
+    Claim(
+        key="constant",
+        sentence="DeepNet's model update is nearly constant in depth.",
+        source="DeepNet §3.3, Fig. 4",
+        weight="central",
+        test="DeepNorm's exponent of ‖ΔF‖ ∝ N^p at the reference step, over 6 to 50 layers",
+        threshold=at_most(NEARLY, "ours: N^0.25 is a factor of 1.7 over 6 to 50 layers"),
+        scale="difference",
+        tell=power,
+        find=constant,
+        needs="DeepNorm at three depths or more from 6 to 50 layers",
+        command=SWEEP,
+        methods=("deepnorm",),
+    ),
+    Claim(
+        key="bound",
+        sentence="‖ΔF‖ grows no faster with depth than the theorem's sum over the sub-layers' ‖Δθ‖.",
+        source="DeepNet §3.2, Theorems 2 and 3",
+        weight="central",
+        test="exponent of ‖ΔF‖ less that of the theorem's sum over the measured ‖Δθ‖, over 6 to 50 layers (an exponent "
+        "above is evidence, no refutation: the bound has a free constant)",
+        threshold=at_most(0.1, "ours: the sum's own exponent moves by less from seed to seed"),
+        scale="difference",
+        tell=signed,
+        find=bound,
+        needs="one of the Post-LN methods at three depths or more from 6 to 50 layers",
+        command=SWEEP,
+        methods=("post-ln", "post-ln-init", "ds-init", "admin", "deepnorm"),
+    ),
+    Claim(
+        key="initialisation",
+        sentence="Post-LN-init has relatively small updates: better initialisation lets the model update smoothly.",
+        source="DeepNet §2, Fig. 3(a)",
+        weight="central",
+        test="‖ΔF‖ of eq. 1 without warm-up, 18 layers or more, after updates 1, 16 and 50: Post-LN's over "
+        "Post-LN-init's",
+        threshold=at_least(1.25, "ours: a quarter larger"),
+        scale="ratio",
+        tell=times,
+        find=initialisation,
+        needs="Post-LN and Post-LN-init without warm-up at 18 layers or more",
+        command=NO_WARMUP,
+        methods=("post-ln", "post-ln-init"),
+    ),
+    Claim(
+        key="standstill",
+        sentence="After its exploding start Post-LN hardly moves.",
+        source="DeepNet §2, Fig. 3(a)",
+        weight="central",
+        test="‖ΔF‖ per update, mean of steps 50–100, over that of update 1, no warm-up: Post-LN's over Post-LN-init's, "
+        "which trains",
+        threshold=at_most(0.5, "ours: half as much as the model that trains"),
+        scale="ratio",
+        tell=times,
+        find=standstill,
+        needs="Post-LN and Post-LN-init without warm-up at 18 layers or more, 100 steps",
+        command=NO_WARMUP,
+        methods=("post-ln", "post-ln-init"),
+    ),
+    Claim(
+        key="warmup",
+        sentence="Warm-up helps: it lets Post-LN update smoothly.",
+        source="DeepNet §2, Fig. 3(a)",
+        weight="central",
+        test="largest single update's share of the way that the output goes in the first 16, 18 layers or more: with "
+        "warm-up over without",
+        threshold=at_most(0.5, "ours: half the jump"),
+        scale="ratio",
+        tell=times,
+        find=smooth,
+        needs="Post-LN at 18 layers or more with and without warm-up",
+        command=BOTH,
+        methods=("post-ln",),
+    ),
+)

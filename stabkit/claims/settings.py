@@ -1,0 +1,139 @@
+"""What DeepNet says of larger rates, batches and widths (§5, Fig. 7; §7, Table 6; §8, Table 7)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from stabkit.claims.base import MOST, Claim, Measured, at_least
+from stabkit.claims.evidence import JUDGED, MARGIN, Cell, cells, groups, trains
+from stabkit.claims.quality_evidence import above_own_unigram, gained, of_runs, published
+from stabkit.figures.ablation import robustness
+from stabkit.figures.shared.comparison import outcome_word, setting
+from stabkit.figures.shared.words import listed
+from stabkit.storage.store import Run
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+D = "DeepNorm"
+NO_WARMUP = "--steps 250 --warmup 0"
+
+
+def _axes(runs: Sequence[Run]) -> Iterator[tuple[str, str, str, pd.DataFrame]]:
+    """(axis, depth, condition, DeepNorm's runs) for every setting that was varied by itself."""
+    frame = robustness.select(published(runs))
+    own = frame[frame["label"] == D]
+    for (axis, depth, condition), rows in own.groupby(["axis", "depth", "condition"], sort=False):
+        yield str(axis), str(depth), str(condition), rows
+
+
+def largest(runs: Sequence[Run]) -> list[Measured]:
+    """What became of DeepNorm at the largest value of every axis."""
+    by, found = {run.run_id: run for run in runs}, []
+    for axis, depth, condition, rows in _axes(runs):
+        top = [by[run] for run in rows.loc[rows["value"] == rows["value"].max(), "run"]]
+        if all(outcome_word(run) in JUDGED for run in top):
+            values = {run.spec.seed: float(trains(run)) for run in top}
+            where = listed(depth, robustness.words(axis, f"{rows['value'].max():g}"))
+            found.append(of_runs(top, where, condition, values))
+    return found
+
+
+def larger(runs: Sequence[Run]) -> list[Measured]:
+    """DeepNorm's loss at the smallest value of every axis less that at the largest, after equally many updates."""
+    by, found = {run.run_id: run for run in runs}, []
+    for axis, depth, condition, rows in _axes(runs):
+        ends = []
+        for value in (rows["value"].max(), rows["value"].min()):
+            end = [by[run] for run in rows.loc[rows["value"] == value, "run"]]
+            ends.append({run.spec.seed: run for run in end if outcome_word(run) in JUDGED})
+        seeds = sorted(set(ends[0]) & set(ends[1]))
+        values = {}
+        for seed in seeds:
+            high, low = (_finite(above_own_unigram(end[seed])) for end in ends)
+            if math.isfinite(low):
+                values[seed] = low - high
+        if values:
+            top, bottom = (f"{pick:g}" for pick in (rows["value"].max(), rows["value"].min()))
+            found.append(
+                of_runs(list(ends[0].values()), listed(depth, f"{axis} {top} against {bottom}"), condition, values)
+            )
+    return found
+
+
+def _finite(value: float) -> float:
+    return value if math.isfinite(value) else math.inf
+
+
+def tolerates(runs: Sequence[Run]) -> list[Measured]:
+    """Whether DeepNorm trains at a rate at which the baseline fails, of the largest rate that both were given."""
+    rates: dict[tuple[str, str], dict[float, Cell]] = {}
+    for _, own in groups(runs):
+        for cell in cells(own):
+            spec = next(iter(next(iter(cell.runs.values())).values())).spec
+            rest = setting(spec).replace(f"lr {spec.train.lr:g}", "")
+            rates.setdefault((cell.where, rest), {})[spec.train.lr] = cell
+    found = []
+    for (where, _), by in rates.items():
+        if not where.endswith(("encoder", "decoder")) or len(by) < 2:
+            continue
+        for label in ("Post-LN", "Pre-LN", "NormFormer"):
+            judged = {lr: cell for lr, cell in by.items() if cell.share(lambda *each: True, label, D)}
+            failing = [lr for lr, cell in judged.items() if not any(cell.share(trains, label).values())]
+            if len(judged) < 2 or not any(all(cell.share(trains, label).values()) for cell in judged.values()):
+                continue
+            top = min(failing, default=max(judged))
+            cell = judged[top]
+            values = cell.share(lambda ours, theirs: trains(theirs) and not trains(ours), label, D)
+            found.append(cell.measured(values, label, D, when=f"against {label} at lr {top:g}"))
+    return found
+
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        key="largest-settings",
+        sentence="DeepNet can be trained without difficulty at the largest learning rate, batch and width.",
+        source="DeepNet §5, Fig. 7",
+        weight="side",
+        test="outcomes of DeepNorm at the largest value of each setting that was varied by itself: share of the seeds "
+        "that train",
+        threshold=MOST,
+        scale="share",
+        find=largest,
+        needs="DeepNorm at two learning rates, batch sizes or widths, long enough to judge",
+        command=f"stabkit sweep --models deepnorm --depths 18 {NO_WARMUP} --lr 5e-4,1e-3,2e-3",
+        methods=("deepnorm",),
+    ),
+    Claim(
+        key="larger-rate-tolerated",
+        sentence="DeepNet tolerates a larger learning rate than the baselines.",
+        source="DeepNet §7, Table 6 and §8, Table 7",
+        weight="side",
+        test="one stack at two rates or more: share of the seeds in which DeepNorm trains at the least rate at which a "
+        "baseline that trains at a smaller one fails (the largest, where it never fails)",
+        threshold=MOST,
+        scale="share",
+        find=tolerates,
+        needs="DeepNorm and Post-LN, Pre-LN or NormFormer, one stack, at two rates, long enough to judge",
+        command=f"stabkit sweep --models post-ln,pre-ln,deepnorm --depths 12 --arch encoder-only {NO_WARMUP} --lr "
+        "5e-4,1e-3,2e-3,4e-3",
+        methods=("deepnorm", "post-ln", "pre-ln", "normformer"),
+    ),
+    Claim(
+        key="larger-settings",
+        sentence="DeepNet benefits from larger settings: a lower validation loss.",
+        source="DeepNet §5, Fig. 7",
+        weight="side",
+        test="DeepNorm at each setting's smallest value less at its largest, equal updates: validation loss above the "
+        "same text's unigram loss",
+        threshold=at_least(MARGIN, "ours: more than another seed makes of it"),
+        scale="difference",
+        tell=gained,
+        find=larger,
+        needs="DeepNorm at two learning rates, batch sizes or widths, long enough to judge",
+        command=f"stabkit sweep --models deepnorm --depths 18 {NO_WARMUP} --max-tokens 512,1024,2048",
+        methods=("deepnorm",),
+    ),
+)

@@ -1,0 +1,61 @@
+"""How far each claim's number spreads over five seeds: what one seed must lie off a threshold to decide.
+
+`spread.csv` stands beside this file, made by `python benchmarks/spread.py STORE…` from stores with five seeds and more:
+one row a claim and place, `spread` = the range over the first five seeds (of a ratio that of its natural logarithm; of
+a share 1 where the seeds disagree). Of a place that it does not hold, the widest of the claim's places counts; of a
+claim that it does not hold nothing is known, and one seed decides nothing.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import resources
+
+from stabkit.claims.base import Claim, Measured, Scale, Threshold
+
+FILE = "spread.csv"
+SEEDS = 5
+MORE = "`--seeds 0..4` decides"
+
+
+def doubt(claim: Claim, found: Measured, value: float, threshold: Threshold) -> str:
+    """Why one seed does not decide here; nothing where it does."""
+    spread = known(claim.key, found)
+    if math.isnan(spread):
+        return f"one seed, and how far its seeds spread was not measured; {MORE}"
+    if off(value, threshold.value, claim.scale) > spread:
+        return ""
+    return f"one seed, no farther from the threshold ({claim.tell(threshold.value)}) than seeds spread; {MORE}"
+
+
+def known(key: str, found: Measured) -> float:
+    """The spread at this place, else the widest of the claim's; NaN where none was measured."""
+    own = table().get(key, {})
+    return own.get((found.where, found.condition), max(own.values(), default=math.nan))
+
+
+def off(value: float, limit: float, scale: Scale) -> float:
+    """How far apart a number and its threshold are, as their scale counts it."""
+    if scale == "ratio":
+        return abs(math.log(value) - math.log(limit)) if 0 < value < math.inf else math.inf
+    return abs(value - limit)
+
+
+def width(values: Sequence[float], scale: Scale) -> float:
+    """The range of several seeds' numbers, as their scale counts it."""
+    if scale == "ratio":
+        return math.log(max(values)) - math.log(min(values)) if min(values) > 0 else math.inf
+    return max(values) - min(values)
+
+
+@cache
+def table() -> Mapping[str, Mapping[tuple[str, str], float]]:
+    """{claim: {(where, condition): spread}}."""
+    held: dict[str, dict[tuple[str, str], float]] = {}
+    text = resources.files("stabkit.claims").joinpath(FILE).read_text(encoding="utf-8")
+    for row in csv.DictReader(text.splitlines()):
+        held.setdefault(row["claim"], {})[row["where"], row["condition"]] = float(row["spread"])
+    return held

@@ -1,0 +1,162 @@
+"""From numbers to a verdict: a place by its threshold and its seeds, a claim by its places.
+
+One seed decides a place only where it lies off the threshold by more than that quantity's range over five seeds
+(`spread.py`); two to four seeds where all are on one side; from five on a 95 % interval does: Student's t of the mean
+(of the logarithms, for a ratio), Wilson's for the share of the seeds.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from stabkit.claims import spread
+from stabkit.claims.base import Claim, Finding, Measured, Place, Scale, Threshold, Verdict
+
+T_975 = {4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262, 14: 2.145, 19: 2.093, 29: 2.045}
+"""Student's t for 97.5 %, by degrees of freedom; between two of these that of the fewer."""
+Z_975 = 1.960
+
+
+def judge(claim: Claim, measured: Any) -> Finding:
+    """The verdict of these runs, or of these surfaces, on one claim."""
+    with np.errstate(all="ignore"):  # diverged runs hold infinities; what comes of them is NaN, and is no evidence
+        found = [one for one in claim.find(measured) if one.values]
+    places = tuple(place(claim, one) for one in found)
+    if not places:
+        return Finding(claim=claim, verdict="untested", measured="", reason=f"needs {claim.needs}", places=())
+    verdict = whole(claim, places)
+    told, reason = _told(claim, verdict, places)
+    return Finding(claim=claim, verdict=verdict, measured=told, reason=reason, places=places)
+
+
+def whole(claim: Claim, places: Sequence[Place]) -> Verdict:
+    """Of a claim: holding and failing places alone decide; without any it is undecided, else out of reach."""
+    words = {one.verdict for one in places}
+    if {"holds", "fails"} <= words:
+        return "mixed"
+    if "fails" in words:
+        return "fails"
+    if "holds" in words:
+        return "undecided" if _open_parts(claim, places) else "holds"
+    return "undecided" if "undecided" in words else "out of reach"
+
+
+def _open_parts(claim: Claim, places: Sequence[Place]) -> list[str]:
+    """The parts of a claim that no place has decided."""
+    decided = {one.measured.part for one in places if one.verdict in ("holds", "fails")}
+    return [part for part in claim.parts if part not in decided]
+
+
+def place(claim: Claim, found: Measured) -> Place:
+    """One place: its number over the seeds, its range, its verdict."""
+    threshold = found.threshold or claim.threshold
+    values = list(found.values.values())
+    value = statistics.fmean(values) if claim.scale == "share" else statistics.median(values)
+    if found.interval is not None:
+        low, high = found.interval
+    else:
+        low, high = interval(values, claim.scale)
+    verdict: Verdict = "holds" if threshold.met(value) else "fails"
+    reason = _doubt(claim, found, value, low, high, threshold)
+    if reason:
+        verdict = "undecided"
+    if found.beyond:
+        verdict, reason = "out of reach", found.beyond
+    one = len(values) == 1 and found.interval is None
+    return Place(
+        measured=found,
+        value=value,
+        low=None if one else low,
+        high=None if one else high,
+        threshold=threshold,
+        verdict=verdict,
+        reason=reason,
+        text=_text(claim, found, value, low, high),
+    )
+
+
+def interval(values: Sequence[float], scale: Scale) -> tuple[float, float]:
+    """What several seeds leave open: the range of up to four, from five on a 95 % interval."""
+    count = len(values)
+    if scale == "share":
+        return _wilson(statistics.fmean(values), count) if count >= 5 else (min(values), max(values))
+    if count < 5 or not all(map(math.isfinite, values)):
+        return min(values), max(values)
+    if scale == "ratio" and min(values) > 0:
+        low, high = _student([math.log(value) for value in values])
+        return math.exp(low), math.exp(high)
+    return _student(values)
+
+
+def _student(values: Sequence[float]) -> tuple[float, float]:
+    free = len(values) - 1
+    t = T_975[max(key for key in T_975 if key <= free)]
+    half = t * statistics.stdev(values) / math.sqrt(len(values))
+    mean = statistics.fmean(values)
+    return mean - half, mean + half
+
+
+def _wilson(share: float, count: int) -> tuple[float, float]:
+    square = Z_975**2
+    middle = (share + square / (2 * count)) / (1 + square / count)
+    half = Z_975 / (1 + square / count) * math.sqrt(share * (1 - share) / count + square / (4 * count**2))
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def _doubt(claim: Claim, found: Measured, value: float, low: float, high: float, threshold: Threshold) -> str:
+    """Why a place is not decided; nothing where it is."""
+    if len(found.values) == 1 and found.interval is None:
+        return spread.doubt(claim, found, value, threshold)
+    if threshold.met(low) == threshold.met(high):
+        return ""
+    if len(found.values) < 5 and found.interval is None:
+        return f"its {len(found.values)} seeds are on both sides of {_limit(claim, threshold)}"
+    return f"the 95 % interval {claim.tell(low)} to {claim.tell(high)} holds {_limit(claim, threshold)}"
+
+
+def _limit(claim: Claim, threshold: Threshold) -> str:
+    return f"the threshold, {claim.tell(threshold.value)}"
+
+
+def _text(claim: Claim, found: Measured, value: float, low: float, high: float) -> str:
+    """`27 times (16 to 34), 8.1 against 0.30`; of a share `2 of 3 runs`."""
+    count = len(found.values)
+    if claim.scale == "share":
+        told = f"{round(value * count)} of {count}" if count > 1 else ("yes" if value else "no")
+    else:
+        told = claim.tell(value)
+        if count > 1 and claim.tell(low) != claim.tell(high):
+            told += f" ({claim.tell(low)} to {claim.tell(high)})"
+    return f"{told}, {found.beside}" if found.beside else told
+
+
+def _told(claim: Claim, verdict: Verdict, places: Sequence[Place]) -> tuple[str, str]:
+    """(what was measured, why it is not decided) of a whole claim."""
+    by = {
+        word: [one for one in places if one.verdict == word] for word in ("holds", "fails", "undecided", "out of reach")
+    }
+    if verdict == "mixed":
+        return "; ".join(f"{word} at {_spots(by[word])}: {_range(by[word])}" for word in ("holds", "fails")), ""
+    if verdict == "undecided" and by["holds"]:
+        untested = ", ".join(_open_parts(claim, places))
+        return f"{_range(by['holds'])} ({_spots(by['holds'])})", f"not tested: {untested}"
+    deciding = by[verdict]
+    told = f"{_range(deciding)} ({_spots(deciding)})"
+    return told, "" if verdict in ("holds", "fails") else deciding[0].reason
+
+
+def _range(places: Sequence[Place]) -> str:
+    """The number of one place, or the least and the greatest of several."""
+    ordered = sorted(places, key=lambda one: one.value)
+    low, high = ordered[0], ordered[-1]
+    return low.text if low.text == high.text else f"{low.text} to {high.text}"
+
+
+def _spots(places: Sequence[Place]) -> str:
+    spots = list(dict.fromkeys(one.measured.spot for one in places))
+    return "; ".join(spots[:4]) + (f" and {len(spots) - 4} more" if len(spots) > 4 else "")

@@ -1,0 +1,174 @@
+"""Which link of DeepNet §2's chain breaks, and when: the first step at which each is beyond its limit, run by run.
+
+    update          ‖ΔF‖ (eq. 1) beyond half of √(2d)
+    LN input        its mean over the sub-layers half as large again as at step 0
+    gradient        first/last layer below the one limit for a vanished gradient
+    token cosine    tokens' output states beyond a mean cosine of 0.9: no link of the paper's, a candidate
+
+The paper's order is from the top down: the update explodes, LN inputs grow, the gradient vanishes as training goes on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.artist import Artist
+from matplotlib.figure import Figure
+
+from stabkit.figures.quick.once import once
+from stabkit.figures.shared import lettering, style
+from stabkit.figures.shared.comparison import FACTS, series, shown
+from stabkit.figures.shared.contrast import SATURATED
+from stabkit.figures.shared.outcomes import MARKS
+from stabkit.figures.shared.words import listed, several, short
+from stabkit.results.outcome import VANISHED, gradient_ratio
+from stabkit.storage.store import Run
+
+NAME = "chain_order"
+SHORT = "Which link breaks, and when"
+INDEX: str | None = None
+VALUE = "step"
+CAPTION = "DeepNet §2 (journal version), the chain of causes: not drawn in the paper."
+GROWN, COLLAPSED = 1.5, 0.9
+"""Of the LN input at step 0; of the mean cosine between tokens."""
+LINKS: dict[str, str] = {
+    "update": f"‖ΔF‖ beyond {SATURATED:g} of √(2d)",
+    "LN input": f"LN input {GROWN:g} times its first",
+    "gradient": f"gradient ratio below {short(VANISHED)}",
+    "token cosine": f"token cosine above {COLLAPSED:g}",
+}
+READ = (
+    "Every mark is a run, at the first step at which the link is beyond its limit; those at the left edge were so "
+    "before any update, those at the right never. By the paper's chain a run that fails would pass from the top row to "
+    "the bottom ones as training goes on. The marks' shapes are the outcomes."
+)
+COLUMNS = (*FACTS, "link", "step", "last")
+OPTIONAL = True
+NEVER = -1
+
+
+def first(run: Run, link: str) -> int | None:
+    """The first step at which a link is beyond its limit; NEVER where it never was, None where it was not recorded."""
+    if link == "update":
+        steps, values = series(run, "update", "state")
+        beyond = values > SATURATED * math.sqrt(2 * run.spec.model.hidden)
+    elif link == "token cosine":
+        steps, values = series(run, "token_cosine", "state")
+        beyond = values > COLLAPSED
+    else:
+        table = run.records.get("ln_input" if link == "LN input" else "grad_norm")
+        if table is None or not len(table.steps):
+            return None
+        steps = table.steps
+        if link == "gradient":
+            beyond = gradient_ratio(table) < VANISHED
+        else:
+            raw = table.select([site for site in table.sites if "@" not in site])
+            beyond = (raw / raw[0]).mean(axis=1) > GROWN
+    if not len(steps):
+        return None
+    found = np.flatnonzero(beyond)
+    return int(steps[found[0]]) if len(found) else NEVER
+
+
+@once
+def select(runs: Sequence[Run]) -> pd.DataFrame:
+    """One row a run and link that it recorded."""
+    rows = []
+    for each in shown(runs):
+        for link in LINKS:
+            step = first(each.run, link)
+            if step is not None:
+                rows.append({**each.facts(), "link": link, "step": step, "last": each.run.spec.train.steps})
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+@once
+def sentence(runs: Sequence[Run]) -> str:
+    """Which link these runs break, and whether in the paper's order: counted, and nothing where none has a gradient."""
+    by: dict[str, dict[str, int]] = {}
+    labels: dict[str, str] = {}
+    for row in select(runs).itertuples():
+        by.setdefault(str(row.run), {})[str(row.link)] = int(str(row.step))
+        labels[str(row.run)] = f"{row.label} at {row.depth}"
+    seen = {run: links for run, links in by.items() if "gradient" in links}
+    if not seen:
+        return ""
+    gone = [run for run, links in seen.items() if links["gradient"] == 0]
+    lost = [run for run, links in seen.items() if links["gradient"] > 0]
+    ordered = [run for run in lost if 0 < seen[run].get("LN input", NEVER) <= seen[run]["gradient"]]
+    grown = [run for run, links in seen.items() if links.get("LN input", NEVER) > 0]
+    count = len(seen)
+    told = [f"of {count} run{'s' * (count != 1)} {len(gone)} began with a vanished gradient, before any update"]
+    if gone:
+        told[0] += f" ({several(list(dict.fromkeys(labels[run] for run in gone)), len(set(labels.values())), 'cells')})"
+    told.append(f"{len(lost)} lost it in training")
+    if lost:
+        told[-1] += f", {len(ordered)} of them after their LN inputs had grown by half"
+    told.append(f"LN inputs grew by half in {len(grown)}")
+    end = ""
+    if gone and not ordered:
+        end = ": the gradient breaks first, not last as in the paper's chain"
+    elif ordered and not gone:
+        end = ": in the order of the paper's chain"
+    return f"{listed(*told[:-1])}, and {told[-1]}{end}"
+
+
+def title(runs: Sequence[Run]) -> str:
+    """The counts."""
+    told = sentence(runs)
+    return told[0].upper() + told[1:] if told else "When each link of the chain breaks"
+
+
+def alt(frame: pd.DataFrame) -> str:
+    """What the picture shows, for those who do not see it."""
+    if frame.empty:
+        return "No run has recorded its chain."
+    parts = []
+    for link, own in frame.groupby("link", sort=False):
+        start, never = int((own["step"] == 0).sum()), int((own["step"] == NEVER).sum())
+        parts.append(f"{LINKS[str(link)]}: {start} before any update, {len(own) - start - never} later, {never} never")
+    return f"First steps at which links of the chain break, a row a link. {'; '.join(parts)}."
+
+
+def draw(frame: pd.DataFrame) -> Figure:
+    """A row a link, a line of marks a method."""
+    with style.look():
+        if frame.empty:
+            return style.empty("No run has recorded its chain.")
+        links = [link for link in LINKS if link in set(frame["link"])]
+        methods = list(dict.fromkeys(zip(frame["label"], frame["method"], strict=True)))
+        height = 0.75 + len(links) * max(0.42, 0.13 * len(methods) + 0.16)
+        figure, (axes,) = style.panels(1, 1, height, legend=-(-len(methods) // 5) + 1)
+        last = max(2, int(frame["last"].max()))
+        never = last * 2.2
+        named: dict[str, Artist] = {}
+        for place, link in enumerate(links):
+            own = frame[frame["link"] == link]
+            for turn, (label, method) in enumerate(methods):
+                mine = own[own["label"] == label]
+                y = place + ((turn + 0.5) / len(methods) - 0.5) * 0.72
+                for word, marks in mine.groupby("outcome", sort=False):
+                    x = [never if step == NEVER else max(float(step), 0.4) for step in marks["step"]]
+                    look = {**MARKS.get(str(word), MARKS["early"]), "markersize": 5}
+                    (drawn,) = axes.plot(
+                        x, [y] * len(x), linestyle="", color=style.colour(method), alpha=0.85, clip_on=False, **look
+                    )
+                    style.mark(drawn, method, listed(label, LINKS[link]))
+                    named.setdefault(label, drawn)
+            if place:
+                axes.axhline(place - 0.5, color=style.INK, linewidth=0.5, alpha=0.3)
+        axes.set_ylim(len(links) - 0.5, -0.5)
+        axes.set_yticks(range(len(links)), [lettering.safe(LINKS[link], 40) for link in links])
+        axes.tick_params(axis="y", length=0)
+        ticks = [tick for tick in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096) if tick <= last][-6:]
+        style.log_axis(axes, "x", 0.32, never * 1.25, ticks=[0.4, *ticks, never])
+        axes.set_xticks([0.4, *ticks, never], ["before any\nupdate", *map(str, ticks), "never"])
+        for edge in (0.63, last * 1.5):
+            axes.axvline(edge, color=style.INK, linewidth=0.8, linestyle=(0, (2, 2)), alpha=0.6)
+        axes.set_xlabel("first step at which the link is beyond its limit")
+        style.legend(figure, list(named.values()), labels=list(named), ncols=min(5, len(named)))
+        return figure

@@ -1,0 +1,34 @@
+"""The mean cosine between the output states of different tokens of the probe batch: 1 where all tokens have become one
+direction (rank collapse), which no attention above can tell apart.
+
+mean over pairs i ≠ j of cos(x_i, x_j) = (‖Σ u_i‖² − n)/(n·(n − 1)), u_i = x_i/‖x_i‖, over the n tokens of the last
+stack's output that are not padding. A candidate link of the chain, beside those of DeepNet §2: deep Post-LN begins
+at 1.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from stabkit.model.flat import Flat
+from stabkit.model.transformer import Transformer
+from stabkit.probes.base import Pass, Probe
+
+
+class TokenCosine(Probe):
+    name = "token_cosine"
+    watches = "probe"
+
+    def __init__(self, model: Transformer, flat: Flat) -> None:
+        self.stack = model.stacks[-1]
+        self.sites = ("state",)
+
+    def read(self, seen: Pass) -> torch.Tensor:
+        tokens = seen.states[seen.keep[self.stack]].double()
+        n = len(tokens)
+        if n < 2:
+            return tokens.new_full((1,), math.nan)
+        total = torch.nn.functional.normalize(tokens, dim=-1).sum(0)
+        return ((total @ total - n) / (n * (n - 1))).reshape(1)

@@ -1,0 +1,64 @@
+"""One number, one place: whatever a page says of one quantity at one place is one function of the runs."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from stabkit.claims import findings
+from stabkit.claims.base import Place
+from stabkit.figures.depth import update_depth
+from stabkit.figures.quick.once import Runs
+from stabkit.figures.shared import depth_fit
+from stabkit.figures.shared.comparison import centre
+from stabkit.figures.shared.contrast import contrast
+from stabkit.figures.shared.words import short
+from stabkit.report.headline import headline
+from stabkit.report.matrix import matrix
+from tests.figures.fake_runs import sweep
+
+SEEDS = [(0,), (0, 1, 2), (0, 1, 2, 3, 4)]
+
+
+def places(runs: Runs, key: str) -> dict[str, Place]:
+    (found,) = (one for one in findings(runs) if one.claim.key == key)
+    return {place.measured.where: place for place in found.places}
+
+
+@pytest.mark.parametrize("seeds", SEEDS)
+def test_the_update_of_a_cell_is_that_of_the_figure_and_their_ratio_that_of_headline_and_claim(seeds: tuple) -> None:
+    runs = Runs(sweep((6, 18, 50, 100), seeds))
+    frame = update_depth.select(runs)
+    verdicts = matrix(runs)
+    for row in verdicts.rows:
+        for depth, cell in zip(verdicts.depths, row.cells, strict=True):
+            own = frame[(frame["label"] == row.label) & (frame["depth"] == depth)]
+            assert cell.update == pytest.approx(centre(own["update"]))
+            assert f"{depth} {short(cell.update)}" in update_depth.alt(frame)
+    found = contrast(runs)
+    assert found is not None and found.ratio == pytest.approx(places(runs, "smaller")[found.depth].value)
+    assert f"{short(found.ratio)} times as far" in headline(runs)
+
+
+@pytest.mark.parametrize("seeds", SEEDS)
+def test_the_gradient_ratio_of_a_cell_is_that_of_headline_and_claim(seeds: tuple) -> None:
+    runs = Runs(sweep((6, 18, 50, 100), seeds))
+    verdicts = matrix(runs)
+    (post,) = (row for row in verdicts.rows if row.label == "Post-LN")
+    cells = dict(zip(verdicts.depths, post.cells, strict=True))
+    for depth, place in places(runs, "vanishing").items():
+        assert place.value == pytest.approx(cells[depth].gradient_ratio)
+    assert f"{short(cells['100L-100L'].gradient_ratio, 1)} of" in headline(runs)
+
+
+@pytest.mark.parametrize("seeds", SEEDS)
+def test_an_exponent_is_one_number_in_title_legend_and_claims(seeds: tuple) -> None:
+    runs = Runs(sweep((6, 18, 50), seeds))
+    lines = {line.label: line for line in depth_fit.lines(update_depth.select(runs))}
+    told = places(runs, "constant")["6–50 layers"]
+    assert told.value == pytest.approx(lines["DeepNorm"].exponent)
+    both = places(runs, "growth")["6–50 layers"].measured.beside
+    assert both == " against ".join(f"N^{lines[label].exponent:.2f}" for label in ("Post-LN", "DeepNorm"))
+    exponents = [float(one) for one in re.findall(r"N\^([0-9.]+)", update_depth.title(runs))]
+    assert sorted(exponents) == sorted(round(lines[label].exponent, 1) for label in ("Post-LN", "DeepNorm"))
