@@ -33,7 +33,7 @@ Case = TypeVar("Case")
 FULL = os.environ.get("STABKIT_EXAMPLES") == "full"
 """Whether properties are tried on all their examples (CI), or on a fifth of them."""
 # the same examples each time; STABKIT_EXPLORE=1 looks for others
-settings.register_profile("suite", derandomize=True, deadline=None, max_examples=100 if FULL else 20)
+settings.register_profile("suite", derandomize=True, deadline=None, max_examples=60 if FULL else 20)
 if not os.environ.get("STABKIT_EXPLORE"):
     settings.load_profile("suite")
 

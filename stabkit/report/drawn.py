@@ -1,6 +1,6 @@
 """The pictures of a page, drawn by two processes where a second core has nothing to do.
 
-Drawing is most of a page's time, and a picture is a function of its frame alone. So half of them are drawn in a copy
+Drawing is most of a page's time, and a picture is a function of its frame alone. So a part of them is drawn in a copy
 of this process (fork), which sends them back as JSON and ends; a fresh process would take longer to import matplotlib
 than to draw. A copy is safe only of a process with one thread and without torch, on Linux, as a command's is when its
 page is made; anywhere else, and whenever the copy fails, everything is drawn here. The pictures are the same.
@@ -27,6 +27,8 @@ Picture = tuple[str, list[dict[str, Any]]]
 """The drawing for the page and its curves."""
 FEWEST = 6
 """Pictures from which on a copy is worth its while."""
+MOST = 255
+"""That a byte can count."""
 
 
 def picture(figure: ModuleType, frame: pd.DataFrame, name: str) -> Picture:
@@ -35,13 +37,26 @@ def picture(figure: ModuleType, frame: pd.DataFrame, name: str) -> Picture:
 
 
 def pictures(asked: Sequence[Asked]) -> list[Picture]:
-    """Every picture, in the order given."""
-    order = sorted(range(len(asked)), key=lambda i: asked[i][1].size)
-    theirs = order[1::2] if copyable() and len(asked) >= FEWEST else []
-    reader, pid = _copy([asked[i] for i in theirs]) if theirs else (None, 0)
-    found = {i: picture(*asked[i]) for i in order if i not in set(theirs)}
-    found |= dict(zip(theirs, _received(reader, pid, len(theirs)), strict=False)) if reader else {}
+    """Every picture, in the order given; each process takes the largest that neither has begun."""
+    order = sorted(range(len(asked)), key=lambda i: asked[i][1].size, reverse=True)
+    if not (copyable() and FEWEST <= len(asked) <= MOST):
+        return [picture(*one) for one in asked]
+    left, writer = os.pipe()
+    os.write(writer, bytes(order))  # a byte a picture: a read of one byte is a turn, whoever reads
+    os.close(writer)
+    reader, pid = _copy(asked, left)
+    found = _turns(asked, left)
+    os.close(left)
+    found |= _received(reader, pid)
     return [found[i] if i in found else picture(*asked[i]) for i in range(len(asked))]
+
+
+def _turns(asked: Sequence[Asked], left: int) -> dict[int, Picture]:
+    """{place: its picture} of those that this process came to draw."""
+    found = {}
+    while turn := os.read(left, 1):
+        found[turn[0]] = picture(*asked[turn[0]])
+    return found
 
 
 def copyable() -> bool:
@@ -50,8 +65,8 @@ def copyable() -> bool:
     return sys.platform == "linux" and alone and len(os.sched_getaffinity(0)) > 1
 
 
-def _copy(asked: Sequence[Asked]) -> tuple[BinaryIO, int]:
-    """A process that draws these and writes them as JSON: (what it writes, its id)."""
+def _copy(asked: Sequence[Asked], left: int) -> tuple[BinaryIO, int]:
+    """A process that draws its turns of these and writes them as JSON: (what it writes, its id)."""
     reader, writer = os.pipe()
     pid = os.fork()
     if pid:
@@ -63,21 +78,20 @@ def _copy(asked: Sequence[Asked]) -> tuple[BinaryIO, int]:
             signal.signal(number, signal.SIG_DFL)
         os.close(reader)
         with open(writer, "wb") as pipe:
-            pipe.write(json.dumps([picture(*one) for one in asked]).encode())
+            pipe.write(json.dumps(_turns(asked, left)).encode())
         code = 0
     finally:
         os._exit(code)
 
 
-def _received(reader: BinaryIO, pid: int, count: int) -> list[Picture]:
+def _received(reader: BinaryIO, pid: int) -> dict[int, Picture]:
     """What the copy drew; nothing where it failed."""
     with reader:
         data = reader.read()
     _, status = os.waitpid(pid, 0)
     if status:
-        return []
+        return {}
     try:
-        found = [(str(image), marks) for image, marks in json.loads(data)]
+        return {int(place): (str(image), marks) for place, (image, marks) in json.loads(data).items()}
     except ValueError:
-        return []
-    return found if len(found) == count else []
+        return {}

@@ -39,7 +39,7 @@ COMMAND = [
     "--ffn",
     "24",
 ]
-COMMAND += ["--max-tokens", "128", "--vocab", "200", "--seeds", "0..2", "--quiet"]
+COMMAND += ["--max-tokens", "128", "--vocab", "200", "--seeds", "0,1", "--quiet"]
 
 
 def digests(out: Path) -> dict[str, str]:
@@ -101,7 +101,7 @@ def test_twelve_arrangements_of_one_grid_give_twelve_equal_sets_of_digests(tmp_p
     sets["Dask"] = executed(tmp_path / "dask", "dask", scheduler=cluster.address)
 
     first = next(iter(sets.values()))
-    assert len(sets) == 12 and len(first) == 6
+    assert len(sets) == 12 and len(first) == 4
     assert {name for name, found in sets.items() if found != first} == set()
 
 

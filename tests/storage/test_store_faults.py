@@ -217,4 +217,4 @@ class Stored(RuleBasedStateMachine):
 
 
 TestStored = pytest.mark.slow(Stored.TestCase)
-TestStored.settings = examples(100, stateful_step_count=25, suppress_health_check=[HealthCheck.too_slow])
+TestStored.settings = examples(60, stateful_step_count=25, suppress_health_check=[HealthCheck.too_slow])
