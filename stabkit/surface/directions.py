@@ -105,7 +105,7 @@ def random_plane(
     seed: int,
     how: Normalise = "filter",
     one_dimensional: bool = False,
-    orthogonalise: bool = True,
+    orthogonalise: bool = False,
 ) -> tuple[Vector, Vector]:
     """Two random directions at the length of these weights; the same seed gives the same draws to every model."""
     first, second = (

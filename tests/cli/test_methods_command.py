@@ -98,10 +98,7 @@ def test_one_method_says_everything_at_every_depth_asked_for():
     for number in ("3.4157", "0.2063", "4.1618", "0.1699", "2.6331", "0.2676", "2.4495", "0.2887"):
         assert number in text
     assert "its own recipe: xavier_normal, adam, lr 0.0015, warm-up 4000 (DeepNet" in text
-    assert (
-        "claim table1-deepnorm: At every depth judged here: DeepNorm trains at 6L, 18L, 50L and 100L. (DeepNet Table 1)"
-        in text
-    )
+    assert "claim table1-deepnorm: DeepNorm trains at 6L, 18L, 50L and 100L. (DeepNet §5, Table 1)" in text
     assert "no warm-up, decay after 4000 updates (Huang" in listed("t-fixup")
 
 

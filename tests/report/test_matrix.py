@@ -37,7 +37,8 @@ def test_a_cell_counts_its_seeds_worst_first_and_takes_the_centre() -> None:
     ]
     cell = matrix(runs).rows[0].cells[0]
     assert cell.words == "diverged 1/3, trains 2/3" and cell.worst == "diverged" and cell.total == 3
-    assert cell.update == pytest.approx(10.0) and cell.gradient_ratio == 1e-6 and not cell.at_risk
+    assert cell.update == pytest.approx(10.0) and not cell.at_risk
+    assert cell.gradient_ratio == pytest.approx(math.sqrt(0.3e-6)), "between two medians"
     assert cell.run_ids == tuple(made.run_id for made in runs)
     assert cell.details == ("detail 1", "detail 100", "detail nan")
 
@@ -69,7 +70,7 @@ def test_the_sentence_compares_the_two_that_differ_most_at_the_deepest_depth() -
     runs += [at16("post-ln", 6, 0.27), at16("deepnorm", 6, 0.02)]
     assert headline(runs) == (
         "At 100L-100L Post-LN's first 16 updates move the output 41 times as far as DeepNorm's; "
-        "its lowest decoder layer receives as little as 10⁻¹⁴ of the top layer's gradient."
+        "its lowest decoder layer receives 10⁻¹⁴ of the top layer's gradient."
     )
 
 
@@ -95,11 +96,11 @@ def test_where_all_have_saturated_the_first_update_is_compared() -> None:
 
     assert headline([saturated("post-ln", 6.0, 1e-7), saturated("deepnorm", 1.2, 0.04)]) == (
         "At 18L-18L Post-LN's first update moves the output 5.0 times as far as DeepNorm's; "
-        "its lowest decoder layer receives as little as 10⁻⁷ of the top layer's gradient."
+        "its lowest decoder layer receives 10⁻⁷ of the top layer's gradient."
     )
     assert headline([saturated("post-ln", 6.0, 1e-7), saturated("deepnorm", 6.6, 0.04)]) == (
         "At 18L-18L DeepNorm's first update moves the output about as far as Post-LN's; "
-        "Post-LN's lowest decoder layer receives as little as 10⁻⁷ of the top layer's gradient."
+        "Post-LN's lowest decoder layer receives 10⁻⁷ of the top layer's gradient."
     )
 
 

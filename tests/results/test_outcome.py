@@ -82,7 +82,7 @@ def test_an_early_run_says_what_is_known():
     assert judge(records(end=7.9, steps=16, ratio=1e-7), unigram=U, warmup=4000).detail == "at risk: gradient 1e-7"
     assert judge(records(end=7.9, steps=16, ratio=9e-3), unigram=U, warmup=4000).detail == "at risk: gradient 9e-3"
     assert judge(records(end=7.9, steps=16), unigram=U, warmup=4000).detail == "no warning sign"
-    risen = records(probe=np.append(np.full(16, 8.0), 9.0), steps=16)
+    risen = records(end=7.9, probe=np.append(np.full(16, 8.0), 9.0), steps=16)
     assert judge(risen, unigram=U, warmup=4000).detail == "at risk: loss 9.0, 8.0 at the start"
     unseen = {name: table for name, table in records(end=7.9, steps=16).items() if name != "grad_norm"}
     assert judge(unseen, unigram=U, warmup=4000).detail == "", "nothing is said where nothing was seen"

@@ -233,7 +233,11 @@ def test_the_frames_hold_every_point_and_the_ratio_is_paired_by_direction(exampl
     table = cuts.ratios(cuts.select(Landscape(runs, surfaces)))
     by = {s.surface_id: s for s in surfaces}
     own = [s for s in by.values() if len(s.spec.b) == 1 and s.spec.plane.of is None]
-    rough = {(s.spec.origin.run, s.spec.plane.seed): np.abs(np.diff(s.loss[0], 2)).mean() for s in own}
+
+    def roughness(loss: np.ndarray) -> float:
+        return float(np.abs(np.diff(loss[0], 2)).sum() / np.abs(np.diff(loss[0])).sum())
+
+    rough = {(s.spec.origin.run, s.spec.plane.seed): roughness(s.loss) for s in own}
     each = [rough[runs[0].run_id, seed] / rough[runs[1].run_id, seed] for seed in (0, 1)]
     first = table[table["ruler"] == OWN].iloc[0]
     assert first["ratio"] == pytest.approx(np.sqrt(each[0] * each[1])) and first["directions"] == 2

@@ -26,7 +26,7 @@ P, D = "Post-LN", "DeepNorm"
 Find = Callable[[Landscape], list[Measured]]
 Planes = dict[str, dict[str, dict[int, list[Seen]]]]
 """{depth: {label: {seed: surfaces}}}"""
-DEPTHS = "stabkit landscape --depths 6,18,50 --path"
+DEPTHS = "stabkit landscape --depths 6,18,50 --path hao"
 
 
 def _ends(drawn: Landscape) -> dict[str, object]:

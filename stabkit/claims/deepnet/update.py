@@ -95,8 +95,7 @@ def smaller(runs: Sequence[Run]) -> list[Measured]:
 
 
 def steadier(runs: Sequence[Run]) -> list[Measured]:
-    """How far apart the seeds of Post-LN lie at the reference step over DeepNorm's, as ranges of the logarithm; the
-    interval is that of leaving out one seed at a time."""
+    """Post-LN's range over seeds of log ‖ΔF‖ over DeepNorm's; the interval is that of leaving one seed out."""
     step = reference_step(runs)
     found = []
     for cell in cells(runs):
@@ -124,13 +123,12 @@ def steadier(runs: Sequence[Run]) -> list[Measured]:
 
 
 def initialisation(runs: Sequence[Run]) -> list[Measured]:
-    found = []
-    for cell in cells(runs):
-        for step in (1, 16, 50):
-            if cell.warmup == 0 and cell.layers >= DEEP:
-                values = cell.ratio(P, INIT, at("update", "state", step))
-                found.append(cell.measured(values, P, INIT, when=f"update {step}"))
-    return found
+    return [
+        cell.measured(cell.ratio(P, INIT, at("update", "state", step)), P, INIT, when=f"update {step}")
+        for cell in cells(runs)
+        for step in (1, 16, 50)
+        if cell.warmup == 0 and cell.layers >= DEEP
+    ]
 
 
 def standstill(runs: Sequence[Run]) -> list[Measured]:
@@ -153,8 +151,7 @@ def _middle(values: dict[int, float]) -> str:
 
 
 def smooth(runs: Sequence[Run]) -> list[Measured]:
-    """The largest single update's share of the way that the output goes in the first sixteen, with warm-up over that
-    without."""
+    """The largest update's share of the way that the output goes in the first sixteen, with warm-up over without."""
 
     def jump(run: Run) -> float:
         steps, values = series(run, "update", "state@step")

@@ -218,9 +218,6 @@ def test_other_depths_unequal_stacks_options_factors_and_own_recipes_are_not_the
 
 
 def test_sentences_say_where_a_row_trains_and_where_it_diverges() -> None:
-    assert (
-        CLAIM["admin"].sentence
-        == "At every depth judged here: ADMIN trains at 6L and 18L and diverges at 50L and 100L."
-    )
-    assert CLAIM["dlcl"].sentence == "At every depth judged here: DLCL trains at 6L, 18L and 100L and diverges at 50L."
-    assert CLAIM["deepnorm"].sentence == "At every depth judged here: DeepNorm trains at 6L, 18L, 50L and 100L."
+    assert CLAIM["admin"].sentence == "ADMIN trains at 6L and 18L and diverges at 50L and 100L."
+    assert CLAIM["dlcl"].sentence == "DLCL trains at 6L, 18L and 100L and diverges at 50L."
+    assert CLAIM["deepnorm"].sentence == "DeepNorm trains at 6L, 18L, 50L and 100L."

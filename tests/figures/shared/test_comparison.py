@@ -106,9 +106,9 @@ def test_a_plain_text_holds_nothing_that_does_not_print(text: str) -> None:
     assert words.plain(text).isprintable()
 
 
-def test_the_middle_takes_finite_positive_values_alone() -> None:
-    assert comparison.middle([1.0, 100.0, math.nan, math.inf, 0.0]) == pytest.approx(10.0)
-    assert math.isnan(comparison.middle([math.nan]))
+def test_the_centre_takes_finite_positive_values_alone() -> None:
+    assert comparison.centre([1.0, 100.0, math.nan, math.inf, 0.0]) == pytest.approx(10.0)
+    assert math.isnan(comparison.centre([math.nan]))
 
 
 def reaching(method: str, depth: int, seed: int, value: float, **changes: object) -> comparison.Run:
