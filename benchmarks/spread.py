@@ -1,8 +1,9 @@
-"""How far each claim's number spreads over five seeds: benchmarks/spread.py DATA OUT → stabkit/claims/spread.csv.
+"""How far each claim's number spreads over five seeds: benchmarks/spread.py DATA OUT [NUMBER…].
 
-Trains what OUT lacks of the commands below, on Multi30k; every claim is measured on every place with five seeds, by its
-own function, and the range over the five is what one seed must lie off the threshold by (`claims/spread.py`). An hour
-on two cores; a command that has its runs is not trained again.
+Writes stabkit/claims/spread.csv. Trains what OUT lacks of the commands below (all, or those of these numbers), on
+Multi30k; every claim is measured on every place with five seeds, by its own function, and the range over the five is
+what one seed must lie off the threshold by (`claims/spread.py`). Half an hour on two cores; rows are kept command by
+command, and those of commands that were not asked for stay.
 """
 
 from __future__ import annotations
@@ -25,33 +26,50 @@ COMMANDS = (
     "sweep --depths 18 --steps 250 --warmup 0 --seeds 0..4",
     "sweep --depths 6 --steps 250 --warmup 0 --seeds 0..4",
 )
+COLUMNS = ("claim", "where", "condition")
 TABLE = Path(__file__).resolve().parents[1] / "stabkit" / "claims" / FILE
 
 
-def main(data: str, out: str) -> None:
-    rows: dict[tuple[str, str, str], float] = {}
+def main(data: str, out: str, *numbers: str) -> None:
+    rows = kept()
     for number, command in enumerate(COMMANDS):
+        if numbers and str(number) not in numbers:
+            continue
         store = Path(out) / str(number)
         text = ["--data", data, "--source", "de", "--target", "en"]
-        print(command, flush=True)
+        print(number, command, flush=True)
         subprocess.run(
-            [sys.executable, "-m", "stabkit", *command.split(), *text, "--out", str(store), "--quiet"], check=True
+            [sys.executable, "-m", "stabkit", *command.split(), *text, "--out", str(store), "--quiet"],
+            check=True,
+            stdout=subprocess.DEVNULL,
         )
-        held = Store(store)
-        runs = [held.load(run_id) for run_id in held.ids()]
-        for single, claims in ((False, CLAIMS), (True, OF_STEPS)):
-            own = Runs(run for run in runs if run.spec.single_step is single)
-            for claim in claims:
-                for found in claim.find(own):
-                    if len(found.values) >= SEEDS and found.interval is None:
-                        values = [value for _, value in sorted(found.values.items())][:SEEDS]
-                        key = (claim.key, found.where, found.condition)
-                        rows[key] = max(rows.get(key, 0.0), width(values, claim.scale))
-    with open(TABLE, "w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(("claim", "where", "condition", "spread"))
-        writer.writerows((*key, f"{value:.4g}") for key, value in sorted(rows.items()))
-    print(f"{len(rows)} places of {len({key[0] for key in rows})} claims: {TABLE}")
+        rows |= measured(store)
+        with open(TABLE, "w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow((*COLUMNS, "spread"))
+            writer.writerows((*key, f"{value:.4g}") for key, value in sorted(rows.items()))
+        print(f"{len(rows)} places of {len({key[0] for key in rows})} claims: {TABLE}", flush=True)
+
+
+def kept() -> dict[tuple[str, ...], float]:
+    """The rows that there are."""
+    with open(TABLE, encoding="utf-8") as file:
+        return {tuple(row[name] for name in COLUMNS): float(row["spread"]) for row in csv.DictReader(file)}
+
+
+def measured(folder: Path) -> dict[tuple[str, ...], float]:
+    """The spread of every claim at every place of a store that has five seeds."""
+    store, rows = Store(folder), dict[tuple[str, ...], float]()
+    runs = [store.load(run_id) for run_id in store.ids()]
+    for single, claims in ((False, CLAIMS), (True, OF_STEPS)):
+        own = Runs(run for run in runs if run.spec.single_step is single)
+        for claim in claims:
+            for found in claim.find(own):
+                values = [value for _, value in sorted(found.values.items())][:SEEDS]
+                if len(values) == SEEDS and found.interval is None:
+                    key = (claim.key, found.where, found.condition)
+                    rows[key] = max(rows.get(key, 0.0), width(values, claim.scale))
+    return rows
 
 
 if __name__ == "__main__":

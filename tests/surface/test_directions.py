@@ -50,7 +50,8 @@ def test_the_same_seed_gives_the_same_plane_and_others_are_nearly_orthogonal() -
     other, _ = directions.random_plane(theta, tensors, 1)
     for a, b in ((one[0], other), (one[0], one[1])):
         assert abs(a @ b) / (np.linalg.norm(a) * np.linalg.norm(b)) < 0.05
-    assert abs(one[0] @ one[1]) < 1e-9 * (one[0] @ one[0])
+    turned = directions.random_plane(theta, tensors, 0, orthogonalise=True)
+    assert abs(turned[0] @ turned[1]) < 1e-9 * (turned[0] @ turned[0])
 
 
 def test_a_tensor_more_changes_no_other_draw() -> None:

@@ -11,11 +11,11 @@ The paper's order is from the top down: the update explodes, LN inputs grow, the
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pandas as pd
-from matplotlib.artist import Artist
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from stabkit.figures.quick.once import once
@@ -90,10 +90,10 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
 def sentence(runs: Sequence[Run]) -> str:
     """Which link these runs break, and whether in the paper's order: counted, and nothing where none has a gradient."""
     by: dict[str, dict[str, int]] = {}
-    labels: dict[str, str] = {}
+    places: dict[str, tuple[str, str]] = {}
     for row in select(runs).itertuples():
         by.setdefault(str(row.run), {})[str(row.link)] = int(str(row.step))
-        labels[str(row.run)] = f"{row.label} at {row.depth}"
+        places[str(row.run)] = str(row.label), str(row.depth)
     seen = {run: links for run, links in by.items() if "gradient" in links}
     if not seen:
         return ""
@@ -104,7 +104,7 @@ def sentence(runs: Sequence[Run]) -> str:
     count = len(seen)
     told = [f"of {count} run{'s' * (count != 1)} {len(gone)} began with a vanished gradient, before any update"]
     if gone:
-        told[0] += f" ({several(list(dict.fromkeys(labels[run] for run in gone)), len(set(labels.values())), 'cells')})"
+        told[0] += f" ({_cells(places[run] for run in gone)})"
     told.append(f"{len(lost)} lost it in training")
     if lost:
         told[-1] += f", {len(ordered)} of them after their LN inputs had grown by half"
@@ -117,10 +117,22 @@ def sentence(runs: Sequence[Run]) -> str:
     return f"{listed(*told[:-1])}, and {told[-1]}{end}"
 
 
+def _cells(places: Iterable[tuple[str, str]]) -> str:
+    """`Post-LN at 18L-18L, 50L-50L and 100L-100L; ADMIN at 50L-50L`."""
+    by: dict[str, list[str]] = {}
+    for label, depth in dict.fromkeys(places):
+        by.setdefault(label, []).append(depth)
+    return "; ".join(f"{label} at {several(depths, len(depths) + 1, 'depths')}" for label, depths in by.items())
+
+
 def title(runs: Sequence[Run]) -> str:
-    """The counts."""
-    told = sentence(runs)
-    return told[0].upper() + told[1:] if told else "When each link of the chain breaks"
+    """How many runs had no gradient from the first on, and how many lost it."""
+    steps = [int(step) for step in select(runs).query("link == 'gradient'")["step"]]
+    if not steps:
+        return "When each link of the chain breaks"
+    gone, lost = sum(step == 0 for step in steps), sum(step > 0 for step in steps)
+    count = f"{len(steps)} run{'s' * (len(steps) != 1)}"
+    return f"The gradient was gone before the first update in {gone} of {count}, and lost in training in {lost}"
 
 
 def alt(frame: pd.DataFrame) -> str:
@@ -141,34 +153,44 @@ def draw(frame: pd.DataFrame) -> Figure:
             return style.empty("No run has recorded its chain.")
         links = [link for link in LINKS if link in set(frame["link"])]
         methods = list(dict.fromkeys(zip(frame["label"], frame["method"], strict=True)))
-        height = 0.75 + len(links) * max(0.42, 0.13 * len(methods) + 0.16)
-        figure, (axes,) = style.panels(1, 1, height, legend=-(-len(methods) // 5) + 1)
+        lines = len(methods) + 1.4  # a line a method under the link's name
+        figure, (axes,) = style.panels(1, 1, 0.75 + len(links) * lines * 0.155)
         last = max(2, int(frame["last"].max()))
         never = last * 2.2
-        named: dict[str, Artist] = {}
         for place, link in enumerate(links):
-            own = frame[frame["link"] == link]
+            top = place * lines
+            axes.text(
+                0.006, top + 0.75, LINKS[link], transform=axes.get_yaxis_transform(), fontsize=8, fontweight="bold"
+            )
             for turn, (label, method) in enumerate(methods):
-                mine = own[own["label"] == label]
-                y = place + ((turn + 0.5) / len(methods) - 0.5) * 0.72
-                for word, marks in mine.groupby("outcome", sort=False):
-                    x = [never if step == NEVER else max(float(step), 0.4) for step in marks["step"]]
-                    look = {**MARKS.get(str(word), MARKS["early"]), "markersize": 5}
-                    (drawn,) = axes.plot(
-                        x, [y] * len(x), linestyle="", color=style.colour(method), alpha=0.85, clip_on=False, **look
-                    )
-                    style.mark(drawn, method, listed(label, LINKS[link]))
-                    named.setdefault(label, drawn)
+                own = frame[(frame["link"] == link) & (frame["label"] == label)]
+                _marks(axes, own, top + 1.5 + turn, method, str(label), never, LINKS[link])
             if place:
-                axes.axhline(place - 0.5, color=style.INK, linewidth=0.5, alpha=0.3)
-        axes.set_ylim(len(links) - 0.5, -0.5)
-        axes.set_yticks(range(len(links)), [lettering.safe(LINKS[link], 40) for link in links])
-        axes.tick_params(axis="y", length=0)
+                axes.axhline(top, color=style.INK, linewidth=0.5, alpha=0.3)
+        axes.set_ylim(len(links) * lines, 0)
+        axes.set_yticks([])
         ticks = [tick for tick in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096) if tick <= last][-6:]
-        style.log_axis(axes, "x", 0.32, never * 1.25, ticks=[0.4, *ticks, never])
-        axes.set_xticks([0.4, *ticks, never], ["before any\nupdate", *map(str, ticks), "never"])
-        for edge in (0.63, last * 1.5):
+        style.log_axis(axes, "x", 0.3, never * 3.2, ticks=[START, *ticks, never])
+        axes.set_xticks([START, *ticks, never], ["at the start", *map(str, ticks), "never"])
+        for edge in (0.75, last * 1.6):
             axes.axvline(edge, color=style.INK, linewidth=0.8, linestyle=(0, (2, 2)), alpha=0.6)
         axes.set_xlabel("first step at which the link is beyond its limit")
-        style.legend(figure, list(named.values()), labels=list(named), ncols=min(5, len(named)))
         return figure
+
+
+START = 0.35
+"""Where what was so before any update stands on the axis."""
+
+
+def _marks(axes: Axes, own: pd.DataFrame, y: float, method: str, label: str, never: float, link: str) -> None:
+    """One method's runs on one line: a mark a step and outcome, with the method's name and its depths beside it."""
+    hue = style.colour(method)
+    for step, here in own.groupby("step", sort=True):
+        x = never if step == NEVER else max(float(str(step)), START)
+        for word in dict.fromkeys(here["outcome"]):
+            look = {**MARKS.get(str(word), MARKS["early"]), "markersize": 5}
+            (drawn,) = axes.plot([x], [y], linestyle="", color=hue, clip_on=False, **look)
+            style.mark(drawn, method, listed(label, link))
+        depths = ", ".join(str(depth).split("-")[0] for depth in dict.fromkeys(here["depth"]))
+        name = lettering.safe(f"  {label} {depths}", 34)
+        style.mark(axes.text(x, y, name, va="center", fontsize=6.5, color=hue), method)
