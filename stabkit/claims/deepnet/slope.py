@@ -60,8 +60,8 @@ def _excess(labels: Sequence[str], shapes: Sequence[str]) -> Find:
         for apart, own, line in _lines(runs, shapes):
             more = {seed: line.seeds[seed] - told for seed, told in line.predicted.items()}
             if line.label in labels and more:
-                beside = f"{line.label} {power(line.exponent)}{_theorem(line)}"
-                found.append(of_lines(listed(line.label, apart), own, line, more, beside=beside))
+                beside = listed(power(line.exponent), _theorem(line))
+                found.append(of_lines(apart, own, line, more, line.label, beside=beside))
         return found
 
     return find

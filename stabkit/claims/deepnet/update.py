@@ -17,7 +17,7 @@ from stabkit.claims.evidence import at, cells, groups, mean_over, over, ratio, w
 from stabkit.figures.depth import update_depth
 from stabkit.figures.quick.once import once
 from stabkit.figures.shared import depth_fit
-from stabkit.figures.shared.comparison import reference_step, series, setting
+from stabkit.figures.shared.comparison import centre, reference_step, series, setting
 from stabkit.figures.shared.depth_fit import Line
 from stabkit.figures.shared.words import listed, short
 from stabkit.storage.store import Run
@@ -45,10 +45,12 @@ def _lines(runs: Sequence[Run]) -> list[tuple[str, list[Run], dict[str, Line]]]:
     return found
 
 
-def of_lines(apart: str, own: Sequence[Run], line: Line, values: Mapping[int, float], **more: object) -> Measured:
-    """A number made of one method's fitted exponents, by seed."""
+def of_lines(
+    apart: str, own: Sequence[Run], line: Line, values: Mapping[int, float], of: str = "", **more: object
+) -> Measured:
+    """A number made of fitted exponents, by seed; `of` whose, where a claim has a place a method."""
     return Measured(
-        where=f"{line.shallowest:g}–{line.deepest:g} layers",
+        where=listed(of, f"{line.shallowest:g}–{line.deepest:g} layers"),
         apart=apart,
         condition=setting(own[0].spec),
         steps=min(run.spec.train.steps for run in own),
@@ -82,8 +84,8 @@ def bound(runs: Sequence[Run]) -> list[Measured]:
         for label, line in lines.items():
             beyond = {seed: line.seeds[seed] - told for seed, told in line.predicted.items() if seed in line.seeds}
             if beyond:
-                beside = f"{label} {power(line.exponent)}, sum {power(line.theorem)}"
-                found.append(of_lines(listed(label, apart), own, line, beyond, beside=beside))
+                beside = f"{power(line.exponent)}, sum {power(line.theorem)}"
+                found.append(of_lines(apart, own, line, beyond, label, beside=beside))
     return found
 
 
@@ -146,8 +148,8 @@ def standstill(runs: Sequence[Run]) -> list[Measured]:
     return found
 
 
-def _middle(values: dict[int, float]) -> str:
-    return short(float(np.median(list(values.values())))) if values else "–"
+def _middle(values: Mapping[int, float]) -> str:
+    return short(centre(values.values()))
 
 
 def smooth(runs: Sequence[Run]) -> list[Measured]:
@@ -162,8 +164,8 @@ def smooth(runs: Sequence[Run]) -> list[Measured]:
     for pair in warmups(runs, P):
         if pair.layers >= DEEP:
             values = ratio(pair.with_it, pair.without, jump)
-            shares = [{seed: jump(run) for seed, run in side.items()} for side in (pair.with_it, pair.without)]
-            beside = f"{_middle(shares[0])} of the way in one update against {_middle(shares[1])}"
+            shares = [short(centre(jump(run) for run in side.values())) for side in (pair.with_it, pair.without)]
+            beside = f"{shares[0]} of the way in one update against {shares[1]}"
             steps = min(run.spec.train.steps for side in (pair.with_it, pair.without) for run in side.values())
             found.append(
                 Measured(
