@@ -1,8 +1,7 @@
 """What DeepNet (Wang et al., journal version) says of the model update in §2 and §3, and what these runs measure.
 
-‖ΔF‖ is eq. 1's: accumulated, against θ₀. The early window of the paper's pictures is read at the reference step (update
-16) under warm-up and at updates 1, 16 and 50 without one, where everything that moves is near √(2d) a dozen updates
-later.
+‖ΔF‖ is eq. 1's: accumulated, against θ₀. The paper's early window is read at the reference step (update 16) under
+warm-up and at updates 1, 16 and 50 without, where all that moves is near √(2d) a dozen updates later.
 """
 
 from __future__ import annotations
