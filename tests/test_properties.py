@@ -136,7 +136,8 @@ POOL = [
 @given(st.lists(st.sampled_from(POOL), max_size=8), st.integers(0, 2))
 def test_p10_any_subset_of_runs_makes_a_page(runs: list[object], failed: int) -> None:
     page = render(runs, command="x", failed=[(spec("post-ln", 9, seed=i), "killed") for i in range(failed)])  # type: ignore[arg-type]
-    assert page.endswith("</html>") and "nan" not in page.partition("<script")[0].lower().replace("finance", "")
+    told = page.partition("<script")[0].lower().replace("finance", "").replace("hit nan", "")  # a paper's own words
+    assert page.endswith("</html>") and "nan" not in told
     assert len(findings(runs)) == len(CLAIMS) + len(OF_STEPS) + len(OF_SURFACES)  # type: ignore[arg-type]
 
 

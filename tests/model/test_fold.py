@@ -457,7 +457,7 @@ def test_the_commands_json_is_one_strict_document(out: Path, tmp_path: Path, say
     code, said, _ = say("admin-2L-2L-s0", "--out", out, "--to", tmp_path / "a" / "b", "--dtype", "float32", "--json")
     assert not code
     told = strict(said)
-    assert told["schema"] == "stabkit/1" and told["folder"] == str(tmp_path / "a" / "b")
+    assert told["schema"] == "stabkit/2" and told["folder"] == str(tmp_path / "a" / "b")
     assert told["config"] == strict((tmp_path / "a" / "b" / "config.json").read_text())
     assert "encoder.1.self" not in told["config"]["omega"] and set(told["config"]["eps"].values()) == {EPS}  # ω₁ = 1
 

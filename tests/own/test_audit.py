@@ -638,7 +638,7 @@ def test_the_command_ends_with_6_when_the_recipe_is_violated(run):
 def test_json_is_one_document(run):
     code, out, _ = run("audited:bad", "--method", "deepnorm", "--depths", "3x2", "--json")
     body = json.loads(out)
-    assert code == 6 and body["schema"] == "stabkit/1" and body["depth"] == "3L-2L"
+    assert code == 6 and body["schema"] == "stabkit/2" and body["depth"] == "3L-2L"
     assert [violation["topic"] for violation in body["violations"]] == ["scale"]
     assert body["found"][0]["gamma"] == pytest.approx([models.betas(3, 2)[0][0]] * 3)
 

@@ -192,5 +192,6 @@ def _marks(axes: Axes, own: pd.DataFrame, y: float, method: str, label: str, nev
             (drawn,) = axes.plot([x], [y], linestyle="", color=hue, clip_on=False, **look)
             style.mark(drawn, method, listed(label, link))
         depths = ", ".join(str(depth).split("-")[0] for depth in dict.fromkeys(here["depth"]))
-        name = lettering.safe(f"  {label} {depths}", 34)
-        style.mark(axes.text(x, y, name, va="center", fontsize=6.5, color=hue), method)
+        name = lettering.safe(f"{label} {depths}", 34)
+        beside = axes.annotate(name, (x, y), (5, 0), textcoords="offset points", va="center", fontsize=6.5, color=hue)
+        style.mark(beside, method)
