@@ -7,8 +7,8 @@ and 2 of the grids below it stopped 26 of 60 runs and differed in one, which the
 drifted along U by more than 1 % with a gradient of 1e-6: since then that is `stuck`, and the rows are of new seeds.
 
 LATE are rates at which runs learn for a while before they collapse; `collapsed` in a row is the update at which the
-gradient ratio fell below 1e-4, of a run whose first 20 updates it was at least 1e-2. Rows are kept part by part, and a
-part that has its rows is not trained again.
+gradient ratio vanished (`outcome.VANISHED`), of a run that had it for its first 20 updates. Rows are kept part by part,
+and a part that has its rows is not trained again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from stabkit.results.records import Table
 from stabkit.storage.store import Run, Store
 
 ROWS = Path(__file__).resolve().parents[1] / "docs" / "decided.csv"
-ALIVE, HEALTHY = 20, 1e-2
+ALIVE = 20
 COMMON = "--steps 250 --warmup 0 --max-tokens 128"
 PARTS = {
     "both sides": "--models post-ln,post-ln-init,admin,deepnorm,pre-ln --depths 6,18 --lr 5e-4,2e-3 --seeds 3",
@@ -56,7 +56,7 @@ def collapsed(run: Run) -> int | None:
     table = run.records["grad_norm"]
     ratio = gradient_ratio(table)
     gone = np.flatnonzero(ratio < VANISHED)
-    lived = bool((ratio[table.steps <= ALIVE] >= HEALTHY).all())
+    lived = bool((ratio[table.steps <= ALIVE] >= VANISHED).all())
     return int(table.steps[gone[0]]) if len(gone) and lived else None
 
 

@@ -12,11 +12,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from stabkit.claims.base import MOST, Claim, Measured, at_least, at_most, times
-from stabkit.claims.deepnet.chain import FLOOR, GONE, one
+from stabkit.claims.deepnet.chain import GONE, one
 from stabkit.claims.evidence import Cell, cells, fails, fates, over, trains
 from stabkit.claims.quality_evidence import LONG, SHORT, compared, loss
+from stabkit.figures.quick.points import LOWEST
 from stabkit.figures.shared import share
-from stabkit.figures.shared.comparison import centre
+from stabkit.figures.shared.numbers import centre
 from stabkit.figures.shared.words import short
 from stabkit.results.outcome import VANISHED
 from stabkit.storage.store import Run
@@ -78,7 +79,7 @@ def lower_encoder(runs: Sequence[Run]) -> list[Measured]:
         if table is None or not {"encoder.1", f"encoder.{n}"} <= set(table.sites):
             return math.nan
         ratios = table.at("encoder.1") / table.at(f"encoder.{n}")
-        return max(float(np.nanmin(ratios)), FLOOR) if np.isfinite(ratios).any() else math.nan
+        return max(float(np.nanmin(ratios)), LOWEST) if np.isfinite(ratios).any() else math.nan
 
     return [
         cell.measured(cell.values(P, lowest), P)

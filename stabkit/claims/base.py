@@ -7,7 +7,7 @@ seed. `verdict.py` decides each place by the threshold, and the claim by its pla
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from stabkit.figures.shared.words import short
@@ -143,13 +143,8 @@ class Claim:
     """A command whose runs test it."""
     methods: tuple[str, ...]
     """The keys of the methods that it is about."""
-    parts: tuple[str, ...] = field(default=())
+    parts: tuple[str, ...] = ()
     """Of a sentence that says several things: until each was tested it does not hold."""
-
-    @property
-    def ours(self) -> bool:
-        """Our own reading, not a sentence of a paper."""
-        return self.weight == "ours"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -14,17 +14,8 @@ from typing import Any
 import numpy as np
 
 from stabkit.claims.base import Measured
-from stabkit.figures.shared.comparison import (
-    OWN_AXES,
-    Shown,
-    conditions,
-    depth_rank,
-    flat,
-    outcome_word,
-    series,
-    setting,
-    shown,
-)
+from stabkit.figures.shared.comparison import OWN_AXES, Shown, conditions, depth_rank, flat, setting, shown
+from stabkit.figures.shared.numbers import outcome_word, series
 from stabkit.figures.shared.words import listed
 from stabkit.storage.store import Run
 

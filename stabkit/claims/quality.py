@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from stabkit.claims.base import MOST, Claim, Measured, at_least
 from stabkit.claims.evidence import Cell, cells, groups
 from stabkit.claims.quality_evidence import (
-    AT_UNIGRAM,
     BELOW_UNIGRAM,
     LONG,
     SHORT,
@@ -31,13 +29,11 @@ from stabkit.claims.quality_evidence import (
 from stabkit.figures.depth import depth_law, flops
 from stabkit.figures.depth.flops import Model
 from stabkit.figures.shared import quality as qualities
-from stabkit.figures.shared.comparison import centre, outcome_word
 from stabkit.figures.shared.depth_fit import JOINED, shape_of
+from stabkit.figures.shared.numbers import centre, outcome_word
 from stabkit.figures.shared.words import listed, number, short
+from stabkit.results.outcome import AT_UNIGRAM
 from stabkit.storage.store import Run
-
-if TYPE_CHECKING:
-    pass
 
 P, ADMIN, D = "Post-LN", "ADMIN", "DeepNorm"
 DEEP = 18

@@ -11,7 +11,8 @@ from dataclasses import replace
 
 from stabkit.claims.base import Claim, Measured, at_most
 from stabkit.claims.evidence import MARGIN, Cell, cells, groups, trains
-from stabkit.figures.shared.comparison import outcome_word, series, setting
+from stabkit.figures.shared.comparison import setting
+from stabkit.figures.shared.numbers import outcome_word, series
 from stabkit.figures.shared.words import listed, short
 from stabkit.spec import RunSpec
 from stabkit.storage.store import Run

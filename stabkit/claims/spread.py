@@ -1,9 +1,9 @@
 """How far each claim's number spreads over five seeds: what one seed must lie off a threshold to decide.
 
-`spread.csv` stands beside this file, made by `python benchmarks/spread.py STORE…` from stores with five seeds and more:
-one row a claim and place, `spread` = the range over the first five seeds (of a ratio that of its natural logarithm; of
-a share 1 where the seeds disagree). Of a place that it does not hold, the widest of the claim's places counts; of a
-claim that it does not hold nothing is known, and one seed decides nothing.
+`spread.csv` stands beside this file, made by `python benchmarks/spread.py DATA OUT`: one row a claim and place,
+`spread` = the range over five seeds (of a ratio that of its natural logarithm; of a share 1 where the seeds disagree).
+Of a place that it does not hold, the widest of the claim's places counts; of a claim that it does not hold nothing is
+known, and one seed decides nothing.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ import numpy as np
 
 from stabkit.claims import spread
 from stabkit.claims.base import Claim, Finding, Measured, Place, Scale, Threshold, Verdict
+from stabkit.figures.shared.numbers import centre
 
 T_975 = {4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262, 14: 2.145, 19: 2.093, 29: 2.045}
 """Student's t for 97.5 %, by degrees of freedom; between two of these that of the fewer."""
@@ -56,7 +57,7 @@ def place(claim: Claim, found: Measured) -> Place:
     """One place: its number over the seeds, its range, its verdict."""
     threshold = found.threshold or claim.threshold
     values = list(found.values.values())
-    value = statistics.fmean(values) if claim.scale == "share" else statistics.median(values)
+    value = middle(values, claim.scale)
     if found.interval is not None:
         low, high = found.interval
     else:
@@ -78,6 +79,15 @@ def place(claim: Claim, found: Measured) -> Place:
         reason=reason,
         text=_text(claim, found, value, low, high),
     )
+
+
+def middle(values: Sequence[float], scale: Scale) -> float:
+    """What several seeds make together, for a ratio as on the whole page (`numbers.centre`)."""
+    if scale == "share":
+        return statistics.fmean(values)
+    if scale == "ratio" and all(0 < value < math.inf for value in values):
+        return centre(values)
+    return statistics.median(values)
 
 
 def interval(values: Sequence[float], scale: Scale) -> tuple[float, float]:
@@ -112,11 +122,12 @@ def _doubt(claim: Claim, found: Measured, value: float, low: float, high: float,
     """Why a place is not decided; nothing where it is."""
     if len(found.values) == 1 and found.interval is None:
         return spread.doubt(claim, found, value, threshold)
-    if threshold.met(low) == threshold.met(high):
+    if threshold.met(low) == threshold.met(value) == threshold.met(high):
         return ""
     if len(found.values) < 5 and found.interval is None:
         return f"its {len(found.values)} seeds are on both sides of {_limit(claim, threshold)}"
-    return f"the 95 % interval {claim.tell(low)} to {claim.tell(high)} holds {_limit(claim, threshold)}"
+    told = f"{claim.tell(value)}, 95 % interval {claim.tell(low)} to {claim.tell(high)}"
+    return f"{told}: on both sides of {_limit(claim, threshold)}"
 
 
 def _limit(claim: Claim, threshold: Threshold) -> str:

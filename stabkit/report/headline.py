@@ -6,23 +6,20 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
+from stabkit.figures.quick.points import LOWEST
 from stabkit.figures.shared.comparison import (
-    centre,
-    chain,
     conditions,
     depth_rank,
     ends_in_norm,
     method_label,
     method_rank,
-    outcome_word,
     output_stack,
-    reference_step,
     shown,
-    update_at,
 )
 from stabkit.figures.shared.contrast import Contrast, contrast
+from stabkit.figures.shared.numbers import centre, chain, lowest_ratio, outcome_word, reference_step, update_at
 from stabkit.figures.shared.words import several, short
-from stabkit.report.matrix import badness, lowest_ratio
+from stabkit.report.matrix import badness
 from stabkit.spec import RunSpec
 from stabkit.storage.store import Run
 
@@ -64,15 +61,6 @@ def _ablated(runs: Sequence[Run]) -> str:
     return scales.sentence(*judged[0]) if judged else ""
 
 
-FLOOR = 1e-45
-"""The least that float32 holds: a ratio of 0 has no logarithm, and is told as nothing."""
-
-
-def floored(run: Run) -> float:
-    """A run's lowest gradient ratio."""
-    return max(lowest_ratio(run), FLOOR)
-
-
 FATES = {"stuck": "is stuck", "diverged": "diverges", "diverged or stuck": "diverges or is stuck"}
 
 
@@ -95,10 +83,10 @@ def _split(runs: Sequence[Run]) -> str:
         sentence = f"At {where} {lost} where {several(training, len(ends))} train{'s' * (len(training) == 1)}"
         if any(len(methods[label]) > 1 for label in (*training, *failing)):
             sentence += ", in every seed"
-        ratio, label = min((centre(map(floored, methods[label])), label) for label in failing)
+        ratio, label = min((centre(map(lowest_ratio, methods[label])), label) for label in failing)
         if not ratio <= 0.1:
             return sentence
-        amount = f"{short(ratio, 1)} of" if ratio > FLOOR else "nothing of"
+        amount = f"{short(ratio, 1)} of" if ratio > LOWEST else "nothing of"
         return f"{sentence}; {label}'s lowest {output_stack([depth])} layer receives {amount} the top layer's gradient"
     return ""
 
@@ -147,12 +135,12 @@ def _gradient(found: Contrast, runs: Sequence[Run]) -> str:
     by: dict[str, list[float]] = {}
     for one in shown(runs):
         if (one.run.spec.depth, one.condition) == (found.depth, found.condition):
-            by.setdefault(one.label, []).append(floored(one.run))
+            by.setdefault(one.label, []).append(lowest_ratio(one.run))
     least = [(ratio, label) for label, each in by.items() if not math.isnan(ratio := centre(each))]
     share, label = min(least, default=(math.inf, ""))
     if not share <= 0.1:
         return ""
-    amount = f"{short(share, 1)} of" if share > FLOOR else "nothing of"
+    amount = f"{short(share, 1)} of" if share > LOWEST else "nothing of"
     whose = "its" if label == found.higher else f"{label}'s"
     return f"{whose} lowest {output_stack([found.depth])} layer receives {amount} the top layer's gradient"
 

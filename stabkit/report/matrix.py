@@ -13,18 +13,14 @@ from dataclasses import dataclass
 
 from stabkit.figures.shared.comparison import (
     GROUPS,
-    centre,
-    chain,
     condition_order,
     conditions,
     depth_rank,
     method_group,
     method_label,
     method_rank,
-    outcome_word,
-    reference_step,
-    update_at,
 )
+from stabkit.figures.shared.numbers import centre, lowest_ratio, outcome_word, reference_step, update_at
 from stabkit.figures.shared.words import plain
 from stabkit.results.outcome import AT_RISK
 from stabkit.spec import RunSpec
@@ -137,19 +133,14 @@ def _cell(runs: list[Run], reasons: list[str], step: int) -> Cell:
     counts = Counter(outcome_word(run) for run in runs)
     if reasons:
         counts["failed"] += len(reasons)
-    ratios = [ratio for run in runs if not math.isnan(ratio := lowest_ratio(run))]
     return Cell(
         outcomes=tuple(sorted(counts.items(), key=lambda item: (badness(item[0]), item[0]))),
         update=centre(update_at(run, step) for run in runs),
-        gradient_ratio=centre(ratios),
+        gradient_ratio=centre(map(lowest_ratio, runs)),
         details=tuple(plain(str(run.outcome.get("detail", ""))) for run in runs),
         run_ids=tuple(run.run_id for run in runs),
         reasons=tuple(reasons),
     )
-
-
-def lowest_ratio(run: Run) -> float:
-    return chain(run, "gradient_ratio_lowest")
 
 
 def badness(word: str) -> int:

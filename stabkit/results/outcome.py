@@ -36,6 +36,8 @@ VANISHED = 1e-2
 What trained and stuck runs showed of it is computed from stored runs (docs/outcome.md)."""
 AT_RISK, NO_SIGN = "at risk", "no warning sign"
 """Words before a verdict, by evidence: which link and which number, or that none of them shows."""
+GROWN = 1.5
+"""LN inputs that have grown by half since step 0 have become large."""
 RISEN = 1.1
 """A probe loss above this many times its own at step 0 is one that training has made worse."""
 GONE_FOR = 50
@@ -189,17 +191,23 @@ def links(records: Records) -> Chain:
     """The chain's numbers; NaN where a run was stored without the probe."""
     update, ln_input, branch = records.get("update"), records.get("ln_input"), records.get("branch_ratio")
     reference = min(REFERENCE_STEP, int(records["loss"].steps[-1]))
-    raw = _main(ln_input) if ln_input else np.full((1, 1), np.nan)
     ratio = gradient_ratio(records["grad_norm"]) if "grad_norm" in records else np.full(1, np.nan)
     return Chain(
         update_first=_at(update.steps, update.at("state"), 1) if update else math.nan,
         update_reference=_at(update.steps, update.at("state"), reference) if update else math.nan,
         reference_step=reference,
-        ln_input_growth=_extreme(np.max, (raw / raw[0]).mean(axis=1)),
+        ln_input_growth=_extreme(np.max, ln_growth(ln_input)) if ln_input else math.nan,
         branch_ratio=float(_main(branch)[0].mean()) if branch else math.nan,
         gradient_ratio_start=float(ratio[0]),
         gradient_ratio_lowest=_extreme(np.min, ratio),
     )
+
+
+def ln_growth(ln_input: Table) -> NDArray[np.float64]:
+    """(steps,) LN input over its own value at step 0, mean over sub-layers."""
+    raw = _main(ln_input)
+    grown: NDArray[np.float64] = (raw / raw[0]).mean(axis=1)
+    return grown
 
 
 def _main(table: Table) -> NDArray[np.float64]:

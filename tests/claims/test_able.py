@@ -13,7 +13,7 @@ from stabkit.claims import CLAIMS, OF_STEPS, OF_SURFACES
 from stabkit.claims.base import Claim
 from stabkit.claims.deepnet import table1
 from stabkit.claims.verdict import judge
-from stabkit.figures.shared.surfaces import Landscape
+from stabkit.figures.surfaces.surrounded import Landscape
 from stabkit.results.surface import At, Plane, SurfaceSpec
 from stabkit.storage.surfaces import Surface
 from stabkit.surface import directions
@@ -179,10 +179,13 @@ def twice(runs: Runs, name: str, low: object, high: object, shares: tuple[float,
     return [changed(run, **{name: value}) for end, value in zip(ends, (low, high), strict=True) for run in end]
 
 
-def rates(runs: Runs, baseline: str) -> Runs:
+def rates(runs: Runs, *fails: str) -> Runs:
+    """Both train at the smaller rate; at the larger these fail."""
     made = []
-    for lr, word in ((5e-4, "trains"), (2e-3, baseline)):
-        own = ending(ending(cold(runs, P, D), "trains", D), word, P)
+    for lr, lost in ((5e-4, ()), (2e-3, fails)):
+        own = cold(runs, P, D)
+        for label in (P, D):
+            own = ending(own, "stuck" if label in lost else "trains", label)
         made += [changed(run, lr=lr, decoder_layers=0) for run in own]
     return made
 
@@ -322,7 +325,7 @@ CASES: dict[str, Sides] = {
         lambda r: twice(r, "lr", 5e-4, 2e-3, (0.8, 0.8)),
         lambda r: twice(r, "lr", 5e-4, 2e-3, (0.8, 1.0), "stuck"),
     ),
-    "larger-rate-tolerated": (lambda r: rates(r, "stuck"), lambda r: rates(r, "trains")),
+    "larger-rate-tolerated": (lambda r: rates(r, P), lambda r: rates(r, D)),
     "random-model": (
         lambda r: fates(r, (P, "stuck"), (ADMIN, "trains")),
         lambda r: fates(r, (P, "trains"), (ADMIN, "trains")),

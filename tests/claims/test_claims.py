@@ -38,7 +38,7 @@ def test_seeds_are_paired_and_a_scaled_alpha_or_an_own_recipe_has_no_say() -> No
     two = [moved("post-ln", 8.0), moved("deepnorm", 1.0), moved("post-ln", 9.0, 1), moved("deepnorm", 1.0, 1)]
     (place,) = found("smaller", two).places
     assert dict(place.measured.values) == {0: 8.0, 1: 9.0} and place.verdict == "holds"
-    assert (place.low, place.high, place.value) == (8.0, 9.0, pytest.approx(8.5))
+    assert (place.low, place.high, place.value) == (8.0, 9.0, pytest.approx(math.sqrt(72)))
     aside = [
         moved("deepnorm", 100.0, alpha_scale=2.0),
         moved("deepnorm", 100.0, recipe="paper"),

@@ -144,6 +144,13 @@ def test_a_verdict_never_contradicts_the_seeds(values: list[float], scale: Scale
     assert place.low <= place.high  # type: ignore[operator]
 
 
+def test_a_median_on_the_other_side_of_its_interval_decides_nothing() -> None:
+    (place,) = judged(
+        at(2.1, 2.1, 2.1, 2.1, 2.1, 0.0, 0.0, 0.0, 0.0), scale="difference", threshold=at_least(2.05, "ours")
+    ).places
+    assert place.high is not None and place.high < 2.05 < place.value and place.verdict == "undecided"
+
+
 def test_infinities_are_on_a_side() -> None:
     assert judged(at(math.inf, math.inf)).verdict == "holds"
     assert judged(at(math.inf, math.inf, math.inf, 3.0, 3.0)).verdict == "holds"

@@ -11,14 +11,14 @@ from stabkit.claims.base import Place
 from stabkit.figures.depth import update_depth
 from stabkit.figures.quick.once import Runs
 from stabkit.figures.shared import depth_fit
-from stabkit.figures.shared.comparison import centre
 from stabkit.figures.shared.contrast import contrast
+from stabkit.figures.shared.numbers import centre
 from stabkit.figures.shared.words import short
 from stabkit.report.headline import headline
 from stabkit.report.matrix import matrix
 from tests.figures.fake_runs import sweep
 
-SEEDS = [(0,), (0, 1, 2), (0, 1, 2, 3, 4)]
+SEEDS = [(0,), (0, 1), (0, 1, 2), (0, 1, 2, 3), (0, 1, 2, 3, 4)]
 
 
 def places(runs: Runs, key: str) -> dict[str, Place]:

@@ -16,7 +16,8 @@ from stabkit.claims.base import Claim, Measured, Threshold, at_least, at_most, n
 from stabkit.claims.evidence import JUDGED, MARGIN, fails
 from stabkit.figures.ablation import boundary
 from stabkit.figures.shared import scales
-from stabkit.figures.shared.comparison import conditions, outcome_word, output_layers, setting
+from stabkit.figures.shared.comparison import conditions, output_layers, setting
+from stabkit.figures.shared.numbers import outcome_word
 from stabkit.figures.shared.words import listed, number, short
 from stabkit.storage.store import Run
 

@@ -12,15 +12,15 @@ from stabkit.claims.base import MOST, Claim, Measured, at_least, at_most, times
 from stabkit.claims.deepnet.update import DEEP, INIT, NO_WARMUP, P
 from stabkit.claims.evidence import at, cells, fails, fates, mean_over, trains
 from stabkit.figures.chain import grad_last
-from stabkit.figures.shared.comparison import centre, chain, output_layers
+from stabkit.figures.quick.points import LOWEST
+from stabkit.figures.shared.comparison import output_layers
+from stabkit.figures.shared.numbers import centre, chain, lowest_ratio
 from stabkit.figures.shared.words import short
-from stabkit.results.outcome import VANISHED
+from stabkit.results.outcome import GROWN, VANISHED
 from stabkit.storage.store import Run
 
 Find = Callable[[Sequence[Run]], list[Measured]]
 GONE = "the tool's one limit for a vanished gradient"
-FLOOR = 1e-45
-"""The least that float32 holds: a ratio of 0 has no logarithm."""
 
 
 def one(value: float) -> str:
@@ -67,12 +67,8 @@ def ln_above(runs: Sequence[Run]) -> list[Measured]:
     return found
 
 
-def _lowest(run: Run) -> float:
-    return max(chain(run, "gradient_ratio_lowest"), FLOOR)
-
-
 def start(run: Run) -> float:
-    return max(chain(run, "gradient_ratio_start"), FLOOR)
+    return max(chain(run, "gradient_ratio_start"), LOWEST)
 
 
 def vanishes(label: str) -> Find:
@@ -80,7 +76,7 @@ def vanishes(label: str) -> Find:
 
     def find(runs: Sequence[Run]) -> list[Measured]:
         return [
-            cell.measured(cell.values(label, _lowest), label)
+            cell.measured(cell.values(label, lowest_ratio), label)
             for cell in cells(runs)
             if cell.decoder_layers >= DEEP and label in cell.runs
         ]
@@ -93,8 +89,8 @@ def order(runs: Sequence[Run]) -> list[Measured]:
     found = []
     for cell in cells(runs):
         if cell.decoder_layers >= DEEP and cell.warmup == 0:
-            gone = cell.values(P, lambda run: start(run) if _lowest(run) < VANISHED else math.nan)
-            lowest = centre(cell.values(P, _lowest).values())
+            gone = cell.values(P, lambda run: start(run) if lowest_ratio(run) < VANISHED else math.nan)
+            lowest = centre(cell.values(P, lowest_ratio).values())
             found.append(cell.measured(gone, P, beside=f"{one(lowest)} at its lowest"))
     return found
 
@@ -178,7 +174,7 @@ CLAIMS: tuple[Claim, ...] = (
         source="DeepNet §2, Fig. 3(b) and 3(c)",
         weight="central",
         test="Post-LN without warm-up, 18 layers or more: greatest mean LN input over that at step 0",
-        threshold=at_least(1.5, "ours: half as large again"),
+        threshold=at_least(GROWN, "ours: half as large again"),
         scale="ratio",
         tell=lambda value: f"{short(value, 3)}-fold",
         find=of_one(P, _growth_of),

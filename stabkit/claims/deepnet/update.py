@@ -16,8 +16,9 @@ from stabkit.claims.evidence import at, cells, groups, mean_over, over, ratio, w
 from stabkit.figures.depth import update_depth
 from stabkit.figures.quick.once import once
 from stabkit.figures.shared import depth_fit
-from stabkit.figures.shared.comparison import centre, reference_step, series, setting
+from stabkit.figures.shared.comparison import setting
 from stabkit.figures.shared.depth_fit import Line
+from stabkit.figures.shared.numbers import centre, reference_step, series
 from stabkit.figures.shared.words import listed, short
 from stabkit.storage.store import Run
 

@@ -16,7 +16,7 @@ from stabkit.cli.progress import Screen
 from stabkit.cli.signals import Signals
 from stabkit.errors import UsageError
 from stabkit.figures.shared import svg
-from stabkit.figures.shared.comparison import centre
+from stabkit.figures.shared.numbers import centre
 from stabkit.figures.shared.words import percent, short
 from stabkit.figures.surfaces import landscape
 from stabkit.own.factory import model_and_loss

@@ -19,7 +19,7 @@ from matplotlib.lines import Line2D
 
 from stabkit.figures.quick.once import once
 from stabkit.figures.shared import lettering, scales, style
-from stabkit.figures.shared.comparison import centre
+from stabkit.figures.shared.numbers import centre
 from stabkit.figures.shared.outcomes import MARKS
 from stabkit.figures.shared.words import listed, short
 from stabkit.storage.store import Run

@@ -19,7 +19,7 @@ from matplotlib.patches import Rectangle
 
 from stabkit.figures.quick.once import once
 from stabkit.figures.shared import lettering, scales, style
-from stabkit.figures.shared.comparison import centre
+from stabkit.figures.shared.numbers import centre
 from stabkit.figures.shared.outcomes import OUTCOME_COLOURS
 from stabkit.figures.shared.words import short
 from stabkit.storage.store import Run

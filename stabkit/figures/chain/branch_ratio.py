@@ -12,8 +12,9 @@ from matplotlib.figure import Figure
 
 from stabkit.figures.quick.once import once
 from stabkit.figures.shared import curves, share
-from stabkit.figures.shared.comparison import FACTS, centre, output_stack, shown
+from stabkit.figures.shared.comparison import FACTS, output_stack, shown
 from stabkit.figures.shared.curves import Curves
+from stabkit.figures.shared.numbers import centre
 from stabkit.figures.shared.words import short
 from stabkit.storage.store import Run
 

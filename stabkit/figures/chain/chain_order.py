@@ -20,11 +20,12 @@ from matplotlib.figure import Figure
 
 from stabkit.figures.quick.once import once
 from stabkit.figures.shared import lettering, style
-from stabkit.figures.shared.comparison import FACTS, series, shown
+from stabkit.figures.shared.comparison import FACTS, shown
 from stabkit.figures.shared.contrast import SATURATED
+from stabkit.figures.shared.numbers import series
 from stabkit.figures.shared.outcomes import MARKS
 from stabkit.figures.shared.words import listed, several, short
-from stabkit.results.outcome import VANISHED, gradient_ratio
+from stabkit.results.outcome import GROWN, VANISHED, gradient_ratio, ln_growth
 from stabkit.storage.store import Run
 
 NAME = "chain_order"
@@ -32,8 +33,8 @@ SHORT = "Which link breaks, and when"
 INDEX: str | None = None
 VALUE = "step"
 CAPTION = "DeepNet §2 (journal version), the chain of causes: not drawn in the paper."
-GROWN, COLLAPSED = 1.5, 0.9
-"""Of the LN input at step 0; of the mean cosine between tokens."""
+COLLAPSED = 0.9
+"""A mean cosine between tokens above this: they are nearly one direction."""
 LINKS: dict[str, str] = {
     "update": f"‖ΔF‖ beyond {SATURATED:g} of √(2d)",
     "LN input": f"LN input {GROWN:g} times its first",
@@ -66,8 +67,7 @@ def first(run: Run, link: str) -> int | None:
         if link == "gradient":
             beyond = gradient_ratio(table) < VANISHED
         else:
-            raw = table.select([site for site in table.sites if "@" not in site])
-            beyond = (raw / raw[0]).mean(axis=1) > GROWN
+            beyond = ln_growth(table) > GROWN
     if not len(steps):
         return None
     found = np.flatnonzero(beyond)
@@ -110,7 +110,7 @@ def sentence(runs: Sequence[Run]) -> str:
         told[-1] += f", {len(ordered)} of them after their LN inputs had grown by half"
     told.append(f"LN inputs grew by half in {len(grown)}")
     end = ""
-    if gone and not ordered:
+    if gone and not lost:
         end = ": the gradient breaks first, not last as in the paper's chain"
     elif ordered and not gone:
         end = ": in the order of the paper's chain"

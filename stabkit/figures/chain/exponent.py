@@ -16,7 +16,8 @@ from matplotlib.lines import Line2D
 
 from stabkit.figures.quick.once import once
 from stabkit.figures.shared import depth_fit, lettering, style
-from stabkit.figures.shared.comparison import ends_in_norm, series, shown
+from stabkit.figures.shared.comparison import ends_in_norm, shown
+from stabkit.figures.shared.numbers import series
 from stabkit.figures.shared.words import listed, short
 from stabkit.storage.store import Run
 

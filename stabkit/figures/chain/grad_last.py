@@ -15,8 +15,9 @@ from matplotlib.figure import Figure
 
 from stabkit.figures.quick.once import once
 from stabkit.figures.shared import curves
-from stabkit.figures.shared.comparison import FACTS, centre, output_layers, shown
+from stabkit.figures.shared.comparison import FACTS, output_layers, shown
 from stabkit.figures.shared.curves import Curves
+from stabkit.figures.shared.numbers import centre
 from stabkit.figures.shared.words import listed, short
 from stabkit.storage.store import Run
 

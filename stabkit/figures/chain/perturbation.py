@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 
 from stabkit.figures.quick.once import once
 from stabkit.figures.shared import curves, share
-from stabkit.figures.shared.comparison import FACTS, centre, output_stack, shown
+from stabkit.figures.shared.comparison import FACTS, output_stack, shown
 from stabkit.figures.shared.curves import Curves
 from stabkit.figures.shared.depth_fit import JOINED, shape_of
+from stabkit.figures.shared.numbers import centre
 from stabkit.figures.shared.words import short
 from stabkit.storage.store import Run
 

@@ -16,8 +16,9 @@ from stabkit.figures.chain import update
 from stabkit.figures.quick import points
 from stabkit.figures.quick.once import once
 from stabkit.figures.shared import curves
-from stabkit.figures.shared.comparison import centre, shown, update_at
+from stabkit.figures.shared.comparison import shown
 from stabkit.figures.shared.curves import Curves
+from stabkit.figures.shared.numbers import centre, update_at
 from stabkit.figures.shared.words import short
 from stabkit.storage.store import Run
 

@@ -19,8 +19,9 @@ from matplotlib.lines import Line2D
 
 from stabkit.figures.quick.once import once
 from stabkit.figures.shared import lettering, quality, style
-from stabkit.figures.shared.comparison import FACTS, Shown, outcome_word, shown
+from stabkit.figures.shared.comparison import FACTS, Shown, shown
 from stabkit.figures.shared.depth_fit import JOINED, shape_of
+from stabkit.figures.shared.numbers import outcome_word
 from stabkit.figures.shared.outcomes import MARKS
 from stabkit.figures.shared.style import CONDITION_DASHES
 from stabkit.figures.shared.words import listed, number

@@ -17,8 +17,9 @@ from matplotlib.figure import Figure
 
 from stabkit.figures.depth import update_depth
 from stabkit.figures.quick.once import once
-from stabkit.figures.shared.comparison import centre, method_label
+from stabkit.figures.shared.comparison import method_label
 from stabkit.figures.shared.contrast import PAIR
+from stabkit.figures.shared.numbers import centre
 from stabkit.figures.shared.words import listed, short
 from stabkit.spec import canonical
 from stabkit.storage.store import Run

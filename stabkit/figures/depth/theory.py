@@ -19,8 +19,9 @@ from matplotlib.lines import Line2D
 
 from stabkit.figures.quick.once import once
 from stabkit.figures.shared import lettering, style, theorem
-from stabkit.figures.shared.comparison import FACTS, series, shown
+from stabkit.figures.shared.comparison import FACTS, shown
 from stabkit.figures.shared.contrast import SATURATED
+from stabkit.figures.shared.numbers import series
 from stabkit.figures.shared.words import listed, short
 from stabkit.storage.store import Run
 

@@ -7,21 +7,16 @@ and no sentence mixes two settings. numpy only: the terminal's verdict matrix us
 
 from __future__ import annotations
 
-import math
-import statistics
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, get_args
 
-import numpy as np
-from numpy.typing import NDArray
-
 from stabkit import methods
 from stabkit.figures.quick.once import once
-from stabkit.figures.shared.words import listed, number, plain
+from stabkit.figures.shared.numbers import outcome_word
+from stabkit.figures.shared.words import listed, plain
 from stabkit.methods.base import Group, sites
-from stabkit.results.outcome import REFERENCE_STEP
 from stabkit.spec import ModelConfig, RunSpec
 from stabkit.storage.store import Run
 
@@ -212,53 +207,6 @@ def condition_order(specs: Sequence[RunSpec]) -> dict[str, int]:
     """{condition: its place}, by the values themselves: warm-up 0 before 400 before 4000."""
     values = {text: tuple(_settings(spec).values()) for spec, text in zip(specs, conditions(specs), strict=True)}
     return {text: place for place, text in enumerate(sorted(values, key=lambda text: values[text]))}
-
-
-def outcome_word(run: Run) -> str:
-    """The run's outcome, one word."""
-    return str(run.outcome.get("outcome", "early"))
-
-
-def series(run: Run, probe: str, site: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """(steps, values) of one site; empty when the run did not record it."""
-    table = run.records.get(probe)
-    if table is None or site not in table.sites:
-        return np.empty(0, dtype=np.int64), np.empty(0)
-    return table.steps, table.at(site)
-
-
-@once
-def reference_step(runs: Iterable[Run]) -> int:
-    """The step at which runs are compared: 16, or the last that all share when some are shorter.
-
-    Runs that diverged are left out of this choice: they are marked, and do not move the others' step.
-    """
-    ends = [int(steps[-1]) for run in runs if outcome_word(run) != "diverged" and len(steps := _steps(run))]
-    return min([REFERENCE_STEP, *ends])
-
-
-def update_at(run: Run, step: int) -> float:
-    """‖ΔF‖ of the final state at a step; NaN where the run holds none."""
-    steps, values = series(run, "update", "state")
-    where = np.flatnonzero(steps == step)
-    return float(values[where[0]]) if len(where) else math.nan
-
-
-def chain(run: Run, name: str) -> float:
-    """One number of the outcome's chain."""
-    links = run.outcome.get("chain")
-    return number(links.get(name)) if isinstance(links, dict) else math.nan
-
-
-def centre(values: Iterable[float]) -> float:
-    """What several seeds make together, one function for all pages: the median of the finite positive values, between
-    two of them their geometric mean; NaN when there is none."""
-    logs = [math.log(value) for value in values if math.isfinite(value) and value > 0]
-    return math.exp(statistics.median(logs)) if logs else math.nan
-
-
-def _steps(run: Run) -> NDArray[np.int64]:
-    return series(run, "update", "state")[0]
 
 
 def _settings(spec: RunSpec) -> dict[str, Any]:

@@ -8,15 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from stabkit.figures.quick.once import once
-from stabkit.figures.shared.comparison import (
-    Shown,
-    centre,
-    condition_order,
-    depth_rank,
-    reference_step,
-    shown,
-    update_at,
-)
+from stabkit.figures.shared.comparison import Shown, condition_order, depth_rank, shown
+from stabkit.figures.shared.numbers import centre, reference_step, update_at
 from stabkit.storage.store import Run
 
 

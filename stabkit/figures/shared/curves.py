@@ -22,7 +22,7 @@ from matplotlib.ticker import FixedLocator
 
 from stabkit.figures.quick.points import drawable, median, over_seeds, parted
 from stabkit.figures.shared import lettering, style
-from stabkit.figures.shared.comparison import centre
+from stabkit.figures.shared.numbers import centre
 from stabkit.figures.shared.style import CONDITION_DASHES
 from stabkit.figures.shared.words import listed, short
 

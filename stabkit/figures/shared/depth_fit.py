@@ -13,8 +13,8 @@ import pandas as pd
 
 from stabkit.figures.quick.points import parted
 from stabkit.figures.shared import style
-from stabkit.figures.shared.comparison import centre
 from stabkit.figures.shared.contrast import SATURATED
+from stabkit.figures.shared.numbers import centre
 
 FIT_RANGE = (6, 50)
 """Layers: deeper, Post-LN's numbers vary several-fold with the seed."""

@@ -18,7 +18,8 @@ import pandas as pd
 
 from stabkit.figures.quick.once import once
 from stabkit.figures.shared import theorem
-from stabkit.figures.shared.comparison import FACTS, centre, chain, conditions, shown
+from stabkit.figures.shared.comparison import FACTS, conditions, shown
+from stabkit.figures.shared.numbers import centre, chain
 from stabkit.figures.shared.words import listed, number
 from stabkit.storage.store import Run
 

@@ -19,7 +19,8 @@ from stabkit.cli.app import app
 from stabkit.figures import FIGURES
 from stabkit.figures.depth import slope, update_depth
 from stabkit.figures.shared import depth_fit
-from stabkit.figures.shared.comparison import reference_step, trained
+from stabkit.figures.shared.comparison import trained
+from stabkit.figures.shared.numbers import reference_step
 from stabkit.model.transformer import tensors
 from stabkit.report import cards
 from stabkit.report.headline import headline

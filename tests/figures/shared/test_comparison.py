@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stabkit import methods
-from stabkit.figures.shared import comparison, words
+from stabkit.figures.shared import comparison, numbers, words
 from stabkit.figures.shared.comparison import ends_in_norm, norm_after_sum, output_layers, output_stack
 from stabkit.figures.shared.contrast import contrast
 from stabkit.methods.base import Method
@@ -65,10 +65,10 @@ def test_a_method_of_another_version_stands_for_itself() -> None:
 
 def test_the_reference_step_is_16_or_the_last_that_all_runs_share() -> None:
     long, short = plausible(spec(steps=40)), plausible(spec(steps=9))
-    assert comparison.reference_step([long]) == 16
-    assert comparison.reference_step([long, short]) == 9
-    assert comparison.reference_step([long, plausible(spec("post-ln"), until=3)]) == 16
-    assert comparison.reference_step([]) == 16
+    assert numbers.reference_step([long]) == 16
+    assert numbers.reference_step([long, short]) == 9
+    assert numbers.reference_step([long, plausible(spec("post-ln"), until=3)]) == 16
+    assert numbers.reference_step([]) == 16
 
 
 @pytest.mark.parametrize(
@@ -107,11 +107,11 @@ def test_a_plain_text_holds_nothing_that_does_not_print(text: str) -> None:
 
 
 def test_the_centre_takes_finite_positive_values_alone() -> None:
-    assert comparison.centre([1.0, 100.0, math.nan, math.inf, 0.0]) == pytest.approx(10.0)
-    assert math.isnan(comparison.centre([math.nan]))
+    assert numbers.centre([1.0, 100.0, math.nan, math.inf, 0.0]) == pytest.approx(10.0)
+    assert math.isnan(numbers.centre([math.nan]))
 
 
-def reaching(method: str, depth: int, seed: int, value: float, **changes: object) -> comparison.Run:
+def reaching(method: str, depth: int, seed: int, value: float, **changes: object) -> Run:
     records = {"update": table([0, 16], {"state": [0.0, value]})}
     return run(spec(method, depth, seed=seed, **changes), records)
 
