@@ -13,7 +13,7 @@ from stabkit.claims.base import ORDER, WEIGHTS, Claim, Finding
 from stabkit.claims.deepnet import ablation, chain, depth, slope, surfaces, table1, update
 from stabkit.claims.verdict import judge
 from stabkit.figures.quick.once import Runs
-from stabkit.figures.surfaces.surrounded import Landscape
+from stabkit.figures.shared.surfaces import Landscape
 from stabkit.storage.store import Run
 from stabkit.storage.surfaces import Surface
 

@@ -135,8 +135,8 @@ def _colour(text: str) -> str:
 
 def roughness(runs: Sequence[Run], surfaces: Sequence[Surface]) -> None:
     """How rough the cuts are, ruler by ruler: the ratio of the two methods, paired by direction."""
+    from stabkit.figures.shared.surfaces import Landscape
     from stabkit.figures.surfaces import cuts
-    from stabkit.figures.surfaces.surrounded import Landscape
 
     frame = cuts.select(Landscape(runs, surfaces))
     if frame.empty:

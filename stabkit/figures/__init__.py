@@ -73,4 +73,4 @@ FIGURES: tuple[ModuleType, ...] = (
 )
 
 SURFACES: tuple[ModuleType, ...] = (landscape, cuts, path_plane, between)
-"""Those of `stabkit landscape`: they select from a `surfaces.surrounded.Landscape` and stand before the others."""
+"""Those of `stabkit landscape`: they select from a `shared.surfaces.Landscape` and stand before the others."""

@@ -13,10 +13,10 @@ from markupsafe import Markup
 from stabkit.claims import Finding
 from stabkit.claims.base import ORDER
 from stabkit.figures import FIGURES, SURFACES
-from stabkit.figures.shared import style
+from stabkit.figures.drawing import style
 from stabkit.figures.shared.numbers import reference_step
+from stabkit.figures.shared.surfaces import Landscape
 from stabkit.figures.shared.words import plain
-from stabkit.figures.surfaces.surrounded import Landscape
 from stabkit.paper.item import Item
 from stabkit.paper.items import NOT_HERE
 from stabkit.paper.part import Part

@@ -16,8 +16,8 @@ from markupsafe import Markup
 from stabkit.figures import FIGURES, SURFACES
 from stabkit.figures.quick.once import Runs
 from stabkit.figures.shared.comparison import trained
+from stabkit.figures.shared.surfaces import Landscape
 from stabkit.figures.shared.words import listed, short
-from stabkit.figures.surfaces.surrounded import Landscape
 from stabkit.report import drawn
 from stabkit.storage.store import Run
 from stabkit.storage.surfaces import Surface

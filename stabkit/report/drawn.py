@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 
 import pandas as pd
 
-from stabkit.figures.shared import svg
+from stabkit.figures.drawing import svg
 
 Asked = tuple[ModuleType, pd.DataFrame, str]
 """A figure, its frame, its name on the page."""

@@ -43,7 +43,7 @@ def write_pictures(runs: Sequence[Run], folder: Path) -> int:
     import numpy as np
 
     from stabkit.figures import FIGURES
-    from stabkit.figures.shared import svg
+    from stabkit.figures.drawing import svg
     from stabkit.report import cards
 
     for figure in FIGURES:

@@ -19,12 +19,12 @@ from markupsafe import Markup
 
 from stabkit.claims import Finding, findings
 from stabkit.figures.chain import chain_order
+from stabkit.figures.drawing import style
 from stabkit.figures.quick.once import Runs
-from stabkit.figures.shared import style
 from stabkit.figures.shared.comparison import GROUPS, method_group, shown, trained
 from stabkit.figures.shared.numbers import chain, reference_step, series, update_at
+from stabkit.figures.shared.surfaces import Landscape
 from stabkit.figures.shared.words import number, percent, plain, short
-from stabkit.figures.surfaces.surrounded import Landscape
 from stabkit.report import cards, how, turn
 from stabkit.report.headline import headline, separation
 from stabkit.report.json_document import seconds_a_step

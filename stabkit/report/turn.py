@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from stabkit.figures.shared.surfaces import OWN, Landscape
 from stabkit.figures.shared.words import listed
-from stabkit.figures.surfaces.surrounded import OWN, Landscape
 
 
 @cache

@@ -13,7 +13,7 @@ from stabkit.claims import CLAIMS, OF_STEPS, OF_SURFACES
 from stabkit.claims.base import Claim
 from stabkit.claims.deepnet import table1
 from stabkit.claims.verdict import judge
-from stabkit.figures.surfaces.surrounded import Landscape
+from stabkit.figures.shared.surfaces import Landscape
 from stabkit.results.surface import At, Plane, SurfaceSpec
 from stabkit.storage.surfaces import Surface
 from stabkit.surface import directions

@@ -14,9 +14,9 @@ import torch
 
 from stabkit.errors import CorpusError, UsageError
 from stabkit.figures import SURFACES
+from stabkit.figures.shared.surfaces import OWN, Landscape
 from stabkit.figures.surfaces import between, cuts
 from stabkit.figures.surfaces import landscape as picture
-from stabkit.figures.surfaces.surrounded import OWN, Landscape
 from stabkit.report.cards import card
 from stabkit.report.html import render
 from stabkit.results import surface as specs

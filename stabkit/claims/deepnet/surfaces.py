@@ -18,8 +18,8 @@ from stabkit.claims.base import MOST, Claim, Measured, at_least, at_most, times
 from stabkit.claims.evidence import JUDGED, over
 from stabkit.figures.shared.comparison import setting
 from stabkit.figures.shared.numbers import centre, outcome_word
+from stabkit.figures.shared.surfaces import OWN, Landscape, Seen
 from stabkit.figures.shared.words import listed, number, percent, short
-from stabkit.figures.surfaces.surrounded import OWN, Landscape, Seen
 from stabkit.storage.store import Run
 from stabkit.surface import roughness
 

@@ -17,7 +17,6 @@ from stabkit.figures.depth import update_depth
 from stabkit.figures.quick.once import once
 from stabkit.figures.shared import depth_fit
 from stabkit.figures.shared.comparison import setting
-from stabkit.figures.shared.depth_fit import Line
 from stabkit.figures.shared.numbers import centre, reference_step, series
 from stabkit.figures.shared.words import listed, short
 from stabkit.storage.store import Run
@@ -33,7 +32,7 @@ NEARLY = 0.25
 
 
 @once
-def _lines(runs: Sequence[Run]) -> list[tuple[str, list[Run], dict[str, Line]]]:
+def _lines(runs: Sequence[Run]) -> list[tuple[str, list[Run], dict[str, depth_fit.Line]]]:
     """(condition, its runs, {label: line}) at the page's reference step, of stacks of equal depth or of one stack."""
     step = reference_step(runs)
     found = []
@@ -46,7 +45,7 @@ def _lines(runs: Sequence[Run]) -> list[tuple[str, list[Run], dict[str, Line]]]:
 
 
 def of_lines(
-    apart: str, own: Sequence[Run], line: Line, values: Mapping[int, float], of: str = "", **more: object
+    apart: str, own: Sequence[Run], line: depth_fit.Line, values: Mapping[int, float], of: str = "", **more: object
 ) -> Measured:
     """A number made of fitted exponents, by seed; `of` whose, where a claim has a place a method."""
     return Measured(

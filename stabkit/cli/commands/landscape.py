@@ -15,7 +15,7 @@ from stabkit.cli.commands.train import again
 from stabkit.cli.progress import Screen
 from stabkit.cli.signals import Signals
 from stabkit.errors import UsageError
-from stabkit.figures.shared import svg
+from stabkit.figures.drawing import svg
 from stabkit.figures.shared.numbers import centre
 from stabkit.figures.shared.words import percent, short
 from stabkit.figures.surfaces import landscape

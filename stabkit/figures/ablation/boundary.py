@@ -17,10 +17,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from stabkit.figures.drawing import lettering, style
+from stabkit.figures.drawing.outcomes import MARKS
 from stabkit.figures.quick.once import once
-from stabkit.figures.shared import lettering, scales, style
+from stabkit.figures.shared import scales
 from stabkit.figures.shared.numbers import centre
-from stabkit.figures.shared.outcomes import MARKS
 from stabkit.figures.shared.words import listed, short
 from stabkit.storage.store import Run
 

@@ -14,11 +14,11 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from stabkit.figures.drawing import curves
+from stabkit.figures.drawing.curves import Curves
 from stabkit.figures.quick import points
 from stabkit.figures.quick.once import once
-from stabkit.figures.shared import curves
 from stabkit.figures.shared.comparison import FACTS, Shown, condition_order, conditions, flat, shown
-from stabkit.figures.shared.curves import Curves
 from stabkit.figures.shared.words import listed, number, short
 from stabkit.spec import RunSpec
 from stabkit.storage.store import Run

@@ -17,10 +17,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from stabkit.figures.drawing import lettering, style
+from stabkit.figures.drawing.outcomes import OUTCOME_COLOURS
 from stabkit.figures.quick.once import once
-from stabkit.figures.shared import lettering, scales, style
+from stabkit.figures.shared import scales
 from stabkit.figures.shared.numbers import centre
-from stabkit.figures.shared.outcomes import OUTCOME_COLOURS
 from stabkit.figures.shared.words import short
 from stabkit.storage.store import Run
 

@@ -15,10 +15,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from stabkit.figures.drawing import lettering, style
+from stabkit.figures.drawing.outcomes import MARKS
 from stabkit.figures.quick.once import once
-from stabkit.figures.shared import lettering, style
 from stabkit.figures.shared.comparison import FACTS, conditions, shown
-from stabkit.figures.shared.outcomes import MARKS
 from stabkit.figures.shared.words import listed, number, short
 from stabkit.methods.deepnorm import TABLE_11
 from stabkit.storage.store import Run

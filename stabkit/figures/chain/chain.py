@@ -19,9 +19,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from stabkit.figures.drawing import lettering, style
 from stabkit.figures.quick.once import once
 from stabkit.figures.quick.points import parted
-from stabkit.figures.shared import lettering, style
 from stabkit.figures.shared.comparison import FACTS, shown
 from stabkit.figures.shared.words import listed, number, short
 from stabkit.results.outcome import gradient_ratio

@@ -18,12 +18,12 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from stabkit.figures.drawing import lettering, style
+from stabkit.figures.drawing.outcomes import MARKS
 from stabkit.figures.quick.once import once
-from stabkit.figures.shared import lettering, style
 from stabkit.figures.shared.comparison import FACTS, shown
 from stabkit.figures.shared.contrast import SATURATED
 from stabkit.figures.shared.numbers import series
-from stabkit.figures.shared.outcomes import MARKS
 from stabkit.figures.shared.words import listed, several, short
 from stabkit.results.outcome import GROWN, VANISHED, gradient_ratio, ln_growth
 from stabkit.storage.store import Run

@@ -15,10 +15,10 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from stabkit.figures.drawing import curves
+from stabkit.figures.drawing.curves import Curves
 from stabkit.figures.quick.once import once
-from stabkit.figures.shared import curves
 from stabkit.figures.shared.comparison import FACTS, Shown, output_layers, output_stack, shown
-from stabkit.figures.shared.curves import Curves
 from stabkit.figures.shared.numbers import centre
 from stabkit.figures.shared.words import listed, short
 from stabkit.storage.store import Run

@@ -12,8 +12,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from stabkit.figures.chain import grad_norm
+from stabkit.figures.drawing import curves
 from stabkit.figures.quick.once import once
-from stabkit.figures.shared import curves
 from stabkit.figures.shared.comparison import FACTS, output_layers, output_stack, shown
 from stabkit.storage.store import Run
 

@@ -14,9 +14,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from stabkit.figures.drawing import lettering, style
 from stabkit.figures.quick import points
 from stabkit.figures.quick.once import once
-from stabkit.figures.shared import lettering, style
 from stabkit.figures.shared.comparison import FACTS, shown
 from stabkit.figures.shared.contrast import contrast
 from stabkit.figures.shared.numbers import series

@@ -13,11 +13,11 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from stabkit.figures.chain import update
+from stabkit.figures.drawing import curves
+from stabkit.figures.drawing.curves import Curves
 from stabkit.figures.quick import points
 from stabkit.figures.quick.once import once
-from stabkit.figures.shared import curves
 from stabkit.figures.shared.comparison import shown
-from stabkit.figures.shared.curves import Curves
 from stabkit.figures.shared.numbers import centre, update_at
 from stabkit.figures.shared.words import short
 from stabkit.storage.store import Run

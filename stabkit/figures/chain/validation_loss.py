@@ -12,11 +12,11 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from stabkit.figures.drawing import curves, style
+from stabkit.figures.drawing.curves import Curves
 from stabkit.figures.quick import points
 from stabkit.figures.quick.once import once
-from stabkit.figures.shared import curves, style
 from stabkit.figures.shared.comparison import FACTS, shown
-from stabkit.figures.shared.curves import Curves
 from stabkit.figures.shared.words import listed, number, several, short
 from stabkit.storage.store import Run
 

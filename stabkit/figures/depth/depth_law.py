@@ -17,13 +17,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from stabkit.figures.drawing import lettering, style
+from stabkit.figures.drawing.outcomes import MARKS
+from stabkit.figures.drawing.style import CONDITION_DASHES
 from stabkit.figures.quick.once import once
-from stabkit.figures.shared import lettering, quality, style
+from stabkit.figures.shared import quality
 from stabkit.figures.shared.comparison import FACTS, Shown, shown
 from stabkit.figures.shared.depth_fit import JOINED, shape_of
 from stabkit.figures.shared.numbers import outcome_word
-from stabkit.figures.shared.outcomes import MARKS
-from stabkit.figures.shared.style import CONDITION_DASHES
 from stabkit.figures.shared.words import listed, number
 from stabkit.storage.store import Run
 

@@ -16,10 +16,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from stabkit.figures.drawing import lettering, style
+from stabkit.figures.drawing.outcomes import MARKS
 from stabkit.figures.quick.once import once
-from stabkit.figures.shared import lettering, quality, style
+from stabkit.figures.shared import quality
 from stabkit.figures.shared.comparison import FACTS, conditions, shown
-from stabkit.figures.shared.outcomes import MARKS
 from stabkit.figures.shared.words import SUPERSCRIPT, listed, number, short
 from stabkit.spec import RunSpec
 from stabkit.storage.store import Run

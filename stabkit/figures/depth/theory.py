@@ -17,8 +17,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from stabkit.figures.drawing import lettering, style
 from stabkit.figures.quick.once import once
-from stabkit.figures.shared import lettering, style, theorem
+from stabkit.figures.shared import theorem
 from stabkit.figures.shared.comparison import FACTS, shown
 from stabkit.figures.shared.contrast import SATURATED
 from stabkit.figures.shared.numbers import series

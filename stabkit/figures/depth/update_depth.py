@@ -20,8 +20,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from stabkit.figures.drawing import lettering, style
 from stabkit.figures.quick.once import once
-from stabkit.figures.shared import lettering, style, theorem
+from stabkit.figures.shared import theorem
 from stabkit.figures.shared.comparison import FACTS, ends_in_norm, shown
 from stabkit.figures.shared.contrast import PAIR
 from stabkit.figures.shared.depth_fit import JOINED, drawable, fit, reached, shape_of

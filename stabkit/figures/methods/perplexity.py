@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from stabkit.figures.drawing import curves
+from stabkit.figures.drawing.curves import Curves, Strokes
 from stabkit.figures.quick.once import once
-from stabkit.figures.shared import curves
 from stabkit.figures.shared.comparison import FACTS, shown
-from stabkit.figures.shared.curves import Curves, Strokes
 from stabkit.figures.shared.numbers import centre, series
 from stabkit.figures.shared.words import listed, several, short
 from stabkit.spec import SHORTEST_JUDGED

@@ -15,10 +15,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from stabkit.figures.drawing import lettering, style
+from stabkit.figures.drawing.outcomes import OUTCOME_COLOURS
 from stabkit.figures.quick.once import once
-from stabkit.figures.shared import lettering, style
 from stabkit.figures.shared.comparison import FACTS, GROUPS, condition_order, method_group, shown
-from stabkit.figures.shared.outcomes import OUTCOME_COLOURS
 from stabkit.figures.shared.words import listed, number, several, short
 from stabkit.storage.store import Run
 

@@ -15,8 +15,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from stabkit.figures.drawing import lettering, style
 from stabkit.figures.quick.once import once
-from stabkit.figures.shared import lettering, quality, style
+from stabkit.figures.shared import quality
 from stabkit.figures.shared.comparison import FACTS, Shown, shown
 from stabkit.figures.shared.words import listed, short
 from stabkit.quality import bleu

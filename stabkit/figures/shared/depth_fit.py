@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from stabkit.figures.quick.points import parted
-from stabkit.figures.shared import style
+from stabkit.figures.quick.points import HIGHEST, LOWEST, parted
 from stabkit.figures.shared.contrast import SATURATED
 from stabkit.figures.shared.numbers import centre
 
@@ -147,7 +146,7 @@ def reached(frame: pd.DataFrame) -> pd.Series[bool]:
 
 
 def drawable(frame: pd.DataFrame) -> pd.Series[bool]:
-    return (frame["update"] >= style.LOWEST) & (frame["update"] <= style.HIGHEST)
+    return (frame["update"] >= LOWEST) & (frame["update"] <= HIGHEST)
 
 
 def _slope(at: Mapping[float, float], kept: Sequence[float]) -> float:

@@ -12,12 +12,12 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from stabkit.figures.shared import lettering, style
+from stabkit.figures.drawing import lettering, style
 from stabkit.figures.shared.comparison import FACTS
 from stabkit.figures.shared.numbers import centre
+from stabkit.figures.shared.surfaces import Landscape
 from stabkit.figures.shared.words import listed, short
 from stabkit.figures.surfaces import landscape
-from stabkit.figures.surfaces.surrounded import Landscape
 from stabkit.surface import roughness
 
 NAME = "cuts"

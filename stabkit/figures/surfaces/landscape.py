@@ -16,11 +16,11 @@ from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from stabkit.figures.shared import lettering, style
+from stabkit.figures.drawing import lettering, style
 from stabkit.figures.shared.comparison import FACTS
 from stabkit.figures.shared.numbers import centre
+from stabkit.figures.shared.surfaces import OWN, Landscape
 from stabkit.figures.shared.words import listed, percent, short
-from stabkit.figures.surfaces.surrounded import OWN, Landscape
 from stabkit.surface import roughness
 
 NAME = "landscape"

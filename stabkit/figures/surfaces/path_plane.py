@@ -13,11 +13,11 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from stabkit.figures.shared import lettering, style
+from stabkit.figures.drawing import lettering, style
 from stabkit.figures.shared.comparison import FACTS
+from stabkit.figures.shared.surfaces import Landscape
 from stabkit.figures.shared.words import listed, short
 from stabkit.figures.surfaces import landscape
-from stabkit.figures.surfaces.surrounded import Landscape
 from stabkit.storage.surfaces import PATH
 
 NAME = "path_plane"

@@ -12,8 +12,8 @@ from matplotlib.patches import Rectangle
 from stabkit import methods
 from stabkit.claims.deepnet import table1 as rows
 from stabkit.claims.verdict import judge
+from stabkit.figures.drawing.outcomes import OUTCOME_COLOURS
 from stabkit.figures.methods import table1
-from stabkit.figures.shared.outcomes import OUTCOME_COLOURS
 from stabkit.storage.store import Run
 from tests.figures.fake_runs import run, spec
 

@@ -10,10 +10,10 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from stabkit.figures.drawing import style
 from stabkit.figures.quick import points
 from stabkit.figures.quick.once import Runs, once
 from stabkit.figures.quick.panel import Panel
-from stabkit.figures.shared import style
 from stabkit.storage.store import Run
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
 from stabkit import methods
-from stabkit.figures.shared import lettering, style, svg
+from stabkit.figures.drawing import lettering, style, svg
 from tests.conftest import examples
 
 

@@ -20,10 +20,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator
 
+from stabkit.figures.drawing import lettering, style
+from stabkit.figures.drawing.style import CONDITION_DASHES
 from stabkit.figures.quick.points import drawable, median, over_seeds, parted
-from stabkit.figures.shared import lettering, style
 from stabkit.figures.shared.numbers import centre
-from stabkit.figures.shared.style import CONDITION_DASHES
 from stabkit.figures.shared.words import listed, short
 
 DRAWN = ("run", "method", "label", "condition", "depth", "seed", "outcome")

@@ -23,9 +23,9 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 
 from stabkit import methods
+from stabkit.figures.drawing.lettering import safe
 from stabkit.figures.quick import points
 from stabkit.figures.quick.panel import Panel
-from stabkit.figures.shared.lettering import safe
 from stabkit.figures.shared.words import SUPERSCRIPT, plain
 
 Group = TypeVar("Group")

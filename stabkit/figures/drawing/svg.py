@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
-from stabkit.figures.shared import style
+from stabkit.figures.drawing import style
 from stabkit.storage.folder import write_file
 
 MOST_TOLD = 1e300

@@ -1,0 +1,1 @@
+"""What pictures are drawn with: colours, texts, curves, marks, and the SVG that a page holds."""
