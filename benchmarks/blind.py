@@ -39,7 +39,8 @@ LADDERS = {
     "deepnorm": "--models deepnorm --depths 10 --lr 1e-3,2e-3,4e-3,8e-3,1.6e-2 --seeds 15",
     "pre-ln, warm-up": "--models pre-ln --depths 6 --lr 2e-3,4e-3,8e-3,1.6e-2,3.2e-2 --warmup 50 --seeds 16",
     "sub-ln": "--models sub-ln --depths 6 --lr 2e-3,4e-3,8e-3,1.6e-2,3.2e-2 --seeds 17",
-    "post-ln, decoder-only": "--models post-ln --arch decoder-only --depths 12 --lr 5e-4,1e-3,2e-3,4e-3,8e-3 --seeds 18",
+    "post-ln, decoder-only": "--models post-ln --arch decoder-only --depths 12 --lr 5e-4,1e-3,2e-3,4e-3,8e-3 "
+    "--seeds 18",
     "deepnorm, decoder-only": "--models deepnorm --arch decoder-only --depths 16 --lr 2e-3,4e-3,8e-3,1.6e-2,3.2e-2 "
     "--seeds 19",
     "post-ln, synthetic": "--models post-ln --depths 6 --lr 2.5e-4,5e-4,1e-3,2e-3,4e-3 --seeds 20",
@@ -102,11 +103,17 @@ def compare(out: str, *readings: str) -> None:
         outcome, chain = run.outcome, run.outcome["chain"]
         rows.append(
             {
-                **{"number": number, "ladder": ladder, "run": run.run_id, "rate": run.spec.train.lr},
-                **{"unigram": round(float(run.kept["unigram_loss"]), 3)},
-                **{"validation": round(float(outcome["validation_loss"]), 3)},
-                **{"lowest_ratio": f"{float(chain['gradient_ratio_lowest']):.1e}"},
-                **{"one": one[number], "two": two[number], "rule": outcome["outcome"], "near_limit": ""},
+                "number": number,
+                "ladder": ladder,
+                "run": run.run_id,
+                "rate": run.spec.train.lr,
+                "unigram": round(float(run.kept["unigram_loss"]), 3),
+                "validation": round(float(outcome["validation_loss"]), 3),
+                "lowest_ratio": f"{float(chain['gradient_ratio_lowest']):.1e}",
+                "one": one[number],
+                "two": two[number],
+                "rule": outcome["outcome"],
+                "near_limit": "",
             }
         )
     for ladder in LADDERS:
