@@ -22,7 +22,8 @@ from pathlib import Path
 
 import numpy as np
 
-from stabkit.results.outcome import VANISHED, decided, gradient_ratio, judge
+from stabkit.results.chain import gradient_ratio
+from stabkit.results.outcome import VANISHED, decided, judge
 from stabkit.results.records import Table
 from stabkit.storage.store import Run, Store
 

@@ -47,6 +47,7 @@ CHAIN = (
     ("branch_ratio", "branch ÷ skip"),
     ("gradient_ratio_start", "gradient, first ÷ last layer, step 0"),
     ("gradient_ratio_lowest", "gradient, first ÷ last layer, lowest"),
+    ("frozen_layers", "layers frozen"),
 )
 """The links of the chain in their order: key in outcome.json, column head."""
 
@@ -54,7 +55,11 @@ CHAIN = (
 MEANINGS = (
     ("trains", "trains", "validation loss below 0.95 of the unigram loss"),
     ("early", "early", "too short to judge; the words say how it stands"),
-    ("risk", "early", f"at risk: a gradient ratio below {short(VANISHED)}, or a loss above that of the start"),
+    (
+        "risk",
+        "early",
+        f"at risk: gradient ratio below {short(VANISHED)}, layers frozen, or loss above that of the start",
+    ),
     ("stuck", "stuck", "no gain, near the unigram loss or with a vanished gradient"),
     ("diverged", "diverged", "a loss that is not finite, or that rose by half and stayed there"),
     ("failed", "failed", "no result: see How it was run"),

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stabkit.results.outcome import gradient_ratio
+from stabkit.results.chain import gradient_ratio
 from stabkit.results.records import jsonable
 from stabkit.spec import RunSpec
 from stabkit.storage.store import Run

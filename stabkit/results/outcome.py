@@ -21,16 +21,13 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypedDict
 
 import numpy as np
-from numpy.typing import NDArray
 
+from stabkit.results.chain import Chain, gradient_ratio, links, still
 from stabkit.results.records import Records, Table, jsonable
 from stabkit.spec import SHORTEST_JUDGED
 
 Word = Literal["trains", "stuck", "diverged", "early", "failed"]
 
-REFERENCE_STEP = 16
-"""Where ‖ΔF‖ is compared between runs: late enough to be past the first step's noise, early enough that nothing is
-saturated under warm-up."""
 VANISHED = 1e-2
 """A first/last decoder gradient ratio below this has vanished: the only limit, for outcomes, words and claims alike.
 What trained and stuck runs showed of it is computed from stored runs (docs/outcome.md)."""
@@ -47,26 +44,6 @@ AT_UNIGRAM = 0.98
 """Of U: a validation loss above it is that of a model that predicts by frequency."""
 NO_GAIN = 1e-3
 """A relative gain that is none: the size of the rounding and dropout noise of a run that does not move."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Chain:
-    """DeepNet §2 link by link: update explodes → LN inputs grow → gradients vanish → training is stuck."""
-
-    update_first: float
-    """‖ΔF‖ of the decoder state after update 1."""
-    update_reference: float
-    """‖ΔF‖ at the reference step."""
-    reference_step: int
-    """REFERENCE_STEP, or the last step of a shorter run."""
-    ln_input_growth: float
-    """Largest over the run: mean over sub-layers of LN input over its own value at step 0."""
-    branch_ratio: float
-    """‖G(x)‖/‖ω·x‖ at step 0, mean over sub-layers."""
-    gradient_ratio_start: float
-    """At step 0, before any update: gradient norm of the first decoder layer over the last one's."""
-    gradient_ratio_lowest: float
-    """The lowest of these over the run."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -114,7 +91,7 @@ def judge(records: Records, *, unigram: float, warmup: int) -> Outcome:
         word = "early"
     return Outcome(
         outcome=word,
-        detail=_detail(word, chain, loss, final, unigram),
+        detail=_detail(word, chain, records, final, unigram),
         steps=steps,
         unigram_loss=unigram,
         validation_loss=final,
@@ -187,43 +164,6 @@ def check(value: Any) -> None:
         raise ValueError("its outcome.json holds a number that is none")
 
 
-def links(records: Records) -> Chain:
-    """The chain's numbers; NaN where a run was stored without the probe."""
-    update, ln_input, branch = records.get("update"), records.get("ln_input"), records.get("branch_ratio")
-    reference = min(REFERENCE_STEP, int(records["loss"].steps[-1]))
-    ratio = gradient_ratio(records["grad_norm"]) if "grad_norm" in records else np.full(1, np.nan)
-    return Chain(
-        update_first=_at(update.steps, update.at("state"), 1) if update else math.nan,
-        update_reference=_at(update.steps, update.at("state"), reference) if update else math.nan,
-        reference_step=reference,
-        ln_input_growth=_extreme(np.max, ln_growth(ln_input)) if ln_input else math.nan,
-        branch_ratio=float(_main(branch)[0].mean()) if branch else math.nan,
-        gradient_ratio_start=float(ratio[0]),
-        gradient_ratio_lowest=_extreme(np.min, ratio),
-    )
-
-
-def ln_growth(ln_input: Table) -> NDArray[np.float64]:
-    """(steps,) LN input over its own value at step 0, mean over sub-layers."""
-    raw = _main(ln_input)
-    grown: NDArray[np.float64] = (raw / raw[0]).mean(axis=1)
-    return grown
-
-
-def _main(table: Table) -> NDArray[np.float64]:
-    """(steps × sites) of the main quantity, without those named after an @."""
-    return table.values[:, ["@" not in site for site in table.sites]]
-
-
-def gradient_ratio(grad_norm: Table) -> NDArray[np.float64]:
-    """(steps,) ‖∂L/∂θ‖ of the first decoder layer over the last one's; of the encoder where there is no decoder."""
-    layers = [s for s in grad_norm.sites if s.count(".") == 1 and "@" not in s]
-    top = [s for s in layers if s.startswith("decoder.")] or layers
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio: NDArray[np.float64] = grad_norm.at(top[0]) / grad_norm.at(top[-1])
-    return ratio
-
-
 def last_quarter_gain(loss: Table) -> float:
     """How much the probe batch's loss fell over the last quarter of the run, as a share of it.
 
@@ -253,13 +193,15 @@ def _diverged(loss: Table) -> bool:
     return False
 
 
-def _detail(word: Word, chain: Chain, loss: Table, final: float, unigram: float) -> str:
+def _detail(word: Word, chain: Chain, records: Records, final: float, unigram: float) -> str:
     if word != "early":
         return f"loss {final:.2f}, unigram {unigram:.2f}"
-    probe = loss.at("probe")
+    probe = records["loss"].at("probe")
     risks = []
     if chain.gradient_ratio_lowest < VANISHED:
         risks.append(f"gradient {power(chain.gradient_ratio_lowest)}")
+    if chain.frozen_layers > 0:
+        risks.append(f"{chain.frozen_layers:.0f} of {len(still(records))} layers frozen")
     if len(probe) > 1 and probe[-1] > RISEN * probe[0]:
         risks.append(f"loss {probe[-1]:.1f}, {probe[0]:.1f} at the start")
     if risks:
@@ -271,13 +213,3 @@ def power(value: float) -> str:
     """`1e-7`: one digit and a bare exponent."""
     mantissa, exponent = f"{value:.0e}".split("e")
     return f"{mantissa}e{int(exponent)}"
-
-
-def _at(steps: NDArray[np.int64], series: NDArray[np.float64], step: int) -> float:
-    where = np.flatnonzero(steps == step)
-    return float(series[where[0]]) if len(where) else math.nan
-
-
-def _extreme(pick: Any, series: NDArray[np.float64]) -> float:
-    finite = series[np.isfinite(series)]
-    return float(pick(finite)) if len(finite) else math.nan

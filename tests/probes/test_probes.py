@@ -11,7 +11,7 @@ import stabkit.probes as package
 from stabkit.model.flat import Flat
 from stabkit.model.transformer import tensors
 from stabkit.probes import PROBES
-from stabkit.results.outcome import gradient_ratio
+from stabkit.results.chain import gradient_ratio
 from stabkit.streams import key
 from stabkit.tasks.synthetic import Synthetic
 from stabkit.training import train

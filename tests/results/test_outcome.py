@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from stabkit.results.outcome import judge, links, perplexity, power
+from stabkit.results.chain import links
+from stabkit.results.outcome import judge, perplexity, power
 from stabkit.results.records import Table
 
 U = 6.0
@@ -84,6 +85,15 @@ def test_an_early_run_says_what_is_known():
     assert judge(records(end=7.9, steps=16), unigram=U, warmup=4000).detail == "no warning sign"
     risen = records(end=7.9, probe=np.append(np.full(16, 8.0), 9.0), steps=16)
     assert judge(risen, unigram=U, warmup=4000).detail == "at risk: loss 9.0, 8.0 at the start"
+    steps, sites = (
+        np.array([0, 16]),
+        ("encoder.1.ffn", "decoder.1.self", "decoder.1.ffn", "decoder.2.self", "decoder.2.ffn"),
+    )
+    held = records(end=7.9, steps=16) | {
+        "parameter_update": Table(steps, sites, np.array([[0.0] * 5, [0.0, 0.0, 0.0, 0.0, 1e-9]]))
+    }
+    told = judge(held, unigram=U, warmup=4000)
+    assert told.detail == "at risk: 1 of 2 layers frozen" and told.chain.frozen_layers == 1.0
     unseen = {name: table for name, table in records(end=7.9, steps=16).items() if name != "grad_norm"}
     assert judge(unseen, unigram=U, warmup=4000).detail == "", "nothing is said where nothing was seen"
 

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from stabkit import methods
-from stabkit.results.outcome import gradient_ratio
+from stabkit.results.chain import gradient_ratio
 from stabkit.running.executors import EXECUTORS, Place
 from stabkit.spec import ALGO_VERSION, from_json
 from stabkit.storage.store import Store

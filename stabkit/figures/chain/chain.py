@@ -24,7 +24,7 @@ from stabkit.figures.quick.once import once
 from stabkit.figures.quick.points import parted
 from stabkit.figures.shared.comparison import FACTS, shown
 from stabkit.figures.shared.words import listed, number, short
-from stabkit.results.outcome import gradient_ratio
+from stabkit.results.chain import gradient_ratio
 from stabkit.storage.store import Run
 
 NAME = "chain"

@@ -25,7 +25,8 @@ from stabkit.figures.shared.comparison import FACTS, shown
 from stabkit.figures.shared.contrast import SATURATED
 from stabkit.figures.shared.numbers import series
 from stabkit.figures.shared.words import listed, several, short
-from stabkit.results.outcome import GROWN, VANISHED, gradient_ratio, ln_growth
+from stabkit.results.chain import gradient_ratio, ln_growth
+from stabkit.results.outcome import GROWN, VANISHED
 from stabkit.storage.store import Run
 
 NAME = "chain_order"

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from stabkit.figures.quick.once import once
 from stabkit.figures.quick.points import LOWEST
 from stabkit.figures.shared.words import number
-from stabkit.results.outcome import REFERENCE_STEP
+from stabkit.results.chain import REFERENCE_STEP
 from stabkit.storage.store import Run
 
 

@@ -1,0 +1,102 @@
+"""The numbers of a run's chain, from its records: update, LN inputs, gradients (DeepNet §2). Knows no torch."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stabkit.results.records import Records, Table
+
+REFERENCE_STEP = 16
+"""Where ‖ΔF‖ is compared between runs: late enough to be past the first step's noise, early enough that nothing is
+saturated under warm-up."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Chain:
+    """DeepNet §2 link by link: update explodes → LN inputs grow → gradients vanish → training is stuck."""
+
+    update_first: float
+    """‖ΔF‖ of the decoder state after update 1."""
+    update_reference: float
+    """‖ΔF‖ at the reference step."""
+    reference_step: int
+    """REFERENCE_STEP, or the last step of a shorter run."""
+    ln_input_growth: float
+    """Largest over the run: mean over sub-layers of LN input over its own value at step 0."""
+    branch_ratio: float
+    """‖G(x)‖/‖ω·x‖ at step 0, mean over sub-layers."""
+    gradient_ratio_start: float
+    """At step 0, before any update: gradient norm of the first decoder layer over the last one's."""
+    gradient_ratio_lowest: float
+    """The lowest of these over the run."""
+    frozen_layers: float
+    """Layers of the decoder (of the encoder where there is none) whose ‖Δθ‖ is exactly 0 at the last reading: their
+    gradients underflow, or lie so far below Adam's ε that no weight moves. NaN before the first update."""
+
+
+def links(records: Records) -> Chain:
+    """The chain's numbers; NaN where a run was stored without the probe."""
+    update, ln_input, branch = records.get("update"), records.get("ln_input"), records.get("branch_ratio")
+    reference = min(REFERENCE_STEP, int(records["loss"].steps[-1]))
+    ratio = gradient_ratio(records["grad_norm"]) if "grad_norm" in records else np.full(1, np.nan)
+    return Chain(
+        update_first=_at(update.steps, update.at("state"), 1) if update else math.nan,
+        update_reference=_at(update.steps, update.at("state"), reference) if update else math.nan,
+        reference_step=reference,
+        ln_input_growth=_extreme(np.max, ln_growth(ln_input)) if ln_input else math.nan,
+        branch_ratio=float(_main(branch)[0].mean()) if branch else math.nan,
+        gradient_ratio_start=float(ratio[0]),
+        gradient_ratio_lowest=_extreme(np.min, ratio),
+        frozen_layers=float(sum(still(records))) if still(records) else math.nan,
+    )
+
+
+def still(records: Records) -> list[bool]:
+    """Of each layer of the decoder (of the encoder where there is none), lowest first: whether none of its weights has
+    moved since step 0. Empty before the first update and of a run that was stored without ‖Δθ‖."""
+    table = records.get("parameter_update")
+    if table is None or table.steps[-1] == 0:
+        return []
+    layers: dict[str, float] = {}
+    stack = "decoder." if any(site.startswith("decoder.") for site in table.sites) else "encoder."
+    for site, value in zip(table.sites, table.values[-1], strict=True):
+        if site.startswith(stack) and site.count(".") > 1:
+            layer = site.rpartition(".")[0]
+            layers[layer] = max(layers.get(layer, 0.0), float(abs(value)))
+    return [moved == 0 for moved in layers.values()]
+
+
+def ln_growth(ln_input: Table) -> NDArray[np.float64]:
+    """(steps,) LN input over its own value at step 0, mean over sub-layers."""
+    raw = _main(ln_input)
+    grown: NDArray[np.float64] = (raw / raw[0]).mean(axis=1)
+    return grown
+
+
+def _main(table: Table) -> NDArray[np.float64]:
+    """(steps × sites) of the main quantity, without those named after an @."""
+    return table.values[:, ["@" not in site for site in table.sites]]
+
+
+def gradient_ratio(grad_norm: Table) -> NDArray[np.float64]:
+    """(steps,) ‖∂L/∂θ‖ of the first decoder layer over the last one's; of the encoder where there is no decoder."""
+    layers = [s for s in grad_norm.sites if s.count(".") == 1 and "@" not in s]
+    top = [s for s in layers if s.startswith("decoder.")] or layers
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio: NDArray[np.float64] = grad_norm.at(top[0]) / grad_norm.at(top[-1])
+    return ratio
+
+
+def _at(steps: NDArray[np.int64], series: NDArray[np.float64], step: int) -> float:
+    where = np.flatnonzero(steps == step)
+    return float(series[where[0]]) if len(where) else math.nan
+
+
+def _extreme(pick: Any, series: NDArray[np.float64]) -> float:
+    finite = series[np.isfinite(series)]
+    return float(pick(finite)) if len(finite) else math.nan
