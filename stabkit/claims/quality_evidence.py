@@ -15,8 +15,6 @@ from stabkit.figures.shared.words import number, short
 from stabkit.spec import RunSpec
 from stabkit.storage.store import Run
 
-BELOW_UNIGRAM = 0.95
-"""Of the unigram loss: a model below has learnt more than word frequencies."""
 REACH = 8_000 * 4_000
 """Tokens after which the papers begin to compare qualities: DeepNet's Fig. 6 after 8,000 updates of 4,000 tokens."""
 LONG = "decided from the 8,000 updates of 4,000 tokens on after which DeepNet's Fig. 6 compares"

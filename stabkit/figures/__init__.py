@@ -36,7 +36,7 @@ from stabkit.figures.chain import (
     update_method,
     validation_loss,
 )
-from stabkit.figures.depth import depth_law, flops, slope, theory, update_depth
+from stabkit.figures.depth import depth_law, flops, goal, slope, theory, update_depth
 from stabkit.figures.methods import perplexity, table1
 from stabkit.figures.quality import bleu, significance
 from stabkit.figures.surfaces import between, cuts, landscape, path_plane
@@ -44,6 +44,7 @@ from stabkit.figures.surfaces import between, cuts, landscape, path_plane
 FIGURES: tuple[ModuleType, ...] = (
     chain_order,
     table1,
+    goal,
     slope,
     ablation,
     table11,

@@ -29,7 +29,7 @@ from stabkit.report import cards, how, turn
 from stabkit.report.headline import headline, separation
 from stabkit.report.json_document import seconds_a_step
 from stabkit.report.matrix import OUTCOMES, Cell, Matrix, matrix
-from stabkit.results.outcome import VANISHED
+from stabkit.results.outcome import AT_UNIGRAM, VANISHED
 from stabkit.results.records import lacking
 from stabkit.spec import RunSpec
 from stabkit.storage.store import Run
@@ -53,7 +53,7 @@ CHAIN = (
 
 
 MEANINGS = (
-    ("trains", "trains", "validation loss below 0.95 of the unigram loss"),
+    ("trains", "trains", f"validation loss below {AT_UNIGRAM:g} of the unigram loss"),
     ("early", "early", "too short to judge; the words say how it stands"),
     (
         "risk",

@@ -48,7 +48,8 @@ def records(steps=200, start=8.5, end=5.0, at_quarter=None, ratio=0.5, probe=Non
         ("early", {"end": 6.0, "at_quarter": 6.2}, 0),  # it moves
         ("stuck", {"end": 6.0, "at_quarter": 6.2, "ratio": 1e-7}, 0),  # it drifts, and its gradient has long been gone
         ("early", {"end": 6.0, "at_quarter": 6.2, "ratio": 1e-7}, 160),  # not for fifty updates past the warm-up
-        ("early", {"end": 5.8}, 0),  # between training and stuck
+        ("trains", {"end": 5.87}, 0),  # one line between training and stuck
+        ("stuck", {"end": 5.89}, 0),
         ("early", {"end": 7.0}, 0),  # far above the unigram and flat, gradients alive
         ("stuck", {"end": 7.0, "ratio": 1e-7}, 4000),  # flat, and its gradient has vanished
         ("early", {"end": 7.0, "at_quarter": 7.5, "ratio": 1e-7}, 0),  # vanished, and yet it moves

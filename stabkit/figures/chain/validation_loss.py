@@ -18,6 +18,7 @@ from stabkit.figures.quick import points
 from stabkit.figures.quick.once import once
 from stabkit.figures.shared.comparison import FACTS, shown
 from stabkit.figures.shared.words import listed, number, several, short
+from stabkit.results.outcome import AT_UNIGRAM
 from stabkit.storage.store import Run
 
 NAME = "validation_loss"
@@ -56,7 +57,7 @@ def title(runs: Sequence[Run]) -> str:
     share = last.assign(share=last["validation_loss"] / last["unigram_loss"])
     for (depth, condition), own in share.groupby(["depth", "condition"], sort=False):
         by = own.groupby("label", sort=False)["share"].agg(["min", "max"])
-        stuck, trained = list(by.index[by["min"] >= 0.98]), list(by.index[by["max"] < 0.95])
+        stuck, trained = list(by.index[by["min"] >= AT_UNIGRAM]), list(by.index[by["max"] < AT_UNIGRAM])
         if stuck and trained:
             return (
                 f"At {listed(depth, condition)} {several(stuck, len(by))} end{'s' if len(stuck) == 1 else ''} at the "

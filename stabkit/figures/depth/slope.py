@@ -1,6 +1,6 @@
 """‖ΔF‖/η of one SGD step as η → 0, against depth: the linear regime that DeepNet's theorems speak of.
 
-GOAL of DeepNet §3.1 asks for ‖ΔF‖ = Θ(η), whatever the depth. No training and nothing saturates: one step from θ₀ on
+GOAL of DeepNet §3.3 asks for ‖ΔF‖ = Θ(η), whatever the depth. No training and nothing saturates: one step from θ₀ on
 one batch, small enough that half of it moves half as far. In float64 η = 1e-5; in float32 two rates must agree within
 AGREE, for at a smaller one rounding eats the difference and at a larger one the step is no longer linear. Dotted: what
 the theorem of each group of methods predicts, scaled to meet the shallowest depth.
@@ -32,7 +32,7 @@ AT_START = True
 """On a page of single steps of SGD too, which train nothing."""
 SINGLE_STEPS = True
 """Made of these, which no other figure is."""
-CAPTION = "DeepNet §3.1, GOAL, and Theorems 2, 3 and 4 (journal version): not drawn in the paper."
+CAPTION = "DeepNet §3.3, GOAL, and Theorems 2, 3 and 4 (journal version): not drawn in the paper."
 READ = (
     "How far the output moves for each unit of learning rate, before any training. A horizontal line is the papers' "
     "GOAL. The order of the methods is the finding; Post-LN's exponent changes with the seed, because its tokens "

@@ -1,0 +1,140 @@
+"""DeepNet's GOAL as a picture: ‖ΔF‖/η of one SGD step by depth, over its own value in the shallowest model.
+
+GOAL (§3.3): after one SGD step ‖ΔF‖ = Θ(η), "independent of depth": a level line at 1. Drawn are the methods that were
+derived to meet it, DeepNorm and Sub-LN (§4.3), seed by seed, and dotted what Theorem 3 (one stack: 2, Sub-LN: 4) makes
+of the measured ‖Δθ‖ of the same step, over its own value there. The steps are those of `slope`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from stabkit.figures.depth import slope
+from stabkit.figures.drawing import lettering, style
+from stabkit.figures.quick.once import once
+from stabkit.figures.shared.comparison import FACTS
+from stabkit.figures.shared.depth_fit import JOINED, fit
+from stabkit.figures.shared.numbers import centre
+from stabkit.figures.shared.words import listed, short
+from stabkit.storage.store import Run
+
+NAME = "goal"
+SHORT = "GOAL of DeepNet §3.3"
+INDEX: str | None = None
+VALUE = "relative"
+AT_START = True
+SINGLE_STEPS = True
+CAPTION = "DeepNet §3.3, GOAL: not drawn in the paper."
+READ = (
+    "The level line is the GOAL that α and β are derived from: one SGD step moves the output as far at every "
+    "depth. Drawn: ‖ΔF‖/η over its value in the shallowest model, a thin line a seed, points their median. Dotted: the "
+    "theorem's sum over the measured ‖Δθ‖ of the same steps, over its own value there; it bounds ‖ΔF‖ up to a "
+    "constant, so growth beyond it is evidence that the bound's terms leave something out, no refutation."
+)
+COLUMNS = (*FACTS, "shape", "layers", "theorem", "relative", "theorem_relative")
+OPTIONAL = True
+PROMISE = ("deepnorm", "sub-ln")
+"""Methods whose constants are derived from an update that depth does not change."""
+
+
+@once
+def select(runs: Sequence[Run]) -> pd.DataFrame:
+    """One row a step of these methods: `relative` is ‖ΔF‖/η over that of the shallowest model of the same seed,
+    `theorem_relative` the same of the theorem's sum. Seeds that the shallowest depth lacks are left out."""
+    frame = slope.select(slope.trusted(runs))
+    frame = frame[frame["method"].isin(PROMISE) & frame["shape"].isin(JOINED) & (frame["update"] > 0)]
+    found = []
+    for _, own in frame.groupby(["label", "condition", "shape"], sort=False):
+        shallowest = own["layers"].min()
+        for _, of_seed in own.groupby("seed", sort=False):
+            first = of_seed[of_seed["layers"] == shallowest]
+            if own["layers"].nunique() > 1 and len(first) == 1:
+                found.append(
+                    of_seed.assign(
+                        relative=of_seed["update"] / first["update"].item(),
+                        theorem_relative=of_seed["predicted"] / first["predicted"].item(),
+                    )
+                )
+    return pd.concat(found)[list(COLUMNS)] if found else pd.DataFrame(columns=list(COLUMNS))
+
+
+def title(runs: Sequence[Run]) -> str:
+    """DeepNorm's exponent, what GOAL asks for and what the theorem gives."""
+    lines = fit(slope.select(slope.trusted(runs)), ceiling=False)
+    lines = lines[lines["method"].isin(PROMISE)]
+    if lines.empty:
+        return "Does one SGD step move the output as far at every depth?"
+    line = lines.iloc[0]
+    layers = f"{line.shallowest:g}–{line.deepest:g} layers"
+    seeds = "one seed" if line.seeds == 1 else f"{line.least:.2f} to {line.greatest:.2f} over {line.seeds} seeds"
+    theory = f", and the theorem's own sum gives N^{line.predicted:.2f}" if np.isfinite(line.predicted) else ""
+    return (
+        f"One SGD step moves {line.label}'s output N^{line.exponent:.2f} as far ({listed(layers, seeds)}), where GOAL "
+        f"asks for N^0{theory}"
+    )
+
+
+def alt(frame: pd.DataFrame) -> str:
+    """What the picture shows, for those who do not see it."""
+    if frame.empty:
+        return "No two depths of DeepNorm or Sub-LN hold a single step of SGD."
+    parts = []
+    for (label, condition), own in frame.groupby(["label", "condition"], sort=False):
+        values = (f"{depth} {short(centre(at['relative']))}" for depth, at in own.groupby("depth", sort=False))
+        parts.append(f"{listed(label, condition)}: {', '.join(values)}")
+    return (
+        "Chart of ‖ΔF‖/η of one SGD step against depth, over its value in the shallowest model, both logarithmic; a "
+        f"level line is what GOAL asks for. {'; '.join(parts)}."
+    )
+
+
+def draw(frame: pd.DataFrame) -> Figure:
+    """One panel a condition; a colour a method."""
+    with style.look():
+        if frame.empty:
+            return style.empty("No two depths of DeepNorm or Sub-LN hold a single step of SGD.")
+        groups, more = style.kept(list(frame.groupby(["condition", "shape"], sort=False)))
+        titles = [lettering.wrapped(listed(c, "" if s == "N = M" else s), width=64) for (c, s), _ in groups]
+        figure, all_axes = style.panels(len(groups), 1, 3.4, titles=max(map(len, titles)), right=1.75, more=more)
+        depths = sorted(set(frame["layers"]))
+        values = frame[["relative", "theorem_relative"]].to_numpy(dtype=float)
+        low, high = 0.5 * np.nanmin([1.0, np.nanmin(values)]), 1.6 * max(2.0, np.nanmax(values))
+        for axes, (_, panel), lines in zip(all_axes, groups, titles, strict=True):
+            lettering.entitle(axes, *lines, width=64)
+            style.log_axis(axes, "x", depths[0] / 1.2, depths[-1] * 1.2, ticks=depths)
+            style.log_axis(axes, "y", low, high, ticks=[t for t in (0.5, 1, 2, 5, 10, 20, 50, 100) if low < t < high])
+            style.reference(axes, 1.0, "GOAL: depth changes nothing")
+            handles: list[Artist] = []
+            for label, own in panel.groupby("label", sort=False):
+                handles += _method(axes, str(label), own)
+            axes.set_xlabel("depth N, layers in each stack")
+            axes.set_ylabel("‖ΔF‖ / η over the shallowest model's")
+            style.legend(axes, handles, loc="upper left", bbox_to_anchor=(1.0, 1.0), handlelength=2.4)
+        return figure
+
+
+def _method(axes: Axes, label: str, own: pd.DataFrame) -> list[Artist]:
+    """A method's seeds, their median and the theorem's sum; its handles for the legend."""
+    method = str(own["method"].iloc[0])
+    hue, name = style.colour(method), lettering.safe(label, 40)
+    if own["seed"].nunique() > 1:
+        for seed, one in own.groupby("seed"):
+            seen = style.line(axes, one["layers"], one["relative"], color=hue, linewidth=0.7, alpha=0.55)
+            style.mark(seen, method, f"{name}, seed {seed}")
+    by = own.groupby("layers")
+    layers = np.array(sorted(own["layers"].unique()))
+    (points,) = axes.plot(layers, by["relative"].agg(centre), "o-", color=hue, markersize=4.5, label=name)
+    style.mark(points, method, name)
+    theory = by["theorem_relative"].agg(centre).to_numpy()
+    if not np.isfinite(theory).any():
+        return [points]
+    number = f"Theorem {int(own['theorem'].iloc[0])}'s sum"
+    (dotted,) = axes.plot(layers, theory, ":", color=hue, linewidth=1.2, label=number)
+    style.mark(dotted, method, f"{name}: {number}")
+    return [points, dotted]
