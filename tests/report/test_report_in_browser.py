@@ -114,7 +114,7 @@ def test_the_page_opens_without_complaint_and_without_sideways_scrolling(
         assert page.title() == "Does it stay stable at this depth? · stabkit"
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         if name != "none":
-            assert page.locator(".drawing svg").count() == SHOWN + 2 * (name == "twelve")  # Table 1 and the slopes
+            assert page.locator(".drawing svg").count() == SHOWN + 3 * (name == "twelve")  # Table 1, GOAL, the slopes
             ink = page.evaluate("getComputedStyle(document.querySelector('.drawing text')).fill")
             assert ink == page.evaluate("getComputedStyle(document.body).color")
             inks.add(ink)

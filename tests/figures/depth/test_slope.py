@@ -17,7 +17,7 @@ from stabkit.claims.verdict import judge
 from stabkit.cli import tables
 from stabkit.cli.app import app
 from stabkit.figures import FIGURES
-from stabkit.figures.depth import slope, update_depth
+from stabkit.figures.depth import goal, slope, update_depth
 from stabkit.figures.shared import depth_fit
 from stabkit.figures.shared.comparison import trained
 from stabkit.figures.shared.numbers import reference_step
@@ -205,12 +205,26 @@ def test_single_steps_beside_training_move_no_reference_step_no_matrix_and_no_ot
     assert reference_step(trained(both)) == 16 and matrix(trained(both)) == matrix(TRAINING)
     monkeypatch.setattr(cards, "card", lambda figure, frame, source, picture: (figure, frame, figure.title(source)))
     mixed, alone = ({figure: rest for figure, *rest in cards.of_runs(runs)} for runs in (both, TRAINING))
-    assert set(mixed) - set(alone) == {slope} and set(alone) < set(mixed)
+    assert set(mixed) - set(alone) == {slope, goal} and set(alone) < set(mixed)
     for figure, (frame, title) in alone.items():
         pd.testing.assert_frame_equal(mixed[figure][0], frame)
         assert mixed[figure][1] == title
     assert set(mixed[slope][0]["run"]) == {made.run_id for made in STEPS}
     assert mixed[slope][1] == slope.title(STEPS)
+
+
+def test_goal_is_drawn_over_the_shallowest_model_of_the_same_seed_for_the_methods_that_promise_it() -> None:
+    made = [
+        step(method, depth, level * depth**power, seed=seed)
+        for method, power in (("post-ln", 1.5), ("deepnorm", 0.75))
+        for seed, level in ((0, 1.0), (1, 3.0))
+        for depth in (6, 18, 50)
+    ]
+    frame = goal.select(made)
+    assert set(frame["method"]) == {"deepnorm"} and len(frame) == 6
+    assert frame["relative"].to_numpy() == pytest.approx((frame["layers"].to_numpy() / 6) ** 0.75)
+    assert "DeepNorm's output N^0.75 as far (6–50 layers, 0.75 to 0.75 over 2 seeds)" in goal.title(made)
+    assert goal.select(made[:3]).empty and "every depth?" in goal.title(made[:3])
 
 
 def test_a_page_of_single_steps_shows_what_is_known_before_training_and_judges_nothing() -> None:
