@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from stabkit.claims import admin, quality, reasons, settings
 from stabkit.claims.base import ORDER, WEIGHTS, Claim, Finding
-from stabkit.claims.deepnet import ablation, chain, depth, slope, surfaces, table1, update
+from stabkit.claims.deepnet import ablation, chain, depth, lemma, slope, surfaces, table1, update
 from stabkit.claims.verdict import judge
 from stabkit.figures.quick.once import Runs
 from stabkit.figures.shared.surfaces import Landscape
@@ -23,6 +23,7 @@ CLAIMS: tuple[Claim, ...] = (
     *update.CLAIMS,
     *chain.CLAIMS,
     *depth.CLAIMS,
+    *lemma.CLAIMS,
     *table1.CLAIMS,
     *ablation.CLAIMS,
     *admin.CLAIMS,

@@ -155,6 +155,20 @@ def branch(runs: Runs, label: str, level: float, first: float) -> Runs:
     return times(own, "branch_ratio", "decoder.18.ffn", 1.0, [label], exact=first)
 
 
+def sharpened(runs: Runs, size: float) -> Runs:
+    """Post-LN and the same with W_Q and W_K times 4, whose attention is this many times as large."""
+    own = cold(runs, P)
+    both = [*own, *(changed(run, options={"query_key": "4"}) for run in own)]
+    return times(
+        times(both, "branch_ratio", "*", 1.0, exact=0.5),
+        "branch_ratio",
+        "*.self",
+        1.0,
+        ["Post-LN (query_key=4)"],
+        exact=0.5 * size,
+    )
+
+
 def shared(runs: Runs, ours: float) -> Runs:
     """Post-LN's last sub-layer has all of the output; ADMIN's branches this much each."""
     return branch(branch(cold(runs, P, ADMIN), P, 1.0, 30.0), ADMIN, ours, ours)
@@ -320,6 +334,7 @@ CASES: dict[str, Sides] = {
         lambda r: losses(r, (ADMIN, 6, 0.85), (ADMIN, 18, 0.80)),
         lambda r: losses(r, (ADMIN, 6, 0.85), (ADMIN, 18, 0.90)),
     ),
+    "attention-size": (lambda r: sharpened(r, 1.1), lambda r: sharpened(r, 6.0)),
     "shares": (lambda r: shared(r, 0.1), lambda r: shared(r, 3.0)),
     "largest-settings": (
         lambda r: twice(r, "lr", 5e-4, 2e-3, (0.8, 0.8)),

@@ -119,7 +119,7 @@ def test_options_are_checked_and_a_default_is_the_same_run():
         ("postln-init2", "did you mean 'post-ln-init'"),
         ("admin:omga=closed", "did you mean 'omega'"),
         ("admin:omega=close", "profile, closed, constant"),
-        ("post-ln:x=1", "it has none"),
+        ("pre-ln:x=1", "it has none"),
         ("zzz", "stabkit methods"),
     ],
 )
