@@ -29,7 +29,7 @@ from stabkit.report import cards, how, turn
 from stabkit.report.headline import headline, separation
 from stabkit.report.json_document import seconds_a_step
 from stabkit.report.matrix import OUTCOMES, Cell, Matrix, matrix
-from stabkit.results.outcome import AT_UNIGRAM, VANISHED
+from stabkit.results.outcome import AT_UNIGRAM, SEEN, VANISHED
 from stabkit.results.records import lacking
 from stabkit.spec import RunSpec
 from stabkit.storage.store import Run
@@ -58,7 +58,7 @@ MEANINGS = (
     (
         "risk",
         "early",
-        f"at risk: gradient ratio below {short(VANISHED)}, layers frozen, or loss above that of the start",
+        f"at risk: gradient ratio below {short(VANISHED)} ({SEEN}), layers frozen, or loss above that of the start",
     ),
     ("stuck", "stuck", "no gain, near the unigram loss or with a vanished gradient"),
     ("diverged", "diverged", "a loss that is not finite, or that rose by half and stayed there"),

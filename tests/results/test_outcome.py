@@ -1,10 +1,13 @@
 """The rule, at its edges."""
 
+import csv
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from stabkit.results.chain import links
-from stabkit.results.outcome import judge, perplexity, power
+from stabkit.results.outcome import SEEN_BELOW, VANISHED, judge, perplexity, power
 from stabkit.results.records import Table
 
 U = 6.0
@@ -104,6 +107,13 @@ def test_the_chain_is_read_at_its_steps():
     assert (chain.update_first, chain.reference_step) == (pytest.approx(0.1), 16)
     assert chain.update_reference == pytest.approx(1.6) and chain.gradient_ratio_lowest == 0.25
     assert judge(records(steps=5), unigram=U, warmup=0).chain.reference_step == 5
+
+
+def test_what_the_limit_was_worth_is_what_the_stored_runs_say():
+    rows = list(csv.DictReader((Path(__file__).parents[2] / "docs" / "blind.csv").read_text().splitlines()))
+    for word, seen in SEEN_BELOW.items():
+        own = [float(row["lowest_ratio"]) for row in rows if row["rule"] == word]
+        assert (sum(ratio < VANISHED for ratio in own), len(own)) == seen
 
 
 def test_perplexity_and_accuracy_are_of_the_last_validation_reading():

@@ -58,7 +58,7 @@ def test_during_the_warm_up_nobody_is_stuck():
 
 
 @pytest.mark.parametrize("warmup", [0, 50, 1000])
-def test_a_gradient_that_is_gone_for_fifty_updates_past_the_warm_up_decides(warmup):
+def test_a_gradient_that_is_gone_long_enough_past_the_warm_up_decides(warmup):
     gone = {"start": 6.0, "end": 6.0, "ratio": 1e-7}
     first = next(steps for steps in range(40, 2000) if decided(records(steps=steps, **gone), U, warmup))
     assert first == warmup + GONE_FOR
@@ -71,12 +71,22 @@ def test_a_gradient_that_is_gone_below_the_unigrams_loss_decides_nothing():
     assert not decided(records(steps=200, **low), U, 0)
 
 
-@pytest.mark.parametrize(("back", "wanted"), [(149, True), (150, False), (175, False), (200, False)])
-def test_one_gradient_that_came_back_within_the_fifty_updates_leaves_it_open(back, wanted):
-    found = records(steps=200, start=6.0, end=6.0, ratio=1e-7)
+@pytest.mark.parametrize(("back", "wanted"), [(174, True), (175, False), (250, False), (300, False)])
+def test_one_gradient_that_came_back_within_these_updates_leaves_it_open(back, wanted):
+    found = records(steps=300, start=6.0, end=6.0, ratio=1e-7)
     values = found["grad_norm"].values.copy()
     values[back] = 1.0
     assert decided({**found, "grad_norm": dataclasses.replace(found["grad_norm"], values=values)}, U, 0) is wanted
+
+
+@pytest.mark.parametrize(("factor", "wanted"), [(1.0, True), (1.4, True), (1.6, False), (100.0, False)])
+def test_a_gradient_on_its_way_back_leaves_it_open_and_the_run_is_stuck_so_far(factor, wanted):
+    found = records(steps=300, start=6.0, end=6.0, ratio=1e-7)
+    values = found["grad_norm"].values.copy()
+    lower = [place for place, site in enumerate(found["grad_norm"].sites) if site.startswith("decoder.1")]
+    values[-1, lower] *= factor
+    rising = {**found, "grad_norm": dataclasses.replace(found["grad_norm"], values=values)}
+    assert judge(rising, unigram=U, warmup=0).outcome == "stuck" and decided(rising, U, 0) is wanted
 
 
 def test_where_gradients_were_not_recorded_only_the_loss_decides():

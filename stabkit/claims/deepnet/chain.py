@@ -16,11 +16,11 @@ from stabkit.figures.quick.points import LOWEST
 from stabkit.figures.shared.comparison import output_layers
 from stabkit.figures.shared.numbers import centre, chain, lowest_ratio
 from stabkit.figures.shared.words import short
-from stabkit.results.outcome import GROWN, VANISHED
+from stabkit.results.outcome import GROWN, SEEN, VANISHED
 from stabkit.storage.store import Run
 
 Find = Callable[[Sequence[Run]], list[Measured]]
-GONE = "the tool's one limit for a vanished gradient"
+GONE = f"the tool's one limit for a vanished gradient; {SEEN}"
 
 
 def one(value: float) -> str:
