@@ -6,11 +6,13 @@ They stand beside the papers' claims where those fail, and say so in their first
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Sequence
 from dataclasses import replace
 
-from stabkit.claims.base import Claim, Measured, at_most
-from stabkit.claims.evidence import MARGIN, Cell, cells, groups, trains
+from stabkit.claims.base import MOST, Claim, Measured, at_most
+from stabkit.claims.evidence import JUDGED, MARGIN, Cell, at, cells, fails, fates, groups, trains
+from stabkit.figures.chain.chain_order import COLLAPSED
 from stabkit.figures.shared.comparison import setting
 from stabkit.figures.shared.numbers import outcome_word, series
 from stabkit.figures.shared.words import listed, short
@@ -109,6 +111,24 @@ def _steps(
     return found
 
 
+def parted_by_collapse(runs: Sequence[Run]) -> list[Measured]:
+    """Of every method and depth without warm-up: the share of its judged seeds of which the tokens' mean cosine before
+    any update says right whether they train."""
+    cosine = at("token_cosine", "state", 0)
+    found = []
+    for cell in cells(runs):
+        if cell.warmup:
+            continue
+        for label in cell.runs:
+            starts = cell.values(label, cosine)
+            judged = {seed: start for seed, start in starts.items() if outcome_word(cell.runs[label][seed]) in JUDGED}
+            right = {s: float((start > COLLAPSED) == fails(cell.runs[label][s])) for s, start in judged.items()}
+            if right:
+                beside = f"cosine {short(statistics.median(judged.values()))}, {fates(cell, label)}"
+                found.append(cell.measured(right, label, when=label, beside=beside))
+    return found
+
+
 def _loss(run: Run, share: float) -> float:
     """The validation loss at the last reading within this share of the updates."""
     steps, values = series(run, "validation", "validation")
@@ -117,6 +137,21 @@ def _loss(run: Run, share: float) -> float:
 
 
 CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        key="rank-collapse",
+        sentence="Our candidate for a first link: where tokens are nearly one direction before any update, a model "
+        "does not train, and elsewhere it does.",
+        source="stabkit; a mean cosine of tokens near 1 is called rank collapse",
+        weight="ours",
+        test="no warm-up, by method and depth: share of the seeds that do not train and began with a mean cosine "
+        f"above {COLLAPSED:g}, or train and did not",
+        threshold=MOST,
+        scale="share",
+        find=parted_by_collapse,
+        needs="runs without warm-up, long enough to judge",
+        command="stabkit sweep --models post-ln,admin,deepnorm,pre-ln --depths 6,18 --steps 250 --warmup 0",
+        methods=("post-ln", "admin", "deepnorm", "pre-ln"),
+    ),
     Claim(
         key="gap-closes",
         sentence="Our reading where deeper is not better: the deficit of deeper models shrinks as training goes on.",

@@ -334,6 +334,10 @@ CASES: dict[str, Sides] = {
         lambda r: losses(r, (ADMIN, 6, 0.85), (ADMIN, 18, 0.80)),
         lambda r: losses(r, (ADMIN, 6, 0.85), (ADMIN, 18, 0.90)),
     ),
+    "rank-collapse": (
+        lambda r: times(fates(r, (P, "stuck")), "token_cosine", "state", 1.0, [P], step=at(0), exact=0.99),
+        lambda r: times(fates(r, (P, "stuck")), "token_cosine", "state", 1.0, [P], step=at(0), exact=0.5),
+    ),
     "attention-size": (lambda r: sharpened(r, 1.1), lambda r: sharpened(r, 6.0)),
     "shares": (lambda r: shared(r, 0.1), lambda r: shared(r, 3.0)),
     "largest-settings": (
