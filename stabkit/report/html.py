@@ -58,7 +58,7 @@ MEANINGS = (
     (
         "risk",
         "early",
-        f"at risk: gradient ratio below {short(VANISHED)} ({SEEN}), layers frozen, or loss above that of the start",
+        f"at risk: gradient ratio below {VANISHED:g} ({SEEN}), layers frozen, or loss above that of the start",
     ),
     ("stuck", "stuck", "no gain, near the unigram loss or with a vanished gradient"),
     ("diverged", "diverged", "a loss that is not finite, or that rose by half and stayed there"),

@@ -24,7 +24,7 @@ from stabkit.figures.quick.once import once
 from stabkit.figures.shared.comparison import FACTS, shown
 from stabkit.figures.shared.contrast import SATURATED
 from stabkit.figures.shared.numbers import series
-from stabkit.figures.shared.words import listed, several, short
+from stabkit.figures.shared.words import listed, several
 from stabkit.results.chain import gradient_ratio, ln_growth
 from stabkit.results.outcome import GROWN, VANISHED
 from stabkit.storage.store import Run
@@ -39,7 +39,7 @@ COLLAPSED = 0.9
 LINKS: dict[str, str] = {
     "update": f"‖ΔF‖ beyond {SATURATED:g} of √(2d)",
     "LN input": f"LN input {GROWN:g} times its first",
-    "gradient": f"gradient ratio below {short(VANISHED)}",
+    "gradient": f"gradient ratio below {VANISHED:g}",
     "token cosine": f"token cosine above {COLLAPSED:g}",
 }
 READ = (
