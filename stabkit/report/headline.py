@@ -102,7 +102,7 @@ def separation(runs: Sequence[Run]) -> str:
         if seen["trains"] and seen["stuck"]:
             ends = (min, max) if sign > 0 else (max, min)
             trains, stuck = ends[0](seen["trains"]), ends[1](seen["stuck"])
-            apart = "apart" if sign * (trains - stuck) > 0 else "overlapping"
+            apart = "no overlap" if sign * (trains - stuck) > 0 else "they overlap"
             words = ("at least", "at most") if sign > 0 else ("at most", "at least")
             kept, lost = f"{words[0]} {short(trains, 3)}", f"{words[1]} {short(stuck, 3)}"
             told.append(f"{name} {kept} in runs that train, {lost} in stuck ones ({apart})")

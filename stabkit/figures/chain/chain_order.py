@@ -184,14 +184,16 @@ START = 0.35
 
 
 def _marks(axes: Axes, own: pd.DataFrame, y: float, method: str, label: str, never: float, link: str) -> None:
-    """One method's runs on one line: a mark a step and outcome, with the method's name and its depths beside it."""
+    """One method's runs on one line: a mark a step and outcome. Its name and depths stand once beside those of the left
+    edge, once beside the last of those in training and once beside those of the right edge."""
     hue = style.colour(method)
-    for step, here in own.groupby("step", sort=True):
-        x = never if step == NEVER else max(float(str(step)), START)
-        for word in dict.fromkeys(here["outcome"]):
-            look = {**MARKS.get(str(word), MARKS["early"]), "markersize": 5}
-            (drawn,) = axes.plot([x], [y], linestyle="", color=hue, clip_on=False, **look)
-            style.mark(drawn, method, listed(label, link))
+    for _, here in own.groupby(np.sign(own["step"]), sort=True):
+        for step, marks in here.groupby("step", sort=True):
+            x = never if step == NEVER else max(float(str(step)), START)
+            for word in dict.fromkeys(marks["outcome"]):
+                look = {**MARKS.get(str(word), MARKS["early"]), "markersize": 5}
+                (drawn,) = axes.plot([x], [y], linestyle="", color=hue, clip_on=False, **look)
+                style.mark(drawn, method, listed(label, link))
         depths = ", ".join(str(depth).split("-")[0] for depth in dict.fromkeys(here["depth"]))
         name = lettering.safe(f"{label} {depths}", 34)
         beside = axes.annotate(name, (x, y), (5, 0), textcoords="offset points", va="center", fontsize=6.5, color=hue)
