@@ -127,9 +127,7 @@ def test_the_sentence_of_nothing() -> None:
 
 def test_whether_the_gradient_ratio_separates_is_computed() -> None:
     trains, stuck = at16("deepnorm", 18, 1.0, "trains", ratio=0.2), at16("post-ln", 18, 1.0, "stuck", ratio=1e-6)
-    said = (
-        "On this page: gradient ratio at least 0.200 in runs that train, at most 10⁻⁶ in stuck ones (no overlap); LN input"
-    )
+    said = "On this page: gradient ratio at least 0.200 in runs that train, at most 10⁻⁶ in stuck ones (no overlap)"
     assert separation([trains, stuck]).startswith(said) and separation([trains, stuck]).endswith("(they overlap).")
     assert "0.400 in stuck ones (they overlap)" in separation([trains, at16("post-ln", 18, 1.0, "stuck", ratio=0.4)])
     assert separation([trains]) == ""

@@ -21,10 +21,11 @@ from matplotlib.figure import Figure
 from stabkit.figures.drawing import lettering, style
 from stabkit.figures.drawing.outcomes import MARKS
 from stabkit.figures.quick.once import once
+from stabkit.figures.quick.points import LOWEST
 from stabkit.figures.shared.comparison import FACTS, shown
 from stabkit.figures.shared.contrast import SATURATED
-from stabkit.figures.shared.numbers import series
-from stabkit.figures.shared.words import listed, several
+from stabkit.figures.shared.numbers import centre, chain, lowest_ratio, series
+from stabkit.figures.shared.words import listed, several, short
 from stabkit.results.chain import gradient_ratio, ln_growth
 from stabkit.results.outcome import GROWN, VANISHED
 from stabkit.storage.store import Run
@@ -105,7 +106,7 @@ def sentence(runs: Sequence[Run]) -> str:
     count = len(seen)
     told = [f"of {count} run{'s' * (count != 1)} {len(gone)} began with a vanished gradient, before any update"]
     if gone:
-        told[0] += f" ({_cells(places[run] for run in gone)})"
+        told[0] += f" ({_cells(places[run] for run in gone)}{_fall(run for run in runs if run.run_id in gone)})"
     told.append(f"{len(lost)} lost it in training")
     if lost:
         told[-1] += f", {len(ordered)} of them after their LN inputs had grown by half"
@@ -116,6 +117,15 @@ def sentence(runs: Sequence[Run]) -> str:
     elif ordered and not gone:
         end = ": in the order of the paper's chain"
     return f"{listed(*told[:-1])}, and {told[-1]}{end}"
+
+
+def _fall(runs: Iterable[Run]) -> str:
+    """`; training took it from 0.003 to 2·10⁻⁷`: the medians of what these runs began with and of their lowest, where
+    it fell ten-fold."""
+    kept = list(runs)
+    began = centre(max(chain(run, "gradient_ratio_start"), LOWEST) for run in kept)
+    lowest = centre(map(lowest_ratio, kept))
+    return f"; training took it from {short(began, 1)} to {short(lowest, 1)}" if lowest < 0.1 * began else ""
 
 
 def _cells(places: Iterable[tuple[str, str]]) -> str:
