@@ -224,6 +224,8 @@ def _detail(word: Word, chain: Chain, records: Records, final: float, unigram: f
 
 
 def power(value: float) -> str:
-    """`1e-7`: one digit and a bare exponent."""
+    """`1e-7`: one digit and a bare exponent; `0`."""
+    if value == 0:
+        return "0"
     mantissa, exponent = f"{value:.0e}".split("e")
     return f"{mantissa}e{int(exponent)}"

@@ -24,8 +24,8 @@ GONE = f"the tool's one limit for a vanished gradient; {SEEN}"
 
 
 def one(value: float) -> str:
-    """A ratio of gradients: `3·10⁻⁷`."""
-    return short(value, 1)
+    """A ratio of gradients: `3·10⁻⁷`; `0` of what float32 does not hold."""
+    return short(value, 1) if value > LOWEST else "0"
 
 
 def _growth_of(run: Run) -> float:
