@@ -28,7 +28,7 @@ block "every item, the plan, the budget, an interrupted all" dev test tests/pape
 
 # — Evidence
 page="$root/reports/paper.html"
-block "paper all on Multi30k, committed, under 6 MB" bash -c "test -s '$page' && test \$(wc -c <'$page') -lt 6000000 && grep -q 'stabkit paper all --budget 45m' '$page'"
+block "paper all on Multi30k, committed, under 6 MB" bash -c "test -s '$page' && test \$(wc -c <'$page') -lt 6000000 && grep -q 'stabkit paper all --budget 20m' '$page'"
 block "Post-LN is stuck from 18L on where the others train; DeepNorm trains at 100L-100L" check paper "$page"
 
 # — Bad input

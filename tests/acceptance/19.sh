@@ -24,5 +24,14 @@ block "answers to the referee's list" test -s docs/referee.md
 # — 3 The instrument's loose ends
 block "methods admin names base, task and batch" bash -c "$stab methods admin | grep -q 'xavier_normal.*' && $stab methods admin | tr '\n' ' ' | grep -q '512 tokens'"
 block "loss_surface's second direction as Li et al. by default" dev test tests/surface/test_anymodel.py
-block "the outcome rule's blind test" bash -c "grep -q 'κ' docs/outcome.md"
+block "its profile at 12L-10L of the released size against stored values with their source" dev test -m long tests/methods/test_admin.py
+block "the outcome rule's blind test: 60 runs and more, 20 near a limiting rate, two readings; the rule agrees with both" check blind "$root/docs/blind.csv"
+block "  … κ is reported, and what was mended" bash -c "grep -q 'κ' docs/outcome.md && grep -q 'mended' docs/outcome.md"
+block "frozen layers are a measurement and get said" dev test tests/results/test_outcome.py -k "early_run_says"
+[ -n "$quick" ] || block "  … 500L-500L" bash -c "$stab sweep --models post-ln --depths 500 --steps 4 --max-tokens 128 $text --out '$work/f' | grep -q 'layers frozen'"
+# — What it must show
+for page in multi30k-default multi30k-no-warmup multi30k-slope multi30k-landscape multi30k-ablation paper; do
+  block "a page of $page" test -s "reports/$page.html"
+done
+block "GOAL has a figure and a place in the README" bash -c "grep -q 'docs/goal.png' README.md && test -s docs/goal.png"
 exit $failed

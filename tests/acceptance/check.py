@@ -239,6 +239,17 @@ def decided(path):
     assert sum(row["stopped"] != "" for row in rows) >= 10
 
 
+def blind(path):
+    with open(path, encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    near = sum(row["near_limit"] == "yes" for row in rows)
+    agree = {who: sum(row[who] == row["rule"] for row in rows) for who in ("one", "two")}
+    print(len(rows), "runs,", near, "near a limiting rate; the rule agrees with the readings on", agree)
+    assert len(rows) >= 60 and near >= 20 and min(agree.values()) >= 0.95 * len(rows)
+    unseen = [row for row in rows if row["list"] == "after"]
+    assert len(unseen) >= 20 and all(row["blind"] == row["one"] == row["two"] for row in unseen)
+
+
 def page(store, most):
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     python = os.path.join(root, ".venv", "bin", "python")
