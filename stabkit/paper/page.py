@@ -82,7 +82,7 @@ def section(part: Part) -> dict[str, Any]:
         "untested": [one for one in claims if one.verdict == "untested"],
         "beside": [one for key in part.item.beside if (one := part.findings[key]).verdict != "untested"],
         "verdict": word,
-        "counted": counted(claims),
+        "named": named(claims),
         "colour": COLOURS.get(word, "untested"),
         "cards": cards,
         "runs": len(part.runs),
@@ -113,11 +113,10 @@ def verdict(claims: Sequence[Finding]) -> str:
     return "does not reproduce" if set(decided) == {"fails"} else "in part"
 
 
-def counted(claims: Sequence[Finding]) -> str:
-    """`2 hold, 1 mixed, 3 untested`: what holds first."""
-    count = {word: sum(one.verdict == word for one in claims) for word in ORDER}
-    verbs = {"holds": "hold", "fails": "fail"}
-    return ", ".join(f"{n} {verbs.get(word, word) if n > 1 else word}" for word, n in count.items() if n)
+def named(claims: Sequence[Finding]) -> str:
+    """`holds: stuck, order; fails: last-layer; untested: growth`: each by its key, what holds first."""
+    by = {word: [one.claim.key for one in claims if one.verdict == word] for word in ORDER}
+    return "; ".join(f"{word}: {', '.join(keys)}" for word, keys in by.items() if keys)
 
 
 def _cards(part: Part) -> list[Card]:

@@ -117,12 +117,12 @@ def show(steps: Sequence[Step], refused: Sequence[Part], limit: float | None, *,
 
 
 def _verdicts(parts: Sequence[Part], beyond: Sequence[Step]) -> None:
-    from stabkit.paper.page import counted  # pandas and matplotlib
+    from stabkit.paper.page import named  # pandas and matplotlib
 
     rows = []
     for part in sorted(parts, key=lambda part: ITEMS.index(part.item)):
         found = part.judged()
-        words = counted(found)
+        words = named(found)
         rows.append((part.item.key, part.item.title, f"stopped; {words}" if part.stopped else words))
     console.table("What became of the papers' claims", ("", "", "claims"), rows)
     for step in beyond:
