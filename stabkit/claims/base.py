@@ -47,7 +47,7 @@ def at_most(value: float, reason: str) -> Threshold:
     return Threshold(sense="<=", value=value, reason=reason)
 
 
-MOST = at_least(0.5, "ours: in more than half of the seeds")
+MOST = at_least(0.5, "ours: in every seed of up to four, in more than half of five and more")
 """Of a share: what happens in most runs."""
 
 

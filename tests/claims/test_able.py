@@ -155,6 +155,12 @@ def branch(runs: Runs, label: str, level: float, first: float) -> Runs:
     return times(own, "branch_ratio", "decoder.18.ffn", 1.0, [label], exact=first)
 
 
+def collapsed(runs: Runs, cosine: float) -> Runs:
+    """Twelve runs of Post-LN, stuck, whose tokens begin like this."""
+    own = seeds(ending(of(runs, P, depth="18L-18L", warmup=0, optimizer="adam"), "stuck"), 12)
+    return times(own, "token_cosine", "state", 1.0, step=at(0), exact=cosine)
+
+
 def sharpened(runs: Runs, size: float) -> Runs:
     """Post-LN and the same with W_Q and W_K times 4, whose attention is this many times as large."""
     own = cold(runs, P)
@@ -240,16 +246,19 @@ CASES: dict[str, Sides] = {
         lambda r: update(update(warm(r), P, 1.0, 16), D, 0.1, 16),
         lambda r: update(update(warm(r), P, 0.2, 16), D, 0.1, 16),
     ),
-    "steadier": (lambda r: spread(r, 1.5), lambda r: spread(r, 1.005)),
+    "steadier": (lambda r: spread(r, 1.5), lambda r: spread(r, 1.0005)),
     "constant": (lambda r: grown(warm(r), D, 0.1), lambda r: grown(warm(r), D, 0.6)),
     "bound": (lambda r: grown(of(warm(r), D), D, -1.0), lambda r: grown(of(warm(r), D), D, 1.2)),
     "initialisation": (
-        lambda r: update(update(longer(cold(r), 50), P, 8.0, 1, 16, 50), INIT, 4.0, 1, 16, 50),
-        lambda r: update(update(longer(cold(r), 50), P, 8.0, 1, 16, 50), INIT, 7.9, 1, 16, 50),
+        lambda r: update(update(longer(cold(r), 50), P, 2.0, 1, 16, 50), INIT, 1.0, 1, 16, 50),
+        lambda r: update(update(longer(cold(r), 50), P, 2.0, 1, 16, 50), INIT, 1.9, 1, 16, 50),
     ),
     "standstill": (lambda r: still(r, 0.2), lambda r: still(r, 0.9)),
     "warmup": (lambda r: step_sizes(r, 1.0), lambda r: step_sizes(r, 9.0)),
-    "order": (lambda r: ratio(ratio(cold(r), P, 0.5), P, 1e-4, at(16)), lambda r: ratio(cold(r), P, 1e-4)),
+    "order": (
+        lambda r: ratio(ratio(cold(r), P, 0.5), P, 1e-4, at(16)),
+        lambda r: ratio(ratio(cold(r), P, 2e-3), P, 1e-3, at(16)),
+    ),
     "vanishing": (lambda r: ratio(cold(r), P, 1e-4), lambda r: ratio(cold(r), P, 0.1)),
     "vanishing-init": (lambda r: ratio(cold(r), INIT, 0.1), lambda r: ratio(cold(r), INIT, 1e-4)),
     "ln-growth": (
@@ -270,7 +279,10 @@ CASES: dict[str, Sides] = {
     ),
     "top-largest": (lambda r: kinds(r, 0.9), lambda r: kinds(r, 1.5)),
     "pre-ln-bottom": (lambda r: ratio(cold(r), PRE, 1.5), lambda r: ratio(cold(r), PRE, 0.9)),
-    "deepnorm-bottom": (lambda r: ratio(cold(r), D, 0.8), lambda r: ratio(cold(r), D, 1.5)),
+    "deepnorm-bottom": (
+        lambda r: ratio(ratio(cold(r), D, 0.8), PRE, 1.5),
+        lambda r: ratio(ratio(cold(r), D, 1.5), PRE, 1.5),
+    ),
     "decoder-unstable": (lambda r: one_stack(r, 2.0), lambda r: one_stack(r, 1.0)),
     "stuck": (lambda r: fates(r, (P, "stuck"), (INIT, "trains")), lambda r: fates(r, (P, "trains"), (INIT, "trains"))),
     "deep": (lambda r: deeper(fates(r, (D, "trains")), 50), lambda r: deeper(fates(r, (D, "stuck")), 50)),
@@ -311,8 +323,8 @@ CASES: dict[str, Sides] = {
         lambda r: fates(r, (P, "trains"), (ADMIN, "trains")),
     ),
     "nan-gradients": (
-        lambda r: times(fates(r, (P, "diverged")), "grad_norm", "decoder.3.ffn", np.nan, [P], step=at(16)),
-        lambda r: fates(r, (P, "diverged")),
+        lambda r: reach(times(fates(r, (P, "diverged")), "grad_norm", "decoder.3.ffn", np.nan, [P], step=at(16))),
+        lambda r: reach(fates(r, (P, "diverged"))),
     ),
     "pre-ln-60x12": (
         lambda r: deeper(fates(r, (PRE, "trains")), 60, 12),
@@ -327,17 +339,14 @@ CASES: dict[str, Sides] = {
         lambda r: times(cold(r), "grad_norm", "encoder.1", 10.0, [P]),
     ),
     "shallow": (
-        lambda r: [changed(run, warmup=400) for run in losses(r, (P, 6, 0.80), (ADMIN, 6, 0.80))],
-        lambda r: [changed(run, warmup=400) for run in losses(r, (P, 6, 0.80), (ADMIN, 6, 0.90))],
+        lambda r: [changed(run, warmup=4000) for run in losses(r, (P, 6, 0.80), (ADMIN, 6, 0.80))],
+        lambda r: [changed(run, warmup=4000) for run in losses(r, (P, 6, 0.80), (ADMIN, 6, 0.90))],
     ),
     "deeper-better": (
         lambda r: losses(r, (ADMIN, 6, 0.85), (ADMIN, 18, 0.80)),
         lambda r: losses(r, (ADMIN, 6, 0.85), (ADMIN, 18, 0.90)),
     ),
-    "rank-collapse": (
-        lambda r: times(fates(r, (P, "stuck")), "token_cosine", "state", 1.0, [P], step=at(0), exact=0.99),
-        lambda r: times(fates(r, (P, "stuck")), "token_cosine", "state", 1.0, [P], step=at(0), exact=0.5),
-    ),
+    "rank-collapse": (lambda r: collapsed(r, 0.99), lambda r: collapsed(r, 0.5)),
     "attention-size": (lambda r: sharpened(r, 1.1), lambda r: sharpened(r, 6.0)),
     "shares": (lambda r: shared(r, 0.1), lambda r: shared(r, 3.0)),
     "largest-settings": (

@@ -20,6 +20,7 @@ from stabkit.results.outcome import GROWN, SEEN, VANISHED
 from stabkit.storage.store import Run
 
 Find = Callable[[Sequence[Run]], list[Measured]]
+TEN_FOLD = at_least(10.0, "ours: ten-fold")
 GONE = f"the tool's one limit for a vanished gradient; {SEEN}"
 
 
@@ -85,13 +86,17 @@ def vanishes(label: str) -> Find:
 
 
 def order(runs: Sequence[Run]) -> list[Measured]:
-    """The gradient ratio before any update, of the runs that have lost it at their lowest."""
+    """Of the runs that have lost their gradient at their lowest: its ratio before any update, and how far it falls."""
     found = []
     for cell in cells(runs):
         if cell.decoder_layers >= DEEP and cell.warmup == 0:
-            gone = cell.values(P, lambda run: start(run) if lowest_ratio(run) < VANISHED else math.nan)
-            lowest = centre(cell.values(P, lowest_ratio).values())
-            found.append(cell.measured(gone, P, beside=f"{one(lowest)} at its lowest"))
+            began = cell.values(P, lambda run: start(run) if lowest_ratio(run) < VANISHED else math.nan)
+            lowest = cell.values(P, lowest_ratio)
+            for part, values, limit in (
+                ("before any update", began, at_least(VANISHED, GONE)),
+                ("fall in training", {seed: began[seed] / lowest[seed] for seed in began}, TEN_FOLD),
+            ):
+                found.append(cell.measured(values, P, when=part, part=part, threshold=limit))
     return found
 
 
@@ -130,9 +135,10 @@ CLAIMS: tuple[Claim, ...] = (
         "exploded; it is there at the start.",
         source="DeepNet §2",
         weight="central",
-        test="Post-LN without warm-up, 18 layers or more, of runs whose ratio vanishes: first/last decoder gradient "
-        "ratio at step 0, before any update",
+        test="Post-LN without warm-up, 18 layers or more, of runs whose ratio vanishes: is the first/last decoder "
+        "gradient ratio there before any update, and how many times less is it at its lowest",
         threshold=at_least(VANISHED, GONE),
+        parts=("before any update", "fall in training"),
         scale="ratio",
         tell=one,
         find=order,

@@ -24,7 +24,7 @@ from stabkit.figures.quick.once import once
 from stabkit.figures.quick.points import LOWEST
 from stabkit.figures.shared.comparison import FACTS, shown
 from stabkit.figures.shared.contrast import SATURATED
-from stabkit.figures.shared.numbers import centre, chain, lowest_ratio, series
+from stabkit.figures.shared.numbers import centre, chain, lowest_ratio, outcome_word, series
 from stabkit.figures.shared.words import listed, several, short
 from stabkit.results.chain import gradient_ratio, ln_growth
 from stabkit.results.outcome import GROWN, VANISHED
@@ -107,13 +107,15 @@ def sentence(runs: Sequence[Run]) -> str:
     told = [f"of {count} run{'s' * (count != 1)} {len(gone)} began with a vanished gradient, before any update"]
     if gone:
         told[0] += f" ({_cells(places[run] for run in gone)}{_fall(run for run in runs if run.run_id in gone)})"
-    told.append(f"{len(lost)} lost it in training")
+    told.append(f"{len(lost)} fell below the limit later")
     if lost:
         told[-1] += f", {len(ordered)} of them after their LN inputs had grown by half"
     told.append(f"LN inputs grew by half in {len(grown)}")
     end = ""
-    if gone and not lost:
-        end = ": the gradient breaks first, not last as in the paper's chain"
+    if not any(outcome_word(run) in ("stuck", "diverged") for run in runs):
+        end = "; none of them was judged to fail, so this is no verdict on the chain"
+    elif gone and not lost:
+        end = ": the gradient is weak before the update explodes, which is not the order of the paper's chain"
     elif ordered and not gone:
         end = ": in the order of the paper's chain"
     return f"{listed(*told[:-1])}, and {told[-1]}{end}"
@@ -143,7 +145,7 @@ def title(runs: Sequence[Run]) -> str:
         return "When each link of the chain breaks"
     gone, lost = sum(step == 0 for step in steps), sum(step > 0 for step in steps)
     count = f"{len(steps)} run{'s' * (len(steps) != 1)}"
-    return f"The gradient was gone before the first update in {gone} of {count}, and lost in training in {lost}"
+    return f"The gradient was below the limit before the first update in {gone} of {count}, later in {lost} more"
 
 
 def alt(frame: pd.DataFrame) -> str:

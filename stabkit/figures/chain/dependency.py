@@ -28,7 +28,7 @@ INDEX: str | None = None
 VALUE = "share"
 AT_START = True
 """On a page of single steps of SGD too, which train nothing."""
-CAPTION = "Liu et al. 2020 (the ADMIN paper of Wang et al. 2020, §3), the dependency β_{i,j}; step 0, one seed."
+CAPTION = "Liu et al. 2020 (ADMIN; Very Deep Transformers §3 builds on it), the dependency β_{i,j}; step 0, one seed."
 READ = (
     "Down: the residual sums of the decoder (of an encoder alone), from input to output; across: the sub-layers that "
     "they are made of, the stack's input first. A bright band along the diagonal: only the last few branches count, "

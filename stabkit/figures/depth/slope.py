@@ -124,12 +124,14 @@ def title(runs: Sequence[Run]) -> str:
 
 
 def _ratio(runs: Sequence[Run]) -> str:
-    means = table(select(runs))
+    frame = select(runs)
     ratios = []
-    for (_, depth), here in means.groupby(["condition", "depth"], sort=False):
-        by = here.set_index("label")["slope"].dropna()
-        if set(by.index) >= PAIR:
-            ratios.append((float(by["Post-LN"] / by["DeepNorm"]), str(depth)))
+    for (_, depth), here in frame.groupby(["condition", "depth"], sort=False):
+        by = {label: own.set_index("seed")["update"] for label, own in here.groupby("label", sort=False)}
+        if set(by) >= PAIR:
+            paired = centre((by["Post-LN"] / by["DeepNorm"]).dropna())
+            if math.isfinite(paired):
+                ratios.append((paired, str(depth)))
     if ratios:
         low, high = min(ratios), max(ratios)
         if short(low[0]) == short(high[0]):
