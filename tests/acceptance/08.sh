@@ -28,8 +28,8 @@ block "every item, the plan, the budget, an interrupted all" dev test tests/pape
 
 # — Evidence
 page="$root/reports/paper.html"
-block "paper all on Multi30k, committed, under 6 MB" bash -c "test -s '$page' && test \$(wc -c <'$page') -lt 6000000 && grep -q 'stabkit paper all --budget 20m' '$page'"
-block "Post-LN is stuck from 18L on where the others train; DeepNorm trains at 100L-100L" check paper "$page"
+block "paper all on Multi30k, committed, under 6 MB" bash -c "test -s '$page' && test \$(wc -c <'$page') -lt 6000000 && grep -q 'stabkit paper all --budget' '$page'"
+block "Post-LN is stuck at 18L-18L where Post-LN-init trains; the items of a budget" check paper "$page"
 
 # — Bad input
 block "an unknown item gets the nearest" bash -c "$stab paper fgi9 2>&1 | grep -q \"did you mean 'fig9'\""
