@@ -3,7 +3,7 @@
 P1, P7 option parsers and ranges     here and tests/cli/test_ranges.py
 P2 run ids · P3 records · P9 the outcome rule · P10 any subset of runs · P11 the pool     here
 P4 the store as a state machine      tests/storage/test_store_faults.py
-P5 names                             tests/figures/shared/test_style.py, tests/report/test_html.py
+P5 names                             tests/figures/drawing/test_style.py, tests/report/test_html.py
 P6 the corpus loader                 tests/tasks/test_corpus.py
 P8 probes change no bit              tests/probes/test_probes.py
 """

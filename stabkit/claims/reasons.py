@@ -124,6 +124,7 @@ def parted_by_collapse(runs: Sequence[Run]) -> list[Measured]:
                 found.append(
                     Measured(
                         where=f"{began} {COLLAPSED:g}",
+                        part=began,
                         apart=apart,
                         condition=setting(here[0].spec),
                         steps=min(run.spec.train.steps for run in here),
@@ -162,6 +163,7 @@ CLAIMS: tuple[Claim, ...] = (
         threshold=at_least(0.75, "ours: three in four"),
         scale="difference",
         tell=lambda value: f"{value:.0%}",
+        parts=("began above", "began below"),
         find=parted_by_collapse,
         needs="runs without warm-up, long enough to judge",
         command="stabkit sweep --models post-ln,admin,deepnorm,pre-ln --depths 6,18 --steps 250 --warmup 0",
