@@ -7,14 +7,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from stabkit.cli import console
+from stabkit.figures.quick.points import LOWEST
 from stabkit.figures.shared.numbers import centre
 from stabkit.figures.shared.words import listed, percent, short
-from stabkit.results.outcome import AT_RISK
+from stabkit.results.outcome import AT_RISK, VANISHED, power
 from stabkit.spec import RunSpec
 from stabkit.storage.store import Run
 
 if TYPE_CHECKING:
     from stabkit.claims import Finding
+    from stabkit.report.matrix import Cell
     from stabkit.storage.surfaces import Surface
 
 COLOURS = {"trains": "green", "stuck": "red", "diverged": "bold red", "failed": "magenta", "early": ""}
@@ -88,7 +90,6 @@ def verdict(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]]) -> None:
     from stabkit.figures.shared.words import short
     from stabkit.report.headline import advice, headline
     from stabkit.report.matrix import matrix
-    from stabkit.results.outcome import power
 
     verdicts = matrix(runs, failed)
     rows = []
@@ -98,7 +99,7 @@ def verdict(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]]) -> None:
             update = f"‖ΔF‖ {short(cell.update)}" if math.isfinite(cell.update) else ""
             detail = cell.details[0] if len(set(cell.details)) == 1 else ""
             if not detail and cell.at_risk:
-                detail = f"{AT_RISK}: gradient {power(cell.gradient_ratio)}"
+                detail = _risk(cell)
             cells.append("\n".join(line for line in (cell.words, update, detail) if line))
         rows.append((row.label, *((row.condition,) if verdicts.has_conditions else ()), *cells))
     head = ("", *(("condition",) if verdicts.has_conditions else ()), *verdicts.depths)
@@ -123,6 +124,14 @@ def quality(runs: Sequence[Run]) -> None:
         console.say()
         console.table(listed("BLEU, and perplexity on the validation text", str(condition)), ("", *depths), rows)
         console.say(f"sacreBLEU {signature}")
+
+
+def _risk(cell: Cell) -> str:
+    """Of seeds whose words differ: the median gradient where that has vanished, else the first seed's warning."""
+    ratio = cell.gradient_ratio
+    if ratio < VANISHED:
+        return f"{AT_RISK}: gradient {power(ratio if ratio > LOWEST else 0.0)}"
+    return next(detail for detail in cell.details if detail.startswith(AT_RISK))
 
 
 def _colour(text: str) -> str:

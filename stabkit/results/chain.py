@@ -62,13 +62,13 @@ def still(records: Records) -> list[bool]:
     table = records.get("parameter_update")
     if table is None or table.steps[-1] == 0:
         return []
-    layers: dict[str, float] = {}
+    layers: dict[str, bool] = {}
     stack = "decoder." if any(site.startswith("decoder.") for site in table.sites) else "encoder."
     for site, value in zip(table.sites, table.values[-1], strict=True):
         if site.startswith(stack) and site.count(".") > 1:
             layer = site.rpartition(".")[0]
-            layers[layer] = max(layers.get(layer, 0.0), float(abs(value)))
-    return [moved == 0 for moved in layers.values()]
+            layers[layer] = layers.get(layer, True) and bool(value == 0)  # NaN, of a run that diverged, is no 0
+    return list(layers.values())
 
 
 def ln_growth(ln_input: Table) -> NDArray[np.float64]:

@@ -98,6 +98,8 @@ def test_an_early_run_says_what_is_known():
     }
     told = judge(held, unigram=U, warmup=4000)
     assert told.detail == "at risk: 1 of 2 layers frozen" and told.chain.frozen_layers == 1.0
+    broken = {**held, "parameter_update": Table(steps, sites, np.array([[0.0] * 5, [np.nan] * 5]))}
+    assert judge(broken, unigram=U, warmup=4000).chain.frozen_layers == 0.0, "what diverged is not frozen"
     unseen = {name: table for name, table in records(end=7.9, steps=16).items() if name != "grad_norm"}
     assert judge(unseen, unigram=U, warmup=4000).detail == "", "nothing is said where nothing was seen"
 

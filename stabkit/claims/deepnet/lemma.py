@@ -8,9 +8,8 @@ and times 4, by which the logits go 256-fold apart.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-
-import numpy as np
 
 from stabkit.claims.base import Claim, Measured, at_most, times
 from stabkit.claims.evidence import cells
@@ -24,9 +23,9 @@ def attention(run: Run) -> float:
     """Mean ‖attention(x)‖/‖x‖ over the attention sub-layers at step 0; NaN without the probe."""
     table = run.records.get("branch_ratio")
     if table is None or table.steps[0] != 0:
-        return float("nan")
+        return math.nan
     own = [site.endswith((".self", ".cross")) for site in table.sites]
-    return float(table.values[0, own].mean()) if any(own) else float("nan")
+    return float(table.values[0, own].mean()) if any(own) else math.nan
 
 
 def sizes(runs: Sequence[Run]) -> list[Measured]:
@@ -34,7 +33,7 @@ def sizes(runs: Sequence[Run]) -> list[Measured]:
     found = []
     for cell in cells(runs):
         for label in SCALED:
-            ratios = {seed: float(np.exp(abs(np.log(r)))) for seed, r in cell.ratio(label, BASE, attention).items()}
+            ratios = {seed: max(r, 1 / r) for seed, r in cell.ratio(label, BASE, attention).items() if r > 0}
             if ratios:
                 found.append(cell.measured(ratios, label, BASE, when=label.partition("=")[2].rstrip(")") + " ×"))
     return found

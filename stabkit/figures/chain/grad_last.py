@@ -63,9 +63,9 @@ def title(runs: Sequence[Run]) -> str:
     for when in (LATER, "step 0"):
         here = frame[(frame["when"] == when) & frame["method"].isin(["post-ln", "post-ln-init"])]
         here = here[here["encoder_layers"] == here["decoder_layers"]]
-        means = here.groupby(["layers", "condition", "method"])["grad_norm"].agg(centre).unstack()
-        if {"post-ln", "post-ln-init"} <= set(means.columns) and len(means := means.dropna()):
-            ratio = means["post-ln-init"] / means["post-ln"]
+        pairs = here.groupby(["layers", "condition", "seed", "method"])["grad_norm"].agg(centre).unstack()
+        if {"post-ln", "post-ln-init"} <= set(pairs.columns) and len(pairs := pairs.dropna()):
+            ratio = (pairs["post-ln-init"] / pairs["post-ln"]).groupby(["layers", "condition"], sort=False).agg(centre)
             depth, condition = ratio.index[-1]
             place = listed(f"{depth}L-{depth}L", condition)
             times = f"{short(float(ratio.iloc[-1]))} times Post-LN's"

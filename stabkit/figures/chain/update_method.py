@@ -44,19 +44,20 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
 
 def title(runs: Sequence[Run]) -> str:
     """Who moves farthest in the first update, and how much farther than the least: under one condition at one depth."""
-    cells: dict[tuple[str, str], dict[str, list[float]]] = {}
+    cells: dict[tuple[str, str], dict[str, dict[int, float]]] = {}
     for each in shown(runs):
         if each.run.spec.recipe == "paper":
             continue  # of different rates: no comparison
         by = cells.setdefault((each.run.spec.depth, each.condition), {})
-        by.setdefault(each.label, []).append(update_at(each.run, 1))
+        by.setdefault(each.label, {})[each.run.spec.seed] = update_at(each.run, 1)
     depths = list(dict.fromkeys(depth for depth, _ in cells))
     for depth, condition in sorted(cells, key=lambda cell: -depths.index(cell[0])):  # deep first, no warm-up first
         by = cells[depth, condition]
-        means = {label: mean for label, values in by.items() if (mean := centre(values)) > 0}
+        means = {label: mean for label, values in by.items() if (mean := centre(values.values())) > 0}
         if len(means) > 1:
             most, least = max(means, key=lambda label: means[label]), min(means, key=lambda label: means[label])
-            ratio = means[most] / means[least]
+            pairs = [(value, by[least].get(seed, 0.0)) for seed, value in by[most].items()]
+            ratio = centre(ours / theirs for ours, theirs in pairs if theirs > 0)
             where = f"{depth} ({condition})" if condition else depth
             if ratio >= 1.2:
                 return f"At {where} {most}'s first update moves the output {short(ratio)} times as far as {least}'s"
