@@ -25,27 +25,8 @@ from stabkit.storage.store import Run
 P, ADMIN, PRE = "Post-LN", "ADMIN", "Pre-LN"
 DEEP, DEEPEST = 18, 60
 NO_WARMUP = "stabkit sweep --depths 18 --steps 250 --warmup 0 --seeds 0..4"
+RESET = "a norm after every sum sets the variance back to 1: there is nothing to compound"
 BEYOND = f"deeper than the paper's {DEEPEST} layers"
-
-
-def shares(runs: Sequence[Run]) -> list[Measured]:
-    """The effective number of sub-layers in the output at step 0 as a part of all; not where Post-LN's own is half."""
-    found = []
-    for cell in cells(runs):
-        values = {}
-        for seed in cell.seeds(P, ADMIN):
-            ours, theirs = (cell.runs[label][seed] for label in (ADMIN, P))
-            count = _sublayers(ours)
-            if share.effective(theirs) < count / 2:
-                values[seed] = share.effective(ours) / count
-        told = [short(centre(cell.values(label, share.effective).values())) for label in (ADMIN, P)]
-        found.append(cell.measured(values, ADMIN, P, beside=f"{told[0]} sub-layers against {told[1]}"))
-    return found
-
-
-def _sublayers(run: Run) -> int:
-    table = run.records.get("branch_ratio")
-    return len(share.output_sites(table.sites)) if table is not None else 0
 
 
 def _ends(so: Callable[..., bool], *labels: str) -> Callable[[Sequence[Run]], list[Measured]]:
@@ -74,32 +55,49 @@ def footnote(runs: Sequence[Run]) -> list[Measured]:
 
 
 def lower_encoder(runs: Sequence[Run]) -> list[Measured]:
+    """The first encoder layer's gradient over the last decoder layer's, before any update and at its lowest."""
+
+    def ratios(run: Run) -> list[float]:
+        table, top = run.records.get("grad_norm"), f"decoder.{run.spec.model.decoder_layers}"
+        if table is None or not {"encoder.1", top} <= set(table.sites):
+            return [math.nan]
+        found: list[float] = (table.at("encoder.1") / table.at(top)).tolist()
+        return found
+
+    def at_start(run: Run) -> float:
+        return max(ratios(run)[0], LOWEST)
+
     def lowest(run: Run) -> float:
-        table, n = run.records.get("grad_norm"), run.spec.model.encoder_layers
-        if table is None or not {"encoder.1", f"encoder.{n}"} <= set(table.sites):
-            return math.nan
-        ratios = table.at("encoder.1") / table.at(f"encoder.{n}")
-        return max(float(np.nanmin(ratios)), LOWEST) if np.isfinite(ratios).any() else math.nan
+        return max(min((one for one in ratios(run) if math.isfinite(one)), default=math.nan), LOWEST)
 
     return [
-        cell.measured(cell.values(P, lowest), P)
+        cell.measured(cell.values(P, number), P, when=when)
         for cell in cells(runs)
+        for when, number in (("step 0", at_start), ("lowest", lowest))
         if cell.encoder_layers >= DEEP and cell.decoder_layers and P in cell.runs
     ]
 
 
 def compounds(runs: Sequence[Run]) -> list[Measured]:
-    """The input of the last norm of the output's stack over that of its first, squared, at step 0."""
+    """The variance of what the last sub-layer of the output's stack adds up to over that of the first, at step 0."""
 
     def growth(run: Run) -> float:
-        table = run.records.get("ln_input")
+        table = run.records.get("branch_ratio")
         names = share.output_sites(table.sites) if table is not None else []
         if table is None or len(names) < 2:
             return math.nan
-        first = table.select(names)[0]
-        return over(float(first[-1]), float(first[0])) ** 2
+        first, last = (
+            sum(float(table.at(f"{name}@{part}")[0]) for part in ("branch", "shortcut"))
+            for name in (names[0], names[-1])
+        )
+        return over(last, first)
 
-    return [cell.measured(cell.values(P, growth), P) for cell in cells(runs) if cell.layers >= DEEP and P in cell.runs]
+    return [
+        cell.measured(cell.values(label, growth), label, when=label, beyond=RESET if label == P else "")
+        for cell in cells(runs)
+        for label in (PRE, P)
+        if cell.layers >= DEEP and label in cell.runs
+    ]
 
 
 def nan_gradients(runs: Sequence[Run]) -> list[Measured]:
@@ -211,21 +209,23 @@ CLAIMS: tuple[Claim, ...] = (
         sentence="The variance of the output at each layer compounds with depth.",
         source="Very Deep Transformers §1",
         weight="background",
-        test="Post-LN, step 0, 18 layers or more: variance of what enters the last norm over that at the first",
+        test="step 0, 18 layers or more: mean squares of shortcut and branch of the output's last sub-layer over "
+        "those of its first, of Pre-LN; Post-LN's told beside it",
         threshold=at_least(1.5, "ours: half as large again"),
         scale="ratio",
         tell=times,
         find=compounds,
-        needs="Post-LN at 18 layers or more",
-        command="stabkit sweep --models post-ln --depths 18,50",
-        methods=("post-ln",),
+        needs="Pre-LN or Post-LN at 18 layers or more",
+        command="stabkit sweep --models post-ln,pre-ln --depths 18,50",
+        methods=("post-ln", "pre-ln"),
     ),
     Claim(
         key="lower-encoder",
         sentence="Little gradient reaches the lower layers of the encoder.",
         source="Very Deep Transformers §2",
         weight="background",
-        test="Post-LN, encoder of 18 layers or more: first layer's gradient over its last one's, lowest in training",
+        test="Post-LN, encoder of 18 layers or more: its first layer's gradient over the decoder's last one's, at "
+        "step 0 and lowest in training",
         threshold=at_most(VANISHED, GONE),
         scale="ratio",
         tell=one,
@@ -262,20 +262,5 @@ CLAIMS: tuple[Claim, ...] = (
         needs="ADMIN at 6L-6L and deeper, long enough to judge",
         command=f"stabkit sweep --models admin --depths 6,18 {SHORT}",
         methods=("admin",),
-    ),
-    Claim(
-        key="shares",
-        sentence="Balance read as shares (our reading, not the paper's words): under ADMIN every sub-layer has a say.",
-        source="Very Deep Transformers §3",
-        weight="ours",
-        test="effective number of sub-layers in the branches' part of the output over all, step 0, where Post-LN's is "
-        "below half",
-        threshold=at_least(0.5, "ours: half of all"),
-        scale="difference",
-        tell=lambda value: f"{value:.0%}",
-        find=shares,
-        needs="ADMIN and Post-LN at one depth and seed, Post-LN's effective number below half of all",
-        command="stabkit sweep --models post-ln,admin",
-        methods=("post-ln", "admin"),
     ),
 )

@@ -47,6 +47,8 @@ def at_most(value: float, reason: str) -> Threshold:
     return Threshold(sense="<=", value=value, reason=reason)
 
 
+MUCH = at_least(2.0, "ours: “much” is two-fold")
+"""Of a ratio, wherever a paper says much larger or much smaller."""
 MOST = at_least(0.5, "ours: in every seed of up to four, in more than half of five and more")
 """Of a share: what happens in most runs."""
 
@@ -99,11 +101,18 @@ class Place:
     """Why it is not decided; nothing where it is."""
     text: str
     """The number in words: `27 times (16 to 34)`."""
+    alone: str = ""
+    """Of one seed that decides, how far five lie apart: `one seed; five lie within 1.4 times`."""
 
 
 def times(value: float) -> str:
     """`27 times`."""
     return f"{short(value)} times"
+
+
+def closely(value: float) -> str:
+    """`1.25 times`: where two digits would hide on which side of a threshold it lies."""
+    return f"{short(value, 3)} times"
 
 
 def power(value: float) -> str:
@@ -114,6 +123,11 @@ def power(value: float) -> str:
 def signed(value: float) -> str:
     """`+0.13`."""
     return f"{value:+.2f}".replace("-", "−")
+
+
+def points(value: float) -> str:
+    """Of a difference of shares: `+13 points`, of a hundred."""
+    return f"{100 * value:+.0f} points".replace("-", "−")
 
 
 def nats(value: float) -> str:
@@ -158,3 +172,11 @@ class Finding:
     reason: str
     """Why it is undecided, out of reach or untested; nothing where it is decided."""
     places: tuple[Place, ...]
+
+    @property
+    def under(self) -> str:
+        """What runs it was tested on: `runs of 16 to 250 updates, no warm-up or warm-up 4000`."""
+        steps = sorted({one.measured.steps for one in self.places})
+        warmups = dict.fromkeys(one.measured.condition.split(", ")[0] for one in self.places)
+        count = f"{steps[0]} to {steps[-1]}" if len(steps) > 1 else f"{steps[0]}" if steps else ""
+        return f"runs of {count} update{'s' * (steps != [1])}, {' or '.join(warmups)}" if steps else ""

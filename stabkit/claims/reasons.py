@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from stabkit.claims.base import Claim, Measured, at_least, at_most
 from stabkit.claims.evidence import JUDGED, MARGIN, Cell, at, cells, fails, groups, trains
+from stabkit.claims.verdict import wilson
 from stabkit.figures.chain.chain_order import COLLAPSED
 from stabkit.figures.shared.comparison import setting
 from stabkit.figures.shared.numbers import outcome_word, series
@@ -129,19 +130,11 @@ def parted_by_collapse(runs: Sequence[Run]) -> list[Measured]:
                         condition=setting(here[0].spec),
                         steps=min(run.spec.train.steps for run in here),
                         values=dict.fromkeys(sorted({run.spec.seed for run in here}), right / len(here)),
-                        interval=wilson(right, len(here)),
+                        interval=wilson(right / len(here), len(here)),
                         beside=f"{right} of {len(here)} runs {'do not train' if side else 'train'}",
                     )
                 )
     return found
-
-
-def wilson(right: int, count: int) -> tuple[float, float]:
-    """The 95 % interval of a share."""
-    z = 1.96
-    middle = (right + z * z / 2) / (count + z * z)
-    half = z / (count + z * z) * math.sqrt(right * (count - right) / count + z * z / 4)
-    return max(0.0, middle - half), min(1.0, middle + half)
 
 
 def _loss(run: Run, share: float) -> float:

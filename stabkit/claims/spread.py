@@ -15,6 +15,7 @@ from functools import cache
 from importlib import resources
 
 from stabkit.claims.base import Claim, Measured, Scale, Threshold
+from stabkit.figures.shared.words import short
 
 FILE = "spread.csv"
 SEEDS = 5
@@ -35,6 +36,18 @@ def known(key: str, found: Measured) -> float:
     """The spread at this place, else the widest of the claim's; NaN where none was measured."""
     own = table().get(key, {})
     return own.get((found.where, found.condition), max(own.values(), default=math.nan))
+
+
+def told(claim: Claim, found: Measured) -> str:
+    """What decides one seed, in words: `one seed; five lie within 1.4 times`."""
+    apart = known(claim.key, found)
+    if claim.scale == "share":
+        return "one seed; five end alike"
+    return (
+        f"one seed; five lie within {short(math.exp(apart))} times"
+        if claim.scale == "ratio"
+        else (f"one seed; five lie within {short(apart)}")
+    )
 
 
 def off(value: float, limit: float, scale: Scale) -> float:

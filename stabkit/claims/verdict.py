@@ -77,6 +77,7 @@ def place(claim: Claim, found: Measured) -> Place:
         threshold=threshold,
         verdict=verdict,
         reason=reason,
+        alone=spread.told(claim, found) if one and verdict in ("holds", "fails") else "",
         text=_text(claim, found, value, low, high),
     )
 
@@ -94,7 +95,7 @@ def interval(values: Sequence[float], scale: Scale) -> tuple[float, float]:
     """What several seeds leave open: the range of up to four, from five on a 95 % interval."""
     count = len(values)
     if scale == "share":
-        return _wilson(statistics.fmean(values), count) if count >= 5 else (min(values), max(values))
+        return wilson(statistics.fmean(values), count) if count >= 5 else (min(values), max(values))
     if count < 5 or not all(map(math.isfinite, values)):
         return min(values), max(values)
     if scale == "ratio" and min(values) > 0:
@@ -111,7 +112,8 @@ def _student(values: Sequence[float]) -> tuple[float, float]:
     return mean - half, mean + half
 
 
-def _wilson(share: float, count: int) -> tuple[float, float]:
+def wilson(share: float, count: int) -> tuple[float, float]:
+    """The 95 % interval of a share of so many."""
     square = Z_975**2
     middle = (share + square / (2 * count)) / (1 + square / count)
     half = Z_975 / (1 + square / count) * math.sqrt(share * (1 - share) / count + square / (4 * count**2))

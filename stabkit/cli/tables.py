@@ -143,7 +143,7 @@ def _colour(text: str) -> str:
 
 
 def roughness(runs: Sequence[Run], surfaces: Sequence[Surface]) -> None:
-    """How rough the cuts are, ruler by ruler: the ratio of the two methods, paired by direction."""
+    """How rough the cuts are, ruler by ruler and method by method."""
     from stabkit.figures.shared.surfaces import Landscape
     from stabkit.figures.surfaces import cuts
 
@@ -152,16 +152,17 @@ def roughness(runs: Sequence[Run], surfaces: Sequence[Surface]) -> None:
         return
     console.say()
     console.table(
-        "Roughness of one-dimensional cuts: Σ|Δ²L|/Σ|ΔL|; curvature: mean |Δ²L|, nats",
-        ("depth", "seed", "ruler", "method", "roughness", "negative curvature", "curvature"),
+        "One-dimensional cuts: share of negative curvature, which a bowl has none of; roughness Σ|Δ²L|/Σ|ΔL|; "
+        "curvature: mean |Δ²L|, nats",
+        ("depth", "seed", "ruler", "method", "negative curvature", "roughness", "curvature"),
         [
             (
                 depth,
                 seed,
                 ruler,
                 label,
-                short(centre(own["roughness"])),
                 percent(float(own["negative"].mean())),
+                short(centre(own["roughness"])),
                 short(centre(own["curvature"])),
             )
             for (depth, seed, ruler, label), own in cuts.rough(frame).groupby(

@@ -9,6 +9,7 @@ from stabkit.probes.parameter_update import ParameterUpdate
 from stabkit.probes.perturbation import Perturbation
 from stabkit.probes.token_cosine import TokenCosine
 from stabkit.probes.update import Update
+from stabkit.probes.weight_grad import WeightGrad
 
 PROBES: tuple[type[Probe], ...] = (
     Loss,
@@ -17,6 +18,7 @@ PROBES: tuple[type[Probe], ...] = (
     LnInput,
     BranchRatio,
     GradNorm,
+    WeightGrad,
     ParameterUpdate,
     Perturbation,
 )

@@ -52,6 +52,8 @@ trains ratios of 4e-4 lasted for 150 updates and came back, rising as they did (
 AT_UNIGRAM = 0.98
 """Of U: a validation loss above it is that of a model that predicts by frequency; one below it, of a run that trains.
 Two readers of curves (docs/outcome.md) called what ends at 0.974 U and below training, at 0.983 U and above not yet."""
+BORDERLINE = 0.974
+"""Of U: between here and the limit those readers had no run, so one that trains there does so by a hair."""
 NO_GAIN = 1e-3
 """A relative gain that is none: the size of the rounding and dropout noise of a run that does not move."""
 

@@ -131,6 +131,7 @@ def expected(spec: RunSpec) -> dict[str, list[str]]:
         "token_cosine": ["state"],
         "parameter_update": sites,
         "grad_norm": [*layers, *sites],
+        "weight_grad": sites,
         "ln_input": [*sites, *(f"{name}@omega" for name in sites)],
         "branch_ratio": [f"{name}{part}" for part in ("", "@branch", "@shortcut") for name in sites],
         "perturbation": sites,

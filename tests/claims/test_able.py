@@ -97,7 +97,7 @@ def scaled(runs: Runs, power: float, size: Callable[[float, float], float] | Non
     made = []
     for a, b in [(f, 1.0) for f in (0.25, 0.5, 1.0, 2.0, 4.0)] + [(1.0, f) for f in (0.25, 0.5, 2.0, 4.0)]:
         own = [changed(run, alpha_scale=a, beta_scale=b) for run in ending(cold(runs, D), "trains")]
-        own = times(own, "grad_norm", "decoder.18.ffn", 1.0, exact=(b / a) ** power)
+        own = times(own, "weight_grad", "decoder.18.ffn", 1.0, exact=(b / a) ** power)
         own = times(own, "ln_input", "*@omega", 1 / a if a else 1.0)
         own = times(own, "update", "state", 1.0, step=at(1), exact=(size or (lambda a, b: b / a))(a, b))
         made += own
@@ -105,7 +105,7 @@ def scaled(runs: Runs, power: float, size: Callable[[float, float], float] | Non
 
 
 def parted(runs: Runs, fails: Callable[[float, float], bool]) -> Runs:
-    found = scaled(runs, 1.0)
+    found = seeds([run for run in scaled(runs, 1.0) if run.spec.seed == 0], 6)
     return [
         made
         for run in found
@@ -150,11 +150,6 @@ def row(label: str, key: str, pattern: str, right: bool, runs: Runs) -> Runs:
     return made
 
 
-def branch(runs: Runs, label: str, level: float, first: float) -> Runs:
-    own = times(runs, "branch_ratio", "*", 1.0, [label], exact=level)
-    return times(own, "branch_ratio", "decoder.18.ffn", 1.0, [label], exact=first)
-
-
 def collapsed(runs: Runs, cosine: float) -> Runs:
     """Twelve runs of Post-LN, stuck, whose tokens begin like this; twelve of DeepNorm that train begin otherwise."""
     own = seeds([run for run in fates(runs, (P, "stuck"), (D, "trains")) if run.spec.seed == 0], 12)
@@ -176,9 +171,10 @@ def sharpened(runs: Runs, size: float) -> Runs:
     )
 
 
-def shared(runs: Runs, ours: float) -> Runs:
-    """Post-LN's last sub-layer has all of the output; ADMIN's branches this much each."""
-    return branch(branch(cold(runs, P, ADMIN), P, 1.0, 30.0), ADMIN, ours, ours)
+def summed(runs: Runs, last: float) -> Runs:
+    """Pre-LN's stream before and in every branch of size 1, but at the top."""
+    own = times(cold(runs, PRE), "branch_ratio", "*@*", 1.0, exact=1.0)
+    return times(own, "branch_ratio", "decoder.18.ffn@*", 1.0, exact=last)
 
 
 def reach(runs: Runs) -> Runs:
@@ -245,7 +241,7 @@ CASES: dict[str, Sides] = {
     "growth": (lambda r: grown(grown(warm(r), P, 1.0), D, 0.5), lambda r: grown(grown(warm(r), P, 0.6), D, 0.5)),
     "smaller": (
         lambda r: update(update(warm(r), P, 1.0, 16), D, 0.1, 16),
-        lambda r: update(update(warm(r), P, 0.2, 16), D, 0.1, 16),
+        lambda r: update(update(warm(r), P, 0.19, 16), D, 0.1, 16),
     ),
     "steadier": (lambda r: spread(r, 1.5), lambda r: spread(r, 1.0005)),
     "constant": (lambda r: grown(warm(r), D, 0.1), lambda r: grown(warm(r), D, 0.6)),
@@ -317,7 +313,7 @@ CASES: dict[str, Sides] = {
     ),
     "top-gradient": (lambda r: scaled(r, 1.0), lambda r: scaled(r, 0.2)),
     "update-follows": (lambda r: scaled(r, 1.0), lambda r: scaled(r, 1.0, lambda a, b: a / b)),
-    "bound-decides": (lambda r: parted(r, lambda a, b: b / a > 2), lambda r: parted(r, lambda a, b: a == 1)),
+    "bound-decides": (lambda r: parted(r, lambda a, b: b / a >= 2), lambda r: parted(r, lambda a, b: a == 1)),
     "admin-trains": (lambda r: fates(r, (ADMIN, "trains")), lambda r: fates(r, (ADMIN, "stuck"))),
     "default-fails": (
         lambda r: fates(r, (P, "diverged"), (ADMIN, "trains")),
@@ -332,8 +328,8 @@ CASES: dict[str, Sides] = {
         lambda r: deeper(fates(r, (PRE, "stuck")), 60, 12),
     ),
     "compounds": (
-        lambda r: times(cold(r), "ln_input", "decoder.18.ffn", 2.0, [P]),
-        lambda r: times(cold(r), "ln_input", "decoder.18.ffn", 0.9, [P]),
+        lambda r: summed(r, 2.0),
+        lambda r: summed(r, 1.1),
     ),
     "lower-encoder": (
         lambda r: times(cold(r), "grad_norm", "encoder.1", 1e-6, [P]),
@@ -349,7 +345,6 @@ CASES: dict[str, Sides] = {
     ),
     "rank-collapse": (lambda r: collapsed(r, 0.99), lambda r: collapsed(r, 0.5)),
     "attention-size": (lambda r: sharpened(r, 1.1), lambda r: sharpened(r, 6.0)),
-    "shares": (lambda r: shared(r, 0.1), lambda r: shared(r, 3.0)),
     "largest-settings": (
         lambda r: twice(r, "lr", 5e-4, 2e-3, (0.8, 0.8)),
         lambda r: twice(r, "lr", 5e-4, 2e-3, (0.8, 1.0), "stuck"),
@@ -405,7 +400,7 @@ CASES: dict[str, Sides] = {
     ),
     "slope-smaller": (
         lambda r: update(update(single(r, P, D), P, 1e-2, 1), D, 1e-4, 1),
-        lambda r: update(update(single(r, P, D), P, 1e-3, 1), D, 2e-4, 1),
+        lambda r: update(update(single(r, P, D), P, 3e-4, 1), D, 2e-4, 1),
     ),
 }
 ALONG = directions.axis(21, 1.0)

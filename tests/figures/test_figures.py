@@ -209,7 +209,7 @@ def test_the_theorems_sum_of_a_scaled_run_is_that_of_the_method_taken_to_its_fac
 
 def test_the_border_parts_as_many_runs_as_one_level_can() -> None:
     found = boundary.border(boundary.select(plane(lambda a, b: 1.0, lambda a, b: "stuck" if b / a > 2 else "trains")))
-    assert found is not None and (found.right, found.total, found.fewer) == (9, 9, 3)
+    assert found is not None and str(found) == "3 of 3 failing and 6 of 6 training runs"
     mixed = boundary.select(plane(lambda a, b: 1.0, lambda a, b: "stuck" if a == 1 else "trains"))
     assert boundary.border(mixed) is None
     assert boundary.border(boundary.select(plane(lambda a, b: 1.0, lambda a, b: "trains"))) is None
@@ -228,8 +228,11 @@ def test_the_map_says_how_many_of_a_cells_runs_train() -> None:
     texts = [[text.get_text() for text in axes.texts] for axes in drawn.axes]
     assert texts[0] == ["1 of 2\ntrain", "2 of 2\ntrain", "0 of 1\ndiverged"]
     assert texts[2] == ["8.0", "2.0", "–"]
-    said = "DeepNorm, 2L-2L: 1 of 3 pairs of factors on α and β train in every seed, not α × 0.25 and α × 4"
+    said = "DeepNorm, 2L-2L, lr 0.0005: 1 of 3 pairs of factors on α and β train in every seed, not α × 0.25 and α × 4"
     assert scale_map.title(runs) == said and headline(runs) == f"{said}."
+    hair = run(spec("deepnorm", 2, alpha_scale=8.0), {}, "trains")
+    hair.__dict__["outcome"]["validation_loss"] = 0.978 * 6.0
+    assert headline([*runs, hair]).endswith("by a hair (α × 8 ends at 0.978 U, 0.98 being the limit).")
     undecided = run(spec("deepnorm", 2, alpha_scale=2.0), {}, "early")
     assert headline([*runs, undecided]).endswith("; 1 are undecided.")
     assert ablation.title(runs) == "DeepNorm, 2L-2L fails at α × 0.25 (1 of 2) and α × 4 (1 of 1)"
@@ -239,8 +242,10 @@ def test_a_border_is_only_one_that_tells_more_than_half_of_the_rarer_kind_apart(
     few = plane(lambda a, b: 1.0, lambda a, b: "stuck" if b / a < 0.1 else "trains")
     assert boundary.border(boundary.select(few)) is None
     frame = boundary.select(plane(lambda a, b: b / a, lambda a, b: "stuck" if b / a > 2 else "trains"))
-    assert all(found is not None and found.right == 9 for found in boundary.controls(frame).values())
-    assert "β/α alone 9" in boundary.title(plane(lambda a, b: b / a, lambda a, b: "stuck" if b / a > 2 else "trains"))
+    assert all(found is not None and found.training == (6, 6) for found in boundary.controls(frame).values())
+    assert "β/α alone 3 of 3 failing" in boundary.title(
+        plane(lambda a, b: b / a, lambda a, b: "stuck" if b / a > 2 else "trains")
+    )
 
 
 def test_without_the_method_itself_the_sums_are_still_over_those_at_factors_of_1() -> None:

@@ -98,11 +98,14 @@ def test_a_run_stored_by_this_version_gets_tomorrows_words_and_page_and_is_not_t
 
     swept = stabkit(tomorrow, "sweep", *COMMAND, "--json", "--out", str(tmp_path))
     assert "reused 1, new 0" in swept.stderr, "a new field at its default makes no other run"
-    told = "1 run holds no token_cosine, 1 run holds no ln_input, 1 run holds no drift of today's version"
+    told = (
+        "1 run holds no token_cosine, 1 run holds no weight_grad, 1 run holds no ln_input, 1 run holds no drift "
+        "of today's version"
+    )
     assert told in swept.stderr, "what an older run lacks is said"
     (run,) = json.loads(swept.stdout)["runs"]
     assert (
-        run["lacks"] == ["token_cosine", "ln_input", "drift"]
+        run["lacks"] == ["token_cosine", "weight_grad", "ln_input", "drift"]
         and run["update"][-1] > 0
         and run["chain"]["ln_input_growth"] == "nan"
     )
@@ -120,4 +123,4 @@ def test_todays_package_reads_it_and_reuses_it(tmp_path: Path) -> None:
     swept = stabkit(ROOT, "sweep", *COMMAND, "--json", "--out", str(tmp_path))
     assert "reused 1, new 0" in swept.stderr
     lacks = json.loads(swept.stdout)["runs"][0]["lacks"]
-    assert lacks == ["token_cosine"], "a probe that came later: said, and nothing is trained again for it"
+    assert lacks == ["token_cosine", "weight_grad"], "probes that came later: said, and nothing is trained again for it"

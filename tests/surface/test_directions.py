@@ -128,6 +128,10 @@ def test_roughness_of_a_parabola_of_a_wave_and_of_a_hole() -> None:
     assert roughness.curvature(wave) == pytest.approx(4.0)
     assert roughness.negative_curvature(wave) == pytest.approx(9 / 19)
     assert roughness.roughness(wave) == pytest.approx(2 * 19 / 20) and roughness.roughness(np.full(9, 5.0)) == 0.0
+    for many in (15, 51):  # the floor falls with the points; the share of negative curvature has none
+        bowl = np.linspace(-1, 1, many) ** 2
+        assert roughness.roughness(bowl) == pytest.approx({15: 0.265, 51: 0.078}[many], abs=1e-3)
+        assert roughness.negative_curvature(bowl) == roughness.negative_curvature(bowl**2) == 0.0
     ripples = 0.1 * x**2 + 0.01 * wave
     assert roughness.roughness(ripples) > 5 * roughness.roughness(4 * x**2) > roughness.curvature(ripples)
     surface = x[:, None] ** 2 + 3 * x[None, :] ** 2

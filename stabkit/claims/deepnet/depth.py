@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from stabkit.claims.base import MOST, Claim, Measured, at_least, at_most, times
+from stabkit.claims.base import MOST, Claim, Measured, at_least, at_most, closely, times
 from stabkit.claims.deepnet.chain import Find, of_one, start
 from stabkit.claims.deepnet.update import PRE, SWEEP, D, P
 from stabkit.claims.evidence import at, cells, fates, over, trains
@@ -82,7 +82,7 @@ CLAIMS: tuple[Claim, ...] = (
         "the worst of the three kinds",
         threshold=at_most(1.05, "the paper says none exceeds it; ours: 5 % for the batch's noise"),
         scale="ratio",
-        tell=times,
+        tell=closely,
         find=top_is_largest,
         needs="Post-LN with two decoder layers or more",
         command=SWEEP,

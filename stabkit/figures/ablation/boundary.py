@@ -16,6 +16,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from numpy.typing import NDArray
 
 from stabkit.figures.drawing import lettering, style
 from stabkit.figures.drawing.outcomes import MARKS
@@ -33,9 +34,10 @@ CAPTION = "DeepNet §3.2, Theorems 2 and 3 (journal version), in the plane of Fi
 READ = (
     "Left: every run by its factors; thin lines join factors for which the theorem predicts the same update, named in "
     "multiples of the method's own and extrapolated from the sums at factors of 1. The thick line is the level that "
-    "best parts the runs that fail from those that train; it is fitted to these very runs, and the title says how well "
-    "β/α alone and the measured ‖ΔF‖ do. Middle and right: what was measured against each run's own sum; grey line: "
-    "proportional. If the bound alone decided, all runs of a panel would lie on one curve: runs off it are exceptions."
+    "best parts the runs that fail from those that train. The title counts, for every pair of factors, by the level "
+    "that the runs at the other pairs give, of the sum, of β/α alone and of the measured ‖ΔF‖. Middle and right: what "
+    "was measured against each run's own sum; grey line: proportional. If the bound alone decided, all runs of a panel "
+    "would lie on one curve: runs off it are exceptions."
 )
 COLUMNS = scales.COLUMNS
 OPTIONAL = True
@@ -52,33 +54,48 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
 
 
 class Border(NamedTuple):
-    """The level of a number that parts best the runs that fail, above it, from those that train."""
+    """The level of a number that parts best the runs that fail, above it, from those that train; and how many runs are
+    on the right side of the level that the runs at all other factors give, which has not seen them."""
 
     level: float
-    right: int
-    """Runs on the right side of it."""
-    total: int
-    fewer: int
-    """Runs of the rarer kind."""
+    failing: tuple[int, int]
+    """(right, of how many)."""
+    training: tuple[int, int]
+
+    def __str__(self) -> str:
+        """`9 of 12 failing and 138 of 150 training runs`."""
+        counts = zip((self.failing, self.training), ("failing", "training"), strict=True)
+        return " and ".join(f"{right} of {count} {word}" for (right, count), word in counts) + " runs"
 
 
 def border(own: pd.DataFrame, values: pd.Series[float] | None = None) -> Border | None:
     """Where training ends, by the relative prediction or by other `values`; None where no level tells more than half of
     the rarer kind apart."""
-    number = (own["relative"] if values is None else values).to_numpy(dtype=float)
+    number = np.asarray(own["relative"] if values is None else values, dtype=np.float64)
     words = own["outcome"].to_numpy()
     kept = np.isin(words, ("trains", "stuck", "diverged")) & (number > 0) & np.isfinite(number)
     number, fails = number[kept], words[kept] != "trains"
-    fewer = int(min(fails.sum(), (~fails).sum()))
-    if not fewer:
+    level = _level(number, fails)
+    if level is None or ((number > level) != fails).sum() > min(fails.sum(), (~fails).sum()) / 2:
         return None
+    pairs = own.loc[kept, ["alpha_scale", "beta_scale"]].to_numpy(dtype=float)
+    right = np.zeros(len(number), dtype=bool)
+    for pair in np.unique(pairs, axis=0):
+        here = (pairs == pair).all(axis=1)
+        unseen = _level(number[~here], fails[~here])
+        right[here] = (number[here] > (math.inf if unseen is None else unseen)) == fails[here]
+    sides = [(int(right[kind].sum()), int(kind.sum())) for kind in (fails, ~fails)]
+    return Border(level, *sides)
+
+
+def _level(number: NDArray[np.float64], fails: NDArray[np.bool_]) -> float | None:
+    """The level between two values that puts most runs on the right side; None without runs of both kinds."""
     levels = np.unique(number)
-    between = np.sqrt(levels[:-1] * levels[1:])
-    right = [int(((number > level) == fails).sum()) for level in between]
-    best = int(np.argmax(right)) if right else 0
-    if not right or len(number) - right[best] > fewer / 2:
+    if len(levels) < 2 or fails.all() or not fails.any():
         return None
-    return Border(float(between[best]), right[best], len(number), fewer)
+    between = np.sqrt(levels[:-1] * levels[1:])
+    right = [((number > level) == fails).sum() for level in between]
+    return float(between[int(np.argmax(right))])
 
 
 def controls(own: pd.DataFrame) -> dict[str, Border | None]:
@@ -107,20 +124,20 @@ def rank_correlation(one: pd.Series[float], other: pd.Series[float]) -> float:
 
 
 def title(runs: Sequence[Run]) -> str:
-    """How well one level of the theorem's sum parts the runs that fail from those that train, and what does as well."""
+    """How well a level of the theorem's sum parts runs that it has not seen, and what does as well."""
     for name, own in scales.groups(select(runs)):
         found = border(own)
         if found:
             return (
-                f"{name}: of {found.total} runs one level of the theorem's sum puts {found.right} on the right side of "
-                f"training{told(own)}"
+                f"{name}: a level of the theorem's sum, taken from the other factors' runs, puts {found} on the right "
+                f"side{told(own)}"
             )
     return "The theorem's sum over the plane of factors, beside what was measured"
 
 
 def told(own: pd.DataFrame) -> str:
-    """`; β/α alone 57, ‖ΔF‖ 55`."""
-    others = [f"{name} alone {found.right}" for name, found in controls(own).items() if found]
+    """`; β/α alone 9 of 12 failing and 148 of 150 training runs`."""
+    others = [f"{name} alone {found}" for name, found in controls(own).items() if found]
     return f"; {', '.join(others)}" if others else ""
 
 
@@ -131,9 +148,7 @@ def alt(frame: pd.DataFrame) -> str:
     parts = []
     for name, own in scales.groups(frame):
         found, rho = border(own), rank_correlation(own["relative"], own["update_first"])
-        border_text = (
-            f"best border at {short(found.level)}, {found.right} of {found.total} right" if found else "no border"
-        )
+        border_text = f"best border at {short(found.level)}" if found else "no border"
         rank = f"rank correlation with ‖ΔF‖ {rho:.2f}" if math.isfinite(rho) else ""
         parts.append(listed(name, border_text, rank))
     return f"Contours of the theorem's sum in the plane of factors, and measurements against it. {'; '.join(parts)}."

@@ -32,10 +32,10 @@ AT_START = True
 SINGLE_STEPS = True
 CAPTION = "DeepNet §3.3, GOAL: not drawn in the paper."
 READ = (
-    "The level line is the GOAL that α and β are derived from: one SGD step moves the output as far at every "
-    "depth. Drawn: ‖ΔF‖/η over its value in the shallowest model, a thin line a seed, points their median. Dotted: the "
-    "theorem's sum over the measured ‖Δθ‖ of the same steps, over its own value there; it bounds ‖ΔF‖ up to a "
-    "constant, so growth beyond it is evidence that the bound's terms leave something out, no refutation."
+    "The level line is the GOAL that α and β are derived from: one SGD step moves the output as far at every depth. "
+    "Drawn: ‖ΔF‖/η over its value in the shallowest model, a thin line a seed, points their median. Dotted: what the "
+    "theorem makes of the same steps (2 and 3 of the measured ‖Δθ‖, 4 of η alone), over its own value there; it bounds "
+    "‖ΔF‖ up to a constant, so growth beyond it is evidence that the bound's terms leave something out, no refutation."
 )
 COLUMNS = (*FACTS, "shape", "layers", "theorem", "relative", "theorem_relative")
 OPTIONAL = True

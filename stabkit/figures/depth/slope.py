@@ -36,8 +36,8 @@ CAPTION = "DeepNet §3.3, GOAL, and Theorems 2, 3 and 4 (journal version): not d
 READ = (
     "How far the output moves for each unit of learning rate, before any training. A horizontal line is the papers' "
     "GOAL. The order of the methods is the finding; Post-LN's exponent changes with the seed, because its tokens "
-    "collapse to one direction at initialisation. Dotted: Theorem 3 (one stack: 2) from the measured ‖Δθ‖; of norms "
-    "before the branch Theorem 4."
+    "collapse to one direction at initialisation. Dotted: Theorem 3 (one stack: 2) from the measured ‖Δθ‖; of Sub-LN "
+    "in one stack Theorem 4. There is none of the others."
 )
 COLUMNS = (*update_depth.COLUMNS, "rate")
 OPTIONAL = True

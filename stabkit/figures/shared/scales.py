@@ -21,11 +21,12 @@ from stabkit.figures.shared import theorem
 from stabkit.figures.shared.comparison import FACTS, conditions, shown
 from stabkit.figures.shared.numbers import centre, chain
 from stabkit.figures.shared.words import listed, number
+from stabkit.results.outcome import AT_UNIGRAM, BORDERLINE
 from stabkit.storage.store import Run
 
 SUMS = ("crossing", "encoder", "decoder")
 COLUMNS = (
-    *(*FACTS, "alpha_scale", "beta_scale", "width", "unigram_loss", "validation_loss"),
+    *(*FACTS, "alpha_scale", "beta_scale", "width", "lr", "unigram_loss", "validation_loss"),
     *("update_first", "ln_input_growth", "gradient_ratio_lowest", *SUMS, "relative"),
 )
 
@@ -52,6 +53,7 @@ def frame(runs: Sequence[Run]) -> pd.DataFrame:
                 "alpha_scale": a,
                 "beta_scale": b,
                 "width": run.spec.model.hidden,
+                "lr": run.spec.train.lr,
                 "unigram_loss": number(run.outcome.get("unigram_loss")),
                 "validation_loss": number(run.outcome.get("validation_loss")),
                 "update_first": chain(run, "update_first"),
@@ -94,6 +96,12 @@ class Cell:
         return next((word for word in ("diverged", "stuck", "early", "trains") if word in words), "early")
 
     @property
+    def closest(self) -> float:
+        """The highest share of the unigram loss at which one of its runs ends that trains; NaN for none."""
+        own = self.runs[self.runs["outcome"] == "trains"]
+        return float((own["validation_loss"] / own["unigram_loss"]).max())
+
+    @property
     def rate(self) -> str:
         """`2 of 3 train`, `0 of 2 stuck`."""
         count = int((self.runs["outcome"] == "trains").sum())
@@ -113,8 +121,11 @@ def cells(own: pd.DataFrame) -> list[Cell]:
 
 
 def sentence(name: str, own: pd.DataFrame) -> str:
-    """How many pairs of factors train, which fail where they are few, and how many are undecided."""
+    """How many pairs of factors train, which fail where they are few, which train by a hair, and how many are
+    undecided."""
     found = cells(own)
+    if own["lr"].nunique() == 1 and "lr " not in name:
+        name = f"{name}, lr {own['lr'].iloc[0]:g}"
     failing = [cell.name for cell in found if cell.word in ("stuck", "diverged", "some")]
     undecided = sum(cell.word == "early" for cell in found)
     if undecided == len(found):
@@ -124,6 +135,9 @@ def sentence(name: str, own: pd.DataFrame) -> str:
     told = f"{name}: {whole} of {len(found)} pairs of factors on α and β train{seeds}"
     if 0 < len(failing) <= 4:
         told += f", not {', '.join(failing[:-1])}{' and ' if len(failing) > 1 else ''}{failing[-1]}"
+    hair = [f"{cell.name} ends at {cell.closest:.3f} U" for cell in found if cell.closest > BORDERLINE]
+    if hair:
+        told += f"; by a hair ({', '.join(hair[:3])}, {AT_UNIGRAM:g} being the limit)"
     return told + (f"; {undecided} are undecided" if undecided else "")
 
 

@@ -5,12 +5,12 @@ From the measured ‖Δθ‖, for norms after the sum:
     one stack (Thm 2)          Σ_i √(v_i² + w_i²)/α_i · ‖Δθ_i‖
     encoder-decoder (Thm 3)    Σ_cross v·w/α · Σ_encoder √(v² + w²)/α · ‖Δθ‖  +  Σ_decoder √(v² + w²)/α · ‖Δθ‖
 
-For norms before the branch, under SGD at a small rate η alone:
+For Sub-LN's two norms a branch, in one stack under SGD at a small rate η alone:
 
     one stack (Thm 4)          η·Σ_l (1 + v_l²/w_l²)/S_L · ( 1 + Σ_{k=2}^L 1/S_{k−1} ),  S_k = Σ_{n≤k} v_n²
 
-which is η·2·(1 + Σ_{k<L} 1/k), so log L, at Xavier. Its sub-layer has Sub-LN's inner norm; it is drawn for Pre-LN too,
-and of an encoder-decoder over the decoder's sub-layers alone, for there is no such theorem of two stacks.
+which is η·2·(1 + Σ_{k<L} 1/k), so log L, at Xavier. There is no such theorem of two stacks, nor of Pre-LN, whose branch
+has no inner norm.
 
 v and w are the scales of the last and of the first map of a branch (W₂ and W₁, W_O and W_V): β, the method's initial
 gain at that site, 1 at Xavier initialisation. α is the weight of the shortcut, read from the records (‖LN input‖ over
@@ -62,7 +62,7 @@ class _Term:
 
 
 def number_of(spec: RunSpec) -> int:
-    """Norms after the sum: 3 for an encoder-decoder, 2 for one stack. Norms before the branch: 4. 0 for neither.
+    """Norms after the sum: 3 for an encoder-decoder, 2 for one stack. One stack of Sub-LN's wiring: 4. Else 0.
 
     The theorems' sub-layers have nothing else on the branch, but for Sub-LN's inner norm in Theorem 4, and each reads
     the one before it: they do not speak of NormFormer or DLCL.
@@ -80,11 +80,12 @@ def _number(shape: _Shape) -> int:
     if method.wiring != "chain" or any(method.norm_branch(site) for site in own) or inner - {("last", "norm")}:
         return 0
     before, after = (all(norm(site) for site in own) for norm in (method.norm_in, method.norm_out))
-    if before and not any(method.norm_out(site) for site in own):
+    two = spec.model.encoder_layers > 0 < spec.model.decoder_layers
+    if before and inner and not two and not any(method.norm_out(site) for site in own):
         return 4
     if not after or inner or any(method.norm_in(site) for site in own):
         return 0
-    return 3 if spec.model.encoder_layers and spec.model.decoder_layers else 2
+    return 3 if two else 2
 
 
 @lru_cache(maxsize=512)
@@ -124,11 +125,10 @@ def predicted(run: Run, step: int) -> float:
 
 
 def _theorem_4(spec: RunSpec, step: int) -> float:
-    """Over the sub-layers of the stack that gives the output; NaN but for SGD."""
-    method, all_sites = methods.of(spec), _sites(spec)
+    """Over all sub-layers of the one stack; NaN but for SGD."""
+    method, own = methods.of(spec), _sites(spec)
     if method is None or spec.train.optimizer != "sgd":
         return math.nan
-    own = [site for site in all_sites if site.stack == all_sites[-1].stack]
     v, w = (np.array(each) for each in zip(*(_vw(method, site) for site in own), strict=True))
     sums, ratio = np.cumsum(v**2), (1 + v**2 / w**2).sum()
     return float(total(spec.train, step) * ratio / sums[-1] * (1 + (1 / sums[:-1]).sum()))

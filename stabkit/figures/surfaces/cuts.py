@@ -1,7 +1,8 @@
 """One-dimensional cuts through the loss over several random directions: how rough, with a band over directions.
 
 A single plane says little: its roughness varies with the directions drawn. Here each ruler has a panel, each method a
-curve (median over direction seeds) in its band (least to greatest), and the roughness of every cut is told.
+curve (median over direction seeds) in its band (least to greatest), and every method's share of negative curvature is
+told, with the roughness Σ|Δ²L|/Σ|ΔL| beside it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from stabkit.figures.drawing import lettering, style
 from stabkit.figures.shared.comparison import FACTS
 from stabkit.figures.shared.numbers import centre
 from stabkit.figures.shared.surfaces import Landscape
-from stabkit.figures.shared.words import listed, short
+from stabkit.figures.shared.words import listed, percent, short
 from stabkit.figures.surfaces import landscape
 from stabkit.surface import roughness
 
@@ -27,8 +28,9 @@ VALUE = "loss"
 CAPTION = "DeepNet Fig. 1 (journal version), as numbers: one-dimensional cuts over several direction seeds."
 READ = (
     "The loss along a random direction through θ: median over direction seeds, in a band from the least to the "
-    "greatest. In the legend the roughness of a cut, Σ|Δ²L|/Σ|ΔL|, median over seeds and its range. "
-    "Where those ranges overlap, the methods do not differ under that ruler."
+    "greatest. In the legend the share of negative curvature of the cuts, mean over direction seeds and its range: a "
+    "smooth bowl has none. Then their roughness Σ|Δ²L|/Σ|ΔL|, which a bowl has some of too. "
+    "Where the ranges overlap, the methods do not differ under that ruler."
 )
 OPTIONAL = True
 COLUMNS = (*FACTS, "ruler", "direction_seed", "a", "loss")
@@ -57,33 +59,22 @@ def rough(frame: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def ratios(frame: pd.DataFrame) -> pd.DataFrame:
-    """By depth, seed and ruler: the first method's roughness over the second's, direction by direction (paired)."""
-    rows = []
-    for (depth, seed, ruler), own in rough(frame).groupby(["depth", "seed", "ruler"], sort=False):
-        labels = list(dict.fromkeys(own["label"]))
-        if len(labels) == 2:
-            wide = own.pivot(index="direction_seed", columns="label", values="roughness")
-            each = (wide[labels[0]] / wide[labels[1]]).dropna()
-            each = each[(each > 0) & np.isfinite(each)]
-            if len(each):
-                rows.append((depth, seed, ruler, *labels, centre(each), each.min(), each.max(), len(each)))
-    columns = ["depth", "seed", "ruler", "higher", "lower", "ratio", "least", "greatest", "directions"]
-    return pd.DataFrame(rows, columns=columns)
-
-
 def title(drawn: Landscape) -> str:
-    """The ratio of roughness under each ruler, at the first depth."""
-    table = ratios(select(drawn))
-    if table.empty:
+    """The two methods' shares of negative curvature under each ruler, at the first depth and seed."""
+    table = rough(select(drawn))
+    labels = list(dict.fromkeys(table["label"]))
+    if len(labels) != 2:
         return "How rough the loss is along random directions"
     first = table.iloc[0]
     own = table[(table["depth"] == first["depth"]) & (table["seed"] == first["seed"])]
-    told = [
-        f"{short(row.ratio)} ({short(row.least)} to {short(row.greatest)}) by {landscape.whose(str(row.ruler))}"
-        for row in own.itertuples()
-    ]
-    return f"Roughness of cuts at {first['depth']}, {first['higher']} over {first['lower']}: {', '.join(told)}"
+    told = []
+    for ruler, rows in own.groupby("ruler", sort=False):
+        mean = rows.groupby("label")["negative"].mean()
+        if len(mean) == 2:
+            told.append(
+                f"{percent(mean[labels[0]])} against {percent(mean[labels[1]])} by {landscape.whose(str(ruler))}"
+            )
+    return f"Negative curvature of cuts at {first['depth']}, {labels[0]} against {labels[1]}: {', '.join(told)}"
 
 
 def alt(frame: pd.DataFrame) -> str:
@@ -91,7 +82,7 @@ def alt(frame: pd.DataFrame) -> str:
     if frame.empty:
         return "No cut was drawn."
     parts = [
-        f"{listed(label, depth, ruler)}: roughness {short(centre(own['roughness']))}"
+        f"{listed(label, depth, ruler)}: {percent(own['negative'].mean())} negative curvature"
         for (depth, ruler, label), own in rough(frame).groupby(["depth", "ruler", "label"], sort=False)
     ]
     return f"Loss along random directions, a panel a ruler. {'; '.join(parts[:18])}."
@@ -116,10 +107,11 @@ def draw(frame: pd.DataFrame) -> Figure:
                 middle = by.median()
                 mine = table[(table["label"] == label) & (table["ruler"] == ruler)]
                 of_place = (mine["depth"] == depth) & (mine["seed"] == seed)
-                values = mine.loc[of_place, "roughness"].to_numpy(dtype=float)
-                name = f"{lettering.safe(str(label), 24)}: {short(centre(values))}"
+                values = mine.loc[of_place, "negative"].to_numpy(dtype=float)
+                name = f"{lettering.safe(str(label), 24)}: {percent(values.mean())}"
                 if len(values) > 1 and math.isfinite(values.min()):
-                    name += f" ({short(float(values.min()))}–{short(float(values.max()))})"
+                    name += f" ({percent(values.min())}–{percent(values.max())})"
+                name += f", {short(centre(mine.loc[of_place, 'roughness']))}"
                 hue = style.colour(method)
                 band = axes.fill_between(middle.index, by.min(), by.max(), color=hue, alpha=0.18, linewidth=0)
                 (line,) = axes.plot(middle.index, middle, color=hue, linewidth=1.6, label=name)

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from stabkit.figures.drawing import lettering, style
 from stabkit.figures.shared.comparison import FACTS
-from stabkit.figures.shared.numbers import centre
 from stabkit.figures.shared.surfaces import OWN, Landscape
 from stabkit.figures.shared.words import listed, percent, short
 from stabkit.surface import roughness
@@ -68,22 +67,19 @@ def rough(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def title(drawn: Landscape) -> str:
-    """How many times rougher one method's surface is than the other's, ruler by ruler."""
+    """The two methods' shares of negative curvature, ruler by ruler, at the first depth that has both; means over
+    seeds."""
     table = rough(select(drawn))
-    parts = []
     for depth, of_depth in table.groupby("depth", sort=False):
         labels = list(dict.fromkeys(of_depth["label"]))
-        if len(labels) != 2:
-            continue
-        ratios = []
+        told = []
         for ruler, own in of_depth.groupby("ruler", sort=False):
-            by = {label: centre(rows["roughness"]) for label, rows in own.groupby("label")}
-            if len(by) == 2 and all(value > 0 for value in by.values()):
-                ratios.append(f"{short(by[labels[0]] / by[labels[1]])} by {whose(str(ruler))}")
-        if ratios:
-            parts.append(f"Roughness at {depth}, {labels[0]} over {labels[1]}: {', '.join(ratios)}")
-            break
-    return parts[0] if parts else "The loss around the weights"
+            mean = own.groupby("label")["negative"].mean()
+            if len(mean) == len(labels) == 2:
+                told.append(f"{percent(mean[labels[0]])} against {percent(mean[labels[1]])} by {whose(str(ruler))}")
+        if told:
+            return f"Negative curvature at {depth}, {labels[0]} against {labels[1]}: {', '.join(told)}"
+    return "The loss around the weights"
 
 
 def whose(ruler: str) -> str:
@@ -172,10 +168,11 @@ def contours(axes: Axes, a: Any, b: Any, losses: Any, norm: Normalize) -> None:
 
 
 def drawn(axes: Axes, a: Any, b: Any, losses: Any, norm: Normalize, label: str) -> Any:
-    """One surface with its name and roughness: colours, contours, and the cross at θ."""
+    """One surface with its name and share of negative curvature: colours, contours, and the cross at θ."""
     image = heat(axes, a, b, losses, norm)
     axes.plot([0], [0], "+", color="#ffffff", markersize=9, mew=1.6)
-    axes.set_title(f"{lettering.safe(label, 40)}: roughness {short(roughness.roughness(losses))}")
+    share = percent(roughness.negative_curvature(losses))
+    axes.set_title(f"{lettering.safe(label, 40)}: {share} negative curvature")
     axes.set_xlabel("a, along δ")
     return image
 
