@@ -40,7 +40,7 @@ OF_SURFACES: tuple[Claim, ...] = surfaces.CLAIMS
 def findings(runs: Sequence[Run], drawn: Sequence[Surface] = ()) -> list[Finding]:
     """Every claim judged: central ones first, of each weight those that hold before those that do not."""
     later, steps = (Runs(run for run in runs if run.spec.single_step is single) for single in (False, True))
-    found = [judge(claim, later) for claim in CLAIMS]
+    found = [judge(claim, steps if claim.at_start and not later else later) for claim in CLAIMS]
     found += [judge(claim, steps) for claim in OF_STEPS]
     found += [judge(claim, Landscape(runs, drawn)) for claim in OF_SURFACES]
     return sorted(found, key=lambda one: (WEIGHTS.index(one.claim.weight), ORDER.index(one.verdict)))

@@ -218,6 +218,7 @@ CLAIMS: tuple[Claim, ...] = (
         needs="Pre-LN or Post-LN at 18 layers or more",
         command="stabkit sweep --models post-ln,pre-ln --depths 18,50",
         methods=("post-ln", "pre-ln"),
+        at_start=True,
     ),
     Claim(
         key="lower-encoder",

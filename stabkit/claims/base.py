@@ -157,6 +157,8 @@ class Claim:
     """A command whose runs test it."""
     methods: tuple[str, ...]
     """The keys of the methods that it is about."""
+    at_start: bool = False
+    """Reads step 0 alone: where nothing was trained, single steps of SGD show it too."""
     parts: tuple[str, ...] = ()
     """Of a sentence that says several things: until each was tested it does not hold."""
 

@@ -206,7 +206,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         key="depth-law",
         sentence="Quality grows with the logarithm of depth: L(d) = A log d + B.",
-        source="DeepNet §5, Fig. 8",
+        source="DeepNet Fig. 8",
         weight="side",
         test=f"DeepNorm at three depths or more, seed by seed: gain a unit of ln d, and R² of the line; {LONG}",
         threshold=at_least(0.0, "the paper says it grows"),
@@ -221,7 +221,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         key="deep-narrow",
         sentence="Given similar training FLOPs, a deep and narrow DeepNet outperforms a shallow and wide baseline.",
-        source="DeepNet §5, Table 4",
+        source="DeepNet Table 4",
         weight="side",
         test=f"DeepNorm against wider, shallower Post-LN and DeepNorm, 6·N·D within 15 %, {BY}; {LONG}",
         threshold=BETTER,
@@ -235,7 +235,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         key="symmetric",
         sentence="Given similar training FLOPs, equal stacks outperform a deep encoder with a shallow decoder.",
-        source="DeepNet §5, Table 4",
+        source="DeepNet Table 4",
         weight="side",
         test=f"DeepNorm N = M against an encoder twice its decoder's depth or more, 6·N·D within 15 %, {BY}; {LONG}",
         threshold=BETTER,

@@ -44,7 +44,8 @@ def render(parts: Sequence[Part], beyond: Sequence[tuple[Item, str]], command: s
     environments = how.environments(every)
     return template(Path(__file__).with_name("paper.html.j2")).render(
         title=TITLE,
-        lead=_lead(sections),
+        lead=_lead(sections, _central(sections)),
+        central=_central(sections),
         command=plain(command),
         version=__version__,
         css=Markup((HERE / "page.css").read_text(encoding="utf-8")),
@@ -130,20 +131,22 @@ def _cards(part: Part) -> list[Card]:
     return drawn
 
 
-def _lead(sections: Sequence[Mapping[str, Any]]) -> str:
-    """The page's first sentence: how many items there are, and what became of the central claims, each named, those
-    that hold first; one that several items share once, by its first item."""
+def _lead(sections: Sequence[Mapping[str, Any]], central: Mapping[str, object]) -> str:
+    """The page's first sentence: how many items there are, and which words came of the central claims."""
     count = len(sections)
     what = "1 item" if count == 1 else f"{count} figures and tables"
-    central: dict[str, Finding] = {}
+    end = "Of the central claims:" if central else "No central claim of theirs was decided."
+    return f"{what} of the papers, rerun on a small machine’s models. {end}"
+
+
+def _central(sections: Sequence[Mapping[str, Any]]) -> dict[str, list[tuple[str, str, str]]]:
+    """{what became of them: (sentence, the item's key, its name) of every central claim that was decided}, those that
+    hold first; one that several items share once, by its first item."""
+    found: dict[str, tuple[str, tuple[str, str, str]]] = {}
     for each in sections:
         for one in each["claims"]:
             if one.claim.weight == "central":
-                central.setdefault(one.claim.key, one)
-    told = []
-    for word, verb in (("holds", "hold"), ("mixed", "hold at some places"), ("fails", "fail")):
-        if names := [key for key, one in central.items() if one.verdict == word]:
-            told.append(f"{verb}: {', '.join(names)}")
-    if not told:
-        return f"{what} of the papers, rerun on a small machine’s models; no central claim of theirs was decided."
-    return f"{what} of the papers, rerun on a small machine’s models. Central claims that {'; that '.join(told)}."
+                item = each["item"]
+                found.setdefault(one.claim.key, (one.verdict, (one.claim.sentence, item.key, item.name)))
+    by = {word: [told for verdict, told in found.values() if verdict == word] for word in ("holds", "mixed", "fails")}
+    return {word: told for word, told in by.items() if told}

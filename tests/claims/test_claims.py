@@ -169,3 +169,16 @@ def test_single_steps_have_no_say_in_other_claims_and_training_none_in_theirs() 
 def test_two_rates_that_do_not_agree_are_no_evidence_of_a_slope() -> None:
     two = [step("deepnorm", n, v, lr=lr) for n in (6, 18, 50) for lr, v in ((1e-4, 1.0), (1e-5, float(n)))]
     assert found("slope-goal", two).verdict == "untested"
+
+
+def test_what_is_there_at_step_0_is_told_of_single_steps_where_nothing_was_trained() -> None:
+    single = [step("pre-ln", 6, 1.0, seed=seed) for seed in (0, 1)]
+    for made in single:
+        made.outcome["chain"]["gradient_ratio_start"] = 2.0
+    trained = [run(spec("pre-ln", 6), {}, gradient_ratio_start=0.5)]
+
+    def bottom(runs: list[Run]) -> Finding:
+        return next(one for one in findings(runs) if one.claim.key == "pre-ln-bottom")
+
+    assert bottom(single).verdict == "holds"
+    assert bottom([*single, *trained]).places[0].value == 0.5

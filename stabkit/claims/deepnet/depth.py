@@ -87,6 +87,7 @@ CLAIMS: tuple[Claim, ...] = (
         needs="Post-LN with two decoder layers or more",
         command=SWEEP,
         methods=("post-ln",),
+        at_start=True,
     ),
     Claim(
         key="pre-ln-bottom",
@@ -101,6 +102,7 @@ CLAIMS: tuple[Claim, ...] = (
         needs="Pre-LN at 6 layers or more",
         command="stabkit sweep --models pre-ln,deepnorm --depths 6,18",
         methods=("pre-ln",),
+        at_start=True,
     ),
     Claim(
         key="deepnorm-bottom",
@@ -115,6 +117,7 @@ CLAIMS: tuple[Claim, ...] = (
         needs="Pre-LN and DeepNorm at 6 layers or more",
         command="stabkit sweep --models pre-ln,deepnorm --depths 6,18",
         methods=("pre-ln", "deepnorm"),
+        at_start=True,
     ),
     Claim(
         key="decoder-unstable",

@@ -55,5 +55,6 @@ CLAIMS: tuple[Claim, ...] = (
         command="stabkit sweep --models post-ln,post-ln:query_key=0.25,post-ln:query_key=4 --depths 6 --steps 1 "
         "--seeds 0..4",
         methods=("post-ln",),
+        at_start=True,
     ),
 )

@@ -44,9 +44,9 @@ LINKS: dict[str, str] = {
     "token cosine": f"token cosine above {COLLAPSED:g}",
 }
 READ = (
-    "Every mark is a run, at the first step at which the link is beyond its limit; those at the left edge were so "
-    "before any update, those at the right never. By the paper's chain a run that fails would pass from the top row to "
-    "the bottom ones as training goes on. The marks' shapes are the outcomes."
+    "A mark is one run on one link, at the first step at which that link is beyond its limit; those at the left edge "
+    "were so before any update, those at the right never. By the paper's chain a run that fails would pass from the "
+    "top row to the bottom ones as training goes on. The marks' shapes are the outcomes."
 )
 COLUMNS = (*FACTS, "link", "step", "last")
 OPTIONAL = True

@@ -4,8 +4,8 @@ Liu et al. 2020 (§4) find that the variance of the output's change grows with t
 O(n) under Post-LN and as O(log n) under Pre-LN; ADMIN's closed forms aim at O(log n) or O(1). Here the square of the
 relative change after the last sub-layer (probe `perturbation`) is fitted over the depths of a method by a + b·log n
 and by a + b·n. A law is named only of four depths or more: O(1) where the square changes by less than half of itself,
-else the better of the two fits where it explains LEAST_R2 of the spread and MARGIN more than the other; else
-"undecided". The exponent is that of the square, ∝ n^p, whatever the law.
+else the better of the two fits where it explains LEAST_R2 of the spread and MARGIN more than the other (O(n) only with
+an exponent of STEEP or more); else "undecided". The exponent is that of the square, ∝ n^p, whatever the law.
 """
 
 from __future__ import annotations
@@ -44,8 +44,9 @@ READ = (
 COLUMNS = (*FACTS, "sublayer", "perturbation", "law")
 UNDECIDED = "undecided"
 OPTIONAL = True
-LEAST, LEAST_R2, MARGIN, FLAT = 4, 0.9, 0.03, 1.5
-"""Depths from which on laws can be told apart; what a fit must explain, how much more than the other; what is flat."""
+LEAST, LEAST_R2, MARGIN, FLAT, STEEP = 4, 0.9, 0.03, 1.5, 0.7
+"""Depths from which on laws can be told apart; what a fit must explain, how much more than the other; what is flat; and
+the exponent from which on growth is called O(n), for a + b·n with a large a is no such growth over these depths."""
 
 
 def series(run: Run) -> NDArray[np.float64]:
@@ -72,6 +73,7 @@ def law(change: NDArray[np.float64], n: NDArray[np.float64]) -> tuple[str, float
         fits[name] = 1 - float(((squares - level - slope * x) ** 2).sum() / spread) if slope > 0 else 0.0
     best, other = sorted(fits, key=lambda name: -fits[name])
     decided = fits[best] >= LEAST_R2 and fits[best] - fits[other] >= MARGIN
+    decided = decided and (best != "O(n)" or exponent >= STEEP)
     return (best if decided else UNDECIDED), exponent
 
 
