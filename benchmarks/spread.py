@@ -2,8 +2,8 @@
 
 Writes stabkit/claims/spread.csv. Trains what OUT lacks of the commands below (all, or those of these numbers), on
 Multi30k; every claim is measured on every place with five seeds, by its own function, and the range over the five is
-what one seed must lie off the threshold by (`claims/spread.py`). Half an hour on two cores; rows are kept command by
-command, and those of commands that were not asked for stay.
+what one seed must lie off the threshold by (`claims/spread.py`). Half an hour on two cores; rows are written
+command by command; those of commands that were not asked for stay where some were, and go where all are.
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from stabkit.claims import CLAIMS, OF_STEPS
+from stabkit.claims import CLAIMS, OF_STEPS, OF_SURFACES
 from stabkit.claims.spread import FILE, SEEDS, width
 from stabkit.figures.quick.once import Runs
+from stabkit.figures.shared.surfaces import Landscape
 from stabkit.storage.store import Store
+from stabkit.storage.surfaces import SurfaceShelf
 
 COMMANDS = (
     "sweep --depths 6,18,50 --seeds 0..4",
@@ -25,13 +27,14 @@ COMMANDS = (
     "slope --models deepnorm,sub-ln,sub-ln:gain=one --arch encoder-only --depths 6,18,50 --seeds 0..4",
     "sweep --depths 18 --steps 250 --warmup 0 --seeds 0..4",
     "sweep --depths 6 --steps 250 --warmup 0 --seeds 0..4",
+    "landscape --model deepnorm --seeds 0..4 --points 3 --path none",
 )
 COLUMNS = ("claim", "where", "condition")
 TABLE = Path(__file__).resolve().parents[1] / "stabkit" / "claims" / FILE
 
 
 def main(data: str, out: str, *numbers: str) -> None:
-    rows = kept()
+    rows = kept() if numbers else {}
     for number, command in enumerate(COMMANDS):
         if numbers and str(number) not in numbers:
             continue
@@ -61,10 +64,12 @@ def measured(folder: Path) -> dict[tuple[str, ...], float]:
     """The spread of every claim at every place of a store that has five seeds."""
     store, rows = Store(folder), dict[tuple[str, ...], float]()
     runs = [store.load(run_id) for run_id in store.ids()]
-    for single, claims in ((False, CLAIMS), (True, OF_STEPS)):
-        own = Runs(run for run in runs if run.spec.single_step is single)
+    trained, steps = (Runs(run for run in runs if run.spec.single_step is single) for single in (False, True))
+    shelf = SurfaceShelf(folder)
+    drawn = Landscape(runs, [shelf.load(surface_id) for surface_id in shelf.ids()])
+    for source, claims in ((trained, CLAIMS), (steps, OF_STEPS), (drawn, OF_SURFACES)):
         for claim in claims:
-            for found in claim.find(own):
+            for found in claim.find(source):
                 values = [value for _, value in sorted(found.values.items())][:SEEDS]
                 if len(values) == SEEDS and found.interval is None:
                     key = (claim.key, found.where, found.condition)
