@@ -82,8 +82,10 @@ def title(runs: Sequence[Run]) -> str:
     here = first[(first["depth"] == deep[-1]) & (first["outcome"] != "early")]
     shares = here.groupby("label", sort=False)["outcome"].agg(lambda column: float((column == "trains").mean()))
     all_, none = [str(k) for k in shares.index[shares == 1]], [str(k) for k in shares.index[shares == 0]]
-    parts = [f"{several(all_, len(shares))} train{'s' * (len(all_) == 1)} in every run"] if all_ else []
-    parts += [f"{several(none, len(shares))} in none"] if none else []
+    single = here.groupby("label")["seed"].size().max() == 1
+    every, no = ("", "does not" if len(none) == 1 else "do not") if single else (" in every run", "in none")
+    parts = [f"{several(all_, len(shares))} train{'s' * (len(all_) == 1)}{every}"] if all_ else []
+    parts += [f"{several(none, len(shares))} {no}"] if none else []
     where = listed(deep[-1], str(first["condition"].iloc[0]))
     if not parts:
         return f"At {where} every method trains in some runs, none in all" if len(shares) else "Nothing was judged yet"
