@@ -13,7 +13,8 @@ import time
 
 import torch
 
-from stabkit.probes import PROBES
+from stabkit.model.flat import Flat
+from stabkit.probes import PROBES, Probe
 from stabkit.results.records import Recorder
 from stabkit.spec import ModelConfig, RunSpec
 from stabkit.tasks.synthetic import Synthetic
@@ -25,16 +26,16 @@ def main(layers: int = 18, steps: int = 10) -> None:
     task = Synthetic(vocab=2000, max_tokens=512)
     spec = RunSpec(method="deepnorm", model=ModelConfig(encoder_layers=layers, decoder_layers=layers))
     model = train.build(spec, task, torch.device("cpu"))
-    flat = train.Flat(model, model.parts())
+    flat = Flat(model, model.parts())
     adam = optim.Adam(flat.theta, flat.grad, 0.9, 0.98, 1e-8)
     probes = [probe(model, flat) for probe in PROBES]
 
-    def step(i: int, on: list[train.Probe]) -> tuple[float, float]:
+    def step(i: int, on: list[Probe]) -> tuple[float, float]:
         """(seconds of the training step, seconds in all)."""
         with train.watching(on, "probe"):  # as in the loop: put on once, outside what is timed
             return timed(i, on)
 
-    def timed(i: int, on: list[train.Probe]) -> tuple[float, float]:
+    def timed(i: int, on: list[Probe]) -> tuple[float, float]:
         recorder = Recorder()
         begin = time.perf_counter()
         model.train()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import importlib
+import importlib.util
 import json
 import subprocess
 import sys
@@ -94,3 +96,14 @@ def test_a_command_is_short() -> None:
 
 def test_the_librarys_door_opens_on_all_its_names() -> None:
     assert all(getattr(stabkit, name) for name in stabkit.__all__) and stabkit.__version__ == __version__
+
+
+def test_every_benchmark_finds_what_it_imports() -> None:
+    """They are run by hand, seldom: a name that moved would be noticed too late."""
+    for script in sorted((PACKAGE.parent / "benchmarks").glob("*.py")):
+        for node in ast.walk(ast.parse(script.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("stabkit"):
+                module = importlib.import_module(str(node.module))
+                for name in (alias.name for alias in node.names):
+                    found = hasattr(module, name) or importlib.util.find_spec(f"{node.module}.{name}")
+                    assert found, f"{script.name}: {node.module}.{name}"

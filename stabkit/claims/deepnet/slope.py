@@ -10,8 +10,9 @@ import math
 from collections.abc import Callable, Sequence
 
 from stabkit.claims.base import MUCH, Claim, Measured, at_most, power, signed, times
-from stabkit.claims.deepnet.update import NEARLY, D, P, falling, of_lines, sizes
+from stabkit.claims.deepnet.update import D, P
 from stabkit.claims.evidence import at, cells
+from stabkit.claims.exponents import NEARLY, falling, of_lines, sizes
 from stabkit.figures.depth import slope
 from stabkit.figures.shared import depth_fit
 from stabkit.figures.shared.comparison import method_label

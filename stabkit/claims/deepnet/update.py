@@ -13,10 +13,10 @@ import numpy as np
 
 from stabkit.claims.base import MUCH, Claim, Measured, at_least, at_most, closely, power, signed, times
 from stabkit.claims.evidence import at, cells, groups, mean_over, over, ratio, warmups
+from stabkit.claims.exponents import NEARLY, falling, of_lines, sizes
 from stabkit.figures.depth import update_depth
 from stabkit.figures.quick.once import once
 from stabkit.figures.shared import depth_fit
-from stabkit.figures.shared.comparison import setting
 from stabkit.figures.shared.contrast import SATURATED
 from stabkit.figures.shared.numbers import centre, reference_step, series
 from stabkit.figures.shared.words import listed, short
@@ -30,8 +30,6 @@ NO_WARMUP = "stabkit sweep --depths 18 --steps 250 --warmup 0 --seeds 0..4"
 BOTH = "stabkit sweep --depths 18 --steps 250 --warmup 0,4000"
 F_975 = {2: 39.0, 3: 15.44, 4: 9.60, 5: 7.15, 6: 5.82, 7: 4.99, 8: 4.43, 9: 4.03}
 """97.5 % of the F distribution, by the degrees of freedom of both sides."""
-NEARLY = 0.25
-"""The exponent up to which growth counts as nearly none: over 6 to 50 layers a factor of 1.7."""
 
 
 @once
@@ -45,20 +43,6 @@ def _lines(runs: Sequence[Run]) -> list[tuple[str, list[Run], dict[str, depth_fi
             of_shape = {line.label: line for line in lines if line.shape == shape}
             found.append((listed("" if shape == "N = M" else shape, apart), own, of_shape))
     return found
-
-
-def of_lines(
-    apart: str, own: Sequence[Run], line: depth_fit.Line, values: Mapping[int, float], of: str = "", **more: object
-) -> Measured:
-    """A number made of fitted exponents, by seed; `of` whose, where a claim has a place a method."""
-    return Measured(
-        where=listed(of, f"{line.shallowest:g}–{line.deepest:g} layers"),
-        apart=apart,
-        condition=setting(own[0].spec),
-        steps=min(run.spec.train.steps for run in own),
-        values=values,
-        **more,  # type: ignore[arg-type]
-    )
 
 
 def growth(runs: Sequence[Run]) -> list[Measured]:
@@ -78,16 +62,6 @@ def constant(runs: Sequence[Run]) -> list[Measured]:
         for apart, own, lines in _lines(runs)
         if (line := lines.get(D)) is not None
     ]
-
-
-def sizes(line: depth_fit.Line) -> dict[int, float]:
-    """How far each seed's exponent lies from 0, up or down."""
-    return {seed: abs(exponent) for seed, exponent in line.seeds.items()}
-
-
-def falling(line: depth_fit.Line) -> str:
-    """Says so where an exponent of which the size is told falls."""
-    return f"falling: {power(line.exponent)}" if line.exponent < 0 else ""
 
 
 def bound(runs: Sequence[Run]) -> list[Measured]:

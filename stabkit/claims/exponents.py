@@ -1,0 +1,38 @@
+"""Numbers made of the exponents that are fitted over depths (`figures/shared/depth_fit.py`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from stabkit.claims.base import Measured, power
+from stabkit.figures.shared import depth_fit
+from stabkit.figures.shared.comparison import setting
+from stabkit.figures.shared.words import listed
+from stabkit.storage.store import Run
+
+NEARLY = 0.25
+"""The exponent up to which growth counts as nearly none: over 6 to 50 layers a factor of 1.7."""
+
+
+def of_lines(
+    apart: str, own: Sequence[Run], line: depth_fit.Line, values: Mapping[int, float], of: str = "", **more: object
+) -> Measured:
+    """A number made of fitted exponents, by seed; `of` whose, where a claim has a place a method."""
+    return Measured(
+        where=listed(of, f"{line.shallowest:g}–{line.deepest:g} layers"),
+        apart=apart,
+        condition=setting(own[0].spec),
+        steps=min(run.spec.train.steps for run in own),
+        values=values,
+        **more,  # type: ignore[arg-type]
+    )
+
+
+def sizes(line: depth_fit.Line) -> dict[int, float]:
+    """How far each seed's exponent lies from 0, up or down."""
+    return {seed: abs(exponent) for seed, exponent in line.seeds.items()}
+
+
+def falling(line: depth_fit.Line) -> str:
+    """Says so where an exponent of which the size is told falls."""
+    return f"falling: {power(line.exponent)}" if line.exponent < 0 else ""
