@@ -144,7 +144,11 @@ def _text(claim: Claim, found: Measured, value: float, low: float, high: float) 
     else:
         told = claim.tell(value)
         if count > 1 and claim.tell(low) != claim.tell(high):
-            told += f" ({claim.tell(low)} to {claim.tell(high)})"
+            unit = " " + told.partition(" ")[2]
+            ends = [claim.tell(end) for end in (low, high)]
+            if all(end.endswith(unit) for end in ends):  # said once: `27 times (16 to 34)`
+                ends = [end.removesuffix(unit) for end in ends]
+            told += f" ({ends[0]} to {ends[1]})"
     return f"{told}, {found.beside}" if found.beside else told
 
 

@@ -60,21 +60,21 @@ def rough(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def title(drawn: Landscape) -> str:
-    """The two methods' shares of negative curvature under each ruler, at the first depth and seed."""
+    """The two methods' shares of negative curvature under each ruler at the first depth: mean over directions, median
+    over seeds."""
     table = rough(select(drawn))
     labels = list(dict.fromkeys(table["label"]))
     if len(labels) != 2:
         return "How rough the loss is along random directions"
-    first = table.iloc[0]
-    own = table[(table["depth"] == first["depth"]) & (table["seed"] == first["seed"])]
+    depth = table["depth"].iloc[0]
     told = []
-    for ruler, rows in own.groupby("ruler", sort=False):
-        mean = rows.groupby("label")["negative"].mean()
-        if len(mean) == 2:
+    for ruler, rows in table[table["depth"] == depth].groupby("ruler", sort=False):
+        share = rows.groupby(["label", "seed"])["negative"].mean().groupby("label").median()
+        if len(share) == 2:
             told.append(
-                f"{percent(mean[labels[0]])} against {percent(mean[labels[1]])} by {landscape.whose(str(ruler))}"
+                f"{percent(share[labels[0]])} against {percent(share[labels[1]])} by {landscape.whose(str(ruler))}"
             )
-    return f"Negative curvature of cuts at {first['depth']}, {labels[0]} against {labels[1]}: {', '.join(told)}"
+    return f"Negative curvature of cuts at {depth}, {labels[0]} against {labels[1]}: {', '.join(told)}"
 
 
 def alt(frame: pd.DataFrame) -> str:

@@ -67,16 +67,16 @@ def rough(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def title(drawn: Landscape) -> str:
-    """The two methods' shares of negative curvature, ruler by ruler, at the first depth that has both; means over
+    """The two methods' shares of negative curvature, ruler by ruler, at the first depth that has both; medians over
     seeds."""
     table = rough(select(drawn))
     for depth, of_depth in table.groupby("depth", sort=False):
         labels = list(dict.fromkeys(of_depth["label"]))
         told = []
         for ruler, own in of_depth.groupby("ruler", sort=False):
-            mean = own.groupby("label")["negative"].mean()
-            if len(mean) == len(labels) == 2:
-                told.append(f"{percent(mean[labels[0]])} against {percent(mean[labels[1]])} by {whose(str(ruler))}")
+            share = own.groupby("label")["negative"].median()
+            if len(share) == len(labels) == 2:
+                told.append(f"{percent(share[labels[0]])} against {percent(share[labels[1]])} by {whose(str(ruler))}")
         if told:
             return f"Negative curvature at {depth}, {labels[0]} against {labels[1]}: {', '.join(told)}"
     return "The loss around the weights"
