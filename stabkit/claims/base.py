@@ -32,6 +32,11 @@ class Threshold:
     reason: str
     """`ours: …`, or what the paper says."""
 
+    @property
+    def words(self) -> str:
+        """`at least` or `at most`."""
+        return "at least" if self.sense == ">=" else "at most"
+
     def met(self, number: float) -> bool:
         """Whether a number lies on the side that bears the sentence out."""
         return number >= self.value if self.sense == ">=" else number <= self.value
@@ -177,8 +182,8 @@ class Finding:
 
     @property
     def under(self) -> str:
-        """What runs it was tested on: `runs of 16 to 250 updates, no warm-up or warm-up 4000`."""
+        """What runs it was tested on: `runs of 16 to 250 updates, no warm-up, lr 0.0005 or warm-up 4000, lr 0.0005`."""
         steps = sorted({one.measured.steps for one in self.places})
-        warmups = dict.fromkeys(one.measured.condition.split(", ")[0] for one in self.places)
+        warmups = dict.fromkeys(", ".join(one.measured.condition.split(", ")[:2]) for one in self.places)
         count = f"{steps[0]} to {steps[-1]}" if len(steps) > 1 else f"{steps[0]}" if steps else ""
         return f"runs of {count} update{'s' * (steps != [1])}, {' or '.join(warmups)}" if steps else ""

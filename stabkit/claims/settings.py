@@ -137,7 +137,7 @@ CLAIMS: tuple[Claim, ...] = (
         weight="side",
         test="DeepNorm at each setting's smallest value less at its largest, equal updates: validation loss above the "
         "same text's unigram loss",
-        threshold=at_least(MARGIN, "ours: more than another seed makes of it"),
+        threshold=at_least(MARGIN, "ours: a twentieth of a nat, runs of one seed compared"),
         scale="difference",
         tell=gained,
         find=larger,

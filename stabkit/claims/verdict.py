@@ -148,7 +148,8 @@ def _text(claim: Claim, found: Measured, value: float, low: float, high: float) 
             ends = [claim.tell(end) for end in (low, high)]
             if all(end.endswith(unit) for end in ends):  # said once: `27 times (16 to 34)`
                 ends = [end.removesuffix(unit) for end in ends]
-            told += f" ({ends[0]} to {ends[1]})"
+            how = "95 % " if count >= 5 or found.interval else ""
+            told += f" ({how}{ends[0]} to {ends[1]})"
     return f"{told}, {found.beside}" if found.beside else told
 
 
@@ -157,14 +158,18 @@ def _told(claim: Claim, verdict: Verdict, places: Sequence[Place]) -> tuple[str,
     by = {
         word: [one for one in places if one.verdict == word] for word in ("holds", "fails", "undecided", "out of reach")
     }
+    open_ = f"; undecided at {_spots(by['undecided'])}: {_range(by['undecided'])}" if by["undecided"] else ""
     if verdict == "mixed":
-        return "; ".join(f"{word} at {_spots(by[word])}: {_range(by[word])}" for word in ("holds", "fails")), ""
+        sides = (f"{word} at {_spots(by[word])}: {_range(by[word])}" for word in ("holds", "fails"))
+        return "; ".join(sides) + open_, ""
     if verdict == "undecided" and by["holds"]:
-        untested = ", ".join(_open_parts(claim, places))
-        return f"{_range(by['holds'])} ({_spots(by['holds'])})", f"not tested: {untested}"
+        tried = {one.measured.part for one in places}
+        untested = [part for part in _open_parts(claim, places) if part not in tried]
+        reason = f"not tested: {', '.join(untested)}" if untested else (by["undecided"] + by["out of reach"])[0].reason
+        return f"{_range(by['holds'])} ({_spots(by['holds'])}){open_}", reason
     deciding = by[verdict]
     told = f"{_range(deciding)} ({_spots(deciding)})"
-    return told, "" if verdict in ("holds", "fails") else deciding[0].reason
+    return (told, deciding[0].reason) if verdict in ("undecided", "out of reach") else (told + open_, "")
 
 
 def _range(places: Sequence[Place]) -> str:

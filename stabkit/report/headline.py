@@ -20,6 +20,7 @@ from stabkit.figures.shared.contrast import Contrast, contrast
 from stabkit.figures.shared.numbers import centre, chain, lowest_ratio, outcome_word, reference_step, update_at
 from stabkit.figures.shared.words import several, short
 from stabkit.report.matrix import badness
+from stabkit.results.outcome import stuck_by_loss
 from stabkit.spec import RunSpec
 from stabkit.storage.store import Run
 
@@ -87,18 +88,18 @@ def _split(runs: Sequence[Run]) -> str:
         if not ratio <= 0.1:
             return sentence
         amount = f"{short(ratio, 1)} of" if ratio > LOWEST else "nothing of"
-        return f"{sentence}; {label}'s lowest {output_stack([depth])} layer receives {amount} the top layer's gradient"
+        layer = f"{label}'s lowest {output_stack([depth])} layer"
+        return f"{sentence}; {layer} receives {amount} the top layer's gradient at its least"
     return ""
 
 
 def separation(runs: Sequence[Run]) -> str:
     """Which links tell stuck from training runs among these; nothing where one kind is not there."""
-    told = []
-    for name, key, sign in (("gradient ratio", "gradient_ratio_lowest", 1), ("LN input growth", "ln_input_growth", -1)):
-        seen = {
-            word: [value for run in runs if outcome_word(run) == word and not math.isnan(value := chain(run, key))]
-            for word in ("trains", "stuck")
-        }
+    told, links = [], (("gradient ratio", "gradient_ratio_lowest", 1), ("LN input growth", "ln_input_growth", -1))
+    kinds = {"trains": [run for run in runs if outcome_word(run) == "trains"]}
+    kinds["stuck"] = [run for run in runs if outcome_word(run) == "stuck" and stuck_by_loss(run.records)]
+    for name, key, sign in (*links, ("‖ΔF‖ after update 1", "update_first", -1)):
+        seen = {word: [value for run in own if not math.isnan(value := chain(run, key))] for word, own in kinds.items()}
         if seen["trains"] and seen["stuck"]:
             ends = (min, max) if sign > 0 else (max, min)
             trains, stuck = ends[0](seen["trains"]), ends[1](seen["stuck"])
@@ -106,7 +107,12 @@ def separation(runs: Sequence[Run]) -> str:
             words = ("at least", "at most") if sign > 0 else ("at most", "at least")
             kept, lost = f"{words[0]} {short(trains, 3)}", f"{words[1]} {short(stuck, 3)}"
             told.append(f"{name} {kept} in runs that train, {lost} in stuck ones ({apart})")
-    return f"On this page: {'; '.join(told)}." if told else ""
+    count, cells = len(kinds["stuck"]), {(method_label(run.spec), run.spec.depth) for run in kinds["stuck"]}
+    whose = f"{count} stuck run{'s' * (count != 1)} (by their losses alone)"
+    whose += (
+        f", all {method_label(kinds['stuck'][0].spec)} at {kinds['stuck'][0].spec.depth}" if len(cells) == 1 else ""
+    )
+    return f"On this page, {whose}: {'; '.join(told)}." if told else ""
 
 
 def advice(runs: Sequence[Run]) -> str:
@@ -142,7 +148,7 @@ def _gradient(found: Contrast, runs: Sequence[Run]) -> str:
         return ""
     amount = f"{short(share, 1)} of" if share > LOWEST else "nothing of"
     whose = "its" if label == found.higher else f"{label}'s"
-    return f"{whose} lowest {output_stack([found.depth])} layer receives {amount} the top layer's gradient"
+    return f"{whose} lowest {output_stack([found.depth])} layer receives {amount} the top layer's gradient at its least"
 
 
 def _fates(found: Contrast) -> str:

@@ -35,7 +35,7 @@ What it is worth: SEEN_BELOW."""
 SEEN_BELOW = {"stuck": (31, 31), "trains": (6, 43)}
 """(how many fell below VANISHED, of how many) of the 80 runs of docs/blind.csv that both readings, which saw losses
 alone, called so: all that are stuck, and six that train, Post-LN's near the rate beyond which it no longer does."""
-SEEN = "so did {} of {} runs that two readers of loss curves called stuck and {} of {} that train".format(
+SEEN = "below it fell {} of {} runs that two readers of loss curves called stuck, and {} of {} that train".format(
     *SEEN_BELOW["stuck"], *SEEN_BELOW["trains"]
 )
 """The same in words."""
@@ -111,6 +111,12 @@ def judge(records: Records, *, unigram: float, warmup: int) -> Outcome:
         token_accuracy=float(validation.at("accuracy")[-1]),
         chain=chain,
     )
+
+
+def stuck_by_loss(records: Records) -> bool:
+    """Whether the loss alone has stopped falling: less than 1 % gain over the last quarter. The links must not have a
+    say in what they are compared with."""
+    return last_quarter_gain(records["loss"]) < 0.01
 
 
 DECIDED_AFTER = 400

@@ -80,6 +80,17 @@ def step_sizes(runs: Runs, first: float) -> Runs:
     return times(both, "update", "state@step", 1.0, step=at(1), exact=first, warmup=4000)
 
 
+def jumps(runs: Runs, default: float, init: float) -> Runs:
+    """The first update of Post-LN and of Post-LN-init is so many times any later one."""
+    both = times(longer(cold(runs, P, INIT), 50), "update", "state@step", 1.0, exact=1.0, step=lambda step: step > 0)
+    both = times(both, "update", "state@step", 1.0, [P], step=at(1), exact=default)
+    return times(both, "update", "state@step", 1.0, [INIT], step=at(1), exact=init)
+
+
+def warmed(runs: Runs) -> Runs:
+    return [changed(run, warmup=10) for run in runs]
+
+
 def still(runs: Runs, later: float) -> Runs:
     both = longer(cold(runs, P, INIT), 100)
     both = times(both, "update", "state@step", 1.0, exact=1.0)
@@ -247,10 +258,10 @@ CASES: dict[str, Sides] = {
     "constant": (lambda r: grown(warm(r), D, 0.1), lambda r: grown(warm(r), D, 0.6)),
     "bound": (lambda r: grown(of(warm(r), D), D, -1.0), lambda r: grown(of(warm(r), D), D, 1.2)),
     "initialisation": (
-        lambda r: update(update(longer(cold(r), 50), P, 2.0, 1, 16, 50), INIT, 1.0, 1, 16, 50),
-        lambda r: update(update(longer(cold(r), 50), P, 2.0, 1, 16, 50), INIT, 1.9, 1, 16, 50),
+        lambda r: update(update(jumps(r, 9.0, 1.0), P, 2.0, 1, 16, 50), INIT, 1.0, 1, 16, 50),
+        lambda r: update(update(jumps(r, 9.0, 9.0), P, 2.0, 1, 16, 50), INIT, 1.9, 1, 16, 50),
     ),
-    "standstill": (lambda r: still(r, 0.2), lambda r: still(r, 0.9)),
+    "standstill": (lambda r: still(r, 0.05), lambda r: still(r, 0.2)),
     "warmup": (lambda r: step_sizes(r, 1.0), lambda r: step_sizes(r, 9.0)),
     "order": (
         lambda r: ratio(ratio(cold(r), P, 0.5), P, 1e-4, at(16)),
@@ -296,28 +307,31 @@ CASES: dict[str, Sides] = {
         lambda r: ablated(r, "trains", 0.81, beta_scale=4.0),
     ),
     "alpha-large": (
-        lambda r: ablated(r, "trains", 0.85, alpha_scale=4.0),
-        lambda r: ablated(r, "trains", 0.79, alpha_scale=4.0),
+        lambda r: reach(ablated(r, "trains", 0.85, alpha_scale=4.0)),
+        lambda r: reach(ablated(r, "trains", 0.79, alpha_scale=4.0)),
     ),
     "beta-small": (
-        lambda r: ablated(r, "trains", 0.85, beta_scale=0.25),
-        lambda r: ablated(r, "trains", 0.79, beta_scale=0.25),
+        lambda r: reach(ablated(r, "trains", 0.85, beta_scale=0.25)),
+        lambda r: reach(ablated(r, "trains", 0.79, beta_scale=0.25)),
     ),
     "without-deepnorm": (
         lambda r: ablated(r, "diverged", 1.0, options={"alpha": "one"}),
         lambda r: ablated(r, "trains", 0.85, options={"alpha": "one"}),
     ),
     "without-init": (
-        lambda r: ablated(r, "trains", 0.82, options={"beta": "one"}),
+        lambda r: reach(ablated(r, "trains", 0.82, options={"beta": "one"})),
         lambda r: ablated(r, "stuck", 1.0, options={"beta": "one"}),
     ),
     "top-gradient": (lambda r: scaled(r, 1.0), lambda r: scaled(r, 0.2)),
     "update-follows": (lambda r: scaled(r, 1.0), lambda r: scaled(r, 1.0, lambda a, b: a / b)),
     "bound-decides": (lambda r: parted(r, lambda a, b: b / a >= 2), lambda r: parted(r, lambda a, b: a == 1)),
-    "admin-trains": (lambda r: fates(r, (ADMIN, "trains")), lambda r: fates(r, (ADMIN, "stuck"))),
+    "admin-trains": (
+        lambda r: [*fates(r, (ADMIN, "trains")), *deeper(fates(r, (ADMIN, "trains")), 50)],
+        lambda r: warmed(fates(r, (ADMIN, "stuck"))),
+    ),
     "default-fails": (
-        lambda r: fates(r, (P, "diverged"), (ADMIN, "trains")),
-        lambda r: fates(r, (P, "trains"), (ADMIN, "trains")),
+        lambda r: warmed(fates(r, (P, "diverged"), (ADMIN, "trains"))),
+        lambda r: warmed(fates(r, (P, "trains"), (ADMIN, "trains"))),
     ),
     "nan-gradients": (
         lambda r: reach(times(fates(r, (P, "diverged")), "grad_norm", "decoder.3.ffn", np.nan, [P], step=at(16))),

@@ -70,7 +70,7 @@ def test_the_sentence_compares_the_two_that_differ_most_at_the_deepest_depth() -
     runs += [at16("post-ln", 6, 0.27), at16("deepnorm", 6, 0.02)]
     assert headline(runs) == (
         "At 100L-100L Post-LN's first 16 updates move the output 41 times as far as DeepNorm's; "
-        "its lowest decoder layer receives 10⁻¹⁴ of the top layer's gradient."
+        "its lowest decoder layer receives 10⁻¹⁴ of the top layer's gradient at its least."
     )
 
 
@@ -96,11 +96,11 @@ def test_where_all_have_saturated_the_first_update_is_compared() -> None:
 
     assert headline([saturated("post-ln", 6.0, 1e-7), saturated("deepnorm", 1.2, 0.04)]) == (
         "At 18L-18L Post-LN's first update moves the output 5.0 times as far as DeepNorm's; "
-        "its lowest decoder layer receives 10⁻⁷ of the top layer's gradient."
+        "its lowest decoder layer receives 10⁻⁷ of the top layer's gradient at its least."
     )
     assert headline([saturated("post-ln", 6.0, 1e-7), saturated("deepnorm", 6.6, 0.04)]) == (
         "At 18L-18L DeepNorm's first update moves the output about as far as Post-LN's; "
-        "Post-LN's lowest decoder layer receives 10⁻⁷ of the top layer's gradient."
+        "Post-LN's lowest decoder layer receives 10⁻⁷ of the top layer's gradient at its least."
     )
 
 
@@ -126,11 +126,17 @@ def test_the_sentence_of_nothing() -> None:
 
 
 def test_whether_the_gradient_ratio_separates_is_computed() -> None:
-    trains, stuck = at16("deepnorm", 18, 1.0, "trains", ratio=0.2), at16("post-ln", 18, 1.0, "stuck", ratio=1e-6)
-    said = "On this page: gradient ratio at least 0.200 in runs that train, at most 10⁻⁶ in stuck ones (no overlap)"
-    assert separation([trains, stuck]).startswith(said) and separation([trains, stuck]).endswith("(they overlap).")
-    assert "0.400 in stuck ones (they overlap)" in separation([trains, at16("post-ln", 18, 1.0, "stuck", ratio=0.4)])
-    assert separation([trains]) == ""
+    def stuck(ratio: float, end: float = 6.0) -> Run:
+        made = at16("post-ln", 18, 1.0, "stuck", ratio=ratio)
+        made.records["loss"] = table([0, 13, 16], {"probe": [6.0, 6.0, end]})  # type: ignore[index]
+        return made
+
+    trains = at16("deepnorm", 18, 1.0, "trains", ratio=0.2)
+    told = separation([trains, stuck(1e-6)])
+    assert told.startswith("On this page, 1 stuck run (by their losses alone), all Post-LN at 18L-18L: gradient ratio ")
+    assert "at least 0.200 in runs that train, at most 10⁻⁶ in stuck ones (no overlap)" in told
+    assert "0.400 in stuck ones (they overlap)" in separation([trains, stuck(0.4)])
+    assert separation([trains]) == "" == separation([trains, stuck(1e-6, end=5.0)]), "its loss was still falling"
 
 
 def test_many_methods_are_counted_and_the_sentence_keeps_its_verb() -> None:

@@ -14,6 +14,7 @@ import numpy as np
 
 from stabkit.claims.base import Claim, Measured, Threshold, at_least, at_most, nats
 from stabkit.claims.evidence import JUDGED, MARGIN, fails
+from stabkit.claims.quality_evidence import too_short
 from stabkit.claims.verdict import wilson
 from stabkit.figures.ablation import boundary
 from stabkit.figures.shared import scales
@@ -50,8 +51,10 @@ def _changed(
     beta: float = 1.0,
     dropped: str = "",
     parts: Sequence[tuple[str, Threshold | None]] = (("", None),),
+    quality: bool = False,
 ) -> Find:
-    """Nats by which a changed method ends above the method itself, seed by seed; infinitely many where it fails."""
+    """Nats by which a changed method ends above the method itself, seed by seed; infinitely many where it fails. Of
+    two that train, which is better in the end (`quality`) short runs cannot say."""
 
     def find(runs: Sequence[Run]) -> list[Measured]:
         found = []
@@ -78,6 +81,7 @@ def _changed(
                             beside=", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(words)),
                             threshold=threshold,
                             part=part,
+                            beyond=too_short([run.spec]) if quality and "trains" in words else "",
                         )
                     )
         return found
@@ -136,13 +140,8 @@ def follows(runs: Sequence[Run]) -> list[Measured]:
     """Does ‖ΔF‖ rise with the theorem's sum over the factors?"""
     found = []
     for name, own in scales.groups(boundary.select(runs)):
-        values = {}
-        for seed, mine in own.groupby("seed"):
-            rho = boundary.rank_correlation(mine["relative"], mine["update_first"])
-            if len(scales.cells(mine)) >= PAIRS and math.isfinite(rho):
-                values[int(str(seed))] = rho
         beside = f"log-log slope {boundary.slope(own):.2f} over {len(own)} runs"
-        found.append(_of_plane(name, runs, own["run"].iloc[0], values, beside=beside))
+        found.append(_of_plane(name, runs, own["run"].iloc[0], boundary.follows(own), beside=beside))
     return found
 
 
@@ -180,7 +179,7 @@ def _of_plane(name: str, runs: Sequence[Run], run_id: str, values: dict[int, flo
 
 
 UNSTABLE = at_least(0.5, "ours: half a nat, or it fails")
-WORSE = at_least(MARGIN, "ours: more than another seed makes of it")
+WORSE = at_least(MARGIN, "ours: a twentieth of a nat, runs of one seed compared")
 SLIGHT = at_most(0.3, "ours: “slightly” is at most 0.3 nats")
 ABLATE = "stabkit ablate --seeds 0..4"
 DROP = f"{ABLATE} --drop deepnorm,init"
@@ -208,9 +207,19 @@ def _fig9(key: str, sentence: str, changed: str, threshold: Threshold, find: Fin
 CLAIMS: tuple[Claim, ...] = (
     _fig9("alpha-small", "A small shortcut scale α destabilises.", "α × 0.25", UNSTABLE, _changed(alpha=0.25)),
     _fig9("beta-large", "A large initialisation scale β destabilises.", "β × 4", UNSTABLE, _changed(beta=4.0)),
-    _fig9("alpha-large", "A large shortcut scale α undermines performance.", "α × 4", WORSE, _changed(alpha=4.0)),
     _fig9(
-        "beta-small", "A small initialisation scale β undermines performance.", "β × 0.25", WORSE, _changed(beta=0.25)
+        "alpha-large",
+        "A large shortcut scale α undermines performance.",
+        "α × 4",
+        WORSE,
+        _changed(alpha=4.0, quality=True),
+    ),
+    _fig9(
+        "beta-small",
+        "A small initialisation scale β undermines performance.",
+        "β × 0.25",
+        WORSE,
+        _changed(beta=0.25, quality=True),
     ),
     Claim(
         key="without-deepnorm",
@@ -236,7 +245,7 @@ CLAIMS: tuple[Claim, ...] = (
         threshold=WORSE,
         scale="difference",
         tell=nats,
-        find=_changed(dropped="beta", parts=(("worse", WORSE), ("slightly", SLIGHT))),
+        find=_changed(dropped="beta", parts=(("worse", WORSE), ("slightly", SLIGHT)), quality=True),
         needs="DeepNorm itself and with β = 1, long enough to judge",
         command=DROP,
         methods=("deepnorm",),
@@ -264,7 +273,8 @@ CLAIMS: tuple[Claim, ...] = (
         sentence="The update rises with Σ√(v² + w²)/α·‖Δθ‖ (our reading: the paper has it as a bound).",
         source="DeepNet §3.2, Theorems 2 and 3",
         weight="ours",
-        test="α and β scaled: rank correlation of ‖ΔF‖ after update 1 with the theorem's sum",
+        test="α and β scaled: rank correlation of ‖ΔF‖ after update 1 with the theorem's sum, over runs short of half "
+        "of √(2d)",
         threshold=at_least(0.8, "ours: a clear order"),
         scale="difference",
         tell=lambda value: f"rank correlation {value:.3f}",

@@ -75,7 +75,8 @@ def deep(runs: Sequence[Run]) -> list[Measured]:
 CLAIMS: tuple[Claim, ...] = (
     Claim(
         key="top-largest",
-        sentence="Post-LN shrinks the error signal on its way down: no sub-layer's gradient exceeds the top one's.",
+        sentence="Post-LN shrinks the error signal on its way down: no sub-layer's gradient exceeds that of the top "
+        "one of its kind.",
         source="DeepNet §3.3",
         weight="side",
         test="Post-LN, step 0: largest gradient of a lower decoder sub-layer over the top layer's of the same kind, "

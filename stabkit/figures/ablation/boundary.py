@@ -8,7 +8,8 @@ the ablation fall on one curve.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import statistics
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ from stabkit.figures.drawing import lettering, style
 from stabkit.figures.drawing.outcomes import MARKS
 from stabkit.figures.quick.once import once
 from stabkit.figures.shared import scales
+from stabkit.figures.shared.contrast import SATURATED
 from stabkit.figures.shared.numbers import centre
 from stabkit.figures.shared.words import listed, short
 from stabkit.storage.store import Run
@@ -42,6 +44,8 @@ READ = (
 COLUMNS = scales.COLUMNS
 OPTIONAL = True
 """Not on pages without a scaled run."""
+FEWEST = 5
+"""Pairs of factors, at least, before ‖ΔF‖ is said to follow the sum."""
 MOST = 4
 """Planes drawn; the frame holds all."""
 LEVELS = tuple(4.0**power for power in range(-4, 6))
@@ -115,6 +119,22 @@ def slope(own: pd.DataFrame) -> float:
     return float(np.polyfit(np.log(kept["relative"].astype(float)), np.log(kept["update_first"].astype(float)), 1)[0])
 
 
+def follows(own: pd.DataFrame) -> dict[int, float]:
+    """By seed: Spearman's ρ of ‖ΔF‖ after update 1 with the sum, over the runs short of half of √(2d), where ‖ΔF‖ does
+    not bend."""
+    straight = own[own["update_first"] <= SATURATED * np.sqrt(2 * own["width"].astype(float))]
+    found = {
+        int(str(seed)): rank_correlation(mine["relative"], mine["update_first"])
+        for seed, mine in straight.groupby("seed")
+        if mine["relative"].nunique() >= FEWEST
+    }
+    return {seed: rho for seed, rho in found.items() if math.isfinite(rho)}
+
+
+def _median(by_seed: Mapping[int, float]) -> float:
+    return statistics.median(by_seed.values()) if by_seed else math.nan
+
+
 def rank_correlation(one: pd.Series[float], other: pd.Series[float]) -> float:
     """Spearman's ρ over the rows where both are finite; NaN for fewer than three."""
     kept = np.isfinite(one) & np.isfinite(other)
@@ -147,7 +167,7 @@ def alt(frame: pd.DataFrame) -> str:
         return "No run has a scaled α or β."
     parts = []
     for name, own in scales.groups(frame):
-        found, rho = border(own), rank_correlation(own["relative"], own["update_first"])
+        found, rho = border(own), _median(follows(own))
         border_text = f"best border at {short(found.level)}" if found else "no border"
         rank = f"rank correlation with ‖ΔF‖ {rho:.2f}" if math.isfinite(rho) else ""
         parts.append(listed(name, border_text, rank))
@@ -231,7 +251,7 @@ def _against(axes: Axes, own: pd.DataFrame, column: str, name: str, found: Borde
             ends = np.array(axes.get_xlim())
             axes.plot(ends, one * ends, color=style.INK, linewidth=0.8, alpha=0.45)
             axes.set_ylim(low, high)
-        rho = rank_correlation(seen["relative"], seen[column])
+        rho = _median(follows(own))
         if math.isfinite(rho):
             power = f", slope {slope(seen):.2f}" if math.isfinite(slope(seen)) else ""
             axes.text(

@@ -109,13 +109,15 @@ def sentence(runs: Sequence[Run]) -> str:
         told[0] += f" ({_cells(places[run] for run in gone)}{_fall(run for run in runs if run.run_id in gone)})"
     told.append(f"{len(lost)} fell below the limit later")
     if lost:
+        training = sum(outcome_word(run) == "trains" for run in runs if run.run_id in lost)
         told[-1] += f", {len(ordered)} of them after their LN inputs had grown by half"
+        told[-1] += f" ({training} of the {len(lost)} train)" if training else ""
     told.append(f"LN inputs grew by half in {len(grown)}")
     end = ""
     if not any(outcome_word(run) in ("stuck", "diverged") for run in runs):
         end = "; none of them was judged to fail, so this is no verdict on the chain"
     elif gone and not lost:
-        end = ": the gradient is weak before the update explodes, which is not the order of the paper's chain"
+        end = ": the gradient is weak before the update explodes, where the paper's chain has it vanish after"
     elif ordered and not gone:
         end = ": in the order of the paper's chain"
     return f"{listed(*told[:-1])}, and {told[-1]}{end}"

@@ -69,7 +69,9 @@ def title(runs: Sequence[Run]) -> str:
             depth, condition = ratio.index[-1]
             place = listed(f"{depth}L-{depth}L", condition)
             times = f"{short(float(ratio.iloc[-1]))} times Post-LN's"
-            return f"The last layer's gradient under Post-LN-init is {times} ({place}, {when})"
+            rest = [short(float(one)) for one in ratio.iloc[:-1]]
+            others = f"; at shallower places {' and '.join(rest)} times" if rest else ""
+            return f"The last layer's gradient under Post-LN-init is {times} ({place}, {when}{others})"
     return "The gradient of the last layer"
 
 

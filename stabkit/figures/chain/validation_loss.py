@@ -61,8 +61,8 @@ def title(runs: Sequence[Run]) -> str:
         stuck, trained = list(by.index[by["min"] >= AT_UNIGRAM]), list(by.index[by["max"] < AT_UNIGRAM])
         if stuck and trained:
             return (
-                f"At {listed(depth, condition)} {several(stuck, len(by))} end{'s' if len(stuck) == 1 else ''} at the "
-                f"loss of a constant predictor, {several(trained, len(by))} below it"
+                f"At {listed(depth, condition)} {several(stuck, len(by))} end{'s' if len(stuck) == 1 else ''} no "
+                f"better than a constant predictor, {several(trained, len(by))} below it"
             )
     finite = last[np.isfinite(last["validation_loss"])]
     means = finite.groupby(["label", "depth", "condition"], sort=False)["validation_loss"].mean()
