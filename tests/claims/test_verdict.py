@@ -65,7 +65,7 @@ def test_one_seed_decides_only_beyond_the_spread_of_five(known: None) -> None:
     assert place.low is place.high is None and place.value == 5.0
 
 
-def test_a_place_that_the_table_lacks_takes_the_widest_of_its_claim_and_an_unknown_claim_decides_nothing(
+def test_a_place_that_the_table_lacks_takes_twice_the_widest_of_its_claim_and_an_unknown_claim_decides_nothing(
     known: None,
 ) -> None:
     elsewhere = at(2.0 * math.exp(0.8), where="100L-100L")
