@@ -26,8 +26,6 @@ from stabkit.storage.store import Run
 Find = Callable[[Sequence[Run]], list[Measured]]
 FEW = 3
 """Runs of either kind, at least, before a level between them is judged."""
-PAIRS = 5
-"""Factors on α and β, at least, before a claim is made of all of them together."""
 Change = tuple[float, float, str]
 """Factors on α and β, and the constant that is dropped."""
 PUBLISHED: Change = (1.0, 1.0, "")
@@ -53,8 +51,8 @@ def _changed(
     parts: Sequence[tuple[str, Threshold | None]] = (("", None),),
     quality: bool = False,
 ) -> Find:
-    """Nats by which a changed method ends above the method itself, seed by seed; infinitely many where it fails. Of
-    two that train, which is better in the end (`quality`) short runs cannot say."""
+    """Nats by which a changed method ends above the method itself, by seed; where it fails, infinitely many. Which of
+    two that train is better in the end (`quality`), short runs cannot say."""
 
     def find(runs: Sequence[Run]) -> list[Measured]:
         found = []
@@ -146,19 +144,19 @@ def follows(runs: Sequence[Run]) -> list[Measured]:
 
 
 def parted(runs: Sequence[Run]) -> list[Measured]:
-    """Of the runs that fail and of those that train, the mean of the shares that lie on their side of a level of the
-    theorem's sum which the runs at all other factors give; an interval of Wilson's on either side."""
+    """Of failing and of training runs, the mean share on their side of a level of the theorem's sum that the runs at
+    all other factors give; Wilson's intervals on either side."""
     found = []
     for name, own in scales.groups(boundary.select(runs)):
         words = own["outcome"]
         kinds = [int(words.isin(kind).sum()) for kind in (("stuck", "diverged"), ("trains",))]
-        if len(scales.cells(own)) < PAIRS or not all(kinds):
+        if len(scales.cells(own)) < boundary.FEWEST or not all(kinds):
             continue
         border = boundary.border(own)
         sides = (border.failing, border.training) if border else ((0, kinds[0]), (0, kinds[1]))
         intervals = [wilson(right / count, count) for right, count in sides]
         low, high = (sum(ends) / 2 for ends in zip(*intervals, strict=True))
-        few = f"{min(kinds)} of {sum(kinds)} runs {'fail' if kinds[0] < kinds[1] else 'train'}: no level to be fitted"
+        few = f"{min(kinds)} of {sum(kinds)} runs {'fail' if kinds[0] < kinds[1] else 'train'}: no level to fit"
         found.append(
             _of_plane(
                 name,

@@ -45,7 +45,7 @@ COLUMNS = scales.COLUMNS
 OPTIONAL = True
 """Not on pages without a scaled run."""
 FEWEST = 5
-"""Pairs of factors, at least, before ‖ΔF‖ is said to follow the sum."""
+"""Pairs of factors, at least, before anything is said of all of them together."""
 MOST = 4
 """Planes drawn; the frame holds all."""
 LEVELS = tuple(4.0**power for power in range(-4, 6))
