@@ -41,14 +41,17 @@ def known(key: str, found: Measured) -> float:
 
 
 def told(claim: Claim, found: Measured) -> str:
-    """What decides one seed, in words: `one seed; five lie within 1.4 times`."""
+    """What decides one seed, in words: `one seed; five lie within 1.4 times`, and of a place where nobody has measured
+    it `…, twice what they do elsewhere`."""
     apart = known(claim.key, found)
+    here = (found.where, found.condition) in table().get(claim.key, {})
     if claim.scale == "share":
-        return "one seed; five end alike"
+        return "one seed; five end alike" if here else "one seed; elsewhere five end alike"
+    width = f"{short(math.exp(apart))} times" if claim.scale == "ratio" else short(apart)
     return (
-        f"one seed; five lie within {short(math.exp(apart))} times"
-        if claim.scale == "ratio"
-        else (f"one seed; five lie within {short(apart)}")
+        f"one seed; five lie within {width}"
+        if here
+        else f"one seed; off by more than {width}, twice the spread elsewhere"
     )
 
 

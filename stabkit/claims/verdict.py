@@ -148,7 +148,7 @@ def _text(claim: Claim, found: Measured, value: float, low: float, high: float) 
             ends = [claim.tell(end) for end in (low, high)]
             if all(end.endswith(unit) for end in ends):  # said once: `27 times (16 to 34)`
                 ends = [end.removesuffix(unit) for end in ends]
-            how = "95 % " if count >= 5 or found.interval else ""
+            how = "95 % " if found.interval or (count >= 5 and all(map(math.isfinite, found.values.values()))) else ""
             told += f" ({how}{ends[0]} to {ends[1]})"
     return f"{told}, {found.beside}" if found.beside else told
 

@@ -41,11 +41,12 @@ def render(parts: Sequence[Part], beyond: Sequence[tuple[Item, str]], command: s
     every = list({run.run_id: run for part in parts for run in part.runs}.values())
     script = (HERE / "page.js").read_text(encoding="utf-8")
     sections = [section(part) for part in parts]
+    central = _central(sections)
     environments = how.environments(every)
     return template(Path(__file__).with_name("paper.html.j2")).render(
         title=TITLE,
-        lead=_lead(sections, _central(sections)),
-        central=_central(sections),
+        lead=_lead(len(sections), central),
+        central=central,
         command=plain(command),
         version=__version__,
         css=Markup((HERE / "page.css").read_text(encoding="utf-8")),
@@ -131,9 +132,8 @@ def _cards(part: Part) -> list[Card]:
     return drawn
 
 
-def _lead(sections: Sequence[Mapping[str, Any]], central: Mapping[str, object]) -> str:
-    """The page's first sentence: how many items there are, and which words came of the central claims."""
-    count = len(sections)
+def _lead(count: int, central: Mapping[str, object]) -> str:
+    """The page's first sentence: how many items there are, and whether any central claim was decided."""
     what = "1 item" if count == 1 else f"{count} figures and tables"
     end = "Of the central claims:" if central else "No central claim of theirs was decided."
     return f"{what} of the papers, rerun on a small machine’s models. {end}"

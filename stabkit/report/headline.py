@@ -93,26 +93,35 @@ def _split(runs: Sequence[Run]) -> str:
     return ""
 
 
+LINKS = (
+    ("gradient ratio", "gradient_ratio_lowest", 1),
+    ("LN input growth", "ln_input_growth", -1),
+    ("‖ΔF‖ after update 1", "update_first", -1),
+)
+"""(name, key in outcome.json, 1 where a run that trains should have more of it and −1 where less)."""
+
+
 def separation(runs: Sequence[Run]) -> str:
-    """Which links tell stuck from training runs among these; nothing where one kind is not there."""
-    told, links = [], (("gradient ratio", "gradient_ratio_lowest", 1), ("LN input growth", "ln_input_growth", -1))
-    kinds = {"trains": [run for run in runs if outcome_word(run) == "trains"]}
-    kinds["stuck"] = [run for run in runs if outcome_word(run) == "stuck" and stuck_by_loss(run.records)]
-    for name, key, sign in (*links, ("‖ΔF‖ after update 1", "update_first", -1)):
-        seen = {word: [value for run in own if not math.isnan(value := chain(run, key))] for word, own in kinds.items()}
-        if seen["trains"] and seen["stuck"]:
+    """Which links tell stuck runs (by their losses alone) from training ones; nothing where one kind is not there."""
+    training = [run for run in runs if outcome_word(run) == "trains"]
+    lost = [run for run in runs if outcome_word(run) == "stuck" and stuck_by_loss(run.records)]
+    told = []
+    for name, key, sign in LINKS:
+        sides = [[value for run in own if not math.isnan(value := chain(run, key))] for own in (training, lost)]
+        if all(sides):
             ends = (min, max) if sign > 0 else (max, min)
-            trains, stuck = ends[0](seen["trains"]), ends[1](seen["stuck"])
+            trains, stuck = (end(side) for end, side in zip(ends, sides, strict=True))
             apart = "no overlap" if sign * (trains - stuck) > 0 else "they overlap"
             words = ("at least", "at most") if sign > 0 else ("at most", "at least")
-            kept, lost = f"{words[0]} {short(trains, 3)}", f"{words[1]} {short(stuck, 3)}"
-            told.append(f"{name} {kept} in runs that train, {lost} in stuck ones ({apart})")
-    count, cells = len(kinds["stuck"]), {(method_label(run.spec), run.spec.depth) for run in kinds["stuck"]}
-    whose = f"{count} stuck run{'s' * (count != 1)} (by their losses alone)"
-    whose += (
-        f", all {method_label(kinds['stuck'][0].spec)} at {kinds['stuck'][0].spec.depth}" if len(cells) == 1 else ""
-    )
-    return f"On this page, {whose}: {'; '.join(told)}." if told else ""
+            told.append(
+                f"{name} {words[0]} {short(trains, 3)} in runs that train, {words[1]} {short(stuck, 3)} in stuck ones "
+                f"({apart})"
+            )
+    if not told:
+        return ""
+    cells = {f"{method_label(run.spec)} at {run.spec.depth}" for run in lost}
+    whose = f"{len(lost)} stuck run{'s' * (len(lost) != 1)} (by their losses alone)"
+    return f"On this page, {whose}{f', all {cells.pop()}' if len(cells) == 1 else ''}: {'; '.join(told)}."
 
 
 def advice(runs: Sequence[Run]) -> str:

@@ -54,6 +54,8 @@ AT_UNIGRAM = 0.98
 Two readers of curves (docs/outcome.md) called what ends at 0.974 U and below training, at 0.983 U and above not yet."""
 BORDERLINE = 0.974
 """Of U: between here and the limit those readers had no run, so one that trains there does so by a hair."""
+FLAT = 0.01
+"""A relative gain over the last quarter below which a run near U is stuck."""
 NO_GAIN = 1e-3
 """A relative gain that is none: the size of the rounding and dropout noise of a run that does not move."""
 
@@ -95,7 +97,7 @@ def judge(records: Records, *, unigram: float, warmup: int) -> Outcome:
         word = "trains"
     elif steps < SHORTEST_JUDGED:
         word = "early"
-    elif steps > warmup and final < 1.1 * unigram and (gain < 0.01 or gone(records, warmup)):
+    elif steps > warmup and final < 1.1 * unigram and (gain < FLAT or gone(records, warmup)):
         word = "stuck"
     elif chain.gradient_ratio_lowest < VANISHED and gain < NO_GAIN:
         word = "stuck"
@@ -114,9 +116,9 @@ def judge(records: Records, *, unigram: float, warmup: int) -> Outcome:
 
 
 def stuck_by_loss(records: Records) -> bool:
-    """Whether the loss alone has stopped falling: less than 1 % gain over the last quarter. The links must not have a
-    say in what they are compared with."""
-    return last_quarter_gain(records["loss"]) < 0.01
+    """Whether the loss alone has stopped falling: less than FLAT over the last quarter. The links must not have a say
+    in what they are compared with."""
+    return last_quarter_gain(records["loss"]) < FLAT
 
 
 DECIDED_AFTER = 400

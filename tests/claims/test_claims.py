@@ -51,7 +51,7 @@ def test_seeds_are_paired_and_a_scaled_alpha_or_an_own_recipe_has_no_say() -> No
 def test_unequal_stacks_are_no_equal_ones_and_the_deeper_stack_makes_a_model_deep() -> None:
     wide = [fate(m, w, 60, 12, seed) for m, w in (("post-ln", "diverged"), ("admin", "trains")) for seed in (0, 1)]
     (place,) = found("admin-trains", wide).places
-    assert place.verdict == "holds" and place.measured.part == "50 layers and more"
+    assert place.verdict == "holds" and place.measured.part == "50 to 60 layers"
     (place,) = found("default-fails", wide).places
     assert place.value == 1.0 and place.verdict == "out of reach" and "easier to fail" in place.reason
     assert found("shallow", [fate(m, "trains", 60, 6) for m in ("post-ln", "admin")]).verdict == "untested"
@@ -73,7 +73,12 @@ def test_what_lies_deeper_than_the_paper_went_is_out_of_reach() -> None:
     deep = [fate(m, "stuck", 100, seed=seed) for m in ("post-ln", "admin") for seed in (0, 1)]
     told = found("admin-trains", deep)
     assert told.verdict == "out of reach" and "60 layers" in told.reason
-    assert "easier to fail" in found("admin-trains", [fate("admin", "stuck", seed=seed) for seed in (0, 1)]).reason
+
+    def cold(*words: str) -> Finding:
+        return found("admin-trains", [fate("admin", word, seed=seed) for seed, word in enumerate(words)])
+
+    assert "easier to fail" in cold("stuck", "stuck").reason
+    assert cold("trains", *["stuck"] * 9).verdict == "out of reach", "most fail, not all: it decides no more than that"
 
 
 def test_a_half_tested_row_of_table_1_is_undecided_and_says_what_is_missing() -> None:

@@ -153,6 +153,19 @@ def test_gradient_norms_are_those_of_the_training_batch_at_the_same_weights(reco
         assert_close(records["grad_norm"].at("embedding")[t], float(model.embedding.grad.double().norm()))
 
 
+def test_the_gradient_of_the_weights_leaves_biases_norms_and_omega_out_and_is_read_once(records, slow):
+    model, _ = slow[0]
+    table = records["weight_grad"]
+    assert table.steps.tolist() == [0] and table.sites == tuple(site.name for site in model.sites)
+    for site, residual in model.residuals.items():
+        own = {name: p for name, p in residual.named_parameters() if name.endswith("weight") and "norm" not in name}
+        matrices = [p for p in own.values() if p.dim() == 2]
+        assert len(matrices) == len([p for p in residual.parameters() if p.dim() == 2]) >= 2
+        square = sum(float(p.grad.double().square().sum()) for p in matrices)
+        assert_close(table.at(site.name)[0], math.sqrt(square))
+        assert table.at(site.name)[0] < records["grad_norm"].at(site.name)[0]
+
+
 def test_the_gradient_ratio_of_the_outcome_is_that_of_the_first_and_last_decoder_layer(records, slow):
     def norm(model, layer):
         squares = (
