@@ -47,7 +47,7 @@ def told(claim: Claim, found: Measured) -> str:
     here = (found.where, found.condition) in table().get(claim.key, {})
     if claim.scale == "share":
         return "one seed; five end alike" if here else "one seed; elsewhere five end alike"
-    width = f"{short(math.exp(apart))} times" if claim.scale == "ratio" else short(apart)
+    width = f"{short(math.exp(apart), 3)} times" if claim.scale == "ratio" else short(apart)
     return (
         f"one seed; five lie within {width}"
         if here
