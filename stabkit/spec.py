@@ -55,6 +55,9 @@ class TrainConfig:
     label_smoothing: float = 0.1
     stop_when_decided: bool = False
     """End at the first recorded step with a validation reading at which `outcome.decided` holds, short of `steps`."""
+    verdict_at: int = 0
+    """End after so many updates with the outcome that the run then has, unless it is `early`: then it goes on to
+    `steps`. A run that has diverged ends at the first reading that shows it. 0: every run goes to `steps`."""
     adam_beta1: float = 0.9
     adam_beta2: float = 0.98
     adam_eps: float = 1e-8
@@ -102,6 +105,11 @@ class RunSpec:
         """The whole spec as plain JSON values, for documents and jobs."""
         return asdict(self)
 
+    @property
+    def expected_steps(self) -> int:
+        """Updates after which a run that is judged in time ends: what is planned with."""
+        return self.train.verdict_at or self.train.steps
+
     def stored(self) -> dict[str, Any]:
         """What spec.json holds and run_id hashes: without the fields at their defaults."""
         return sparse(self)
@@ -132,18 +140,22 @@ DENSE = 100
 
 
 def recorded_steps(spec: RunSpec) -> list[int]:
-    """The steps at which probes are read: 0 to DENSE, then every `record_every`-th, and always the last."""
+    """The steps at which probes are read: 0 to DENSE, then every `record_every`-th, and always the last, and the one at
+    which the run is to be judged."""
     last = spec.train.steps
-    return [t for t in range(last + 1) if t <= DENSE or t % spec.record_every == 0 or t == last]
+    always = (last, spec.train.verdict_at)
+    return [t for t in range(last + 1) if t <= DENSE or t % spec.record_every == 0 or t in always]
 
 
 def validation_steps(spec: RunSpec) -> list[int]:
-    """The steps at which validation is read: 0, every 25th, where the last quarter begins, and the last.
+    """The steps at which validation is read: 0, every 25th, where the last quarter begins, where the run is to be judged,
+    and the last.
 
     Of a run too short to be judged the last alone: a reading costs as much as a step does.
     """
     last = spec.train.steps
-    return sorted({0, last, *range(0, last, 25), round(0.75 * last)}) if last >= SHORTEST_JUDGED else [last]
+    read = {0, last, *range(0, last, 25), round(0.75 * last), spec.expected_steps}
+    return sorted(read) if last >= SHORTEST_JUDGED else [last]
 
 
 def snapshot_steps(spec: RunSpec) -> list[int]:

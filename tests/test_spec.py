@@ -51,6 +51,7 @@ DEFAULTS = {
         "clip": 0.0,
         "label_smoothing": 0.1,
         "stop_when_decided": False,
+        "verdict_at": 0,
         "adam_beta1": 0.9,
         "adam_beta2": 0.98,
         "adam_eps": 1e-8,

@@ -50,6 +50,9 @@ Smoothing = Annotated[str, typer.Option(help="Label smoothing.")]
 StopWhenDecided = Annotated[
     bool, typer.Option("--stop-when-decided", help="End a run that has diverged or is stuck for good.")
 ]
+VerdictAt = Annotated[
+    str, typer.Option(help="End runs judged after so many updates; those still early go on to --steps. 0: never.")
+]
 Bleu = Annotated[bool, typer.Option("--bleu", help="Translate the test set with every trained model: sacreBLEU.")]
 Beam = Annotated[str, typer.Option(help="Beams of --bleu's search; 1 is greedy.")]
 LengthPenalty = Annotated[str, typer.Option(help="--bleu ranks by log p / length^this.")]
@@ -134,6 +137,7 @@ TRAINING: dict[str, tuple[Any, Any]] = {
     "heads": (Heads, "2"),
     "base_init": (BaseInitOption, "xavier_normal"),
     "stop_when_decided": (StopWhenDecided, False),
+    "verdict_at": (VerdictAt, "0"),
     "bleu": (Bleu, False),
     "beam": (Beam, "4"),
     "length_penalty": (LengthPenalty, "1"),
@@ -163,7 +167,7 @@ TRAINING: dict[str, tuple[Any, Any]] = {
 
 NOT_OF_A_STEP = (
     *("recipe", "optimizer", "steps", "warmup", "lr", "dropout", "clip", "record_every", "snapshots"),
-    *("checkpoint_every", "dtype", "seeds", "stop_when_decided", "bleu", "beam", "length_penalty"),
+    *("checkpoint_every", "dtype", "seeds", "stop_when_decided", "verdict_at", "bleu", "beam", "length_penalty"),
 )
 """What a single step of SGD has no use for, or another default."""
 

@@ -16,6 +16,7 @@ from stabkit.results.translation import MOST_BEAMS, Search
 from stabkit.running import plan_translations
 from stabkit.running.request import Request
 from stabkit.spec import (
+    SHORTEST_JUDGED,
     BaseInit,
     Grid,
     ModelConfig,
@@ -110,14 +111,22 @@ def _model(text: Mapping[str, str], depth: tuple[int, int], widths: Sequence[int
 
 
 def _train(text: Mapping[str, str], max_tokens: int, *, stop_when_decided: bool) -> TrainConfig:
+    steps = ranges.whole("--steps", text["steps"], 0, 10_000_000)
+    verdict_at = ranges.whole("--verdict-at", text["verdict_at"], 0, 10_000_000)
+    if verdict_at and not SHORTEST_JUDGED <= verdict_at < steps:
+        raise UsageError(
+            f"--verdict-at {verdict_at} must lie between {SHORTEST_JUDGED}, the fewest updates that a verdict takes, "
+            f"and --steps {steps}, to which a run that is early then goes on"
+        )
     return TrainConfig(
-        steps=ranges.whole("--steps", text["steps"], 0, 10_000_000),
+        steps=steps,
         optimizer=ranges.choice("--optimizer", text["optimizer"], get_args(Optimizer)),
         max_tokens=max_tokens,
         dropout=ranges.real("--dropout", text["dropout"], 0.0, 0.99),
         clip=ranges.real("--clip", text["clip"], 0.0, 1e9),
         label_smoothing=ranges.real("--label-smoothing", text["label_smoothing"], 0.0, 0.99),
         stop_when_decided=stop_when_decided,
+        verdict_at=verdict_at,
     )
 
 

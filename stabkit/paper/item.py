@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-DEEPNET, VERY_DEEP = "DeepNet", "Very Deep Transformers"
+DEEPNET, VERY_DEEP, OURS = "DeepNet", "Very Deep Transformers", "stabkit"
 EARLY = "--steps 16 --warmup 4000 --lr 5e-4"
 
 
@@ -47,7 +47,7 @@ class Item:
     @property
     def short(self) -> str:
         """Its paper where there is little room: by its method."""
-        return {DEEPNET: DEEPNET, VERY_DEEP: "ADMIN"}[self.paper]
+        return {VERY_DEEP: "ADMIN"}.get(self.paper, self.paper)
 
 
 TINY = "64-128-2 models (the paper: 512 wide and more)"

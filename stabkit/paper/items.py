@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from stabkit.paper import items_deepnet, items_very_deep
+from stabkit.paper import items_deepnet, items_forecast, items_very_deep
 from stabkit.paper.item import Item
 
-ITEMS: tuple[Item, ...] = (*items_deepnet.ITEMS, *items_very_deep.ITEMS)
+ITEMS: tuple[Item, ...] = (*items_deepnet.ITEMS, *items_very_deep.ITEMS, items_forecast.ITEM)
 
 BY_KEY = {item.key: item for item in ITEMS}
 

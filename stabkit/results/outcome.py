@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from stabkit.results.chain import Chain, gradient_ratio, links, still
 from stabkit.results.records import Records, Table, jsonable
-from stabkit.spec import SHORTEST_JUDGED
+from stabkit.spec import SHORTEST_JUDGED, TrainConfig
 
 Word = Literal["trains", "stuck", "diverged", "early", "failed"]
 
@@ -145,6 +145,17 @@ def decided(records: Records, unigram: float, warmup: int) -> bool:
         return False
     before = {name: _until(table, 0.75 * last) for name, table in records.items()}
     return judge(before, unigram=unigram, warmup=warmup).outcome == "stuck"
+
+
+def over(records: Records, unigram: float, train: TrainConfig) -> bool:
+    """Whether a run ends here by what it was asked for, short of its last step. A function of the records alone, as
+    `decided` is."""
+    if train.stop_when_decided and decided(records, unigram, train.warmup):
+        return True
+    if not train.verdict_at:
+        return False
+    word = judge(records, unigram=unigram, warmup=train.warmup).outcome
+    return word == "diverged" or (word != "early" and int(records["loss"].steps[-1]) == train.verdict_at)
 
 
 def gone(records: Records, warmup: int) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
+from dataclasses import replace
 
 from stabkit import methods
 from stabkit.spec import RunSpec, recorded_steps, snapshot_steps, validation_steps
@@ -36,8 +37,9 @@ def parts(spec: RunSpec) -> tuple[float, ...]:
     """What a run consists of: 10⁹ flops of its passes, sub-layers passed, logits made, sub-layers, runs.
 
     A step is a forward and a backward pass, twice as long; at a recorded one the probe batch passes too, half as large;
-    a reading of validation is two passes.
+    a reading of validation is two passes. Of a run that is to be judged, up to there.
     """
+    spec = replace(spec, train=replace(spec.train, steps=spec.expected_steps))
     train, probe = 3 * (spec.train.steps + 1), len(recorded_steps(spec))
     flops, sublayers, logits = one_pass(spec)
     validation = 2 * len(validation_steps(spec))
@@ -59,7 +61,7 @@ def pace(runs: Sequence[Run]) -> float:
         for run in runs
         if isinstance(wall := run.environment.get("wall_seconds"), (int, float))
         and not run.environment.get("first_step")  # of a run that was resumed it is the time of its last part
-        and run.outcome["steps"] == run.spec.train.steps
+        and run.outcome["steps"] == run.spec.expected_steps
         and seconds(run.spec) >= 1
     ]
     return statistics.median(ratios) if ratios else 1.0
@@ -82,7 +84,7 @@ CHECKPOINT_SECONDS = 30.0
 def checkpoint_every(spec: RunSpec) -> int:
     """Updates between two checkpoints of a run expected to last over a minute; 0, none, for a shorter one."""
     total = seconds(spec)
-    return 0 if total <= 60 else max(1, round(CHECKPOINT_SECONDS * spec.train.steps / total))
+    return 0 if total <= 60 else max(1, round(CHECKPOINT_SECONDS * spec.expected_steps / total))
 
 
 def memory(spec: RunSpec) -> int:

@@ -22,7 +22,7 @@ from stabkit.errors import UsageError
 from stabkit.model.flat import Flat
 from stabkit.model.transformer import Transformer, tensors
 from stabkit.probes import PROBES, Pass, Probe
-from stabkit.results.outcome import Outcome, decided, judge
+from stabkit.results.outcome import Outcome, judge, over
 from stabkit.results.records import Recorder, Table
 from stabkit.spec import RunSpec, recorded_steps, snapshot_steps, validation_steps
 from stabkit.streams import key
@@ -148,7 +148,7 @@ def run(
             tell(step, loss)
             if step == config.steps or not finite:
                 break
-            if judged and recorded and config.stop_when_decided and decided(recorder.tables(), unigram, config.warmup):
+            if judged and recorded and over(recorder.tables(), unigram, config):
                 break
             if config.clip:
                 norm = torch.linalg.vector_norm(flat.grad)

@@ -17,7 +17,7 @@ from stabkit.cli.signals import Signals
 from stabkit.errors import FailedRuns, StabkitError, UsageError, nearest
 from stabkit.paper import plan as plans
 from stabkit.paper import run as engine
-from stabkit.paper.item import Item
+from stabkit.paper.item import OURS, Item
 from stabkit.paper.items import BY_KEY, ITEMS, NOT_HERE
 from stabkit.paper.part import Part
 from stabkit.paper.plan import Asked, Step
@@ -159,18 +159,18 @@ PASSED = (
     *("data", "source", "target", "vocab", "workers", "device", "checkpoint_every", "run_timeout", "executor"),
     *("scheduler", "out"),
 )
-"""Options of `paper` that its items' commands take over as they are."""
+"""Options of `paper` that its items' commands take over as they are, unless they name them themselves."""
 
 REPLACED = ("depths", "steps", "seeds")
 """Options of `paper` that replace those of its items' commands: a smaller, or a larger, version of all."""
 
 
 def wanted(names: Sequence[str]) -> list[Item]:
-    """The items named; `all` is every one. Raises UsageError with the nearest name."""
+    """The items named; `all` is every one of the papers. Raises UsageError with the nearest name."""
     found: dict[str, Item] = {}
     for name in names:
         if name == "all":
-            found |= BY_KEY
+            found |= {key: item for key, item in BY_KEY.items() if item.paper != OURS}
         elif name in BY_KEY:
             found[name] = BY_KEY[name]
         else:
@@ -198,7 +198,7 @@ def ask(item: Item, params: Mapping[str, Any]) -> tuple[Asked, Part]:
     requests, lines, notes = list[Request](), list[str](), list[str]()
     for text in item.commands:
         command, options = options_table.words(text)
-        options |= {name: params[name] for name in PASSED}
+        options |= {name: params[name] for name in PASSED if f"--{name} " not in text}
         options |= {name: params[name] for name in REPLACED if params[name]}
         request = PARSERS[command]({**options, "given": set()})
         if not params["yes"]:

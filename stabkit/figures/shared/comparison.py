@@ -193,7 +193,8 @@ def setting(spec: RunSpec, warmup: str = "") -> str:
     """A run's settings besides method, depth and seed, whole: `no warm-up, lr 0.0005, 512 tokens a batch, synthetic,
     vocabulary 2000`; `warmup` stands in the place of its warm-up."""
     default = flat(RunSpec(method=spec.method, model=ModelConfig(encoder_layers=0, decoder_layers=0)))
-    skipped = (*OWN_AXES, "train.steps", "train.stop_when_decided", "record_every", "snapshots", "task.digest")
+    lengths = ("train.steps", "train.stop_when_decided", "train.verdict_at")
+    skipped = (*OWN_AXES, *lengths, "record_every", "snapshots", "task.digest")
     told = {
         key: value
         for key, value in _settings(spec).items()
