@@ -1,0 +1,156 @@
+"""A run as a row: what it was, what its first sixteen updates said, what became of it. Rows are a CSV file.
+
+Numbers are written with as many digits as bring the same float back.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, Literal
+
+from stabkit.errors import StoreError
+from stabkit.results.forecast.measured import Measured
+from stabkit.results.outcome import Word
+from stabkit.spec import RUN_ID, RunSpec
+
+Architecture = Literal["encoder-decoder", "decoder-only", "encoder-only"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Row:
+    """One run of a study."""
+
+    run_id: str
+    method: str
+    encoder_layers: int
+    decoder_layers: int
+    hidden: int
+    rate: float
+    warmup: int
+    max_tokens: int
+    task: Literal["text", "synthetic"]
+    seed: int
+    outcome: Word
+    steps: int
+    """After how many updates it ended."""
+    validation: float
+    """Its validation loss then."""
+    digest: str
+    """Of the run's folder."""
+    measured: Measured | None
+    """None where it had diverged by update 16: it has an outcome and no forecast."""
+
+    @property
+    def architecture(self) -> Architecture:
+        if not self.decoder_layers:
+            return "encoder-only"
+        return "encoder-decoder" if self.encoder_layers else "decoder-only"
+
+    @property
+    def depth(self) -> int:
+        """Layers of its deeper stack."""
+        return max(self.encoder_layers, self.decoder_layers)
+
+    @property
+    def labelled(self) -> bool:
+        """Whether it can teach or judge a forecast: not `early` at its end, not diverged before update 16."""
+        return self.measured is not None and self.outcome in ("trains", "stuck", "diverged")
+
+    @property
+    def trains(self) -> bool:
+        """One class; `stuck` and `diverged` are the other."""
+        return self.outcome == "trains"
+
+
+AXES = tuple(field.name for field in fields(Row) if field.name != "measured")
+NUMBERS = tuple(field.name for field in fields(Measured))
+"""Columns of the file."""
+
+
+def row(
+    spec: RunSpec, *, outcome: Word, steps: int, validation: float, digest: str, measured: Measured | None
+) -> Row:
+    """The row of a finished run."""
+    return Row(
+        run_id=spec.run_id,
+        method=spec.method,
+        encoder_layers=spec.model.encoder_layers,
+        decoder_layers=spec.model.decoder_layers,
+        hidden=spec.model.hidden,
+        rate=spec.train.lr,
+        warmup=spec.train.warmup,
+        max_tokens=spec.train.max_tokens,
+        task="text" if spec.task.source else "synthetic",
+        seed=spec.seed,
+        outcome=outcome,
+        steps=steps,
+        validation=validation,
+        digest=digest,
+        measured=measured,
+    )
+
+
+def to_csv(rows: Iterable[Row]) -> bytes:
+    """The rows as CSV, sorted by run_id, so that equal rows give equal bytes."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow([*AXES, *NUMBERS])
+    for one in sorted(rows, key=lambda one: one.run_id):
+        numbers = [""] * len(NUMBERS) if one.measured is None else [repr(v) for v in asdict(one.measured).values()]
+        writer.writerow([*(getattr(one, name) for name in AXES), *numbers])
+    return out.getvalue().encode()
+
+
+class UnreadableRows(StoreError):
+    """A file of rows that is damaged, or none."""
+
+
+def from_csv(path: Path) -> tuple[Row, ...]:
+    """The rows of a file; raises UnreadableRows with the line that is none."""
+    try:
+        lines = list(csv.reader(path.read_text(encoding="utf-8").splitlines()))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise UnreadableRows(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+    if not lines or tuple(lines[0]) != (*AXES, *NUMBERS):
+        raise UnreadableRows(f"{path}: not a file of rows; its first line must name {', '.join(AXES[:4])}, …")
+    found: dict[str, Row] = {}
+    for number, line in enumerate(lines[1:], 2):
+        try:
+            one = _row(line)
+        except ValueError as error:
+            raise UnreadableRows(f"{path}, line {number}: {error}") from error
+        if one.run_id in found:
+            raise UnreadableRows(f"{path}, line {number}: {one.run_id} stands there twice")
+        found[one.run_id] = one
+    return tuple(found.values())
+
+
+def _row(line: Sequence[str]) -> Row:
+    if len(line) != len(AXES) + len(NUMBERS):
+        raise ValueError(f"{len(line)} columns where {len(AXES) + len(NUMBERS)} belong")
+    axes: dict[str, Any] = dict(zip(AXES, line, strict=False))
+    for name in ("encoder_layers", "decoder_layers", "hidden", "warmup", "max_tokens", "seed", "steps"):
+        axes[name] = int(axes[name])
+    axes |= {name: float(axes[name]) for name in ("rate", "validation")}
+    if not RUN_ID.fullmatch(axes["run_id"]):
+        raise ValueError(f"{axes['run_id']!r} is no run_id")
+    if axes["outcome"] not in ("trains", "stuck", "diverged", "early") or axes["task"] not in ("text", "synthetic"):
+        raise ValueError(f"{axes['outcome']!r} of {axes['task']!r} is no outcome of a task")
+    numbers = line[len(AXES) :]
+    if not any(numbers):
+        return Row(**axes, measured=None)
+    values = [float(value) for value in numbers]
+    if not all(map(math.isfinite, values)):
+        raise ValueError("a number that is not finite")
+    return Row(**axes, measured=Measured(**dict(zip(NUMBERS, values, strict=True))))
+
+
+def digest(rows: Iterable[Row]) -> str:
+    """sha256 of the rows as a file: what coefficients say that they were fitted on."""
+    return hashlib.sha256(to_csv(rows)).hexdigest()
