@@ -148,8 +148,8 @@ def recorded_steps(spec: RunSpec) -> list[int]:
 
 
 def validation_steps(spec: RunSpec) -> list[int]:
-    """The steps at which validation is read: 0, every 25th, where the last quarter begins, where the run is to be judged,
-    and the last.
+    """The steps at which validation is read: 0, every 25th, where the last quarter begins, where the run is to be
+    judged, and the last.
 
     Of a run too short to be judged the last alone: a reading costs as much as a step does.
     """

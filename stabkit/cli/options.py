@@ -180,8 +180,12 @@ ItemDepths = Annotated[str, typer.Option("--depths", help="Instead of the items'
 ItemSteps = Annotated[str, typer.Option("--steps", help="Instead of the items' own.")]
 ItemSeeds = Annotated[str, typer.Option("--seeds", help="Instead of the items' own.")]
 
+Rows = Annotated[
+    str, typer.Option("--rows", help="A study's rows; a run that has one is not trained. Default: in <out>/studies/.")
+]
 PAPER: dict[str, tuple[Any, Any]] = {
     "budget": (BudgetOption, ""),
+    "rows": (Rows, ""),
     "depths": (ItemDepths, ""),
     "steps": (ItemSteps, ""),
     "seeds": (ItemSeeds, ""),
@@ -207,7 +211,12 @@ PAPER: dict[str, tuple[Any, Any]] = {
 """The options of `stabkit paper`; what its items share besides is their own."""
 
 COMMANDS: dict[str, dict[str, tuple[Any, Any]]] = {
-    "sweep": {"models": (Models, "post-ln,post-ln-init,admin,deepnorm"), **TRAINING},
+    "sweep": {
+        "models": (Models, "post-ln,post-ln-init,admin,deepnorm"),
+        **TRAINING,
+        "warmup": (Warmup, "4000,0"),  # the papers' early updates, and the stress test that a forecast reads
+        "max_tokens": (MaxTokens, "256"),
+    },
     "ablate": {
         "model": (Model, "deepnorm"),
         "alpha_scale": (AlphaScale, ""),

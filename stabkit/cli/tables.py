@@ -84,14 +84,19 @@ def _slope_cell(own: Any) -> str:
 
 
 def verdict(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]]) -> None:
-    """The verdict matrix in the terminal: outcome, ‖ΔF‖ at the reference step, what is known; not of single steps."""
+    """The sentence that answers, and the verdict matrix: outcome or forecast, ‖ΔF‖ at the reference step, what is
+    known; not of single steps."""
     if all(run.spec.single_step for run in runs) and runs:
         return
     from stabkit.figures.shared.words import short
+    from stabkit.report.answer import answer
     from stabkit.report.headline import advice, headline
     from stabkit.report.matrix import matrix
 
     verdicts = matrix(runs, failed)
+    if said := answer(verdicts):
+        console.paragraph(said)
+        console.say()
     rows = []
     for row in verdicts.rows:
         cells = []
@@ -100,10 +105,13 @@ def verdict(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]]) -> None:
             detail = cell.details[0] if len(set(cell.details)) == 1 else ""
             if not detail and cell.at_risk:
                 detail = _risk(cell)
-            cells.append("\n".join(line for line in (cell.words, update, detail) if line))
+            told = listed(cell.forecast + "?", cell.probability) if cell.forecast else cell.words
+            cells.append("\n".join(line for line in (told, update, detail, *cell.beside) if line))
         rows.append((row.label, *((row.condition,) if verdicts.has_conditions else ()), *cells))
     head = ("", *(("condition",) if verdicts.has_conditions else ()), *verdicts.depths)
-    console.table(f"Outcome, and ‖ΔF‖ after {verdicts.reference_step} updates", head, rows, _colour)
+    forecast = any(cell.forecast for row in verdicts.rows for cell in row.cells)
+    what = "Outcome, or forecast? with the probability that it trains" if forecast else "Outcome"
+    console.table(f"{what}, and ‖ΔF‖ after {verdicts.reference_step} updates", head, rows, _colour)
     console.say()
     console.paragraph(headline(runs, failed))
     if hint := advice(runs):

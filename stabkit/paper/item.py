@@ -43,6 +43,8 @@ class Item:
     """Keys in `claims.CLAIMS`: what the paper says of this very picture, and the commands can test."""
     beside: tuple[str, ...] = ()
     """Claims of other places, and our own readings: shown, and not counted."""
+    study: bool = False
+    """Whether its runs become rows of a file (`paper/study.py`): too many to keep, and asked for alone."""
 
     @property
     def short(self) -> str:

@@ -127,4 +127,5 @@ ITEM = Item(
     ),
     figures=(),
     claims=(),
+    study=True,
 )

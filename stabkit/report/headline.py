@@ -128,6 +128,8 @@ def advice(runs: Sequence[Run]) -> str:
     """What to run next when every run is too short to judge."""
     if not runs or any(outcome_word(run) != "early" for run in runs):
         return ""
+    if any(run.forecast and run.forecast.word != "out of range" for run in runs):
+        return "`--steps 250` goes on from these updates to a verdict."
     train = max(runs, key=lambda run: run.spec.train.steps).spec.train
     warming = f" of a warm-up of {train.warmup}" if train.warmup > train.steps else ""
     return (

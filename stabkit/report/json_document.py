@@ -9,6 +9,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from stabkit.report import answer
+from stabkit.report.matrix import matrix
 from stabkit.results.chain import gradient_ratio
 from stabkit.results.records import jsonable
 from stabkit.spec import RunSpec
@@ -40,6 +42,7 @@ def sweep(
     body = {
         "schema": SCHEMA,
         "report": str(page),
+        **answered(runs, failed),
         "runs": [series(run) for run in runs]
         + [{**facts(spec), "outcome": "failed", "reason": reason, "steps": 0} for spec, reason in failed],
         "claims": [claim(found) for found in claimed],
@@ -47,6 +50,13 @@ def sweep(
         **({"surfaces": [surface(one) for one in surfaces]} if surfaces else {}),
     }
     return text(body)
+
+
+def answered(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]]) -> dict[str, Any]:
+    """The sentence that answers, and one word a method, condition and depth; of single steps neither."""
+    trained = [run for run in runs if not run.spec.single_step]
+    found = matrix(trained, [one for one in failed if not one[0].single_step])
+    return {"answer": answer.answer(found), "cells": answer.cells(found)}
 
 
 def slopes(runs: Sequence[Run]) -> dict[str, Any]:
@@ -139,6 +149,7 @@ def series(run: Run) -> dict[str, Any]:
     return {
         **facts(run.spec),
         **run.outcome,
+        "forecast": run.forecast.to_json() if run.forecast else None,
         "digest": run.digest,
         "lacks": list(run.lacks),
         "step": loss.steps.tolist(),

@@ -1,15 +1,16 @@
 """The verdict matrix as a value: a row a method and condition, a column a depth. Pure; page and terminal both show it.
 
 cell = what became of its runs (one word each, counted over seeds), ‖ΔF‖ at the reference step (median over
-seeds), the lowest first/last decoder gradient ratio over the run (median likewise), and the runs themselves
+seeds), the lowest first/last decoder gradient ratio over the run (median likewise), the runs themselves; where they
+are all `early` the forecast, and what their like under a warm-up say of the chain
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from stabkit.figures.shared.comparison import (
     GROUPS,
@@ -21,9 +22,10 @@ from stabkit.figures.shared.comparison import (
     method_rank,
 )
 from stabkit.figures.shared.numbers import centre, lowest_ratio, outcome_word, reference_step, update_at
-from stabkit.figures.shared.words import plain
+from stabkit.figures.shared.words import listed, plain, short
+from stabkit.results.forecast.model import word
 from stabkit.results.outcome import AT_RISK
-from stabkit.spec import RunSpec
+from stabkit.spec import RunSpec, canonical
 from stabkit.storage.store import Run
 
 OUTCOMES = ("diverged", "stuck", "failed", "early", "trains")
@@ -42,6 +44,16 @@ class Cell:
     run_ids: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()
     """Why its failed runs failed."""
+    forecast: str = ""
+    """Where all are `early`: what their first updates say, by the median over seeds; nothing where they say nothing."""
+    p_trains: float = math.nan
+    """The median probability; NaN where there is none."""
+    axes: tuple[str, ...] = ()
+    """Along which its runs lie out of the forecast's range."""
+    layers: tuple[int, int] = (0, 0)
+    """Of encoder and decoder."""
+    beside: tuple[str, ...] = ()
+    """`warm-up 4000: ‖ΔF‖ 0.27`: what the same runs under a warm-up that they did not leave say of the chain."""
 
     @property
     def total(self) -> int:
@@ -56,6 +68,18 @@ class Cell:
     def at_risk(self) -> bool:
         """Whether one of its early runs shows a broken link."""
         return any(detail.startswith(AT_RISK) for detail in self.details)
+
+    @property
+    def answer(self) -> str:
+        """The one word of the cell: the forecast where there is one, else the outcomes."""
+        return self.forecast or self.words
+
+    @property
+    def probability(self) -> str:
+        """`0.93`, `> 0.99`: the forecast's, never a certainty; nothing where there is none."""
+        if math.isnan(self.p_trains):
+            return ""
+        return "> 0.99" if self.p_trains > 0.99 else "< 0.01" if self.p_trains < 0.01 else f"{self.p_trains:.2f}"
 
     @property
     def words(self) -> str:
@@ -83,6 +107,9 @@ class Matrix:
     depths: tuple[str, ...]
     reference_step: int
     rows: tuple[Row, ...]
+    warmups: tuple[int, ...] = ()
+    rates: tuple[float, ...] = ()
+    """Of the runs that have a row."""
 
     @property
     def has_conditions(self) -> bool:
@@ -91,7 +118,7 @@ class Matrix:
 
 def matrix(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]] = ()) -> Matrix:
     """The verdicts of all runs, and of those that have none because they failed."""
-    runs = list({run.run_id: run for run in runs}.values())
+    runs, beside = folded(list({run.run_id: run for run in runs}.values()))
     specs = [run.spec for run in runs] + [spec for spec, _ in failed]
     texts = conditions(specs)
     order = condition_order(specs)
@@ -112,6 +139,8 @@ def matrix(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]] = ()) -> M
     return Matrix(
         depths=tuple(depth for _, depth in depths),
         reference_step=step,
+        warmups=tuple(sorted({spec.train.warmup for spec in specs})),
+        rates=tuple(sorted({spec.train.lr for spec in specs})),
         rows=tuple(
             Row(
                 method=key,
@@ -119,7 +148,7 @@ def matrix(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]] = ()) -> M
                 group=GROUPS[group],
                 condition=text,
                 cells=tuple(
-                    _cell(held.get((label, text, depth), []), lost.get((label, text, depth), []), step)
+                    _cell(held.get((label, text, depth), []), lost.get((label, text, depth), []), step, beside)
                     for _, depth in depths
                 ),
             )
@@ -128,12 +157,69 @@ def matrix(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]] = ()) -> M
     )
 
 
-def _cell(runs: list[Run], reasons: list[str], step: int) -> Cell:
+def folded(runs: Sequence[Run]) -> tuple[list[Run], dict[str, list[Run]]]:
+    """The runs that have a row, and {likeness: those that stand in their cells}: a row all of whose runs are `early`
+    and still warming up tells of the chain, and the same runs with the least warm-up of who trains."""
+    rows: dict[str, dict[int, list[Run]]] = {}
+    for run in runs:
+        rows.setdefault(likeness(run.spec, depth=False), {}).setdefault(run.spec.train.warmup, []).append(run)
+    aside: dict[str, list[Run]] = {}
+    for by_warmup in rows.values():
+        for warmup in sorted(by_warmup)[1:]:
+            own = by_warmup[warmup]
+            if all(outcome_word(run) == "early" and run.spec.train.steps < warmup for run in own):
+                for run in own:
+                    aside.setdefault(likeness(run.spec), []).append(run)
+    gone = {run.run_id for own in aside.values() for run in own}
+    return [run for run in runs if run.run_id not in gone], aside
+
+
+def likeness(spec: RunSpec, *, depth: bool = True) -> str:
+    """What a run shares with those that differ from it in seed and warm-up alone, and with `depth` off in depth too."""
+    model = spec.model if depth else replace(spec.model, encoder_layers=0, decoder_layers=0)
+    train = replace(spec.train, warmup=0, steps=0, verdict_at=0, stop_when_decided=False)
+    alike = replace(spec, seed=0, train=train, model=model, record_every=10, snapshots=0)
+    return canonical(alike.stored())
+
+
+def _beside(runs: Sequence[Run], step: int) -> tuple[str, ...]:
+    """A line a warm-up: ‖ΔF‖, and a link that breaks."""
+    by: dict[int, list[Run]] = {}
+    for run in runs:
+        by.setdefault(run.spec.train.warmup, []).append(run)
+    lines = []
+    for warmup, own in sorted(by.items()):
+        risks = [text for run in own if (text := plain(str(run.outcome.get("detail", "")))).startswith(AT_RISK)]
+        update = short(centre(update_at(run, step) for run in own))
+        lines.append(listed(f"warm-up {warmup}: ‖ΔF‖ {update}", risks[0] if risks else ""))
+    return tuple(lines)
+
+
+def _forecast(runs: Sequence[Run]) -> tuple[str, float, tuple[str, ...]]:
+    """(word, median probability, axes out of range) of a cell's early runs; nothing where one has no forecast."""
+    found = [run.forecast for run in runs if outcome_word(run) == "early"]
+    if not found or len(found) < len(runs) or any(one is None for one in found):
+        return "", math.nan, ()
+    axes = tuple(dict.fromkeys(axis for one in found if one for axis in one.axes))
+    told = [one.p_trains for one in found if one and one.p_trains is not None]
+    p = centre(told) if 2 * len(told) > len(found) else math.nan
+    return word(None if math.isnan(p) else p), p, axes if math.isnan(p) else ()
+
+
+def _cell(runs: list[Run], reasons: list[str], step: int, beside: Mapping[str, list[Run]]) -> Cell:
     runs = sorted(runs, key=lambda run: (run.spec.seed, run.run_id))
     counts = Counter(outcome_word(run) for run in runs)
     if reasons:
         counts["failed"] += len(reasons)
+    told, p, axes = _forecast(runs) if not reasons else ("", math.nan, ())
+    alike = list(dict.fromkeys(likeness(run.spec) for run in runs))
+    model = runs[0].spec.model if runs else None
     return Cell(
+        forecast=told,
+        p_trains=p,
+        axes=axes,
+        layers=(model.encoder_layers, model.decoder_layers) if model else (0, 0),
+        beside=_beside([one for key in alike for one in beside.get(key, ())], step),
         outcomes=tuple(sorted(counts.items(), key=lambda item: (badness(item[0]), item[0]))),
         update=centre(update_at(run, step) for run in runs),
         gradient_ratio=centre(map(lowest_ratio, runs)),

@@ -35,6 +35,8 @@ from stabkit import spec
 from stabkit.errors import StabkitError, StoreBusy, StoreError
 from stabkit.results import outcome as outcomes
 from stabkit.results import records
+from stabkit.results.forecast import model as forecasts
+from stabkit.results.forecast.model import Forecast
 from stabkit.results.records import Table
 from stabkit.spec import ALGO_VERSION, RunSpec
 from stabkit.storage import folder, size
@@ -66,6 +68,11 @@ class Run:
         unigram = float(self.kept["unigram_loss"])
         judged = outcomes.judge(self.records, unigram=unigram, warmup=self.spec.train.warmup)
         return {**judged.to_json(), "parameters": self.kept["parameters"]}
+
+    @cached_property
+    def forecast(self) -> Forecast | None:
+        """What its updates 0 to 16 say of how it ends; None where it has fewer or had diverged by then."""
+        return forecasts.forecast(self.records, self.spec, float(self.kept["unigram_loss"]))
 
     @cached_property
     def lacks(self) -> tuple[str, ...]:

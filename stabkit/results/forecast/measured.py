@@ -33,14 +33,22 @@ class Measured:
     """The same after update 16."""
     gradient_total: float
     """Gradient norm over all layers after update 16, over its own at update 0."""
+    gradient_total_most: float
+    """The largest of these at updates 0 to 16."""
     update_first: float
     """‖ΔF‖ after update 1."""
     update_last: float
     """‖ΔF‖ after update 16."""
     step_last: float
     """‖F(θ₁₆) − F(θ₁₅)‖: what the last of these updates alone did."""
+    path: float
+    """Σ ‖F(θ_t) − F(θ_{t−1})‖ over the 16 updates: how far the output went, back and forth counted twice."""
+    logits_last: float
+    """Mean change of the logits after update 16, as `update` has it."""
     ln_growth: float
     """LN input over its own at update 0, mean over sub-layers, the largest over updates 0 to 16."""
+    ln_growth_last: float
+    """The same after update 16."""
     branch_ratio: float
     """‖G(x)‖/‖ω·x‖ at update 0, mean over sub-layers."""
     cosine_start: float
@@ -58,6 +66,8 @@ class Measured:
     """The lowest of the probe batch's loss at updates 1 to 16."""
     loss_last: float
     """The same after update 16."""
+    loss_rises: float
+    """What the probe batch's loss rose by from one update to the next, summed over updates 2 to 16; nats."""
     unigram: float
     """What the best constant predictor loses."""
 
@@ -71,16 +81,20 @@ def measure(records: Records, unigram: float) -> Measured | None:
     loss, update, ratio = seen["loss"].at("probe"), seen["update"], gradient_ratio(seen["grad_norm"])
     total = _total(seen["grad_norm"])
     cosine = seen["token_cosine"].at("state")
-    branch = seen["branch_ratio"]
+    branch, growth = seen["branch_ratio"], ln_growth(seen["ln_input"])
     found = Measured(
         gradient_start=float(ratio[0]),
         gradient_lowest=float(ratio.min()),
         gradient_last=float(ratio[-1]),
         gradient_total=float(total[-1] / total[0]),
+        gradient_total_most=float((total / total[0]).max()),
         update_first=float(update.at("state")[1]),
         update_last=float(update.at("state")[-1]),
         step_last=float(update.at("state@step")[-1]),
-        ln_growth=float(ln_growth(seen["ln_input"]).max()),
+        path=float(update.at("state@step").sum()),
+        logits_last=float(update.at("logits")[-1]),
+        ln_growth=float(growth.max()),
+        ln_growth_last=float(growth[-1]),
         branch_ratio=float(branch.values[0, ["@" not in site for site in branch.sites]].mean()),
         cosine_start=float(cosine[0]),
         cosine_last=float(cosine[-1]),
@@ -89,6 +103,7 @@ def measure(records: Records, unigram: float) -> Measured | None:
         loss_start=float(loss[0]),
         loss_least=float(loss[1:].min()),
         loss_last=float(loss[-1]),
+        loss_rises=float(np.clip(np.diff(loss[1:]), 0, None).sum()),
         unigram=unigram,
     )
     return found if all(math.isfinite(getattr(found, name)) for name in found.__dataclass_fields__) else None

@@ -73,9 +73,7 @@ NUMBERS = tuple(field.name for field in fields(Measured))
 """Columns of the file."""
 
 
-def row(
-    spec: RunSpec, *, outcome: Word, steps: int, validation: float, digest: str, measured: Measured | None
-) -> Row:
+def row(spec: RunSpec, *, outcome: Word, steps: int, validation: float, digest: str, measured: Measured | None) -> Row:
     """The row of a finished run."""
     return Row(
         run_id=spec.run_id,

@@ -1,0 +1,130 @@
+"""An item whose runs are too many to keep: each becomes a row of a file, and what has a row is not trained again.
+
+The runs are carried out in parts that take some minutes; after each the file is written anew, whole. A budget ends a
+study between two parts, and the same command goes on. A run that is in the store and has no row yet gets one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from stabkit.paper.item import Item
+from stabkit.results.forecast.measured import measure
+from stabkit.results.forecast.rows import Row, from_csv, row, to_csv
+from stabkit.running import carry_out, cost
+from stabkit.running.request import Request
+from stabkit.spec import Grid, RunSpec
+from stabkit.storage.folder import write_file
+from stabkit.storage.store import Run, Store
+
+MINUTES = 6.0
+"""What a part takes, about: as much is lost at most when the machine goes down."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """A study as far as it has come."""
+
+    item: Item
+    commands: tuple[str, ...]
+    path: Path
+    """Where its rows are."""
+    rows: tuple[Row, ...]
+    """Of its own runs, in their order."""
+    missing: tuple[RunSpec, ...]
+    """What has no row yet."""
+    failed: tuple[tuple[RunSpec, str], ...] = ()
+
+
+def begun(item: Item, commands: Sequence[str], requests: Sequence[Request], path: Path) -> Study:
+    """What the file holds of it; raises UnreadableRows for a file that is none."""
+    held = _held(path)
+    specs = {spec.run_id: spec for request in requests for spec in request.specs()}
+    return Study(
+        item=item,
+        commands=tuple(commands),
+        path=path,
+        rows=tuple(held[run_id] for run_id in specs if run_id in held),
+        missing=tuple(spec for run_id, spec in specs.items() if run_id not in held),
+    )
+
+
+def run(
+    study: Study,
+    requests: Sequence[Request],
+    store: Store,
+    listener: carry_out.Listener,
+    *,
+    limit: float | None,
+    retry_failed: bool,
+) -> Study:
+    """Carry out what has no row, as long as `limit` seconds last."""
+    begin = time.monotonic()
+    first = max(requests, key=lambda request: request.corpus is not None)
+    failed: list[tuple[RunSpec, str]] = []
+    for some in parts(study.missing, first.place.workers):
+        need = sum(map(cost.seconds, some)) / first.place.workers
+        if limit is not None and time.monotonic() - begin + need > limit:
+            break
+        done = carry_out.out(_alone(first, some), store, listener, retry_failed=retry_failed)
+        failed += done.failed
+        study.path.parent.mkdir(parents=True, exist_ok=True)
+        rows = [*_held(study.path).values(), *map(row_of, done.runs)]
+        write_file(study.path, to_csv(rows))
+    return dataclasses.replace(begun(study.item, study.commands, requests, study.path), failed=tuple(failed))
+
+
+def parts(specs: Sequence[RunSpec], workers: int) -> Iterator[list[RunSpec]]:
+    """The runs in their order, cut where MINUTES are full."""
+    some: list[RunSpec] = []
+    need = 0.0
+    for spec in specs:
+        some.append(spec)
+        need += cost.seconds(spec) / workers
+        if need >= 60 * MINUTES:
+            yield some
+            some, need = [], 0.0
+    if some:
+        yield some
+
+
+def row_of(run: Run) -> Row:
+    """The row of a run in the store."""
+    outcome = run.outcome
+    return row(
+        run.spec,
+        outcome=outcome["outcome"],
+        steps=outcome["steps"],
+        validation=float(outcome["validation_loss"]),
+        digest=run.digest,
+        measured=measure(run.records, float(run.kept["unigram_loss"])),
+    )
+
+
+def _held(path: Path) -> dict[str, Row]:
+    return {one.run_id: one for one in from_csv(path)} if path.exists() else {}
+
+
+def _alone(request: Request, specs: Sequence[RunSpec]) -> Request:
+    """These runs alone, whatever grids they are of, where and on what text the request has it."""
+    grids = tuple(
+        Grid(
+            base=spec,
+            methods=((spec.method, spec.options),),
+            depths=((spec.model.encoder_layers, spec.model.decoder_layers),),
+            seeds=(spec.seed,),
+            warmups=(spec.train.warmup,),
+            lrs=(spec.train.lr,),
+        )
+        for spec in specs
+    )
+    return dataclasses.replace(request, grids=grids)
+
+
+def write_page(study: Study, path: Path, command: str) -> dict[str, object]:
+    """The page of a study, and what it says as JSON values."""
+    return {"answer": f"{len(study.rows)} of {len(study.rows) + len(study.missing)} runs have a row."}

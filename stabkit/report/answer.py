@@ -1,0 +1,122 @@
+"""The sentence that answers: who trains where, by verdict or by forecast, computed from the verdict matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Any
+
+from stabkit.figures.shared.words import several
+from stabkit.report.matrix import Cell, Matrix, Row
+from stabkit.results.forecast.measured import UPDATES
+
+VERBS = {
+    "trains": ("trains", "train"),
+    "stuck": ("is stuck", "are stuck"),
+    "diverged": ("diverges", "diverge"),
+    "likely trains": ("likely trains", "likely train"),
+    "likely stuck": ("is likely stuck", "are likely stuck"),
+    "open": ("is open", "are open"),
+    "out of range": ("is out of range", "are out of range"),
+    "failed": ("has no result", "have no result"),
+    "early": ("is too early to judge", "are too early to judge"),
+}
+"""Of one method and of several."""
+MOST_SAID = 3
+"""Conditions of which the sentence speaks; the matrix has all."""
+
+
+def answer(found: Matrix) -> str:
+    """`Without warm-up at 5e-4, by 16 updates: Post-LN is likely stuck from 18L-18L on; …`; nothing where no cell has
+    a verdict or a forecast."""
+    told = [one for row in found.rows for cell in row.cells for one in [_word(cell)] if one not in ("", "early")]
+    if not told:
+        return ""
+    if set(told) == {"out of range"}:
+        axes = list(dict.fromkeys(axis for row in found.rows for cell in row.cells for axis in cell.axes))
+        beyond = "its warm-up hides the answer; `--warmup 0` gives it" if "warm-up" in axes else "no forecast is given"
+        return f"These {UPDATES} updates are out of the forecast's range ({', '.join(axes)}): {beyond}."
+    sentences: list[str] = []
+    for condition, rows in groupby(sorted(found.rows, key=lambda row: _order(found, row)), lambda row: row.condition):
+        if len(sentences) < MOST_SAID:
+            sentences.append(_sentence(condition, list(rows), found.depths))
+    setting = _setting(found)
+    by = f"{', ' if setting else 'By '}{'by ' if setting else ''}{UPDATES} updates" if set(told) & FORECASTS else ""
+    lead = f"{setting}{by}: " if setting or by else ""
+    text = lead + ". ".join(sentences)
+    return f"{text[0].upper()}{text[1:]}."
+
+
+FORECASTS = {"likely trains", "likely stuck", "open", "out of range"}
+
+
+def cells(found: Matrix) -> list[dict[str, Any]]:
+    """The matrix for `--json`: one word a method, condition and depth."""
+    return [
+        {
+            "model": row.method,
+            "label": row.label,
+            "condition": row.condition,
+            "encoder_layers": cell.layers[0],
+            "decoder_layers": cell.layers[1],
+            "word": cell.answer,
+            "p_trains": None if cell.p_trains != cell.p_trains else cell.p_trains,
+            "run_ids": list(cell.run_ids),
+        }
+        for row in found.rows
+        for cell in row.cells
+        if cell.run_ids
+    ]
+
+
+def _word(cell: Cell) -> str:
+    """One word for the sentence: where seeds differ the worst, which the matrix counts."""
+    return cell.forecast or (cell.outcomes[0][0] if cell.outcomes else "")
+
+
+def _order(found: Matrix, row: Row) -> int:
+    return list(dict.fromkeys(one.condition for one in found.rows)).index(row.condition)
+
+
+def _sentence(condition: str, rows: Sequence[Row], depths: Sequence[str]) -> str:
+    """One condition: methods that share a fate together."""
+    fates: dict[tuple[str, ...], list[str]] = {}
+    for row in rows:
+        fates.setdefault(tuple(_word(cell) for cell in row.cells), []).append(row.label)
+    parts = [f"{several(labels, len(rows))} {_fate(fate, depths, len(labels) > 1)}" for fate, labels in fates.items()]
+    return (f"{condition}: " if condition else "") + "; ".join(parts)
+
+
+def _fate(fate: Sequence[str], depths: Sequence[str], many: bool) -> str:
+    """`likely train at every depth`, `trains to 18L-18L, is stuck from 50L-50L on`."""
+    held = [(word, depth) for word, depth in zip(fate, depths, strict=True) if word]
+    runs = [(word, [depth for _, depth in own]) for word, own in groupby(held, lambda pair: pair[0])]
+    verb = [VERBS.get(word, (word, word))[many] for word, _ in runs]
+    if len(runs) == 1:
+        return f"{verb[0]} at {'every depth' if len(runs[0][1]) > 1 else runs[0][1][0]}"
+    parts = []
+    for i, (_, own) in enumerate(runs):
+        last = i == len(runs) - 1
+        if len(own) == 1:
+            where = f"at {own[0]}"
+        elif last:
+            where = f"from {own[0]} on"
+        else:
+            where = f"from {own[0]} to {own[-1]}" if i else f"to {own[-1]}"
+        parts.append(f"{verb[i]} {where}")
+    return ", ".join(parts)
+
+
+def _setting(found: Matrix) -> str:
+    """`without warm-up at 5e-4`, as far as all rows share it."""
+    words = []
+    if len(found.warmups) == 1:
+        words.append("without warm-up" if found.warmups == (0,) else f"with a warm-up of {found.warmups[0]}")
+    if len(found.rates) == 1:
+        words.append(f"at {_rate(found.rates[0])}")
+    return " ".join(words)
+
+
+def _rate(rate: float) -> str:
+    mantissa, exponent = f"{rate:e}".split("e")
+    return f"{float(mantissa):g}e{int(exponent)}"

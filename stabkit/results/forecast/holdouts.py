@@ -1,0 +1,73 @@
+"""Forecasts of runs by fits that have not seen their group: each method, depth, task, architecture, the highest rates.
+
+The groups stand in holdouts.json since before the first fit. A run belongs to one group of each axis; its out-of-group
+forecast on an axis comes from a fit on all the others. Pooled: those of all axes together, so that no axis is chosen.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stabkit.results.forecast.fit import fit
+from stabkit.results.forecast.links import LINKS, Link, numbers
+from stabkit.results.forecast.rows import Row
+
+AXES: Mapping[str, Callable[[Row], Any]] = {
+    "method": lambda row: row.method,
+    "depth": lambda row: row.depth,
+    "task": lambda row: row.task,
+    "architecture": lambda row: row.architecture,
+    "rate": lambda row: row.rate,
+}
+"""What a run is grouped by."""
+
+Array = NDArray[np.float64]
+
+
+@cache
+def fixed() -> Mapping[str, Any]:
+    """The groups as they were fixed."""
+    found: dict[str, Any] = json.loads(Path(__file__).with_name("holdouts.json").read_text(encoding="utf-8"))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The runs of one group and what they were given by a fit without them."""
+
+    axis: str
+    value: Any
+    places: NDArray[np.intp]
+    """Which of the rows."""
+    p: Array
+
+
+def seen(rows: Sequence[Row]) -> list[tuple[Any, float]]:
+    """What links read of labelled rows."""
+    return [(row.measured, row.rate) for row in rows]
+
+
+def labels(rows: Sequence[Row]) -> NDArray[np.bool_]:
+    return np.array([row.trains for row in rows], dtype=bool)
+
+
+def out_of_group(rows: Sequence[Row], label: NDArray[np.bool_], links: Sequence[Link] = LINKS) -> tuple[Group, ...]:
+    """Every group of every axis; `rows` are labelled ones."""
+    x = numbers(seen(rows), links)
+    found = []
+    for axis, of in AXES.items():
+        values = [of(row) for row in rows]
+        for value in fixed()[axis]:
+            inside = np.array([one == value for one in values], dtype=bool)
+            if inside.any() and not inside.all():
+                p = fit(x[~inside], label[~inside]).probability(x[inside])
+                found.append(Group(axis, value, np.flatnonzero(inside), p))
+    return tuple(found)

@@ -1,0 +1,225 @@
+"""The forecast of one run by the coefficients that stand in the package: a word, a probability, or `out of range`.
+
+`coefficients.json` is written by `fitted` from the rows of a study and holds all that a forecast needs: the fit, the
+digest of its corpus, and the corpus' places, by which it knows what it has never seen. It is not read by hand and not
+edited: it carries its own sha256.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from stabkit.errors import StoreError
+from stabkit.results.forecast.fit import Array, Logistic, fit
+from stabkit.results.forecast.holdouts import labels, seen
+from stabkit.results.forecast.links import LINKS, numbers
+from stabkit.results.forecast.measured import measure
+from stabkit.results.forecast.rows import Row, digest
+from stabkit.results.forecast.scores import LIKELY, UNLIKELY
+from stabkit.results.records import Records
+from stabkit.spec import ModelConfig, RunSpec, canonical
+
+Word = Literal["likely trains", "likely stuck", "open", "out of range"]
+"""`likely stuck` stands for stuck and diverged together."""
+SCHEMA = "stabkit-forecast/1"
+FILE = Path(__file__).with_name("coefficients.json")
+FACTOR = 2.0
+"""Batch and vocabulary may be this many times the corpus' or a share of it."""
+SHARE = 0.99
+"""Of the corpus' own runs that lie as near to their nearest neighbour as a run must to be in range."""
+FIXED = (
+    *("train.optimizer", "train.dropout", "train.clip", "train.label_smoothing", "train.hold", "train.adam_beta1"),
+    *("train.adam_beta2", "train.adam_eps", "model.base_init", "alpha_scale", "beta_scale"),
+)
+"""What is the same in all of the corpus: a run that has it otherwise is out of range."""
+
+
+class ForeignCoefficients(StoreError):
+    """A file of coefficients that is damaged, or was fitted for other links."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Forecast:
+    """What sixteen updates say of a run."""
+
+    word: Word
+    p_trains: float | None
+    """None where it is out of range."""
+    features: Mapping[str, float]
+    """The links' numbers."""
+    axes: tuple[str, ...]
+    """Along which it lies out of range."""
+    corpus: str
+    """sha256 of the rows that the coefficients were fitted on."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {
+            "word": self.word,
+            "p_trains": self.p_trains,
+            "features": dict(self.features),
+            "axes": list(self.axes),
+            "corpus": self.corpus,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Coefficients:
+    """A fit and where its corpus lies."""
+
+    logistic: Logistic
+    places: Array
+    """(runs × (links + axes)) of the corpus, in units of `spread`."""
+    spread: Array
+    reach: float
+    """The distance to the nearest of them beyond which a run is out of range."""
+    max_tokens: float
+    vocab: float
+    corpus: str
+
+
+def settings(depth: int, hidden: int, warmup: int) -> dict[str, float]:
+    """The axes of a setting beside the rate, which is a link, each in powers of two."""
+    return {"depth": math.log2(depth), "width": math.log2(hidden), "warm-up": math.log2(1 + warmup / 16)}
+
+
+AXES = tuple(settings(1, 1, 0))
+LEAST = 0.5
+"""The spread of an axis along which the corpus hardly varies: half a doubling."""
+
+
+def fitted(rows: Sequence[Row]) -> dict[str, Any]:
+    """The document of coefficients for labelled rows: what `coefficients.json` holds."""
+    rows = sorted((row for row in rows if row.labelled), key=lambda row: row.run_id)
+    x = numbers(seen(rows))
+    found = fit(x, labels(rows))
+    axes = np.array([list(settings(r.depth, r.hidden, r.warmup).values()) for r in rows])
+    whole = np.column_stack([x, axes])
+    spread = np.maximum(whole.std(axis=0), np.r_[np.full(len(LINKS), 1e-3), np.full(len(AXES), LEAST)])
+    places = np.round(whole / spread, 3)
+    apart = np.sqrt(((places[:, None] - places[None]) ** 2).sum(axis=-1))
+    np.fill_diagonal(apart, np.inf)
+    body = {
+        "schema": SCHEMA,
+        "corpus": digest(rows),
+        "runs": len(rows),
+        "links": [link.key for link in LINKS],
+        "axes": list(AXES),
+        "mean": found.mean.tolist(),
+        "scale": found.scale.tolist(),
+        "weight": found.weight.tolist(),
+        "bias": found.bias,
+        "spread": spread.tolist(),
+        "reach": float(np.quantile(apart.min(axis=1), SHARE)),
+        "max_tokens": float(np.median([row.max_tokens for row in rows])),
+        "vocab": 2000.0,
+        "places": places.tolist(),
+    }
+    return {**body, "sha256": hashlib.sha256(canonical(body).encode()).hexdigest()}
+
+
+def load(path: Path = FILE) -> Coefficients:
+    """The coefficients of a file; raises ForeignCoefficients that names its digest."""
+    try:
+        data = path.read_bytes()
+        body = json.loads(data)
+        said = body.pop("sha256")
+        is_ = hashlib.sha256(canonical(body).encode()).hexdigest()
+        if said != is_:
+            raise ValueError(f"its content has sha256 {is_[:12]}…, and it says {str(said)[:12]}…")
+        if (body["schema"], body["links"], body["axes"]) != (SCHEMA, [link.key for link in LINKS], list(AXES)):
+            raise ValueError("it was fitted for other links than this version reads")
+        names = ("mean", "scale", "weight", "spread", "places")
+        array = {name: np.array(body[name], dtype=np.float64) for name in names}
+        logistic = Logistic(array["mean"], array["scale"], array["weight"], float(body["bias"]))
+        return Coefficients(
+            logistic,
+            array["places"],
+            array["spread"],
+            float(body["reach"]),
+            float(body["max_tokens"]),
+            float(body["vocab"]),
+            str(body["corpus"]),
+        )
+    except OSError as error:
+        raise ForeignCoefficients(f"the forecast's coefficients: {path}: {error.strerror or error}") from error
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        whose = hashlib.sha256(data).hexdigest()
+        raise ForeignCoefficients(
+            f"the forecast's coefficients {path} (sha256 {whose}) are damaged or foreign: {error}; install stabkit anew"
+        ) from error
+
+
+@cache
+def _ours() -> Coefficients:
+    return load()
+
+
+def forecast(
+    records: Records, spec: RunSpec, unigram: float, coefficients: Coefficients | None = None
+) -> Forecast | None:
+    """The forecast of a run by its first sixteen updates; None where it has fewer, or had diverged by then."""
+    measured = measure(records, unigram)
+    if measured is None:
+        return None
+    by = coefficients or _ours()
+    x = numbers([(measured, spec.train.lr)])
+    axes = outside(spec, x[0], by)
+    p = None if axes else float(by.logistic.probability(x)[0])
+    return Forecast(
+        word=word(p),
+        p_trains=p,
+        features={link.key: float(value) for link, value in zip(LINKS, x[0], strict=True)},
+        axes=axes,
+        corpus=by.corpus,
+    )
+
+
+def word(p: float | None) -> Word:
+    """What is said of a probability."""
+    if p is None:
+        return "out of range"
+    return "likely trains" if p >= LIKELY else "likely stuck" if p <= UNLIKELY else "open"
+
+
+def outside(spec: RunSpec, x: Array, by: Coefficients) -> tuple[str, ...]:
+    """Along which axes a run lies beyond the corpus; none where it is in range."""
+    found = [path for path in FIXED if _at(spec, path) != _at(DEFAULT, path)]
+    if not spec.model.decoder_layers:
+        found.append("encoder-only")
+    for name, value, theirs in (
+        ("max_tokens", spec.train.max_tokens, by.max_tokens),
+        ("vocab", spec.task.vocab, by.vocab),
+    ):
+        if not theirs / FACTOR <= value <= theirs * FACTOR:
+            found.append(name)
+    depth = max(spec.model.encoder_layers, spec.model.decoder_layers)
+    axes = settings(depth, spec.model.hidden, spec.train.warmup)
+    place = np.r_[x, list(axes.values())] / by.spread
+    apart = by.places - place
+    nearest = apart[np.argmin((apart**2).sum(axis=1))]
+    if np.sqrt((nearest**2).sum()) > by.reach:
+        names = (*(link.key for link in LINKS), *AXES)
+        low, high = by.places.min(axis=0), by.places.max(axis=0)
+        beyond = [name for name, at, a, b in zip(names, place, low, high, strict=True) if not a <= at <= b]
+        found += beyond or [names[int(np.argmax(np.abs(nearest)))]]
+    return tuple(found)
+
+
+DEFAULT = RunSpec(method="post-ln", model=ModelConfig(encoder_layers=1, decoder_layers=1))
+
+
+def _at(spec: RunSpec, path: str) -> Any:
+    value: Any = spec
+    for name in path.split("."):
+        value = getattr(value, name)
+    return value
