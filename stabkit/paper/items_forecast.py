@@ -3,7 +3,8 @@
 A designed corpus. A slice is every method at one depth, architecture, task, warm-up and seed, at two rates of a pair;
 the rates suit how much a method bears, so that each meets both outcomes at several depths. No slice has seed 0, which
 commands have by default: a default sweep is judged by runs that it never saw. Slices stand in an order in which the
-first few are a small corpus already.
+first few are a small corpus already. In the first eight four of five runs trained; the later ones lean to higher rates
+(pairs g and h in place of b and d), so that both outcomes are met.
 """
 
 from __future__ import annotations
@@ -19,11 +20,13 @@ RATES = {
     "b": {LOW: "1e-3,4e-3", MID: "1e-3,4e-3", HIGH: "8e-3,1.6e-2"},
     "c": {LOW: "5e-4,8e-3", MID: "5e-4,1.6e-2", HIGH: "5e-4,3e-2"},
     "d": {LOW: "1e-3,1.6e-2", MID: "4e-3,3e-2", HIGH: "2e-3,1.6e-2"},
+    "g": {LOW: "1e-3,4e-3", MID: "4e-3,1.6e-2", HIGH: "1.6e-2,3e-2"},
+    "h": {LOW: "2e-3,8e-3", MID: "4e-3,8e-3", HIGH: "8e-3,3e-2"},
     "e": {LOW: "5e-4", MID: "5e-4", HIGH: "5e-4"},
     "f": {LOW: "2e-3", MID: "4e-3", HIGH: "1.6e-2"},
 }
 T_FIXUP = {"a": "1e-3,2e-3,4e-3,8e-3", "b": "5e-4,1e-3,2e-3,1.6e-2", "e": "5e-4,2e-3"}
-T_FIXUP |= {"c": T_FIXUP["a"], "d": T_FIXUP["b"]}
+T_FIXUP |= {"c": T_FIXUP["a"], "d": T_FIXUP["b"], "g": "1e-3,4e-3,8e-3,1.6e-2", "h": "1e-3,4e-3,8e-3,1.6e-2"}
 """T-Fixup is defined for an encoder with a decoder alone: there it stands at twice as many rates."""
 
 
@@ -48,24 +51,24 @@ SLICES = (
     Slice(30, ONE, TEXT, 0, "a"),
     Slice(6, ONE, TEXT, 0, "a"),
     Slice(18, ONE, TEXT, 50, "b"),
-    Slice(12, BOTH, TEXT, 0, "d"),
-    Slice(50, ONE, TEXT, 0, "b"),
+    Slice(12, BOTH, TEXT, 0, "h"),
+    Slice(50, ONE, TEXT, 0, "g"),
     Slice(6, BOTH, TEXT, 50, "c"),
     Slice(18, ONE, MADE, 0, "c"),
     Slice(12, ONE, TEXT, 50, "c"),
-    Slice(6, BOTH, MADE, 0, "b"),
+    Slice(6, BOTH, MADE, 0, "g"),
     Slice(30, BOTH, TEXT, 0, "c"),
-    Slice(18, BOTH, TEXT, 50, "d"),
+    Slice(18, BOTH, TEXT, 50, "h"),
     Slice(6, ONE, MADE, 0, "c"),
     Slice(12, ONE, TEXT, 0, "a"),
     Slice(100, ONE, TEXT, 0, "f"),
-    Slice(18, ONE, TEXT, 0, "d"),
-    Slice(6, BOTH, TEXT, 0, "b"),
-    Slice(12, BOTH, TEXT, 50, "b"),
-    Slice(30, ONE, MADE, 50, "b"),
-    Slice(6, ONE, TEXT, 0, "b"),
-    Slice(18, BOTH, MADE, 0, "b"),
-    Slice(12, ONE, MADE, 50, "d"),
+    Slice(18, ONE, TEXT, 0, "h"),
+    Slice(6, BOTH, TEXT, 0, "g"),
+    Slice(12, BOTH, TEXT, 50, "g"),
+    Slice(30, ONE, MADE, 50, "g"),
+    Slice(6, ONE, TEXT, 0, "g"),
+    Slice(18, BOTH, MADE, 0, "g"),
+    Slice(12, ONE, MADE, 50, "h"),
     Slice(50, BOTH, TEXT, 0, "a"),
     Slice(100, BOTH, TEXT, 0, "e"),
 )

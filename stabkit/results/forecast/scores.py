@@ -52,7 +52,7 @@ def skill(p: Array, label: Labels) -> float:
     return 1 - brier(p, label) / float(share * (1 - share)) if 0 < share < 1 else math.nan
 
 
-def wilson(hits: int, n: int, z: float = 1.96) -> tuple[float, float]:
+def wilson(hits: float, n: int, z: float = 1.96) -> tuple[float, float]:
     """The 95 % binomial interval of a share (Wilson 1927)."""
     if not n:
         return 0.0, 1.0
@@ -69,14 +69,18 @@ class Bin:
     low: float
     high: float
     n: int
-    trained: int
+    """Forecasts."""
+    runs: int
+    """Runs that they are of."""
+    share: float
+    """Of those that train; NaN where the bin is empty."""
     said: float
-    """Mean probability; NaN where the bin is empty."""
+    """Mean probability; NaN likewise."""
 
     @property
     def interval(self) -> tuple[float, float]:
-        """95 % of the true share."""
-        return wilson(self.trained, self.n)
+        """95 % of the true share, by how many runs there are."""
+        return wilson(self.share * self.runs, self.runs) if self.n else (0.0, 1.0)
 
     @property
     def calibrated(self) -> bool:
@@ -84,18 +88,20 @@ class Bin:
         return self.n > 0 and self.interval[0] <= self.said <= self.interval[1]
 
 
-def reliability(p: Array, label: Labels) -> tuple[Bin, ...]:
-    """The five bins."""
+def reliability(p: Array, label: Labels, run: NDArray[np.intp]) -> tuple[Bin, ...]:
+    """The five bins of forecasts of runs."""
     place = np.clip(np.digitize(p, BINS[1:-1], right=False), 0, len(BINS) - 2)
     return tuple(
         Bin(
             low=low,
             high=high,
-            n=int((place == i).sum()),
-            trained=int(label[place == i].sum()),
-            said=float(p[place == i].mean()) if (place == i).any() else math.nan,
+            n=int(own.sum()),
+            runs=len(set(run[own].tolist())),
+            share=float(label[own].mean()) if own.any() else math.nan,
+            said=float(p[own].mean()) if own.any() else math.nan,
         )
         for i, (low, high) in enumerate(zip(BINS[:-1], BINS[1:], strict=True))
+        for own in [place == i]
     )
 
 

@@ -1,0 +1,162 @@
+"""A study judged: every number that is said of the forecast, from its rows alone.
+
+A forecast of a run counts where the fit has not seen the run's group (`holdouts.py`). Each run has one for each axis
+that it has a held-out group on; pooled, all of them stand side by side. They are not independent: intervals come from
+resampling runs, and a bin's from how many runs it has.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stabkit.results.forecast.fit import Array, fit
+from stabkit.results.forecast.holdouts import Group, fixed, labels, out_of_group, seen
+from stabkit.results.forecast.links import LINKS, Link, numbers
+from stabkit.results.forecast.rows import Row
+from stabkit.results.forecast.scores import LIKELY, UNLIKELY, Bin, Scores, auc, reliability, score
+
+LONGEST = 50
+"""Warm-up of the corpus at most; what has a longer one is there to be out of range."""
+WIDTH = 64
+"""Of the corpus; the others are a hold-out of their own."""
+BOTH = 8
+"""Runs of both classes that a group needs to have an AUC worth naming."""
+RESAMPLES = 200
+
+
+@dataclass(frozen=True, eq=False)
+class Pooled:
+    """Out-of-group forecasts side by side."""
+
+    p: Array
+    label: NDArray[np.bool_]
+    run: NDArray[np.intp]
+    """Whose each is."""
+
+    @cached_property
+    def scores(self) -> Scores:
+        return score(self.p, self.label)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A study's rows and what follows from them."""
+
+    rows: tuple[Row, ...]
+
+    @cached_property
+    def corpus(self) -> tuple[Row, ...]:
+        """What is fitted: labelled runs of the corpus' width and warm-ups, in the order of their ids."""
+        own = (row for row in self.rows if row.labelled and row.hidden == WIDTH and row.warmup <= LONGEST)
+        return tuple(sorted(own, key=lambda row: row.run_id))
+
+    @cached_property
+    def widths(self) -> tuple[Row, ...]:
+        """Labelled runs of other widths."""
+        return tuple(row for row in self.rows if row.labelled and row.hidden != WIDTH)
+
+    @cached_property
+    def label(self) -> NDArray[np.bool_]:
+        return labels(self.corpus)
+
+    @cached_property
+    def groups(self) -> tuple[Group, ...]:
+        """Every held-out group with its forecasts."""
+        return out_of_group(self.corpus, self.label)
+
+    def pooled(self, links: Sequence[Link] = LINKS, warmup: int | None = 0, axis: str = "") -> Pooled:
+        """The forecasts of all groups, of runs with this warm-up (None: any), by these links, on one axis or all."""
+        groups = self.groups if links is LINKS else out_of_group(self.corpus, self.label, links)
+        return self._pool([group for group in groups if axis in ("", group.axis)], warmup)
+
+    def _pool(self, groups: Sequence[Group], warmup: int | None) -> Pooled:
+        run = np.concatenate([group.places for group in groups]) if groups else np.empty(0, np.intp)
+        p = np.concatenate([group.p for group in groups]) if groups else np.empty(0)
+        kept = np.array([warmup is None or self.corpus[i].warmup == warmup for i in run], dtype=bool)
+        return Pooled(p[kept], self.label[run][kept], run[kept])
+
+    def of_group(self, group: Group) -> Scores:
+        """Of one group, runs without warm-up."""
+        return score(*self._without_warmup(group))
+
+    def _without_warmup(self, group: Group) -> tuple[Array, NDArray[np.bool_]]:
+        kept = np.array([self.corpus[i].warmup == 0 for i in group.places], dtype=bool)
+        return group.p[kept], self.label[group.places][kept]
+
+    @cached_property
+    def worst(self) -> tuple[Group, Scores] | None:
+        """The group with the lowest AUC among those with BOTH runs of each class."""
+        found = [(group, self.of_group(group)) for group in self.groups]
+        some = [one for one in found if min(one[1].trained, one[1].n - one[1].trained) >= BOTH]
+        return min(some, key=lambda one: one[1].auc) if some else None
+
+    @cached_property
+    def bins(self) -> tuple[Bin, ...]:
+        """The reliability table of the pooled forecasts without warm-up."""
+        own = self.pooled()
+        return reliability(own.p, own.label, own.run)
+
+    @cached_property
+    def width_scores(self) -> Scores | None:
+        """Other widths, by a fit on the corpus as it stands."""
+        return score(self.width_p, labels(self.widths)) if self.widths else None
+
+    @cached_property
+    def width_p(self) -> Array:
+        """What each run of another width is given by a fit on the corpus alone."""
+        return fit(numbers(seen(self.corpus)), self.label).probability(numbers(seen(self.widths)))
+
+    def auc_interval(self, pooled: Pooled) -> tuple[float, float]:
+        """95 % of the AUC over RESAMPLES draws of runs."""
+        random = np.random.default_rng(0)
+        runs = np.unique(pooled.run)
+        where = {run: np.flatnonzero(pooled.run == run) for run in runs}
+        drawn = []
+        for _ in range(RESAMPLES):
+            take = np.concatenate([where[run] for run in random.choice(runs, len(runs))])
+            drawn.append(auc(pooled.p[take], pooled.label[take]))
+        kept = [value for value in drawn if not math.isnan(value)]
+        low, high = np.quantile(kept, [0.025, 0.975]) if kept else (math.nan, math.nan)
+        return float(low), float(high)
+
+    def shuffled(self) -> list[float]:
+        """The pooled AUC of as many fixed shuffles of the labels as were fixed: 0.5, or the method looks ahead."""
+        found = []
+        for seed in range(fixed()["shuffles"]):
+            label = np.random.default_rng(seed).permutation(self.label)
+            own = Judged(self.rows)
+            own.__dict__["label"] = label
+            found.append(own.pooled().scores.auc)
+        return found
+
+    @cached_property
+    def misses(self) -> list[tuple[Row, float, str]]:
+        """Runs without warm-up that were given a word and did the other: (row, p, the axis held out), the surest first,
+        each run once."""
+        found: dict[str, tuple[Row, float, str]] = {}
+        for group in self.groups:
+            for i, p in zip(group.places, group.p, strict=True):
+                row = self.corpus[i]
+                wrong = (p >= LIKELY and not row.trains) or (p <= UNLIKELY and row.trains)
+                sure = abs(p - row.trains)
+                if wrong and not row.warmup and sure > abs(found.get(row.run_id, (row, float(row.trains), ""))[1] - row.trains):
+                    found[row.run_id] = row, float(p), group.axis
+        return sorted(found.values(), key=lambda one: -abs(one[1] - one[0].trains))
+
+    def counted(self) -> dict[str, Any]:
+        """How many runs there are and how they ended."""
+        own = [row for row in self.rows if row.hidden == WIDTH and row.warmup <= LONGEST]
+        return {
+            "runs": len(own),
+            "fitted": len(self.corpus),
+            "early": sum(row.outcome == "early" for row in own),
+            "diverged_before": sum(row.measured is None for row in own),
+            **{word: sum(row.outcome == word for row in own) for word in ("trains", "stuck", "diverged")},
+        }
