@@ -37,6 +37,7 @@ from stabkit.figures.chain import (
     validation_loss,
 )
 from stabkit.figures.depth import depth_law, flops, goal, slope, theory, update_depth
+from stabkit.figures.forecast import calibration, groups, which_link, widths
 from stabkit.figures.methods import perplexity, table1
 from stabkit.figures.quality import bleu, significance
 from stabkit.figures.surfaces import between, cuts, landscape, path_plane
@@ -72,6 +73,9 @@ FIGURES: tuple[ModuleType, ...] = (
     perturbation,
     chain,
 )
+
+STUDIES: tuple[ModuleType, ...] = (which_link, calibration, groups, widths)
+"""Those of `stabkit paper forecast`: they select from rows judged (`results.forecast.judged.Judged`)."""
 
 SURFACES: tuple[ModuleType, ...] = (landscape, cuts, path_plane, between)
 """Those of `stabkit landscape`: they select from a `shared.surfaces.Landscape` and stand before the others."""

@@ -115,6 +115,12 @@ WIDTHS = tuple(
 )
 """The width, a hold-out of its own: at each of six shapes five methods at two rates around their limits."""
 
+DEFAULT_GRID = (
+    f"sweep --depths 6,18 --warmup 0 --steps {LAST} --verdict-at 250",
+    f"sweep --models post-ln,deepnorm --depths 50 --warmup 0 --steps {LAST} --verdict-at 250",
+)
+"""Cells of the default sweep, trained to a verdict: its forecasts beside what became of them. Never fitted."""
+
 ITEM = Item(
     key="forecast",
     paper=OURS,
@@ -125,6 +131,7 @@ ITEM = Item(
     scaled=f"{TINY}; all methods, 6 to 100 layers, rates from 5e-4 to 3e-2, 256 tokens; each run to a verdict.",
     commands=(
         *(line for seed, one in enumerate(SLICES, 1) for line in commands(one, seed)),
+        *DEFAULT_GRID,
         *BEYOND,
         *WIDTHS,
     ),

@@ -123,8 +123,3 @@ def _alone(request: Request, specs: Sequence[RunSpec]) -> Request:
         for spec in specs
     )
     return dataclasses.replace(request, grids=grids)
-
-
-def write_page(study: Study, path: Path, command: str) -> dict[str, object]:
-    """The page of a study, and what it says as JSON values."""
-    return {"answer": f"{len(study.rows)} of {len(study.rows) + len(study.missing)} runs have a row."}

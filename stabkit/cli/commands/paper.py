@@ -119,11 +119,13 @@ def _study(item: Item, params: Mapping[str, Any], limit: float | None, command: 
     with store.writing(), Signals(command):
         screen, retry = Screen(quiet=params["quiet"]), bool(params["retry_failed"])
         study = studies.run(study, asked.requests, store, screen, limit=limit, retry_failed=retry)
-        told = studies.write_page(study, path, command)
+        from stabkit.paper import study_page  # pandas and matplotlib
+
+        told = study_page.write(study, path, command)
     if params["json"]:
         console.document(json_document.text({"schema": json_document.SCHEMA, "report": str(path), **told}))
     else:
-        console.paragraph(told["answer"])
+        console.paragraph(str(told["answer"]))
         console.say(f"rows: {rows}")
         console.say(f"report: {path}")
     if study.failed:

@@ -7,6 +7,7 @@ resampling runs, and a bin's from how many runs it has.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from stabkit.results.forecast.fit import Array, fit
 from stabkit.results.forecast.holdouts import Group, fixed, labels, out_of_group, seen
 from stabkit.results.forecast.links import LINKS, Link, numbers
+from stabkit.results.forecast.model import far, fitted, read, settings
 from stabkit.results.forecast.rows import Row
 from stabkit.results.forecast.scores import LIKELY, UNLIKELY, Bin, Scores, auc, reliability, score
 
@@ -26,6 +28,8 @@ LONGEST = 50
 """Warm-up of the corpus at most; what has a longer one is there to be out of range."""
 WIDTH = 64
 """Of the corpus; the others are a hold-out of their own."""
+DEFAULT_SEED = 0
+"""That commands have by default: runs with it are what the default sweep ends with, and none of the corpus."""
 BOTH = 8
 """Runs of both classes that a group needs to have an AUC worth naming."""
 RESAMPLES = 200
@@ -54,13 +58,40 @@ class Judged:
     @cached_property
     def corpus(self) -> tuple[Row, ...]:
         """What is fitted: labelled runs of the corpus' width and warm-ups, in the order of their ids."""
-        own = (row for row in self.rows if row.labelled and row.hidden == WIDTH and row.warmup <= LONGEST)
-        return tuple(sorted(own, key=lambda row: row.run_id))
+        return tuple(sorted((row for row in self.designed if row.labelled), key=lambda row: row.run_id))
+
+    @cached_property
+    def designed(self) -> tuple[Row, ...]:
+        """The corpus with the runs that cannot be fitted: early at their end, or diverged before update 16."""
+        own = (row for row in self.rows if row.hidden == WIDTH and row.warmup <= LONGEST and row.seed != DEFAULT_SEED)
+        return tuple(own)
+
+    @cached_property
+    def default_grid(self) -> tuple[tuple[Row, float], ...]:
+        """Cells of the default sweep trained to a verdict, and what a fit on the corpus gives each."""
+        own = [row for row in self.rows if row.seed == DEFAULT_SEED and row.measured is not None]
+        return tuple(zip(own, self._given(own), strict=True))
+
+    @cached_property
+    def beyond(self) -> tuple[tuple[Row, tuple[str, ...]], ...]:
+        """Runs with a longer warm-up than the corpus', and along which axes each is out of its range."""
+        by = read(json.dumps(fitted(self.corpus)).encode(), "the fit")
+        own = [row for row in self.rows if row.warmup > LONGEST and row.measured is not None]
+        x = numbers(seen(own))
+        axes = (settings(row.depth, row.hidden, row.warmup) for row in own)
+        return tuple((row, far(at, here, by)) for row, at, here in zip(own, x, axes, strict=True))
+
+    def _given(self, rows: Sequence[Row]) -> list[float]:
+        """What runs get by a fit on the whole corpus."""
+        if not rows or not self.corpus:
+            return []
+        found = fit(numbers(seen(self.corpus)), self.label).probability(numbers(seen(rows)))
+        return [float(p) for p in found]
 
     @cached_property
     def widths(self) -> tuple[Row, ...]:
         """Labelled runs of other widths."""
-        return tuple(row for row in self.rows if row.labelled and row.hidden != WIDTH)
+        return tuple(row for row in self.rows if row.labelled and row.hidden != WIDTH and row.seed != DEFAULT_SEED)
 
     @cached_property
     def label(self) -> NDArray[np.bool_]:
@@ -111,7 +142,7 @@ class Judged:
     @cached_property
     def width_p(self) -> Array:
         """What each run of another width is given by a fit on the corpus alone."""
-        return fit(numbers(seen(self.corpus)), self.label).probability(numbers(seen(self.widths)))
+        return np.array(self._given(self.widths))
 
     def auc_interval(self, pooled: Pooled) -> tuple[float, float]:
         """95 % of the AUC over RESAMPLES draws of runs."""
@@ -145,14 +176,14 @@ class Judged:
             for i, p in zip(group.places, group.p, strict=True):
                 row = self.corpus[i]
                 wrong = (p >= LIKELY and not row.trains) or (p <= UNLIKELY and row.trains)
-                sure = abs(p - row.trains)
-                if wrong and not row.warmup and sure > abs(found.get(row.run_id, (row, float(row.trains), ""))[1] - row.trains):
+                before = found.get(row.run_id, (row, float(row.trains), ""))[1]
+                if wrong and not row.warmup and abs(p - row.trains) > abs(before - row.trains):
                     found[row.run_id] = row, float(p), group.axis
         return sorted(found.values(), key=lambda one: -abs(one[1] - one[0].trains))
 
     def counted(self) -> dict[str, Any]:
         """How many runs there are and how they ended."""
-        own = [row for row in self.rows if row.hidden == WIDTH and row.warmup <= LONGEST]
+        own = self.designed
         return {
             "runs": len(own),
             "fitted": len(self.corpus),

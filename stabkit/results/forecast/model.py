@@ -131,6 +131,14 @@ def load(path: Path = FILE) -> Coefficients:
     """The coefficients of a file; raises ForeignCoefficients that names its digest."""
     try:
         data = path.read_bytes()
+    except OSError as error:
+        raise ForeignCoefficients(f"the forecast's coefficients: {path}: {error.strerror or error}") from error
+    return read(data, str(path))
+
+
+def read(data: bytes, path: str) -> Coefficients:
+    """The coefficients of a file's bytes; raises ForeignCoefficients likewise."""
+    try:
         body = json.loads(data)
         said = body.pop("sha256")
         is_ = hashlib.sha256(canonical(body).encode()).hexdigest()
@@ -150,8 +158,6 @@ def load(path: Path = FILE) -> Coefficients:
             float(body["vocab"]),
             str(body["corpus"]),
         )
-    except OSError as error:
-        raise ForeignCoefficients(f"the forecast's coefficients: {path}: {error.strerror or error}") from error
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         whose = hashlib.sha256(data).hexdigest()
         raise ForeignCoefficients(
@@ -203,16 +209,20 @@ def outside(spec: RunSpec, x: Array, by: Coefficients) -> tuple[str, ...]:
         if not theirs / FACTOR <= value <= theirs * FACTOR:
             found.append(name)
     depth = max(spec.model.encoder_layers, spec.model.decoder_layers)
-    axes = settings(depth, spec.model.hidden, spec.train.warmup)
+    return (*found, *far(x, settings(depth, spec.model.hidden, spec.train.warmup), by))
+
+
+def far(x: Array, axes: Mapping[str, float], by: Coefficients) -> tuple[str, ...]:
+    """Along which links and axes a place lies out of the corpus' reach; none where one of its runs is near."""
     place = np.r_[x, list(axes.values())] / by.spread
     apart = by.places - place
     nearest = apart[np.argmin((apart**2).sum(axis=1))]
-    if np.sqrt((nearest**2).sum()) > by.reach:
-        names = (*(link.key for link in LINKS), *AXES)
-        low, high = by.places.min(axis=0), by.places.max(axis=0)
-        beyond = [name for name, at, a, b in zip(names, place, low, high, strict=True) if not a <= at <= b]
-        found += beyond or [names[int(np.argmax(np.abs(nearest)))]]
-    return tuple(found)
+    if np.sqrt((nearest**2).sum()) <= by.reach:
+        return ()
+    names = (*(link.key for link in LINKS), *AXES)
+    low, high = by.places.min(axis=0), by.places.max(axis=0)
+    beyond = tuple(name for name, at, a, b in zip(names, place, low, high, strict=True) if not a <= at <= b)
+    return beyond or (names[int(np.argmax(np.abs(nearest)))],)
 
 
 DEFAULT = RunSpec(method="post-ln", model=ModelConfig(encoder_layers=1, decoder_layers=1))

@@ -1,0 +1,121 @@
+"""Which link of the chain predicts? ROC curves of each link alone and of all together, out of group.
+
+A point of a curve: at a probability from which on a run is called training, the share of training runs so called
+against that of the others. Every forecast comes from a fit that has not seen the run's group (`results/forecast`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from stabkit.figures.drawing import style
+from stabkit.figures.shared.words import short
+from stabkit.results.forecast.judged import Judged, Pooled
+from stabkit.results.forecast.links import LINKS
+
+NAME = "which_link"
+SHORT = "Which link predicts"
+INDEX: str | None = None
+VALUE = "auc"
+CAPTION = "Not in the papers: DeepNet §2 names the chain; which link tells first, neither paper asks."
+READ = (
+    "Left: the further a curve bends to the upper left, the better its link parts runs that train from the others; the "
+    "diagonal is a guess. Right: the area under it (AUC), with the 95 % interval over runs. Every forecast is made by "
+    "a fit that has not seen the run's method, depth, task, architecture or rate, whichever is held out; runs without "
+    "warm-up."
+)
+ALL = "all together"
+COLUMNS = ("run", "link", "auc", "low", "high", "false", "true")
+HUES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7E57C2", "#8C6D31", "#5C7A29", "#7A7A7A")
+POINTS = 60
+"""Of a curve: more would not be seen."""
+
+
+def select(judged: Judged) -> pd.DataFrame:
+    """One row a point of a curve: `false` and `true` are shares; the AUC and its interval stand at each."""
+    rows = [
+        {"run": key, "link": name, "auc": own.scores.auc, "low": low, "high": high, "false": x, "true": y}
+        for key, name, own in _forecasts(judged)
+        for low, high in [judged.auc_interval(own)]
+        for x, y in zip(*roc(own), strict=True)
+    ]
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def _forecasts(judged: Judged) -> Iterator[tuple[str, str, Pooled]]:
+    if len(set(judged.label.tolist())) < 2:
+        return
+    yield "all", ALL, judged.pooled()
+    for link in LINKS:
+        yield link.key, link.label, judged.pooled([link])
+
+
+def roc(own: Pooled) -> tuple[list[float], list[float]]:
+    """(share of the others, share of training runs) called training, from the strictest limit to the laxest."""
+    limits = np.unique(own.p)[::-1]
+    if len(limits) > POINTS:
+        limits = limits[np.unique(np.linspace(0, len(limits) - 1, POINTS).round().astype(int))]
+    good, bad = own.p[own.label], own.p[~own.label]
+    true = [float((good >= limit).mean()) for limit in limits]
+    false = [float((bad >= limit).mean()) for limit in limits]
+    return [0.0, *false], [0.0, *true]
+
+
+def title(judged: Judged) -> str:
+    """The best link alone against all together."""
+    frame = select(judged).drop_duplicates("run")
+    if frame.empty:
+        return "Which link of the chain predicts who trains?"
+    whole, alone = frame[frame["run"] == "all"].iloc[0], frame[frame["run"] != "all"].sort_values("auc").iloc[-1]
+    return (
+        f"The {alone['link']} alone parts who trains with an AUC of {short(alone['auc'])}, all links together with "
+        f"{short(whole['auc'])} ({short(whole['low'])} to {short(whole['high'])})"
+    )
+
+
+def alt(frame: pd.DataFrame) -> str:
+    """What the picture shows, for those who do not see it."""
+    if frame.empty:
+        return "There are no forecasts of both outcomes."
+    parts = [
+        f"{row['link']} {short(row['auc'])} ({short(row['low'])} to {short(row['high'])})"
+        for row in frame.drop_duplicates("run").sort_values("auc", ascending=False).to_dict("records")
+    ]
+    return f"ROC curves, and the area under each: {'; '.join(parts)}."
+
+
+def draw(frame: pd.DataFrame) -> Figure:
+    """Curves left, areas right in their order."""
+    with style.look():
+        if frame.empty:
+            return style.empty("There are no forecasts of both outcomes.")
+        order = list(frame.drop_duplicates("run").sort_values("auc", ascending=False)["run"])
+        figure = Figure(figsize=(style.WIDTH, 3.9))
+        curves = figure.add_axes((0.07, 0.13, 0.36, 0.82))
+        areas = figure.add_axes((0.73, 0.13, 0.25, 0.82))
+        curves.plot([0, 1], [0, 1], ":", color=style.INK, linewidth=0.8, alpha=0.6)
+        hues = dict(zip([run for run in order if run != "all"], HUES * 2, strict=False))
+        for place, run in enumerate(order):
+            own = frame[frame["run"] == run]
+            whole = run == "all"
+            hue = style.INK if whole else hues[run]
+            (curve,) = curves.plot(own["false"], own["true"], color=hue, linewidth=2.2 if whole else 1.0)
+            style.mark(curve, "", str(own["link"].iloc[0]))
+            first = own.iloc[0]
+            areas.plot([first["low"], first["high"]], [place, place], color=hue, linewidth=2.2 if whole else 1.2)
+            areas.plot([first["auc"]], [place], "o", color=hue, markersize=6 if whole else 4.5)
+        names = {row.run: row for row in frame.drop_duplicates("run").itertuples()}
+        areas.set_yticks(range(len(order)), [f"{names[run].link}  {names[run].auc:.2f}" for run in order])
+        areas.set_ylim(len(order) - 0.5, -0.5)
+        areas.axvline(0.5, linestyle=":", color=style.INK, linewidth=0.8, alpha=0.6)
+        areas.set_xlim(min(0.3, float(frame["low"].min())), 1.0)
+        areas.set_xlabel("area under the curve (0.5: a guess)")
+        curves.set_xlim(0, 1)
+        curves.set_ylim(0, 1.005)
+        curves.set_xlabel("of the runs that do not train, called training")
+        curves.set_ylabel("of the runs that train, called training")
+        return figure
