@@ -81,6 +81,18 @@ def slope(ctx: typer.Context, **options: Any) -> None:
 
 
 @app.command()
+@taking(COMMANDS["tolerance"])
+def tolerance(ctx: typer.Context, **options: Any) -> None:
+    """Find the highest rate that each method tolerates at each depth, by forecasts from sixteen updates.
+
+    A coarse grid on one seed, then halving on three: without warm-up, to a factor 1.25.
+    """
+    from stabkit.cli.commands.tolerance import tolerated
+
+    tolerated(ctx.params)
+
+
+@app.command()
 @taking(COMMANDS["landscape"])
 def landscape(ctx: typer.Context, **options: Any) -> None:
     """Draw the loss around a trained model, beside another's: how smooth is it, and by whose ruler?

@@ -6,7 +6,6 @@ Texts stay texts here; `parse.py` reads them. A command takes TRAINING and its o
 from __future__ import annotations
 
 import inspect
-import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -210,6 +209,12 @@ PAPER: dict[str, tuple[Any, Any]] = {
 }
 """The options of `stabkit paper`; what its items share besides is their own."""
 
+SEARCHED = (
+    *("recipe", "steps", "warmup", "lr", "record_every", "snapshots", "stop_when_decided", "verdict_at", "bleu"),
+    *("beam", "length_penalty", "checkpoint_every"),
+)
+"""What the search for a rate decides itself, or has no use for."""
+
 COMMANDS: dict[str, dict[str, tuple[Any, Any]]] = {
     "sweep": {
         "models": (Models, "post-ln,post-ln-init,admin,deepnorm"),
@@ -237,6 +242,12 @@ COMMANDS: dict[str, dict[str, tuple[Any, Any]]] = {
         "dtype": (Dtype, "float64"),
         "seeds": (Seeds, "0..2"),
     },
+    "tolerance": {
+        "models": (Models, "post-ln,post-ln-init,admin,deepnorm"),
+        **{name: option for name, option in TRAINING.items() if name not in SEARCHED},
+        "max_tokens": (MaxTokens, "256"),
+        "seeds": (Seeds, "0..2"),
+    },
     "landscape": {
         "model": (Method, "deepnorm"),
         "against": (Against, "post-ln"),
@@ -260,30 +271,6 @@ COMMANDS: dict[str, dict[str, tuple[Any, Any]]] = {
     },
 }
 """What each command that trains takes, and its defaults."""
-
-
-def words(line: str) -> tuple[str, dict[str, Any]]:
-    """`sweep --depths 6 --bleu` → the command and all its options, those not named at their defaults.
-
-    Raises ValueError for what is none: such lines are ours, not a user's.
-    """
-    command, *rest = shlex.split(line)
-    options = {name: default for name, (_, default) in COMMANDS[command].items()}
-    while rest:
-        name = rest.pop(0).removeprefix("--").replace("-", "_")
-        if name not in options:
-            raise ValueError(f"{command} has no --{name}")
-        options[name] = True if isinstance(options[name], bool) else rest.pop(0)
-    return command, options
-
-
-def line(command: str, options: Mapping[str, Any]) -> str:
-    """The command as people type it: every option that is not at its default. The inverse of `words`."""
-    told = [command]
-    for name, (_, default) in COMMANDS[command].items():
-        if options[name] != default:
-            told += [f"--{name.replace('_', '-')}", *([] if isinstance(default, bool) else [str(options[name])])]
-    return shlex.join(told)
 
 
 def taking(options: Mapping[str, tuple[Any, Any]], items: bool = False) -> Callable[[Any], Any]:

@@ -17,7 +17,7 @@ from stabkit.results.forecast.measured import measure
 from stabkit.results.forecast.rows import Row, from_csv, row, to_csv
 from stabkit.running import carry_out, cost
 from stabkit.running.request import Request
-from stabkit.spec import Grid, RunSpec
+from stabkit.spec import RunSpec
 from stabkit.storage.folder import write_file
 from stabkit.storage.store import Run, Store
 
@@ -70,7 +70,7 @@ def run(
         need = sum(map(cost.seconds, some)) / first.place.workers
         if limit is not None and time.monotonic() - begin + need > limit:
             break
-        done = carry_out.out(_alone(first, some), store, listener, retry_failed=retry_failed)
+        done = carry_out.out(first.of(some), store, listener, retry_failed=retry_failed)
         failed += done.failed
         study.path.parent.mkdir(parents=True, exist_ok=True)
         rows = [*_held(study.path).values(), *map(row_of, done.runs)]
@@ -107,19 +107,3 @@ def row_of(run: Run) -> Row:
 
 def _held(path: Path) -> dict[str, Row]:
     return {one.run_id: one for one in from_csv(path)} if path.exists() else {}
-
-
-def _alone(request: Request, specs: Sequence[RunSpec]) -> Request:
-    """These runs alone, whatever grids they are of, where and on what text the request has it."""
-    grids = tuple(
-        Grid(
-            base=spec,
-            methods=((spec.method, spec.options),),
-            depths=((spec.model.encoder_layers, spec.model.decoder_layers),),
-            seeds=(spec.seed,),
-            warmups=(spec.train.warmup,),
-            lrs=(spec.train.lr,),
-        )
-        for spec in specs
-    )
-    return dataclasses.replace(request, grids=grids)

@@ -61,6 +61,23 @@ class Request:
         """Jobs by the executor asked for, on its workers."""
         return EXECUTORS[self.executor](jobs, tell, self.place)
 
+    def of(self, specs: Sequence[RunSpec]) -> Request:
+        """The same for these runs alone, whatever grids they are of."""
+        grids = tuple(
+            Grid(
+                base=spec,
+                methods=((spec.method, spec.options),),
+                depths=((spec.model.encoder_layers, spec.model.decoder_layers),),
+                seeds=(spec.seed,),
+                warmups=(spec.train.warmup,),
+                lrs=(spec.train.lr,),
+                alpha_scales=(spec.alpha_scale,),
+                beta_scales=(spec.beta_scale,),
+            )
+            for spec in specs
+        )
+        return replace(self, grids=grids)
+
     def specs(self) -> list[RunSpec]:
         """Every run once, in the order of the grids."""
         found = (methods.with_recipe(spec) for grid in self.grids for spec in grid.specs())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stabkit.claims import CLAIMS, OF_STEPS, OF_SURFACES
-from stabkit.cli import options
+from stabkit.cli import lines
 from stabkit.figures import FIGURES, SURFACES
 from stabkit.paper.item import Item
 from stabkit.paper.items import ITEMS, NOT_HERE
@@ -22,7 +22,7 @@ def test_an_item_is_whole(item: Item) -> None:
     assert item.claims and not set(item.claims) & set(item.beside)
     assert item.theirs.endswith(".") and item.scaled.endswith(".")
     for command in item.commands:
-        name, chosen = options.words(command)
+        name, chosen = lines.words(command)
         assert name in options.COMMANDS and set(chosen) == set(options.COMMANDS[name])
 
 
@@ -40,17 +40,15 @@ def test_what_is_out_of_reach_has_a_reason_and_is_no_item() -> None:
 
 def test_a_line_with_an_option_that_its_command_lacks_is_refused() -> None:
     with pytest.raises(ValueError, match="no --beams"):
-        options.words("sweep --beams 4")
+        lines.words("sweep --beams 4")
 
 
 @pytest.mark.parametrize("item", ITEMS, ids=lambda item: item.key)
 def test_a_line_and_its_options_are_each_others_inverse(item: Item) -> None:
     for command in item.commands:
-        name, chosen = options.words(command)
-        assert options.words(options.line(name, chosen)) == (name, chosen)
-    assert (
-        options.words(options.line("sweep", {**options.words("sweep")[1], "data": "/my data"}))[1]["data"] == "/my data"
-    )
+        name, chosen = lines.words(command)
+        assert lines.words(lines.line(name, chosen)) == (name, chosen)
+    assert lines.words(lines.line("sweep", {**lines.words("sweep")[1], "data": "/my data"}))[1]["data"] == "/my data"
 
 
 READINGS = {claim.key for claim in (*CLAIMS, *OF_STEPS, *OF_SURFACES) if "our reading" in claim.sentence.lower()}

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from stabkit.cli import console, parse, parse_landscape, parse_machine
-from stabkit.cli import options as options_table
+from stabkit.cli import lines as lines_of
 from stabkit.cli.commands import names
 from stabkit.cli.progress import Screen
 from stabkit.cli.signals import Signals
@@ -236,7 +236,7 @@ def ask(item: Item, params: Mapping[str, Any]) -> tuple[Asked, Part]:
     """
     requests, lines, notes = list[Request](), list[str](), list[str]()
     for text in item.commands:
-        command, options = options_table.words(text)
+        command, options = lines_of.words(text)
         options |= {name: params[name] for name in PASSED if f"--{name} " not in text}
         options |= {name: params[name] for name in REPLACED if params[name]}
         request = PARSERS[command]({**options, "given": set()})
@@ -244,7 +244,7 @@ def ask(item: Item, params: Mapping[str, Any]) -> tuple[Asked, Part]:
             check(request)
         requests.append(request)
         notes += request.notes
-        lines.append(f"stabkit {options_table.line(command, options)}")
+        lines.append(f"stabkit {lines_of.line(command, options)}")
     instead = " ".join(f"--{name} {params[name]}" for name in REPLACED if params[name])
     return plans.asked(item, requests), Part(item=item, commands=tuple(lines), instead=instead, notes=tuple(notes))
 

@@ -1,0 +1,139 @@
+"""The rate that each depth (or width) tolerates: the highest whose forecast is `likely trains`, a line a method."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from stabkit.figures.drawing import lettering, style
+from stabkit.figures.shared.words import several
+from stabkit.results.tolerance import COARSE, FACTOR, Tolerance, power
+
+NAME = "tolerance"
+SHORT = "Tolerated rate"
+INDEX: str | None = None
+VALUE = "passes"
+CAPTION = "Not drawn in the papers; their own rates, with warm-up and at other sizes, stand as dotted lines."
+READ = (
+    f"The highest rate at which sixteen updates without warm-up promise training, found to a factor {FACTOR:g}; the "
+    "line is the median over seeds, the band from the least to the greatest. A triangle at the edge: every rate tried "
+    "passes (up), or none does (down). A ring: a cell that is not monotone in the rate."
+)
+COLUMNS = ("run", "method", "label", "panel", "axis", "x", "seed", "passes", "fails", "monotone")
+THEIRS = (
+    (5e-4, "DeepNet, IWSLT and Fig. 4; GPT-2, Table 7"),
+    (1e-3, "DeepNet 24L, Table 7; Very Deep Transformers, De"),
+    (1.5e-3, "DeepNet, WMT"),
+)
+"""Rates of the papers' own runs."""
+TICKS = (2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 3e-2)
+
+
+def select(found: Sequence[Tolerance]) -> pd.DataFrame:
+    """One row a cell and seed; `passes` is NaN where no rate does, `fails` NaN where every rate passes."""
+    widths = sorted({one.hidden for one in found})
+    depths = sorted({one.depth for one in found})
+    across = len(widths) > 1 and len(depths) == 1
+    rows = [
+        {
+            "run": f"{one.label} {one.depth} {one.hidden} {each.seed}",
+            "method": one.method,
+            "label": one.label,
+            "panel": f"{one.depth} layers" if across else f"hidden {one.hidden}",
+            "axis": "width" if across else "depth",
+            "x": one.hidden if across else one.depth,
+            "seed": each.seed,
+            "passes": np.nan if each.passes is None else each.passes,
+            "fails": np.nan if each.fails is None else each.fails,
+            "monotone": each.monotone,
+        }
+        for one in found
+        for each in one.seeds
+    ]
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def title(found: Sequence[Tolerance]) -> str:
+    """Who tolerates the largest rate at the deepest (widest) cell."""
+    frame = select(found)
+    if frame.empty:
+        return "The rate that each depth tolerates"
+    here = frame[frame["x"] == frame["x"].max()]
+    here = here[here["panel"] == here["panel"].iloc[-1]]
+    heights = here.assign(height=_height(here)).groupby("label", sort=False)["height"].median()
+    best = [str(label) for label in heights.index[heights == heights.max()]]
+    where = f"hidden {here['x'].iloc[0]}" if here["axis"].iloc[0] == "width" else f"{here['x'].iloc[0]} layers"
+    if heights.max() == 0:
+        return f"At {where} no method tolerates {power(COARSE[0])}"
+    much = f"more than {power(COARSE[-1])}" if np.isinf(heights.max()) else power(float(heights.max()))
+    most = "" if len(heights) == 1 else " most"
+    return f"At {where} {several(best, len(heights))} tolerate{'s' * (len(best) == 1)}{most}: {much}"
+
+
+def _height(frame: pd.DataFrame) -> pd.Series[float]:
+    return frame["passes"].fillna(0.0).where(frame["fails"].notna() | frame["passes"].isna(), np.inf)
+
+
+def alt(frame: pd.DataFrame) -> str:
+    """What the picture shows, for those who do not see it."""
+    if frame.empty:
+        return "No rate was searched."
+    parts = []
+    for (label, panel), own in frame.groupby(["label", "panel"], sort=False):
+        each = own.assign(height=_height(own)).groupby("x")["height"].median()
+        values = ", ".join(f"{x}: {_said(float(value))}" for x, value in each.items())
+        parts.append(f"{label}, {panel}: {values}")
+    return f"Chart of the tolerated rate, both axes logarithmic. {'; '.join(parts)}."
+
+
+def _said(value: float) -> str:
+    if value == 0:
+        return f"none above {power(COARSE[0])}"
+    return f"above {power(COARSE[-1])}" if np.isinf(value) else power(value)
+
+
+def draw(frame: pd.DataFrame) -> Figure:
+    """A panel a width (or a depth, where widths run across)."""
+    with style.look():
+        if frame.empty:
+            return style.empty("No rate was searched.")
+        groups, more = style.kept(list(frame.groupby("panel", sort=False)))
+        figure, panels = style.panels(len(groups), 2 if len(groups) > 1 else 1, 3.4, right=1.6, more=more)
+        ticks = sorted(set(frame["x"]))
+        for axes, (name, own) in zip(panels, groups, strict=True):
+            axes.set_title(str(name))
+            style.log_axis(axes, "x", ticks[0] / 1.25, ticks[-1] * 1.25, ticks=ticks)
+            style.log_axis(axes, "y", COARSE[0] / 1.5, COARSE[-1] * 1.5, ticks=TICKS)
+            axes.set_yticks(TICKS, [power(rate) for rate in TICKS])
+            for rate, whose in THEIRS:
+                style.reference(axes, rate, f"{power(rate)}: {whose}")
+            ends = [_method(axes, str(label), mine) for label, mine in own.groupby("label", sort=False)]
+            style.label_ends(axes, ends, 0.06)
+            axes.set_xlabel("width d" if own["axis"].iloc[0] == "width" else "depth N, layers of a stack")
+            axes.set_ylabel("highest rate that passes")
+        return figure
+
+
+def _method(axes: Axes, label: str, own: pd.DataFrame) -> tuple[float, str, str]:
+    """A method's median, band, and the cells at the edges; where its line ends, its name and colour."""
+    method = str(own["method"].iloc[0])
+    hue, name = style.colour(method), lettering.safe(label, 40)
+    low, high = COARSE[0], COARSE[-1]
+    held = own.assign(height=_height(own).clip(low / 1.2, high * 1.2))
+    by = held.groupby("x")["height"]
+    x = np.array(sorted(held["x"].unique()), dtype=float)
+    middle = by.median().to_numpy()
+    band = axes.fill_between(x, by.min().to_numpy(), by.max().to_numpy(), color=hue, alpha=0.15, linewidth=0)
+    style.mark(band, method)
+    (line,) = axes.plot(x, middle, "-", color=hue, label=name)
+    style.mark(line, method, name)
+    for at, value in zip(x, middle, strict=True):
+        shape = "v" if value < low else "^" if value > high else "o"
+        whole = bool(held.loc[held["x"] == at, "monotone"].all())
+        (point,) = axes.plot([at], [value], shape, color=hue, markersize=5, markerfacecolor=hue if whole else "none")
+        style.mark(point, method)
+    return float(middle[-1]), name, hue

@@ -1,0 +1,127 @@
+"""The page of `stabkit tolerance`: the sentence that answers, the table, the figure, how it was searched."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from markupsafe import Markup
+
+from stabkit.figures.depth import tolerance as figure
+from stabkit.figures.drawing import style
+from stabkit.figures.shared.words import plain, several, short
+from stabkit.report import how
+from stabkit.report.cards import card
+from stabkit.report.html import HERE, chain_rows, script_hash, template
+from stabkit.results.tolerance import Exponent, Tolerance, exponents, power
+from stabkit.running.request import Request
+from stabkit.running.tolerance import Searched
+from stabkit.storage.folder import write_file
+from stabkit.version import __version__
+
+TITLE = "Which rate does each depth tolerate?"
+
+
+def write(found: Searched, asked: Request, command: str) -> Path:
+    """Write the page; returns where."""
+    names = "\n".join(spec.run_id for spec in asked.specs())
+    path = asked.out / "reports" / f"tolerance-{hashlib.sha256(names.encode()).hexdigest()[:8]}.html"
+    write_file(path, render(found, command).encode())
+    return path
+
+
+@np.errstate(all="ignore")
+def render(found: Searched, command: str) -> str:
+    """The page as one HTML file."""
+    script = (HERE / "page.js").read_text(encoding="utf-8")
+    fits = [*exponents(found.found, "depth"), *exponents(found.found, "width")]
+    places = list(dict.fromkeys((one.encoder_layers, one.decoder_layers, one.hidden) for one in found.found))
+    environments = how.environments(found.runs)
+    return template(HERE / "tolerance.html.j2").render(
+        title=TITLE,
+        headline=answer(found.found, fits),
+        command=plain(command),
+        version=__version__,
+        css=Markup((HERE / "page.css").read_text(encoding="utf-8")),
+        script=Markup(script),
+        hashes=[script_hash(script)],
+        heads=[head(place, places) for place in places],
+        table=[_row(label, found.found, places) for label in dict.fromkeys(one.label for one in found.found)],
+        fits=[
+            (fit.label, "N" if fit.axis == "depth" else "d", *map(short, (fit.p, fit.low, fit.high)), fit)
+            for fit in fits
+        ],
+        card=card(figure, figure.select(found.found), found.found),
+        failed=[(plain(spec.run_id), plain(reason)) for spec, reason in found.failed],
+        environments=environments,
+        mixed=how.mixed(environments),
+        wall=how.duration(sum(map(how.wall_seconds, found.runs))),
+        duration=how.duration,
+        count=len(found.runs),
+        every_row=chain_rows(found.runs, 16),
+        switches=[],
+        group_switches=[],
+        swatch=style.colour,
+    )
+
+
+def answer(found: Sequence[Tolerance], fits: Sequence[Exponent]) -> str:
+    """Who tolerates what where it is shallowest and deepest (narrowest and widest), and how the limit falls."""
+    if not found:
+        return "No rate was searched."
+    places = sorted({(one.depth, one.hidden) for one in found})
+    widths = len({hidden for _, hidden in places}) > 1
+    parts = []
+    for depth, hidden in dict.fromkeys((places[0], places[-1])):
+        own = [one for one in found if (one.depth, one.hidden) == (depth, hidden)]
+        where = f"{depth} layers{f' and width {hidden}' if widths else ''}"
+        parts.append(f"At {where} {_said(own)}")
+    falls = [f"{fit.label}'s limit {_falls(fit)}" for fit in fits[:2]]
+    return "; ".join([*parts, *falls]) + "."
+
+
+def _said(own: Sequence[Tolerance]) -> str:
+    """`DeepNorm tolerates 4e-3, Post-LN none above 2e-4`, the highest first."""
+    by: dict[str, list[str]] = {}
+    for one in sorted(own, key=_height, reverse=True):
+        by.setdefault(one.words, []).append(one.label)
+    texts = [(several(labels, len(own)), len(labels), words) for words, labels in by.items()]
+    first, count, words = texts[0]
+    rest = [f"{labels} {told}" for labels, _, told in texts[1:]]
+    return ", ".join([f"{first} tolerate{'s' * (count == 1)} {words}", *rest])
+
+
+def _height(one: Tolerance) -> float:
+    if one.middle.passes is None:
+        return 0.0
+    return math.inf if one.middle.fails is None else one.middle.passes
+
+
+def _falls(fit: Exponent) -> str:
+    name = "depth" if fit.axis == "depth" else "width"
+    if fit.low > 0:
+        return f"falls with {name} as a power of {short(-fit.p)}"
+    return f"does not fall with {name}" if fit.high <= 0 else f"falls with {name} in some seeds only"
+
+
+def head(place: tuple[int, int, int], places: Sequence[tuple[int, int, int]]) -> str:
+    """`18L-18L`, of several widths `18L-18L, d 128`."""
+    n, m, hidden = place
+    depth = f"{n}L-{m}L" if n and m else f"{n or m}L"
+    return f"{depth}, d {hidden}" if len({d for *_, d in places}) > 1 else depth
+
+
+def _row(label: str, found: Sequence[Tolerance], places: Sequence[tuple[int, int, int]]) -> tuple[str, str, list[str]]:
+    own = {(one.encoder_layers, one.decoder_layers, one.hidden): one for one in found if one.label == label}
+    return next(iter(own.values())).method, label, [_cell(own.get(place)) for place in places]
+
+
+def _cell(one: Tolerance | None) -> str:
+    if one is None:
+        return "–"
+    ends = [each.passes for each in one.seeds if each.passes is not None]
+    spread = f" ({power(min(ends))} to {power(max(ends))})" if ends and min(ends) < max(ends) else ""
+    return one.words + spread + ("" if one.monotone else ", not monotone")

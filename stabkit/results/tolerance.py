@@ -1,0 +1,213 @@
+"""The highest rate that a method tolerates: what to try next, and what the runs tried so far say. Pure.
+
+A rate passes when the forecast of a run at it, without warm-up, is `likely trains`. First a coarse grid of half-decades
+on one seed, then, seed by seed, the interval between the highest rate that passes and the lowest above it that does not
+is halved (in log) until its ends are a factor FACTOR apart.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from stabkit.results.forecast.scores import LIKELY
+
+COARSE = (2e-4, 6.3e-4, 2e-3, 6.3e-3, 2e-2, 3e-2)
+"""Half-decades, the last cut at what the forecast's corpus reaches."""
+FACTOR = 1.25
+
+Tried = Mapping[float, float | None]
+"""{rate: the probability that it trains}; None where a run has no forecast: it diverged at once, or is out of range."""
+Axis = Literal["depth", "width"]
+
+
+def passes(p: float | None) -> bool:
+    """Whether a run is likely to train."""
+    return p is not None and p >= LIKELY
+
+
+def bracket(tried: Tried) -> tuple[float | None, float | None]:
+    """(the highest rate that passes, the lowest above it that was tried); None where there is none."""
+    top = max((rate for rate, p in tried.items() if passes(p)), default=None)
+    return top, min((rate for rate in tried if top is None or rate > top), default=None)
+
+
+def next_rates(tried: Tried, guess: float | None) -> tuple[float, ...]:
+    """What to try next of one cell and seed; nothing where it is found.
+
+    `guess`: what the first seed found; None for the first seed itself, which begins with the coarse grid.
+    """
+    if not tried:
+        return COARSE if guess is None else (guess,)
+    top, above = bracket(tried)
+    if top is None:
+        return tuple(rate for rate in COARSE if rate < min(tried))[-1:]
+    if above is None:
+        return tuple(rate for rate in COARSE if rate > top)[:1]
+    return (float(f"{math.sqrt(top * above):.3g}"),) if above / top > FACTOR * 1.001 else ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OfSeed:
+    """What one seed says."""
+
+    seed: int
+    passes: float | None
+    """None: no rate did, down to the lowest."""
+    fails: float | None
+    """None: every rate passed, up to the highest."""
+    monotone: bool
+    """Whether every rate below one that passes passes too."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tolerance:
+    """The highest rate of a cell, over seeds."""
+
+    method: str
+    label: str
+    encoder_layers: int
+    decoder_layers: int
+    hidden: int
+    seeds: tuple[OfSeed, ...]
+
+    @property
+    def depth(self) -> int:
+        return max(self.encoder_layers, self.decoder_layers)
+
+    @property
+    def middle(self) -> OfSeed:
+        """The seed in the middle, the lower of two."""
+        return sorted(self.seeds, key=_height)[(len(self.seeds) - 1) // 2]
+
+    @property
+    def rate(self) -> float | None:
+        """The median over seeds of the highest rate that passes; None where no or every rate does."""
+        return self.middle.passes if self.middle.fails is not None else None
+
+    @property
+    def monotone(self) -> bool:
+        return all(one.monotone for one in self.seeds)
+
+    @property
+    def words(self) -> str:
+        """`4e-3`, `none above 2e-4`, `above 3e-2`."""
+        if self.middle.passes is None:
+            return f"none above {power(COARSE[0])}"
+        return f"above {power(COARSE[-1])}" if self.middle.fails is None else power(self.middle.passes)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {
+            "model": self.method,
+            "label": self.label,
+            "depth": self.depth,
+            "encoder_layers": self.encoder_layers,
+            "decoder_layers": self.decoder_layers,
+            "hidden": self.hidden,
+            "seeds": [one.seed for one in self.seeds],
+            "rate": self.rate,
+            "bracket": [self.middle.passes, self.middle.fails],
+            "monotone": self.monotone,
+            "words": self.words,
+            "by_seed": [{"seed": one.seed, "bracket": [one.passes, one.fails]} for one in self.seeds],
+        }
+
+
+def _height(one: OfSeed) -> float:
+    if one.passes is None:
+        return 0.0
+    return math.inf if one.fails is None else one.passes
+
+
+def of_seed(seed: int, tried: Tried) -> OfSeed:
+    """What the rates tried with one seed say."""
+    top, above = bracket(tried)
+    below = [p for rate, p in tried.items() if top is not None and rate < top]
+    fails = above if top is not None else min(tried, default=None)
+    return OfSeed(seed=seed, passes=top, fails=fails, monotone=all(map(passes, below)))
+
+
+def power(rate: float) -> str:
+    """`4e-3`, `6.3e-4`: two digits."""
+    mantissa, exponent = f"{rate:.1e}".split("e")
+    return f"{float(mantissa):g}e{int(exponent)}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Exponent:
+    """η* ∝ N^−p, or d^−p against the width: least squares in logarithms, a fit a seed."""
+
+    method: str
+    label: str
+    axis: Axis
+    p: float
+    """The median over seeds."""
+    low: float
+    high: float
+    """The least and the greatest of them."""
+    seeds: int
+    of: int
+    """Depths or widths."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {
+            "model": self.method,
+            "label": self.label,
+            "axis": self.axis,
+            "p": self.p,
+            "low": self.low,
+            "high": self.high,
+            "seeds": self.seeds,
+            "points": self.of,
+        }
+
+
+LEAST = 3
+"""Depths or widths with a rate that a fit needs."""
+
+
+def exponents(found: Sequence[Tolerance], axis: Axis) -> list[Exponent]:
+    """One a method, where LEAST depths (widths) or more have a rate in every seed; of several widths (depths) the
+    first."""
+    fits = []
+    for label in dict.fromkeys(one.label for one in found):
+        own = [one for one in found if one.label == label]
+        other = min(_x(one, "width" if axis == "depth" else "depth") for one in own)
+        own = [one for one in own if _x(one, "width" if axis == "depth" else "depth") == other]
+        lines: dict[int, list[tuple[float, float]]] = {}
+        for one in own:
+            for each in one.seeds:
+                if each.passes is not None and each.fails is not None:
+                    lines.setdefault(each.seed, []).append((_x(one, axis), each.passes))
+        slopes = [_slope(points) for points in lines.values() if len({x for x, _ in points}) >= LEAST]
+        if slopes:
+            most = max(len(points) for points in lines.values())
+            fits.append(
+                Exponent(
+                    method=own[0].method,
+                    label=label,
+                    axis=axis,
+                    p=-statistics.median(slopes),
+                    low=-max(slopes),
+                    high=-min(slopes),
+                    seeds=len(slopes),
+                    of=most,
+                )
+            )
+    return fits
+
+
+def _x(one: Tolerance, axis: Axis) -> float:
+    return float(one.depth if axis == "depth" else one.hidden)
+
+
+def _slope(points: Sequence[tuple[float, float]]) -> float:
+    x, y = np.log(np.array(points)).T
+    return float(np.polyfit(x, y, 1)[0])
