@@ -36,7 +36,7 @@ from stabkit.storage.store import Run
 from stabkit.storage.surfaces import Surface
 from stabkit.version import __version__
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parent / "assets"
 TITLE = "Does it stay stable at this depth?"
 SPARK_WIDTH, SPARK_HEIGHT = 96, 30
 

@@ -9,8 +9,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stabkit.report import answer
-from stabkit.report.matrix import matrix
 from stabkit.results.chain import gradient_ratio
 from stabkit.results.records import jsonable
 from stabkit.spec import RunSpec
@@ -54,6 +52,9 @@ def sweep(
 
 def answered(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]]) -> dict[str, Any]:
     """The sentence that answers, and one word a method, condition and depth; of single steps neither."""
+    from stabkit.report import answer  # figures, and with them matplotlib
+    from stabkit.report.matrix import matrix
+
     trained = [run for run in runs if not run.spec.single_step]
     found = matrix(trained, [one for one in failed if not one[0].single_step])
     return {"answer": answer.answer(found), "cells": answer.cells(found)}

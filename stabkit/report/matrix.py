@@ -8,6 +8,7 @@ are all `early` the forecast, and what their like under a warm-up say of the cha
 from __future__ import annotations
 
 import math
+import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -202,7 +203,7 @@ def _forecast(runs: Sequence[Run]) -> tuple[str, float, tuple[str, ...]]:
         return "", math.nan, ()
     axes = tuple(dict.fromkeys(axis for one in found if one for axis in one.axes))
     told = [one.p_trains for one in found if one and one.p_trains is not None]
-    p = centre(told) if 2 * len(told) > len(found) else math.nan
+    p = statistics.median(told) if 2 * len(told) > len(found) else math.nan
     return word(None if math.isnan(p) else p), p, axes if math.isnan(p) else ()
 
 

@@ -103,7 +103,7 @@ def test_every_member_of_a_list_is_checked(options: dict[str, str], said: str, t
 def test_a_list_is_planned_from_the_command_line(tmp_path: Path) -> None:
     done = stabkit(
         *("sweep", "--depths", "1", "--models", "deepnorm", "--max-tokens", "256,512", "--hidden", "32,64"),
-        *("--ffn", "2x", "--dry-run", "--json", "--out", tmp_path / "none"),
+        *("--ffn", "2x", "--warmup", "0", "--dry-run", "--json", "--out", tmp_path / "none"),
     )
     assert done.returncode == 0, done.stderr
     runs = [run["spec"] for run in strict(done.stdout)["runs"]]

@@ -201,3 +201,10 @@ def translated(made: Run, right: float, beam: int = 4, sentences: str = "test") 
     one = Translation(spec_, lines, REFERENCES, "none", scored, {})
     made.__dict__["translations"] = (*made.__dict__.get("translations", ()), one)
     return made
+
+
+def at16(method: str, depth: int, value: float, outcome: str = "early", **more: object) -> Run:
+    """A run of 16 updates with this ‖ΔF‖ at the last."""
+    chain = {"gradient_ratio_lowest": more.pop("ratio", 0.5)}
+    made = spec(method, depth, **more)  # type: ignore[arg-type]
+    return run(made, {"update": table([0, 16], {"state": [0.0, value]})}, outcome, f"detail {value:g}", **chain)  # type: ignore[arg-type]

@@ -6,6 +6,7 @@ import pytest
 
 from stabkit.claims import CLAIMS, OF_STEPS, OF_SURFACES
 from stabkit.cli import lines
+from stabkit.cli.options import COMMANDS
 from stabkit.figures import FIGURES, SURFACES
 from stabkit.paper.item import Item
 from stabkit.paper.items import ITEMS, NOT_HERE
@@ -16,21 +17,24 @@ NAMES = {figure.NAME for figure in (*FIGURES, *SURFACES)}
 
 @pytest.mark.parametrize("item", ITEMS, ids=lambda item: item.key)
 def test_an_item_is_whole(item: Item) -> None:
-    assert item.paper in ("DeepNet", "Very Deep Transformers")
-    assert all((item.name, item.title, item.theirs, item.scaled, item.commands, item.figures))
+    assert item.paper in ("DeepNet", "Very Deep Transformers", "stabkit")
+    assert all((item.name, item.title, item.theirs, item.scaled, item.commands))
     assert set(item.figures) <= NAMES and {*item.claims, *item.beside} <= KEYS
-    assert item.claims and not set(item.claims) & set(item.beside)
-    assert item.theirs.endswith(".") and item.scaled.endswith(".")
+    assert (item.claims and item.figures) or item.study, "a study has a page and figures of its own"
+    assert not set(item.claims) & set(item.beside)
+    assert item.theirs.endswith((".", "?")) and item.scaled.endswith(".")
     for command in item.commands:
         name, chosen = lines.words(command)
-        assert name in options.COMMANDS and set(chosen) == set(options.COMMANDS[name])
+        assert name in COMMANDS and set(chosen) == set(COMMANDS[name])
 
 
 def test_the_issues_figures_and_tables_are_all_there() -> None:
     names = [(item.paper, item.name) for item in ITEMS]
     deepnet = [*(f"Fig. {i}" for i in range(1, 10)), "Table 1", "Table 2", "Table 4", "Table 11"]
     assert [name for paper, name in names if paper == "DeepNet"] == deepnet
-    assert [name for paper, name in names if paper != "DeepNet"] == ["Fig. 2(a)", "Fig. 2(b)", "Table 1", "Table 3"]
+    very_deep = ["Fig. 2(a)", "Fig. 2(b)", "Table 1", "Table 3"]
+    assert [name for paper, name in names if paper == "Very Deep Transformers"] == very_deep
+    assert [item.key for item in ITEMS if item.paper == "stabkit"] == ["forecast"]
 
 
 def test_what_is_out_of_reach_has_a_reason_and_is_no_item() -> None:

@@ -11,13 +11,7 @@ from stabkit.methods import KEYS
 from stabkit.report.headline import headline, separation
 from stabkit.report.matrix import matrix
 from stabkit.storage.store import Run
-from tests.figures.fake_runs import MEASURED, plausible, run, spec, sweep, table
-
-
-def at16(method: str, depth: int, value: float, outcome: str = "early", **more: object) -> Run:
-    chain = {"gradient_ratio_lowest": more.pop("ratio", 0.5)}
-    made = spec(method, depth, **more)  # type: ignore[arg-type]
-    return run(made, {"update": table([0, 16], {"state": [0.0, value]})}, outcome, f"detail {value:g}", **chain)  # type: ignore[arg-type]
+from tests.figures.fake_runs import MEASURED, at16, plausible, run, spec, sweep, table
 
 
 def test_rows_are_methods_in_table_order_and_columns_depths() -> None:
@@ -57,12 +51,23 @@ def test_a_seed_that_failed_is_counted_with_the_others() -> None:
 
 
 def test_conditions_make_rows_of_their_own() -> None:
-    verdicts = matrix([at16("post-ln", 6, 1.0, warmup=w) for w in (4000, 0)] + [at16("deepnorm", 6, 1.0, warmup=0)])
+    runs = [at16("post-ln", 6, 1.0, "trains", warmup=w) for w in (8, 0)]
+    verdicts = matrix([*runs, at16("deepnorm", 6, 1.0, warmup=0)])
     assert [(row.label, row.condition) for row in verdicts.rows] == [
         ("Post-LN", "no warm-up"),
-        ("Post-LN", "warm-up 4000"),
+        ("Post-LN", "warm-up 8"),
         ("DeepNorm", "no warm-up"),
     ]
+
+
+def test_runs_that_are_early_under_a_warm_up_stand_in_the_cells_of_those_without() -> None:
+    runs = [at16("post-ln", n, 1.0 + w, ratio=1e-7, warmup=w) for w in (4000, 0) for n in (6, 18)]
+    verdicts = matrix(runs)
+    (row,) = verdicts.rows
+    assert verdicts.warmups == (0,) and row.condition == "" and [cell.update for cell in row.cells] == [1.0, 1.0]
+    assert all(cell.beside[0].startswith("warm-up 4000: ‖ΔF‖ 4000") for cell in row.cells)
+    apart = matrix([*runs, at16("post-ln", 6, 1.0, "trains", warmup=400)])
+    assert [one.condition for one in apart.rows] == ["no warm-up", "warm-up 400"], "one that was judged has its row"
 
 
 def test_the_sentence_compares_the_two_that_differ_most_at_the_deepest_depth() -> None:

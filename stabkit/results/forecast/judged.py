@@ -93,6 +93,12 @@ class Judged:
         """Labelled runs of other widths."""
         return tuple(row for row in self.rows if row.labelled and row.hidden != WIDTH and row.seed != DEFAULT_SEED)
 
+    @property
+    def fitted_rows(self) -> tuple[Row, ...]:
+        """What the coefficients of the package are fitted on: the corpus, and joined to it the other widths, once the
+        fit without them has been scored on them."""
+        return (*self.corpus, *self.widths)
+
     @cached_property
     def label(self) -> NDArray[np.bool_]:
         return labels(self.corpus)

@@ -93,6 +93,8 @@ def settings(depth: int, hidden: int, warmup: int) -> dict[str, float]:
 
 
 AXES = tuple(settings(1, 1, 0))
+NARROW = 0.05
+"""The spread of a link that hardly varies in the corpus, at least."""
 LEAST = 0.5
 """The spread of an axis along which the corpus hardly varies: half a doubling."""
 
@@ -104,7 +106,7 @@ def fitted(rows: Sequence[Row]) -> dict[str, Any]:
     found = fit(x, labels(rows))
     axes = np.array([list(settings(r.depth, r.hidden, r.warmup).values()) for r in rows])
     whole = np.column_stack([x, axes])
-    spread = np.maximum(whole.std(axis=0), np.r_[np.full(len(LINKS), 1e-3), np.full(len(AXES), LEAST)])
+    spread = np.maximum(whole.std(axis=0), np.r_[np.full(len(LINKS), NARROW), np.full(len(AXES), LEAST)])
     places = np.round(whole / spread, 3)
     apart = np.sqrt(((places[:, None] - places[None]) ** 2).sum(axis=-1))
     np.fill_diagonal(apart, np.inf)

@@ -90,7 +90,7 @@ class Bin:
 
 def reliability(p: Array, label: Labels, run: NDArray[np.intp]) -> tuple[Bin, ...]:
     """The five bins of forecasts of runs."""
-    place = np.clip(np.digitize(p, BINS[1:-1], right=False), 0, len(BINS) - 2)
+    place = np.digitize(p, BINS[1:-1]) - (p == UNLIKELY)  # at most UNLIKELY and at least LIKELY have a word
     return tuple(
         Bin(
             low=low,

@@ -1,0 +1,67 @@
+"""The sentence that answers: by verdict or by forecast, computed from the matrix."""
+
+from __future__ import annotations
+
+import pytest
+
+from stabkit.report.answer import answer, cells
+from stabkit.report.matrix import matrix
+from stabkit.results.forecast.model import Forecast, word
+from stabkit.storage.store import Run
+from tests.figures.fake_runs import at16
+
+DEPTHS = (6, 18, 50)
+
+
+def told(method: str, *ps: float | None, axes: tuple[str, ...] = (), **changes: object) -> list[Run]:
+    """Early runs of a method at DEPTHS with these probabilities."""
+    runs = []
+    for depth, p in zip(DEPTHS, ps, strict=False):
+        run = at16(method, depth, 9.0, warmup=0, **changes)
+        run.__dict__["forecast"] = Forecast(word=word(p), p_trains=p, features={}, axes=axes, corpus="ab")
+        runs.append(run)
+    return runs
+
+
+def test_methods_that_share_a_fate_are_named_together() -> None:
+    runs = [*told("post-ln", 0.95, 0.02, 0.01), *told("admin", 0.97, 0.96, 0.95), *told("deepnorm", 0.99, 0.99, 0.99)]
+    assert answer(matrix(runs)) == (
+        "Without warm-up at 5e-4, by 16 updates: Post-LN likely trains at 6L-6L, is likely stuck from 18L-18L on; "
+        "ADMIN and DeepNorm likely train at every depth."
+    )
+
+
+def test_what_was_judged_is_said_as_a_verdict() -> None:
+    runs = [at16("post-ln", 18, 9.0, "stuck", warmup=0), at16("deepnorm", 18, 9.0, "trains", warmup=0)]
+    assert answer(matrix(runs)) == "Without warm-up at 5e-4: Post-LN is stuck at 18L-18L; DeepNorm trains at 18L-18L."
+
+
+def test_between_the_two_words_a_cell_is_open() -> None:
+    assert "DeepNorm likely trains to 18L-18L, is open at 50L-50L" in answer(matrix(told("deepnorm", 0.95, 0.95, 0.4)))
+
+
+def test_out_of_range_names_the_axis_and_the_way_out() -> None:
+    runs = told("deepnorm", None, None, None, axes=("warm-up",))
+    assert answer(matrix(runs)).endswith("(warm-up): its warm-up hides the answer; `--warmup 0` gives it.")
+    wide = told("deepnorm", None, None, None, axes=("width",))
+    assert answer(matrix(wide)).endswith("(width): no forecast is given.")
+
+
+def test_without_verdict_or_forecast_there_is_no_answer() -> None:
+    assert answer(matrix([at16("deepnorm", 6, 1.0)])) == "" and answer(matrix([])) == ""
+
+
+def test_a_cell_has_the_median_over_seeds_and_the_runs_that_it_is_of() -> None:
+    runs = [one for seed, p in enumerate((0.2, 0.95, 0.97)) for one in told("deepnorm", p, seed=seed)]
+    (cell,) = cells(matrix(runs))
+    assert cell["word"] == "likely trains" and cell["p_trains"] == pytest.approx(0.95)
+    assert cell["run_ids"] == [run.run_id for run in runs]
+    assert (cell["model"], cell["encoder_layers"], cell["decoder_layers"]) == ("deepnorm", 6, 6)
+
+
+def test_one_condition_after_the_other() -> None:
+    runs = [*told("deepnorm", 0.95, lr=1e-3), *told("deepnorm", 0.05, lr=1e-2)]
+    said = answer(matrix(runs))
+    assert said.startswith(
+        "Without warm-up, by 16 updates: lr 0.001: DeepNorm likely trains at 6L-6L. lr 0.01: DeepNorm"
+    )
