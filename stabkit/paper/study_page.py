@@ -21,8 +21,8 @@ from stabkit.report.html import HERE, script_hash, template
 from stabkit.results.forecast import model
 from stabkit.results.forecast.fit import fit
 from stabkit.results.forecast.holdouts import seen
-from stabkit.results.forecast.judged import Judged
-from stabkit.results.forecast.links import LINKS, numbers
+from stabkit.results.forecast.judged import BOTH, Judged
+from stabkit.results.forecast.links import FITTED, numbers
 from stabkit.results.forecast.rows import Row, digest
 from stabkit.storage.folder import write_file
 from stabkit.version import __version__
@@ -107,6 +107,7 @@ def asked(judged: Judged) -> list[tuple[str, str, str, bool]]:
     calibrated = sum(one.calibrated for one in judged.bins)
     found = [
         ("AUC, pooled out of group", short(own.auc), f"at least {AUC:g}", own.auc >= AUC),
+        *_later(judged),
         ("Brier skill against the base rate", short(own.skill), f"at least {SKILL:g}", own.skill >= SKILL),
         ("runs that get a word", percent(own.coverage), f"at least {DECIDED:.0%}", own.coverage >= DECIDED),
         ("of these right", percent(own.accuracy), f"at least {RIGHT:.0%}", own.accuracy >= RIGHT),
@@ -125,6 +126,16 @@ def asked(judged: Judged) -> list[tuple[str, str, str, bool]]:
     share = counted["early"] / max(counted["runs"], 1)
     found.append(("runs still early at update 800", percent(share), f"at most {EARLY:.0%}", share <= EARLY))
     return found
+
+
+def _later(judged: Judged) -> list[tuple[str, str, str, bool]]:
+    """The AUC on runs that the choice of links has not seen; nothing while there are none."""
+    own = judged.unseen.scores
+    if min(own.trained, own.n - own.trained) < BOTH:
+        return []
+    runs = len(set(judged.unseen.run.tolist()))
+    what = f"the same of {runs} runs trained after the links were chosen"
+    return [(what, f"{short(own.auc)}, skill {short(own.skill)}", f"at least {AUC:g}", own.auc >= AUC)]
 
 
 def _miss(row: Row, p: float, axis: str) -> dict[str, str]:
@@ -156,7 +167,7 @@ def _links(judged: Judged) -> list[tuple[str, str, str]]:
     if not judged.corpus:
         return []
     found = fit(numbers(seen(judged.corpus)), judged.label)
-    order = sorted(zip(LINKS, found.weight.tolist(), strict=True), key=lambda one: -one[1])
+    order = sorted(zip(FITTED, found.weight.tolist(), strict=True), key=lambda one: -one[1])
     return [(link.label, short(weight) if weight else "0", link.reason) for link, weight in order]
 
 

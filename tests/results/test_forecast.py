@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from stabkit.results.forecast import model
 from stabkit.results.forecast.fit import RIDGE, fit
+from stabkit.results.forecast.holdouts import seen
 from stabkit.results.forecast.judged import Judged
-from stabkit.results.forecast.links import LINKS, numbers
+from stabkit.results.forecast.links import LINKS, Setting, numbers
 from stabkit.results.forecast.measured import UPDATES, measure
 from stabkit.results.forecast.rows import UnreadableRows, from_csv, to_csv
 from stabkit.results.forecast.scores import auc, brier, reliability, skill, wilson
@@ -67,7 +68,7 @@ def test_every_link_says_why_and_more_of_it_is_better():
     assert all(link.label and link.reason for link in LINKS) and len({link.key for link in LINKS}) == len(LINKS)
     good, bad = measured(), measured(gradient_lowest=1e-6, gradient_last=1e-6, ln_growth=30.0, cosine_last=1.0)
     worse = measured(loss_rises=2.0, path=200.0, gradient_total_most=100.0, still=0.5)
-    of = {link.key: [link.of(seen, 1e-3) for seen in (good, bad, worse)] for link in LINKS}
+    of = {link.key: [link.of(one, Setting(1e-3, 64)) for one in (good, bad, worse)] for link in LINKS}
     assert of["gradient"][0] > of["gradient"][1]
     assert all(np.isfinite(values).all() for values in of.values())
 
@@ -127,9 +128,9 @@ def test_brier_skill_and_intervals_by_hand():
 def test_out_of_group_forecasts_come_from_fits_that_have_not_seen_the_group():
     group = next(group for group in JUDGED.groups if (group.axis, group.value) == ("depth", 12))
     rest = [row for row in JUDGED.corpus if row.depth != 12]
-    by_hand = fit(numbers([(r.measured, r.rate) for r in rest]), np.array([r.trains for r in rest]))
+    by_hand = fit(numbers(seen(rest)), np.array([r.trains for r in rest]))
     own = [row for row in JUDGED.corpus if row.depth == 12]
-    np.testing.assert_array_equal(group.p, by_hand.probability(numbers([(r.measured, r.rate) for r in own])))
+    np.testing.assert_array_equal(group.p, by_hand.probability(numbers(seen(own))))
     assert [JUDGED.corpus[i] for i in group.places] == own
 
 
@@ -193,8 +194,8 @@ def spec(**changes):
 
 
 def place(coefficients, run_spec, **changes):
-    seen = measured(**{"gradient_lowest": 0.1, "gradient_last": 0.1, **changes})
-    return model.outside(run_spec, numbers([(seen, run_spec.train.lr)])[0], coefficients)
+    at = measured(**{"gradient_lowest": 0.1, "gradient_last": 0.1, **changes})
+    return model.outside(run_spec, numbers([(at, Setting(run_spec.train.lr, run_spec.model.hidden))])[0], coefficients)
 
 
 def test_what_the_corpus_holds_is_in_range_and_what_it_does_not_says_along_which_axis(coefficients):
@@ -208,7 +209,7 @@ def test_what_the_corpus_holds_is_in_range_and_what_it_does_not_says_along_which
     assert "width" in place(coefficients, wide)
     alone = dataclasses.replace(spec(), model=ModelConfig(encoder_layers=12, decoder_layers=0))
     assert "encoder-only" in place(coefficients, alone)
-    assert "ln-input" in place(coefficients, spec(), ln_growth=1e6)
+    assert "rest" in place(coefficients, spec(), step_last=1e6)
 
 
 def test_words_follow_the_probability():

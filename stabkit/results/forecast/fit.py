@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-RIDGE = 1.0
+RIDGE = 0.3
 """What a standard deviation's worth of weight costs against one run: keeps a feature that separates all from running
 to infinity."""
 STEPS, ENOUGH = 100, 1e-10

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stabkit.results.forecast.fit import fit
-from stabkit.results.forecast.links import LINKS, Link, numbers
+from stabkit.results.forecast.links import FITTED, Link, Setting, numbers
 from stabkit.results.forecast.rows import Row
 
 AXES: Mapping[str, Callable[[Row], Any]] = {
@@ -50,16 +50,16 @@ class Group:
     p: Array
 
 
-def seen(rows: Sequence[Row]) -> list[tuple[Any, float]]:
+def seen(rows: Sequence[Row]) -> list[tuple[Any, Setting]]:
     """What links read of labelled rows."""
-    return [(row.measured, row.rate) for row in rows]
+    return [(row.measured, Setting(row.rate, row.hidden)) for row in rows]
 
 
 def labels(rows: Sequence[Row]) -> NDArray[np.bool_]:
     return np.array([row.trains for row in rows], dtype=bool)
 
 
-def out_of_group(rows: Sequence[Row], label: NDArray[np.bool_], links: Sequence[Link] = LINKS) -> tuple[Group, ...]:
+def out_of_group(rows: Sequence[Row], label: NDArray[np.bool_], links: Sequence[Link] = FITTED) -> tuple[Group, ...]:
     """Every group of every axis; `rows` are labelled ones."""
     x = numbers(seen(rows), links)
     found = []

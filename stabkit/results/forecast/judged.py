@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from stabkit.results.forecast.fit import Array, fit
 from stabkit.results.forecast.holdouts import Group, fixed, labels, out_of_group, seen
-from stabkit.results.forecast.links import LINKS, Link, numbers
+from stabkit.results.forecast.links import FITTED, Link, numbers
 from stabkit.results.forecast.model import far, fitted, read, settings
 from stabkit.results.forecast.rows import Row
 from stabkit.results.forecast.scores import LIKELY, UNLIKELY, Bin, Scores, auc, reliability, score
@@ -30,6 +30,9 @@ WIDTH = 64
 """Of the corpus; the others are a hold-out of their own."""
 DEFAULT_SEED = 0
 """That commands have by default: runs with it are what the default sweep ends with, and none of the corpus."""
+CHOSEN_ON = 10
+"""Links and ridge were chosen on the first 210 rows, of slices 1 to 10, whose number is their runs' seed: on later ones
+the forecast is judged a second time, by runs that the choice has not seen."""
 BOTH = 8
 """Runs of both classes that a group needs to have an AUC worth naming."""
 RESAMPLES = 200
@@ -108,10 +111,17 @@ class Judged:
         """Every held-out group with its forecasts."""
         return out_of_group(self.corpus, self.label)
 
-    def pooled(self, links: Sequence[Link] = LINKS, warmup: int | None = 0, axis: str = "") -> Pooled:
+    def pooled(self, links: Sequence[Link] = FITTED, warmup: int | None = 0, axis: str = "") -> Pooled:
         """The forecasts of all groups, of runs with this warm-up (None: any), by these links, on one axis or all."""
-        groups = self.groups if links is LINKS else out_of_group(self.corpus, self.label, links)
+        groups = self.groups if links is FITTED else out_of_group(self.corpus, self.label, links)
         return self._pool([group for group in groups if axis in ("", group.axis)], warmup)
+
+    @cached_property
+    def unseen(self) -> Pooled:
+        """The pooled forecasts without warm-up of runs that the choice of links has not seen either."""
+        own = self.pooled()
+        late = np.array([self.corpus[i].seed > CHOSEN_ON for i in own.run], dtype=bool)
+        return Pooled(own.p[late], own.label[late], own.run[late])
 
     def _pool(self, groups: Sequence[Group], warmup: int | None) -> Pooled:
         run = np.concatenate([group.places for group in groups]) if groups else np.empty(0, np.intp)

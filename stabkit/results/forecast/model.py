@@ -21,7 +21,7 @@ import numpy as np
 from stabkit.errors import StoreError
 from stabkit.results.forecast.fit import Array, Logistic, fit
 from stabkit.results.forecast.holdouts import labels, seen
-from stabkit.results.forecast.links import LINKS, numbers
+from stabkit.results.forecast.links import FITTED, Setting, numbers
 from stabkit.results.forecast.measured import measure
 from stabkit.results.forecast.rows import Row, digest
 from stabkit.results.forecast.scores import LIKELY, UNLIKELY
@@ -106,7 +106,7 @@ def fitted(rows: Sequence[Row]) -> dict[str, Any]:
     found = fit(x, labels(rows))
     axes = np.array([list(settings(r.depth, r.hidden, r.warmup).values()) for r in rows])
     whole = np.column_stack([x, axes])
-    spread = np.maximum(whole.std(axis=0), np.r_[np.full(len(LINKS), NARROW), np.full(len(AXES), LEAST)])
+    spread = np.maximum(whole.std(axis=0), np.r_[np.full(len(FITTED), NARROW), np.full(len(AXES), LEAST)])
     places = np.round(whole / spread, 3)
     apart = np.sqrt(((places[:, None] - places[None]) ** 2).sum(axis=-1))
     np.fill_diagonal(apart, np.inf)
@@ -114,7 +114,7 @@ def fitted(rows: Sequence[Row]) -> dict[str, Any]:
         "schema": SCHEMA,
         "corpus": digest(rows),
         "runs": len(rows),
-        "links": [link.key for link in LINKS],
+        "links": [link.key for link in FITTED],
         "axes": list(AXES),
         "mean": found.mean.tolist(),
         "scale": found.scale.tolist(),
@@ -146,7 +146,7 @@ def read(data: bytes, path: str) -> Coefficients:
         is_ = hashlib.sha256(canonical(body).encode()).hexdigest()
         if said != is_:
             raise ValueError(f"its content has sha256 {is_[:12]}…, and it says {str(said)[:12]}…")
-        if (body["schema"], body["links"], body["axes"]) != (SCHEMA, [link.key for link in LINKS], list(AXES)):
+        if (body["schema"], body["links"], body["axes"]) != (SCHEMA, [link.key for link in FITTED], list(AXES)):
             raise ValueError("it was fitted for other links than this version reads")
         names = ("mean", "scale", "weight", "spread", "places")
         array = {name: np.array(body[name], dtype=np.float64) for name in names}
@@ -180,13 +180,13 @@ def forecast(
     if measured is None:
         return None
     by = coefficients or _ours()
-    x = numbers([(measured, spec.train.lr)])
+    x = numbers([(measured, Setting(spec.train.lr, spec.model.hidden))])
     axes = outside(spec, x[0], by)
     p = None if axes else float(by.logistic.probability(x)[0])
     return Forecast(
         word=word(p),
         p_trains=p,
-        features={link.key: float(value) for link, value in zip(LINKS, x[0], strict=True)},
+        features={link.key: float(value) for link, value in zip(FITTED, x[0], strict=True)},
         axes=axes,
         corpus=by.corpus,
     )
@@ -221,7 +221,7 @@ def far(x: Array, axes: Mapping[str, float], by: Coefficients) -> tuple[str, ...
     nearest = apart[np.argmin((apart**2).sum(axis=1))]
     if np.sqrt((nearest**2).sum()) <= by.reach:
         return ()
-    names = (*(link.key for link in LINKS), *AXES)
+    names = (*(link.key for link in FITTED), *AXES)
     low, high = by.places.min(axis=0), by.places.max(axis=0)
     beyond = tuple(name for name, at, a, b in zip(names, place, low, high, strict=True) if not a <= at <= b)
     return beyond or (names[int(np.argmax(np.abs(nearest)))],)
