@@ -10,7 +10,7 @@ from stabkit.cli import console
 from stabkit.figures.quick.points import LOWEST
 from stabkit.figures.shared.numbers import centre
 from stabkit.figures.shared.words import listed, percent, short
-from stabkit.results.outcome import AT_RISK, VANISHED, power
+from stabkit.results.outcome import AT_RISK, NO_SIGN, VANISHED, power
 from stabkit.spec import RunSpec
 from stabkit.storage.store import Run
 
@@ -105,7 +105,8 @@ def verdict(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]]) -> None:
             detail = cell.details[0] if len(set(cell.details)) == 1 else ""
             if not detail and cell.at_risk:
                 detail = _risk(cell)
-            told = listed(cell.forecast + "?", cell.probability) if cell.forecast else cell.words
+            told = f"{cell.forecast}? {cell.probability}".rstrip() if cell.forecast else cell.words
+            detail = "" if cell.forecast and detail == NO_SIGN else detail
             cells.append("\n".join(line for line in (told, update, detail, *cell.beside) if line))
         rows.append((row.label, *((row.condition,) if verdicts.has_conditions else ()), *cells))
     head = ("", *(("condition",) if verdicts.has_conditions else ()), *verdicts.depths)

@@ -80,7 +80,7 @@ def render(study: Study, judged: Judged, command: str) -> str:
 
 def answer(judged: Judged) -> str:
     """The page's one sentence: what sixteen updates tell, the worst group, and whether it carries over to widths."""
-    if len(set(judged.label.tolist())) < 2:
+    if not judged.both:
         return f"{len(judged.rows)} runs are in: too few to fit a forecast."
     pooled = judged.pooled()
     own, (low, high) = pooled.scores, judged.auc_interval(pooled)
@@ -101,7 +101,7 @@ def answer(judged: Judged) -> str:
 
 def asked(judged: Judged) -> list[tuple[str, str, str, bool]]:
     """(what, its number, what was asked, whether it is met) of everything that was asked before the first fit."""
-    if len(set(judged.label.tolist())) < 2:
+    if not judged.both:
         return []
     own, counted = judged.pooled().scores, judged.counted()
     calibrated = sum(one.calibrated for one in judged.bins)
@@ -164,7 +164,7 @@ def _verified(row: Row, p: float) -> dict[str, Any]:
 
 def _links(judged: Judged) -> list[tuple[str, str, str]]:
     """(link, its weight a standard deviation, why it is there), the heaviest first."""
-    if not judged.corpus:
+    if not judged.both:
         return []
     found = fit(numbers(seen(judged.corpus)), judged.label)
     order = sorted(zip(FITTED, found.weight.tolist(), strict=True), key=lambda one: -one[1])

@@ -25,11 +25,11 @@ from stabkit.figures.shared.comparison import GROUPS, method_group, shown, train
 from stabkit.figures.shared.numbers import chain, reference_step, series, update_at
 from stabkit.figures.shared.surfaces import Landscape
 from stabkit.figures.shared.words import number, percent, plain, short
-from stabkit.report import cards, how, turn
+from stabkit.report import cards, how, legend, turn
+from stabkit.report.answer import answer
 from stabkit.report.headline import headline, separation
 from stabkit.report.json_document import seconds_a_step
-from stabkit.report.matrix import OUTCOMES, Cell, Matrix, matrix
-from stabkit.results.outcome import AT_UNIGRAM, SEEN, VANISHED
+from stabkit.report.matrix import OUTCOMES, Matrix, matrix
 from stabkit.results.records import lacking
 from stabkit.spec import RunSpec
 from stabkit.storage.store import Run
@@ -50,21 +50,6 @@ CHAIN = (
     ("frozen_layers", "layers frozen"),
 )
 """The links of the chain in their order: key in outcome.json, column head."""
-
-
-MEANINGS = (
-    ("trains", "trains", f"validation loss below {AT_UNIGRAM:g} of the unigram loss"),
-    ("early", "early", "too short to judge; the words say how it stands"),
-    (
-        "risk",
-        "early",
-        f"at risk: gradient ratio below {VANISHED:g} ({SEEN}), layers frozen, or loss above that of the start",
-    ),
-    ("stuck", "stuck", "no gain, near the unigram loss or with a vanished gradient"),
-    ("diverged", "diverged", "a loss that is not finite, or that rose by half and stayed there"),
-    ("failed", "failed", "no result: see How it was run"),
-)
-"""(colour, word, meaning), best first; the rule itself is `results/outcome.py`'s."""
 
 
 @np.errstate(all="ignore")  # runs diverge as they like: what comes of it is NaN or infinity and is drawn as such
@@ -89,6 +74,7 @@ def render(
     environments = how.environments(every)
     return template(HERE / "page.html.j2").render(
         title=plain(title),
+        answer=answer(verdicts),
         headline=headline(runs, failed),
         command=plain(command),
         version=__version__,
@@ -102,13 +88,14 @@ def render(
         turn_script=Markup(turn_script),
         plotly=turn.plotly()[0] if turning else "",
         matrix=verdicts,
+        forecast=any(cell.forecast for row in verdicts.rows for cell in row.cells),
         groups=[(group, [row for row in verdicts.rows if row.group == group]) for group in _groups(verdicts)],
         known=OUTCOMES,
-        meanings=_meanings(verdicts),
+        meanings=legend.meanings(verdicts),
         several=", median over seeds" if len({spec.seed for spec in specs}) > 1 else " (one seed)",
         swatch=style.colour,
-        tint=_tint,
-        notes=_notes,
+        tint=legend.tint,
+        notes=legend.notes,
         sparks=_sparks(runs, verdicts),
         anchors={run.run_id: anchor(run.spec) for run in runs},
         chain_head=[name.format(step=reference_step(runs)) for _, name in CHAIN],
@@ -181,26 +168,6 @@ def group_switches(runs: Sequence[Run]) -> list[tuple[str, str]]:
 
 def _groups(verdicts: Matrix) -> list[str]:
     return list(dict.fromkeys(row.group for row in verdicts.rows))
-
-
-def _tint(cell: Cell) -> str:
-    """The class that colours a cell: its worst word; an early run at risk stands apart."""
-    if cell.worst == "early" and cell.at_risk:
-        return "risk"
-    return cell.worst if cell.worst in (*OUTCOMES, "missing") else "early"
-
-
-def _notes(cell: Cell) -> list[str]:
-    """The few words below a cell's curve: two of what its runs say, and how many say something else."""
-    texts = list(dict.fromkeys(text for text in (*cell.details, *cell.reasons) if text))
-    return texts if len(texts) <= 2 else [texts[0], f"and {len(texts) - 1} more"]
-
-
-def _meanings(verdicts: Matrix) -> list[tuple[str, str, str]]:
-    """(colour, word, meaning) of the words that the matrix uses, best first."""
-    cells = [cell for row in verdicts.rows for cell in row.cells]
-    used = {word for cell in cells for word, _ in cell.outcomes} | {_tint(cell) for cell in cells}
-    return [(kind, word, meaning) for kind, word, meaning in MEANINGS if kind in used]
 
 
 def anchor(spec: RunSpec) -> str:

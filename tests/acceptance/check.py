@@ -260,5 +260,52 @@ def page(store, most):
     assert seconds["claims"] + seconds["page"] < float(most)
 
 
+def study(path):
+    """What was asked of the forecast and what it is; one that is not met is named, and the page says so."""
+    with open(path) as file:
+        found = json.load(file)
+    print(found["answer"])
+    for one in found["asked"]:
+        print("met" if one["met"] else "NOT MET", one["what"], one["is"], one["asked"])
+    assert found["missing"] == 0 and found["counted"]["runs"] >= 640
+    assert len(found["asked"]) >= 8
+
+
+def answers(path):
+    """The default sweep: 32 runs, an answer, a word in every one of 16 cells."""
+    with open(path) as file:
+        found = json.load(file)
+    print(found["answer"])
+    words = {"likely trains", "likely stuck", "open", "out of range", "trains", "stuck", "diverged"}
+    assert found["answer"] and len(found["cells"]) == 16 and {cell["word"] for cell in found["cells"]} <= words
+    by = {run["run_id"]: run for run in found["runs"]}
+    assert len(by) == 32
+    for run in by.values():
+        told = run["forecast"]
+        assert set(told) == {"word", "p_trains", "features", "axes", "corpus"}, told
+        if run["warmup"]:
+            assert told["word"] == "out of range" and told["p_trains"] is None and "warm-up" in told["axes"]
+        else:
+            assert told["word"] in words and len(told["corpus"]) == 64
+    for cell in found["cells"]:
+        assert cell["run_ids"] and all(by[i]["warmup"] == 0 for i in cell["run_ids"])
+        assert {"model", "encoder_layers", "decoder_layers", "word", "p_trains"} <= set(cell)
+
+
+def tolerance(path):
+    """A rate with its bracket, or null and words; exponents with their interval."""
+    with open(path) as file:
+        found = json.load(file)
+    print(found["answer"])
+    for one in found["tolerance"]:
+        passes, fails = one["bracket"]
+        assert {"model", "depth", "seeds", "rate", "bracket", "monotone"} <= set(one) and len(one["seeds"]) == 3
+        assert one["rate"] == (passes if passes and fails else None)
+        assert not (passes and fails) or 1 < fails / passes <= 1.26, one
+    assert len(found["tolerance"]) == 6
+    for one in found["exponents"]:
+        assert one["low"] <= one["p"] <= one["high"]
+
+
 if __name__ == "__main__":
     globals()[sys.argv[1]](*sys.argv[2:])

@@ -36,7 +36,7 @@ def select(judged: Judged) -> pd.DataFrame:
             "runs": one.runs,
             "within": one.calibrated,
         }
-        for one in judged.bins
+        for one in (judged.bins if judged.both else ())
         if one.n
     ]
     return pd.DataFrame(rows, columns=list(COLUMNS))

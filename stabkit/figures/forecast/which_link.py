@@ -47,7 +47,7 @@ def select(judged: Judged) -> pd.DataFrame:
 
 
 def _forecasts(judged: Judged) -> Iterator[tuple[str, str, Pooled]]:
-    if len(set(judged.label.tolist())) < 2:
+    if not judged.both:
         return
     yield "all", ALL, judged.pooled()
     for link in LINKS:

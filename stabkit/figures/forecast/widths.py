@@ -35,7 +35,7 @@ def select(judged: Judged) -> pd.DataFrame:
             "p": float(p),
             "outcome": row.outcome,
         }
-        for row, p in (zip(judged.widths, judged.width_p, strict=True) if judged.widths else ())
+        for row, p in (zip(judged.widths, judged.width_p, strict=True) if judged.width_scores else ())
     ]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 

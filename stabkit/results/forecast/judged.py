@@ -78,6 +78,8 @@ class Judged:
     @cached_property
     def beyond(self) -> tuple[tuple[Row, tuple[str, ...]], ...]:
         """Runs with a longer warm-up than the corpus', and along which axes each is out of its range."""
+        if not self.both:
+            return ()
         by = read(json.dumps(fitted(self.corpus)).encode(), "the fit")
         own = [row for row in self.rows if row.warmup > LONGEST and row.measured is not None]
         x = numbers(seen(own))
@@ -85,9 +87,9 @@ class Judged:
         return tuple((row, far(at, here, by)) for row, at, here in zip(own, x, axes, strict=True))
 
     def _given(self, rows: Sequence[Row]) -> list[float]:
-        """What runs get by a fit on the whole corpus."""
-        if not rows or not self.corpus:
-            return []
+        """What runs get by a fit on the whole corpus; NaN where there is none."""
+        if not rows or not self.both:
+            return [math.nan] * len(rows)
         found = fit(numbers(seen(self.corpus)), self.label).probability(numbers(seen(rows)))
         return [float(p) for p in found]
 
@@ -106,10 +108,15 @@ class Judged:
     def label(self) -> NDArray[np.bool_]:
         return labels(self.corpus)
 
+    @property
+    def both(self) -> bool:
+        """Whether the corpus has runs of both classes: without, there is nothing to fit."""
+        return len(set(self.label.tolist())) == 2
+
     @cached_property
     def groups(self) -> tuple[Group, ...]:
         """Every held-out group with its forecasts."""
-        return out_of_group(self.corpus, self.label)
+        return out_of_group(self.corpus, self.label) if self.both else ()
 
     def pooled(self, links: Sequence[Link] = FITTED, warmup: int | None = 0, axis: str = "") -> Pooled:
         """The forecasts of all groups, of runs with this warm-up (None: any), by these links, on one axis or all."""
@@ -153,7 +160,7 @@ class Judged:
     @cached_property
     def width_scores(self) -> Scores | None:
         """Other widths, by a fit on the corpus as it stands."""
-        return score(self.width_p, labels(self.widths)) if self.widths else None
+        return score(self.width_p, labels(self.widths)) if self.widths and self.both else None
 
     @cached_property
     def width_p(self) -> Array:

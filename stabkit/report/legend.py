@@ -1,0 +1,61 @@
+"""What a cell of the verdict matrix looks like, and what its words mean."""
+
+from __future__ import annotations
+
+from stabkit.report.matrix import OUTCOMES, Cell, Matrix
+from stabkit.results.outcome import AT_UNIGRAM, NO_SIGN, SEEN, VANISHED
+
+KINDS = {
+    "likely trains": "likely-trains",
+    "likely stuck": "likely-stuck",
+    "open": "likely-open",
+    "out of range": "beyond",
+}
+"""The colour of a forecast's word."""
+
+MEANINGS = (
+    ("trains", "trains", f"validation loss below {AT_UNIGRAM:g} of the unigram loss"),
+    ("early", "early", "too short to judge; the words say how it stands"),
+    (
+        "risk",
+        "early",
+        f"at risk: gradient ratio below {VANISHED:g} ({SEEN}), layers frozen, or loss above that of the start",
+    ),
+    ("stuck", "stuck", "no gain, near the unigram loss or with a vanished gradient"),
+    ("diverged", "diverged", "a loss that is not finite, or that rose by half and stayed there"),
+    ("failed", "failed", "no result: see How it was run"),
+    *(
+        (KINDS[word], word, meaning)
+        for word, meaning in (
+            ("likely trains", "forecast of the first 16 updates, dashed: it trains with p ≥ 0.9"),
+            ("likely stuck", "likewise: it is stuck or diverges, p ≤ 0.1 that it trains"),
+            ("open", "likewise: in between"),
+            ("out of range", "no forecast: like no run that it was fitted on"),
+        )
+    ),
+)
+"""(colour, word, meaning), best first; the rules are `results/outcome.py`'s and `results/forecast`'s."""
+
+
+def tint(cell: Cell) -> str:
+    """The class that colours a cell: its forecast, else its worst word; an early run at risk stands apart."""
+    if cell.forecast:
+        return KINDS[cell.forecast]
+    if cell.worst == "early" and cell.at_risk:
+        return "risk"
+    return cell.worst if cell.worst in (*OUTCOMES, "missing") else "early"
+
+
+def notes(cell: Cell) -> list[str]:
+    """The few words below a cell's curve: two of what its runs say, and how many say something else."""
+    told = [text for text in (*cell.details, *cell.reasons) if text and not (cell.forecast and text == NO_SIGN)]
+    texts = list(dict.fromkeys(told))
+    return texts if len(texts) <= 2 else [texts[0], f"and {len(texts) - 1} more"]
+
+
+def meanings(verdicts: Matrix) -> list[tuple[str, str, str]]:
+    """(colour, word, meaning) of the words that the matrix uses, best first."""
+    cells = [cell for row in verdicts.rows for cell in row.cells]
+    plain_ = [cell for cell in cells if not cell.forecast]
+    used = {word for cell in plain_ for word, _ in cell.outcomes} | {tint(cell) for cell in cells}
+    return [(kind, word, meaning) for kind, word, meaning in MEANINGS if kind in used]
