@@ -37,6 +37,8 @@ class ModelConfig:
     ffn: int = 128
     heads: int = 2
     base_init: BaseInit = "xavier_normal"
+    tied: bool = True
+    """Whether the softmax's weight is the embedding, as the papers have it; if not, one of its own, drawn likewise."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

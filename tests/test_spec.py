@@ -39,7 +39,7 @@ def test_whatever_changes_a_recorded_bit_changes_the_run_id(change):
 
 DEFAULTS = {
     "options": {},
-    "model": {"hidden": 64, "ffn": 128, "heads": 2, "base_init": "xavier_normal"},
+    "model": {"hidden": 64, "ffn": 128, "heads": 2, "base_init": "xavier_normal", "tied": True},
     "train": {
         "steps": 16,
         "max_tokens": 512,

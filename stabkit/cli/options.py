@@ -62,6 +62,7 @@ Heads = Annotated[str, typer.Option(help="Attention heads.")]
 BaseInitOption = Annotated[
     str, typer.Option(help="Base initialisation of all: xavier_normal, fairseq_uniform or torch_uniform.")
 ]
+Untied = Annotated[bool, typer.Option("--untied", help="Give the softmax a weight of its own, not the embedding.")]
 RecordEvery = Annotated[str, typer.Option(help="After step 100, record every so many steps.")]
 Snapshots = Annotated[str, typer.Option(help="Weights kept along the path, evenly; 0 keeps the last only.")]
 Data = Annotated[str, typer.Option(help="Directory of parallel text (train.de, train.en, valid.*; plain or .gz).")]
@@ -135,6 +136,7 @@ TRAINING: dict[str, tuple[Any, Any]] = {
     "ffn": (Ffn, "128"),
     "heads": (Heads, "2"),
     "base_init": (BaseInitOption, "xavier_normal"),
+    "untied": (Untied, False),
     "stop_when_decided": (StopWhenDecided, False),
     "verdict_at": (VerdictAt, "0"),
     "bleu": (Bleu, False),

@@ -41,7 +41,7 @@ def sweep(options: Mapping[str, Any]) -> Request:
     recipe = ranges.choice("--recipe", text["recipe"], get_args(RecipeName))
     widths = ranges.wholes("--hidden", text["hidden"], 2, 8192)
     batches = ranges.wholes("--max-tokens", text["max_tokens"], 16, 1_000_000)
-    model = _model(text, depths[0], widths)
+    model = _model(text, depths[0], widths, tied=not options["untied"])
     train = _train(text, batches[0], stop_when_decided=bool(options["stop_when_decided"]))
     vocab = ranges.whole("--vocab", text["vocab"], 8, 200_000)
     warmups = ranges.wholes("--warmup", text["warmup"], 0, 10_000_000)
@@ -94,7 +94,7 @@ def sweep(options: Mapping[str, Any]) -> Request:
     )
 
 
-def _model(text: Mapping[str, str], depth: tuple[int, int], widths: Sequence[int]) -> ModelConfig:
+def _model(text: Mapping[str, str], depth: tuple[int, int], widths: Sequence[int], *, tied: bool) -> ModelConfig:
     """The model of the first depth and width; every width must suit its heads."""
     model = ModelConfig(
         encoder_layers=depth[0],
@@ -103,6 +103,7 @@ def _model(text: Mapping[str, str], depth: tuple[int, int], widths: Sequence[int
         ffn=_ffn(text["ffn"], widths[0]),
         heads=ranges.whole("--heads", text["heads"], 1, 128),
         base_init=ranges.choice("--base-init", text["base_init"], get_args(BaseInit)),
+        tied=tied,
     )
     for hidden in widths:
         if hidden % model.heads or hidden % 2:

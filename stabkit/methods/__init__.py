@@ -73,7 +73,8 @@ def sites_of(spec: RunSpec) -> tuple[Site, ...]:
 def parameters(spec: RunSpec) -> int:
     """What a run's model holds, trained or not; of a method that this version does not know, as Post-LN's."""
     method = of(spec) or DEFAULTS[0]
-    return count(method, sites_of(spec), spec.model.ffn, spec.model.heads, spec.task.vocab)
+    head = 0 if spec.model.tied else spec.task.vocab * spec.model.hidden
+    return head + count(method, sites_of(spec), spec.model.ffn, spec.model.heads, spec.task.vocab)
 
 
 def parse(text: str) -> tuple[str, dict[str, str]]:

@@ -34,9 +34,9 @@ def matrix(base: BaseInit, seed: int, site: str, role: str, out_in: tuple[int, i
     return torch.from_numpy(generator.uniform(-bound, bound, out_in))
 
 
-def embedding(seed: int, vocab: int, width: int) -> torch.Tensor:
-    """(vocab, width) ~ N(0, 1/width), the padding row zero."""
-    table = stream(seed, "init", "embedding").standard_normal((vocab, width)) / math.sqrt(width)
+def embedding(seed: int, vocab: int, width: int, role: str = "embedding") -> torch.Tensor:
+    """(vocab, width) ~ N(0, 1/width), the padding row zero; an untied `head` has the same from a stream of its own."""
+    table = stream(seed, "init", role).standard_normal((vocab, width)) / math.sqrt(width)
     table[PAD] = 0.0
     return torch.from_numpy(table)
 

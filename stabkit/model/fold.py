@@ -71,6 +71,8 @@ def fold(weights: Arrays, spec: RunSpec) -> Folded:
     places = sites(config.encoder_layers, config.decoder_layers, config.hidden, config.base_init)
     if why := obstacle(method, places):
         raise UsageError(f"{method.label} does not fold into a plain Post-LN model: {why}")
+    if not config.tied:
+        raise UsageError("a model with a softmax of its own (--untied) does not fold: the plain model's is tied")
     if config.hidden % config.heads:
         raise UsageError(f"a width of {config.hidden} does not divide into {config.heads} heads")
     omegas = _omegas(weights, method, places)

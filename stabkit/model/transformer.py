@@ -1,4 +1,4 @@
-"""The Transformer: embeddings, N encoder and M decoder layers of residuals, tied output projection.
+"""The Transformer: embeddings, N encoder and M decoder layers of residuals, output projection (tied by default).
 
 M = 0 is an encoder alone (its states are the output), N = 0 a decoder alone. Embeddings are N(0, 1/d) times √d plus
 sinusoidal positions; source, target and output share one table, as the papers' joint vocabularies do. After a stack
@@ -49,6 +49,7 @@ class Transformer(nn.Module):
         self.sites = sites(config.encoder_layers, config.decoder_layers, config.hidden, config.base_init)
         self.stacks: tuple[Stack, ...] = tuple(dict.fromkeys(site.stack for site in self.sites))
         self.embedding = nn.Parameter(torch.empty(vocab, config.hidden))
+        self.head = self.embedding if config.tied else nn.Parameter(torch.empty(vocab, config.hidden))
         shared: dict[str, nn.Parameter] = {}
         self.residuals: dict[Site, Residual] = {
             site: Residual(config, method, site, dropout, shared) for site in self.sites
@@ -81,7 +82,8 @@ class Transformer(nn.Module):
     def parts(self) -> dict[str, nn.Module | nn.Parameter]:
         """Every parameter by the part it belongs to, in the order of the forward pass."""
         named = {site.name: residual for site, residual in self.residuals.items()}
-        return {"embedding": self.embedding, **named, "final": self.final, "history": self.history}
+        head = {} if self.config.tied else {"head": self.head}
+        return {"embedding": self.embedding, **named, "final": self.final, "history": self.history, **head}
 
     def train(self, mode: bool = True) -> Transformer:
         """Training or eval mode, as ever; without torch's walk, which takes as long as the update does."""
@@ -111,7 +113,10 @@ class Transformer(nn.Module):
     def fill(self, seed: int) -> None:
         """Draw θ₀: every weight from its own stream; biases 0, norms 1 and 0 as constructed."""
         self.embedding.copy_(draw.embedding(seed, *self.embedding.shape))
-        self.embedding.mul_(self.method.gain(self.sites[0], "embedding"))
+        if not self.config.tied:  # with the embedding's gain, so that the logits begin as large
+            self.head.copy_(draw.embedding(seed, len(self.head), self.config.hidden, "head"))
+        for table in {self.embedding, self.head}:
+            table.mul_(self.method.gain(self.sites[0], "embedding"))
         for site, residual in self.residuals.items():
             for module in residual.g.children():
                 if isinstance(module, Linear):
@@ -130,7 +135,7 @@ class Transformer(nn.Module):
             states = self._stack("decoder", target_BT, states, cross)
         if states is None:
             raise ValueError("a Transformer without a layer")
-        return states, linear(states, self.embedding, None)
+        return states, linear(states, self.head, None)
 
     @torch.no_grad()
     def read(self, batch: Batch) -> None:
@@ -161,7 +166,7 @@ class Transformer(nn.Module):
         """The logits (B, V) of the next token after one more, which stands at `position`; `pasts` hold those before it
         (`pasts` of the first: `self.pasts()`) and take it up."""
         states = self._stack("decoder", tokens_B[:, None], memory_SBD, mask_GS1, pasts, position)
-        return linear(states[0], self.embedding, None)
+        return linear(states[0], self.head, None)
 
     def pasts(self) -> dict[Site, Past]:
         """What the decoder's attentions remember before the first position: nothing."""

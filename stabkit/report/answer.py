@@ -29,7 +29,7 @@ MOST_SAID = 3
 def answer(found: Matrix) -> str:
     """`Without warm-up at 5e-4, by 16 updates: Post-LN is likely stuck from 18L-18L on; …`; nothing where no cell has
     a verdict or a forecast."""
-    told = [one for row in found.rows for cell in row.cells for one in [_word(cell)] if one not in ("", "early")]
+    told = [one for row in found.rows for cell in row.cells for one in [_word(cell)] if one not in UNTOLD]
     if not told:
         return ""
     if set(told) == {"out of range"}:
@@ -47,6 +47,8 @@ def answer(found: Matrix) -> str:
     return f"{text[0].upper()}{text[1:]}."
 
 
+UNTOLD = ("", "early", "failed")
+"""Words without an answer."""
 FORECASTS = {"likely trains", "likely stuck", "open", "out of range"}
 
 

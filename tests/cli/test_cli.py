@@ -292,8 +292,7 @@ def test_a_signal_ends_the_sweep_and_names_the_command_that_continues(number, tm
         "stabkit",
         "sweep",
         *TINY[:2],
-        "--workers",
-        "1",
+        *("--warmup", "4000", "--workers", "1"),
         "--steps",
         "1000000",
         "--yes",  # it looks like a slip: days of work
@@ -303,13 +302,13 @@ def test_a_signal_ends_the_sweep_and_names_the_command_that_continues(number, tm
         str(tmp_path),
     ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as sweep:
-        assert "reused 0, new 4" in sweep.stderr.readline()
+        begun = sweep.stderr.readline()
         wait_for(lambda: children(sweep.pid))
         workers = children(sweep.pid)
         sweep.send_signal(number)
         said = sweep.stderr.read()
         code = sweep.wait(timeout=60)
-    assert code == 128 + number
+    assert "reused 0, new 4" in begun and code == 128 + number
     wait_for(lambda: all(map(ended, workers)))
     assert said.count("\n") == 1 and "continue with: " in said and "Traceback" not in said
 

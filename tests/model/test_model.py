@@ -1,5 +1,6 @@
 """The model against torch's own layers and against slow recomputation."""
 
+import dataclasses
 import math
 
 import pytest
@@ -7,12 +8,16 @@ import torch
 from torch import nn
 
 from stabkit import methods
+from stabkit.errors import UsageError
 from stabkit.methods.base import Method, Scale, sites
 from stabkit.model import draw
 from stabkit.model.flat import Flat
+from stabkit.model.fold import fold
 from stabkit.model.transformer import Transformer, tensors
 from stabkit.spec import ModelConfig
 from stabkit.tasks.synthetic import Synthetic
+from stabkit.training import train
+from tests.conftest import tiny
 
 CONFIG = ModelConfig(encoder_layers=2, decoder_layers=3, hidden=16, ffn=24, heads=4)
 
@@ -209,3 +214,31 @@ def test_any_number_of_layers_in_either_stack(n, m):
         ours = model(config=ModelConfig(encoder_layers=n, decoder_layers=m, hidden=16, ffn=8, heads=2))
         states, logits = ours(torch.tensor([[4, 2]]), torch.tensor([[1, 5, 6]]))
         assert states.shape == (3, 1, 16) and logits.shape == (3, 1, 200)
+
+
+@pytest.mark.parametrize("key", ["deepnorm", "t-fixup", "rezero", "dlcl"])
+def test_an_untied_softmax_is_another_draw_of_the_same_size_and_nothing_else_changes(key):
+    spec = tiny(key)
+    loose = dataclasses.replace(spec, model=dataclasses.replace(spec.model, tied=False))
+    task = Synthetic(vocab=200, max_tokens=128)
+    tied, own = (train.build(one, task, torch.device("cpu")) for one in (spec, loose))
+    assert tied.head is tied.embedding and own.head is not own.embedding
+    before, after = dict(tied.named_parameters()), dict(own.named_parameters())
+    assert set(after) - set(before) == {"head"} and "head" in own.parts() and "head" not in tied.parts()
+    assert all(torch.equal(after[name], value) for name, value in before.items())
+    assert own.head.std().item() == pytest.approx(own.embedding.std().item(), rel=0.05)
+    assert sum(p.numel() for p in own.parameters()) == methods.parameters(loose) == methods.parameters(spec) + 200 * 16
+    batch = task.probe()
+    states, logits = own(*tensors(batch)[:2])
+    torch.testing.assert_close(logits, states @ own.head.T)
+
+
+def test_an_untied_run_trains_its_head_and_is_another_run():
+    spec = tiny(steps=2, warmup=0, lr=1e-3)
+    loose = dataclasses.replace(spec, model=dataclasses.replace(spec.model, tied=False))
+    task = Synthetic(vocab=200, max_tokens=128)
+    found = train.run(loose, task)
+    assert loose.run_id != spec.run_id and loose.stored()["model"]["tied"] is False
+    assert found.records["parameter_update"].at("head")[-1] > 0
+    with pytest.raises(UsageError, match="--untied"):
+        fold(found.weights, loose)

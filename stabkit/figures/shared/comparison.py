@@ -239,6 +239,8 @@ def _text(values: dict[str, Any]) -> str:
 def _phrase(key: str, value: Any) -> str:
     if key == "train.warmup" and value == 0:
         return "no warm-up"
+    if key == "model.tied":
+        return "softmax tied to the embedding" if value else "softmax of its own"
     if key == "recipe":
         return "each method's own recipe" if value == "paper" else "one recipe for all"
     if key not in WORDS:

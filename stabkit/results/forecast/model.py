@@ -38,7 +38,7 @@ SHARE = 0.99
 """Of the corpus' own runs that lie as near to their nearest neighbour as a run must to be in range."""
 FIXED = (
     *("train.optimizer", "train.dropout", "train.clip", "train.label_smoothing", "train.hold", "train.adam_beta1"),
-    *("train.adam_beta2", "train.adam_eps", "model.base_init", "alpha_scale", "beta_scale"),
+    *("train.adam_beta2", "train.adam_eps", "model.base_init", "model.tied", "alpha_scale", "beta_scale"),
 )
 """What is the same in all of the corpus: a run that has it otherwise is out of range."""
 
