@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stabkit.claims import admin, quality, reasons, settings
+from stabkit.claims import admin, quality, reasons, settings, start
 from stabkit.claims.base import ORDER, WEIGHTS, Claim, Finding
 from stabkit.claims.deepnet import ablation, chain, depth, lemma, slope, surfaces, table1, update
 from stabkit.claims.verdict import judge
@@ -30,6 +30,7 @@ CLAIMS: tuple[Claim, ...] = (
     *quality.CLAIMS,
     *settings.CLAIMS,
     *reasons.CLAIMS,
+    *start.CLAIMS,
 )
 OF_STEPS: tuple[Claim, ...] = slope.CLAIMS
 """Judged on single steps of SGD."""

@@ -54,6 +54,7 @@ def sweep(options: Mapping[str, Any]) -> Request:
     chosen, notes = _methods(text["models"], depths)
     if recipe == "paper":
         _own(options.get("given", ()), text)
+        warmups = warmups[:1]  # each method has its own
     dtype = ranges.choice("--dtype", text["dtype"], DTYPES)
     device_name = parse_machine.device_name(text["device"])
     executor, place = parse_machine.executor(text)

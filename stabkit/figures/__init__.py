@@ -36,7 +36,7 @@ from stabkit.figures.chain import (
     update_method,
     validation_loss,
 )
-from stabkit.figures.depth import depth_law, flops, goal, slope, theory, update_depth
+from stabkit.figures.depth import depth_law, flops, goal, loss_start, slope, theory, tolerance, update_depth
 from stabkit.figures.forecast import calibration, groups, which_link, widths
 from stabkit.figures.methods import perplexity, table1
 from stabkit.figures.quality import bleu, significance
@@ -67,6 +67,7 @@ FIGURES: tuple[ModuleType, ...] = (
     depth_law,
     robustness,
     flops,
+    loss_start,
     theory,
     branch_ratio,
     dependency,
@@ -76,6 +77,9 @@ FIGURES: tuple[ModuleType, ...] = (
 
 STUDIES: tuple[ModuleType, ...] = (which_link, calibration, groups, widths)
 """Those of `stabkit paper forecast`: they select from rows judged (`results.forecast.judged.Judged`)."""
+
+SEARCHES: tuple[ModuleType, ...] = (tolerance,)
+"""Those of `stabkit tolerance`: they select from what its search found."""
 
 SURFACES: tuple[ModuleType, ...] = (landscape, cuts, path_plane, between)
 """Those of `stabkit landscape`: they select from a `shared.surfaces.Landscape` and stand before the others."""

@@ -200,6 +200,25 @@ ITEMS: tuple[Item, ...] = (
         claims=("deep-narrow", "symmetric"),
     ),
     Item(
+        key="tables67",
+        paper=DEEPNET,
+        name="Tables 6, 7",
+        title="The rate that one stack tolerates",
+        theirs="A masked model of 12 layers (Table 6): of 5e-4 and 1e-3 the largest that converges is taken for each "
+        "method. Causal models of 24 layers (Table 7): GPT-2 (Pre-LN) and NormFormer diverge at 1e-3, DeepNet trains; "
+        "at 48 layers it trains at 1.2e-3.",
+        scaled=f"{TINY}; 250 updates of 256 tokens without warm-up, two seeds, rates far enough apart and up that some "
+        "of these methods fail. Their scores (GLUE, zero-shot) are out of reach.",
+        commands=(
+            f"sweep --models post-ln,deepnorm --arch encoder-only --depths 12 {updates(lr='5e-4,1e-3,2e-3,4e-3,8e-3')} "
+            "--seeds 0,1",
+            "sweep --models pre-ln,normformer,deepnorm --arch decoder-only --depths 24 "
+            f"{updates(lr='1e-3,4e-3,1.6e-2,3e-2')} --seeds 0,1",
+        ),
+        figures=("table1", "validation_loss"),
+        claims=("larger-rate-tolerated",),
+    ),
+    Item(
         key="table11",
         paper=DEEPNET,
         name="Table 11",

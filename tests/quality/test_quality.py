@@ -42,7 +42,7 @@ pytestmark = pytest.mark.usefixtures("undrawn")
 
 TASK = Synthetic(vocab=200, max_tokens=128)
 SWEEP = ["sweep", "--depths", "1", "--steps", "3", "--hidden", "8", "--ffn", "12", "--models", "deepnorm,pre-ln"]
-SWEEP += ["--max-tokens", "64", "--executor", "inline"]
+SWEEP += ["--max-tokens", "64", "--warmup", "4000", "--executor", "inline"]
 Say = Callable[..., tuple[object, str, str]]
 
 

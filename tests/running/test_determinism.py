@@ -39,7 +39,7 @@ COMMAND = [
     "--ffn",
     "24",
 ]
-COMMAND += ["--max-tokens", "128", "--vocab", "200", "--seeds", "0,1", "--quiet"]
+COMMAND += ["--max-tokens", "128", "--warmup", "4000", "--vocab", "200", "--seeds", "0,1", "--quiet"]
 
 
 def digests(out: Path) -> dict[str, str]:

@@ -20,7 +20,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 KEPT = Path(__file__).parent / "kept"
 COMMAND = (
-    *("--depths", "1", "--models", "deepnorm", "--steps", "3", "--executor", "inline"),
+    *("--depths", "1", "--models", "deepnorm", "--steps", "3", "--warmup", "4000", "--executor", "inline"),
     *("--hidden", "4", "--ffn", "4", "--heads", "1", "--vocab", "128", "--max-tokens", "64"),
 )
 EDITS = {

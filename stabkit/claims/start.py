@@ -1,0 +1,66 @@
+"""Our own reading of why DeepNorm, which trains at width 64, may not at 256: its start. A test, not a guess.
+
+With a large shortcut and tied embeddings a model begins by predicting its own input (`figures/depth/loss_start.py`).
+Where a run does not train, the same run with a softmax of its own, drawn alike, tells whether that is the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from stabkit.claims.base import MOST, Claim, Measured
+from stabkit.claims.evidence import JUDGED, trains
+from stabkit.figures.shared.comparison import method_label, setting
+from stabkit.figures.shared.numbers import outcome_word
+from stabkit.figures.shared.words import listed
+from stabkit.spec import canonical
+from stabkit.storage.store import Run
+
+
+def freed(runs: Sequence[Run]) -> list[Measured]:
+    """Of every setting in which a method's tied runs fail: whether it trains with a softmax of its own, seed by
+    seed."""
+    pairs: dict[str, dict[bool, dict[int, Run]]] = {}
+    for run in runs:
+        if outcome_word(run) in JUDGED:
+            alike = replace(run.spec, seed=0, model=replace(run.spec.model, tied=True))
+            pairs.setdefault(canonical(alike.stored()), {}).setdefault(run.spec.model.tied, {})[run.spec.seed] = run
+    found = []
+    for by in pairs.values():
+        tied, own = by.get(True, {}), by.get(False, {})
+        seeds = sorted(seed for seed in set(tied) & set(own) if not trains(tied[seed]))
+        if seeds:
+            run = tied[seeds[0]]
+            ends = [f"{outcome_word(tied[seed])} tied, {outcome_word(own[seed])} untied" for seed in seeds]
+            found.append(
+                Measured(
+                    where=listed(method_label(run.spec), run.spec.depth),
+                    apart=f"d = {run.spec.model.hidden}, lr {run.spec.train.lr:g}",
+                    condition=setting(run.spec),
+                    steps=run.spec.train.steps,
+                    values={seed: float(trains(own[seed])) for seed in seeds},
+                    beside="; ".join(dict.fromkeys(ends)),
+                )
+            )
+    return found
+
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        key="tied-start",
+        sentence="Our reading where a method no longer trains at a greater width: tied embeddings make it begin by "
+        "predicting its own input.",
+        source="stabkit, on DeepNet §5, Fig. 7",
+        weight="ours",
+        test="runs that fail with the softmax tied to the embedding: share of the seeds that train with one of its "
+        "own, all else equal",
+        threshold=MOST,
+        scale="share",
+        find=freed,
+        needs="a setting in which a method fails, judged with --untied too",
+        command="stabkit sweep --models deepnorm --depths 12 --hidden 256 --ffn 2x --heads 4 --lr 3e-4 --warmup 0 "
+        "--steps 250 --untied",
+        methods=("deepnorm",),
+    ),
+)

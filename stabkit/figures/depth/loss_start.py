@@ -1,0 +1,124 @@
+"""The loss at θ₀ against the width, with the softmax tied to the embedding and with one of its own.
+
+A method whose shortcut is large hands its input on almost unchanged. With tied embeddings the softmax then finds in the
+output state the token that came in, at a logit of about √d, before anything was learned; with a softmax of its own it
+finds nothing there. The loss at θ₀ shows how much of that there is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from stabkit.figures.drawing import lettering, style
+from stabkit.figures.quick.once import once
+from stabkit.figures.shared.comparison import FACTS, shown
+from stabkit.figures.shared.numbers import centre
+from stabkit.figures.shared.words import number, short
+from stabkit.storage.store import Run
+
+NAME = "loss_start"
+SHORT = "Loss at the start, by width"
+INDEX: str | None = None
+VALUE = "loss"
+OPTIONAL = True
+"""Only where runs differ in width."""
+CAPTION = "Not in the papers, whose widths are 512 and 1,024."
+READ = (
+    "The probe batch's loss before any update; solid with the softmax tied to the embedding, dashed with one of its "
+    "own, drawn alike; median over seeds. The level line is the loss of the best constant predictor."
+)
+TICKS = (5, 6, 8, 10, 12, 15, 20, 30, 50, 100)
+COLUMNS = (*FACTS, "hidden", "tied", "loss", "unigram_loss")
+
+
+@once
+def select(runs: Sequence[Run]) -> pd.DataFrame:
+    """One row a run; nothing where all have one width."""
+    rows = [
+        {
+            **each.facts(),
+            "hidden": each.run.spec.model.hidden,
+            "tied": each.run.spec.model.tied,
+            "loss": float(each.run.records["loss"].at("probe")[0]),
+            "unigram_loss": number(each.run.outcome.get("unigram_loss")),
+        }
+        for each in shown(runs)
+        if "loss" in each.run.records and each.run.spec.alpha_scale == 1 == each.run.spec.beta_scale
+    ]
+    frame = pd.DataFrame(rows, columns=list(COLUMNS))
+    return frame if frame["hidden"].nunique() > 1 else frame.head(0)
+
+
+def _middles(frame: pd.DataFrame) -> pd.DataFrame:
+    """The median over seeds (and over runs that differ in what comes after θ₀)."""
+    keys = ["depth", "label", "method", "tied", "hidden"]
+    return frame.groupby(keys, sort=False)["loss"].agg(centre).reset_index()
+
+
+def title(runs: Sequence[Run]) -> str:
+    """What tying adds to the start of the method for which it adds most, at the greatest width."""
+    frame = select(runs)
+    if frame.empty:
+        return "The loss before any update, by width"
+    middle = _middles(frame)
+    both = middle.pivot_table(index=["depth", "label", "hidden"], columns="tied", values="loss").dropna()
+    wide = both[both.index.get_level_values("hidden") == frame["hidden"].max()] if len(both) else both
+    if wide.empty or wide.shape[1] < 2:
+        top = middle[middle["hidden"] == frame["hidden"].max()].sort_values("loss").iloc[-1]
+        return f"At width {top['hidden']} {top['label']} begins at a loss of {short(top['loss'])} ({top['depth']})"
+    gap = (wide[True] - wide[False]).sort_values()
+    depth, label, hidden = gap.index[-1]
+    tied, own = (short(float(wide.loc[gap.index[-1], side])) for side in (True, False))
+    return (
+        f"At width {hidden} {label} begins at a loss of {tied} with tied embeddings, of {own} with a softmax of its "
+        f"own ({depth})"
+    )
+
+
+def alt(frame: pd.DataFrame) -> str:
+    """What the picture shows, for those who do not see it."""
+    if frame.empty:
+        return "The runs have one width."
+    parts = []
+    for (depth, label, tied), own in _middles(frame).groupby(["depth", "label", "tied"], sort=False):
+        values = ", ".join(f"{row['hidden']}: {short(row['loss'])}" for row in own.to_dict("records"))
+        parts.append(f"{label} {depth} {'tied' if tied else 'untied'}, {values}")
+    return f"Chart of the loss before any update against the width. {'; '.join(parts)}."
+
+
+def draw(frame: pd.DataFrame) -> Figure:
+    """A panel a depth."""
+    with style.look():
+        if frame.empty:
+            return style.empty("The runs have one width.")
+        groups, more = style.kept(list(_middles(frame).groupby("depth", sort=False)))
+        figure, panels = style.panels(len(groups), 2, 3.2, right=1.3, more=more)
+        widths = sorted(frame["hidden"].unique())
+        low, high = 0.85 * float(frame["loss"].min()), 1.15 * float(frame["loss"].max())
+        for axes, (depth, own) in zip(panels, groups, strict=True):
+            axes.set_title(str(depth))
+            style.log_axis(axes, "x", widths[0] / 1.2, widths[-1] * 1.2, ticks=widths)
+            style.log_axis(axes, "y", low, high, ticks=[tick for tick in TICKS if low < tick < high])
+            style.reference(axes, float(frame["unigram_loss"].median()), "unigram loss")
+            ends = [_line(axes, str(label), mine) for label, mine in own.groupby("label", sort=False)]
+            style.label_ends(axes, ends, 0.07)
+            axes.set_xlabel("width d")
+            axes.set_ylabel("loss at θ₀, nats")
+        return figure
+
+
+def _line(axes: Axes, label: str, own: pd.DataFrame) -> tuple[float, str, str]:
+    method = str(own["method"].iloc[0])
+    hue, name = style.colour(method), lettering.safe(label, 40)
+    end = 0.0
+    for tied, mine in own.groupby("tied"):
+        by = mine.sort_values("hidden")
+        dash = "-" if tied else (0, (3, 1.5))
+        (line,) = axes.plot(by["hidden"], by["loss"], marker="o", markersize=4, linestyle=dash, color=hue)
+        style.mark(line, method, f"{name}, {'tied' if tied else 'untied'}")
+        end = float(by["loss"].iloc[-1])
+    return end, name, hue
