@@ -2,10 +2,10 @@
 
     python benchmarks/tolerated.py DATA OUT [docs/tolerance.csv]
 
-`stabkit tolerance` searches each cell by forecasts; then a seed that it has not seen trains at half the rate found, at the
-rate and at twice it, 250 updates of 256 tokens without warm-up, early ones up to 800; further by factors of two until one
-trains and one does not. A row a cell: the rate found, the bracket of the truth, and the factor between. About half an
-hour on two cores; a cell that has a row is not done again.
+`stabkit tolerance` searches each cell by forecasts; then a seed that it has not seen trains at half the rate found, at
+the rate and at twice it, 250 updates of 256 tokens without warm-up, early ones up to 800; further by factors of two
+until one trains and one does not. A row a cell: the rate found, the bracket of the truth, and the factor between. About
+half an hour on two cores; a cell that has a row is not done again.
 """
 
 from __future__ import annotations
