@@ -115,6 +115,12 @@ def scaled(runs: Runs, power: float, size: Callable[[float, float], float] | Non
     return made
 
 
+def untied(runs: Runs, word: str) -> Runs:
+    """DeepNorm, stuck with tied embeddings, and what becomes of it with a softmax of its own."""
+    base = cold(runs, D)
+    return [*ending(base, "stuck"), *ending([changed(run, tied=False) for run in base], word)]
+
+
 def parted(runs: Runs, fails: Callable[[float, float], bool]) -> Runs:
     found = seeds([run for run in scaled(runs, 1.0) if run.spec.seed == 0], 6)
     return [
@@ -398,6 +404,7 @@ CASES: dict[str, Sides] = {
         ),
     ),
     "gap-closes": (lambda r: behind(r, 0.02), lambda r: behind(r, 0.12)),
+    "tied-start": (lambda r: untied(r, "trains"), lambda r: untied(r, "stuck")),
     "larger-rate": (lambda r: two_rates(r, 0.82), lambda r: two_rates(r, 0.9)),
     "slope-goal": (
         lambda r: grown(single(r, D), D, 0.1, 1),

@@ -60,7 +60,7 @@ def test_every_method_gets_its_own_base_optimiser_rate_and_warm_up():
 
 def test_one_recipe_for_all_is_the_default_and_changes_nothing():
     made = planned("--models", "all")
-    assert {recipe_of(one) for one in made} == {("xavier_normal", "adam", 5e-4, 4000, 0)}
+    assert {recipe_of(one) for one in made} == {("xavier_normal", "adam", 5e-4, warmup, 0) for warmup in (4000, 0)}
     assert all(one.recipe == "shared" and with_recipe(one) == one for one in made)
     other = planned("--models", "deepnorm", "--lr", "1e-3", "--warmup", "7", "--optimizer", "sgd")
     assert recipe_of(other[0]) == ("xavier_normal", "sgd", 1e-3, 7, 0)
@@ -68,7 +68,7 @@ def test_one_recipe_for_all_is_the_default_and_changes_nothing():
 
 def test_a_recipe_leaves_the_rest_of_the_run_alone():
     options = ("--models", "admin:omega=closed,deepnorm", "--seeds", "3", "--steps", "9", "--dropout", "0.1")
-    for shared, own in zip(planned(*options), planned(*options, "--recipe", "paper"), strict=True):
+    for shared, own in zip(planned(*options, "--warmup", "4000"), planned(*options, "--recipe", "paper"), strict=True):
         assert (own.seed, own.train.steps, own.train.dropout, own.options) == (3, 9, 0.1, shared.options)
         assert own.model.hidden == shared.model.hidden and own.run_id != shared.run_id
 
@@ -97,7 +97,7 @@ def test_an_unknown_recipe_optimiser_or_architecture_is_named():
 
 @pytest.mark.parametrize("arch", ["encoder-only", "decoder-only"])
 def test_all_leaves_out_what_is_not_defined_for_one_stack_and_says_so(arch):
-    done = invoked("--models", "all", "--arch", arch, "--depths", "2", "--json")
+    done = invoked("--models", "all", "--arch", arch, "--depths", "2", "--warmup", "0", "--json")
     made = [from_json(one["spec"]) for one in json.loads(done.stdout)["runs"]]
     assert [one.method for one in made] == [key for key in methods.KEYS if key != "t-fixup"]
     stacks = {"encoder-only": (2, 0), "decoder-only": (0, 2)}[arch]

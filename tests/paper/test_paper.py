@@ -11,6 +11,7 @@ import pytest
 
 from stabkit.cli.entry import main
 from stabkit.errors import FailedRuns, StoreError
+from stabkit.paper.item import OURS
 from stabkit.paper.items import ITEMS
 from stabkit.paper.page import verdict
 from stabkit.running import carry_out
@@ -41,15 +42,16 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("item", ITEMS, ids=lambda item: item.key)
+@pytest.mark.parametrize("item", [item for item in ITEMS if not item.study], ids=lambda item: item.key)
 def test_every_item_runs_at_two_layers_and_three_steps(item, shared: Path, capsys, monkeypatch) -> None:
     monkeypatch.setattr(synthetic, "TEST_SENTENCES", 24)  # a model that has learnt nothing goes on to each one's limit
-    code, out, err = paper(capsys, item.key, *SMALL, "--json", "--out", str(shared))
+    one = ("--seeds", "0") if item.paper == OURS else ()
+    code, out, err = paper(capsys, item.key, *SMALL, *one, "--json", "--out", str(shared))
     assert code == 0, err
     document = json.loads(out)
     (done,) = document["items"]
     assert done["item"] == item.key and done["runs"] and not done["failed"]
-    code, out, _ = paper(capsys, item.key, *SMALL, "--dry-run", "--json", "--out", str(shared))
+    code, out, _ = paper(capsys, item.key, *SMALL, *one, "--dry-run", "--json", "--out", str(shared))
     assert code == 0 and [row["runs"] for row in json.loads(out)["plan"]] == [0], "nothing of it is left to train"
     page = Path(document["report"]).read_text()
     assert f'<h2 id="{item.key}">' in page and item.title in page

@@ -2,78 +2,123 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
+from stabkit.cli.commands.tolerance import read
 from stabkit.results.forecast import model
 from stabkit.results.forecast.model import Forecast
-from stabkit.results.tolerance import COARSE, FACTOR
-from stabkit.storage.store import Run
+from stabkit.results.tolerance import COARSE, FACTOR, exponents
+from stabkit.running import carry_out, tolerance
+from stabkit.running.request import Request
+from stabkit.running.tolerance import Searched
+from stabkit.spec import ModelConfig, RunSpec
 from tests.commands import stabkit, strict
 
-COMMAND = ("tolerance", *("--hidden", "16", "--ffn", "24", "--vocab", "200", "--max-tokens", "64"), "--json", "-q")
-LIMITS = {"post-ln": 1e-3, "deepnorm": 8e-3}
+
+@dataclass
+class Fake:
+    """A run with a forecast."""
+
+    spec: RunSpec
+    forecast: Forecast
+
+    @property
+    def run_id(self) -> str:
+        return self.spec.run_id
 
 
-@pytest.fixture
-def limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every method has its limit, a little other with every seed, whatever the runs are like."""
+class Searching:
+    """Carries requests out by a law, and remembers what was asked for."""
 
-    def forecast(self: Run) -> Forecast:
-        limit = LIMITS[self.spec.method] * (1 + 0.3 * self.spec.seed) / self.spec.model.decoder_layers
-        p = 0.95 if self.spec.train.lr <= limit else 0.05
-        return Forecast(word=model.word(p), p_trains=p, features={}, axes=(), corpus="ab" * 32)
+    def __init__(self, limit: Callable[[RunSpec], float], lost: Callable[[RunSpec], bool] = lambda spec: False) -> None:
+        self.limit, self.lost = limit, lost
+        self.rounds: list[list[RunSpec]] = []
 
-    monkeypatch.setattr(Run, "forecast", property(forecast))
+    def out(self, request: Request, *_: object, **__: object) -> carry_out.Done:
+        specs = request.specs()
+        self.rounds.append(specs)
+        p = {spec.run_id: 0.95 if spec.train.lr <= self.limit(spec) else 0.05 for spec in specs}
+        made = {
+            spec.run_id: Forecast(
+                word=model.word(p[spec.run_id]), p_trains=p[spec.run_id], features={}, axes=(), corpus=""
+            )
+            for spec in specs
+        }
+        runs = [Fake(spec, made[spec.run_id]) for spec in specs if not self.lost(spec)]
+        failed = [(spec, "killed") for spec in specs if self.lost(spec)]
+        return carry_out.Done(cast(Any, runs), failed, [], [])
 
 
-@pytest.mark.usefixtures("limits")
-def test_the_limit_of_every_cell_is_found_and_nothing_is_trained_twice(tmp_path: Path) -> None:
-    command = (*COMMAND, "--models", "post-ln,deepnorm", "--depths", "1,2,4", "--seeds", "0,1", "--out", tmp_path)
+def searched(monkeypatch: pytest.MonkeyPatch, fake: Searching, **options: str) -> Searched:
+    monkeypatch.setattr(tolerance.carry_out, "out", fake.out)
+    asked = read({"models": "post-ln,deepnorm", "depths": "6,18,50", "seeds": "0,1", "given": set(), **options})
+    return tolerance.search(asked, lambda spec: spec.method, cast(Any, None), cast(Any, None))
+
+
+def law(spec: RunSpec) -> float:
+    """Every method has its limit, a little other with every seed; it falls as 1/N."""
+    limit = {"post-ln": 6e-3, "deepnorm": 5e-2}[spec.method]
+    return limit * (1 + 0.3 * spec.seed) * 64 / (spec.model.decoder_layers * spec.model.hidden)
+
+
+def test_the_limit_of_every_cell_is_found_and_nothing_is_trained_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = Searching(law)
+    found = searched(monkeypatch, fake)
+    assert len(found.found) == 6 and not found.failed
+    for one in found.found:
+        for seed in one.seeds:
+            limit = law(
+                RunSpec(
+                    method=one.method, model=ModelConfig(encoder_layers=1, decoder_layers=one.depth), seed=seed.seed
+                )
+            )
+            if limit >= COARSE[0]:
+                assert seed.passes and seed.fails and seed.passes <= limit < seed.fails <= seed.passes * FACTOR * 1.01
+            else:
+                assert seed.passes is None
+        assert one.monotone
+    fits = {one.method: one for one in exponents(found.found, "depth")}
+    assert fits["deepnorm"].p == pytest.approx(1.0, abs=0.15)
+    asked = [spec.run_id for specs in fake.rounds for spec in specs]
+    assert len(set(asked)) == len(asked) == len(found.runs)
+    assert {(spec.train.steps, spec.train.warmup) for specs in fake.rounds for spec in specs} == {(16, 0)}
+    assert {spec.seed for spec in fake.rounds[0]} == {0}, "half-decades on the first seed alone"
+
+
+def test_widths_are_an_axis_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    options = {"models": "deepnorm", "depths": "12", "hidden": "64,128,256", "ffn": "2x"}
+    found = searched(monkeypatch, Searching(law), **options)
+    assert [one.hidden for one in found.found] == [64, 128, 256] and not exponents(found.found, "depth")
+    (fit,) = exponents(found.found, "width")
+    assert fit.p == pytest.approx(1.0, abs=0.15)
+
+
+def test_a_run_that_is_lost_ends_its_cell_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = Searching(
+        law, lambda spec: spec.method == "post-ln" and spec.model.decoder_layers == 18 and spec.train.lr < 1e-3
+    )
+    found = searched(monkeypatch, fake)
+    assert {spec.model.decoder_layers for spec, _ in found.failed} == {18}
+    assert len(found.found) == 6 and all(one.seeds[-1].seed == 1 for one in found.found if one.method == "deepnorm")
+
+
+def test_the_command_searches_trains_and_leaves_a_page(tmp_path: Path) -> None:
+    command = ("tolerance", *("--hidden", "16", "--ffn", "24", "--vocab", "200", "--max-tokens", "64", "--json"))
+    command = (*command, "--models", "deepnorm", "--depths", "1", "--seeds", "0", "--out", str(tmp_path))
     done = stabkit(*command)
     assert done.returncode == 0, done.stderr
     found = strict(done.stdout)
-    assert len(found["tolerance"]) == 6
-    for one in found["tolerance"]:
-        for seed in one["by_seed"]:
-            limit = LIMITS[one["model"]] * (1 + 0.3 * seed["seed"]) / one["depth"]
-            passes, fails = seed["bracket"]
-            if limit >= COARSE[0]:
-                assert passes <= limit < fails <= passes * FACTOR * 1.01
-            else:
-                assert passes is None
-        assert one["monotone"]
-    fits = {one["model"]: one for one in found["exponents"]}
-    assert fits["deepnorm"]["p"] == pytest.approx(1.0, abs=0.2) and fits["deepnorm"]["axis"] == "depth"
-    assert "DeepNorm" in found["answer"] and Path(found["report"]).exists()
+    (one,) = found["tolerance"]
+    assert {"model", "depth", "seeds", "rate", "bracket", "monotone"} <= set(one) and found["exponents"] == []
     page = Path(found["report"]).read_text()
     assert found["answer"].split(";")[0] in page and 'id="figure-tolerance"' in page
-    again = stabkit(*(word for word in command if word != "-q"))
+    again = stabkit(*command)
     assert "new 1" not in again.stderr and strict(again.stdout)["tolerance"] == found["tolerance"]
-
-
-@pytest.mark.usefixtures("limits")
-def test_widths_are_an_axis_too(tmp_path: Path) -> None:
-    done = stabkit(
-        *(
-            "tolerance",
-            "--models",
-            "deepnorm",
-            "--depths",
-            "2",
-            "--hidden",
-            "16,32,64",
-            "--ffn",
-            "2x",
-            "--vocab",
-            "200",
-        ),
-        *("--max-tokens", "64", "--seeds", "0", "--json", "-q", "--out", tmp_path),
-    )
-    found = strict(done.stdout)
-    assert [one["hidden"] for one in found["tolerance"]] == [16, 32, 64]
-    assert [one["axis"] for one in found["exponents"]] == ["width"]
 
 
 def test_a_plan_says_what_is_certain_and_what_comes_beyond_it(tmp_path: Path) -> None:
