@@ -48,7 +48,7 @@ def compare(script: str, one: str, other: str, layers: str, steps: str, pairs: s
         said = [process.stdout.readline().split() for process in sides[side]]
         return max(float(words[0]) for words in said), said[0][1]
 
-    print(f"{library.processor()}: stabkit chooses {library.library()}; load {os.getloadavg()[0]:.2f}")
+    print(f"{library.processor()}; load {os.getloadavg()[0]:.2f}")
     updates = [timed(side)[1] for side in (one, other)]
     ratios = []
     for _ in range(int(pairs)):

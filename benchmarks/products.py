@@ -1,7 +1,7 @@
 """One run with its matrix products by each library in turn: benchmarks/products.py [LAYERS] [STEPS] [PAIRS] [WORKERS].
 
 WORKERS processes a side train the same run at once, as a sweep's workers do (`alternate.py`). Prints the processor,
-what `model/library.py` chooses on it, each pair's ratio MKL / oneDNN; and how long MKL takes for the logits' weight
+each pair's ratio MKL / oneDNN (put in the place of `kernels.product`); and how long MKL takes for the logits' weight
 gradient, 512 × 2,000 by 512 × 64, as it is and as its transpose.
 """
 
@@ -14,6 +14,17 @@ import torch
 from alternate import answer, compare
 
 from stabkit.model import kernels
+
+
+def product(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, relu: bool = False) -> torch.Tensor:
+    """`kernels.product` by oneDNN."""
+    made: torch.Tensor = torch.ops.mkldnn._linear_pointwise(x, weight, bias, "relu" if relu else "none", [], "")
+    return made
+
+
+def outer(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """`kernels._outer` by oneDNN, with the wider factor in the place of the weight, where it is faster."""
+    return product(b.t(), a.t(), None).t() if a.shape[1] > b.shape[1] else product(a.t(), b.t(), None)
 
 
 def orders() -> None:
@@ -32,7 +43,8 @@ def main(layers: str = "50", steps: str = "4", pairs: str = "3", workers: str = 
 
 if __name__ == "__main__":
     if sys.argv[1:2] in (["MKL"], ["oneDNN"]):
-        kernels._ONEDNN = torch.ops.mkldnn._linear_pointwise if sys.argv[1] == "oneDNN" else None
+        if sys.argv[1] == "oneDNN":
+            kernels.product, kernels._outer = product, outer
         answer("post-ln", int(sys.argv[2]), int(sys.argv[3]))
     else:
         main(*sys.argv[1:])

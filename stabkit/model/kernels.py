@@ -1,6 +1,6 @@
 """Two operations written out with their gradients, because they are where a step's time goes on a CPU.
 
-`linear`: a third of a step is matrix products of 512 × 64, made by the library that suits the processor (`library.py`).
+`linear`: a third of a step is matrix products of 512 × 64, made by torch’s library (`library.py`).
 `attend`: softmax attention over many tiny problems, whose gradient autograd would assemble from three times as many
 small operations. Both equal the plain formula to rounding and have gradients checked by `torch.autograd.gradcheck`.
 
@@ -18,26 +18,16 @@ import torch
 from torch.autograd import Function
 from torch.nn import functional
 
-from stabkit.model.library import library
-
-_ONEDNN: Any = torch.ops.mkldnn._linear_pointwise if library() == "oneDNN" else None
-
 
 def product(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, relu: bool = False) -> torch.Tensor:
     """x·Wᵀ + b, or its positive part, without a gradient: (…, in), (out, in), (out) → (…, out)."""
-    if _ONEDNN is None or x.dtype != torch.float32 or x.device.type != "cpu":
-        linear = functional.linear(x, weight, bias)
-        return linear.relu_() if relu else linear
-    y: torch.Tensor = _ONEDNN.default(x, weight, bias, "relu" if relu else "none", [], "")
-    return y
+    y = functional.linear(x, weight, bias)
+    return y.relu_() if relu else y
 
 
 def _outer(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """aᵀ·b: (N, A), (N, B) → (A, B); of the logits' weight too, which is 6 % slower made as its transpose. For oneDNN,
-    which is faster with the wider factor in the place of the weight, in that order."""
-    if _ONEDNN is None or a.dtype != torch.float32 or a.device.type != "cpu":
-        return torch.mm(a.t(), b)
-    return product(b.t(), a.t(), None).t() if a.shape[1] > b.shape[1] else product(a.t(), b.t(), None)
+    """aᵀ·b: (N, A), (N, B) → (A, B); of the logits' weight too, which is 6 % slower made as its transpose."""
+    return torch.mm(a.t(), b)
 
 
 class _Linear(Function):

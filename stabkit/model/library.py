@@ -1,12 +1,10 @@
-"""Which library multiplies matrices here. Decided by the processor alone, never by a timing: products that another
-library makes differ in the last bits, and a machine must not choose by how busy it was.
+"""Which library multiplies matrices here: products that another makes differ in the last bits, so every run's
+environment records it as `products`.
 
-    GenuineIntel                    MKL     0.81 of oneDNN's time for a 50L-50L run (Sapphire Rapids)
-    AuthenticAMD with AVX-512       oneDNN  up to twice as fast in products of 512 × 64: MKL takes its AVX2 path there
-    AuthenticAMD without            MKL     0.79 of oneDNN's time for a 50L-50L run (EPYC 7003)
-    any other, or a build without   torch   whatever `torch.nn.functional.linear` comes down to
-
-Measured with two workers at work by `benchmarks/products.py`. Every run's environment records the answer as `products`.
+It is torch's own choice, MKL where the build has it. oneDNN, which some processors were thought to want, takes longer
+on all that were measured with two workers at work (`benchmarks/products.py`): MKL needs 0.81 of its time for a 50L-50L
+run on Sapphire Rapids, 0.79 on an AMD EPYC 7003, 0.88 on one with AVX-512 (family 25, model 17; 0.72 in batches of 256
+tokens).
 """
 
 from __future__ import annotations
@@ -15,27 +13,15 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-Library = Literal["MKL", "oneDNN", "torch"]
-
-
-def choose(vendor: str, *, avx512: bool, mkl: bool, onednn: bool) -> Library:
-    """The table above, of a processor's vendor and of what this build of torch holds."""
-    if vendor == "AuthenticAMD" and avx512 and onednn:
-        return "oneDNN"
-    return "MKL" if vendor in ("GenuineIntel", "AuthenticAMD") and mkl else "torch"
+Library = Literal["MKL", "torch"]
 
 
 @cache
 def library() -> Library:
-    """The choice on this machine."""
+    """MKL, or whatever `torch.nn.functional.linear` comes down to without it."""
     import torch  # not above: a Dask worker that tells its vendor has no need of it
 
-    return choose(
-        vendor(),
-        avx512=torch.backends.cpu.get_cpu_capability().startswith("AVX512"),
-        mkl=bool(torch._C.has_mkl),
-        onednn=bool(torch._C._has_mkldnn) and hasattr(torch.ops.mkldnn, "_linear_pointwise"),
-    )
+    return "MKL" if torch._C.has_mkl else "torch"
 
 
 def vendor() -> str:
