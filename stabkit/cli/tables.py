@@ -105,7 +105,7 @@ def verdict(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]]) -> None:
             detail = cell.details[0] if len(set(cell.details)) == 1 else ""
             if not detail and cell.at_risk:
                 detail = _risk(cell)
-            told = f"{cell.forecast}? {cell.probability}".rstrip() if cell.forecast else cell.words
+            told = f"{cell.forecast}? {cell.probability}" if cell.probability else cell.answer
             detail = "" if cell.forecast and detail == NO_SIGN else detail
             cells.append("\n".join(line for line in (told, update, detail, *cell.beside) if line))
         rows.append((row.label, *((row.condition,) if verdicts.has_conditions else ()), *cells))
