@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import sys
 import time
@@ -28,9 +29,10 @@ from stabkit.storage.store import Run, Store
 class Screen:
     """What a command shows while it carries out a request: a `running.carry_out.Listener`, and `paper.run`'s."""
 
-    def __init__(self, *, quiet: bool, meanwhile: Callable[[], None] = lambda: None) -> None:
-        """`meanwhile` is called once, when the first worker is at work: until then every core is busy starting them."""
-        self.quiet, self._meanwhile = quiet, meanwhile
+    def __init__(self, *, quiet: bool, meanwhile: Callable[[], None] = lambda: None, rounds: bool = False) -> None:
+        """`meanwhile` is called once, when the first worker is at work: until then every core is busy starting them.
+        `rounds`: each plan is a round of a search, and what else is in the store is no news."""
+        self.quiet, self._meanwhile, self._round = quiet, meanwhile, 0 if rounds else None
 
     def planned(self, plan: Plan) -> None:
         """One line: what is there, what is to be made; before it one for every corrupt folder."""
@@ -40,7 +42,10 @@ class Screen:
             return
         match plan:
             case plan_runs.Plan():
-                console.note(reuse(plan))
+                if self._round is not None:
+                    self._round += 1
+                    plan = dataclasses.replace(plan, other=0)
+                console.note(f"round {self._round}: {reuse(plan)}" if self._round else reuse(plan))
                 if said := lacking(run.lacks for run in plan.reused):
                     console.note(said)
             case plan_translations.Plan():

@@ -43,7 +43,7 @@ def tolerated(params: Mapping[str, Any]) -> None:
         request.check(coarse)
     store, command = Store(asked.out), train.again()
     with store.writing(), Signals(command):
-        screen = Screen(quiet=bool(params["quiet"]))
+        screen = Screen(quiet=bool(params["quiet"]), rounds=True)
         found = tolerance.search(asked, _label, store, screen, retry_failed=bool(params["retry_failed"]))
         from stabkit.report import tolerance as page  # pandas and matplotlib
 
