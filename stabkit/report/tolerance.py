@@ -78,7 +78,7 @@ def answer(found: Sequence[Tolerance], fits: Sequence[Exponent]) -> str:
     for depth, hidden in dict.fromkeys((places[0], places[-1])):
         own = [one for one in found if (one.depth, one.hidden) == (depth, hidden)]
         where = f"{depth} layers{f' and width {hidden}' if widths else ''}"
-        parts.append(f"At {where} {_said(own)}")
+        parts.append(f"{'at' if parts else 'At'} {where} {_said(own)}")
     falls = [f"{fit.label}'s limit {_falls(fit)}" for fit in fits[:2]]
     return "; ".join([*parts, *falls]) + "."
 
@@ -101,9 +101,9 @@ def _height(one: Tolerance) -> float:
 
 
 def _falls(fit: Exponent) -> str:
-    name = "depth" if fit.axis == "depth" else "width"
+    name, letter = ("depth", "N") if fit.axis == "depth" else ("width", "d")
     if fit.low > 0:
-        return f"falls with {name} as a power of {short(-fit.p)}"
+        return f"falls as {letter}^−{short(fit.p)}"
     return f"does not fall with {name}" if fit.high <= 0 else f"falls with {name} in some seeds only"
 
 

@@ -97,7 +97,7 @@ def _table(found: Sequence[Tolerance], fits: Sequence[Exponent], answer: str) ->
     console.table("The highest rate whose forecast is likely trains, without warm-up", ("", *head), rows)
     for fit in fits:
         name = "N" if fit.axis == "depth" else "d"
-        console.say(f"{fit.label}: η* ∝ {name}^{-fit.p:.2f} ({-fit.high:.2f} to {-fit.low:.2f} over {fit.seeds} seeds)")
+        console.say(f"{fit.label}: η* ∝ {name}^−{fit.p:.2f} ({fit.low:.2f} to {fit.high:.2f} over {fit.seeds} seeds)")
 
 
 def _cell(one: Tolerance) -> str:
