@@ -74,7 +74,7 @@ def answer(found: Sequence[Tolerance], fits: Sequence[Exponent]) -> str:
         return "No rate was searched."
     places = sorted({(one.depth, one.hidden) for one in found})
     widths = len({hidden for _, hidden in places}) > 1
-    parts = []
+    parts: list[str] = []
     for depth, hidden in dict.fromkeys((places[0], places[-1])):
         own = [one for one in found if (one.depth, one.hidden) == (depth, hidden)]
         where = f"{depth} layers{f' and width {hidden}' if widths else ''}"

@@ -150,8 +150,8 @@ def test_shuffled_labels_are_told_no_better_than_by_chance():
 
 
 def test_the_scores_of_a_corpus_in_which_one_link_decides():
-    assert JUDGED.pooled().scores.auc > 0.9 and JUDGED.pooled([LINKS[0]]).scores.auc > 0.9
-    assert JUDGED.pooled([link for link in LINKS if link.key == "frozen"]).scores.auc <= 0.5
+    assert JUDGED.pooled().scores.auc > 0.9 and JUDGED.alone(LINKS[0]).scores.auc > 0.9
+    assert JUDGED.alone(next(link for link in LINKS if link.key == "frozen")).scores.auc == 0.5, "the same for all"
     low, high = JUDGED.auc_interval(JUDGED.pooled())
     assert low < JUDGED.pooled().scores.auc < high and JUDGED.worst is not None
 

@@ -1,7 +1,8 @@
-"""Which link of the chain predicts? ROC curves of each link alone and of all together, out of group.
+"""Which link of the chain predicts? ROC curves of each link alone and of the forecast, out of group.
 
-A point of a curve: at a probability from which on a run is called training, the share of training runs so called
-against that of the others. Every forecast comes from a fit that has not seen the run's group (`results/forecast`).
+A point of a curve: at a limit from which on a run is called training, the share of training runs so called against that
+of the others. A link alone needs no fit: its own number orders the runs, its direction said beforehand. Every forecast
+comes from a fit that has not seen the run's group (`results/forecast`).
 """
 
 from __future__ import annotations
@@ -23,12 +24,13 @@ INDEX: str | None = None
 VALUE = "auc"
 CAPTION = "Not in the papers: DeepNet §2 names the chain; which link tells first, neither paper asks."
 READ = (
-    "Left: the further a curve bends to the upper left, the better its link parts runs that train from the others; the "
-    "diagonal is a guess. Right: the area under it (AUC), with the 95 % interval over runs. Every forecast is made by "
-    "a fit that has not seen the run's method, depth, task, architecture or rate, whichever is held out; runs without "
-    "warm-up."
+    "Left: the further a curve bends to the upper left, the better its number parts runs that train from the others; "
+    "the diagonal is a guess, a curve below it says that the link points the other way on these runs. Right: the area "
+    "under it (AUC), with the 95 % interval over runs. A link alone is its own number, without a fit. The forecast of a "
+    "run is made by a fit that has not seen its method, depth, task, architecture or rate, whichever is held out. Runs "
+    "without warm-up."
 )
-ALL = "all together"
+ALL = "the forecast: gradient, rest and rate"
 COLUMNS = ("run", "link", "auc", "low", "high", "false", "true")
 HUES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7E57C2", "#8C6D31", "#5C7A29", "#7A7A7A")
 POINTS = 60
@@ -51,7 +53,7 @@ def _forecasts(judged: Judged) -> Iterator[tuple[str, str, Pooled]]:
         return
     yield "all", ALL, judged.pooled()
     for link in LINKS:
-        yield link.key, link.label, judged.pooled([link])
+        yield link.key, link.label, judged.alone(link)
 
 
 def roc(own: Pooled) -> tuple[list[float], list[float]]:
@@ -72,7 +74,7 @@ def title(judged: Judged) -> str:
         return "Which link of the chain predicts who trains?"
     whole, alone = frame[frame["run"] == "all"].iloc[0], frame[frame["run"] != "all"].sort_values("auc").iloc[-1]
     return (
-        f"The {alone['link']} alone parts who trains with an AUC of {short(alone['auc'])}, all links together with "
+        f"The {alone['link']} alone parts who trains with an AUC of {short(alone['auc'])}, the forecast with "
         f"{short(whole['auc'])} ({short(whole['low'])} to {short(whole['high'])})"
     )
 

@@ -123,6 +123,13 @@ class Judged:
         groups = self.groups if links is FITTED else out_of_group(self.corpus, self.label, links)
         return self._pool([group for group in groups if axis in ("", group.axis)], warmup)
 
+    def alone(self, link: Link) -> Pooled:
+        """One link without any fit: its own number orders the runs without warm-up. A fit of it alone orders a group's
+        runs likewise; pooled over groups its intercepts would only add how often the other groups train."""
+        cold = np.flatnonzero([row.warmup == 0 for row in self.corpus])
+        x = numbers(seen(self.corpus), [link])[:, 0]
+        return Pooled(x[cold], self.label[cold], cold)
+
     @cached_property
     def unseen(self) -> Pooled:
         """The pooled forecasts without warm-up of runs that the choice of links has not seen either."""
