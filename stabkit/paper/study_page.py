@@ -21,7 +21,7 @@ from stabkit.report.html import HERE, script_hash, template
 from stabkit.results.forecast import model
 from stabkit.results.forecast.fit import fit
 from stabkit.results.forecast.holdouts import seen
-from stabkit.results.forecast.judged import BOTH, Judged
+from stabkit.results.forecast.judged import BOTH, LONGEST, Judged
 from stabkit.results.forecast.links import FITTED, numbers
 from stabkit.results.forecast.rows import Row, digest
 from stabkit.storage.folder import write_file
@@ -59,6 +59,7 @@ def render(study: Study, judged: Judged, command: str) -> str:
         script=Markup(script),
         hashes=[script_hash(script)],
         asked=asked(judged),
+        of=_of(judged),
         cards=cards,
         misses=[_miss(*one) for one in judged.misses],
         links=_links(judged),
@@ -126,6 +127,22 @@ def asked(judged: Judged) -> list[tuple[str, str, str, bool]]:
     share = counted["early"] / max(counted["runs"], 1)
     found.append(("runs still early at update 800", percent(share), f"at most {EARLY:.0%}", share <= EARLY))
     return found
+
+
+def _of(judged: Judged) -> str:
+    """How many forecasts of how many runs the numbers are of, the base rate, the Brier score; with a warm-up too."""
+    if not judged.both:
+        return ""
+    told = []
+    for warmup, words in ((0, "Without warm-up"), (LONGEST, f"with one of {LONGEST}")):
+        pooled = judged.pooled(warmup=warmup)
+        own = pooled.scores
+        told.append(
+            f"{words} {own.n} forecasts of {len(set(pooled.run.tolist()))} runs, {percent(own.base_rate)} of them of runs "
+            f"that train: AUC {short(own.auc)}, Brier score {short(own.brier)}, skill {short(own.skill)}, "
+            f"{percent(own.coverage)} with a word, {percent(own.accuracy)} of these right"
+        )
+    return "; ".join(told) + "."
 
 
 def _later(judged: Judged) -> list[tuple[str, str, str, bool]]:
