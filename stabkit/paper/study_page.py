@@ -138,8 +138,8 @@ def _of(judged: Judged) -> str:
         pooled = judged.pooled(warmup=warmup)
         own = pooled.scores
         told.append(
-            f"{words} {own.n} forecasts of {len(set(pooled.run.tolist()))} runs, {percent(own.base_rate)} of them of runs "
-            f"that train: AUC {short(own.auc)}, Brier score {short(own.brier)}, skill {short(own.skill)}, "
+            f"{words} {own.n} forecasts of {len(set(pooled.run.tolist()))} runs, {percent(own.base_rate)} of them of "
+            f"runs that train: AUC {short(own.auc)}, Brier score {short(own.brier)}, skill {short(own.skill)}, "
             f"{percent(own.coverage)} with a word, {percent(own.accuracy)} of these right"
         )
     return "; ".join(told) + "."

@@ -27,8 +27,8 @@ READ = (
     "Left: the further a curve bends to the upper left, the better its number parts runs that train from the others; "
     "the diagonal is a guess, a curve below it says that the link points the other way on these runs. Right: the area "
     "under it (AUC), with the 95 % interval over runs. A link alone is its own number, without a fit. The forecast of "
-    "a run is made by a fit that has not seen its method, depth, task, architecture or rate, whichever is held out. Runs "
-    "without warm-up."
+    "a run is made by a fit that has not seen its method, depth, task, architecture or rate, whichever is held out. "
+    "Runs without warm-up."
 )
 ALL = "the forecast: gradient, rest and rate"
 COLUMNS = ("run", "link", "auc", "low", "high", "false", "true")
