@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from markupsafe import Markup
 
 from stabkit.claims import Finding
 from stabkit.claims.base import ORDER
 from stabkit.figures import FIGURES, SURFACES
-from stabkit.figures.drawing import style
 from stabkit.figures.shared.numbers import reference_step
 from stabkit.figures.shared.surfaces import Landscape
 from stabkit.figures.shared.words import plain
@@ -23,9 +21,8 @@ from stabkit.paper.part import Part
 from stabkit.report import how
 from stabkit.report.cards import Card, card, source
 from stabkit.report.headline import headline
-from stabkit.report.html import HERE, chain_rows, group_switches, script_hash, switches, template
+from stabkit.report.html import chain_rows, group_switches, shell, switches, template
 from stabkit.storage.store import Run
-from stabkit.version import __version__
 
 TITLE = "The papers’ figures and tables, rerun"
 SAID = 2
@@ -39,25 +36,18 @@ NAMED = {figure.NAME: figure for figure in (*FIGURES, *SURFACES)}
 def render(parts: Sequence[Part], beyond: Sequence[tuple[Item, str]], command: str) -> str:
     """The page; `beyond`: what the budget left out, and what it would have taken."""
     every = list({run.run_id: run for part in parts for run in part.runs}.values())
-    script = (HERE / "page.js").read_text(encoding="utf-8")
     sections = [section(part) for part in parts]
     central = _central(sections)
     environments = how.environments(every)
     return template(Path(__file__).with_name("paper.html.j2")).render(
-        title=TITLE,
+        **shell(TITLE, command),
         lead=_lead(len(sections), central),
         central=central,
-        command=plain(command),
-        version=__version__,
-        css=Markup((HERE / "page.css").read_text(encoding="utf-8")),
-        script=Markup(script),
-        hashes=[script_hash(script)],
         sections=sections,
         beyond=beyond,
         not_here=NOT_HERE,
         switches=switches(every),
         group_switches=group_switches(every),
-        swatch=style.colour,
         environments=environments,
         mixed=how.mixed(environments),
         wall=how.duration(sum(map(how.wall_seconds, every))),

@@ -8,16 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from markupsafe import Markup
 
 from stabkit import methods
 from stabkit.figures import STUDIES
-from stabkit.figures.drawing import style
 from stabkit.figures.forecast import groups as groups_figure
 from stabkit.figures.shared.words import percent, plain, short
 from stabkit.paper.study import Study
 from stabkit.report.cards import card
-from stabkit.report.html import HERE, script_hash, template
+from stabkit.report.html import shell, template
 from stabkit.results.forecast import model
 from stabkit.results.forecast.fit import fit
 from stabkit.results.forecast.holdouts import seen
@@ -25,7 +23,6 @@ from stabkit.results.forecast.judged import BOTH, LONGEST, Judged
 from stabkit.results.forecast.links import FITTED, numbers
 from stabkit.results.forecast.rows import Row, digest
 from stabkit.storage.folder import write_file
-from stabkit.version import __version__
 
 AUC, SKILL, DECIDED, RIGHT, BINS, WORST_AUC, WORST_SKILL, EARLY = 0.95, 0.5, 0.6, 0.95, 4, 0.85, 0.25, 0.05
 """What was asked of the forecast before it was fitted."""
@@ -48,16 +45,10 @@ def write(study: Study, path: Path, command: str) -> dict[str, Any]:
 @np.errstate(all="ignore")
 def render(study: Study, judged: Judged, command: str) -> str:
     """The page as one HTML file."""
-    script = (HERE / "page.js").read_text(encoding="utf-8")
     cards = [card(figure, figure.select(judged), judged) for figure in STUDIES]
     return template(Path(__file__).with_name("study.html.j2")).render(
-        title=study.item.title,
+        **shell(study.item.title, command),
         headline=answer(judged),
-        command=plain(command),
-        version=__version__,
-        css=Markup((HERE / "page.css").read_text(encoding="utf-8")),
-        script=Markup(script),
-        hashes=[script_hash(script)],
         asked=asked(judged),
         of=_of(judged),
         cards=cards,
@@ -75,7 +66,6 @@ def render(study: Study, judged: Judged, command: str) -> str:
         failed=[(plain(spec.run_id), plain(reason)) for spec, reason in study.failed],
         switches=[],
         group_switches=[],
-        swatch=style.colour,
     )
 
 

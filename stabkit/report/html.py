@@ -69,18 +69,16 @@ def render(
     specs = [run.spec for run in every] + [spec for spec, _ in failed]
     verdicts = matrix([run for run in runs if not run.spec.single_step], failed)
     claimed = findings(every, surfaces) if claimed is None else claimed
-    script, turn_script = ((HERE / name).read_text(encoding="utf-8") for name in ("page.js", "turn.js"))
+    turn_script = (HERE / "turn.js").read_text(encoding="utf-8")
     turning = turn.rows(Landscape(runs, surfaces)) if surfaces else []
     environments = how.environments(every)
+    around = shell(title, command)
+    if turning:
+        around["hashes"] += [script_hash(turn_script), turn.plotly()[1]]
     return template(HERE / "page.html.j2").render(
-        title=plain(title),
+        **around,
         answer=answer(verdicts),
         headline=headline(runs, failed),
-        command=plain(command),
-        version=__version__,
-        css=Markup((HERE / "page.css").read_text(encoding="utf-8")),
-        script=Markup(script),
-        hashes=[script_hash(script), *([script_hash(turn_script), turn.plotly()[1]] if turning else [])],
         turning=[
             {"name": row["name"], "labels": [one["label"] for one in row["surfaces"]], "data": cards.script_data(row)}
             for row in turning
@@ -93,7 +91,6 @@ def render(
         known=OUTCOMES,
         meanings=legend.meanings(verdicts),
         several=", median over seeds" if len({spec.seed for spec in specs}) > 1 else " (one seed)",
-        swatch=style.colour,
         tint=legend.tint,
         notes=legend.notes,
         sparks=_sparks(runs, verdicts),
@@ -132,6 +129,20 @@ def parted(claimed: Sequence[Finding]) -> dict[str, list[Finding]]:
         "beside": [found for found in tested if found.claim.weight in ("side", "background")],
         "readings": [found for found in tested if found.claim.weight == "ours"],
         "untested": [found for found in claimed if found.verdict == "untested"],
+    }
+
+
+def shell(title: str, command: str) -> dict[str, Any]:
+    """What every page has, whatever it shows: title and command, style and script, and the script's hash."""
+    script = (HERE / "page.js").read_text(encoding="utf-8")
+    return {
+        "title": plain(title),
+        "command": plain(command),
+        "version": __version__,
+        "css": Markup((HERE / "page.css").read_text(encoding="utf-8")),
+        "script": Markup(script),
+        "hashes": [script_hash(script)],
+        "swatch": style.colour,
     }
 
 

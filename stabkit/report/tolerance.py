@@ -8,19 +8,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from markupsafe import Markup
 
 from stabkit.figures.depth import tolerance as figure
-from stabkit.figures.drawing import style
 from stabkit.figures.shared.words import plain, several, short
 from stabkit.report import how
 from stabkit.report.cards import card
-from stabkit.report.html import HERE, chain_rows, script_hash, template
+from stabkit.report.html import HERE, chain_rows, shell, template
 from stabkit.results.tolerance import Exponent, Tolerance, exponents, power
 from stabkit.running.request import Request
 from stabkit.running.tolerance import Searched
 from stabkit.storage.folder import write_file
-from stabkit.version import __version__
 
 TITLE = "Which rate does each depth tolerate?"
 
@@ -36,18 +33,12 @@ def write(found: Searched, asked: Request, command: str) -> Path:
 @np.errstate(all="ignore")
 def render(found: Searched, command: str) -> str:
     """The page as one HTML file."""
-    script = (HERE / "page.js").read_text(encoding="utf-8")
     fits = [*exponents(found.found, "depth"), *exponents(found.found, "width")]
     places = list(dict.fromkeys((one.encoder_layers, one.decoder_layers, one.hidden) for one in found.found))
     environments = how.environments(found.runs)
     return template(HERE / "tolerance.html.j2").render(
-        title=TITLE,
+        **shell(TITLE, command),
         headline=answer(found.found, fits),
-        command=plain(command),
-        version=__version__,
-        css=Markup((HERE / "page.css").read_text(encoding="utf-8")),
-        script=Markup(script),
-        hashes=[script_hash(script)],
         heads=[head(place, places) for place in places],
         table=[_row(label, found.found, places) for label in dict.fromkeys(one.label for one in found.found)],
         fits=[
@@ -64,7 +55,6 @@ def render(found: Searched, command: str) -> str:
         every_row=chain_rows(found.runs, 16),
         switches=[],
         group_switches=[],
-        swatch=style.colour,
     )
 
 
