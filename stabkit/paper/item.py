@@ -47,6 +47,11 @@ class Item:
     """Whether its runs become rows of a file (`paper/study.py`): too many to keep, and asked for alone."""
 
     @property
+    def ours(self) -> bool:
+        """Whether the question is ours and no paper's."""
+        return self.paper == OURS
+
+    @property
     def short(self) -> str:
         """Its paper where there is little room: by its method."""
         return {VERY_DEEP: "ADMIN"}.get(self.paper, self.paper)

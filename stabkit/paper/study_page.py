@@ -17,10 +17,8 @@ from stabkit.paper.study import Study
 from stabkit.report.cards import card
 from stabkit.report.html import shell, template
 from stabkit.results.forecast import model
-from stabkit.results.forecast.fit import fit
-from stabkit.results.forecast.holdouts import seen
 from stabkit.results.forecast.judged import BOTH, LONGEST, Judged
-from stabkit.results.forecast.links import FITTED, numbers
+from stabkit.results.forecast.links import FITTED
 from stabkit.results.forecast.rows import Row, digest
 from stabkit.storage.folder import write_file
 
@@ -173,8 +171,7 @@ def _links(judged: Judged) -> list[tuple[str, str, str]]:
     """(link, its weight a standard deviation, why it is there), the heaviest first."""
     if not judged.both:
         return []
-    found = fit(numbers(seen(judged.corpus)), judged.label)
-    order = sorted(zip(FITTED, found.weight.tolist(), strict=True), key=lambda one: -one[1])
+    order = sorted(zip(FITTED, judged.whole.weight.tolist(), strict=True), key=lambda one: -one[1])
     return [(link.label, short(weight) if weight else "0", link.reason) for link, weight in order]
 
 

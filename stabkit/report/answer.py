@@ -9,6 +9,7 @@ from typing import Any
 from stabkit.figures.shared.words import several
 from stabkit.report.matrix import Cell, Matrix, Row
 from stabkit.results.forecast.measured import UPDATES
+from stabkit.results.tolerance import power
 
 VERBS = {
     "trains": ("trains", "train"),
@@ -115,10 +116,5 @@ def _setting(found: Matrix) -> str:
     if len(found.warmups) == 1:
         words.append("without warm-up" if found.warmups == (0,) else f"with a warm-up of {found.warmups[0]}")
     if len(found.rates) == 1:
-        words.append(f"at {_rate(found.rates[0])}")
+        words.append(f"at {power(found.rates[0], 6)}")
     return " ".join(words)
-
-
-def _rate(rate: float) -> str:
-    mantissa, exponent = f"{rate:e}".split("e")
-    return f"{float(mantissa):g}e{int(exponent)}"

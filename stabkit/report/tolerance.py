@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from stabkit.figures.depth import tolerance as figure
-from stabkit.figures.shared.words import plain, several, short
+from stabkit.figures.shared.words import listed, plain, several, short
 from stabkit.report import how
 from stabkit.report.cards import card
 from stabkit.report.html import HERE, chain_rows, shell, template
 from stabkit.results.tolerance import Exponent, Tolerance, exponents, power
 from stabkit.running.request import Request
 from stabkit.running.tolerance import Searched
+from stabkit.spec import depth_text
 from stabkit.storage.folder import write_file
 
 TITLE = "Which rate does each depth tolerate?"
@@ -34,13 +34,13 @@ def write(found: Searched, asked: Request, command: str) -> Path:
 def render(found: Searched, command: str) -> str:
     """The page as one HTML file."""
     fits = [*exponents(found.found, "depth"), *exponents(found.found, "width")]
-    places = list(dict.fromkeys((one.encoder_layers, one.decoder_layers, one.hidden) for one in found.found))
+    columns, table = cells(found.found)
     environments = how.environments(found.runs)
     return template(HERE / "tolerance.html.j2").render(
         **shell(TITLE, command),
         headline=answer(found.found, fits),
-        heads=[head(place, places) for place in places],
-        table=[_row(label, found.found, places) for label in dict.fromkeys(one.label for one in found.found)],
+        heads=columns,
+        table=table,
         fits=[
             (fit.label, "N" if fit.axis == "depth" else "d", *map(short, (fit.p, fit.low, fit.high)), fit)
             for fit in fits
@@ -76,18 +76,12 @@ def answer(found: Sequence[Tolerance], fits: Sequence[Exponent]) -> str:
 def _said(own: Sequence[Tolerance]) -> str:
     """`DeepNorm tolerates 4e-3, Post-LN none above 2e-4`, the highest first."""
     by: dict[str, list[str]] = {}
-    for one in sorted(own, key=_height, reverse=True):
+    for one in sorted(own, key=lambda one: one.middle.height, reverse=True):
         by.setdefault(one.words, []).append(one.label)
     texts = [(several(labels, len(own)), len(labels), words) for words, labels in by.items()]
     first, count, words = texts[0]
     rest = [f"{labels} {told}" for labels, _, told in texts[1:]]
     return ", ".join([f"{first} tolerate{'s' * (count == 1)} {words}", *rest])
-
-
-def _height(one: Tolerance) -> float:
-    if one.middle.passes is None:
-        return 0.0
-    return math.inf if one.middle.fails is None else one.middle.passes
 
 
 def _falls(fit: Exponent) -> str:
@@ -97,16 +91,16 @@ def _falls(fit: Exponent) -> str:
     return f"does not fall with {name}" if fit.high <= 0 else f"falls with {name} in some seeds only"
 
 
-def head(place: tuple[int, int, int], places: Sequence[tuple[int, int, int]]) -> str:
-    """`18L-18L`, of several widths `18L-18L, d 128`."""
-    n, m, hidden = place
-    depth = f"{n}L-{m}L" if n and m else f"{n or m}L"
-    return f"{depth}, d {hidden}" if len({d for *_, d in places}) > 1 else depth
-
-
-def _row(label: str, found: Sequence[Tolerance], places: Sequence[tuple[int, int, int]]) -> tuple[str, str, list[str]]:
-    own = {(one.encoder_layers, one.decoder_layers, one.hidden): one for one in found if one.label == label}
-    return next(iter(own.values())).method, label, [_cell(own.get(place)) for place in places]
+def cells(found: Sequence[Tolerance]) -> tuple[list[str], list[tuple[str, str, list[str]]]]:
+    """(heads, (method, label, texts) of every row) of the table: `18L-18L`, of several widths `18L-18L, d 128`."""
+    places = list(dict.fromkeys((one.encoder_layers, one.decoder_layers, one.hidden) for one in found))
+    wide = len({hidden for *_, hidden in places}) > 1
+    heads = [listed(depth_text(n, m), f"d {hidden}" if wide else "") for n, m, hidden in places]
+    rows = []
+    for label in dict.fromkeys(one.label for one in found):
+        own = {(one.encoder_layers, one.decoder_layers, one.hidden): one for one in found if one.label == label}
+        rows.append((next(iter(own.values())).method, label, [_cell(own.get(place)) for place in places]))
+    return heads, rows
 
 
 def _cell(one: Tolerance | None) -> str:

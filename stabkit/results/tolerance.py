@@ -22,7 +22,7 @@ COARSE = (2e-4, 6.3e-4, 2e-3, 6.3e-3, 2e-2, 3e-2)
 FACTOR = 1.25
 
 Tried = Mapping[float, float | None]
-"""{rate: the probability that it trains}; None where a run has no forecast: it diverged at once, or is out of range."""
+"""{rate: the probability that it trains}, 0 where it diverged at once; None where it is out of the forecast's range."""
 Axis = Literal["depth", "width"]
 
 
@@ -61,8 +61,17 @@ class OfSeed:
     """None: no rate did, down to the lowest."""
     fails: float | None
     """None: every rate passed, up to the highest."""
+    known: bool
+    """Whether the lowest rate that did not pass has a forecast at all: if not, the limit is the forecast's range."""
     monotone: bool
     """Whether every rate below one that passes passes too."""
+
+    @property
+    def height(self) -> float:
+        """The highest rate that passes, to order and to draw: 0 where none does, infinite where every one does."""
+        if self.passes is None:
+            return 0.0
+        return math.inf if self.fails is None else self.passes
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,12 +92,17 @@ class Tolerance:
     @property
     def middle(self) -> OfSeed:
         """The seed in the middle, the lower of two."""
-        return sorted(self.seeds, key=_height)[(len(self.seeds) - 1) // 2]
+        return sorted(self.seeds, key=lambda one: one.height)[(len(self.seeds) - 1) // 2]
 
     @property
     def rate(self) -> float | None:
-        """The median over seeds of the highest rate that passes; None where no or every rate does."""
-        return self.middle.passes if self.middle.fails is not None else None
+        """The median over seeds of the highest rate that passes; None where no or every rate does, and where what lies
+        above it has no forecast."""
+        return self.middle.passes if self.middle.fails is not None and self.known else None
+
+    @property
+    def known(self) -> bool:
+        return all(one.known for one in self.seeds)
 
     @property
     def monotone(self) -> bool:
@@ -96,7 +110,9 @@ class Tolerance:
 
     @property
     def words(self) -> str:
-        """`4e-3`, `none above 2e-4`, `above 3e-2`."""
+        """`4e-3`, `none above 2e-4`, `above 3e-2`; `out of range` where a limit would be the forecast's own."""
+        if not self.known:
+            return "out of range"
         if self.middle.passes is None:
             return f"none above {power(COARSE[0])}"
         return f"above {power(COARSE[-1])}" if self.middle.fails is None else power(self.middle.passes)
@@ -114,28 +130,23 @@ class Tolerance:
             "rate": self.rate,
             "bracket": [self.middle.passes, self.middle.fails],
             "monotone": self.monotone,
+            "known": self.known,
             "words": self.words,
             "by_seed": [{"seed": one.seed, "bracket": [one.passes, one.fails]} for one in self.seeds],
         }
-
-
-def _height(one: OfSeed) -> float:
-    if one.passes is None:
-        return 0.0
-    return math.inf if one.fails is None else one.passes
 
 
 def of_seed(seed: int, tried: Tried) -> OfSeed:
     """What the rates tried with one seed say."""
     top, above = bracket(tried)
     below = [p for rate, p in tried.items() if top is not None and rate < top]
-    fails = above if top is not None else min(tried, default=None)
-    return OfSeed(seed=seed, passes=top, fails=fails, monotone=all(map(passes, below)))
+    known = above is None or tried[above] is not None
+    return OfSeed(seed=seed, passes=top, fails=above, known=known, monotone=all(map(passes, below)))
 
 
-def power(rate: float) -> str:
-    """`4e-3`, `6.3e-4`: two digits."""
-    mantissa, exponent = f"{rate:.1e}".split("e")
+def power(rate: float, digits: int = 2) -> str:
+    """`4e-3`, `6.3e-4`."""
+    mantissa, exponent = f"{rate:.{digits - 1}e}".split("e")
     return f"{float(mantissa):g}e{int(exponent)}"
 
 
@@ -184,7 +195,7 @@ def exponents(found: Sequence[Tolerance], axis: Axis) -> list[Exponent]:
         lines: dict[int, list[tuple[float, float]]] = {}
         for one in own:
             for each in one.seeds:
-                if each.passes is not None and each.fails is not None:
+                if each.passes is not None and each.fails is not None and each.known:
                     lines.setdefault(each.seed, []).append((_x(one, axis), each.passes))
         slopes = [_slope(points) for points in lines.values() if len({x for x, _ in points}) >= LEAST]
         if slopes:

@@ -61,8 +61,8 @@ def search(
 
 
 def probability(run: Run) -> float | None:
-    """That it trains; None of a run that has diverged or is out of the forecast's range."""
-    return run.forecast.p_trains if run.forecast else None
+    """That it trains; 0 of a run that has diverged by update 16, None of one out of the forecast's range."""
+    return run.forecast.p_trains if run.forecast else 0.0
 
 
 def cells_of(request: Request) -> list[RunSpec]:

@@ -11,7 +11,6 @@ import pytest
 
 from stabkit.cli.entry import main
 from stabkit.errors import FailedRuns, StoreError
-from stabkit.paper.item import OURS
 from stabkit.paper.items import ITEMS
 from stabkit.paper.page import verdict
 from stabkit.running import carry_out
@@ -45,7 +44,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("item", [item for item in ITEMS if not item.study], ids=lambda item: item.key)
 def test_every_item_runs_at_two_layers_and_three_steps(item, shared: Path, capsys, monkeypatch) -> None:
     monkeypatch.setattr(synthetic, "TEST_SENTENCES", 24)  # a model that has learnt nothing goes on to each one's limit
-    one = ("--seeds", "0") if item.paper == OURS else ()
+    one = ("--seeds", "0") if item.ours else ()
     code, out, err = paper(capsys, item.key, *SMALL, *one, "--json", "--out", str(shared))
     assert code == 0, err
     document = json.loads(out)

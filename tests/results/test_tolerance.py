@@ -50,12 +50,23 @@ def test_a_rate_that_fails_below_one_that_passes_is_said() -> None:
     assert (found.passes, found.fails, found.monotone) == (2e-3, 6.3e-3, False)
 
 
-def test_a_run_without_a_forecast_does_not_pass() -> None:
-    assert of_seed(0, dict.fromkeys(COARSE)).passes is None
+def test_a_run_that_diverged_at_once_does_not_pass() -> None:
+    found = of_seed(0, dict.fromkeys(COARSE, 0.0))
+    assert found.passes is None and found.known
+
+
+def test_where_the_forecast_ends_no_limit_is_said() -> None:
+    """A rate out of range does not pass, and is no evidence that a method fails there."""
+    some = of_seed(0, {2e-4: 0.95, 6.3e-4: 0.95, 2e-3: None})
+    none = of_seed(0, dict.fromkeys(COARSE))
+    for one in (some, none):
+        found = Tolerance(method="a", label="A", encoder_layers=6, decoder_layers=6, hidden=512, seeds=(one,))
+        assert not one.known and found.words == "out of range" and found.rate is None
+        assert found.to_json()["known"] is False and not exponents([found] * 3, "depth")
 
 
 def tolerance(*seeds: tuple[float | None, float | None], depth: int = 6, hidden: int = 64) -> Tolerance:
-    of = tuple(OfSeed(seed=i, passes=a, fails=b, monotone=True) for i, (a, b) in enumerate(seeds))
+    of = tuple(OfSeed(seed=i, passes=a, fails=b, known=True, monotone=True) for i, (a, b) in enumerate(seeds))
     return Tolerance(
         method="deepnorm", label="DeepNorm", encoder_layers=depth, decoder_layers=depth, hidden=hidden, seeds=of
     )

@@ -18,7 +18,7 @@ from stabkit.errors import FailedRuns, StabkitError, UsageError, nearest
 from stabkit.paper import plan as plans
 from stabkit.paper import run as engine
 from stabkit.paper import study as studies
-from stabkit.paper.item import OURS, Item
+from stabkit.paper.item import Item
 from stabkit.paper.items import BY_KEY, ITEMS, NOT_HERE
 from stabkit.paper.part import Part
 from stabkit.paper.plan import Asked, Step
@@ -209,7 +209,7 @@ def wanted(names: Sequence[str]) -> list[Item]:
     found: dict[str, Item] = {}
     for name in names:
         if name == "all":
-            found |= {key: item for key, item in BY_KEY.items() if item.paper != OURS}
+            found |= {key: item for key, item in BY_KEY.items() if not item.ours}
         elif name in BY_KEY:
             found[name] = BY_KEY[name]
         else:

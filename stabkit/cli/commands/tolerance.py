@@ -86,19 +86,14 @@ def _plan(asked: Request, coarse: Request, *, json: bool) -> None:
 def _table(found: Sequence[Tolerance], fits: Sequence[Exponent], answer: str) -> None:
     console.paragraph(answer)
     console.say()
-    places = list(dict.fromkeys((one.encoder_layers, one.decoder_layers, one.hidden) for one in found))
-    several = len({hidden for *_, hidden in places}) > 1
-    head = [f"{n}L-{m}L" if n and m else f"{n or m}L" for n, m, _ in places]
-    head = [f"{text}, d {hidden}" if several else text for text, (*_, hidden) in zip(head, places, strict=True)]
-    rows = []
-    for label in dict.fromkeys(one.label for one in found):
-        own = {(one.encoder_layers, one.decoder_layers, one.hidden): one for one in found if one.label == label}
-        rows.append((label, *(_cell(own[place]) if place in own else "–" for place in places)))
-    console.table("The highest rate whose forecast is likely trains, without warm-up", ("", *head), rows)
+    from stabkit.report.tolerance import cells
+
+    heads, rows = cells(found)
+    console.table(
+        "The highest rate whose forecast is likely trains, without warm-up",
+        ("", *heads),
+        [(label, *texts) for _, label, texts in rows],
+    )
     for fit in fits:
         name = "N" if fit.axis == "depth" else "d"
         console.say(f"{fit.label}: η* ∝ {name}^−{fit.p:.2f} ({fit.low:.2f} to {fit.high:.2f} over {fit.seeds} seeds)")
-
-
-def _cell(one: Tolerance) -> str:
-    return one.words if one.monotone else f"{one.words}\nnot monotone"

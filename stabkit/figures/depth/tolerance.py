@@ -21,9 +21,10 @@ CAPTION = "Not drawn in the papers; their own rates, with warm-up and at other s
 READ = (
     f"The highest rate at which sixteen updates without warm-up promise training, found to a factor {FACTOR:g}; the "
     "line is the median over seeds, the band from the least to the greatest. A triangle at the edge: every rate tried "
-    "passes (up), or none does (down). A ring: a cell that is not monotone in the rate."
+    "passes (up), or none does (down). A ring: a cell that is not monotone in the rate. Cells whose limit would be the "
+    "end of the forecast's own range are not drawn."
 )
-COLUMNS = ("run", "method", "label", "panel", "axis", "x", "seed", "passes", "fails", "monotone")
+COLUMNS = ("run", "method", "label", "panel", "axis", "x", "seed", "passes", "fails", "height", "known", "monotone")
 THEIRS = (
     (5e-4, "DeepNet, Fig. 4"),
     (1e-3, "Very Deep Transformers; DeepNet, Table 7"),
@@ -49,6 +50,8 @@ def select(found: Sequence[Tolerance]) -> pd.DataFrame:
             "seed": each.seed,
             "passes": np.nan if each.passes is None else each.passes,
             "fails": np.nan if each.fails is None else each.fails,
+            "height": each.height,
+            "known": each.known,
             "monotone": each.monotone,
         }
         for one in found
@@ -60,11 +63,12 @@ def select(found: Sequence[Tolerance]) -> pd.DataFrame:
 def title(found: Sequence[Tolerance]) -> str:
     """Who tolerates the largest rate at the deepest (widest) cell."""
     frame = select(found)
+    frame = frame[frame["known"].astype(bool)]
     if frame.empty:
         return "The rate that each depth tolerates"
     here = frame[frame["x"] == frame["x"].max()]
     here = here[here["panel"] == here["panel"].iloc[-1]]
-    heights = here.assign(height=_height(here)).groupby("label", sort=False)["height"].median()
+    heights = here.groupby("label", sort=False)["height"].median()
     best = [str(label) for label in heights.index[heights == heights.max()]]
     where = f"hidden {here['x'].iloc[0]}" if here["axis"].iloc[0] == "width" else f"{here['x'].iloc[0]} layers"
     if heights.max() == 0:
@@ -74,17 +78,13 @@ def title(found: Sequence[Tolerance]) -> str:
     return f"At {where} {several(best, len(heights))} tolerate{'s' * (len(best) == 1)}{most}: {much}"
 
 
-def _height(frame: pd.DataFrame) -> pd.Series[float]:
-    return frame["passes"].fillna(0.0).where(frame["fails"].notna() | frame["passes"].isna(), np.inf)
-
-
 def alt(frame: pd.DataFrame) -> str:
     """What the picture shows, for those who do not see it."""
     if frame.empty:
         return "No rate was searched."
     parts = []
     for (label, panel), own in frame.groupby(["label", "panel"], sort=False):
-        each = own.assign(height=_height(own)).groupby("x")["height"].median()
+        each = own.groupby("x")["height"].median()
         values = ", ".join(f"{x}: {_said(float(value))}" for x, value in each.items())
         parts.append(f"{label}, {panel}: {values}")
     return f"Chart of the tolerated rate, both axes logarithmic. {'; '.join(parts)}."
@@ -123,7 +123,11 @@ def _method(axes: Axes, label: str, own: pd.DataFrame) -> tuple[float, str, str]
     method = str(own["method"].iloc[0])
     hue, name = style.colour(method), lettering.safe(label, 40)
     low, high = COARSE[0], COARSE[-1]
-    held = own.assign(height=_height(own).clip(low / 1.2, high * 1.2))
+    in_range = own.groupby("x")["known"].transform("all")
+    own = own[in_range]
+    if own.empty:
+        return COARSE[0], f"{name}: out of range", hue
+    held = own.assign(height=own["height"].clip(low / 1.2, high * 1.2))
     by = held.groupby("x")["height"]
     x = np.array(sorted(held["x"].unique()), dtype=float)
     middle = by.median().to_numpy()

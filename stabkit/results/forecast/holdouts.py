@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stabkit.results.forecast.fit import fit
-from stabkit.results.forecast.links import FITTED, Link, Setting, numbers
+from stabkit.results.forecast.links import Setting, numbers
 from stabkit.results.forecast.rows import Row
 
 AXES: Mapping[str, Callable[[Row], Any]] = {
@@ -59,9 +59,9 @@ def labels(rows: Sequence[Row]) -> NDArray[np.bool_]:
     return np.array([row.trains for row in rows], dtype=bool)
 
 
-def out_of_group(rows: Sequence[Row], label: NDArray[np.bool_], links: Sequence[Link] = FITTED) -> tuple[Group, ...]:
+def out_of_group(rows: Sequence[Row], label: NDArray[np.bool_]) -> tuple[Group, ...]:
     """Every group of every axis; `rows` are labelled ones."""
-    x = numbers(seen(rows), links)
+    x = numbers(seen(rows))
     found = []
     for axis, of in AXES.items():
         values = [of(row) for row in rows]

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stabkit.results.forecast.fit import Array, fit
+from stabkit.results.forecast.fit import Array, Logistic, fit
 from stabkit.results.forecast.holdouts import Group, fixed, labels, out_of_group, seen
-from stabkit.results.forecast.links import FITTED, Link, numbers
+from stabkit.results.forecast.links import Link, numbers
 from stabkit.results.forecast.model import far, fitted, read, settings
 from stabkit.results.forecast.rows import Row
 from stabkit.results.forecast.scores import LIKELY, UNLIKELY, Bin, Scores, auc, reliability, score
@@ -90,8 +90,12 @@ class Judged:
         """What runs get by a fit on the whole corpus; NaN where there is none."""
         if not rows or not self.both:
             return [math.nan] * len(rows)
-        found = fit(numbers(seen(self.corpus)), self.label).probability(numbers(seen(rows)))
-        return [float(p) for p in found]
+        return [float(p) for p in self.whole.probability(numbers(seen(rows)))]
+
+    @cached_property
+    def whole(self) -> Logistic:
+        """The fit on all of the corpus."""
+        return fit(numbers(seen(self.corpus)), self.label)
 
     @cached_property
     def widths(self) -> tuple[Row, ...]:
@@ -118,10 +122,12 @@ class Judged:
         """Every held-out group with its forecasts."""
         return out_of_group(self.corpus, self.label) if self.both else ()
 
-    def pooled(self, links: Sequence[Link] = FITTED, warmup: int | None = 0, axis: str = "") -> Pooled:
-        """The forecasts of all groups, of runs with this warm-up (None: any), by these links, on one axis or all."""
-        groups = self.groups if links is FITTED else out_of_group(self.corpus, self.label, links)
-        return self._pool([group for group in groups if axis in ("", group.axis)], warmup)
+    def pooled(self, warmup: int = 0) -> Pooled:
+        """The forecasts of all groups, of runs with this warm-up."""
+        run = np.concatenate([np.empty(0, np.intp), *(group.places for group in self.groups)])
+        p = np.concatenate([np.empty(0), *(group.p for group in self.groups)])
+        kept = np.array([self.corpus[i].warmup == warmup for i in run], dtype=bool)
+        return Pooled(p[kept], self.label[run][kept], run[kept])
 
     def alone(self, link: Link) -> Pooled:
         """One link without any fit: its own number orders the runs without warm-up. A fit of it alone orders a group's
@@ -137,19 +143,10 @@ class Judged:
         late = np.array([self.corpus[i].seed > CHOSEN_ON for i in own.run], dtype=bool)
         return Pooled(own.p[late], own.label[late], own.run[late])
 
-    def _pool(self, groups: Sequence[Group], warmup: int | None) -> Pooled:
-        run = np.concatenate([group.places for group in groups]) if groups else np.empty(0, np.intp)
-        p = np.concatenate([group.p for group in groups]) if groups else np.empty(0)
-        kept = np.array([warmup is None or self.corpus[i].warmup == warmup for i in run], dtype=bool)
-        return Pooled(p[kept], self.label[run][kept], run[kept])
-
     def of_group(self, group: Group) -> Scores:
         """Of one group, runs without warm-up."""
-        return score(*self._without_warmup(group))
-
-    def _without_warmup(self, group: Group) -> tuple[Array, NDArray[np.bool_]]:
         kept = np.array([self.corpus[i].warmup == 0 for i in group.places], dtype=bool)
-        return group.p[kept], self.label[group.places][kept]
+        return score(group.p[kept], self.label[group.places][kept])
 
     @cached_property
     def worst(self) -> tuple[Group, Scores] | None:
