@@ -9,13 +9,14 @@ from __future__ import annotations
 import base64
 import hashlib
 import math
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from stabkit.claims import Finding, findings
 from stabkit.figures.chain import chain_order
@@ -156,7 +157,13 @@ def template(path: Path) -> Template:
         lstrip_blocks=True,
     )
     environment.filters["short"] = short
+    environment.filters["code"] = _code
     return environment.get_template(path.name)
+
+
+def _code(text: str) -> Markup:
+    """A sentence whose commands stand between backticks, as in a terminal."""
+    return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
 def switches(runs: Sequence[Run]) -> list[tuple[str, str]]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from stabkit.report import html
 from stabkit.report.answer import answer, cells
 from stabkit.report.matrix import matrix
 from stabkit.results.forecast.model import Forecast, word
@@ -45,6 +48,13 @@ def test_out_of_range_names_the_axis_and_the_way_out() -> None:
     assert answer(matrix(runs)).endswith("(warm-up): its warm-up hides the answer; `--warmup 0` gives it.")
     wide = told("deepnorm", None, None, None, axes=("width",))
     assert answer(matrix(wide)).endswith("(width): no forecast is given.")
+
+
+@pytest.mark.parametrize("axis", ["warm-up", "<warm-up>"])
+def test_a_command_in_the_headline_is_set_as_one(axis: str) -> None:
+    page = html.render(told("deepnorm", None, axes=("warm-up", axis)), command="x", claimed=[])
+    (headline,) = re.findall('<p class="headline">(.*)</p>', page)
+    assert headline.endswith("<code>--warmup 0</code> gives it.") and "<warm-up>" not in headline
 
 
 def test_without_verdict_or_forecast_there_is_no_answer() -> None:

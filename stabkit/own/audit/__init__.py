@@ -1,12 +1,6 @@
 """A user's own model against a method's recipe: `audit(model, method, n, m)` runs it once and says what is violated.
 
-    run.py      one forward pass that leaves the module as it was; finds inputs
-    watch.py    that pass as a graph of operations on activations (graph.py); products.py: its products of matrices;
-                memory.py: whose memory a tensor stands on
-    columns.py  which columns of a fused matrix are query, key, value
-    sublayer.py  sums x + f(x) in the graph: scales, norms, matrices
-    anatomy.py  those as stacks, with what stands around them
-    case.py     those beside the method's sites, every matrix measured
+    case.py     the sub-layers found (`own/sublayers`) beside the method's sites, every matrix measured
     structure.py · scales.py · weights.py   what of them violates the recipe
     causes.py   the slips that give a wrong number
     words.py    many places as one phrase
@@ -28,12 +22,13 @@ from torch import nn
 
 from stabkit.errors import UsageError
 from stabkit.methods.base import Method, Stack
-from stabkit.own.audit import run, scales, structure, weights
-from stabkit.own.audit.anatomy import Anatomy, dissect
-from stabkit.own.audit.anatomy import Stack as Found
+from stabkit.own.audit import scales, structure, weights
 from stabkit.own.audit.case import BASES, KINDS, Case, Finding
-from stabkit.own.audit.sublayer import Part
 from stabkit.own.factory import told
+from stabkit.own.sublayers import run
+from stabkit.own.sublayers.anatomy import Anatomy, dissect
+from stabkit.own.sublayers.anatomy import Stack as Found
+from stabkit.own.sublayers.sublayer import Part
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 import torch
 
 from stabkit.methods.base import Kind, Method, Role, Site, Stack, sites
-from stabkit.own.audit.anatomy import Stack as Found
-from stabkit.own.audit.sublayer import Part, Sublayer
+from stabkit.own.sublayers.anatomy import Stack as Found
+from stabkit.own.sublayers.sublayer import Part, Sublayer
 from stabkit.spec import BaseInit
 
 BASES: dict[BaseInit, str] = {

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from stabkit.methods.base import Kind, Method, Site, Stack
 from stabkit.own.audit import causes
 from stabkit.own.audit.case import Case, Finding
-from stabkit.own.audit.sublayer import Sublayer
 from stabkit.own.audit.words import by_stack, span, where
+from stabkit.own.sublayers.sublayer import Sublayer
 
 CLOSE = 0.01
 DIGITS = 5

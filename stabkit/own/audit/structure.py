@@ -9,8 +9,8 @@ from typing import Any
 
 from stabkit.methods.base import PLACES, Kind, Method, Site
 from stabkit.own.audit.case import Case, Finding, depth
-from stabkit.own.audit.sublayer import Sublayer
 from stabkit.own.audit.words import layers, where
+from stabkit.own.sublayers.sublayer import Sublayer
 
 STANDS = ("before the branch", "inside the branch", "after the branch", "after the sum")
 GROWS = 1.01

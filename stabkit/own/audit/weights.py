@@ -10,9 +10,9 @@ import torch
 
 from stabkit.methods.base import Kind, Role, Stack
 from stabkit.own.audit import causes
-from stabkit.own.audit.anatomy import Anatomy
 from stabkit.own.audit.case import BASES, Case, Finding, Reading, deviation
 from stabkit.own.audit.words import by_stack, layers, matrices, names, span
+from stabkit.own.sublayers.anatomy import Anatomy
 
 ALIKE = 0.999
 """Correlation from which two matrices count as one drawn once."""

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import torch
 
 from stabkit.methods.base import Kind
-from stabkit.own.audit.graph import MIXES, Node, back
-from stabkit.own.audit.sublayer import NORM, PASS, Part, Sublayer, Users, join_at, part, sublayer
-from stabkit.own.audit.watch import Watch
+from stabkit.own.sublayers.graph import MIXES, Node, back
+from stabkit.own.sublayers.sublayer import NORM, PASS, Part, Sublayer, Users, join_at, part, sublayer
+from stabkit.own.sublayers.watch import Watch
 
 TAIL = 200
 """Operations after the last sum that are looked through for a final norm."""

@@ -7,8 +7,8 @@ from typing import Any, Protocol
 
 import torch
 
-from stabkit.own.audit.graph import Matrix, Op
-from stabkit.own.audit.memory import Memory
+from stabkit.own.sublayers.graph import Matrix, Op
+from stabkit.own.sublayers.memory import Memory
 
 LINEAR = frozenset({"linear", "_linear_pointwise", "mkl_linear", "_mkl_linear"})
 

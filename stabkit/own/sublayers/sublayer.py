@@ -19,8 +19,8 @@ from typing import Any
 import torch
 
 from stabkit.methods.base import Kind, Role
-from stabkit.own.audit.columns import follow, sources
-from stabkit.own.audit.graph import MIXES, Node, Op, back
+from stabkit.own.sublayers.columns import follow, sources
+from stabkit.own.sublayers.graph import MIXES, Node, Op, back
 
 PASS: frozenset[Op] = frozenset({"move", "scale", "shift"})
 NORM: frozenset[Op] = frozenset({"norm", "centre"})

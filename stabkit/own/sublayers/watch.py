@@ -17,9 +17,9 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from stabkit.own.audit.graph import MIXES, Node, Op, back
-from stabkit.own.audit.memory import Memory, storage, tensors
-from stabkit.own.audit.products import product
+from stabkit.own.sublayers.graph import MIXES, Node, Op, back
+from stabkit.own.sublayers.memory import Memory, storage, tensors
+from stabkit.own.sublayers.products import product
 
 MOVES = frozenset(
     "view _unsafe_view reshape _reshape_alias transpose t permute expand expand_as view_as squeeze unsqueeze slice "

@@ -19,7 +19,7 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 
 from stabkit.errors import UsageError
-from stabkit.own.audit.watch import Watch
+from stabkit.own.sublayers.watch import Watch
 
 SHAPE = (4, 6)
 LARGEST_TOKEN = 7

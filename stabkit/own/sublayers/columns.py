@@ -11,7 +11,7 @@ from contextlib import suppress
 
 import torch
 
-from stabkit.own.audit.graph import MIXES, Node, back
+from stabkit.own.sublayers.graph import MIXES, Node, back
 
 
 def sources(nodes: Sequence[Node], place: int, until: Set[int]) -> list[tuple[Node, torch.Tensor | None]]:
