@@ -5,14 +5,15 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from stabkit.errors import UsageError
 
 
-def call(option: str, text: str) -> Any:
-    """What the function returns; raises UsageError, in one line, for whatever goes wrong on the way.
+def function(option: str, text: str) -> Callable[..., Any]:
+    """The function of that name; raises UsageError, in one line, for whatever goes wrong on the way.
 
     Modules are found where Python finds them, and in the current directory.
     """
@@ -22,17 +23,23 @@ def call(option: str, text: str) -> Any:
     if (here := os.getcwd()) not in sys.path:
         sys.path.insert(0, here)
     try:
-        function = getattr(importlib.import_module(module), name)
+        found = getattr(importlib.import_module(module), name)
     except ModuleNotFoundError as error:
         raise UsageError(f"{option}: no module {error.name!r}; it is looked for where Python does and here") from error
     except AttributeError as error:
         raise UsageError(f"{option}: {module} has no {name!r}") from error
     except (Exception, SystemExit) as error:
         raise UsageError(f"{option}: importing {module} raised {told(error)}") from error
-    if not callable(function):
+    if not callable(found):
         raise UsageError(f"{option}: {text} is no function")
+    return cast("Callable[..., Any]", found)
+
+
+def call(option: str, text: str) -> Any:
+    """What the function returns, called without arguments; raises UsageError."""
+    made = function(option, text)
     try:
-        return function()
+        return made()
     except (Exception, SystemExit) as error:
         raise UsageError(f"{option}: {text} raised {told(error)}") from error
 

@@ -15,6 +15,7 @@ from stabkit.model.flat import Flat
 from stabkit.model.transformer import Transformer
 from stabkit.probes.base import Pass, Probe
 from stabkit.probes.hooks import on_taps, token_means
+from stabkit.probes.quantities import lengths
 
 
 class BranchRatio(Probe):
@@ -40,11 +41,10 @@ class BranchRatio(Probe):
         self.branch = branch
 
     def _sum(self, i: int, total: torch.Tensor) -> None:
-        norm = torch.linalg.vector_norm
         if self.difference.shape != total.shape:
             self.difference = torch.empty_like(total)  # kept: a fresh one at every site costs more than the norms
         torch.sub(total, self.branch, out=self.difference)
-        self.branches[i], self.shortcuts[i] = norm(self.branch, dim=-1), norm(self.difference, dim=-1)
+        self.branches[i], self.shortcuts[i] = lengths(self.branch), lengths(self.difference)
 
     def read(self, seen: Pass) -> torch.Tensor:
         width = self.model.config.hidden

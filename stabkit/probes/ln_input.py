@@ -17,6 +17,7 @@ from stabkit.model.flat import Flat
 from stabkit.model.transformer import Transformer
 from stabkit.probes.base import Pass, Probe
 from stabkit.probes.hooks import on_taps, token_means
+from stabkit.probes.quantities import lengths
 
 
 class LnInput(Probe):
@@ -33,7 +34,7 @@ class LnInput(Probe):
         return on_taps(self.model.numbered("sum"), self.watches, self._see)
 
     def _see(self, i: int, x_TBD: torch.Tensor) -> None:
-        self.norms[i] = torch.linalg.vector_norm(x_TBD, dim=-1)
+        self.norms[i] = lengths(x_TBD)
 
     def read(self, seen: Pass) -> torch.Tensor:
         raw = token_means(self.model, self.norms, seen.keep)

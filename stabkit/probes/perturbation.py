@@ -13,6 +13,7 @@ from stabkit.model.flat import Flat
 from stabkit.model.transformer import Transformer, tensors
 from stabkit.probes.base import Pass, Probe
 from stabkit.probes.hooks import token_means
+from stabkit.probes.quantities import lengths
 from stabkit.streams import stream
 
 SIZE = 1e-4
@@ -36,8 +37,7 @@ class Perturbation(Probe):
             after = self._outputs(seen)
         finally:
             self.flat.theta.copy_(theta)
-        norm = torch.linalg.vector_norm
-        moved = [norm(b - a, dim=-1) / norm(a, dim=-1) for a, b in zip(before, after, strict=True)]
+        moved = [lengths(b - a) / lengths(a) for a, b in zip(before, after, strict=True)]
         return token_means(self.model, moved, seen.keep)
 
     def _outputs(self, seen: Pass) -> list[torch.Tensor]:

@@ -8,12 +8,11 @@ at 1.
 
 from __future__ import annotations
 
-import math
-
 import torch
 
 from stabkit.model.flat import Flat
 from stabkit.model.transformer import Transformer
+from stabkit.probes import quantities
 from stabkit.probes.base import Pass, Probe
 
 
@@ -26,9 +25,4 @@ class TokenCosine(Probe):
         self.sites = ("state",)
 
     def read(self, seen: Pass) -> torch.Tensor:
-        tokens = seen.states[seen.keep[self.stack]].double()
-        n = len(tokens)
-        if n < 2:
-            return tokens.new_full((1,), math.nan)
-        total = torch.nn.functional.normalize(tokens, dim=-1).sum(0)
-        return ((total @ total - n) / (n * (n - 1))).reshape(1)
+        return quantities.token_cosine(seen.states, seen.keep[self.stack]).reshape(1)

@@ -14,6 +14,7 @@ import torch
 from stabkit.model.flat import Flat
 from stabkit.model.transformer import Transformer
 from stabkit.probes.base import Pass, Probe
+from stabkit.probes.quantities import lengths, moved
 
 
 class Update(Probe):
@@ -41,8 +42,7 @@ class Update(Probe):
         self.last = self.last or now
         values = []
         for f, first, last in zip(now, self.first, self.last, strict=True):
-            per_token = torch.linalg.vector_norm(f - first, dim=-1)[keep].double()
-            step = torch.linalg.vector_norm(f - last, dim=-1)[keep].double()
-            values += [per_token.mean(), step.mean(), torch.linalg.vector_norm(per_token)]
+            per_token = lengths(f - first)[keep].double()
+            values += [per_token.mean(), moved(f, last, keep), torch.linalg.vector_norm(per_token)]
         self.last = now
         return torch.stack(values)

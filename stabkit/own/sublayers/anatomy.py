@@ -13,7 +13,7 @@ import torch
 
 from stabkit.methods.base import Kind
 from stabkit.own.sublayers.graph import MIXES, Node, back
-from stabkit.own.sublayers.sublayer import NORM, PASS, Part, Sublayer, Users, join_at, part, sublayer
+from stabkit.own.sublayers.sublayer import NORM, PASS, Part, Sublayer, Users, joins_of, part, sublayer
 from stabkit.own.sublayers.watch import Watch
 
 TAIL = 200
@@ -52,7 +52,7 @@ def dissect(watch: Watch) -> Anatomy:
     for node in nodes:
         for at in node.inputs:
             users.setdefault(at, []).append(node.at)
-    joins = [found for node in nodes if node.op == "add" and (found := join_at(nodes, node)) is not None]
+    joins = joins_of(nodes)
     sums = {join.node.at for join in joins}
     inner = [join for join in joins if not join.region & sums]
     notes = []
@@ -77,7 +77,7 @@ def dissect(watch: Watch) -> Anatomy:
         if own.memory is not None and (behind := _behind(nodes, sublayers, own.memory)) is not None:
             encoder_of[stack_of[at]] = stack_of[behind.at]
     for stack in stacks:
-        _count_layers(stack)
+        count_layers(stack)
     outside = [part(nodes, users, "head", node) for node in nodes if node.op == "product" and node.at not in used]
     outside += [
         Part(role="embedding", weight=table, bias=None, name=node.name)
@@ -168,7 +168,7 @@ def _finish(nodes: Sequence[Node], users: Users, stack: list[Sublayer]) -> int:
     return norms - last.norm_out
 
 
-def _count_layers(stack: list[Sublayer]) -> None:
+def count_layers(stack: Sequence[Sublayer]) -> None:
     """A layer begins where a kind comes again, and at every self-attention."""
     layer, kinds = 0, set[Kind | None]()
     for own in stack:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -49,17 +50,48 @@ def candidates(module: nn.Module, two_stacks: bool) -> Iterator[tuple[str, tuple
             yield " and ".join([name] * count), tuple(values[:count])
 
 
-def watched(module: nn.Module, inputs: Any) -> Watch:
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What a model is called with."""
+
+    args: tuple[Any, ...] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, inputs: Any) -> Call:
+        """Of a tuple for `model(*inputs)`, a dict for `model(**inputs)`, or one argument."""
+        if isinstance(inputs, Call):
+            return inputs
+        if isinstance(inputs, Mapping):
+            return cls(kwargs=inputs)
+        return cls(tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,))
+
+
+def watched(module: nn.Module, inputs: Any, wanted: Set[int] = frozenset()) -> Watch:
     """The graph of one forward pass. Mode, weights, buffers and random states are as before; raises what it raises."""
-    args, kwargs = (), inputs
-    if not isinstance(inputs, Mapping):
-        args, kwargs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,), {}
-    watch = Watch(module, inputs)
-    with _untouched(module, watch), torch.no_grad(), _eager():
+    call = Call.of(inputs)
+    watch = Watch(module, (call.args, dict(call.kwargs)), wanted)
+    with _left(module), torch.no_grad(), _eager():
         module.eval()
-        with watch:
-            module(*args, **kwargs)
+        try:
+            with watch:
+                watch.returned = module(*call.args, **call.kwargs)
+        finally:
+            watch.own.undo()
     return watch
+
+
+@contextmanager
+def untouched(module: nn.Module) -> Iterator[None]:
+    """Within, the module may be run in any mode: mode, buffers and random states are as before afterwards."""
+    before = [(buffer, buffer.detach().clone()) for buffer in module.buffers()]
+    try:
+        with _left(module), _eager():
+            yield
+    finally:
+        with torch.no_grad():
+            for buffer, old in before:
+                buffer.copy_(old)
 
 
 def refuse(module: nn.Module) -> None:
@@ -88,7 +120,8 @@ def _widths(module: nn.Module) -> Sequence[int]:
 
 
 @contextmanager
-def _untouched(module: nn.Module, watch: Watch) -> Iterator[None]:
+def _left(module: nn.Module) -> Iterator[None]:
+    """Mode and random states are as before afterwards."""
     modes = [(part, part.training) for part in module.modules()]
     fast = torch.backends.mha.get_fastpath_enabled()
     python, arrays = random.getstate(), np.random.get_state()
@@ -99,7 +132,6 @@ def _untouched(module: nn.Module, watch: Watch) -> Iterator[None]:
             yield
         finally:
             torch.backends.mha.set_fastpath_enabled(fast)
-            watch.own.undo()
             for part, training in modes:
                 part.training = training
             random.setstate(python)

@@ -13,7 +13,7 @@ cross-attention when the keys do not come from the fork. Any other branch with t
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -40,14 +40,30 @@ class Part:
     bias_name: str = ""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Join:
+    """A sum that is a sub-layer's, and where its two operands part."""
+
+    node: Node
+    branch: int
+    fork: int
+    omega: float
+    gamma: float
+    region: frozenset[int]
+    """What lies between fork and sum, the shortcut left out."""
+    shortcut: frozenset[int]
+    """What lies on the shortcut."""
+    added: tuple[tuple[int, float], ...]
+    """(node, factor): what is added to the shortcut; two where branches stand side by side."""
+
+
 @dataclass(kw_only=True, slots=True, eq=False)
 class Sublayer:
     """One residual sub-layer as it was found."""
 
     kind: Kind | None
     """None for a branch that is neither attention nor a feed-forward."""
-    at: int
-    fork: int
+    join: Join
     omega: float
     gamma: float
     width: int
@@ -63,29 +79,56 @@ class Sublayer:
     history: bool = False
     """Whether it reads a combination of earlier sums."""
     layer: int = 0
+    beside: bool = False
+    """Whether more than attention stands in its one sum: a feed-forward side by side with it (GPT-NeoX)."""
+
+    @property
+    def at(self) -> int:
+        return self.join.node.at
+
+    @property
+    def fork(self) -> int:
+        return self.join.fork
 
 
-@dataclass(frozen=True, slots=True)
-class Join:
-    """A sum that is a sub-layer's, and where its two operands part."""
+def joins_of(nodes: Sequence[Node]) -> list[Join]:
+    """Every sum that is a sub-layer's. Two sums that make one sub-layer are one join, that of the latter:
 
-    node: Node
-    branch: int
-    fork: int
-    omega: float
-    gamma: float
-    region: frozenset[int]
-    """What lies between fork and sum."""
+    x + λ·(h − x), whose h − x alone would be a sum with the shortcut's sign turned (nGPT; Loshchilov et al. 2024);
+    (x + f(x)) + g(x), branches side by side that are added one after the other (GPT-J).
+    """
+    found: dict[int, Join] = {}
+    for node in nodes:
+        if node.op != "add" or (join := _join_at(nodes, node, found)) is None:
+            continue
+        factor, at = 1.0, join.branch
+        while nodes[at].op in PASS and at not in found:
+            factor, at = factor * (nodes[at].factors[0] if nodes[at].factors else 1.0), nodes[at].inputs[0]
+        turned = found.get(at)
+        if turned is not None and turned.fork == join.fork and turned.omega < 0:
+            factor *= join.gamma
+            join = replace(
+                join,
+                branch=turned.branch,
+                omega=join.omega + factor * turned.omega,
+                gamma=factor * turned.gamma,
+                added=tuple((part, factor * own) for part, own in turned.added),
+            )
+            del found[at]
+        found[node.at] = join
+    return list(found.values())
 
 
-def join_at(nodes: Sequence[Node], node: Node) -> Join | None:
-    """This sum as a sub-layer's, if it is one."""
+def _join_at(nodes: Sequence[Node], node: Node, before: dict[int, Join]) -> Join | None:
+    """This sum as a sub-layer's, if it is one; a sum of `before` that it completes is taken out of there."""
     for shortcut, branch in ((0, 1), (1, 0)):
         chain = [(node.inputs[shortcut], node.factors[shortcut])]
         while (last := nodes[chain[-1][0]]).op in PASS and len(last.inputs) == 1:
             chain.append((last.inputs[0], chain[-1][1] * (last.factors[0] if last.factors else 1.0)))
-        met = {n.at for n in back(nodes, (node.inputs[branch],), lambda n: False, low=chain[-1][0])}
-        fork = next((link for link in chain if link[0] in met), None)
+        beside = before.get(chain[-1][0])
+        ends = [*chain, (beside.fork, chain[-1][1] * beside.omega)] if beside else chain
+        met = {n.at for n in back(nodes, (node.inputs[branch],), lambda n: False, low=ends[-1][0])}
+        fork = next((link for link in ends if link[0] in met), None)
         if fork is None:
             continue
         region: set[int] = {fork[0]}
@@ -93,8 +136,27 @@ def join_at(nodes: Sequence[Node], node: Node) -> Join | None:
             if at > fork[0] and any(source in region for source in nodes[at].inputs):
                 region.add(at)
         region.discard(fork[0])
-        if any(nodes[at].op == "product" for at in region):
-            return Join(node, node.inputs[branch], fork[0], fork[1], node.factors[branch], frozenset(region))
+        if not any(nodes[at].op == "product" for at in region):
+            continue
+        added: tuple[tuple[int, float], ...] = ((node.inputs[branch], node.factors[branch]),)
+        along = frozenset(at for at, _ in chain if at > fork[0])
+        own, gamma = node.inputs[branch], node.factors[branch]
+        if beside and fork not in chain:
+            own, gamma = beside.branch, chain[-1][1] * beside.gamma
+            region |= beside.region
+            along |= beside.shortcut
+            added += tuple((part, chain[-1][1] * factor) for part, factor in beside.added)
+            del before[beside.node.at]
+        return Join(
+            node=node,
+            branch=own,
+            fork=fork[0],
+            omega=fork[1],
+            gamma=gamma,
+            region=frozenset(region),
+            shortcut=along,
+            added=added,
+        )
     return None
 
 
@@ -105,8 +167,7 @@ def sublayer(
     region = join.region
     found = Sublayer(
         kind=None,
-        at=join.node.at,
-        fork=join.fork,
+        join=join,
         omega=join.omega,
         gamma=join.gamma,
         width=int(join.node.value.shape[-1]),
@@ -146,6 +207,7 @@ def sublayer(
     for product in ends:
         if product.at in region and product.at not in taken:
             taken[product.at] = [(last, None)]
+    found.beside = bool(cores) and sum(n.at in region for n in ends) > 1
     unknown += [n.matrix.name or "a matrix" for n in products if n.matrix and (n.at not in taken or not found.kind)]
     for product_at, roles in taken.items():
         if len(roles) > 1 and any(columns is None for _, columns in roles):

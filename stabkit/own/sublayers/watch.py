@@ -9,7 +9,7 @@ kept until the graph is dropped, so that an identity names one tensor.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from typing import Any
 
 import torch
@@ -40,14 +40,22 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's base
     What the pass writes into a parameter or buffer is undone by `watch.own.undo()`.
     """
 
-    def __init__(self, module: nn.Module, inputs: Any) -> None:
+    def __init__(self, module: nn.Module, inputs: Any, wanted: Set[int] = frozenset()) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.nodes: list[Node] = []
+        self.reads: dict[int, set[str]] = {}
+        """{node: the parameters and buffers that its operation was given}."""
+        self.wanted = wanted
+        self.values: dict[int, torch.Tensor] = {}
+        """The values of the nodes `wanted`, as they were when they were made: a sum in place writes over one."""
         self.unread: dict[str, str] = {}
         """{parameter: operation} for matrices used in a way that is not followed."""
         self._at: dict[int, int] = {}
         self._kept: list[torch.Tensor] = []
         self._shared: dict[int, list[torch.Tensor]] = {}
+        self.module = module
+        self.returned: Any = None
+        """What the module returned."""
         self.own = Memory(module)
         for buffer in module.buffers():
             self._shared.setdefault(storage(buffer), []).append(buffer)
@@ -78,7 +86,10 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's base
                 if origin and id(tensor) not in self.own.derived and not self.own.name(tensor):
                     self.own.derived[id(tensor)] = origin
             return out
+        first = len(self.nodes)
         self._lower(name, func, args, kwargs, made, sources)
+        if read := {known for t in given if self.find(t) is None and (known := self.own.name(t))}:
+            self.reads.update((at, read) for at in range(first, len(self.nodes)))
         if func._schema.is_mutable:
             for tensor in made:
                 self._refresh(tensor)
@@ -128,6 +139,10 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's base
             for x, by in ((first, second), (second, first)):
                 if self.find(x) is not None and (factor := self._factor(by)) is not None:
                     return self._sum((total, x), [1.0, factor * float(kwargs.get("value", 1))], out)
+        if name == "lerp":
+            start, end, weight = args
+            factor = self._factor(weight)
+            return factor is not None and self._sum((start, end), [1.0 - factor, factor], out)
         if name == "native_dropout":
             return self._scaled(args[0], 1.0, out)
         if name == "masked_fill":  # what is left over passes through unchanged
@@ -215,9 +230,11 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's base
     def note(self, op: Op, inputs: tuple[Any, ...], value: torch.Tensor, **more: Any) -> int:
         """A new node, made of these; returns its place."""
         self.nodes.append(Node(len(self.nodes), op, inputs, value, **more))
-        self._at[id(value)] = len(self.nodes) - 1
+        at = self._at[id(value)] = len(self.nodes) - 1
+        if at in self.wanted:
+            self.values[at] = value.detach().clone()
         self._keep(value)
-        return len(self.nodes) - 1
+        return at
 
     def _keep(self, tensor: torch.Tensor) -> None:
         self._kept.append(tensor)

@@ -1,0 +1,107 @@
+"""A loss for a model that comes without one: a fixed batch of random tokens or images, drawn by the seed alone.
+
+Next-token cross-entropy on tokens of the model's vocabulary; for a model of images, cross-entropy against random
+labels. Which of both a model takes is found by calling it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import nn
+
+from stabkit.errors import UsageError
+from stabkit.own.factory import told
+from stabkit.own.sublayers import run
+from stabkit.own.sublayers.reading import logits
+from stabkit.streams import stream
+
+TOKENS = ((8, 32), (8, 16), (4, 6))
+"""(sentences, tokens) of the batch; the first that the model takes."""
+IMAGES = 8
+GIVE_LOSS = "let the factory return (model, loss), with loss(model) a scalar on a fixed batch"
+
+
+def loss(model: nn.Module, seed: int) -> Callable[[nn.Module], torch.Tensor]:
+    """loss(model) on a batch of its own; raises UsageError where the model takes neither tokens nor images."""
+    tried: list[str] = []
+    for make in _candidates(model, seed):
+        try:
+            own: Callable[[nn.Module], torch.Tensor] = make()
+            with torch.no_grad():
+                value = own(model)
+            if value.dim() == 0:
+                return own
+        except (Exception, SystemExit) as error:
+            tried.append(told(error))
+    why = f" ({tried[0]})" if tried else ""
+    raise UsageError(f"the model takes neither tokens nor images alone{why}; {GIVE_LOSS}")
+
+
+def _candidates(model: nn.Module, seed: int) -> Iterator[Callable[[], Any]]:
+    device = next(p.device for p in model.parameters())
+    kinds = [lambda: _images(model, seed, device)]
+    if (vocabulary := _vocabulary(model)) is not None:
+        kinds = [lambda shape=shape: _tokens(vocabulary, shape, seed, device) for shape in TOKENS]  # type: ignore[misc]
+    yield from kinds
+
+
+def _tokens(vocabulary: int, shape: tuple[int, int], seed: int, device: torch.device) -> Any:
+    drawn = stream(seed, "probe tokens").integers(0, vocabulary, shape)
+    tokens = torch.from_numpy(drawn).to(device)
+
+    def next_tokens(model: nn.Module) -> torch.Tensor:
+        logits = _scores(model(tokens))
+        return nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1).float(), tokens[:, 1:].flatten())
+
+    return next_tokens
+
+
+def _images(model: nn.Module, seed: int, device: torch.device) -> Any:
+    size = _size(model)
+    random = stream(seed, "probe images")
+    images = torch.from_numpy(random.standard_normal((IMAGES, *size))).to(device, torch.float32)
+    classes = _scores(model(images)).shape[-1]
+    labels = torch.from_numpy(random.integers(0, classes, IMAGES)).to(device)
+
+    def classified(model: nn.Module) -> torch.Tensor:
+        return nn.functional.cross_entropy(_scores(model(images)).float(), labels)
+
+    return classified
+
+
+def _vocabulary(model: nn.Module) -> int | None:
+    """Rows of the table that the input's tokens choose from: found by running the model with small ones."""
+    tables = [m for m in model.modules() if isinstance(m, nn.Embedding)]
+    if not tables:
+        return None
+    ids = torch.full((2, 4), min(2, *(t.num_embeddings - 1 for t in tables)), device=tables[0].weight.device)
+    try:
+        watch = run.watched(model, (ids,))
+    except (Exception, SystemExit):
+        return max(table.num_embeddings for table in tables)
+    for node in watch.nodes:
+        if node.op == "embedding" and node.inputs and node.constants[0] is not None:
+            return int(node.constants[0].shape[0])
+    return max(table.num_embeddings for table in tables)
+
+
+def _size(model: nn.Module) -> tuple[int, int, int]:
+    """(channels, height, width) of the images that a model's own attributes name."""
+    config: Any = getattr(model, "config", None)
+    patch: Any = getattr(model, "patch_embed", None)
+    size = getattr(config, "image_size", None) or getattr(patch, "img_size", None)
+    first = next((m for m in model.modules() if isinstance(m, nn.Conv2d)), None)
+    channels = getattr(config, "num_channels", None) or (first.in_channels if first else None)
+    if size is None or channels is None:
+        raise UsageError("neither an embedding of tokens nor the size of its images was found")
+    height, width = (size, size) if isinstance(size, int) else size
+    return int(channels), int(height), int(width)
+
+
+def _scores(returned: Any) -> torch.Tensor:
+    if (found := logits(returned)) is None:
+        raise UsageError("the model returns no scores")
+    return found

@@ -1,0 +1,194 @@
+"""A few updates of a user's model, and the chain read between them.
+
+Step t means after t updates; every series has step 0. Activations are read on the loss's own batch in eval mode, in an
+eager forward of their own; gradients at the optimiser's hooks, before the update; after the last update once more
+without one. No hook stands in a training forward, so that training is what it is without us.
+
+    loss          training mode, `train`
+    update        F = output of the last stack after its final norm: `state` ‖ΔF‖, `state@step` against θ_{t−1},
+                  `state@relative` over ‖F(θ_0)‖, `state@size` ‖F‖ over √d, `logits` as `state`
+    layer_update  per sub-layer: mean ‖Δx_i‖/‖x_i(θ_0)‖
+    stream        x_0 (`stack`) and x_i of each sub-layer: rms, ‖x_i‖/√d
+    branch        ‖γ·f_i‖/‖ω·x_i‖
+    cosine        cos(x_i, x_{i−1})
+    token_cosine  mean cosine between different tokens of F
+    gradient      ‖∂L/∂θ_i‖, `outside` what belongs to no sub-layer
+    delta         ‖θ_t − θ_{t−1}‖, `@relative` over ‖θ_{t−1}‖, `@start` ‖θ_t − θ_0‖
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from stabkit.errors import UsageError
+from stabkit.own.probe.gradients import Gradients, Weights, gradient_norms
+from stabkit.own.probe.made import Made
+from stabkit.own.sublayers import reading
+from stabkit.own.sublayers.reading import States, Stream
+from stabkit.probes import quantities
+from stabkit.results.records import Recorder, Table
+
+OUTSIDE = "outside"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Probed:
+    """What the updates left."""
+
+    records: Mapping[str, Table]
+    stream: Stream
+    width: int
+    tokens: int
+    """Of the batch, padding left out."""
+    batch: str
+    """Digest of what the model was called with."""
+    broke: str
+    """Where the first number that is not finite was met: `step 3, decoder.5.ffn`; "" for none."""
+
+
+def probe(made: Made, steps: int, pattern: str = "", tell: Callable[[int, float], None] | None = None) -> Probed:
+    """`steps` updates of the model, recorded. It ends early where the loss is not finite. `tell(step, loss)`."""
+    stream = reading.found(made.model, made.call, pattern)
+    groups = parameters(made.model, stream)
+    reader = _Reader(stream, keep(made.call))
+    recorder = Recorder()
+    weights = Weights(groups)
+    sites = tuple(groups)
+
+    def gradients(norms: list[float]) -> None:
+        recorder.add("gradient", step, sites, norms)
+
+    step, broke = 0, ""
+    with Gradients(made.optimizer, groups, gradients) as hooks:
+        for step in range(steps + 1):
+            reader.read(recorder, step, stream.read(made.model, made.call))
+            moved = weights.steps()
+            names = tuple(name + mark for mark in ("", "@relative", "@start") for name in sites)
+            recorder.add("delta", step, names, [value for part in moved for value in part])
+            made.optimizer.zero_grad(set_to_none=True)
+            loss = made.loss(made.model)
+            value = float(loss.detach())
+            loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
+            recorder.add("loss", step, ("train",), [value])
+            if tell:
+                tell(step, value)
+            broke = broke or _broken(recorder.tables(), step)
+            if step == steps or not math.isfinite(value):
+                gradients(gradient_norms(groups))
+                break
+            made.optimizer.step()
+            if hooks.steps != step + 1:
+                raise UsageError(
+                    f"{hooks.steps - step} optimiser steps were taken in one update; the loss is not to step itself"
+                )
+        broke = broke or _broken(recorder.tables(), step)
+    return Probed(
+        records=recorder.tables(),
+        stream=stream,
+        width=reader.width,
+        tokens=reader.tokens,
+        batch=_digest(made.call),
+        broke=broke,
+    )
+
+
+def parameters(model: nn.Module, stream: Stream) -> dict[str, list[nn.Parameter]]:
+    """{sub-layer: its trained parameters}, and what belongs to none of them."""
+    named = {name: p for name, p in model.named_parameters() if p.requires_grad}
+    groups = {place.name: [named.pop(n) for n in place.parameters if n in named] for place in stream.sublayers}
+    return {**groups, OUTSIDE: list(named.values())}
+
+
+def keep(call: Any) -> torch.Tensor | None:
+    """True at the tokens that are not padding, where the call has an `attention_mask` (sentences × tokens)."""
+    mask = call.kwargs.get("attention_mask")
+    return mask.bool() if isinstance(mask, torch.Tensor) and mask.dim() == 2 else None
+
+
+class _Reader:
+    """Turns the states of each pass into rows; remembers those of θ_0 and of the pass before."""
+
+    def __init__(self, stream: Stream, mask: torch.Tensor | None) -> None:
+        self.stream, self.mask = stream, mask
+        self.sites = tuple(place.name for place in stream.sublayers)
+        self.first: States | None = None
+        self.last: States | None = None
+        self.width = self.tokens = 0
+
+    def read(self, recorder: Recorder, step: int, now: States) -> None:
+        first, last = self.first or now, self.last or now
+        f, mask = now.output, self._keep(now.output)
+        self.width, self.tokens = f.shape[-1], int(mask.sum()) if mask is not None else f[..., 0].numel()
+        if f.shape != first.output.shape:
+            raise UsageError(f"the model's output has shape {list(f.shape)} where it had {list(first.output.shape)}")
+        rows: dict[str, dict[str, torch.Tensor]] = {
+            "update": {
+                "state": quantities.moved(f, first.output, mask),
+                "state@step": quantities.moved(f, last.output, mask),
+                "state@relative": quantities.relative(f, first.output, mask),
+                "state@size": quantities.mean(quantities.lengths(f), mask) / math.sqrt(f.shape[-1]),
+            },
+            "layer_update": {},
+            "stream": {},
+            "cosine": {},
+            "token_cosine": {"state": quantities.token_cosine(f, mask)},
+        }
+        if now.logits is not None and first.logits is not None and now.logits.shape == first.logits.shape:
+            rows["update"]["logits"] = quantities.moved(now.logits, first.logits, self._keep(now.logits))
+        for stack in self.stream.stacks:
+            names = [stack, *(place.name for place in self.stream.sublayers if place.stack == stack)]
+            x, before = now.x[stack], first.x[stack]
+            for i, name in enumerate(names):
+                own = self._keep(x[i])
+                rows["stream"][name] = quantities.mean(quantities.lengths(x[i]), own) / math.sqrt(x[i].shape[-1])
+                if i:
+                    rows["layer_update"][name] = quantities.relative(x[i], before[i], own)
+                    alike = x[i].shape == x[i - 1].shape
+                    rows["cosine"][name] = quantities.cosine(x[i], x[i - 1], own) if alike else torch.tensor(math.nan)
+        if now.branches:
+            rows["branch"] = {
+                name: quantities.mean(
+                    quantities.lengths(branch) / quantities.lengths(total - branch), self._keep(total)
+                )
+                for name, (branch, total) in zip(self.sites, now.branches, strict=True)
+            }
+        for probe, row in rows.items():
+            recorder.add(probe, step, tuple(row), torch.stack([v.double().cpu() for v in row.values()]).tolist())
+        self.first, self.last = first, now
+
+    def _keep(self, x: torch.Tensor) -> torch.Tensor | None:
+        """The mask, where it is of these tokens; also where the tokens stand first."""
+        if self.mask is None or x.dim() != 3:
+            return None
+        if x.shape[:2] == self.mask.shape:
+            return self.mask
+        return self.mask.T if x.shape[:2] == self.mask.T.shape else None
+
+
+def _broken(tables: Mapping[str, Table], step: int) -> str:
+    """Where a number of this step is not finite: the link that comes first in a pass."""
+    for probe in ("stream", "update", "loss", "gradient"):
+        table = tables.get(probe)
+        if table is None or int(table.steps[-1]) != step:
+            continue
+        for site, value in zip(table.sites, table.values[-1], strict=True):
+            if not math.isfinite(value):
+                return f"step {step}, {probe} of {site}"
+    return ""
+
+
+def _digest(call: Any) -> str:
+    from stabkit.own.sublayers.memory import tensors
+
+    hashed = hashlib.sha256()
+    for tensor in tensors((call.args, dict(call.kwargs))):
+        hashed.update(str((tensor.dtype, list(tensor.shape))).encode())
+        hashed.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+    return hashed.hexdigest()

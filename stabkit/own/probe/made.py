@@ -1,0 +1,163 @@
+"""What a user's factory returned, as one value: the model, its loss, its optimiser, and what the model is called with.
+
+    factory(depth) → model | (model, loss) | (model, loss, optimizer)
+
+loss(model) is a scalar on a fixed batch. The call that it makes of the model is the one that the residual stream is
+read on. Everything wrong with it is told in one line, as UsageError; what the user's code raises passes through.
+"""
+
+from __future__ import annotations
+
+import inspect
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from stabkit.errors import UsageError
+from stabkit.own.probe import defaults
+from stabkit.own.sublayers import run
+from stabkit.own.sublayers.run import Call
+
+FACTORY = "FACTORY"
+RETURN = "model, (model, loss) or (model, loss, optimizer)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Made:
+    """A model that is ready for its updates."""
+
+    model: nn.Module
+    loss: Callable[[nn.Module], torch.Tensor]
+    optimizer: torch.optim.Optimizer
+    call: Call
+    """What the loss calls the model with."""
+    start: float
+    """The loss at θ_0, in eval mode."""
+    notes: tuple[str, ...]
+
+
+def make(factory: Callable[..., Any], name: str, depth: int | None, seed: int, lr: float) -> Made:
+    """Call the factory at a depth, every random stream seeded before; AdamW at `lr` where it brings no optimiser.
+
+    An optimiser of its own keeps its rates where `lr` is 0, else its groups' rates in proportion, the first at `lr`.
+    """
+    _fits(factory, name, depth)
+    seeded(seed)
+    given = factory() if depth is None else factory(depth)
+    model, loss, optimizer = _parts(given, name)
+    run.refuse(model)
+    trained = [p for p in model.parameters() if p.requires_grad]
+    if not trained:
+        raise UsageError(f"{name}: every parameter is frozen (requires_grad=False); there is nothing to train")
+    notes = []
+    if loss is None:
+        loss = defaults.loss(model, seed)
+        notes.append("the factory gives no loss: cross-entropy on a fixed random batch")
+    if optimizer is None:
+        optimizer = torch.optim.AdamW(trained, lr=lr or 1e-3)
+    else:
+        notes += _own_optimizer(optimizer, trained, name, lr)
+    frozen = sum(1 for p in model.parameters() if not p.requires_grad)
+    if frozen:
+        notes.append(f"{frozen} frozen parameters count in no gradient and no step")
+    call, start = _called(model, loss, name)
+    return Made(model=model, loss=loss, optimizer=optimizer, call=call, start=start, notes=tuple(notes))
+
+
+def _fits(factory: Callable[..., Any], name: str, depth: int | None) -> None:
+    """Whether the factory takes a depth where one is asked for; raises UsageError."""
+    try:
+        parameters = inspect.signature(factory).parameters.values()
+    except (TypeError, ValueError):  # a builtin: calling it will tell
+        return
+    free = [p for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    takes = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.VAR_POSITIONAL)]
+    if depth is not None and not takes:
+        raise UsageError(f"{name} takes no depth; write it as factory(depth), or leave out --depths")
+    if depth is None and free:
+        raise UsageError(f"{name} takes {free[0].name!r}; give --depths 6,12,24,48")
+    if depth is not None and len(free) > 1:
+        raise UsageError(
+            f"{name} takes more than a depth ({', '.join(p.name for p in free)}); give the others defaults"
+        )
+
+
+def _parts(given: Any, name: str) -> tuple[nn.Module, Any, Any]:
+    parts = given if isinstance(given, tuple) else (given,)
+    model, loss, optimizer = (*parts, None, None)[:3]
+    fits = (
+        len(parts) <= 3
+        and isinstance(model, nn.Module)
+        and (len(parts) < 2 or callable(loss))
+        and (len(parts) < 3 or isinstance(optimizer, torch.optim.Optimizer))
+    )
+    if not fits:
+        kinds = ", ".join(type(part).__name__ for part in parts)
+        raise UsageError(f"{name} is to return {RETURN}, got {kinds}")
+    return model, loss, optimizer
+
+
+def _own_optimizer(optimizer: torch.optim.Optimizer, trained: list[nn.Parameter], name: str, lr: float) -> list[str]:
+    """Set its rates, check that it holds the model; notes."""
+    held = {id(p) for group in optimizer.param_groups for p in group["params"]}
+    missing = sum(1 for p in trained if id(p) not in held)
+    if missing == len(trained):
+        raise UsageError(f"{name}: its optimizer holds none of the model's parameters")
+    if lr:
+        first = float(optimizer.param_groups[0]["lr"])
+        if not first > 0:
+            raise UsageError(f"{name}: --lr scales the rates of its optimizer, whose first is {first:g}")
+        for group in optimizer.param_groups:
+            group["lr"] = float(group["lr"]) * lr / first
+    notes = [f"the factory's own {type(optimizer).__name__}"]
+    return [*notes, f"{missing} parameters are not in its optimizer"] if missing else notes
+
+
+def _called(model: nn.Module, loss: Callable[[nn.Module], Any], name: str) -> tuple[Call, float]:
+    """(what the loss calls the model with, the loss), in eval mode; raises UsageError where one of them is no use."""
+    calls: list[Call] = []
+
+    def keep(module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        calls.append(Call(args, dict(kwargs)))
+
+    handle = model.register_forward_pre_hook(keep, with_kwargs=True)
+    try:
+        values = [_value(model, loss, name, seed) for seed in (0, 1)]
+    finally:
+        handle.remove()
+    if values[0] != values[1]:
+        raise UsageError(
+            f"{name}: loss(model) gives {values[0]:.6g} and then {values[1]:.6g} at the same weights; "
+            "it is to be a loss on a fixed batch, drawn once in the factory"
+        )
+    if not calls:
+        raise UsageError(f"{name}: loss(model) never calls the model itself; call model(…), not one of its parts")
+    return calls[0], values[0]
+
+
+def _value(model: nn.Module, loss: Callable[[nn.Module], Any], name: str, seed: int) -> float:
+    """The loss before any update, whatever state chance is in."""
+    with run.untouched(model):
+        seeded(seed)
+        model.eval()
+        value = loss(model)
+    if not isinstance(value, torch.Tensor) or value.numel() != 1:
+        kind = f"a tensor {list(value.shape)}" if isinstance(value, torch.Tensor) else f"a {type(value).__name__}"
+        raise UsageError(f"{name}: loss(model) is to be a scalar tensor, got {kind}")
+    if not bool(torch.isfinite(value)):
+        raise UsageError(f"{name}: the loss is {float(value)} before any update; a probe needs a finite start")
+    if not value.requires_grad:
+        raise UsageError(f"{name}: the loss has no gradient (detached, or made under no_grad)")
+    return float(value.detach())
+
+
+def seeded(seed: int) -> None:
+    """Every random stream that a user's code may draw from."""
+    random.seed(seed)
+    np.random.seed(seed)
+    torch.manual_seed(seed)

@@ -1,0 +1,168 @@
+"""Where in a model's forward pass its residual stream is read, and whose parameters belong to which sub-layer.
+
+    x_0 → sub-layer 1 → x_1 → … → x_L → final norms → F
+
+x_i is what the next sub-layer's shortcut and branch both read: the sum, or its norm where one follows (Post-LN). A
+place is the number of a node: the same operations run in the same order at every pass, so that a later pass is read at
+the same numbers. Where no sums x + f(x) are found, like blocks stand in for sub-layers (`blocks.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from stabkit.own.sublayers.anatomy import Anatomy, count_layers
+from stabkit.own.sublayers.graph import Node, back
+from stabkit.own.sublayers.sublayer import NORM, PASS, Sublayer, Users
+from stabkit.own.sublayers.watch import Watch
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Place:
+    """One sub-layer."""
+
+    stack: str
+    layer: int
+    """From 0 on."""
+    kind: str
+    """`self`, `cross`, `ffn`, `self+ffn` for branches side by side, `other`; `block` where no sum was found."""
+    out: int
+    """x_i."""
+    at: int
+    """The sum."""
+    added: tuple[tuple[int, float], ...]
+    """(node, factor) of what is added to the shortcut."""
+    parameters: tuple[str, ...]
+    """What is read between its fork and x_i, those of an earlier sub-layer left out."""
+
+    @property
+    def name(self) -> str:
+        """`decoder.3.cross`, as in the records of our own models."""
+        return f"{self.stack}.{self.layer}.{self.kind}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Places:
+    """All of a model: its stacks in the order of the pass, the last of them is the one whose output is F."""
+
+    sublayers: tuple[Place, ...]
+    first: dict[str, int]
+    """x_0 of each stack."""
+    final: int
+    """F: the last stack's output after its final norms."""
+    operations: tuple[str, ...]
+    """What ran: a pass with others is not read at these places."""
+    shared: tuple[str, ...]
+    """Parameters that several sub-layers use; they count for the first."""
+
+    @property
+    def stacks(self) -> tuple[str, ...]:
+        return tuple(self.first)
+
+    def wanted(self) -> frozenset[int]:
+        """Every node whose value is read."""
+        own = {at for place in self.sublayers for at in (place.out, place.at, *(node for node, _ in place.added))}
+        return frozenset(own | set(self.first.values()) | {self.final})
+
+
+def places(watch: Watch, anatomy: Anatomy) -> Places | None:
+    """Of a watched pass; None where it has no sums."""
+    stacks = _joined(watch.nodes, anatomy)
+    if not stacks:
+        return None
+    users: Users = {}
+    for node in watch.nodes:
+        for at in node.inputs:
+            users.setdefault(at, []).append(node.at)
+    owned = {name for name, _ in watch.module.named_parameters()}
+    sublayers: list[Place] = []
+    taken: set[str] = set()
+    shared: dict[str, None] = {}
+    for name, stack in stacks.items():
+        count_layers(stack)
+        for i, own in enumerate(stack):
+            out = stack[i + 1].fork if i + 1 < len(stack) else _own_norm(watch.nodes, users, own)
+            between = (*own.join.region, *own.join.shortcut, own.at, *_way(watch.nodes, out, own.at))
+            read = {known for at in between for known in watch.reads.get(at, ())}
+            read |= {known for part in own.parts for known in (part.name, part.bias_name)}  # keys of another stack
+            read &= owned
+            shared.update(dict.fromkeys(sorted(read & taken)))
+            sublayers.append(
+                Place(
+                    stack=name,
+                    layer=own.layer - 1,
+                    kind=(own.kind or "other") + "+ffn" * own.beside,
+                    out=out,
+                    at=own.at,
+                    added=own.join.added,
+                    parameters=tuple(sorted(read - taken)),
+                )
+            )
+            taken |= read
+    return Places(
+        sublayers=tuple(sublayers),
+        first={name: stack[0].fork for name, stack in stacks.items()},
+        final=_finished(watch.nodes, users, sublayers[-1].out),
+        operations=tuple(node.op for node in watch.nodes),
+        shared=tuple(shared),
+    )
+
+
+def _joined(nodes: Sequence[Node], anatomy: Anatomy) -> dict[str, list[Sublayer]]:
+    """{name: stack}; stacks of one sub-layer that follow one another are one (hyper-connections, whose sums stand on
+    combinations of several streams)."""
+    joined: list[list[Sublayer]] = []
+    of: list[int] = []
+    encoders = set(anatomy.encoder_of.values())
+    for i, stack in enumerate(anatomy.stacks):
+        own = list(stack.sublayers)
+        before = joined[-1] if joined and i - 1 not in encoders else None
+        follows = (
+            before is not None
+            and 1 in (len(before), len(own))
+            and before[-1].width == own[0].width
+            and any(
+                node.at == before[-1].at for node in back(nodes, (own[0].fork,), lambda n: False, low=before[-1].at)
+            )
+        )
+        if before is not None and follows:
+            before += own
+        else:
+            joined.append(own)
+        of.append(len(joined) - 1)
+    if not anatomy.encoder_of:
+        return {f"stack{i}" if len(joined) > 1 else "stack": stack for i, stack in enumerate(joined, 1)}
+    decoder = max(anatomy.encoder_of, key=lambda i: len(anatomy.stacks[i].sublayers))
+    named = {of[anatomy.encoder_of[decoder]]: "encoder", of[decoder]: "decoder"}
+    return {named.get(i, f"stack{i + 1}"): stack for i, stack in enumerate(joined)}
+
+
+def _own_norm(nodes: Sequence[Node], users: Users, own: Sublayer) -> int:
+    """x_L: the norm behind the last sum, where its kind has one there; else the sum."""
+    norms = _norms_behind(nodes, users, own.at)
+    return norms[0] if own.norm_out and norms else own.at
+
+
+def _finished(nodes: Sequence[Node], users: Users, at: int) -> int:
+    norms = _norms_behind(nodes, users, at)
+    return norms[-1] if norms else at
+
+
+def _norms_behind(nodes: Sequence[Node], users: Users, start: int) -> list[int]:
+    """The norms that a value goes through, one after the other, before anything else is made of it."""
+    reached, norms = [start], []
+    for at in reached:
+        for user in users.get(at, ()):
+            if nodes[user].op in PASS | NORM and nodes[user].inputs[0] == at and user not in reached:
+                reached.append(user)
+                if nodes[user].op == "norm":
+                    norms.append(user)
+    return norms
+
+
+def _way(nodes: Sequence[Node], end: int, start: int) -> Iterator[int]:
+    """The norms and scales between a sum and what is made of it by them alone."""
+    while end > start and nodes[end].op in PASS | NORM and nodes[end].inputs:
+        yield end
+        end = nodes[end].inputs[0]

@@ -1,0 +1,145 @@
+"""A model's residual stream, read on a fixed batch: found once, then read in any number of passes.
+
+stream = found(model, inputs)          sums x + f(x), or like blocks where there are none
+states = stream.read(model, inputs)    x_0 … x_L of every stack, branches, F; eval mode, nothing is left behind
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from stabkit.errors import UsageError
+from stabkit.own.sublayers import blocks, run
+from stabkit.own.sublayers.anatomy import dissect
+from stabkit.own.sublayers.blocks import Blocks
+from stabkit.own.sublayers.memory import tensors
+from stabkit.own.sublayers.places import Place, Places, places
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class States:
+    """What one pass left; every tensor as wide as its stack on the last axis."""
+
+    x: Mapping[str, Sequence[torch.Tensor]]
+    """x_0 … x_L of each stack."""
+    branches: Sequence[tuple[torch.Tensor, torch.Tensor]]
+    """(γ·f_i, the sum it went into) of each sub-layer; none where blocks were found."""
+    output: torch.Tensor
+    """F: the last stack's output after its final norms."""
+    logits: torch.Tensor | None
+    """What the model returns as `.logits`, else its first floating tensor."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stream:
+    """Where a model is read."""
+
+    sublayers: tuple[Place, ...]
+    stacks: tuple[str, ...]
+    how: str
+    """`sums x + f(x)`, or `blocks h.0 … h.11`."""
+    notes: tuple[str, ...]
+    sums: Places | None
+    blocks: Blocks | None
+
+    def read(self, model: nn.Module, inputs: Any) -> States:
+        """One pass over these inputs. Raises UsageError where the model does not run as it did when it was found."""
+        if self.blocks is not None:
+            return _of_blocks(model, inputs, self.blocks)
+        assert self.sums is not None
+        watch = run.watched(model, inputs, self.sums.wanted())
+        if tuple(node.op for node in watch.nodes) != self.sums.operations:
+            raise UsageError("the model runs other operations from pass to pass; name its blocks with --blocks")
+        held = watch.values
+        x = {name: [held[at]] for name, at in self.sums.first.items()}
+        branches = []
+        for place in self.sums.sublayers:
+            x[place.stack].append(held[place.out])
+            branches.append((sum(factor * held[at] for at, factor in place.added), held[place.at]))
+        return States(x=x, branches=branches, output=held[self.sums.final], logits=logits(watch.returned))  # type: ignore[arg-type]  # sum begins at 0
+
+
+def found(model: nn.Module, inputs: Any, pattern: str = "") -> Stream:
+    """Where this model is read; `pattern` names its blocks. Raises UsageError where nothing was found, with what was
+    seen, and whatever the model raises."""
+    run.refuse(model)
+    if pattern:
+        named = blocks.named(model, pattern)
+        states = _of_blocks(model, inputs, named).x["blocks"]
+        if not blocks.alike(states):
+            shapes = ", ".join(dict.fromkeys(str(list(x.shape)) for x in states[1:])) or "nothing"
+            raise UsageError(f"--blocks: the outputs of {pattern} are to have one shape; they have {shapes}")
+        return _stream(model, named, "named by --blocks")
+    watch = run.watched(model, inputs)
+    anatomy = dissect(watch)
+    sums = places(watch, anatomy)
+    if sums is not None and len(sums.sublayers) > 1:
+        notes = list(anatomy.notes)
+        if sums.shared:
+            notes.append(
+                f"{sums.shared[0]}{f' and {len(sums.shared) - 1} more' * (len(sums.shared) > 1)}: used by "
+                "several sub-layers, counted for the first"
+            )
+        return Stream(
+            sublayers=sums.sublayers,
+            stacks=sums.stacks,
+            how="sums x + f(x)",
+            notes=tuple(notes),
+            sums=sums,
+            blocks=None,
+        )
+    for like in blocks.candidates(model):
+        if blocks.alike(_of_blocks(model, inputs, like).x["blocks"]):
+            return _stream(model, like, "no sums x + f(x) were found: like blocks stand for sub-layers")
+    seen = ", ".join(dict.fromkeys(type(part).__name__ for part in model.children())) or "nothing"
+    raise UsageError(
+        f"no residual sums x + f(x) and no like blocks of one output shape were found in the model ({seen}); "
+        "name its blocks with --blocks 'h.*'"
+    )
+
+
+def _stream(model: nn.Module, like: Blocks, why: str) -> Stream:
+    taken: set[str] = set()
+    own: list[Place] = []
+    names = {id(parameter): name for name, parameter in model.named_parameters()}
+    for i, block in enumerate(like.names):
+        read = {names[id(p)] for p in model.get_submodule(block).parameters()}
+        own.append(
+            Place(
+                stack="blocks", layer=i, kind="block", out=-1, at=-1, added=(), parameters=tuple(sorted(read - taken))
+            )
+        )
+        taken |= read
+    return Stream(
+        sublayers=tuple(own),
+        stacks=("blocks",),
+        how=f"blocks {like.names[0]} … {like.names[-1]}",
+        notes=(why,),
+        sums=None,
+        blocks=like,
+    )
+
+
+def _of_blocks(model: nn.Module, inputs: Any, like: Blocks) -> States:
+    with blocks.watched(model, like) as states:
+        returned = run.watched(model, inputs).returned
+        return States(
+            x={"blocks": list(states)},
+            branches=(),
+            output=states[-1] if states else torch.empty(0),
+            logits=logits(returned),
+        )
+
+
+def logits(returned: Any) -> torch.Tensor | None:
+    """What a model scores with: `.logits`, else the first floating tensor with more than one axis; None without."""
+    given = getattr(returned, "logits", None)
+    if isinstance(given, torch.Tensor):
+        return given
+    values = dict(returned) if isinstance(returned, Mapping) else returned
+    return next((t for t in tensors(values) if t.is_floating_point() and t.dim() > 1), None)
