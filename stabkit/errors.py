@@ -7,6 +7,7 @@
     ├── StoreBusy          4   another process holds the output directory
     ├── StoreError         5   the disk: full, read-only, not a directory
     ├── RecipeViolated     6   an audited model is not what its recipe says
+    ├── Unstable           7   a link of a probed model's chain breaks with depth
     └── Interrupted     128+n  ended by signal n
 
 A message says what was needed, what came and what to do, in one line.
@@ -56,6 +57,12 @@ class RecipeViolated(StabkitError):
     """A user's model violates the recipe that it was audited against; the findings are printed before."""
 
     exit_code = 6
+
+
+class Unstable(StabkitError):
+    """A link of a user's model breaks with depth; what was found is printed before."""
+
+    exit_code = 7
 
 
 class Interrupted(StabkitError):

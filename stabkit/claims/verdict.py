@@ -17,9 +17,8 @@ import numpy as np
 from stabkit.claims import spread
 from stabkit.claims.base import Claim, Finding, Measured, Place, Scale, Threshold, Verdict
 from stabkit.figures.shared.numbers import centre
+from stabkit.results import student
 
-T_975 = {4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262, 14: 2.145, 19: 2.093, 29: 2.045}
-"""Student's t for 97.5 %, by degrees of freedom; between two of these that of the fewer."""
 Z_975 = 1.960
 
 
@@ -105,10 +104,7 @@ def interval(values: Sequence[float], scale: Scale) -> tuple[float, float]:
 
 
 def _student(values: Sequence[float]) -> tuple[float, float]:
-    free = len(values) - 1
-    t = T_975[max(key for key in T_975 if key <= free)]
-    half = t * statistics.stdev(values) / math.sqrt(len(values))
-    mean = statistics.fmean(values)
+    mean, half = statistics.fmean(values), student.half(values)
     return mean - half, mean + half
 
 

@@ -123,7 +123,7 @@ def landscape(ctx: typer.Context, **options: Any) -> None:
 
 
 @app.command()
-@taking(PAPER, items=True)
+@taking(PAPER, names=("items",))
 def paper(ctx: typer.Context, items: list[str], **options: Any) -> None:
     """Rerun figures and tables of the papers: `paper ls` names them, `paper fig9` runs one, `paper all` every one.
 
@@ -247,6 +247,19 @@ def methods(
 
     pairs = ranges.depths("--depths", depths, ranges.stacks("--arch", arch))
     methods.methods(model, pairs, json=json, markdown=markdown)
+
+
+@app.command()
+@taking(COMMANDS["probe"], names=("factory",))
+def probe(ctx: typer.Context, factory: str, **options: Any) -> None:
+    """Probe your own model over depths before you train it: which link of the chain breaks, if any?
+
+    factory(depth) returns a model, (model, loss) or (model, loss, optimizer). Exits with 7 where a link fails.
+    """
+    from stabkit.cli.commands import probe
+    from stabkit.cli.commands.train import again
+
+    probe.probe(ctx.params, again())
 
 
 @app.command()

@@ -24,10 +24,7 @@ def _config(ctx: typer.Context, path: str | None) -> str | None:
 
 
 Models = Annotated[str, typer.Option(help="Methods or all, commas between; options after a colon: admin:omega=closed.")]
-Arch = Annotated[
-    str,
-    typer.Option(help="encoder-decoder (translation), encoder-only (masked words) or decoder-only (next words)."),
-]
+Arch = Annotated[str, typer.Option(help="encoder-decoder (translation), encoder-only or decoder-only (next words).")]
 OptimizerOption = Annotated[str, typer.Option("--optimizer", help="adam, sgd, radam (as its paper) or radam-torch.")]
 RecipeOption = Annotated[
     str, typer.Option("--recipe", help="shared, or paper: each method's own base, optimiser, rate and warm-up.")
@@ -87,7 +84,6 @@ ConfigFile = Annotated[
 ]
 PrintConfig = Annotated[bool, typer.Option("--print-config", help="Print the options as TOML and stop.")]
 
-
 SlopeRate = Annotated[
     str, typer.Option("--rate", help="η of the step; default 1e-5 in float64, 1e-4,1e-5 in float32, which must agree.")
 ]
@@ -112,10 +108,7 @@ Factory = Annotated[
     str, typer.Option(help="Your own model instead: package.module:function that returns (model, loss).")
 ]
 Weights = Annotated[str, typer.Option(help="Weights of --factory's model, a .safetensors file.")]
-Between = Annotated[
-    str,
-    typer.Option(help="Instead: the line between two stored runs, or the triangle of three; ids with commas between."),
-]
+Between = Annotated[str, typer.Option(help="Instead: the line between two stored runs, or the triangle of three.")]
 PathOption = Annotated[str, typer.Option("--path", help="Plane of the path: pca, hao (Hao et al. 2019) or none.")]
 
 TRAINING: dict[str, tuple[Any, Any]] = {
@@ -184,30 +177,17 @@ ItemSeeds = Annotated[str, typer.Option("--seeds", help="Instead of the items' o
 Rows = Annotated[
     str, typer.Option("--rows", help="A study's rows; a run that has one is not trained. Default: in <out>/studies/.")
 ]
+MACHINE = (
+    *("data", "source", "target", "vocab", "workers", "device", "checkpoint_every", "run_timeout", "retry_failed"),
+    *("yes", "executor", "scheduler", "out", "json", "quiet", "dry_run", "config", "print_config"),
+)
 PAPER: dict[str, tuple[Any, Any]] = {
     "budget": (BudgetOption, ""),
     "rows": (Rows, ""),
     "depths": (ItemDepths, ""),
     "steps": (ItemSteps, ""),
     "seeds": (ItemSeeds, ""),
-    **{
-        name: TRAINING[name]
-        for name in (
-            *("data", "source", "target", "vocab", "workers", "device", "checkpoint_every", "run_timeout"),
-            *(
-                "retry_failed",
-                "yes",
-                "executor",
-                "scheduler",
-                "out",
-                "json",
-                "quiet",
-                "dry_run",
-                "config",
-                "print_config",
-            ),
-        )
-    },
+    **{name: TRAINING[name] for name in MACHINE},
 }
 """The options of `stabkit paper`; what its items share besides is their own."""
 
@@ -216,6 +196,29 @@ SEARCHED = (
     *("beam", "length_penalty", "checkpoint_every"),
 )
 """What the search for a rate decides itself, or has no use for."""
+
+FactoryName = Annotated[str, typer.Argument(metavar="FACTORY", help="package.module:function, called with a depth.")]
+ProbeDepths = Annotated[str, typer.Option("--depths", help="Depths, as 6,12,24,48; leave out where it takes none.")]
+ProbeSteps = Annotated[str, typer.Option("--steps", help="Updates at each depth and seed.")]
+ProbeRate = Annotated[str, typer.Option("--lr", help="Rates; default 1e-3, or those of the factory's optimizer.")]
+BlocksOption = Annotated[
+    str, typer.Option("--blocks", help="Names of the model's blocks, where no sums are found: 'h.*'.")
+]
+Strict = Annotated[bool, typer.Option("--strict", help="Exit with 7 where it cannot be told, too.")]
+NoFail = Annotated[bool, typer.Option("--no-fail", help="Never exit with 7.")]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Probe again what is on the shelf.")]
+PROBE: dict[str, tuple[Any, Any]] = {
+    "depths": (ProbeDepths, ""),
+    "seeds": (Seeds, "0..2"),
+    "steps": (ProbeSteps, "8"),
+    "lr": (ProbeRate, ""),
+    "blocks": (BlocksOption, ""),
+    "strict": (Strict, False),
+    "no_fail": (NoFail, False),
+    "fresh": (Fresh, False),
+    **{name: TRAINING[name] for name in ("workers", "run_timeout", "out", "json", "quiet")},
+}
+"""The options of `stabkit probe`."""
 
 COMMANDS: dict[str, dict[str, tuple[Any, Any]]] = {
     "sweep": {
@@ -250,6 +253,7 @@ COMMANDS: dict[str, dict[str, tuple[Any, Any]]] = {
         "max_tokens": (MaxTokens, "256"),
         "seeds": (Seeds, "0..2"),
     },
+    "probe": PROBE,
     "landscape": {
         "model": (Method, "deepnorm"),
         "against": (Against, "post-ln"),
@@ -275,18 +279,22 @@ COMMANDS: dict[str, dict[str, tuple[Any, Any]]] = {
 """What each command that trains takes, and its defaults."""
 
 
-def taking(options: Mapping[str, tuple[Any, Any]], items: bool = False) -> Callable[[Any], Any]:
-    """Give a command these options, and with `items` the names of papers' items; it finds them in `ctx.params`."""
+ARGUMENTS = {"items": Items, "factory": FactoryName}
+"""What stands without an option's name."""
+
+
+def taking(options: Mapping[str, tuple[Any, Any]], names: tuple[str, ...] = ()) -> Callable[[Any], Any]:
+    """Give a command these options, and the arguments `names`; it finds them in `ctx.params`."""
 
     def decorate(function: Any) -> Any:
         kind = inspect.Parameter.KEYWORD_ONLY
         function.__signature__ = inspect.Signature(
             [inspect.Parameter("ctx", kind, annotation=typer.Context)]
-            + ([inspect.Parameter("items", kind, annotation=Items)] if items else [])
+            + [inspect.Parameter(name, kind, annotation=ARGUMENTS[name]) for name in names]
             + [inspect.Parameter(name, kind, annotation=a, default=d) for name, (a, d) in options.items()]
         )
-        named = {"items": Items} if items else {}
-        function.__annotations__ = {"ctx": typer.Context, **named, **{name: a for name, (a, _) in options.items()}}
+        given = {name: ARGUMENTS[name] for name in names}
+        function.__annotations__ = {"ctx": typer.Context, **given, **{name: a for name, (a, _) in options.items()}}
         return function
 
     return decorate

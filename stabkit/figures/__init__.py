@@ -39,6 +39,7 @@ from stabkit.figures.chain import (
 from stabkit.figures.depth import depth_law, flops, goal, loss_start, slope, theory, tolerance, update_depth
 from stabkit.figures.forecast import calibration, groups, which_link, widths
 from stabkit.figures.methods import perplexity, table1
+from stabkit.figures.own import own_gradient, own_stream, own_update
 from stabkit.figures.quality import bleu, significance
 from stabkit.figures.surfaces import between, cuts, landscape, path_plane
 
@@ -80,6 +81,9 @@ STUDIES: tuple[ModuleType, ...] = (which_link, calibration, groups, widths)
 
 SEARCHES: tuple[ModuleType, ...] = (tolerance,)
 """Those of `stabkit tolerance`: they select from what its search found."""
+
+OWN: tuple[ModuleType, ...] = (own_gradient, own_update, own_stream)
+"""Those of `stabkit probe`: they select from a `shared.probed.Probed`."""
 
 SURFACES: tuple[ModuleType, ...] = (landscape, cuts, path_plane, between)
 """Those of `stabkit landscape`: they select from a `shared.surfaces.Landscape` and stand before the others."""

@@ -4,6 +4,7 @@
  "checkpoint_every": 0}
 {"kind": "tile", …}: rows of a loss surface (`surface/tiles.py`)
 {"kind": "translate", …}: the held-out sentences in a run's words (`quality/job.py`)
+{"kind": "probe", …}: a user's own model at one depth (`own/probe/job.py`)
 """
 
 from __future__ import annotations
@@ -163,10 +164,17 @@ def _translate(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
     return quality.translate(job, tell, texts.task)
 
 
+def _probe(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
+    from stabkit.own.probe import job as own
+
+    return own.probe(job, tell)
+
+
 KINDS: dict[str, Callable[[Job, Callable[[Event], None]], tuple[str, str]]] = {
     "run": _run,
     "tile": _tile,
     "translate": _translate,
+    "probe": _probe,
 }
 
 

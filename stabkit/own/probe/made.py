@@ -130,7 +130,7 @@ def _called(model: nn.Module, loss: Callable[[nn.Module], Any], name: str) -> tu
         values = [_value(model, loss, name, seed) for seed in (0, 1)]
     finally:
         handle.remove()
-    if values[0] != values[1]:
+    if repr(values[0]) != repr(values[1]):
         raise UsageError(
             f"{name}: loss(model) gives {values[0]:.6g} and then {values[1]:.6g} at the same weights; "
             "it is to be a loss on a fixed batch, drawn once in the factory"
@@ -149,8 +149,6 @@ def _value(model: nn.Module, loss: Callable[[nn.Module], Any], name: str, seed: 
     if not isinstance(value, torch.Tensor) or value.numel() != 1:
         kind = f"a tensor {list(value.shape)}" if isinstance(value, torch.Tensor) else f"a {type(value).__name__}"
         raise UsageError(f"{name}: loss(model) is to be a scalar tensor, got {kind}")
-    if not bool(torch.isfinite(value)):
-        raise UsageError(f"{name}: the loss is {float(value)} before any update; a probe needs a finite start")
     if not value.requires_grad:
         raise UsageError(f"{name}: the loss has no gradient (detached, or made under no_grad)")
     return float(value.detach())

@@ -1,0 +1,66 @@
+"""What the pictures of a user's model are made of: cells with their verdicts, as rows of a frame."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from stabkit.figures.shared.words import short
+from stabkit.results.own.cell import Cell
+from stabkit.results.own.verdict import ORDER, Verdict
+
+COLUMNS = ("run", "panel", "depth", "seed", "x", "value")
+
+
+@dataclass(frozen=True, slots=True)
+class Probed:
+    """All cells of a probe, and what was found at each rate."""
+
+    cells: Sequence[Cell]
+    verdicts: Sequence[Verdict]
+
+    @property
+    def worst(self) -> Verdict:
+        """That of the rate at which the chain holds least; of equals the lowest rate's."""
+        return max(self.verdicts, key=lambda one: (ORDER.index(one.word), -one.lr))
+
+    def panel(self, cell: Cell, stack: str = "") -> str:
+        """Where a cell is drawn: by rate where there are several, by stack where there are."""
+        rate = f"rate {cell.facts.lr:g}" if len(self.verdicts) > 1 else ""
+        stack = stack if len(cell.stacks) > 1 else ""
+        return ", ".join(word for word in (rate, stack) if word)
+
+
+def depth_text(cell: Cell) -> str:
+    """`12 layers`; of a factory that takes no depth, the sub-layers found."""
+    depth = cell.facts.depth
+    return f"{depth} layers" if depth is not None else f"{len(cell.facts.sublayers)} sub-layers"
+
+
+def rows(cell: Cell, panel: str, points: Sequence[tuple[float, float]]) -> list[dict[str, object]]:
+    """A curve as rows of a frame."""
+    return [
+        {
+            "run": f"{depth_text(cell)}, seed {cell.facts.seed}{f', {panel}' if panel else ''}",
+            "panel": panel,
+            "depth": cell.facts.depth or 0,
+            "seed": cell.facts.seed,
+            "x": x,
+            "value": value,
+        }
+        for x, value in points
+    ]
+
+
+def said(frame: pd.DataFrame, what: str) -> str:
+    """The picture in words: where each depth ends."""
+    if frame.empty:
+        return "Nothing was recorded."
+    parts = []
+    for (panel, depth), own in frame.groupby(["panel", "depth"], sort=False):
+        last = own[own["x"] == own["x"].max()]["value"].median()
+        where = f"{depth} layers" if depth else "the model"
+        parts.append(f"{where}{f', {panel}' if panel else ''}: {short(float(last))}")
+    return f"{what}, at its right end: {'; '.join(parts)}."

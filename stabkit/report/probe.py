@@ -1,0 +1,211 @@
+"""The page of `stabkit probe`: does this model stay stable with depth, and if not, which link of the chain breaks?"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stabkit.figures import OWN
+from stabkit.figures.shared.probed import Probed
+from stabkit.figures.shared.words import listed, plain, short
+from stabkit.report.cards import card
+from stabkit.report.html import HERE, shell, template
+from stabkit.results.own.cell import Cell
+from stabkit.results.own.verdict import Verdict, verdict
+from stabkit.running.plan_probes import Asked, Done
+from stabkit.storage.folder import write_file
+
+TITLE = "Does your model stay stable with depth?"
+NAMES = {"stream": "Stream", "update": "Update", "gradient": "Gradient", "finite": "Finite"}
+QUESTIONS = {
+    "stream": "Does the residual stream grow with depth, before any update?",
+    "update": "Does an update move a deeper model's output farther?",
+    "gradient": "Does the gradient reach the lowest layer?",
+    "finite": "Is every number finite?",
+}
+
+
+def judged(done: Done) -> Probed:
+    """The cells with a verdict a rate, the lowest rate first."""
+    lrs = sorted({cell.facts.lr for cell in done.cells})
+    return Probed(done.cells, [verdict([c for c in done.cells if c.facts.lr == lr]) for lr in lrs])
+
+
+def write(found: Probed, done: Done, asked: Asked, command: str) -> Path:
+    """Write the page; returns where."""
+    name = asked.factory.replace(":", "-").replace(".", "-")[:60]
+    key = hashlib.sha256(repr((asked.depths, asked.seeds, asked.lrs, asked.steps)).encode()).hexdigest()[:8]
+    path = asked.out / "reports" / f"probe-{name}-{key}.html"
+    write_file(path, render(found, done, command).encode())
+    return path
+
+
+@np.errstate(all="ignore")
+def render(found: Probed, done: Done, command: str) -> str:
+    """The page as one HTML file."""
+    worst = found.worst
+    return template(HERE / "probe.html.j2").render(
+        **shell(TITLE, command),
+        headline=answer(found),
+        word=worst.word,
+        rates=rates(found),
+        several=len(found.verdicts) > 1,
+        names=NAMES,
+        questions=QUESTIONS,
+        cards=[card(figure, figure.select(found), found) for figure in OWN],
+        anatomy=_anatomy(found.cells),
+        notes=notes(found.cells),
+        failed=[(_where(f.depth, f.lr, f.seed), plain(f.reason), plain(f.log)) for f in done.failed],
+        cells=[_cell(cell) for cell in found.cells],
+        switches=[],
+        group_switches=[],
+    )
+
+
+def answer(found: Probed) -> str:
+    """One sentence: whether the chain holds, or which link breaks and by what numbers."""
+    worst, first = found.worst, found.cells[0].facts
+    depths = sorted({cell.facts.depth for cell in found.cells if cell.facts.depth is not None})
+    span = f" from {depths[0]} to {depths[-1]} layers" if len(depths) > 1 else ""
+    who = first.factory.rpartition(":")[2]
+    words = {
+        "pass": f"{who} holds{span}: no link of the chain breaks",
+        "warn": f"{who} holds{span}, with a warning",
+        "cannot tell": f"Whether {who} holds{span} cannot be told from these runs",
+        "fail": f"{who} does not hold{span}",
+    }
+    links = [(name, link) for name, link in worst.links.items() if link.verdict == worst.word]
+    why = "" if worst.word == "pass" else ": " + "; ".join(link.why for _, link in links[:2])
+    if len(found.verdicts) > 1:
+        return f"{words[worst.word]} at {worst.lr:g}{why}. {_by_rate(found.verdicts)}"
+    return f"{words[worst.word]}{why}."
+
+
+def _by_rate(verdicts: Sequence[Verdict]) -> str:
+    """`At 1e-4 and 1e-3 every link holds, at 1e-2 the gradient fails.`"""
+    told = []
+    for one in verdicts:
+        broken = [
+            f"{NAMES[name].lower()}: {link.verdict}" for name, link in one.links.items() if link.verdict != "pass"
+        ]
+        told.append(f"at {one.lr:g} {', '.join(broken) or 'every link holds'}")
+    text = "; ".join(told)
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def rates(found: Probed) -> list[dict[str, Any]]:
+    """A table a rate: every link with its verdict, its exponent and its number at each depth."""
+    return [_rate(one, found) for one in found.verdicts]
+
+
+def _rate(one: Verdict, found: Probed) -> dict[str, Any]:
+    depths = [e.depth for e in one.gradient.evidence or one.stream.evidence]
+    facts = next(cell.facts for cell in found.cells if cell.facts.lr == one.lr)
+    return {
+        "name": f"{facts.optimizer}, rate {facts.rate:g}",
+        "word": one.word,
+        "depths": [str(depth or "–") for depth in depths],
+        "links": [
+            {
+                "name": NAMES[name],
+                "question": QUESTIONS[name],
+                "verdict": link.verdict,
+                "why": link.why,
+                "exponent": _exponent(link),
+                "values": [short(own.value) for own in link.evidence] or ["–"] * len(depths),
+            }
+            for name, link in one.links.items()
+        ],
+    }
+
+
+def _exponent(link: Any) -> str:
+    if link.saturated:
+        return "saturated"
+    if link.fit is None:
+        return "–"
+    if not link.fit.power:
+        return f"×{link.fit.factor:.3f} a layer"
+    return f"N^{link.fit.exponent:.2f} ({link.fit.low:.2f} to {link.fit.high:.2f})"
+
+
+def _anatomy(cells: Sequence[Cell]) -> list[dict[str, str]]:
+    """What was found at each depth: stacks, sub-layers by kind."""
+    rows: dict[int | None, dict[str, str]] = {}
+    for cell in cells:
+        kinds: dict[str, int] = {}
+        for own in cell.facts.sublayers:
+            kinds[own.kind] = kinds.get(own.kind, 0) + 1
+        rows.setdefault(
+            cell.facts.depth,
+            {
+                "depth": str(cell.facts.depth or "–"),
+                "model": plain(cell.facts.model),
+                "parameters": f"{cell.facts.parameters:,}",
+                "stacks": ", ".join(cell.stacks),
+                "found": plain(cell.facts.how),
+                "kinds": listed(*(f"{count} {kind}" for kind, count in kinds.items())),
+                "first": plain(cell.facts.sublayers[0].name),
+                "last": plain(cell.facts.sublayers[-1].name),
+            },
+        )
+    return list(rows.values())
+
+
+def notes(cells: Sequence[Cell]) -> list[str]:
+    """What was found on the way, each once."""
+    notes = list(dict.fromkeys(plain(note) for cell in cells for note in cell.facts.notes))
+    batches = {(cell.facts.seed, cell.facts.batch) for cell in cells}
+    if len(batches) > len({seed for seed, _ in batches}):
+        notes.append(
+            "the batch differs between depths of one seed: draw it before the model is built, "
+            "or from a stream of its own"
+        )
+    return notes
+
+
+def _where(depth: int | None, lr: float, seed: int) -> str:
+    return listed(f"{depth} layers" if depth is not None else "", f"rate {lr:g}" if lr else "", f"seed {seed}")
+
+
+def _cell(cell: Cell) -> dict[str, str]:
+    facts, loss = cell.facts, cell.records["loss"]
+    ratio = cell.gradient_ratio()
+    return {
+        "name": _where(facts.depth, facts.lr, facts.seed),
+        "loss": f"{short(float(loss.values[0, 0]))} → {short(float(loss.values[-1, 0]))}",
+        "updates": str(int(loss.steps[-1])),
+        "growth": short(cell.growth()),
+        "update": short(float(cell.update()[-1])),
+        "gradient": short(float(np.nanmin(ratio))) if len(ratio) else "–",
+        "broke": plain(facts.broke) or "–",
+        "digest": cell.digest,
+    }
+
+
+def body(found: Probed, done: Done, asked: Asked, path: Path) -> dict[str, Any]:
+    """The `--json` document, without its schema."""
+
+    def place(one: Any) -> dict[str, Any]:
+        return {"depth": one.depth, "lr": one.lr or None, "seed": one.seed}
+
+    worst = found.worst
+    return {
+        "report": str(path),
+        "answer": answer(found),
+        "factory": asked.factory,
+        "depths": sorted({c.facts.depth for c in found.cells if c.facts.depth is not None}),
+        "seeds": sorted({c.facts.seed for c in found.cells}),
+        "steps": asked.steps,
+        "links": {name: link.to_json() for name, link in worst.links.items()},
+        "verdict": worst.word,
+        "rates": [one.to_json() for one in found.verdicts],
+        "found": _anatomy(found.cells),
+        "notes": notes(found.cells),
+        "cells": [{**place(c.facts), "broke": c.facts.broke, "digest": c.digest} for c in found.cells],
+        "failed": [{**place(f), "reason": f.reason, "log": f.log} for f in done.failed],
+    }

@@ -1,0 +1,94 @@
+"""A number against depth: y ∝ N^p and y ∝ e^(rN), both by least squares of log y; the one that leaves less is shown.
+
+The interval of p is Student's over the exponents that the seeds have each by itself (95 %); of one seed, that of its
+regression.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stabkit.results import student
+
+FEWEST, SPAN = 3, 4.0
+"""Depths, and deepest over shallowest, that a fit needs."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DepthFit:
+    """How a number goes with depth."""
+
+    exponent: float
+    """p, of the geometric means over seeds."""
+    low: float
+    high: float
+    factor: float
+    """e^r: what a layer multiplies by."""
+    power: bool
+    """Whether the power leaves the smaller residual."""
+
+    @property
+    def wide(self) -> bool:
+        """Whether the interval is too wide to say anything."""
+        return not self.high - self.low <= 0.5
+
+
+def too_few(depths: Sequence[float]) -> str:
+    """Why no fit is made of these depths; "" where one is."""
+    different = sorted(set(depths))
+    if len(different) < FEWEST:
+        return f"{len(different)} depth{'s' * (len(different) != 1)}, a fit needs {FEWEST}"
+    if different[-1] < SPAN * different[0]:
+        return f"depths from {different[0]:g} to {different[-1]:g}, a fit needs a factor of {SPAN:g} between them"
+    return ""
+
+
+def depth_fit(values: Mapping[int, Mapping[int, float]]) -> DepthFit | None:
+    """Of {seed: {depth: y}}; seeds that lack a depth, or hold what is not positive, are left out. None without."""
+    depths = sorted({depth for own in values.values() for depth in own})
+    whole = [
+        [own[depth] for depth in depths]
+        for own in values.values()
+        if set(own) == set(depths) and all(0 < y < math.inf for y in own.values())
+    ]
+    if not whole or too_few(depths):
+        return None
+    logs = np.log(np.array(whole))
+    n = np.array(depths, dtype=float)
+    middle = logs.mean(axis=0)
+    p, left = _line(np.log(n), middle)
+    rate, left_exponential = _line(n, middle)
+    half = student.half([_line(np.log(n), own)[0] for own in logs]) if len(logs) > 1 else _of_one(np.log(n), left)
+    return DepthFit(
+        exponent=p,
+        low=p - half,
+        high=p + half,
+        factor=math.exp(rate),
+        power=left <= left_exponential,
+    )
+
+
+def geometric(values: Sequence[float]) -> float:
+    """The geometric mean; 0 where one is 0, NaN where one is none."""
+    if any(not 0 <= value <= math.inf for value in values) or not values:
+        return math.nan
+    if 0 in values:
+        return 0.0
+    return math.inf if math.inf in values else math.exp(sum(map(math.log, values)) / len(values))
+
+
+def _line(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[float, float]:
+    """(slope, sum of squared residuals)."""
+    slope, intercept = np.polyfit(x, y, 1)
+    return float(slope), float(((y - slope * x - intercept) ** 2).sum())
+
+
+def _of_one(x: NDArray[np.float64], left: float) -> float:
+    """Half the interval of a regression's slope."""
+    degrees = len(x) - 2
+    return student.quantile(degrees) * math.sqrt(left / degrees / float(((x - x.mean()) ** 2).sum()))

@@ -1,0 +1,257 @@
+"""The chain of a user's model, link by link: does it hold with depth?
+
+    stream    rms(x_L)/rms(x_0) before any update. Independent branches add up as N^½; faster than N^0.75, or by more
+              than 5 % a layer exponentially, is a failure
+    update    ‖ΔF‖/‖F‖ after four updates. A model that saturates may still train (Pre-LN does): a warning at most
+    gradient  lowest layer's gradient over the top layer's, at its least. Below 10⁻⁴ nothing trained in stabkit's own
+              runs, above 10⁻² nearly all did; a fall by more than ten from the shallowest to the deepest is a failure
+    finite    the first number that is not
+
+`cannot tell` is a verdict and no pass: too few depths, or seeds that scatter across a limit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal
+
+from stabkit.results.own.cell import Cell
+from stabkit.results.own.depth_fit import DepthFit, depth_fit, geometric, too_few
+
+Word = Literal["pass", "warn", "cannot tell", "fail"]
+ORDER: tuple[Word, ...] = ("pass", "warn", "cannot tell", "fail")
+"""The worst is last."""
+UPDATE_STEP = 4
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Limits:
+    """Where a link stops holding; each is an option."""
+
+    stream: float = 0.75
+    """Exponent: fails above."""
+    a_layer: float = 1.05
+    """Factor a layer: fails above where the exponential fits better."""
+    update: float = 0.25
+    """Exponent: warns above."""
+    saturated: float = 0.9
+    """‖ΔF‖/‖F‖ at the deepest: warns above. Two outputs that have nothing to do with one another are √2 apart."""
+    gradient: float = 1e-4
+    """Fails below."""
+    weak: float = 1e-2
+    """Warns below."""
+    fall: float = 10.0
+    """Fails above: the ratio at the shallowest over that at the deepest, where the deepest is below a tenth."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Evidence:
+    """A link's number at one depth."""
+
+    depth: int | None
+    value: float
+    """Geometric mean over seeds."""
+    seeds: tuple[float, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Link:
+    """One link of the chain."""
+
+    verdict: Word
+    why: str
+    """In words, with the numbers."""
+    level: float
+    """At the deepest."""
+    limit: float
+    """That which decided, or would."""
+    step: int
+    """Of the level."""
+    fit: DepthFit | None = None
+    saturated: bool = False
+    evidence: tuple[Evidence, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        fit = self.fit
+        return {
+            "verdict": self.verdict,
+            "why": self.why,
+            "level": self.level,
+            "exponent": fit.exponent if fit else None,
+            "interval": [fit.low, fit.high] if fit else None,
+            "fit": ("power" if fit.power else "exponential") if fit else None,
+            "factor": fit.factor if fit else None,
+            "saturated": self.saturated,
+            "limit": self.limit,
+            "step": self.step,
+            "evidence": [asdict(own) for own in self.evidence],
+        }
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Verdict:
+    """All four, at one rate."""
+
+    lr: float
+    stream: Link
+    update: Link
+    gradient: Link
+    finite: Link
+
+    @property
+    def links(self) -> dict[str, Link]:
+        return {own.name: getattr(self, own.name) for own in fields(self) if own.name != "lr"}
+
+    @property
+    def word(self) -> Word:
+        return max((link.verdict for link in self.links.values()), key=ORDER.index)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "lr": self.lr or None,
+            "verdict": self.word,
+            "links": {name: link.to_json() for name, link in self.links.items()},
+        }
+
+
+def verdict(cells: Sequence[Cell], limits: Limits = Limits()) -> Verdict:
+    """Of all cells at one rate."""
+    (lr,) = {cell.facts.lr for cell in cells}
+    return Verdict(
+        lr=lr,
+        stream=_stream(cells, limits),
+        update=_update(cells, limits),
+        gradient=_gradient(cells, limits),
+        finite=_finite(cells),
+    )
+
+
+def _stream(cells: Sequence[Cell], limits: Limits) -> Link:
+    values = _by_seed(cells, Cell.growth)
+    evidence, fit = _evidence(values), depth_fit(values)
+    level = evidence[-1].value
+    said = f"the residual stream grows {_times(level)} from the first layer to the last"
+    word: Word = "pass"
+    if fit is None:
+        word, why = "cannot tell", f"{said}; how with depth is open: {_no_fit(values)}"
+    elif not fit.power and fit.factor > limits.a_layer:
+        word, why = "fail", f"{said}, exponentially: by {100 * (fit.factor - 1):.0f} % a layer"
+    else:
+        why = f"{said}, as N^{fit.exponent:.2f} ({fit.low:.2f} to {fit.high:.2f})"
+        if fit.low > limits.stream:
+            word, why = "fail", f"{why}: faster than N^{limits.stream:g}, as branches that do not add up by chance"
+        elif fit.wide and fit.high > limits.stream:
+            word, why = "cannot tell", f"{why}: the seeds scatter too far to say"
+    return Link(verdict=word, why=why, level=level, limit=limits.stream, step=0, fit=fit, evidence=evidence)
+
+
+def _update(cells: Sequence[Cell], limits: Limits) -> Link:
+    step = min(UPDATE_STEP, *(int(cell.records["update"].steps[-1]) for cell in cells))
+    values = _by_seed(cells, lambda cell: float(cell.update()[step]))
+    evidence, fit = _evidence(values), depth_fit(values)
+    level = evidence[-1].value
+    saturated = not level <= limits.saturated
+    said = f"after {step} updates the output has moved {_share(level)} of its size"
+    word: Word = "pass"
+    if saturated:
+        word, why = "warn", f"{said}: saturated, nothing of the start is left"
+    elif fit is None:
+        word, why = "cannot tell", f"{said}; how with depth is open: {_no_fit(values)}"
+    else:
+        why = f"{said}, as N^{fit.exponent:.2f} ({fit.low:.2f} to {fit.high:.2f})"
+        if fit.low > limits.update:
+            deepest = max(d for own in values.values() for d in own)
+            at = deepest * (limits.saturated / level) ** (1 / fit.exponent) if level > 0 else math.inf
+            word, why = "warn", f"{why}; it would reach {limits.saturated:g} at about {_round(at)} layers"
+        elif fit.wide and fit.high > limits.update:
+            word, why = "cannot tell", f"{why}: the seeds scatter too far to say"
+    limit = limits.saturated if saturated else limits.update
+    return Link(
+        verdict=word, why=why, level=level, limit=limit, step=step, fit=None if saturated else fit, saturated=saturated,
+        evidence=evidence,
+    )  # fmt: skip
+
+
+def _gradient(cells: Sequence[Cell], limits: Limits) -> Link:
+    series = {(c.facts.seed, c.facts.depth): c.gradient_ratio() for c in cells}
+    if any(not len(ratio) for ratio in series.values()):
+        return Link(
+            verdict="cannot tell", why="the layers share their weights: there is no gradient of a layer's own",
+            level=math.nan, limit=limits.gradient, step=0,
+        )  # fmt: skip
+    shortest = min(map(len, series.values()))
+    steps = [_evidence(_by_seed(cells, lambda cell, t=t: float(cell.gradient_ratio()[t]))) for t in range(shortest)]
+    step = min(range(shortest), key=lambda t: steps[t][-1].value if steps[t][-1].value >= 0 else math.inf)
+    fallen = max(range(shortest), key=lambda t: _fall(steps[t]))
+    values = _by_seed(cells, lambda cell: float(cell.gradient_ratio()[step]))
+    evidence, fit, level = steps[step], depth_fit(values), steps[step][-1].value
+    said = f"after {step} updates" if step else "before any update"
+    why = f"the lowest layer receives {level:.2g} of the top layer's gradient at its least, {said}"
+    limit, word = limits.weak, "pass"
+    if not level >= limits.gradient:
+        limit, word = limits.gradient, "fail"
+    elif _fall(steps[fallen]) > limits.fall and steps[fallen][-1].value < 0.1:
+        evidence, step, limit, word = steps[fallen], fallen, limits.fall, "fail"
+        fit = depth_fit(_by_seed(cells, lambda cell: float(cell.gradient_ratio()[fallen])))
+        first, last = evidence[0], evidence[-1]
+        why = (
+            f"the lowest layer's share of the top layer's gradient falls from {first.value:.2g} at {first.depth} to "
+            f"{last.value:.2g} at {last.depth} layers, after {step} updates"
+        )
+        level = last.value
+    elif level < limits.weak:
+        word = "warn"
+    return Link(verdict=word, why=why, level=level, limit=limit, step=step, fit=fit, evidence=evidence)  # type: ignore[arg-type]
+
+
+def _finite(cells: Sequence[Cell]) -> Link:
+    broken = sorted((c for c in cells if c.facts.broke), key=lambda c: (c.facts.depth or 0, c.facts.seed))
+    if not broken:
+        return Link(verdict="pass", why="every number recorded is finite", level=0.0, limit=0.0, step=0)
+    first = broken[0].facts
+    where = f" at depth {first.depth}" if first.depth is not None else ""
+    why = f"{len(broken)} of {len(cells)} runs met a number that is not finite, first{where}: {first.broke}"
+    step = int(first.broke.removeprefix("step ").partition(",")[0])
+    return Link(verdict="fail", why=why, level=float(len(broken)), limit=0.0, step=step)
+
+
+def _by_seed(cells: Sequence[Cell], value: Any) -> Mapping[int, Mapping[int, float]]:
+    """{seed: {depth: value}}; of a factory without a depth, depth 0."""
+    found: dict[int, dict[int, float]] = {}
+    for cell in cells:
+        found.setdefault(cell.facts.seed, {})[cell.facts.depth or 0] = value(cell)
+    return found
+
+
+def _evidence(values: Mapping[int, Mapping[int, float]]) -> tuple[Evidence, ...]:
+    depths = sorted({depth for own in values.values() for depth in own})
+    rows = [tuple(own[depth] for own in values.values() if depth in own) for depth in depths]
+    return tuple(
+        Evidence(depth=depth or None, value=geometric(row), seeds=row) for depth, row in zip(depths, rows, strict=True)
+    )
+
+
+def _fall(evidence: Sequence[Evidence]) -> float:
+    first, last = evidence[0].value, evidence[-1].value
+    return first / last if last > 0 else math.inf if first > 0 else 1.0
+
+
+def _no_fit(values: Mapping[int, Mapping[int, float]]) -> str:
+    depths = sorted({depth for own in values.values() for depth in own})
+    if depths == [0]:
+        return "the factory takes no depth"
+    return too_few(depths) or "not every depth has a number above 0"
+
+
+def _times(value: float) -> str:
+    return f"{value:.2g}-fold"
+
+
+def _share(value: float) -> str:
+    return f"{100 * value:.0f} %" if value < 9.99 else f"{value:.3g} times"
+
+
+def _round(value: float) -> str:
+    return f"{float(f'{value:.2g}'):,.0f}" if value < 1e6 else "a million or more"

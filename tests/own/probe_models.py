@@ -1,0 +1,238 @@
+"""Factories as a user would write them: `factory(depth)`, one plain stack in the order that each method asks for.
+
+Controls: branches times 1/N are flat in depth, Post-LN's gradient vanishes, Pre-LN, DeepNorm and Keel hold.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+WIDTH, HEADS, WORDS, SHAPE = 64, 2, 100, (8, 32)
+
+
+class Attention(nn.Module):
+    def __init__(self, gain: float = 1.0) -> None:
+        super().__init__()
+        self.qkv, self.out = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
+        for i, part in enumerate(self.qkv.weight.chunk(3)):
+            nn.init.xavier_normal_(part, gain if i == 2 else 1.0)
+        nn.init.xavier_normal_(self.out.weight, gain)
+        nn.init.zeros_(self.qkv.bias), nn.init.zeros_(self.out.bias)
+
+    def forward(self, x):
+        q, k, v = (y.unflatten(-1, (HEADS, -1)).transpose(1, 2) for y in self.qkv(x).chunk(3, -1))
+        return self.out(functional.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(2))
+
+
+class FeedForward(nn.Sequential):
+    def __init__(self, gain: float = 1.0) -> None:
+        super().__init__(nn.Linear(WIDTH, 4 * WIDTH), nn.ReLU(), nn.Linear(4 * WIDTH, WIDTH))
+        for part in (self[0], self[2]):
+            nn.init.xavier_normal_(part.weight, gain)
+            nn.init.zeros_(part.bias)
+
+
+class Sublayer(nn.Module):
+    """N_out(ω·x + γ·f(N_in(x))), either norm if it is asked for."""
+
+    def __init__(self, f: nn.Module, pre: bool, post: bool, omega: float, gamma: float) -> None:
+        super().__init__()
+        self.f, self.omega, self.gamma = f, omega, gamma
+        self.before = nn.LayerNorm(WIDTH) if pre else nn.Identity()
+        self.after = nn.LayerNorm(WIDTH) if post else nn.Identity()
+
+    def forward(self, x):
+        return self.after(self.omega * x + self.gamma * self.f(self.before(x)))
+
+
+class Stack(nn.Module):
+    """A language model of `depth` blocks."""
+
+    def __init__(self, depth, *, pre=True, post=False, omega=1.0, gamma=1.0, gain=1.0) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(WORDS, WIDTH)
+        self.blocks = nn.ModuleList(
+            nn.Sequential(
+                *(Sublayer(kind(gain), pre, post, omega, gamma) for kind in (Attention, FeedForward)),
+            )
+            for _ in range(depth)
+        )
+        self.norm = nn.LayerNorm(WIDTH) if not post else nn.Identity()
+        self.head = nn.Linear(WIDTH, WORDS)
+
+    def forward(self, tokens):
+        x = self.embed(tokens)
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.norm(x))
+
+
+def with_loss(model):
+    """(model, loss) on tokens that neither depth nor seed changes."""
+    tokens = torch.randint(0, WORDS, SHAPE, generator=torch.Generator().manual_seed(11))
+    return model, lambda model: functional.cross_entropy(model(tokens)[:, :-1].flatten(0, 1), tokens[:, 1:].flatten())
+
+
+def pre_ln(depth):
+    return with_loss(Stack(depth))
+
+
+def half(depth):
+    return with_loss(Stack(depth, gamma=depth**-0.5))
+
+
+def flat(depth):
+    """CompleteP: branches over N."""
+    return with_loss(Stack(depth, gamma=1 / depth))
+
+
+def post_ln(depth):
+    return with_loss(Stack(depth, pre=False, post=True))
+
+
+def deepnorm(depth):
+    return with_loss(Stack(depth, pre=False, post=True, omega=(2 * depth) ** 0.25, gain=(8 * depth) ** -0.25))
+
+
+def keel(depth):
+    return with_loss(Stack(depth, pre=True, post=True, omega=2.0 * depth))
+
+
+def alone(depth):
+    """The model alone: the probe draws tokens."""
+    return Stack(depth)
+
+
+def with_optimizer(depth):
+    model, loss = pre_ln(depth)
+    return model, loss, torch.optim.SGD(model.parameters(), lr=0.1)
+
+
+def single():
+    return pre_ln(6)
+
+
+def deaf(depth):
+    """Ignores the depth."""
+    return pre_ln(4)
+
+
+def growing(depth):
+    """Every block's branch doubles the stream: exponential."""
+    return with_loss(Stack(depth, omega=math.sqrt(1.3)))
+
+
+def fresh(depth):
+    """A new batch at every call."""
+    model = Stack(depth)
+
+    def loss(model):
+        tokens = torch.randint(0, WORDS, SHAPE)
+        return functional.cross_entropy(model(tokens).flatten(0, 1), tokens.flatten())
+
+    return model, loss
+
+
+def vector(depth):
+    model, _ = pre_ln(depth)
+    return model, lambda model: model(torch.zeros(1, 4, dtype=torch.long))[0, :, 0]
+
+
+def detached(depth):
+    model, loss = pre_ln(depth)
+    return model, lambda model: loss(model).detach()
+
+
+def around(depth):
+    """The loss calls a part of the model."""
+    model, _ = pre_ln(depth)
+    return model, lambda model: model.head(model.norm(model.embed(torch.arange(8)))).square().mean()
+
+
+def frozen(depth):
+    model, loss = pre_ln(depth)
+    return model.requires_grad_(False), loss
+
+
+def foreign(depth):
+    model, loss = pre_ln(depth)
+    return model, loss, torch.optim.Adam(Stack(1).parameters())
+
+
+def closure(depth):
+    model, loss = pre_ln(depth)
+    return model, loss, torch.optim.LBFGS(model.parameters())
+
+
+def on_meta(depth):
+    with torch.device("meta"):
+        return Stack(depth)
+
+
+def nothing(depth):
+    """No sum, no blocks of one shape."""
+    model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
+    return model, lambda model: model(torch.ones(3, 4)).square().mean()
+
+
+def wrong(depth):
+    return "a model"
+
+
+def raises(depth):
+    raise ValueError("no such layer")
+
+
+def deep_raises(depth):
+    if depth > 8:
+        raise MemoryError("no room for so many")
+    return pre_ln(depth)
+
+
+def hangs(depth):
+    import time
+
+    time.sleep(1000)
+
+
+def exploding(depth):
+    """Not a number after the first update."""
+    model, loss = pre_ln(depth)
+    return model, loss, torch.optim.SGD(model.parameters(), lr=1e30)
+
+
+def stepping(depth):
+    """The loss steps by itself."""
+    model, loss = pre_ln(depth)
+    optimizer = torch.optim.AdamW(model.parameters())
+
+    def own(model):
+        value = loss(model)
+        if model.training:
+            value.backward(retain_graph=True)
+            optimizer.step()
+        return loss(model)
+
+    return model, own, optimizer
+
+
+class Gated(nn.Module):
+    """Highway: no sum x + f(x)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate, self.f = nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, x):
+        g = self.gate(x).sigmoid()
+        return g * x + (1 - g) * self.f(x).tanh()
+
+
+def gated(depth):
+    model = nn.Sequential(nn.Embedding(WORDS, WIDTH), *(Gated() for _ in range(depth)), nn.Linear(WIDTH, WORDS))
+    model = nn.Sequential(model[0], nn.Sequential(*model[1:-1]), model[-1])
+    return with_loss(model)
