@@ -22,7 +22,6 @@ import hashlib
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import nn
@@ -31,7 +30,9 @@ from stabkit.errors import UsageError
 from stabkit.own.probe.gradients import Gradients, Weights, gradient_norms
 from stabkit.own.probe.made import Made
 from stabkit.own.sublayers import reading
+from stabkit.own.sublayers.memory import tensors
 from stabkit.own.sublayers.reading import States, Stream
+from stabkit.own.sublayers.run import Call
 from stabkit.probes import quantities
 from stabkit.results.records import Recorder, Table
 
@@ -57,7 +58,7 @@ def probe(made: Made, steps: int, pattern: str = "", tell: Callable[[int, float]
     """`steps` updates of the model, recorded. It ends early where the loss is not finite. `tell(step, loss)`."""
     stream = reading.found(made.model, made.call, pattern)
     groups = parameters(made.model, stream)
-    reader = _Reader(stream, keep(made.call))
+    reader = Reader(stream, masks(made.call))
     recorder = Recorder()
     weights = Weights(groups)
     sites = tuple(groups)
@@ -106,25 +107,28 @@ def parameters(model: nn.Module, stream: Stream) -> dict[str, list[nn.Parameter]
     return {**groups, OUTSIDE: list(named.values())}
 
 
-def keep(call: Any) -> torch.Tensor | None:
-    """True at the tokens that are not padding, where the call has an `attention_mask` (sentences × tokens)."""
-    mask = call.kwargs.get("attention_mask")
-    return mask.bool() if isinstance(mask, torch.Tensor) and mask.dim() == 2 else None
+def masks(call: Call) -> dict[str, torch.Tensor]:
+    """{argument: true at the tokens that are not padding}, (sentences × tokens), of `attention_mask` and
+    `decoder_attention_mask` where the call has them."""
+    names = ("attention_mask", "decoder_attention_mask")
+    given = {name: call.kwargs.get(name) for name in names}
+    return {name: m.bool() for name, m in given.items() if isinstance(m, torch.Tensor) and m.dim() == 2}
 
 
-class _Reader:
+class Reader:
     """Turns the states of each pass into rows; remembers those of θ_0 and of the pass before."""
 
-    def __init__(self, stream: Stream, mask: torch.Tensor | None) -> None:
-        self.stream, self.mask = stream, mask
-        self.sites = tuple(place.name for place in stream.sublayers)
+    def __init__(self, stream: Stream, masks: Mapping[str, torch.Tensor]) -> None:
+        self.stream, self.masks = stream, masks
         self.first: States | None = None
         self.last: States | None = None
         self.width = self.tokens = 0
 
     def read(self, recorder: Recorder, step: int, now: States) -> None:
+        """A row of every quantity of activations."""
         first, last = self.first or now, self.last or now
-        f, mask = now.output, self._keep(now.output)
+        f, last_stack = now.output, self.stream.stacks[-1]
+        mask = self._keep(last_stack, f)
         self.width, self.tokens = f.shape[-1], int(mask.sum()) if mask is not None else f[..., 0].numel()
         if f.shape != first.output.shape:
             raise UsageError(f"the model's output has shape {list(f.shape)} where it had {list(first.output.shape)}")
@@ -141,12 +145,12 @@ class _Reader:
             "token_cosine": {"state": quantities.token_cosine(f, mask)},
         }
         if now.logits is not None and first.logits is not None and now.logits.shape == first.logits.shape:
-            rows["update"]["logits"] = quantities.moved(now.logits, first.logits, self._keep(now.logits))
+            rows["update"]["logits"] = quantities.moved(now.logits, first.logits, self._keep(last_stack, now.logits))
         for stack in self.stream.stacks:
             names = [stack, *(place.name for place in self.stream.sublayers if place.stack == stack)]
             x, before = now.x[stack], first.x[stack]
             for i, name in enumerate(names):
-                own = self._keep(x[i])
+                own = self._keep(stack, x[i])
                 rows["stream"][name] = quantities.mean(quantities.lengths(x[i]), own) / math.sqrt(x[i].shape[-1])
                 if i:
                     rows["layer_update"][name] = quantities.relative(x[i], before[i], own)
@@ -154,22 +158,23 @@ class _Reader:
                     rows["cosine"][name] = quantities.cosine(x[i], x[i - 1], own) if alike else torch.tensor(math.nan)
         if now.branches:
             rows["branch"] = {
-                name: quantities.mean(
-                    quantities.lengths(branch) / quantities.lengths(total - branch), self._keep(total)
+                place.name: quantities.mean(
+                    quantities.lengths(branch) / quantities.lengths(total - branch),
+                    self._keep(place.stack, total),
                 )
-                for name, (branch, total) in zip(self.sites, now.branches, strict=True)
+                for place, (branch, total) in zip(self.stream.sublayers, now.branches, strict=True)
             }
         for probe, row in rows.items():
             recorder.add(probe, step, tuple(row), torch.stack([v.double().cpu() for v in row.values()]).tolist())
         self.first, self.last = first, now
 
-    def _keep(self, x: torch.Tensor) -> torch.Tensor | None:
-        """The mask, where it is of these tokens; also where the tokens stand first."""
-        if self.mask is None or x.dim() != 3:
+    def _keep(self, stack: str, x: torch.Tensor) -> torch.Tensor | None:
+        """The mask of a stack's tokens, sentences first or tokens first; None where there is none that fits."""
+        two = "encoder" in self.stream.stacks
+        mask = self.masks.get("decoder_attention_mask" if two and stack == "decoder" else "attention_mask")
+        if mask is None or x.dim() != 3:
             return None
-        if x.shape[:2] == self.mask.shape:
-            return self.mask
-        return self.mask.T if x.shape[:2] == self.mask.T.shape else None
+        return next((m for m in (mask, mask.T) if m.shape == x.shape[:2]), None)
 
 
 def _broken(tables: Mapping[str, Table], step: int) -> str:
@@ -184,9 +189,7 @@ def _broken(tables: Mapping[str, Table], step: int) -> str:
     return ""
 
 
-def _digest(call: Any) -> str:
-    from stabkit.own.sublayers.memory import tensors
-
+def _digest(call: Call) -> str:
     hashed = hashlib.sha256()
     for tensor in tensors((call.args, dict(call.kwargs))):
         hashed.update(str((tensor.dtype, list(tensor.shape))).encode())

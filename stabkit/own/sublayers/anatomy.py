@@ -52,7 +52,7 @@ def dissect(watch: Watch) -> Anatomy:
     for node in nodes:
         for at in node.inputs:
             users.setdefault(at, []).append(node.at)
-    joins = joins_of(nodes)
+    joins = joins_of(nodes, users)
     sums = {join.node.at for join in joins}
     inner = [join for join in joins if not join.region & sums]
     notes = []

@@ -24,7 +24,7 @@ class Place:
 
     stack: str
     layer: int
-    """From 0 on."""
+    """From 1 on."""
     kind: str
     """`self`, `cross`, `ffn`, `self+ffn` for branches side by side, `other`; `block` where no sum was found."""
     out: int
@@ -91,7 +91,7 @@ def places(watch: Watch, anatomy: Anatomy) -> Places | None:
             sublayers.append(
                 Place(
                     stack=name,
-                    layer=own.layer - 1,
+                    layer=own.layer,
                     kind=(own.kind or "other") + "+ffn" * own.beside,
                     out=out,
                     at=own.at,

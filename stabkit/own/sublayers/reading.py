@@ -107,13 +107,10 @@ def _stream(model: nn.Module, like: Blocks, why: str) -> Stream:
     taken: set[str] = set()
     own: list[Place] = []
     names = {id(parameter): name for name, parameter in model.named_parameters()}
-    for i, block in enumerate(like.names):
+    for i, block in enumerate(like.names, 1):
         read = {names[id(p)] for p in model.get_submodule(block).parameters()}
-        own.append(
-            Place(
-                stack="blocks", layer=i, kind="block", out=-1, at=-1, added=(), parameters=tuple(sorted(read - taken))
-            )
-        )
+        mine = tuple(sorted(read - taken))
+        own.append(Place(stack="blocks", layer=i, kind="block", out=-1, at=-1, added=(), parameters=mine))
         taken |= read
     return Stream(
         sublayers=tuple(own),

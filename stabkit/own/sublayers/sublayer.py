@@ -91,7 +91,7 @@ class Sublayer:
         return self.join.fork
 
 
-def joins_of(nodes: Sequence[Node]) -> list[Join]:
+def joins_of(nodes: Sequence[Node], users: Users) -> list[Join]:
     """Every sum that is a sub-layer's. Two sums that make one sub-layer are one join, that of the latter:
 
     x + λ·(h − x), whose h − x alone would be a sum with the shortcut's sign turned (nGPT; Loshchilov et al. 2024);
@@ -99,7 +99,7 @@ def joins_of(nodes: Sequence[Node]) -> list[Join]:
     """
     found: dict[int, Join] = {}
     for node in nodes:
-        if node.op != "add" or (join := _join_at(nodes, node, found)) is None:
+        if node.op != "add" or _weighs(nodes, users, node.at) or (join := _join_at(nodes, node, found)) is None:
             continue
         factor, at = 1.0, join.branch
         while nodes[at].op in PASS and at not in found:
@@ -117,6 +117,18 @@ def joins_of(nodes: Sequence[Node]) -> list[Join]:
             del found[at]
         found[node.at] = join
     return list(found.values())
+
+
+def _weighs(nodes: Sequence[Node], users: Users, at: int) -> bool:
+    """Whether a sum goes into a softmax: scores of an attention and a mask that all layers share."""
+    walk = [at]
+    for here in walk:
+        for user in users.get(here, ()):
+            if nodes[user].op == "softmax":
+                return True
+            if nodes[user].op in PASS and len(walk) < 12:
+                walk.append(user)
+    return False
 
 
 def _join_at(nodes: Sequence[Node], node: Node, before: dict[int, Join]) -> Join | None:
