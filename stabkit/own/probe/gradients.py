@@ -12,8 +12,6 @@ from typing import Any
 import torch
 from torch import nn
 
-from stabkit.errors import UsageError
-
 Groups = Mapping[str, Sequence[nn.Parameter]]
 """{site: its parameters}."""
 
@@ -38,8 +36,6 @@ class Gradients:
             handle.remove()
 
     def _before(self, optimizer: Any, args: Any, kwargs: Any) -> None:
-        if any(callable(given) and given is not optimizer for given in (*args, *kwargs.values())):
-            raise UsageError(f"{type(optimizer).__name__} steps by a closure, which hides its gradients; use another")
         self._seen(gradient_norms(self.groups))
 
     def _after(self, optimizer: Any, args: Any, kwargs: Any) -> None:

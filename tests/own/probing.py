@@ -1,0 +1,40 @@
+"""Cells of a factory of `probe_models`, made in this process as a worker makes them."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+
+from stabkit.own.probe import job
+from stabkit.results.own.cell import Cell
+from stabkit.storage.probed import ProbeShelf
+
+MODULE = "tests.own.probe_models"
+ROOT = str(Path(__file__).parents[2])
+
+
+def told(name: str, out: Path, depth: int | None = 4, **asked: object) -> dict[str, str]:
+    """A worker's answer; raises what it refuses."""
+    body = {
+        "id": f"{name}-{depth}",
+        "factory": f"{MODULE}:{name}",
+        "here": ROOT,
+        "depth": depth,
+        "seed": 0,
+        "lr": 0.0,
+        "steps": 2,
+        "blocks": "",
+        "out": str(out),
+        "fresh": False,
+        **asked,
+    }
+    return json.loads(job.probe(body, lambda event: None)[1])
+
+
+@cache
+def cell(name: str, depth: int | None, seed: int = 0, steps: int = 8, lr: float = 0.0) -> Cell:
+    """One cell, really probed."""
+    out = Path(mkdtemp())
+    return ProbeShelf(out).load(told(name, out, depth, seed=seed, steps=steps, lr=lr)["folder"])

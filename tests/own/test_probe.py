@@ -1,0 +1,148 @@
+"""`stabkit probe`: what a factory may return, what is refused and in which words, what is kept."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from stabkit.errors import UsageError
+from stabkit.own.probe.loop import probe
+from stabkit.own.probe.made import make
+from stabkit.running.plan_probes import check
+from stabkit.storage.probed import ProbeShelf
+from tests.own import probe_models as models
+from tests.own.probing import ROOT, cell, told
+
+# — what it takes —
+
+
+def test_a_model_alone_is_given_random_tokens_of_its_own_vocabulary():
+    made = make(models.alone, "alone", 2, 0, 0.0)
+    (tokens,) = made.call.args
+    assert tokens.shape == (8, 32) and 90 < int(tokens.max()) < models.WORDS
+    assert made.notes == ("the factory gives no loss: cross-entropy on a fixed random batch",)
+    again = make(models.alone, "alone", 4, 0, 0.0)
+    assert (again.call.args[0] == tokens).all(), "the batch is the same at every depth"
+
+
+def test_an_optimizer_of_its_own_keeps_its_rates_or_is_scaled_as_a_whole():
+    def two(depth):
+        model, loss = models.pre_ln(depth)
+        first, *rest = model.parameters()
+        return model, loss, torch.optim.SGD([{"params": [first], "lr": 0.1}, {"params": rest, "lr": 0.01}])
+
+    assert [group["lr"] for group in make(two, "two", 2, 0, 0.0).optimizer.param_groups] == [0.1, 0.01]
+    assert [group["lr"] for group in make(two, "two", 2, 0, 1.0).optimizer.param_groups] == pytest.approx([1.0, 0.1])
+
+
+def test_training_with_a_probe_is_training_without():
+    made = make(models.pre_ln, "pre_ln", 3, 0, 1e-3)
+    probe(made, 3)
+    alone = make(models.pre_ln, "pre_ln", 3, 0, 1e-3)
+    for _ in range(3):
+        alone.optimizer.zero_grad()
+        alone.loss(alone.model).backward()
+        alone.optimizer.step()
+    for (name, ours), theirs in zip(made.model.state_dict().items(), alone.model.state_dict().values(), strict=True):
+        assert torch.equal(ours, theirs), name
+
+
+def test_a_factory_without_a_depth_is_probed_once():
+    assert cell("single", None, steps=2).facts.depth is None
+
+
+def test_like_blocks_stand_for_sub_layers_where_there_are_no_sums():
+    found = cell("gated", 4, steps=2)
+    assert found.facts.how == "blocks 1.0 … 1.3" and "no sums" in found.facts.notes[-1]
+    assert [own.name for own in found.facts.sublayers] == [f"blocks.{i}.block" for i in (1, 2, 3, 4)]
+    assert (found.gradients("blocks") > 0).all() and found.growth() > 0
+
+
+def test_blocks_can_be_named(tmp_path):
+    folder = told("pre_ln", tmp_path, 3, blocks="blocks.*")["folder"]
+    facts = ProbeShelf(tmp_path).load(folder).facts
+    assert facts.how == "blocks blocks.0 … blocks.2" and len(facts.sublayers) == 3
+
+
+# — what it refuses, in one line —
+
+
+@pytest.mark.parametrize(
+    ("name", "depth", "said"),
+    [
+        ("single", 4, "takes no depth; write it as factory(depth), or leave out --depths"),
+        ("pre_ln", None, "takes 'depth'; give --depths"),
+        ("wrong", 4, "is to return model, (model, loss) or (model, loss, optimizer), got str"),
+        ("fresh", 4, "at the same weights; it is to be a loss on a fixed batch"),
+        ("vector", 4, "is to be a scalar tensor, got a tensor [4]"),
+        ("detached", 4, "the loss has no gradient"),
+        ("around", 4, "loss(model) never calls the model itself"),
+        ("frozen", 4, "every parameter is frozen"),
+        ("foreign", 4, "its optimizer holds none of the model's parameters"),
+        ("closure", 4, "LBFGS steps by a closure"),
+        ("stepping", 4, "optimiser steps were taken in one update"),
+        ("on_meta", 4, "is on the meta device"),
+        ("nothing", 4, "no residual sums x + f(x) and no like blocks"),
+    ],
+)
+def test_a_factory_that_cannot_be_probed_is_told_why(name, depth, said, tmp_path):
+    with pytest.raises(UsageError) as raised:
+        told(name, tmp_path, depth)
+    assert said in str(raised.value) and "\n" not in str(raised.value)
+
+
+def test_a_pattern_that_names_no_blocks_is_told_what_there_is(tmp_path):
+    with pytest.raises(UsageError, match=r"'h\.\*' matches 0 modules, two at least are needed; like ones: blocks.0"):
+        told("pre_ln", tmp_path, 3, blocks="h.*")
+
+
+def test_a_users_exception_is_one_line_with_its_place_and_a_log(tmp_path):
+    answer = told("raises", tmp_path)
+    line = next(
+        i for i, text in enumerate(Path(models.__file__).read_text().splitlines(), 1) if "no such layer" in text
+    )
+    assert answer["failed"] == f"ValueError: no such layer (probe_models.py:{line})"
+    assert "Traceback (most recent call last)" in Path(answer["log"]).read_text()
+
+
+def test_what_the_users_code_prints_is_not_mixed_into_ours(tmp_path, capfd):
+    told("pre_ln", tmp_path)
+    assert capfd.readouterr().out == ""
+
+
+def test_a_model_of_another_depth_than_asked_is_refused():
+    with pytest.raises(UsageError, match="at depth 6 the model has 8 sub-layers, at depth 3 8"):
+        check([cell("deaf", 3, steps=1), cell("deaf", 6, steps=1)])
+
+
+def test_a_run_that_is_not_finite_is_a_finding_that_names_step_and_place():
+    found = cell("exploding", 4, steps=3)
+    assert found.facts.broke.startswith("step 1, ")
+
+
+# — what it keeps —
+
+
+def test_the_same_model_is_probed_once_and_an_edited_one_again(tmp_path, monkeypatch):
+    first, second = (told("pre_ln", tmp_path) for _ in range(2))
+    assert not first["reused"] and second["reused"] and first["folder"] == second["folder"]
+    assert told("pre_ln", tmp_path, fresh=True)["reused"] is False
+    assert told("pre_ln", tmp_path, seed=1)["folder"] != first["folder"]
+    monkeypatch.setattr("stabkit.own.probe.job._source", lambda function: "edited")
+    assert told("pre_ln", tmp_path)["folder"] != first["folder"]
+
+
+def test_a_damaged_folder_goes_to_quarantine_and_is_made_again(tmp_path):
+    folder = tmp_path / "probes" / told("pre_ln", tmp_path)["folder"]
+    facts = json.loads((folder / "facts.json").read_text())
+    (folder / "facts.json").write_text(json.dumps({**facts, "seed": 5}))
+    assert told("pre_ln", tmp_path)["reused"] is False
+    assert list((tmp_path / "probes" / ".quarantine").iterdir())
+
+
+def test_the_working_directory_is_the_users_while_his_code_runs(tmp_path):
+    assert Path(ROOT).is_dir() and told("pre_ln", tmp_path)["folder"]
+    assert Path.cwd().exists()

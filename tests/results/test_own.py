@@ -1,0 +1,163 @@
+"""A number against depth, and the verdict on each link: by made-up cells whose law is known."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stabkit.results.own.cell import Cell, Facts, Sublayer, facts
+from stabkit.results.own.depth_fit import depth_fit, geometric, too_few
+from stabkit.results.own.verdict import Limits, verdict
+from stabkit.results.records import Table
+
+DEPTHS = (6, 12, 24, 48)
+
+
+def made(depth, seed=0, *, growth=1.0, update=0.1, ratio=1.0, broke="", steps=5, layers=2, shared=False):
+    """A cell of one stack whose chain is given: stream, relative update, lowest gradient ratio at step 3."""
+    own = tuple(
+        Sublayer(stack="stack", layer=i, kind="self", parameters=0 if shared and i > 1 else 4)
+        for i in range(1, layers + 1)
+    )
+    t = np.arange(steps + 1)
+    names = [one.name for one in own]
+    gradients = np.ones((steps + 1, layers))
+    gradients[3, 0] = ratio
+    one = np.ones((steps + 1, layers))
+    records = {
+        "stream": Table(
+            t, ("stack", *names), np.concatenate([np.ones((steps + 1, layers)), np.full((steps + 1, 1), growth)], 1)
+        ),
+        "update": Table(t, ("state@relative",), np.where(t == 0, 0.0, update)[:, None]),
+        "gradient": Table(t, (*names, "outside"), np.concatenate([gradients, np.ones((steps + 1, 1))], 1)),
+    }
+    known = Facts(
+        factory="a:b", depth=depth, lr=0.0, seed=seed, steps=steps, sublayers=own, how="", notes=(), model="M",
+        parameters=1, width=8, tokens=8, batch="", start=1.0, broke=broke, optimizer="AdamW", rate=1e-3,
+    )  # fmt: skip
+    return Cell(known, records)
+
+
+def over(law, seeds=(0, 1, 2), depths=DEPTHS, **chain):
+    """Cells whose named link follows a law of (depth, seed)."""
+    (name,) = chain
+    return [made(depth, seed, **{name: law(depth, seed)}) for depth in depths for seed in seeds]
+
+
+@given(p=st.floats(-2, 2), c=st.floats(1e-6, 1e6), scatter=st.lists(st.floats(0.5, 2), min_size=3, max_size=3))
+def test_a_power_of_the_depth_is_found_whatever_its_size_and_the_seeds_levels(p, c, scatter):
+    found = depth_fit({s: {n: c * scatter[s] * n**p for n in DEPTHS} for s in range(3)})
+    assert found.exponent == pytest.approx(p, abs=1e-6) and found.high - found.low < 1e-6
+
+
+def test_an_exponential_is_told_from_a_power():
+    found = depth_fit({0: {n: 1.1**n for n in DEPTHS}})
+    assert not found.power and found.factor == pytest.approx(1.1)
+    assert depth_fit({0: {n: n**0.5 for n in DEPTHS}}).power
+
+
+def test_the_interval_is_students_over_the_seeds():
+    found = depth_fit({s: {n: n**p for n in DEPTHS} for s, p in enumerate((0.4, 0.5, 0.6))})
+    assert found.exponent == pytest.approx(0.5)
+    assert found.high - found.exponent == pytest.approx(4.303 * 0.1 / math.sqrt(3), rel=1e-3)
+
+
+@pytest.mark.parametrize("depths", [(6,), (6, 12), (6, 7, 8)])
+def test_few_or_near_depths_are_not_fitted(depths):
+    assert depth_fit({0: dict.fromkeys(depths, 1.0)}) is None and "a fit needs" in too_few(depths)
+
+
+def test_a_seed_that_lacks_a_depth_or_is_not_positive_is_left_out():
+    assert depth_fit(
+        {0: {n: float(n) for n in DEPTHS}, 1: {6: 1.0}, 2: dict.fromkeys(DEPTHS, 0.0)}
+    ).exponent == pytest.approx(1)
+    assert math.isnan(geometric([1.0, math.nan])) and geometric([0.0, 4.0]) == 0.0 and geometric([1.0, 4.0]) == 2.0
+
+
+@pytest.mark.parametrize(
+    ("p", "word"), [(0.5, "pass"), (0.74, "pass"), (0.8, "fail"), (1.0, "fail"), (0.0, "pass"), (-0.5, "pass")]
+)
+def test_the_stream_fails_where_it_grows_faster_than_branches_add_up(p, word):
+    assert verdict(over(lambda n, s: n**p, growth=None)).stream.verdict == word
+
+
+def test_a_stream_that_grows_exponentially_fails_by_its_factor():
+    found = verdict(over(lambda n, s: 1.06**n, growth=None)).stream
+    assert found.verdict == "fail" and "6 % a layer" in found.why
+    assert verdict(over(lambda n, s: 1.001**n, growth=None)).stream.verdict == "pass"
+
+
+def test_seeds_that_scatter_across_the_limit_cannot_tell():
+    found = verdict(over(lambda n, s: n ** (0.3, 0.7, 1.1)[s], growth=None)).stream
+    assert found.verdict == "cannot tell" and "scatter" in found.why
+
+
+@pytest.mark.parametrize(
+    ("law", "word", "said"),
+    [
+        (lambda n, s: 0.1, "pass", "10 % of its size"),
+        (lambda n, s: 0.05 * n**0.5, "warn", "it would reach 0.9 at about 320 layers"),
+        (lambda n, s: 1.2, "warn", "saturated"),
+    ],
+)
+def test_the_update_warns_and_never_fails(law, word, said):
+    found = verdict(over(law, update=None)).update
+    assert found.verdict == word and said in found.why
+
+
+@pytest.mark.parametrize(
+    ("law", "word", "limit"),
+    [
+        (lambda n, s: 1.0, "pass", 1e-2),
+        (lambda n, s: 0.005, "warn", 1e-2),
+        (lambda n, s: 5e-5, "fail", 1e-4),
+        (lambda n, s: 6 / n, "pass", 1e-2),
+        (lambda n, s: (6 / n) ** 1.5, "fail", 10.0),
+        (lambda n, s: 100 * (6 / n) ** 1.5, "pass", 1e-2),
+    ],
+)
+def test_the_gradient_fails_by_level_or_by_fall(law, word, limit):
+    found = verdict(over(law, ratio=None)).gradient
+    assert (found.verdict, found.limit) == (word, limit) and found.step == (3 if law(48, 0) < 1 else found.step)
+
+
+def test_layers_that_share_their_weights_cannot_tell():
+    assert verdict([made(n, shared=True) for n in DEPTHS]).gradient.verdict == "cannot tell"
+
+
+def test_the_first_number_that_is_not_finite_is_named():
+    cells = [made(n, broke="step 3, stream of stack.2.self" if n > 12 else "") for n in DEPTHS]
+    found = verdict(cells).finite
+    assert found.verdict == "fail" and found.step == 3 and "at depth 24: step 3, stream of stack.2.self" in found.why
+    assert verdict(cells).word == "fail"
+
+
+def test_one_depth_has_levels_and_no_exponents():
+    found = verdict([made(None, seed, ratio=0.5) for seed in (0, 1)])
+    assert found.gradient.verdict == "pass" and found.gradient.fit is None
+    assert found.stream.verdict == "cannot tell" and "takes no depth" in found.stream.why
+    assert found.word == "cannot tell"
+
+
+def test_the_limits_are_options():
+    cells = over(lambda n, s: n**0.5, growth=None)
+    assert verdict(cells, Limits(stream=0.4)).stream.verdict == "fail"
+
+
+def test_the_json_of_a_link_is_whole():
+    body = verdict(over(lambda n, s: n**0.5, growth=None)).to_json()
+    assert set(body["links"]) == {"stream", "update", "gradient", "finite"}
+    for link in body["links"].values():
+        assert {"verdict", "level", "exponent", "interval", "fit", "saturated", "limit", "step", "evidence"} <= set(
+            link
+        )
+    assert body["links"]["stream"]["exponent"] == pytest.approx(0.5) and body["links"]["finite"]["exponent"] is None
+
+
+def test_facts_survive_json():
+    known = made(6).facts
+    assert facts(known.to_json()) == known
