@@ -101,9 +101,8 @@ def test_a_pattern_that_names_no_blocks_is_told_what_there_is(tmp_path):
 
 def test_a_users_exception_is_one_line_with_its_place_and_a_log(tmp_path):
     answer = told("raises", tmp_path)
-    line = next(
-        i for i, text in enumerate(Path(models.__file__).read_text().splitlines(), 1) if "no such layer" in text
-    )
+    lines = Path(models.__file__).read_text().splitlines()
+    line = next(i for i, text in enumerate(lines, 1) if "no such layer" in text)
     assert answer["failed"] == f"ValueError: no such layer (probe_models.py:{line})"
     assert "Traceback (most recent call last)" in Path(answer["log"]).read_text()
 

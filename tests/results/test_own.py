@@ -29,9 +29,7 @@ def made(depth, seed=0, *, growth=1.0, update=0.1, ratio=1.0, broke="", steps=5,
     gradients[3, 0] = ratio
     one = np.ones((steps + 1, layers))
     records = {
-        "stream": Table(
-            t, ("stack", *names), np.concatenate([np.ones((steps + 1, layers)), np.full((steps + 1, 1), growth)], 1)
-        ),
+        "stream": Table(t, ("stack", *names), np.concatenate([one, np.full((steps + 1, 1), growth)], 1)),
         "update": Table(t, ("state@relative",), np.where(t == 0, 0.0, update)[:, None]),
         "gradient": Table(t, (*names, "outside"), np.concatenate([gradients, np.ones((steps + 1, 1))], 1)),
     }

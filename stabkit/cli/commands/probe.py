@@ -27,16 +27,13 @@ def read(params: Mapping[str, Any]) -> tuple[Asked, Place]:
     text = {name: str(value) for name, value in params.items()}
     depths: tuple[int | None, ...] = (None,)
     if text["depths"]:
-        found = ranges.wholes("--depths", text["depths"], 1, 10_000)
-        if len(set(found)) < len(found):
-            raise UsageError(f"--depths: {text['depths']} names a depth twice")
-        depths = tuple(found)
+        depths = ranges.wholes("--depths", text["depths"], 1, 10_000)
     asked = Asked(
         factory=text["factory"],
         here=os.getcwd(),
         depths=depths,
-        seeds=tuple(ranges.wholes("--seeds", text["seeds"], 0, 2**31)),
-        lrs=tuple(ranges.reals("--lr", text["lr"], 1e-12, 1e6)) if text["lr"] else (0.0,),
+        seeds=ranges.wholes("--seeds", text["seeds"], 0, 2**31),
+        lrs=ranges.reals("--lr", text["lr"], 1e-12, 1e30) if text["lr"] else (0.0,),
         steps=ranges.whole("--steps", text["steps"], 1, 10_000),
         blocks=text["blocks"],
         fresh=bool(params["fresh"]),

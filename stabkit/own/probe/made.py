@@ -107,9 +107,8 @@ def _own_optimizer(optimizer: torch.optim.Optimizer, trained: list[nn.Parameter]
     held = {id(p) for group in optimizer.param_groups for p in group["params"]}
     step = inspect.signature(type(optimizer).step).parameters.get("closure")
     if step is not None and step.default is step.empty:
-        raise UsageError(
-            f"{name}: {type(optimizer).__name__} steps by a closure, which hides its gradients; use another"
-        )
+        kind = type(optimizer).__name__
+        raise UsageError(f"{name}: {kind} steps by a closure, which hides its gradients; use another optimizer")
     missing = sum(1 for p in trained if id(p) not in held)
     if missing == len(trained):
         raise UsageError(f"{name}: its optimizer holds none of the model's parameters")

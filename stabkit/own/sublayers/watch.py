@@ -80,8 +80,8 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's base
         given, made = tensors((args, kwargs)), tensors(out)
         sources = tuple(at for t in given if (at := self.find(t)) is not None)
         if not sources or name in FRESH:
-            read = () if name in FRESH else given  # for its shape alone, it is not computed from it
-            origin = next((known for t in read if (known := self.own.name(t))), "")
+            made_of = () if name in FRESH else given  # those are read for their shape alone
+            origin = next((known for t in made_of if (known := self.own.name(t))), "")
             for tensor in made:
                 self._keep(tensor)
                 if origin and id(tensor) not in self.own.derived and not self.own.name(tensor):

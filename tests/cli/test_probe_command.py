@@ -1,0 +1,109 @@
+"""`stabkit probe` as a command: its words, its page, its JSON, its exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from stabkit.running import executors
+from tests.commands import stabkit
+
+ROOT = Path(__file__).parents[2]
+MODELS = "tests.own.probe_models"
+
+
+@pytest.fixture
+def inline(monkeypatch):
+    """In this process, where torch is loaded already."""
+    monkeypatch.setitem(executors.EXECUTORS, "processes", executors.EXECUTORS["inline"])
+
+
+def probe(name, out, *more, depths="2,4,8", seeds="0", steps="2"):
+    given = ("--depths", depths) if depths else ()
+    return stabkit(
+        *("probe", f"{MODELS}:{name}", *given, "--seeds", seeds, "--steps", steps, "--out", out, *more), cwd=ROOT
+    )
+
+
+def test_the_sentence_the_table_and_the_page(inline, tmp_path):
+    done = probe("flat", tmp_path, seeds="0..2")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("flat holds from 2 to 8 layers")
+    for link in ("Stream", "Update", "Gradient", "Finite"):
+        assert link in done.stdout
+    (page,) = (tmp_path / "reports").glob("probe-*.html")
+    text = page.read_text()
+    assert "stack.1.self" in text and all(
+        f'id="figure-own_{link}"' in text for link in ("stream", "update", "gradient")
+    )
+    again = probe("flat", tmp_path, seeds="0..2")
+    assert "9 of 9 from the shelf" in again.stdout
+
+
+def test_a_link_that_fails_exits_with_7_unless_it_is_told_not_to(inline, tmp_path):
+    done = probe("growing", tmp_path, "--json")
+    body = json.loads(done.stdout)
+    assert done.returncode == 7 and body["verdict"] == "fail" and body["links"]["stream"]["verdict"] == "fail"
+    assert done.stderr.splitlines()[-1].startswith("error: growing does not hold from 2 to 8 layers")
+    assert probe("growing", tmp_path, "--no-fail").returncode == 0
+
+
+def test_what_cannot_be_told_is_0_and_with_strict_7(inline, tmp_path):
+    assert probe("flat", tmp_path, depths="2,4").returncode == 0
+    done = probe("flat", tmp_path, "--strict", depths="2,4")
+    assert done.returncode == 7 and "2 depths, a fit needs 3" in done.stdout
+
+
+def test_a_depth_without_a_result_exits_with_3_and_keeps_the_others(inline, tmp_path):
+    done = probe("deep_raises", tmp_path, "--json", depths="2,4,8,16")
+    body = json.loads(done.stdout)
+    assert done.returncode == 3 and body["depths"] == [2, 4, 8]
+    assert body["failed"][0]["depth"] == 16 and "no room for so many (probe_models.py:" in body["failed"][0]["reason"]
+    assert len(done.stderr.splitlines()[-1]) and ".logs" in done.stderr.splitlines()[-1]
+
+
+def test_several_rates_say_at_which_one_a_link_breaks(inline, tmp_path):
+    body = json.loads(probe("flat", tmp_path, "--json", "--lr", "1e-4,1e30", depths="2,4,8").stdout)
+    assert [rate["lr"] for rate in body["rates"]] == [1e-4, 1e30]
+    assert body["rates"][0]["links"]["finite"]["verdict"] == "pass" and body["links"]["finite"]["verdict"] == "fail"
+    assert "at 0.0001" in body["answer"].lower()
+
+
+def test_the_document_has_what_was_promised(inline, tmp_path):
+    body = json.loads(probe("single", tmp_path, "--json", depths="").stdout)
+    promised = {"schema", "factory", "depths", "seeds", "steps", "links", "verdict"}
+    assert promised <= set(body) and body["schema"] == "stabkit/2"
+    assert body["depths"] == [] and body["links"]["stream"]["exponent"] is None
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "said"),
+    [
+        ("pre_ln", ("--depths", "0"), "--depths"),
+        ("pre_ln", ("--seeds", "x"), "--seeds"),
+        ("pre_ln", ("--lr", "-1"), "--lr"),
+        ("pre_ln", ("--steps", "0"), "--steps"),
+        ("absent", (), "has no 'absent'"),
+        ("raises", (), "gave no result at any depth: ValueError: no such layer (probe_models.py:"),
+        ("deaf", (), "the factory is to build as many layers as it is asked for"),
+    ],
+)
+def test_bad_input_is_one_line_and_2(inline, tmp_path, name, more, said):
+    done = probe(name, tmp_path, "--quiet", *more)
+    assert done.returncode == 2 and said in done.stderr and len(done.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.slow
+def test_in_workers_a_factory_that_hangs_is_given_up(tmp_path):
+    done = probe("hangs", tmp_path, "--run-timeout", "4", "--quiet", depths="2")
+    assert done.returncode == 2 and "timeout: no result within 4 s" in done.stderr
+
+
+@pytest.mark.slow
+def test_in_workers_the_numbers_are_those_of_one_process(tmp_path, monkeypatch):
+    away = json.loads(probe("pre_ln", tmp_path / "a", "--json", "--workers", "2").stdout)
+    monkeypatch.setitem(executors.EXECUTORS, "processes", executors.EXECUTORS["inline"])
+    here = json.loads(probe("pre_ln", tmp_path / "b", "--json").stdout)
+    assert [cell["digest"] for cell in away["cells"]] == [cell["digest"] for cell in here["cells"]]
