@@ -19,7 +19,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -138,27 +138,23 @@ def _placed(error: BaseException, job: dict[str, Any]) -> str:
 def _aside(here: str) -> Iterator[Callable[[], bytes]]:
     """Within, the user's directory is the current one, and all that is printed goes to what the value reads."""
     before = os.getcwd()
-    sys.stdout.flush()
-    sys.stderr.flush()
     kept = [os.dup(1), os.dup(2)]
-    with tempfile.TemporaryFile() as aside:
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as aside:
         try:
             os.chdir(here)
             if here not in sys.path:
                 sys.path.insert(0, here)
-            for number in (1, 2):
+            for number in (1, 2):  # what compiled code and loggers made before write to
                 os.dup2(aside.fileno(), number)
 
             def printed() -> bytes:
-                sys.stdout.flush()
-                sys.stderr.flush()
+                aside.flush()
                 aside.seek(0)
-                return aside.read()[-1_000_000:]
+                return aside.read()[-1_000_000:].encode()
 
-            yield printed
+            with redirect_stdout(aside), redirect_stderr(aside):
+                yield printed
         finally:
-            sys.stdout.flush()
-            sys.stderr.flush()
             for number, old in zip((1, 2), kept, strict=True):
                 os.dup2(old, number)
                 os.close(old)
