@@ -265,8 +265,12 @@ def probe(ctx: typer.Context, factory: str, **options: Any) -> None:
 @app.command()
 def audit(
     factory: Annotated[str, typer.Argument(help="package.module:function that returns a model or (model, inputs).")],
-    method: Annotated[str, typer.Option(help="The recipe: a method, options after a colon: admin:omega=closed.")],
-    depths: Annotated[str, typer.Option(help="Layers that the model is said to have: 18x12, or 18 for 18x18.")],
+    method: Annotated[
+        str, typer.Option(help="The recipe, as admin:omega=closed; left out: the one that fits best.")
+    ] = "",
+    depths: Annotated[
+        str, typer.Option(help="Layers that it is said to have: 18x12, or 18 for 18x18; left out: those found.")
+    ] = "",
     arch: Annotated[
         str, typer.Option(help="encoder-decoder, encoder-only or decoder-only (then --depths is one number).")
     ] = "encoder-decoder",

@@ -15,7 +15,7 @@ from stabkit.figures.shared.words import listed, plain, short
 from stabkit.report.cards import card
 from stabkit.report.html import HERE, shell, template
 from stabkit.results.own.cell import Cell
-from stabkit.results.own.verdict import Verdict, verdict
+from stabkit.results.own.verdict import Verdict, power, verdict
 from stabkit.running.plan_probes import Asked, Done
 from stabkit.storage.folder import write_file
 
@@ -130,7 +130,7 @@ def _exponent(link: Any) -> str:
         return "–"
     if not link.fit.power:
         return f"×{link.fit.factor:.3f} a layer"
-    return f"N^{link.fit.exponent:.2f} ({link.fit.low:.2f} to {link.fit.high:.2f})"
+    return power(link.fit)
 
 
 def _anatomy(cells: Sequence[Cell]) -> list[dict[str, str]]:
@@ -149,8 +149,7 @@ def _anatomy(cells: Sequence[Cell]) -> list[dict[str, str]]:
                 "stacks": ", ".join(cell.stacks),
                 "found": plain(cell.facts.how),
                 "kinds": listed(*(f"{count} {kind}" for kind, count in kinds.items())),
-                "first": plain(cell.facts.sublayers[0].name),
-                "last": plain(cell.facts.sublayers[-1].name),
+                "span": plain(f"{cell.facts.sublayers[0].name} … {cell.facts.sublayers[-1].name}"),
             },
         )
     return list(rows.values())

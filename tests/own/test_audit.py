@@ -666,3 +666,20 @@ def test_bad_input_is_one_clear_line(run, args, said):
 def test_an_unknown_method_gets_its_nearest(run):
     code, _, err = run("audited:good", "--method", "deepnrom", "--depths", "3")
     assert code == 2 and "did you mean 'deepnorm'?" in err
+
+
+# — without a method or a depth —
+
+
+@pytest.mark.parametrize("method", ["post-ln", "pre-ln", "deepnorm", "sub-ln", "rezero", "normformer"])
+@pytest.mark.parametrize(("n", "m"), [(3, 2), (0, 4)])
+def test_depth_and_method_are_found(method, n, m):
+    done = audit(ours(method, n, m))
+    assert done.method.key == method and done.findings == () and done.depth == (f"{n}L-{m}L" if n else f"{m}L")
+    assert done.notes[0].startswith("no --method was given")
+
+
+def test_the_recipe_that_fits_best_is_judged_where_none_fits():
+    done = audit(models.TorchLayers(4, norm_first=True, final=True), None)
+    assert done.method.key == "pre-ln" and done.depth == "4L"
+    assert audit(models.TorchLayers(3)).method.key == "post-ln"

@@ -22,13 +22,13 @@ FEW = 3
 
 def audit(factory: str, method: str, depths: str, arch: str, *, json: bool) -> None:
     """Compare the factory's model with the recipe and show what was found; raises RecipeViolated on a violation."""
-    recipe = methods.build(*methods.parse(method))
-    n, m = depth(depths, arch)
+    recipe = methods.build(*methods.parse(method)) if method else None
+    n, m = depth(depths, arch) if depths else (None, None)
     module, inputs = model(factory)
     found = own_audit.audit(module, recipe, n, m, inputs)
     show(found, factory, json=json)
     if count := len(found.findings):
-        raise RecipeViolated(f"{recipe.label}'s recipe is violated in {count} point{'s' * (count > 1)}")
+        raise RecipeViolated(f"{found.method.label}'s recipe is violated in {count} point{'s' * (count > 1)}")
 
 
 def depth(depths: str, arch: str) -> tuple[int, int]:
@@ -90,6 +90,10 @@ def show(audit: Audit, name: str, *, json: bool) -> None:
             console.paragraph(f"   parameters: {', '.join(finding.parameters[:FEW])}{further}", "     ")
     if not audit.findings:
         console.say(f"nothing of {audit.method.label}'s recipe is violated")
+    console.say()
+    console.paragraph(
+        f"whether it stays stable with depth: `stabkit probe {name} --depths 6,12,24,48`, of a function of the depth"
+    )
 
 
 def _body(audit: Audit, name: str) -> dict[str, object]:

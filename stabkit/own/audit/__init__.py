@@ -20,6 +20,7 @@ from typing import Any
 
 from torch import nn
 
+from stabkit import methods
 from stabkit.errors import UsageError
 from stabkit.methods.base import Method, Stack
 from stabkit.own.audit import scales, structure, weights
@@ -64,19 +65,30 @@ class Audit:
     """What was not recognised, or not judged."""
 
 
-def audit(model: nn.Module, method: Method, n: int, m: int, inputs: Any = None) -> Audit:
+def audit(
+    model: nn.Module, method: Method | None = None, n: int | None = None, m: int | None = None, inputs: Any = None
+) -> Audit:
     """What `model`, said to be N encoder and M decoder layers of `method`, violates of its recipe.
 
-    `inputs` is a tuple for `model(*inputs)` or a dict for `model(**inputs)`; without it plain ones are tried. N or M
-    is 0 for one stack. The model is left as it was. Raises UsageError where nothing can be recognised.
+    Without N and M the depth is what is found, without a method the recipe that fits best. `inputs` is a tuple for
+    `model(*inputs)` or a dict for `model(**inputs)`; without it plain ones are tried. N or M is 0 for one stack. The
+    model is left as it was. Raises UsageError where nothing can be recognised.
     """
-    if why := method.undefined(n, m):
+    said = None if n is None or m is None else (n, m)
+    if method is not None and said is not None and (why := method.undefined(*said)):
         raise UsageError(f"{method.key}: {why}")
     run.refuse(model)
-    ran, anatomy, stacks = _seen(model, n, m, inputs)
+    ran, anatomy, stacks = _seen(model, said, inputs)
+    found = tuple(stacks[stack].layers if stack in stacks else 0 for stack in ("encoder", "decoder"))
+    n, m = said or found
+    notes = list(anatomy.notes)
+    if method is None:
+        method = _closest(anatomy, stacks, n, m)
+        notes.insert(0, f"no --method was given: {method.label}'s recipe is the one that fits best")
+    elif why := method.undefined(n, m):
+        raise UsageError(f"{method.key}: {why}")
     case = Case(method, stacks)
     left = [stack for stack in anatomy.stacks if stack not in stacks.values()]
-    notes = list(anatomy.notes)
     if left:
         notes.append(f"{sum(len(stack.sublayers) for stack in left)} sub-layers of other stacks were not judged")
     if method.calibrate is not None:
@@ -93,10 +105,22 @@ def audit(model: nn.Module, method: Method, n: int, m: int, inputs: Any = None) 
     )
 
 
-def _seen(model: nn.Module, n: int, m: int, inputs: Any) -> tuple[str, Anatomy, dict[Stack, Found]]:
+def _closest(anatomy: Anatomy, stacks: dict[Stack, Found], n: int, m: int) -> Method:
+    """The recipe of which least is violated: first in structure and scales, then in what was drawn."""
+    ranked: list[tuple[int, int, int, Method]] = []
+    for key in methods.KEYS:
+        method = methods.build(key, {})
+        if not method.undefined(n, m):
+            case = Case(method, stacks)
+            built = sum(1 for _ in (*structure.judge(case, n, m), *scales.judge(case)))
+            ranked.append((built, sum(1 for _ in weights.judge(case, anatomy)), len(ranked), method))
+    return min(ranked)[-1]
+
+
+def _seen(model: nn.Module, said: tuple[int, int] | None, inputs: Any) -> tuple[str, Anatomy, dict[Stack, Found]]:
     """The first way of running the model that shows its stacks."""
     tried: Sequence[tuple[str, Any]] = (
-        list(run.candidates(model, bool(n and m))) if inputs is None else [("its own inputs", inputs)]
+        list(run.candidates(model, bool(said and all(said)))) if inputs is None else [("its own inputs", inputs)]
     )
     failed: list[str] = []
     unclear: UsageError | None = None
@@ -110,7 +134,7 @@ def _seen(model: nn.Module, n: int, m: int, inputs: Any) -> tuple[str, Anatomy, 
             continue
         anatomy = dissect(watch)
         try:
-            return ran, anatomy, _stacks(anatomy, n, m)
+            return ran, anatomy, _stacks(anatomy, said)
         except UsageError as error:
             unclear = unclear or error
     if unclear is not None:
@@ -120,14 +144,16 @@ def _seen(model: nn.Module, n: int, m: int, inputs: Any) -> tuple[str, Anatomy, 
     raise UsageError(f"no inputs were found that the model takes ({failed[0]}); {run.RETURN_INPUTS}")
 
 
-def _stacks(anatomy: Anatomy, n: int, m: int) -> dict[Stack, Found]:
+def _stacks(anatomy: Anatomy, said: tuple[int, int] | None) -> dict[Stack, Found]:
     stacks = anatomy.stacks
     if not stacks:
         raise UsageError(
             "no residual sub-layer x + f(x) was recognised in the model's forward pass; the audit follows sums, "
             "scales, norms and matrix products" + (f" ({anatomy.notes[0]})" if anatomy.notes else "")
         )
-    if n and m:
+    if said is None:
+        said = (1, 1) if anatomy.encoder_of else (0, 1)
+    if all(said):
         if not anatomy.encoder_of:
             raise UsageError(
                 f"no cross-attention was found that reads another stack, but {len(stacks)} "
@@ -137,7 +163,7 @@ def _stacks(anatomy: Anatomy, n: int, m: int) -> dict[Stack, Found]:
         return {"encoder": stacks[anatomy.encoder_of[decoder]], "decoder": stacks[decoder]}
     if anatomy.encoder_of:
         raise UsageError("the model has an encoder and a decoder with cross-attention; use --arch encoder-decoder")
-    return {"encoder" if n else "decoder": max(stacks, key=lambda stack: len(stack.sublayers))}
+    return {"encoder" if said[0] else "decoder": max(stacks, key=lambda stack: len(stack.sublayers))}
 
 
 def _rows(case: Case) -> list[Row]:

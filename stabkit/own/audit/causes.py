@@ -89,7 +89,9 @@ def _of_constant(value: Value, sites: Sequence[Site], what: str, inverted: bool 
         yield Cause(slipped, f"the {what}'s constant is inverted (1/{front[0]:.3g} for {front[0]:.3g})")
     n, m = sites[0].encoder_layers, sites[0].decoder_layers
     if n and m:
-        other = [replace(site, stack="decoder" if site.stack == "encoder" else "encoder") for site in sites]
+        other = [
+            _deep(replace(site, stack="decoder" if site.stack == "encoder" else "encoder"), n, m) for site in sites
+        ]
         yield Cause(tuple(value(site) for site in other), f"it is the {other[0].stack}'s")
         alone = [_deep(site, *((n, 0) if site.stack == "encoder" else (0, m))) for site in sites]
         yield Cause(tuple(value(site) for site in alone), f"it is that of an {sites[0].stack} without the other stack")

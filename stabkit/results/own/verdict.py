@@ -132,14 +132,14 @@ def _stream(cells: Sequence[Cell], limits: Limits) -> Link:
     values = _by_seed(cells, Cell.growth)
     evidence, fit = _evidence(values), depth_fit(values)
     level = evidence[-1].value
-    said = f"the residual stream grows {_times(level)} from the first layer to the last"
+    said = f"the residual stream {_grows(level)} from the first layer to the last"
     word: Word = "pass"
     if fit is None:
         word, why = "cannot tell", f"{said}; how with depth is open: {_no_fit(values)}"
     elif not fit.power and fit.factor > limits.a_layer:
-        word, why = "fail", f"{said}, exponentially: by {100 * (fit.factor - 1):.0f} % a layer"
+        word, why = "fail", f"{said}, exponentially with depth: by {100 * (fit.factor - 1):.0f} % a layer"
     else:
-        why = f"{said}, as N^{fit.exponent:.2f} ({fit.low:.2f} to {fit.high:.2f})"
+        why = f"{said}; with depth it goes as {power(fit)}"
         if fit.low > limits.stream:
             word, why = "fail", f"{why}: faster than N^{limits.stream:g}, as branches that do not add up by chance"
         elif fit.wide and fit.high > limits.stream:
@@ -156,11 +156,11 @@ def _update(cells: Sequence[Cell], limits: Limits) -> Link:
     said = f"after {step} updates the output has moved {_share(level)} of its size"
     word: Word = "pass"
     if saturated:
-        word, why = "warn", f"{said}: saturated, nothing of the start is left"
+        word, why = "warn", f"{said}: saturated, little of the start is left"
     elif fit is None:
         word, why = "cannot tell", f"{said}; how with depth is open: {_no_fit(values)}"
     else:
-        why = f"{said}, as N^{fit.exponent:.2f} ({fit.low:.2f} to {fit.high:.2f})"
+        why = f"{said}; with depth it goes as {power(fit)}"
         if fit.low > limits.update:
             deepest = max(d for own in values.values() for d in own)
             at = deepest * (limits.saturated / level) ** (1 / fit.exponent) if level > 0 else math.inf
@@ -245,8 +245,16 @@ def _no_fit(values: Mapping[int, Mapping[int, float]]) -> str:
     return too_few(depths) or "not every depth has a number above 0"
 
 
-def _times(value: float) -> str:
-    return f"{value:.2g}-fold"
+def power(fit: DepthFit) -> str:
+    """`N^0.54 (0.50 to 0.58)`."""
+    p, low, high = (f"{value:.2f}".replace("-0.00", "0.00") for value in (fit.exponent, fit.low, fit.high))
+    return f"N^{p} ({low} to {high})".replace("-", "−")
+
+
+def _grows(level: float) -> str:
+    if 0.9 < level < 1.1:
+        return "keeps its size"
+    return f"{'grows' if level > 1 else 'shrinks'} {level if level > 1 else 1 / (level or math.nan):.2g}-fold"
 
 
 def _share(value: float) -> str:
