@@ -4,6 +4,7 @@
     python3 dev.py sweep             set up, then `stabkit sweep --depths 6,18,50,100`
     python3 dev.py test [ARGS…]      set up, then pytest on every core; `.ci/run` adds the slow tests and all examples
     python3 dev.py lint              set up, then ruff, mypy, and import-linter: the order of the rooms
+    python3 dev.py libraries         set up, then install the libraries whose models `pytest -m libraries` probes
     python3 dev.py COMMAND [ARGS…]   set up, then `stabkit COMMAND ARGS…`
 
 Set-up goes into `.venv` beside this file, or, when you start it from an environment of your own that has torch, into
@@ -41,6 +42,8 @@ def main(arguments: list[str]) -> int:
     if command == "test":
         rest = rest or ["-n", "auto", "--dist", "worksteal"]
         return run([str(python), "-m", "pytest", *rest], cwd=HERE)
+    if command == "libraries":
+        return libraries(python)
     if command == "lint":
         steps = (["-m", "ruff", "check"], ["-m", "ruff", "format", "--check"], ["-m", "mypy"], ["-c", ROOMS])
         return max(run([str(python), *step], cwd=HERE) for step in steps)
@@ -82,6 +85,19 @@ def set_up(python: Path) -> int:
     if run([*pip, "-c", str(HERE / "constraints.txt"), "-e", f"{HERE}[test]"]):
         return fail("pip could not install stabkit; the lines above say why")
     stamp(python).write_text(fingerprint())
+    return 0
+
+
+def libraries(python: Path) -> int:
+    """transformers and x-transformers; timm without torchvision, which would bring a torch of its own: tests that need
+    it put an empty one in its place."""
+    pip = [str(python), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
+    constraints = ["-c", str(HERE / "constraints.txt")]
+    installed = ["import transformers, x_transformers", "import importlib.util as u; assert u.find_spec('timm')"]
+    if not any(run([str(python), "-c", line], quiet=True) for line in installed):
+        return 0
+    if run([*pip, *constraints, "-e", f"{HERE}[test,libraries]"]) or run([*pip, *constraints, "--no-deps", "timm"]):
+        return fail("pip could not install the libraries; the lines above say why")
     return 0
 
 

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,9 @@ from tests.commands import stabkit
 from tests.conftest import MULTI30K, need, tiny
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"```python\n(.*?)```", README, re.S)
+EVERY = re.findall(r"```python\n(.*?)```", README, re.S)
+(GPT,) = [block for block in EVERY if "def gpt(" in block]
+BLOCKS = [block for block in EVERY if block != GPT]
 COMMANDS = sorted(
     set(re.findall(r"`stabkit ([a-z][^`\n]*)`", README)) | set(re.findall(r"^\$ stabkit (.*)$", README, re.M))
 )
@@ -81,3 +84,27 @@ def test_the_page_of_methods_is_what_the_command_writes():
     page = (Path(__file__).parents[1] / "docs" / "methods.md").read_text(encoding="utf-8")
     made = stabkit("methods", "--markdown", "--depths", "18,100").stdout
     assert page == made, "write it anew: stabkit methods --markdown --depths 18,100 > docs/methods.md"
+
+
+@pytest.mark.libraries
+def test_the_readmes_factory_can_be_probed(tmp_path):
+    need("libraries", find_spec("transformers") is not None, "transformers")
+    (tmp_path / "readme_model.py").write_text("from transformers import GPT2Config, GPT2LMHeadModel\n" + GPT)
+    done = stabkit(
+        *(
+            "probe",
+            "readme_model:gpt",
+            "--depths",
+            "1,2,4",
+            "--seeds",
+            "0",
+            "--steps",
+            "1",
+            "--quiet",
+            "--workers",
+            "1",
+        ),
+        *("--out", tmp_path / "out"),
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr

@@ -307,5 +307,19 @@ def tolerance(path):
         assert one["low"] <= one["p"] <= one["high"]
 
 
+def probe(path):
+    """The document of `stabkit probe`: every link is there, and the verdict is the worst."""
+    with open(path) as file:
+        found = json.load(file)
+    print(found["answer"])
+    assert found["schema"] == "stabkit/2" and found["depths"] == [6, 12, 24, 48] and found["seeds"] == [0, 1, 2]
+    assert set(found["links"]) == {"stream", "update", "gradient", "finite"}
+    keys = {"verdict", "level", "exponent", "interval", "fit", "saturated", "limit", "step", "evidence"}
+    assert all(keys <= set(link) for link in found["links"].values())
+    order = ["pass", "warn", "cannot tell", "fail"]
+    assert found["verdict"] == max((link["verdict"] for link in found["links"].values()), key=order.index)
+    assert not any("forecast" in key for key in found)
+
+
 if __name__ == "__main__":
     globals()[sys.argv[1]](*sys.argv[2:])

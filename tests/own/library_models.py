@@ -78,8 +78,14 @@ def t5(depth):
 
     model = T5ForConditionalGeneration(
         T5Config(
-            **{"d_model": 64, "d_kv": 32, "num_heads": 2, "d_ff": 128, "num_layers": depth, "vocab_size": 100},
-            **{"dropout_rate": 0.0, "decoder_start_token_id": 0},
+            d_model=64,
+            d_kv=32,
+            num_heads=2,
+            d_ff=128,
+            num_layers=depth,
+            vocab_size=100,
+            dropout_rate=0.0,
+            decoder_start_token_id=0,
         )
     )
     tokens = _tokens(2)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-import torch
 from torch import nn
 from torch.nn import functional
 
@@ -18,9 +17,7 @@ class Block(nn.Module):
         self.fc, self.proj = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
 
     def forward(self, x):
-        q, k, v = (
-            y.unflatten(-1, (self.heads, -1)).transpose(1, 2) for y in self.attn(self.ln_1(x)).chunk(3, dim=-1)
-        )
+        q, k, v = (y.unflatten(-1, (self.heads, -1)).transpose(1, 2) for y in self.attn(self.ln_1(x)).chunk(3, dim=-1))
         y = functional.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(2)
         x = x + self.attn_out(y)
         return x + self.proj(functional.gelu(self.fc(self.ln_2(x))))

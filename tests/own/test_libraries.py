@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections import Counter
 
@@ -12,6 +11,7 @@ from stabkit.own.probe.loop import probe
 from stabkit.own.probe.made import make
 from stabkit.own.sublayers import run
 from stabkit.own.sublayers.anatomy import dissect
+from tests.conftest import need
 from tests.own import library_models as models
 
 pytestmark = pytest.mark.libraries
@@ -50,11 +50,8 @@ PLACES = {
 @pytest.fixture(autouse=True)
 def there(request):
     """Skipped with the library's name where it is missing; where CI requires the libraries, that is a failure."""
-    name = request.node.callspec.params["name"]
-    if lacking := models.missing(name):
-        if "libraries" in os.environ.get("STABKIT_REQUIRE", ""):
-            pytest.fail(f"{lacking} is not installed")
-        pytest.skip(f"{lacking} is not installed; pip install 'stabkit[libraries]'")
+    lacking = models.missing(request.node.callspec.params["name"])
+    need("libraries", not lacking, f"{lacking} (python3 dev.py libraries)")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield

@@ -148,12 +148,13 @@ def _join_at(nodes: Sequence[Node], node: Node, before: dict[int, Join]) -> Join
             if at > fork[0] and any(source in region for source in nodes[at].inputs):
                 region.add(at)
         region.discard(fork[0])
-        if not any(nodes[at].op == "product" for at in region):
+        alone = fork in chain
+        if not any(nodes[at].op == "product" for at in region) or not (alone or region.isdisjoint(before)):
             continue
         added: tuple[tuple[int, float], ...] = ((node.inputs[branch], node.factors[branch]),)
         along = frozenset(at for at, _ in chain if at > fork[0])
         own, gamma = node.inputs[branch], node.factors[branch]
-        if beside and fork not in chain:
+        if beside and not alone:
             own, gamma = beside.branch, chain[-1][1] * beside.gamma
             region |= beside.region
             along |= beside.shortcut
@@ -191,7 +192,8 @@ def sublayer(
         elif node.factors and not found.norm_branch:
             found.gamma *= node.factors[0]
         at = node.inputs[0]
-    ends = [n for n in back(nodes, (at,), lambda n: n.op in MIXES, low=join.fork) if n.op == "product"]
+    starts = (at, *(node for node, _ in join.added if node != join.branch))
+    ends = [n for n in back(nodes, starts, lambda n: n.op in MIXES, low=join.fork) if n.op == "product"]
     cores = [core for at in sorted(region) if (core := _core(nodes, nodes[at])) is not None]
     products = [nodes[at] for at in sorted(region) if nodes[at].op == "product"]
     taken: dict[int, list[tuple[Role, torch.Tensor | None]]] = {}
