@@ -50,6 +50,16 @@ def test_training_with_a_probe_is_training_without():
         assert torch.equal(ours, theirs), name
 
 
+def test_half_precision_is_read_in_full_and_said():
+    def half(depth):
+        return models.Stack(depth).to(torch.bfloat16)
+
+    made = make(half, "half", 2, 0, 1e-3)
+    found = probe(made, 2)
+    assert "half precision" in " ".join(made.notes) and not found.broke
+    assert found.records["update"].at("state")[0] == 0.0 < found.records["update"].at("state")[1]
+
+
 def test_a_factory_without_a_depth_is_probed_once():
     assert cell("single", None, steps=2).facts.depth is None
 

@@ -7,6 +7,7 @@ labels. Which of both a model takes is found by calling it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -30,7 +31,7 @@ def loss(model: nn.Module, seed: int) -> Callable[[nn.Module], torch.Tensor]:
     for make in _candidates(model, seed):
         try:
             own: Callable[[nn.Module], torch.Tensor] = make()
-            with torch.no_grad():
+            with _in_passing(model):
                 value = own(model)
             if value.dim() == 0:
                 return own
@@ -63,7 +64,8 @@ def _images(model: nn.Module, seed: int, device: torch.device) -> Any:
     size = _size(model)
     random = stream(seed, "probe images")
     images = torch.from_numpy(random.standard_normal((IMAGES, *size))).to(device, torch.float32)
-    classes = _scores(model(images)).shape[-1]
+    with _in_passing(model):
+        classes = _scores(model(images)).shape[-1]
     labels = torch.from_numpy(random.integers(0, classes, IMAGES)).to(device)
 
     def classified(model: nn.Module) -> torch.Tensor:
@@ -99,6 +101,14 @@ def _size(model: nn.Module) -> tuple[int, int, int]:
         raise UsageError("neither an embedding of tokens nor the size of its images was found")
     height, width = (size, size) if isinstance(size, int) else size
     return int(channels), int(height), int(width)
+
+
+@contextmanager
+def _in_passing(model: nn.Module) -> Iterator[None]:
+    """Within, the model may be called; it is as before afterwards."""
+    with run.untouched(model), torch.no_grad():
+        model.eval()
+        yield
 
 
 def _scores(returned: Any) -> torch.Tensor:

@@ -65,6 +65,8 @@ def make(factory: Callable[..., Any], name: str, depth: int | None, seed: int, l
     frozen = sum(1 for p in model.parameters() if not p.requires_grad)
     if frozen:
         notes.append(f"{frozen} frozen parameters count in no gradient and no step")
+    if any(p.dtype in (torch.bfloat16, torch.float16) for p in trained):
+        notes.append("weights in half precision: steps below 2⁻⁸ of a weight are invisible in bfloat16")
     call, start = _called(model, loss, name)
     return Made(model=model, loss=loss, optimizer=optimizer, call=call, start=start, notes=tuple(notes))
 

@@ -55,7 +55,7 @@ class Stream:
         watch = run.watched(model, inputs, self.sums.wanted())
         if tuple(node.op for node in watch.nodes) != self.sums.operations:
             raise UsageError("the model runs other operations from pass to pass; name its blocks with --blocks")
-        held = watch.values
+        held = {at: _full(value) for at, value in watch.values.items()}
         x = {name: [held[at]] for name, at in self.sums.first.items()}
         branches = []
         for place in self.sums.sublayers:
@@ -126,9 +126,9 @@ def _of_blocks(model: nn.Module, inputs: Any, like: Blocks) -> States:
     with blocks.watched(model, like) as states:
         returned = run.watched(model, inputs).returned
         return States(
-            x={"blocks": list(states)},
+            x={"blocks": [_full(x) for x in states]},
             branches=(),
-            output=states[-1] if states else torch.empty(0),
+            output=_full(states[-1]) if states else torch.empty(0),
             logits=logits(returned),
         )
 
@@ -140,3 +140,8 @@ def logits(returned: Any) -> torch.Tensor | None:
         return given
     values = dict(returned) if isinstance(returned, Mapping) else returned
     return next((t for t in tensors(values) if t.is_floating_point() and t.dim() > 1), None)
+
+
+def _full(x: torch.Tensor) -> torch.Tensor:
+    """In float32 at least: differences and norms of bfloat16 lose their digits."""
+    return x.to(torch.promote_types(x.dtype, torch.float32))
