@@ -42,24 +42,24 @@ def stabkit(*args: object) -> dict[str, object]:
     return found
 
 
-def trains(model: str, depth: int, rate: float, text: list[str]) -> bool | None:
-    """Whether the unseen seed trains at a rate; None where it is early at update 800."""
+def trains(model: str, depth: int, rates: list[float], text: list[str]) -> dict[float, bool | None]:
+    """Whether the unseen seed trains at each rate; None where it is early at update 800."""
     found = stabkit(
-        *("sweep", "--models", model, "--depths", depth, "--lr", f"{rate:.3g}", "--warmup", 0, "--seeds", UNSEEN),
-        *("--steps", 800, "--verdict-at", 250, *text),
+        *("sweep", "--models", model, "--depths", depth, "--lr", ",".join(f"{rate:.3g}" for rate in rates)),
+        *("--warmup", 0, "--seeds", UNSEEN, "--steps", 800, "--verdict-at", 250, *text),
     )
-    (run,) = found["runs"]  # type: ignore[misc]
-    print(f"  {model} {depth}L at {rate:.3g}: {run['outcome']}", flush=True)
-    return None if run["outcome"] == "early" else run["outcome"] == "trains"
+    ends = [run["outcome"] for run in sorted(found["runs"], key=lambda run: run["spec"]["train"].get("lr", 5e-4))]  # type: ignore[call-overload]
+    print("  " + ", ".join(f"{rate:.3g} {end}" for rate, end in zip(rates, ends, strict=True)), flush=True)
+    return {rate: None if end == "early" else end == "trains" for rate, end in zip(rates, ends, strict=True)}
 
 
 def truth(model: str, depth: int, found: float, text: list[str]) -> tuple[float | None, float | None]:
     """(the highest rate that trains, the lowest above it that does not), by factors of two around what was found."""
-    ends = {rate: trains(model, depth, rate, text) for rate in (found / 2, found, 2 * found)}
+    ends = trains(model, depth, [found / 2, found, 2 * found], text)
     while not any(ends.values()) and min(ends) > LOWEST:
-        ends[min(ends) / 2] = trains(model, depth, min(ends) / 2, text)
+        ends |= trains(model, depth, [min(ends) / 2], text)
     while ends[max(ends)] is not False and max(ends) < HIGHEST:
-        ends[2 * max(ends)] = trains(model, depth, 2 * max(ends), text)
+        ends |= trains(model, depth, [2 * max(ends)], text)
     top = max((rate for rate, well in ends.items() if well), default=None)
     return top, min(
         (rate for rate, well in ends.items() if well is False and (top is None or rate > top)), default=None
