@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from stabkit.figures.drawing import style
 from stabkit.figures.shared.words import short
 from stabkit.results.forecast.judged import Judged, Pooled
-from stabkit.results.forecast.links import LINKS
+from stabkit.results.forecast.links import FITTED, LINKS
 
 NAME = "which_link"
 SHORT = "Which link predicts"
@@ -32,7 +32,8 @@ READ = (
 )
 ALL = "the forecast: gradient, rest and rate"
 COLUMNS = ("run", "link", "auc", "low", "high", "false", "true")
-HUES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7E57C2", "#8C6D31", "#5C7A29", "#7A7A7A")
+HUES, GREY = ("#0072B2", "#D55E00", "#009E73", "#CC79A7"), "#9A9A9A"
+"""Of the links that the forecast is made of, and of the best; all others are grey."""
 POINTS = 60
 """Of a curve: more would not be seen."""
 
@@ -97,15 +98,17 @@ def draw(frame: pd.DataFrame) -> Figure:
             return style.empty("There are no forecasts of both outcomes.")
         order = list(frame.drop_duplicates("run").sort_values("auc", ascending=False)["run"])
         figure = Figure(figsize=(style.WIDTH, 3.9))
-        curves = figure.add_axes((0.07, 0.13, 0.36, 0.82))
-        areas = figure.add_axes((0.73, 0.13, 0.25, 0.82))
+        curves = figure.add_axes((0.07, 0.13, 0.34, 0.82))
+        areas = figure.add_axes((0.74, 0.13, 0.24, 0.82))
         curves.plot([0, 1], [0, 1], ":", color=style.INK, linewidth=0.8, alpha=0.6)
-        hues = dict(zip([run for run in order if run != "all"], HUES * 2, strict=False))
+        alone = [run for run in order if run != "all"]
+        named = [run for run in alone if run in {link.key for link in FITTED} or run == alone[0]]
+        hues = {run: GREY for run in alone} | dict(zip(named, HUES, strict=False))
         for place, run in enumerate(order):
             own = frame[frame["run"] == run]
             whole = run == "all"
             hue = style.INK if whole else hues[run]
-            (curve,) = curves.plot(own["false"], own["true"], color=hue, linewidth=2.2 if whole else 1.0)
+            (curve,) = curves.plot(own["false"], own["true"], color=hue, linewidth=2.2 if whole else 1.3 if run in named else 0.7)
             style.mark(curve, "", str(own["link"].iloc[0]))
             first = own.iloc[0]
             areas.plot([first["low"], first["high"]], [place, place], color=hue, linewidth=2.2 if whole else 1.2)

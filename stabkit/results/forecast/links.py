@@ -88,7 +88,7 @@ BESIDE: tuple[Link, ...] = (
     ),
     Link(
         "loss",
-        "loss fallen, as a share of the way to the unigram loss",
+        "loss fallen, of the way to the unigram loss",
         "who learns learns word frequencies first",
         lambda seen, at: (seen.loss_start - seen.loss_last) / (seen.loss_start - seen.unigram),
     ),
