@@ -97,7 +97,9 @@ def parse(text: str) -> tuple[str, dict[str, str]]:
             has = f"it has {', '.join(valid)}" if valid else "it has none"
             raise UsageError(f"method {key} has no option {option!r}{nearest(option, valid) or ';'} {has}")
         if not equals or value not in valid[option]:
-            raise UsageError(f"option {option} of method {key} is one of {', '.join(valid[option])}, not {value!r}")
+            colons = "; options are apart by colons" if "," in value else ""
+            words = ", ".join(valid[option])
+            raise UsageError(f"option {option} of method {key} is one of {words}, not {value!r}{colons}")
         if value != valid[option][0]:
             chosen[option] = value
     return key, dict(sorted(chosen.items()))

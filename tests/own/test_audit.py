@@ -16,7 +16,9 @@ from stabkit.cli import entry
 from stabkit.errors import UsageError
 from stabkit.model.flat import Flat
 from stabkit.model.transformer import Transformer
+from stabkit.own import audit as own_audit
 from stabkit.own.audit import audit
+from stabkit.own.audit.case import Case
 from stabkit.spec import ModelConfig
 from tests.own import audit_models as models
 from tests.own.audit_models import Fused, HandNorm, Net, RMSNorm, Separate, Torch, deepnorm, xavier
@@ -683,3 +685,44 @@ def test_the_recipe_that_fits_best_is_judged_where_none_fits():
     done = audit(models.TorchLayers(4, norm_first=True, final=True), None)
     assert done.method.key == "pre-ln" and done.depth == "4L"
     assert audit(models.TorchLayers(3)).method.key == "post-ln"
+
+
+# — what was found in the wild —
+
+
+@pytest.mark.parametrize("stacks", [(4, 0), (3, 3)])
+def test_gains_on_top_of_torchs_default_are_one_slip_and_not_one_a_role(stacks):
+    n, m = stacks
+    net = deepnorm(n, m)
+    with torch.no_grad():
+        for reading in Case(methods.build("deepnorm", {}), own_audit._seen(net, (n, m), None)[2]).readings:
+            gain = methods.build("deepnorm", {}).gain(reading.site, reading.part.role)
+            bound = reading.shape[0] ** -0.5
+            reading.part.weight.copy_(gain * torch.empty(reading.shape).uniform_(-bound, bound))
+    done = judged(net, n=n, m=m)
+    (finding,) = done.findings
+    assert finding.topic == "default initialisation" and "then multiplied by the gain" in finding.what
+    assert "nn.Linear" in done.base
+    (low, high) = next(row.deviations["value"] for row in done.rows if row.kind == "self")
+    assert 0.55 < low <= high < 0.6, "1/√3 of Xavier's, on the paper's base"
+
+
+def test_the_stream_of_each_stack_grows_by_its_own_factor():
+    net = xavier(Net(3, 3, pre=(True, True), alpha=(2.0, 3.0)))
+    (finding,) = [f for f in judged(net, n=3, m=3).findings if f.topic == "norm placement"]
+    assert "64 in the encoder, 2e+04 in the decoder" in finding.what
+
+
+def test_biases_next_to_nothing_are_no_violation():
+    net = deepnorm(3, 3)
+    with torch.no_grad():
+        for name, parameter in net.named_parameters():
+            if name.endswith("bias") and "norm" not in name and "n_" not in name and parameter.dim() == 1:
+                if not parameter.any():
+                    parameter.normal_(std=1e-6)
+    assert [f for f in judged(net, n=3, m=3).findings if f.topic == "bias"] == []
+
+
+def test_options_apart_by_commas_are_told_of_colons():
+    with pytest.raises(UsageError, match="options are apart by colons"):
+        methods.build(*methods.parse("normformer:heads=fairseq,res_scale=yes"))

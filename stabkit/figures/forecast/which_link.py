@@ -108,7 +108,9 @@ def draw(frame: pd.DataFrame) -> Figure:
             own = frame[frame["run"] == run]
             whole = run == "all"
             hue = style.INK if whole else hues[run]
-            (curve,) = curves.plot(own["false"], own["true"], color=hue, linewidth=2.2 if whole else 1.3 if run in named else 0.7)
+            (curve,) = curves.plot(
+                own["false"], own["true"], color=hue, linewidth=2.2 if whole else 1.3 if run in named else 0.7
+            )
             style.mark(curve, "", str(own["link"].iloc[0]))
             first = own.iloc[0]
             areas.plot([first["low"], first["high"]], [place, place], color=hue, linewidth=2.2 if whole else 1.2)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import torch
 
@@ -19,11 +20,14 @@ from stabkit.own.sublayers.anatomy import Stack as Found
 from stabkit.own.sublayers.sublayer import Part, Sublayer
 from stabkit.spec import BaseInit
 
-BASES: dict[BaseInit, str] = {
+Base = BaseInit | Literal["linear"]
+BASES: dict[Base, str] = {
     "xavier_normal": "Xavier",
     "fairseq_uniform": "Xavier, with query, key and value by 1/√2 (fairseq, nn.MultiheadAttention)",
     "torch_uniform": "torch's default, with query, key and value Xavier by 1/√2 (nn.TransformerEncoderLayer)",
+    "linear": "torch's default of every matrix (nn.Linear)",
 }
+"""`linear` is nobody's recipe: it is what gains multiply where a recipe's rules were put on top of nn.Linear's draw."""
 FUSED: tuple[Role, ...] = ("query", "key", "value")
 
 
@@ -56,13 +60,13 @@ class Reading:
     def slack(self) -> float:
         return max(0.05, 6 / math.sqrt(2 * self.shape[0] * self.shape[1]))
 
-    def gain(self, base: BaseInit) -> float:
+    def gain(self, base: Base) -> float:
         return self.std / deviation(base, self.part.role, *self.shape)
 
 
-def deviation(base: BaseInit, role: Role, fan_in: int, fan_out: int) -> float:
+def deviation(base: Base, role: Role, fan_in: int, fan_out: int) -> float:
     """The standard deviation that a base initialisation gives a matrix."""
-    if base == "torch_uniform" and role not in FUSED:
+    if base == "linear" or (base == "torch_uniform" and role not in FUSED):
         return 1 / math.sqrt(3 * fan_in)
     return math.sqrt(2 / (fan_in + fan_out)) / (math.sqrt(2) if base != "xavier_normal" and role in FUSED else 1.0)
 
@@ -74,7 +78,7 @@ class Case:
         self.method, self.stacks = method, stacks
         self.n, self.m = (stacks[name].layers if name in stacks else 0 for name in ("encoder", "decoder"))
         self.width = next(iter(stacks.values())).sublayers[0].width
-        self.base: BaseInit = "xavier_normal"
+        self.base: Base = "xavier_normal"
         self.sites = sites(self.n, self.m, self.width)
         asked = {(site.stack, site.layer, site.kind): site for site in self.sites}
         self.pairs: list[tuple[Site, Sublayer]] = [
@@ -84,17 +88,30 @@ class Case:
             if own.kind is not None and (stack, own.layer, own.kind) in asked
         ]
         self.readings = [_read(site, part) for site, own in self.pairs for part in own.parts]
-        own_base = method.recipe.base_init
-        self.base = min((b for b in BASES if b != "torch_uniform" or b == own_base), key=self._misfit)
+        own = method.recipe.base_init
+        usual: list[Base] = [b for b in BASES if b != "linear" and (b != "torch_uniform" or b == own)]
+        self.recipe_base: Base = min(usual, key=lambda base: (*self._misfit(base), base != own))
+        """The base on which the recipe is judged."""
+        self.base = self.recipe_base
+        """What was drawn."""
+        if self._scaled_default():
+            self.base, self.recipe_base = "linear", own
 
-    def expected(self, reading: Reading, base: BaseInit | None = None) -> float:
+    def expected(self, reading: Reading, base: Base | None = None) -> float:
         """The recipe's gain for this matrix."""
-        return self.method.gain(replace(reading.site, base=base or self.base), reading.part.role)
+        known = base or self.base
+        return self.method.gain(
+            replace(reading.site, base="xavier_normal" if known == "linear" else known), reading.part.role
+        )
+
+    def over(self, reading: Reading) -> float:
+        """Its standard deviation over the recipe's; over the base's where the recipe says 0."""
+        return reading.gain(self.recipe_base) / (self.expected(reading, self.recipe_base) or 1.0)
 
     def gain(self, reading: Reading) -> float:
         return reading.gain(self.base)
 
-    def fits(self, reading: Reading, base: BaseInit | None = None) -> bool:
+    def fits(self, reading: Reading, base: Base | None = None) -> bool:
         """Whether this matrix has the standard deviation that the recipe gives it."""
         gain, expected = reading.gain(base or self.base), self.expected(reading, base)
         return gain < 1e-6 if expected == 0 else abs(gain / expected - 1) <= reading.slack
@@ -103,7 +120,13 @@ class Case:
     def depth(self) -> str:
         return depth(self.n, self.m)
 
-    def _misfit(self, base: BaseInit) -> tuple[int, float]:
+    def _scaled_default(self) -> bool:
+        """Whether the recipe's gains stand on nn.Linear's draw: most of what they scale fits there, and not before."""
+        scaled = [r for r in self.readings if math.isfinite(r.std) and self.expected(r, "linear") not in (0.0, 1.0)]
+        there, here = (sum(self.fits(r, base) for r in scaled) for base in ("linear", self.recipe_base))
+        return 2 * there >= len(scaled) > 0 and there > here and self.method.recipe.base_init != "torch_uniform"
+
+    def _misfit(self, base: Base) -> tuple[int, float]:
         """(matrices that this base does not explain, how far they are off)."""
         by_default = self.method.recipe.base_init == "torch_uniform"
         judged = [r for r in self.readings if math.isfinite(r.std) and (by_default or not r.default)]

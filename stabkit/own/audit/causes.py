@@ -94,7 +94,8 @@ def _of_constant(value: Value, sites: Sequence[Site], what: str, inverted: bool 
         ]
         yield Cause(tuple(value(site) for site in other), f"it is the {other[0].stack}'s")
         alone = [_deep(site, *((n, 0) if site.stack == "encoder" else (0, m))) for site in sites]
-        yield Cause(tuple(value(site) for site in alone), f"it is that of an {sites[0].stack} without the other stack")
+        stack = f"{'an' if sites[0].stack == 'encoder' else 'a'} {sites[0].stack}"
+        yield Cause(tuple(value(site) for site in alone), f"it is that of {stack} without the other stack")
     counted = [_deep(s, 2 * n, (3 if n else 2) * m) for s in sites]
     yield Cause(tuple(value(site) for site in counted), "sub-layers are counted instead of layers")
 

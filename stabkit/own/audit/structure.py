@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from stabkit.methods.base import PLACES, Kind, Method, Site
+from stabkit.methods.base import PLACES, Kind, Method, Site, Stack
 from stabkit.own.audit.case import Case, Finding, depth
-from stabkit.own.audit.words import layers, where
+from stabkit.own.audit.words import by_stack, layers, where
 from stabkit.own.sublayers.sublayer import Sublayer
 
 STANDS = ("before the branch", "inside the branch", "after the branch", "after the sum")
@@ -86,8 +85,7 @@ def _norms(case: Case) -> Iterator[Finding]:
     for (wanted, has), pairs in groups.items():
         growth = ""
         if wanted[3] and not has[3] and max(own.omega for _, own in pairs) > GROWS:
-            factor = math.prod(own.omega for _, own in pairs)
-            growth = f"; with no norm after the sum, the shortcut's scale multiplies the stream by {factor:.2g}"
+            growth = f"; with no norm after the sum, the shortcut's scale multiplies the stream by {_grown(pairs)}"
         what = f"the norm stands {stands(has)}, not {stands(wanted)}"
         if not any(wanted) or not any(has):
             what = f"a norm stands {stands(has)}" if any(has) else f"no norm stands {stands(wanted)}"
@@ -105,12 +103,20 @@ def _norms(case: Case) -> Iterator[Finding]:
         )
 
 
+def _grown(pairs: Sequence[tuple[Site, Sublayer]]) -> str:
+    """The product of all shortcuts' scales, a stack by itself."""
+    factors: dict[Stack, float] = {}
+    for site, own in pairs:
+        factors[site.stack] = factors.get(site.stack, 1.0) * own.omega
+    return by_stack(factors, lambda stack: f"{factors[stack]:.2g}")
+
+
 def _style(norms: tuple[bool, bool, bool, bool]) -> str:
     return {(False, False, False, True): " (Post-LN)", (True, False, False, False): " (Pre-LN)"}.get(norms, "")
 
 
 def _final(case: Case) -> Iterator[Finding]:
-    missing: dict[bool, list[str]] = defaultdict(list)
+    missing: dict[bool, list[Stack]] = defaultdict(list)
     for stack, found in case.stacks.items():
         own = [(site, sublayer) for site, sublayer in case.pairs if site.stack == stack]
         if own and all(asked(case.method, site)[3] != sublayer.norm_out for site, sublayer in own):
@@ -119,13 +125,14 @@ def _final(case: Case) -> Iterator[Finding]:
         if wanted != found.final_norms:
             missing[wanted > found.final_norms].append(stack)
     for absent, stacks in missing.items():
-        remedy = "add one" if absent else "remove it: the last sub-layer's own norm is the last"
+        one = any(case.method.final(stack) == "norm" for stack in stacks)
+        surplus = "remove all but one" if one else "remove it: the last sub-layer's own norm is the last"
         yield Finding(
             topic="final norm",
             what=f"{' and '.join(stacks)}: {'no norm' if absent else 'a further norm'} stands after the last layer",
-            recipe=f"{'a norm' if absent else 'no norm'} after each stack ({case.method.source})",
+            recipe=f"{'one norm' if one else 'no norm'} after each stack ({case.method.source})",
             measured=", ".join(f"{case.stacks[s].final_norms} after the {s}" for s in case.stacks if s in stacks),
-            remedy=remedy,
+            remedy="add one" if absent else surplus,
         )
 
 

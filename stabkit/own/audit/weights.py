@@ -16,6 +16,8 @@ from stabkit.own.sublayers.anatomy import Anatomy
 
 ALIKE = 0.999
 """Correlation from which two matrices count as one drawn once."""
+NOTHING = 1e-3
+"""Of torch's default draw of a bias: less is no violation (N(0, 10⁻¹²) as in vision Transformers)."""
 SAMPLE = 4096
 """Entries of a matrix that are compared with another layer's."""
 
@@ -29,7 +31,10 @@ def judge(case: Case, anatomy: Anatomy) -> Iterator[Finding]:
     yield from _clones(case)
     off = [r for r in case.readings if math.isfinite(r.std) and not case.fits(r)]
     default = [r for r in off if r.default]
-    if default and case.base != "torch_uniform":  # those whose default happens to be the recipe's number, too
+    if case.base == "linear":
+        yield from _scaled_default(case)
+        default = []
+    elif default and case.base != "torch_uniform":  # those whose default happens to be the recipe's number, too
         default = [r for r in case.readings if r.default]
     yield from _default(case, default)
     yield from _deviations(case, [r for r in off if not r.default])
@@ -133,6 +138,22 @@ def _default(case: Case, readings: Sequence[Reading]) -> Iterator[Finding]:
     )
 
 
+def _scaled_default(case: Case) -> Iterator[Finding]:
+    """One slip, and not one a role: the recipe's gains, put on nn.Linear's draw."""
+    readings = [r for r in case.readings if r.default or case.fits(r)]
+    small = [1 / case.over(r) for r in readings]
+    yield Finding(
+        topic="default initialisation",
+        what=f"{matrices(case, readings)} drawn as torch's nn.Linear does by default, then multiplied by the gain: "
+        f"{span(small, 3)} × too small",
+        recipe=f"{BASES[case.recipe_base]}, times gain {span(case.expected(r) for r in readings)} "
+        f"({case.method.source}); biases 0",
+        measured=f"U(±1/√fan_in) times gain {span(case.gain(r) for r in readings)}",
+        remedy="draw every matrix with nn.init.xavier_normal_(weight, gain=…), zero every bias",
+        parameters=names(readings),
+    )
+
+
 def _deviations(case: Case, readings: Sequence[Reading]) -> Iterator[Finding]:
     units: dict[Unit, list[Reading]] = defaultdict(list)
     for r in readings:
@@ -177,7 +198,7 @@ def _factor(case: Case, unit: Sequence[Reading]) -> float:
 def _size(case: Case, unit: Sequence[Reading]) -> str:
     factor = _factor(case, unit)
     if not factor:
-        return "not 0" if all(case.expected(r) == 0 for r in unit) else "0"
+        return "not 0" if all(case.expected(r) == 0 for r in unit) else "all zero"
     return f"{max(factor, 1 / factor):.2f} × too {'large' if factor > 1 else 'small'}"
 
 
@@ -187,7 +208,7 @@ def _size(case: Case, unit: Sequence[Reading]) -> str:
 def _biases(case: Case, told: set[int]) -> Iterator[Finding]:
     groups: dict[str, list[Reading]] = defaultdict(list)
     for r in case.readings:
-        if r.part.bias is not None and bool((r.part.bias != 0).any()):
+        if r.part.bias is not None and float(_bias(r).abs().max()) > NOTHING / math.sqrt(r.shape[0]):
             draw = _bias_draw(case, r)
             if draw == "default" and case.base == "torch_uniform":
                 continue

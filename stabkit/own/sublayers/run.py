@@ -76,6 +76,10 @@ def watched(module: nn.Module, inputs: Any, wanted: Set[int] = frozenset()) -> W
         try:
             with watch:
                 watch.returned = module(*call.args, **call.kwargs)
+        except NotImplementedError as error:
+            if "HigherOrderOperator" not in str(error):
+                raise
+            raise UsageError("flex_attention cannot be watched; give the model eager or sdpa attention") from error
         finally:
             watch.own.undo()
     return watch

@@ -57,6 +57,7 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's base
         self.returned: Any = None
         """What the module returned."""
         self.own = Memory(module)
+        self._buffers = {name for name, _ in module.named_buffers()}  # positions, masks: no weights
         for buffer in module.buffers():
             self._shared.setdefault(storage(buffer), []).append(buffer)
         for tensor in tree_leaves(inputs):
@@ -122,7 +123,7 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's base
             self.note("other", sources, tensor)
         if not known:
             for tensor in tensors((args, kwargs)):
-                if tensor.dim() > 1 and self.find(tensor) is None:
+                if tensor.dim() > 1 and self.find(tensor) is None and self.own.name(tensor) not in self._buffers:
                     if (owner := self.own.name(tensor)) and tensor.is_floating_point():
                         self.unread[owner] = name
 
