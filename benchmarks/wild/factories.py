@@ -1,8 +1,8 @@
 """Public implementations of the papers' methods, small: what `stabkit audit factories:NAME` is pointed at.
 
 Every factory takes the depth (audit calls it without). Width 64, feed-forward 256 unless a package fixes it, four
-heads, 100 tokens. The packages stand where STABKIT_WILD says (`audit.py` installs them there); those that conflict with others
-in folders of their own, put first by `_first`.
+heads, 100 tokens. The packages stand where STABKIT_WILD says (`audit.py` installs them there); those that conflict with
+others in folders of their own, put first by `_first`.
 """
 
 from __future__ import annotations
@@ -526,19 +526,14 @@ def _xformers(depth: int, init: str, decoder: bool = False):
 
     def block(kind: str) -> dict:
         attention = {
-            "num_heads": HEADS,
-            "dim_model": WIDTH,
-            "residual_dropout": 0.0,
+            **{"num_heads": HEADS, "dim_model": WIDTH, "residual_dropout": 0.0},
             "attention": {"name": "scaled_dot_product", "dropout": 0.0, "causal": False, "seq_len": 8},
         }
+        places = {"name": "vocab", "seq_len": 8, "vocab_size": TOKENS, "dim_model": WIDTH}
+        feed = {"name": "MLP", "dropout": 0.0, "activation": "relu", "hidden_layer_multiplier": 4}
         made = {
-            "block_type": kind,
-            "num_layers": depth,
-            "dim_model": WIDTH,
-            "residual_norm_style": "deepnorm",
-            "use_triton": False,
-            "feedforward_config": {"name": "MLP", "dropout": 0.0, "activation": "relu", "hidden_layer_multiplier": 4},
-            "position_encoding_config": {"name": "vocab", "seq_len": 8, "vocab_size": TOKENS, "dim_model": WIDTH},
+            **{"block_type": kind, "num_layers": depth, "dim_model": WIDTH, "residual_norm_style": "deepnorm"},
+            **{"use_triton": False, "feedforward_config": feed, "position_encoding_config": places},
         }
         names = ("multi_head_config",) if kind == "encoder" else ("multi_head_config_masked", "multi_head_config_cross")
         return made | dict.fromkeys(names, attention)
