@@ -526,14 +526,21 @@ def _xformers(depth: int, init: str, decoder: bool = False):
 
     def block(kind: str) -> dict:
         attention = {
-            **{"num_heads": HEADS, "dim_model": WIDTH, "residual_dropout": 0.0},
+            "num_heads": HEADS,
+            "dim_model": WIDTH,
+            "residual_dropout": 0.0,
             "attention": {"name": "scaled_dot_product", "dropout": 0.0, "causal": False, "seq_len": 8},
         }
         places = {"name": "vocab", "seq_len": 8, "vocab_size": TOKENS, "dim_model": WIDTH}
         feed = {"name": "MLP", "dropout": 0.0, "activation": "relu", "hidden_layer_multiplier": 4}
         made = {
-            **{"block_type": kind, "num_layers": depth, "dim_model": WIDTH, "residual_norm_style": "deepnorm"},
-            **{"use_triton": False, "feedforward_config": feed, "position_encoding_config": places},
+            "block_type": kind,
+            "num_layers": depth,
+            "dim_model": WIDTH,
+            "residual_norm_style": "deepnorm",
+            "use_triton": False,
+            "feedforward_config": feed,
+            "position_encoding_config": places,
         }
         names = ("multi_head_config",) if kind == "encoder" else ("multi_head_config_masked", "multi_head_config_cross")
         return made | dict.fromkeys(names, attention)
