@@ -129,6 +129,8 @@ def _seen(model: nn.Module, said: tuple[int, int] | None, inputs: Any) -> tuple[
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 watch = run.watched(model, values)
+        except UsageError:
+            raise
         except (Exception, SystemExit) as error:
             failed.append(f"with {ran}: {told(error)}")
             continue
