@@ -162,11 +162,6 @@ def _stacks(anatomy: Anatomy, said: tuple[int, int] | None) -> dict[Stack, Found
                 f"stack{'s' * (len(stacks) > 1)}; for one stack use --arch encoder-only or decoder-only"
             )
         decoder = max(anatomy.encoder_of, key=lambda i: len(stacks[i].sublayers))
-        if anatomy.encoder_of.get(anatomy.encoder_of[decoder]) == decoder:
-            raise UsageError(
-                "each of the two stacks attends to the other; which is the encoder cannot be told: audit "
-                "one of them alone, with --arch"
-            )
         return {"encoder": stacks[anatomy.encoder_of[decoder]], "decoder": stacks[decoder]}
     if anatomy.encoder_of:
         raise UsageError("the model has an encoder and a decoder with cross-attention; use --arch encoder-decoder")
