@@ -124,7 +124,7 @@ class Case:
         """Whether the recipe's gains stand on nn.Linear's draw: most of what they scale fits there, and not before."""
         scaled = [r for r in self.readings if math.isfinite(r.std) and self.expected(r, "linear") not in (0.0, 1.0)]
         there, here = (sum(self.fits(r, base) for r in scaled) for base in ("linear", self.recipe_base))
-        plain = sum(abs(r.gain(self.recipe_base) - 1) <= r.slack for r in scaled)  # not scaled at all: √3 is near a gain
+        plain = sum(abs(r.gain(self.recipe_base) - 1) <= r.slack for r in scaled)  # √3 is near a gain
         usual = self.method.recipe.base_init == "torch_uniform"
         return 2 * there >= len(scaled) > 0 and there > max(here, plain) and not usual
 
