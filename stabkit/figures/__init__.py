@@ -82,7 +82,7 @@ STUDIES: tuple[ModuleType, ...] = (which_link, calibration, groups, widths)
 SEARCHES: tuple[ModuleType, ...] = (tolerance,)
 """Those of `stabkit tolerance`: they select from what its search found."""
 
-OWN: tuple[ModuleType, ...] = (own_gradient, own_update, own_stream)
+OWN: tuple[ModuleType, ...] = (own_stream, own_update, own_gradient)
 """Those of `stabkit probe`: they select from a `shared.probed.Probed`."""
 
 SURFACES: tuple[ModuleType, ...] = (landscape, cuts, path_plane, between)

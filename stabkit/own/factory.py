@@ -23,13 +23,15 @@ def function(option: str, text: str) -> Callable[..., Any]:
     if (here := os.getcwd()) not in sys.path:
         sys.path.insert(0, here)
     try:
-        found = getattr(importlib.import_module(module), name)
+        own = importlib.import_module(module)
     except ModuleNotFoundError as error:
-        raise UsageError(f"{option}: no module {error.name!r}; it is looked for where Python does and here") from error
-    except AttributeError as error:
-        raise UsageError(f"{option}: {module} has no {name!r}") from error
+        missing = f"no module {error.name!r}" if error.name else told(error)
+        raise UsageError(f"{option}: {missing}; it is looked for where Python does and here") from error
     except (Exception, SystemExit) as error:
         raise UsageError(f"{option}: importing {module} raised {told(error)}") from error
+    found = getattr(own, name, None)
+    if found is None:
+        raise UsageError(f"{option}: {module} has no {name!r}")
     if not callable(found):
         raise UsageError(f"{option}: {text} is no function")
     return cast("Callable[..., Any]", found)
@@ -75,5 +77,10 @@ def _load(model: Any, path: Path) -> None:
 
 
 def told(error: BaseException) -> str:
-    """An exception in one line."""
-    return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+    """An exception in one line, at most three hundred characters of it."""
+    try:
+        words = " ".join(str(error).split())
+    except Exception:  # its own __str__ raises
+        words = "(it has no words)"
+    short = words if len(words) <= 300 else words[:300].rsplit(" ", 1)[0] + " …"
+    return f"{type(error).__name__}: {short.encode(errors='backslashreplace').decode()}"

@@ -30,8 +30,9 @@ def moved(now: torch.Tensor, before: torch.Tensor, keep: Keep = None) -> torch.T
 
 
 def relative(now: torch.Tensor, before: torch.Tensor, keep: Keep = None) -> torch.Tensor:
-    """() mean over tokens of ‖x(θ) − x(θ')‖₂/‖x(θ')‖₂."""
-    return mean(lengths(now - before) / lengths(before), keep)
+    """() mean over tokens of ‖x(θ) − x(θ')‖₂/‖x(θ')‖₂, those of no length left out; NaN without any."""
+    size = lengths(before)
+    return mean(lengths(now - before) / size, size > 0 if keep is None else keep & (size > 0))
 
 
 def cosine(x: torch.Tensor, y: torch.Tensor, keep: Keep = None) -> torch.Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,8 @@ from stabkit.figures.shared.words import listed, plain, short
 from stabkit.report.cards import card
 from stabkit.report.html import HERE, shell, template
 from stabkit.results.own.cell import Cell
-from stabkit.results.own.verdict import Verdict, power, verdict
-from stabkit.running.plan_probes import Asked, Done
+from stabkit.results.own.verdict import ORDER, Verdict, power, verdict
+from stabkit.running.plan_probes import Asked, Done, check
 from stabkit.storage.folder import write_file
 
 TITLE = "Does your model stay stable with depth?"
@@ -56,7 +57,7 @@ def render(found: Probed, done: Done, command: str) -> str:
         several=len(found.verdicts) > 1,
         names=NAMES,
         questions=QUESTIONS,
-        cards=[card(figure, figure.select(found), found) for figure in OWN],
+        cards=[card(figure, figure.select(found), found) for figure in _worst_first(found)],
         anatomy=_anatomy(found.cells),
         notes=notes(found.cells),
         failed=[(_where(f.depth, f.lr, f.seed), plain(f.reason), plain(f.log)) for f in done.failed],
@@ -64,6 +65,12 @@ def render(found: Probed, done: Done, command: str) -> str:
         switches=[],
         group_switches=[],
     )
+
+
+def _worst_first(found: Probed) -> list[ModuleType]:
+    """The pictures in the order of the chain, that of the link that holds least first."""
+    links = found.worst.links
+    return sorted(OWN, key=lambda figure: -ORDER.index(links[figure.NAME.removeprefix("own_")].verdict))
 
 
 def answer(found: Probed) -> str:
@@ -81,7 +88,7 @@ def answer(found: Probed) -> str:
     links = [(name, link) for name, link in worst.links.items() if link.verdict == worst.word]
     why = "" if worst.word == "pass" else ": " + "; ".join(link.why for _, link in links[:2])
     if len(found.verdicts) > 1:
-        return f"{words[worst.word]} at {worst.lr:g}{why}. {_by_rate(found.verdicts)}"
+        return f"{words[worst.word]} at {worst.lr:.3g}{why}. {_by_rate(found.verdicts)}"
     return f"{words[worst.word]}{why}."
 
 
@@ -164,7 +171,7 @@ def notes(cells: Sequence[Cell]) -> list[str]:
             "the batch differs between depths of one seed: draw it before the model is built, "
             "or from a stream of its own"
         )
-    return notes
+    return [*notes, *check(cells)]
 
 
 def _where(depth: int | None, lr: float, seed: int) -> str:
@@ -173,14 +180,14 @@ def _where(depth: int | None, lr: float, seed: int) -> str:
 
 def _cell(cell: Cell) -> dict[str, str]:
     facts, loss = cell.facts, cell.records["loss"]
-    ratio = cell.gradient_ratio()
+    seen = [float(value) for value in cell.gradient_ratio() if np.isfinite(value)]
     return {
         "name": _where(facts.depth, facts.lr, facts.seed),
         "loss": f"{short(float(loss.values[0, 0]))} → {short(float(loss.values[-1, 0]))}",
         "updates": str(int(loss.steps[-1])),
         "growth": short(cell.growth()),
         "update": short(float(cell.update()[-1])),
-        "gradient": short(float(np.nanmin(ratio))) if len(ratio) else "–",
+        "gradient": short(max(seen, key=lambda value: abs(np.log(max(value, 1e-300))))) if seen else "–",
         "broke": plain(facts.broke) or "–",
         "digest": cell.digest,
     }

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from stabkit.errors import UsageError
+from stabkit.errors import FailedRuns, UsageError
 from stabkit.results.own.cell import Cell
 from stabkit.running.executors.base import Lost, Tell
 from stabkit.running.retry import ATTEMPTS, Map, settled
@@ -97,7 +97,9 @@ def run(asked: Asked, execute: Map, tell: Tell, finished: Callable[[str, str], N
 
     with closing(settled(jobs, execute, tell, note)) as answers:
         for job, answer in answers:
-            told: dict[str, Any] = {"failed": answer.reason} if isinstance(answer, Lost) else json.loads(answer)
+            told: dict[str, Any] = (
+                {"failed": answer.reason.partition(" (attempt")[0]} if isinstance(answer, Lost) else json.loads(answer)
+            )
             if "failed" in told:
                 failed.append(
                     Failure(
@@ -116,18 +118,18 @@ def run(asked: Asked, execute: Map, tell: Tell, finished: Callable[[str, str], N
     order = {job["id"]: i for i, job in enumerate(sorted(jobs, key=lambda job: job["depth"] or 0))}
     cells.sort(key=lambda c: order[_name(asked.factory, c.facts.depth, c.facts.lr, c.facts.seed)])
     failed.sort(key=lambda f: order[_name(asked.factory, f.depth, f.lr, f.seed)])
-    check(cells)
+    if len(cells) + len(failed) != len(jobs) or len({c.digest for c in cells}) < len(cells):
+        raise FailedRuns(f"{len(jobs)} runs were asked for, {len(cells)} came back; does the factory fork?")
     return Done(tuple(cells), tuple(failed), reused)
 
 
-def check(cells: Sequence[Cell]) -> None:
-    """Whether the models have the depths that were asked for; raises UsageError."""
+def check(cells: Sequence[Cell]) -> list[str]:
+    """Whether the models have the depths that were asked for: notes; raises UsageError where depth changes nothing."""
     broken = [cell for cell in cells if cell.facts.broke.startswith("step 0")]
     if cells and len(broken) == len(cells):
         first = broken[0].facts
         raise UsageError(f"{first.factory}: nothing is finite before any update ({first.broke}; loss {first.start})")
-    counts = {cell.facts.depth: len(cell.facts.sublayers) for cell in cells if cell.facts.depth is not None}
-    pairs = sorted(counts.items())
+    pairs = sorted({c.facts.depth: len(c.facts.sublayers) for c in cells if c.facts.depth is not None}.items())
     for (shallow, few), (deep, many) in zip(pairs, pairs[1:], strict=False):
         if many <= few:
             raise UsageError(
@@ -136,11 +138,9 @@ def check(cells: Sequence[Cell]) -> None:
             )
     if len(pairs) > 2:
         (a, few), (b, many) = pairs[0], pairs[-1]
-        slope = (many - few) / (b - a)
-        off = [(depth, n) for depth, n in pairs if abs(n - few - slope * (depth - a)) > 0.5]
-        if off:
-            told = ", ".join(f"{n} at {depth}" for depth, n in pairs)
-            raise UsageError(f"{cells[0].facts.factory}: its sub-layers do not follow the depth: {told}")
+        if any(abs(n - few - (many - few) / (b - a) * (depth - a)) > 0.5 for depth, n in pairs):
+            return [f"sub-layers do not follow the depth: {', '.join(f'{n} at {depth}' for depth, n in pairs)}"]
+    return []
 
 
 def _name(factory: str, depth: int | None, lr: float, seed: int) -> str:

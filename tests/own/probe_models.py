@@ -236,3 +236,103 @@ def gated(depth):
     model = nn.Sequential(nn.Embedding(WORDS, WIDTH), *(Gated() for _ in range(depth)), nn.Linear(WIDTH, WORDS))
     model = nn.Sequential(model[0], nn.Sequential(*model[1:-1]), model[-1])
     return with_loss(model)
+
+
+# — what a hostile user came with —
+
+
+class Boom(nn.Module):
+    def __init__(self, depth):
+        super().__init__()
+        self.embed, self.head = nn.Embedding(WORDS, WIDTH), nn.Linear(WIDTH, WORDS)
+        self.n = nn.ModuleList(nn.LayerNorm(WIDTH) for _ in range(depth))
+        self.g, self.f = (nn.ModuleList(nn.Linear(WIDTH, WIDTH) for _ in range(depth)) for _ in range(2))
+
+    def forward(self, tokens):
+        x = self.embed(tokens)
+        for n, g, f in zip(self.n, self.g, self.f, strict=True):
+            x = x * (1 + 2 * g(n(x)).sigmoid()) + f(n(x))
+        return self.head(x)
+
+
+def gated_boom(depth):
+    return with_loss(Boom(depth))
+
+
+def half_frozen(depth):
+    model, loss = pre_ln(depth)
+    for block in model.blocks[: depth // 2]:
+        block.requires_grad_(False)
+    return model, loss
+
+
+class LayerDrop(Stack):
+    def forward(self, tokens):
+        x = self.embed(tokens)
+        for block in self.blocks:
+            if not self.training or torch.rand(()) > 0.4:
+                x = block(x)
+        return self.head(self.norm(x))
+
+
+def layer_drop(depth):
+    return with_loss(LayerDrop(depth))
+
+
+class Basic(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = (nn.Conv2d(8, 8, 3, padding=1) for _ in range(2))
+
+    def forward(self, x):
+        return (x + self.b(self.a(x).relu())).relu()
+
+
+def pictures(depth):
+    """Convolutions are followed by no sums; a picture's rows of zeros have no direction."""
+    model = nn.Sequential(nn.Conv2d(3, 8, 1), nn.Sequential(*(Basic() for _ in range(depth))), nn.Flatten())
+    images = torch.zeros(4, 3, 8, 8)
+    images[:, :, 4:] = torch.randn(4, 3, 4, 8, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        for part in model.modules():
+            if isinstance(part, nn.Conv2d):
+                part.bias.zero_()
+    return model, lambda model: model(images).square().mean()
+
+
+class WithoutRate(torch.optim.Optimizer):
+    def __init__(self, parameters):
+        super().__init__(parameters, {})
+
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group["params"]:
+                p.data.add_(p.grad, alpha=-0.01)
+
+
+def no_rate(depth):
+    model, loss = pre_ln(depth)
+    return model, loss, WithoutRate(model.parameters())
+
+
+def alone_at_one(depth):
+    """At depth 1 a single sub-layer, without blocks."""
+
+    class One(Stack):
+        def forward(self, tokens):
+            return self.head(self.blocks[0][0](self.embed(tokens)))
+
+    return with_loss(One(1)) if depth == 1 else pre_ln(depth)
+
+
+class Wordless(Exception):
+    def __str__(self):
+        raise RuntimeError("no words")
+
+
+def wordless(depth):
+    raise Wordless
+
+
+def odd(depth):
+    return pre_ln({2: 2, 4: 4, 8: 6}[depth])

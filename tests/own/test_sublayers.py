@@ -180,7 +180,7 @@ def test_stacks_of_one_sub_layer_that_follow_one_another_are_joined():
 def test_several_streams_are_told_apart():
     stream = reading.found(TwoStreams(), (TOKENS,))
     assert stream.stacks == ("stack1", "stack2") and len(stream.sublayers) == 6
-    assert "counted for the first" in stream.notes[-1]
+    assert "counted for none" in stream.notes[-1]
 
 
 def test_f_is_read_after_the_final_norm():

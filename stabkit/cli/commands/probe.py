@@ -58,6 +58,7 @@ def probe(params: Mapping[str, Any], command: str) -> None:
             first = done.failed[0]
             log = f"; the whole traceback: {first.log}" if first.log else ""
             raise UsageError(f"{asked.factory} gave no result at any depth: {first.reason}{log}")
+        plan_probes.check(done.cells)
         from stabkit.report import probe as page  # pandas and matplotlib
 
         found = page.judged(done)

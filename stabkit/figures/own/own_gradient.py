@@ -15,10 +15,10 @@ INDEX: str | None = None
 VALUE = "value"
 CAPTION = "‖∂L/∂θ‖ over all parameters of a layer, over that of the top layer, before the update of the step judged."
 READ = (
-    "Level: every layer learns alike. Falling to the left: the lower layers receive next to nothing and stand still. "
-    "In stabkit's own runs nothing trained below 10⁻⁴, and nearly all did above 10⁻²."
+    "Level: every layer learns alike. Falling to the left: the lower layers receive next to nothing and stand still; "
+    "rising: their gradients explode. In stabkit's own runs nothing trained below 10⁻⁴, nearly all did above 10⁻²."
 )
-LIMITS = {1e-2: "warns below", 1e-4: "fails below"}
+LIMITS = {1e-2: "warns below", 1e-4: "fails below", 1e2: "warns above", 1e4: "fails above"}
 
 
 def select(found: Probed) -> pd.DataFrame:

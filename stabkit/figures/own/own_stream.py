@@ -15,8 +15,8 @@ INDEX: str | None = None
 VALUE = "value"
 CAPTION = "rms of x_i before any update, x_i what leaves sub-layer i; the band is the range over seeds."
 READ = (
-    "Independent branches add up as the square root of their number; a line that bends upwards grows exponentially. "
-    "Where every sub-layer ends in a norm the stream is flat by construction."
+    "The axis is logarithmic: a straight slope is growth by a factor a layer; independent branches, which add up as "
+    "the square root of their number, bend down. Where every sub-layer ends in a norm it is level."
 )
 
 

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -43,8 +44,9 @@ class Gradients:
 
 
 def gradient_norms(groups: Groups) -> list[float]:
-    """‖∂L/∂θ‖₂ of each group; 0 where no gradient arrived."""
-    return [_root(p.grad for p in own if p.grad is not None) for own in groups.values()]
+    """‖∂L/∂θ‖₂ of each group; NaN where none of its parameters has a gradient: cut off, or skipped in this step."""
+    grads = ([p.grad for p in own if p.grad is not None] for own in groups.values())
+    return [_root(own) if own else math.nan for own in grads]
 
 
 class Weights:
@@ -74,10 +76,11 @@ class Weights:
 
 
 def _distance(new: Sequence[torch.Tensor], old: Sequence[torch.Tensor]) -> float:
-    return _root(a.float() - b.float() for a, b in zip(new, old, strict=True))
+    return _root(a - b if a.is_complex() else a.float() - b.float() for a, b in zip(new, old, strict=True))
 
 
 def _root(parts: Any) -> float:
     """√Σ‖part‖²."""
-    norms = [torch.linalg.vector_norm(part.detach(), dtype=torch.float64).cpu() for part in parts]
+    real = (torch.view_as_real(part) if part.is_complex() else part for part in (part.detach() for part in parts))
+    norms = [torch.linalg.vector_norm(part, dtype=torch.float64).cpu() for part in real]
     return float(torch.linalg.vector_norm(torch.stack(norms))) if norms else 0.0

@@ -10,8 +10,8 @@ line, with the place in the user's file, "log": the whole traceback and all that
 from __future__ import annotations
 
 import hashlib
-import inspect
 import json
+import math
 import os
 import re
 import sys
@@ -25,14 +25,17 @@ from typing import Any
 
 import torch
 
-from stabkit.errors import StabkitError
+from stabkit.errors import StabkitError, UsageError
 from stabkit.own import factory
 from stabkit.own.probe import loop
-from stabkit.own.probe.made import FACTORY, Made, make
+from stabkit.own.probe.made import FACTORY, Made, fits, make
 from stabkit.results.own.cell import PROBE_VERSION, Cell, Facts, Sublayer
 from stabkit.storage.folder import write_file
 from stabkit.storage.probed import ProbeShelf
 from stabkit.version import __version__
+
+OURS = Path(__file__).resolve().parents[2]
+"""Where stabkit stands."""
 
 
 def probe(job: dict[str, Any], tell: Callable[[dict[str, Any]], None]) -> tuple[str, str]:
@@ -40,22 +43,30 @@ def probe(job: dict[str, Any], tell: Callable[[dict[str, Any]], None]) -> tuple[
     shelf = ProbeShelf(Path(job["out"]))
     begin = time.monotonic()
     with _aside(job["here"]) as printed:
+        function = factory.function(FACTORY, job["factory"])
+        fits(function, job["factory"], job["depth"])
         try:
-            return job["id"], json.dumps(_probed(job, shelf, tell, begin))
+            return job["id"], json.dumps(_probed(job, function, shelf, tell, begin))
+        except UsageError as error:
+            return job["id"], json.dumps({"failed": str(error)})
         except StabkitError:
             raise
-        except (Exception, SystemExit) as error:
+        except BaseException as error:  # a SystemExit or a KeyboardInterrupt of theirs is their model's too
             log = shelf.log(job["id"])
-            write_file(log, printed() + traceback.format_exc().encode())
+            write_file(log, printed() + traceback.format_exc().encode(errors="backslashreplace"))
             return job["id"], json.dumps({"failed": _placed(error, job), "log": str(log)})
 
 
 def _probed(
-    job: dict[str, Any], shelf: ProbeShelf, tell: Callable[[dict[str, Any]], None], begin: float
+    job: dict[str, Any],
+    function: Callable[..., Any],
+    shelf: ProbeShelf,
+    tell: Callable[[dict[str, Any]], None],
+    begin: float,
 ) -> dict[str, Any]:
-    function = factory.function(FACTORY, job["factory"])
     made = make(function, job["factory"], job["depth"], job["seed"], job["lr"])
-    probe_id = _key(job, function, made)
+    probe_id = _key(job, made)
+    rate = made.optimizer.param_groups[0].get("lr", math.nan)
     if job["fresh"]:
         shelf.remove(probe_id)
     elif shelf.sound(probe_id):
@@ -73,7 +84,7 @@ def _probed(
         seed=job["seed"],
         steps=job["steps"],
         sublayers=tuple(
-            Sublayer(stack=own.stack, layer=own.layer, kind=own.kind, parameters=len(own.parameters))
+            Sublayer(stack=own.stack, layer=own.layer, kind=own.kind, parameters=found.trained[own.name])
             for own in found.stream.sublayers
         ),
         how=found.stream.how,
@@ -86,19 +97,21 @@ def _probed(
         start=start,
         broke=found.broke,
         optimizer=type(made.optimizer).__name__,
-        rate=float(made.optimizer.param_groups[0]["lr"]),
+        rate=float(rate),
     )
     where = {"stabkit": __version__, "torch": torch.__version__, "wall_seconds": round(time.monotonic() - begin, 3)}
     shelf.commit(probe_id, Cell(facts, found.records), where)
     return {"folder": probe_id, "reused": False}
 
 
-def _key(job: dict[str, Any], function: Callable[..., Any], made: Made) -> str:
+def _key(job: dict[str, Any], made: Made) -> str:
     """The name of the folder: an edited file, another start or another torch is another model."""
     hashed = hashlib.sha256()
     asked = {name: job[name] for name in ("factory", "depth", "seed", "lr", "steps", "blocks")}
-    words = [asked, _source(function), repr(made.start), torch.__version__, PROBE_VERSION, repr(made.optimizer)]
+    words = [asked, repr(made.start), repr(made.trained), torch.__version__, PROBE_VERSION, repr(made.optimizer)]
     hashed.update(json.dumps(words).encode())
+    for path in _sources(job):
+        hashed.update(path.read_bytes())
     for name, tensor in made.model.state_dict().items():
         if isinstance(tensor, torch.Tensor):
             hashed.update(name.encode())
@@ -108,13 +121,20 @@ def _key(job: dict[str, Any], function: Callable[..., Any], made: Made) -> str:
     return f"{short}{depth}-s{job['seed']}-{hashed.hexdigest()[:12]}"
 
 
-def _source(function: Callable[..., Any]) -> str:
-    """The text of the file that the factory stands in."""
-    try:
-        file = inspect.getsourcefile(inspect.unwrap(function))
-        return Path(file).read_text(encoding="utf-8", errors="replace") if file else ""
-    except (TypeError, OSError):
-        return ""
+def _sources(job: dict[str, Any]) -> list[Path]:
+    """The files of the user's own that the factory's run has loaded: those under his directory or beside its module,
+    installed packages and stabkit left out."""
+    own = getattr(sys.modules.get(job["factory"].partition(":")[0]), "__file__", None)
+    roots = {Path(job["here"]).resolve()} | ({Path(own).resolve().parent} if own else set())
+    found = set()
+    for module in list(sys.modules.values()):
+        file = getattr(module, "__file__", None)
+        if isinstance(file, str) and file.endswith(".py"):
+            path = Path(file).resolve()
+            ours = OURS in path.parents or {"site-packages", "dist-packages"} & set(path.parts)
+            if not ours and any(root in path.parents for root in roots) and path.is_file():
+                found.add(path)
+    return sorted(found)
 
 
 def _bytes(tensor: torch.Tensor) -> bytes:
@@ -126,11 +146,10 @@ def _bytes(tensor: torch.Tensor) -> bytes:
 def _placed(error: BaseException, job: dict[str, Any]) -> str:
     """An exception in one line, with the place in the user's file, or the last one outside of stabkit."""
     frames = traceback.extract_tb(error.__traceback__)
-    ours = str(Path(__file__).resolve().parents[2])
     module = sys.modules.get(job["factory"].partition(":")[0])
     own = getattr(module, "__file__", None)
     theirs = [f for f in frames if own and os.path.realpath(f.filename) == os.path.realpath(own)]
-    last = (theirs or [f for f in frames if not f.filename.startswith(ours)] or frames)[-1]
+    last = (theirs or [f for f in frames if OURS not in Path(f.filename).parents] or frames)[-1]
     return f"{factory.told(error)} ({os.path.basename(last.filename)}:{last.lineno})"
 
 
@@ -150,7 +169,7 @@ def _aside(here: str) -> Iterator[Callable[[], bytes]]:
             def printed() -> bytes:
                 aside.flush()
                 aside.seek(0)
-                return aside.read()[-1_000_000:].encode()
+                return aside.read()[-1_000_000:].encode(errors="backslashreplace")
 
             with redirect_stdout(aside), redirect_stderr(aside):
                 yield printed

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -52,6 +52,8 @@ class Probed:
     """Digest of what the model was called with."""
     broke: str
     """Where the first number that is not finite was met: `step 3, decoder.5.ffn`; "" for none."""
+    trained: Mapping[str, int]
+    """{sub-layer: its tensors that are trained}."""
 
 
 def probe(made: Made, steps: int, pattern: str = "", tell: Callable[[int, float], None] | None = None) -> Probed:
@@ -63,10 +65,14 @@ def probe(made: Made, steps: int, pattern: str = "", tell: Callable[[int, float]
     weights = Weights(groups)
     sites = tuple(groups)
 
-    def gradients(norms: list[float]) -> None:
-        recorder.add("gradient", step, sites, norms)
-
     step, broke = 0, ""
+
+    def gradients(norms: list[float]) -> None:
+        nonlocal broke
+        recorder.add("gradient", step, sites, norms)
+        lost = (n for n, v in zip(sites, norms, strict=True) if not math.isfinite(v) and arrived(groups[n]))
+        broke = broke or next((f"step {step}, gradient of {name}" for name in lost), "")
+
     with Gradients(made.optimizer, groups, gradients) as hooks:
         for step in range(steps + 1):
             reader.read(recorder, step, stream.read(made.model, made.call))
@@ -97,7 +103,13 @@ def probe(made: Made, steps: int, pattern: str = "", tell: Callable[[int, float]
         tokens=reader.tokens,
         batch=_digest(made.call),
         broke=broke,
+        trained={name: len(own) for name, own in groups.items()},
     )
+
+
+def arrived(parameters: Sequence[nn.Parameter]) -> bool:
+    """Whether any of them has a gradient."""
+    return any(p.grad is not None for p in parameters)
 
 
 def parameters(model: nn.Module, stream: Stream) -> dict[str, list[nn.Parameter]]:
@@ -179,12 +191,12 @@ class Reader:
 
 def _broken(tables: Mapping[str, Table], step: int) -> str:
     """Where a number of this step is not finite: the link that comes first in a pass."""
-    for probe in ("stream", "update", "loss", "gradient"):
+    for probe in ("stream", "update", "loss"):
         table = tables.get(probe)
         if table is None or int(table.steps[-1]) != step:
             continue
         for site, value in zip(table.sites, table.values[-1], strict=True):
-            if not math.isfinite(value):
+            if not math.isfinite(value) and "@" not in site:  # a quotient of ours is no number of the model's
                 return f"step {step}, {probe} of {site}"
     return ""
 

@@ -38,6 +38,8 @@ class Made:
     """What the loss calls the model with."""
     start: float
     """The loss at θ_0, in eval mode."""
+    trained: tuple[float, float]
+    """The loss at θ_0 in the factory's mode and its gradient's norm: an edit that leaves weights alone moves them."""
     notes: tuple[str, ...]
 
 
@@ -46,7 +48,6 @@ def make(factory: Callable[..., Any], name: str, depth: int | None, seed: int, l
 
     An optimiser of its own keeps its rates where `lr` is 0, else its groups' rates in proportion, the first at `lr`.
     """
-    _fits(factory, name, depth)
     seeded(seed)
     given = factory() if depth is None else factory(depth)
     model, loss, optimizer = _parts(given, name)
@@ -68,10 +69,18 @@ def make(factory: Callable[..., Any], name: str, depth: int | None, seed: int, l
     if any(p.dtype in (torch.bfloat16, torch.float16) for p in trained):
         notes.append("weights in half precision: steps below 2⁻⁸ of a weight are invisible in bfloat16")
     call, start = _called(model, loss, name)
-    return Made(model=model, loss=loss, optimizer=optimizer, call=call, start=start, notes=tuple(notes))
+    return Made(
+        model=model,
+        loss=loss,
+        optimizer=optimizer,
+        call=call,
+        start=start,
+        trained=_trained(model, loss),
+        notes=tuple(notes),
+    )
 
 
-def _fits(factory: Callable[..., Any], name: str, depth: int | None) -> None:
+def fits(factory: Callable[..., Any], name: str, depth: int | None) -> None:
     """Whether the factory takes a depth where one is asked for; raises UsageError."""
     try:
         parameters = inspect.signature(factory).parameters.values()
@@ -158,6 +167,16 @@ def _value(model: nn.Module, loss: Callable[[nn.Module], Any], name: str, seed: 
     if not value.requires_grad:
         raise UsageError(f"{name}: the loss has no gradient (detached, or made under no_grad)")
     return float(value.detach())
+
+
+def _trained(model: nn.Module, loss: Callable[[nn.Module], torch.Tensor]) -> tuple[float, float]:
+    """(loss, norm of its gradient) as the factory left the model, by a fixed chance; nothing is kept."""
+    with run.untouched(model):
+        seeded(0)
+        value = loss(model)
+        grads = torch.autograd.grad(value, [p for p in model.parameters() if p.requires_grad], allow_unused=True)
+    norms = [torch.linalg.vector_norm(torch.view_as_real(g) if g.is_complex() else g) for g in grads if g is not None]
+    return float(value.detach()), float(torch.linalg.vector_norm(torch.stack([n.double().cpu() for n in norms])))
 
 
 def seeded(seed: int) -> None:

@@ -1,12 +1,13 @@
 """Like blocks, where a model has no sums x + f(x): gated, concatenated or convolutional residuals.
 
-The blocks are the longest run of children of one class in an nn.ModuleList or nn.Sequential whose outputs have one
-shape, or what a pattern like `h.*` names. x_i is the first tensor of a block's output, x_0 what the first is given.
+The blocks are children of one class in an nn.ModuleList or nn.Sequential, of which each reads what the one before it
+left and all leave one shape, or what a pattern like `h.*` names. x_i is the first tensor of a block's output, x_0 what
+the first is given.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -27,15 +28,17 @@ class Blocks:
 
 
 def candidates(model: nn.Module) -> list[Blocks]:
-    """Runs of like children, the longest first."""
-    found = []
+    """Runs of like children with matrices of their own, those that hold most parameters first."""
+    found: list[tuple[int, Blocks]] = []
     for name, module in model.named_modules():
         if isinstance(module, (nn.ModuleList, nn.Sequential)):
             children = list(module.named_children())
             kinds = {type(child) for _, child in children}
-            if len(children) > 1 and len(kinds) == 1 and any(True for _ in children[0][1].parameters()):
-                found.append(Blocks(tuple(f"{name}.{own}".lstrip(".") for own, _ in children)))
-    return sorted(found, key=lambda blocks: -len(blocks.names))
+            matrices = all(any(p.dim() > 1 for p in child.parameters()) for _, child in children)
+            if len(children) > 1 and len(kinds) == 1 and matrices:
+                own = Blocks(tuple(f"{name}.{child}".lstrip(".") for child, _ in children))
+                found.append((sum(p.numel() for p in module.parameters()), own))
+    return [own for _, own in sorted(found, key=lambda one: -one[0])]
 
 
 def named(model: nn.Module, pattern: str) -> Blocks:
@@ -50,34 +53,60 @@ def named(model: nn.Module, pattern: str) -> Blocks:
     return Blocks(tuple(names))
 
 
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """What went into each block of a pass, and what came out of it."""
+
+    inputs: list[torch.Tensor]
+    outputs: list[torch.Tensor]
+
+    @property
+    def states(self) -> list[torch.Tensor]:
+        """x_0 … x_L."""
+        return [*self.inputs[:1], *self.outputs]
+
+    @property
+    def alike(self) -> bool:
+        """Whether what left the blocks has one shape."""
+        shapes = {tuple(x.shape) for x in self.outputs}
+        return len(self.outputs) > 1 and len(shapes) == 1 and self.outputs[0].dim() > 1
+
+    @property
+    def chained(self) -> bool:
+        """Whether each block reads what the one before it left: norms and branches in a list of their own do not."""
+        pairs = zip(self.outputs, self.inputs[1:], strict=False)
+        return all(
+            before.numel() == after.numel() and torch.equal(before.reshape(-1), after.reshape(-1))
+            for before, after in pairs
+        )
+
+
 @contextmanager
-def watched(model: nn.Module, blocks: Blocks) -> Iterator[list[torch.Tensor]]:
-    """Within, every pass of the model leaves x_0 … x_L in the list, as they were when they were made."""
-    states: list[torch.Tensor] = []
+def watched(model: nn.Module, blocks: Blocks) -> Iterator[Passed]:
+    """Within, a pass of the model leaves what its blocks read and made, as it was when it was made."""
+    passed = Passed([], [])
 
     def before(module: nn.Module, args: Any, kwargs: Any) -> None:
-        states[:] = [_first((args, kwargs))]
+        passed.inputs.append(_first((args, kwargs)))
 
     def after(module: nn.Module, args: Any, output: Any) -> None:
-        states.append(_first(output))
+        passed.outputs.append(_first(output))
 
-    modules = [model.get_submodule(name) for name in blocks.names]
-    handles: list[Any] = [modules[0].register_forward_pre_hook(before, with_kwargs=True)]
-    handles += [module.register_forward_hook(after) for module in modules]
+    handles: list[Any] = []
+    for name in blocks.names:
+        module = model.get_submodule(name)
+        handles += [module.register_forward_pre_hook(before, with_kwargs=True), module.register_forward_hook(after)]
     try:
-        yield states
+        yield passed
     finally:
         for handle in handles:
             handle.remove()
 
 
-def alike(states: Sequence[torch.Tensor]) -> bool:
-    """Whether what left the blocks has one shape: so that it can be one stream."""
-    return len(states) > 2 and len({tuple(x.shape) for x in states[1:]}) == 1 and states[0].dim() > 1
-
-
 def _first(given: Any) -> torch.Tensor:
+    """The first floating tensor, in float32 at least; the channels of a picture last."""
     for tensor in tensors(given):
         if tensor.is_floating_point():
-            return tensor.detach().clone()
+            own = tensor.detach().to(torch.promote_types(tensor.dtype, torch.float32), copy=True)
+            return own.movedim(1, -1) if own.dim() == 4 else own
     return torch.empty(0)

@@ -9,8 +9,9 @@ the same numbers. Where no sums x + f(x) are found, like blocks stand in for sub
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stabkit.own.sublayers.anatomy import Anatomy, count_layers
 from stabkit.own.sublayers.graph import Node, back
@@ -34,7 +35,7 @@ class Place:
     added: tuple[tuple[int, float], ...]
     """(node, factor) of what is added to the shortcut."""
     parameters: tuple[str, ...]
-    """What is read between its fork and x_i, those of an earlier sub-layer left out."""
+    """What is read between its fork and x_i, and neither by another layer nor before it in its own."""
 
     @property
     def name(self) -> str:
@@ -54,7 +55,7 @@ class Places:
     operations: tuple[str, ...]
     """What ran: a pass with others is not read at these places."""
     shared: tuple[str, ...]
-    """Parameters that several sub-layers use; they count for the first."""
+    """Parameters that several layers use; they count for none."""
 
     @property
     def stacks(self) -> tuple[str, ...]:
@@ -77,8 +78,7 @@ def places(watch: Watch, anatomy: Anatomy) -> Places | None:
             users.setdefault(at, []).append(node.at)
     owned = {name for name, _ in watch.module.named_parameters()}
     sublayers: list[Place] = []
-    taken: set[str] = set()
-    shared: dict[str, None] = {}
+    uses: defaultdict[str, set[tuple[str, int]]] = defaultdict(set)
     for name, stack in stacks.items():
         count_layers(stack)
         for i, own in enumerate(stack):
@@ -87,25 +87,32 @@ def places(watch: Watch, anatomy: Anatomy) -> Places | None:
             read = {known for at in between for known in watch.reads.get(at, ())}
             read |= {known for part in own.parts for known in (part.name, part.bias_name)}  # keys of another stack
             read &= owned
-            shared.update(dict.fromkeys(sorted(read & taken)))
+            for known in read:
+                uses[known].add((name, own.layer))
+            kind = (own.kind or "other") + "+ffn" * own.beside
             sublayers.append(
                 Place(
                     stack=name,
                     layer=own.layer,
-                    kind=(own.kind or "other") + "+ffn" * own.beside,
+                    kind=kind,
                     out=out,
                     at=own.at,
                     added=own.join.added,
-                    parameters=tuple(sorted(read - taken)),
+                    parameters=tuple(sorted(read)),
                 )
             )
-            taken |= read
+    shared = {name for name, own in uses.items() if len(own) > 1}
+    taken: set[str] = set(shared)
+    for i, place in enumerate(sublayers):
+        mine = tuple(name for name in place.parameters if name not in taken)
+        sublayers[i] = replace(place, parameters=mine)
+        taken |= set(mine)
     return Places(
         sublayers=tuple(sublayers),
         first={name: stack[0].fork for name, stack in stacks.items()},
         final=_finished(watch.nodes, users, sublayers[-1].out),
         operations=tuple(node.op for node in watch.nodes),
-        shared=tuple(shared),
+        shared=tuple(sorted(shared)),
     )
 
 

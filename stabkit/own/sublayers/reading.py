@@ -16,7 +16,7 @@ from torch import nn
 from stabkit.errors import UsageError
 from stabkit.own.sublayers import blocks, run
 from stabkit.own.sublayers.anatomy import dissect
-from stabkit.own.sublayers.blocks import Blocks
+from stabkit.own.sublayers.blocks import Blocks, Passed
 from stabkit.own.sublayers.memory import tensors
 from stabkit.own.sublayers.places import Place, Places, places
 
@@ -70,11 +70,12 @@ def found(model: nn.Module, inputs: Any, pattern: str = "") -> Stream:
     run.refuse(model)
     if pattern:
         named = blocks.named(model, pattern)
-        states = _of_blocks(model, inputs, named).x["blocks"]
-        if not blocks.alike(states):
-            shapes = ", ".join(dict.fromkeys(str(list(x.shape)) for x in states[1:])) or "nothing"
+        passed = _passed(model, inputs, named)
+        if not passed.alike:
+            shapes = ", ".join(dict.fromkeys(str(list(x.shape)) for x in passed.outputs)) or "nothing"
             raise UsageError(f"--blocks: the outputs of {pattern} are to have one shape; they have {shapes}")
-        return _stream(model, named, "named by --blocks")
+        apart = "" if passed.chained else ", each of which does not read what the one before it left"
+        return _stream(model, named, f"named by --blocks{apart}")
     watch = run.watched(model, inputs)
     anatomy = dissect(watch)
     sums = places(watch, anatomy)
@@ -83,7 +84,7 @@ def found(model: nn.Module, inputs: Any, pattern: str = "") -> Stream:
         if sums.shared:
             notes.append(
                 f"{sums.shared[0]}{f' and {len(sums.shared) - 1} more' * (len(sums.shared) > 1)}: used by "
-                "several sub-layers, counted for the first"
+                "several layers, counted for none"
             )
         return Stream(
             sublayers=sums.sublayers,
@@ -94,7 +95,8 @@ def found(model: nn.Module, inputs: Any, pattern: str = "") -> Stream:
             blocks=None,
         )
     for like in blocks.candidates(model):
-        if blocks.alike(_of_blocks(model, inputs, like).x["blocks"]):
+        passed = _passed(model, inputs, like)
+        if passed.alike and passed.chained:
             return _stream(model, like, "no sums x + f(x) were found: like blocks stand for sub-layers")
     seen = ", ".join(dict.fromkeys(type(part).__name__ for part in model.children())) or "nothing"
     raise UsageError(
@@ -123,14 +125,16 @@ def _stream(model: nn.Module, like: Blocks, why: str) -> Stream:
 
 
 def _of_blocks(model: nn.Module, inputs: Any, like: Blocks) -> States:
-    with blocks.watched(model, like) as states:
+    with blocks.watched(model, like) as passed:
         returned = run.watched(model, inputs).returned
-        return States(
-            x={"blocks": [_full(x) for x in states]},
-            branches=(),
-            output=_full(states[-1]) if states else torch.empty(0),
-            logits=logits(returned),
-        )
+    x = passed.states
+    return States(x={"blocks": x}, branches=(), output=x[-1], logits=logits(returned))
+
+
+def _passed(model: nn.Module, inputs: Any, like: Blocks) -> Passed:
+    with blocks.watched(model, like) as passed:
+        run.watched(model, inputs)
+    return passed
 
 
 def logits(returned: Any) -> torch.Tensor | None:

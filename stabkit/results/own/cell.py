@@ -106,20 +106,33 @@ class Cell:
         for own in self.of(stack):
             if own.parameters:
                 layers.setdefault(own.layer, []).append(own.name)
-        parts = [np.sqrt((table.select(names) ** 2).sum(axis=1)) for names in layers.values()]
+        parts = [_together(table.select(names)) for names in layers.values()]
         return np.stack(parts, axis=1) if parts else np.empty((len(table.steps), 0))
 
     def gradient_ratio(self) -> NDArray[np.float64]:
-        """Lowest layer's gradient over the top layer's at every step, of the stack where it is smallest; empty where no
-        stack has two layers with weights of their own."""
-        found = []
+        """Lowest layer's gradient over the top layer's at every step, of the stack in which it is farthest from 1; NaN
+        at a step in which either has none (a layer skipped), 0 throughout where none ever arrives at the lowest."""
+        found = [np.full(len(self.records["gradient"].steps), np.nan)]
         with np.errstate(all="ignore"):
             for stack in self.stacks:
                 norms = self.gradients(stack)
                 if norms.shape[1] > 1:
-                    found.append(norms[:, 0] / norms[:, -1])
-        return np.fmin.reduce(found) if found else np.empty(0)
+                    low, top = norms[:, 0], norms[:, -1]
+                    cut = bool(np.isnan(low).all() and np.isfinite(top).any())
+                    found.append(np.where(np.isfinite(top), 0.0, np.nan) if cut else low / top)
+            stacked = np.array(found)
+            away = np.abs(np.log(np.maximum(stacked, 1e-300)))
+            worst = np.argmax(np.where(np.isnan(stacked), -1.0, away), axis=0)
+        ratio: NDArray[np.float64] = stacked[worst, np.arange(stacked.shape[1])]
+        return ratio
 
 
 def _ratio(above: float, below: float) -> float:
     return float(above / below) if below else math.inf
+
+
+def _together(norms: NDArray[np.float64]) -> NDArray[np.float64]:
+    """√Σ over those of a step that have a gradient; NaN where none has."""
+    squares = np.where(np.isnan(norms), 0.0, norms) ** 2
+    total: NDArray[np.float64] = np.where(np.isnan(norms).all(axis=1), np.nan, np.sqrt(squares.sum(axis=1)))
+    return total

@@ -19,6 +19,11 @@ FEWEST, SPAN = 3, 4.0
 """Depths, and deepest over shallowest, that a fit needs."""
 
 
+CLEARLY = 4.0
+"""Times that the power's squared residual is the exponential's before a number is said to go exponentially: what begins
+level and then grows as √N bends upwards at first, too."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DepthFit:
     """How a number goes with depth."""
@@ -29,13 +34,10 @@ class DepthFit:
     high: float
     factor: float
     """e^r: what a layer multiplies by."""
+    factor_low: float
+    factor_high: float
     power: bool
-    """Whether the power leaves the smaller residual."""
-
-    @property
-    def wide(self) -> bool:
-        """Whether the interval is too wide to say anything."""
-        return not self.high - self.low <= 0.5
+    """Whether the power describes it, or the exponential does not clearly leave less."""
 
 
 def too_few(depths: Sequence[float]) -> str:
@@ -63,13 +65,18 @@ def depth_fit(values: Mapping[int, Mapping[int, float]]) -> DepthFit | None:
     middle = logs.mean(axis=0)
     p, left = _line(np.log(n), middle)
     rate, left_exponential = _line(n, middle)
-    half = student.half([_line(np.log(n), own)[0] for own in logs]) if len(logs) > 1 else _of_one(np.log(n), left)
+    half, half_rate = (
+        student.half([_line(x, own)[0] for own in logs]) if len(logs) > 1 else _of_one(x, residual)
+        for x, residual in ((np.log(n), left), (n, left_exponential))
+    )
     return DepthFit(
         exponent=p,
         low=p - half,
         high=p + half,
         factor=math.exp(rate),
-        power=left <= left_exponential,
+        factor_low=math.exp(rate - half_rate),
+        factor_high=math.exp(rate + half_rate),
+        power=left <= CLEARLY * left_exponential,
     )
 
 

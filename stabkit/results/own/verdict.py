@@ -1,18 +1,21 @@
 """The chain of a user's model, link by link: does it hold with depth?
 
     stream    rms(x_L)/rms(x_0) before any update. Independent branches add up as N^½; faster than N^0.75, or by more
-              than 5 % a layer exponentially, is a failure
-    update    ‖ΔF‖/‖F‖ after four updates. A model that saturates may still train (Pre-LN does): a warning at most
-    gradient  lowest layer's gradient over the top layer's, at its least. Below 10⁻⁴ nothing trained in stabkit's own
-              runs, above 10⁻² nearly all did; a fall by more than ten from the shallowest to the deepest is a failure
+              than 5 % a layer exponentially, is a failure, and so is shrinking as fast
+    update    ‖ΔF‖/‖F‖ after four updates. A model that saturates may still train (Pre-LN does): a warning; ten times
+              its size, or a loss that has tripled, is a failure
+    gradient  lowest layer's gradient over the top layer's, where it is farthest from 1. Below 10⁻⁴ nothing trained in
+              stabkit's own runs, above 10⁻² nearly all did; a fall by more than ten from the shallowest to the deepest
+              is a failure; likewise a rise to 10⁴, or by more than ten to over 10²
     finite    the first number that is not
 
-`cannot tell` is a verdict and no pass: too few depths, or seeds that scatter across a limit.
+`cannot tell` is a verdict and no pass: too few depths, or seeds whose interval holds the limit.
 """
 
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
@@ -28,22 +31,29 @@ UPDATE_STEP = 4
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Limits:
-    """Where a link stops holding; each is an option."""
+    """Where a link stops holding."""
 
     stream: float = 0.75
-    """Exponent: fails above."""
+    """Exponent: fails above, and below its negative."""
     a_layer: float = 1.05
-    """Factor a layer: fails above where the exponential fits better."""
+    """Factor a layer: fails above, and below its inverse, where the exponential fits clearly better …"""
+    far: float = 3.0
+    """… and the deepest is so many times larger or smaller."""
     update: float = 0.25
     """Exponent: warns above."""
     saturated: float = 0.9
     """‖ΔF‖/‖F‖ at the deepest: warns above. Two outputs that have nothing to do with one another are √2 apart."""
+    gone: float = 10.0
+    """‖ΔF‖/‖F‖ at the deepest: fails above."""
+    risen: float = 3.0
+    """The last loss over the first: fails above."""
     gradient: float = 1e-4
-    """Fails below."""
+    """Fails below, and above its inverse."""
     weak: float = 1e-2
-    """Warns below."""
+    """Warns below, and above its inverse."""
     fall: float = 10.0
-    """Fails above: the ratio at the shallowest over that at the deepest, where the deepest is below a tenth."""
+    """Fails above: the ratio at the shallowest over that at the deepest, where the deepest is below a tenth; and the
+    inverse, where the deepest is above a hundred."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -136,15 +146,19 @@ def _stream(cells: Sequence[Cell], limits: Limits) -> Link:
     word: Word = "pass"
     if fit is None:
         word, why = "cannot tell", f"{said}; how with depth is open: {_no_fit(values)}"
-    elif not fit.power and fit.factor > limits.a_layer:
-        word, why = "fail", f"{said}, exponentially with depth: by {100 * (fit.factor - 1):.0f} % a layer"
+    elif _exponential(fit, limits) and not 1 / limits.far <= level <= limits.far:
+        word, why = "fail", f"{said}, exponentially with depth: by {100 * (fit.factor - 1):+.0f} % a layer"
     else:
         why = f"{said}; with depth it goes as {power(fit)}"
-        if fit.low > limits.stream:
+        if fit.low > limits.stream or fit.high < -limits.stream:
             word, why = "fail", f"{why}: faster than N^{limits.stream:g}, as branches that do not add up by chance"
-        elif fit.wide and fit.high > limits.stream:
-            word, why = "cannot tell", f"{why}: the seeds scatter too far to say"
+        elif fit.high > limits.stream or fit.low < -limits.stream:
+            word, why = "cannot tell", f"{why}, which holds {limits.stream:g}: more seeds or depths would tell"
     return Link(verdict=word, why=why, level=level, limit=limits.stream, step=0, fit=fit, evidence=evidence)
+
+
+def _exponential(fit: DepthFit, limits: Limits) -> bool:
+    return not fit.power and (fit.factor_low > limits.a_layer or fit.factor_high < 1 / limits.a_layer)
 
 
 def _update(cells: Sequence[Cell], limits: Limits) -> Link:
@@ -152,22 +166,34 @@ def _update(cells: Sequence[Cell], limits: Limits) -> Link:
     values = _by_seed(cells, lambda cell: float(cell.update()[step]))
     evidence, fit = _evidence(values), depth_fit(values)
     level = evidence[-1].value
-    saturated = not level <= limits.saturated
-    said = f"after {step} updates the output has moved {_share(level)} of its size"
+    losses = [cell.records["loss"].at("train") for cell in cells if cell.facts.depth == cells[-1].facts.depth]
+    first, last = (statistics.median(float(series[at]) for series in losses) for at in (0, -1))
+    saturated = level > limits.saturated
+    said = f"after {_updates(step)} the output has moved {_share(level)}"
     word: Word = "pass"
-    if saturated:
+    limit = limits.saturated if saturated else limits.update
+    if not math.isfinite(level):
+        word, why = "cannot tell", f"after {_updates(step)} the output's movement is no number"
+    elif level > limits.gone:
+        word, why, limit = "fail", f"{said}: nothing of the start is left", limits.gone
+    elif last > limits.risen * first > 0:
+        word, why, limit = (
+            "fail",
+            f"the loss rises from {first:.3g} to {last:.3g} in {len(losses[0]) - 1} updates",
+            limits.risen,
+        )
+    elif saturated:
         word, why = "warn", f"{said}: saturated, little of the start is left"
     elif fit is None:
         word, why = "cannot tell", f"{said}; how with depth is open: {_no_fit(values)}"
     else:
-        why = f"{said}; with depth it goes as {power(fit)}"
+        why = f"{said}, as {power(fit)}"
         if fit.low > limits.update:
             deepest = max(d for own in values.values() for d in own)
-            at = deepest * (limits.saturated / level) ** (1 / fit.exponent) if level > 0 else math.inf
+            at = deepest * (limits.saturated / level) ** (1 / fit.exponent)
             word, why = "warn", f"{why}; it would reach {limits.saturated:g} at about {_round(at)} layers"
-        elif fit.wide and fit.high > limits.update:
-            word, why = "cannot tell", f"{why}: the seeds scatter too far to say"
-    limit = limits.saturated if saturated else limits.update
+        elif fit.high > limits.update:
+            word, why = "cannot tell", f"{why}, which holds {limits.update:g}: more seeds or depths would tell"
     return Link(
         verdict=word, why=why, level=level, limit=limit, step=step, fit=None if saturated else fit, saturated=saturated,
         evidence=evidence,
@@ -175,35 +201,47 @@ def _update(cells: Sequence[Cell], limits: Limits) -> Link:
 
 
 def _gradient(cells: Sequence[Cell], limits: Limits) -> Link:
-    series = {(c.facts.seed, c.facts.depth): c.gradient_ratio() for c in cells}
-    if any(not len(ratio) for ratio in series.values()):
-        return Link(
-            verdict="cannot tell", why="the layers share their weights: there is no gradient of a layer's own",
-            level=math.nan, limit=limits.gradient, step=0,
-        )  # fmt: skip
-    shortest = min(map(len, series.values()))
-    steps = [_evidence(_by_seed(cells, lambda cell, t=t: float(cell.gradient_ratio()[t]))) for t in range(shortest)]
-    step = min(range(shortest), key=lambda t: steps[t][-1].value if steps[t][-1].value >= 0 else math.inf)
-    fallen = max(range(shortest), key=lambda t: _fall(steps[t]))
-    values = _by_seed(cells, lambda cell: float(cell.gradient_ratio()[step]))
-    evidence, fit, level = steps[step], depth_fit(values), steps[step][-1].value
-    said = f"after {step} updates" if step else "before any update"
-    why = f"the lowest layer receives {level:.2g} of the top layer's gradient at its least, {said}"
-    limit, word = limits.weak, "pass"
-    if not level >= limits.gradient:
-        limit, word = limits.gradient, "fail"
-    elif _fall(steps[fallen]) > limits.fall and steps[fallen][-1].value < 0.1:
-        evidence, step, limit, word = steps[fallen], fallen, limits.fall, "fail"
-        fit = depth_fit(_by_seed(cells, lambda cell: float(cell.gradient_ratio()[fallen])))
-        first, last = evidence[0], evidence[-1]
+    series = [cell.gradient_ratio() for cell in cells]
+    every = [
+        (t, _evidence(_by_seed(cells, lambda cell, t=t: float(cell.gradient_ratio()[t]))))
+        for t in range(min(map(len, series)))
+    ]
+    steps = {t: own for t, own in every if all(0 <= one.value < math.inf for one in own)}
+    if not steps:
+        why = "no layer of its own has a gradient to compare: weights are shared, frozen or cut off"
+        return Link(verdict="cannot tell", why=why, level=math.nan, limit=limits.gradient, step=0)
+
+    def away(t: int) -> float:
+        return abs(math.log(max(steps[t][-1].value, 1e-300)))
+
+    def fallen(t: int) -> float:
+        first, last = steps[t][0].value, steps[t][-1].value
+        return math.inf if not last and first else first / last if last else 1.0
+
+    step, word, limit = max(steps, key=away), "pass", limits.weak
+    low, high = min(steps, key=lambda t: steps[t][-1].value), max(steps, key=lambda t: steps[t][-1].value)
+    least, most = steps[low][-1].value, steps[high][-1].value
+    falls, rises = max(steps, key=fallen), min(steps, key=fallen)
+    if least < limits.gradient or most > 1 / limits.gradient:
+        step, word, limit = (low if least < limits.gradient else high), "fail", limits.gradient
+    elif fallen(falls) > limits.fall and steps[falls][-1].value < 0.1:
+        step, word, limit = falls, "fail", limits.fall
+    elif fallen(rises) < 1 / limits.fall and steps[rises][-1].value > 1 / limits.weak:
+        step, word, limit = rises, "fail", limits.fall
+    elif least < limits.weak or most > 1 / limits.weak:
+        step, word = (low if least < limits.weak else high), "warn"
+    evidence = steps[step]
+    first, last = evidence[0], evidence[-1]
+    said = f"after {_updates(step)}" if step else "before any update"
+    why = f"the lowest layer receives {_times(last.value)} the top layer's gradient {said}"
+    if limit == limits.fall:
+        moved = "falls" if last.value < first.value else "rises"
         why = (
-            f"the lowest layer's share of the top layer's gradient falls from {first.value:.2g} at {first.depth} to "
-            f"{last.value:.2g} at {last.depth} layers, after {step} updates"
+            f"the lowest layer's gradient over the top layer's {moved} from {first.value:.2g} at {first.depth} to "
+            f"{last.value:.2g} at {last.depth} layers, {said}"
         )
-        level = last.value
-    elif level < limits.weak:
-        word = "warn"
-    return Link(verdict=word, why=why, level=level, limit=limit, step=step, fit=fit, evidence=evidence)  # type: ignore[arg-type]
+    fit = depth_fit(_by_seed(cells, lambda cell: float(cell.gradient_ratio()[step])))
+    return Link(verdict=word, why=why, level=last.value, limit=limit, step=step, fit=fit, evidence=evidence)  # type: ignore[arg-type]
 
 
 def _finite(cells: Sequence[Cell]) -> Link:
@@ -233,11 +271,6 @@ def _evidence(values: Mapping[int, Mapping[int, float]]) -> tuple[Evidence, ...]
     )
 
 
-def _fall(evidence: Sequence[Evidence]) -> float:
-    first, last = evidence[0].value, evidence[-1].value
-    return first / last if last > 0 else math.inf if first > 0 else 1.0
-
-
 def _no_fit(values: Mapping[int, Mapping[int, float]]) -> str:
     depths = sorted({depth for own in values.values() for depth in own})
     if depths == [0]:
@@ -258,7 +291,15 @@ def _grows(level: float) -> str:
 
 
 def _share(value: float) -> str:
-    return f"{100 * value:.0f} %" if value < 9.99 else f"{value:.3g} times"
+    return f"{100 * value:.0f} % of its size" if value < 9.99 else f"{value:.3g} times its size"
+
+
+def _updates(count: int) -> str:
+    return f"{count} update{'s' * (count != 1)}"
+
+
+def _times(value: float) -> str:
+    return "nothing of" if not value else f"{value:.2g} of" if value < 10 else f"{value:,.0f} times"
 
 
 def _round(value: float) -> str:

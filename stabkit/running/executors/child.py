@@ -47,11 +47,15 @@ def serve(jobs: int, alive: int) -> None:
         channel.sendall(json.dumps({"kind": kind, "body": body}, allow_nan=False).encode() + b"\n")
 
     work.prepare()
+    own = os.getpid()
     send("ready")
     with channel.makefile("rb") as lines:
         for line in lines:
             try:
-                send("done", work.do(json.loads(line), lambda event: send("event", event))[1])
+                answer = work.do(json.loads(line), lambda event: send("event", event))[1]
+                if os.getpid() != own:
+                    os._exit(0)  # a user's code has forked: one of us answers
+                send("done", answer)
             except UsageError as error:
                 send("refused", str(error)[:LONGEST])
             except StoreError as error:
