@@ -37,7 +37,9 @@ class DepthFit:
     factor_low: float
     factor_high: float
     power: bool
-    """Whether the power describes it, or the exponential does not clearly leave less."""
+    """Whether the power leaves the smaller residual."""
+    clear: bool
+    """Whether the exponential leaves a quarter of the power's squared residual, or less."""
 
 
 def too_few(depths: Sequence[float]) -> str:
@@ -76,7 +78,8 @@ def depth_fit(values: Mapping[int, Mapping[int, float]]) -> DepthFit | None:
         factor=math.exp(rate),
         factor_low=math.exp(rate - half_rate),
         factor_high=math.exp(rate + half_rate),
-        power=left <= CLEARLY * left_exponential,
+        power=left <= left_exponential,
+        clear=left > CLEARLY * left_exponential,
     )
 
 

@@ -158,7 +158,7 @@ def _stream(cells: Sequence[Cell], limits: Limits) -> Link:
 
 
 def _exponential(fit: DepthFit, limits: Limits) -> bool:
-    return not fit.power and (fit.factor_low > limits.a_layer or fit.factor_high < 1 / limits.a_layer)
+    return fit.clear and (fit.factor_low > limits.a_layer or fit.factor_high < 1 / limits.a_layer)
 
 
 def _update(cells: Sequence[Cell], limits: Limits) -> Link:
