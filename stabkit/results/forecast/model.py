@@ -95,6 +95,9 @@ def settings(depth: int, hidden: int, warmup: int) -> dict[str, float]:
 AXES = tuple(settings(1, 1, 0))
 NARROW = 0.05
 """The spread of a link that hardly varies in the corpus, at least."""
+DIGITS = 3
+ROUNDED = 10.0**-DIGITS
+"""A setting of the corpus itself lies beyond its own rounded place by no more."""
 LEAST = 0.5
 """The spread of an axis along which the corpus hardly varies: half a doubling."""
 
@@ -107,7 +110,7 @@ def fitted(rows: Sequence[Row]) -> dict[str, Any]:
     axes = np.array([list(settings(r.depth, r.hidden, r.warmup).values()) for r in rows])
     whole = np.column_stack([x, axes])
     spread = np.maximum(whole.std(axis=0), np.r_[np.full(len(FITTED), NARROW), np.full(len(AXES), LEAST)])
-    places = np.round(whole / spread, 3)
+    places = np.round(whole / spread, DIGITS)
     apart = np.sqrt(((places[:, None] - places[None]) ** 2).sum(axis=-1))
     np.fill_diagonal(apart, np.inf)
     body = {
@@ -222,7 +225,7 @@ def far(x: Array, axes: Mapping[str, float], by: Coefficients) -> tuple[str, ...
     if np.sqrt((nearest**2).sum()) <= by.reach:
         return ()
     names = (*(link.key for link in FITTED), *AXES)
-    low, high = by.places.min(axis=0), by.places.max(axis=0)
+    low, high = by.places.min(axis=0) - ROUNDED, by.places.max(axis=0) + ROUNDED
     beyond = tuple(name for name, at, a, b in zip(names, place, low, high, strict=True) if not a <= at <= b)
     return beyond or (names[int(np.argmax(np.abs(nearest)))],)
 
