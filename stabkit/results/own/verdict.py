@@ -1,7 +1,8 @@
 """The chain of a user's model, link by link: does it hold with depth?
 
-    stream    rms(x_L)/rms(x_0) before any update. Independent branches add up as N^½; faster than N^0.75, or by more
-              than 5 % a layer exponentially, is a failure, and so is shrinking as fast
+    stream    rms(x_L)/rms(x_0) before any update. Independent branches add up as N^½ and aligned ones as N at most
+              (OLMo 2's, each normed, as N^0.78: it trains): a warning above N^0.75; above N^1.1, or by more than 5 % a
+              layer exponentially, a failure, and so is shrinking as fast
     update    ‖ΔF‖/‖F‖ after four updates. A model that saturates may still train (Pre-LN does): a warning; ten times
               its size, or a loss that has tripled, is a failure
     gradient  lowest layer's gradient over the top layer's, where it is farthest from 1. Below 10⁻⁴ nothing trained in
@@ -33,8 +34,10 @@ UPDATE_STEP = 4
 class Limits:
     """Where a link stops holding."""
 
-    stream: float = 0.75
+    stream: float = 1.1
     """Exponent: fails above, and below its negative."""
+    aligned: float = 0.75
+    """Exponent: warns above."""
     a_layer: float = 1.05
     """Factor a layer: fails above, and below its inverse, where the exponential fits clearly better …"""
     far: float = 3.0
@@ -144,6 +147,7 @@ def _stream(cells: Sequence[Cell], limits: Limits) -> Link:
     level = evidence[-1].value
     said = f"the residual stream {_grows(level)} from the first layer to the last"
     word: Word = "pass"
+    limit = limits.stream
     if fit is None:
         word, why = "cannot tell", f"{said}; how with depth is open: {_no_fit(values)}"
     elif _exponential(fit, limits) and not 1 / limits.far <= level <= limits.far:
@@ -151,10 +155,12 @@ def _stream(cells: Sequence[Cell], limits: Limits) -> Link:
     else:
         why = f"{said}; with depth it goes as {power(fit)}"
         if fit.low > limits.stream or fit.high < -limits.stream:
-            word, why = "fail", f"{why}: faster than N^{limits.stream:g}, as branches that do not add up by chance"
+            word, why = "fail", f"{why}: more than branches that add up, however aligned"
         elif fit.high > limits.stream or fit.low < -limits.stream:
             word, why = "cannot tell", f"{why}, which holds {limits.stream:g}: more seeds or depths would tell"
-    return Link(verdict=word, why=why, level=level, limit=limits.stream, step=0, fit=fit, evidence=evidence)
+        elif fit.low > limits.aligned:
+            word, why, limit = "warn", f"{why}: branches add up in line, not by chance", limits.aligned
+    return Link(verdict=word, why=why, level=level, limit=limit, step=0, fit=fit, evidence=evidence)
 
 
 def _exponential(fit: DepthFit, limits: Limits) -> bool:
