@@ -16,7 +16,8 @@ from stabkit.figures.shared.words import listed, plain, short
 from stabkit.report.cards import card
 from stabkit.report.html import HERE, shell, template
 from stabkit.results.own.cell import Cell
-from stabkit.results.own.verdict import ORDER, Verdict, power, verdict
+from stabkit.results.own.verdict import ORDER, Verdict, verdict
+from stabkit.results.own.words import power
 from stabkit.running.plan_probes import Asked, Done, check
 from stabkit.storage.folder import write_file
 

@@ -118,8 +118,9 @@ RECORDED = {
     "probes/grad_norm.read down": 2,
     "probes/hooks.token_means mask": 8,  # two stacks: of ‖LN input‖, and of the three parts of the branch ratio
     "probes/ln_input.read up": 1,
-    "probes/token_cosine.read mask": 1,
-    "probes/update.read mask": 4,
+    "probes/quantities.mean mask": 2,
+    "probes/quantities.token_cosine mask": 1,
+    "probes/update.read mask": 2,
     "training/train.read down": 6,  # each probe's reading but the one that is on the CPU already
     "training/train.run number": 2,
 }

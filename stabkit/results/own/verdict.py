@@ -23,6 +23,7 @@ from typing import Any, Literal
 
 from stabkit.results.own.cell import Cell
 from stabkit.results.own.depth_fit import DepthFit, depth_fit, geometric, too_few
+from stabkit.results.own.words import grows, power, rounded, share, times, updates
 
 Word = Literal["pass", "warn", "cannot tell", "fail"]
 ORDER: tuple[Word, ...] = ("pass", "warn", "cannot tell", "fail")
@@ -145,7 +146,7 @@ def _stream(cells: Sequence[Cell], limits: Limits) -> Link:
     values = _by_seed(cells, Cell.growth)
     evidence, fit = _evidence(values), depth_fit(values)
     level = evidence[-1].value
-    said = f"the residual stream {_grows(level)} from the first layer to the last"
+    said = f"the residual stream {grows(level)} from the first layer to the last"
     word: Word = "pass"
     limit = limits.stream
     if fit is None:
@@ -175,11 +176,11 @@ def _update(cells: Sequence[Cell], limits: Limits) -> Link:
     losses = [cell.records["loss"].at("train") for cell in cells if cell.facts.depth == cells[-1].facts.depth]
     first, last = (statistics.median(float(series[at]) for series in losses) for at in (0, -1))
     saturated = level > limits.saturated
-    said = f"after {_updates(step)} the output has moved {_share(level)}"
+    said = f"after {updates(step)} the output has moved {share(level)}"
     word: Word = "pass"
     limit = limits.saturated if saturated else limits.update
     if not math.isfinite(level):
-        word, why = "cannot tell", f"after {_updates(step)} the output's movement is no number"
+        word, why = "cannot tell", f"after {updates(step)} the output's movement is no number"
     elif level > limits.gone:
         word, why, limit = "fail", f"{said}: nothing of the start is left", limits.gone
     elif last > limits.risen * first > 0:
@@ -197,7 +198,7 @@ def _update(cells: Sequence[Cell], limits: Limits) -> Link:
         if fit.low > limits.update:
             deepest = max(d for own in values.values() for d in own)
             at = deepest * (limits.saturated / level) ** (1 / fit.exponent)
-            word, why = "warn", f"{why}; it would reach {limits.saturated:g} at about {_round(at)} layers"
+            word, why = "warn", f"{why}; it would reach {limits.saturated:g} at about {rounded(at)} layers"
         elif fit.high > limits.update:
             word, why = "cannot tell", f"{why}, which holds {limits.update:g}: more seeds or depths would tell"
     return Link(
@@ -238,8 +239,8 @@ def _gradient(cells: Sequence[Cell], limits: Limits) -> Link:
         step, word = (low if least < limits.weak else high), "warn"
     evidence = steps[step]
     first, last = evidence[0], evidence[-1]
-    said = f"after {_updates(step)}" if step else "before any update"
-    why = f"the lowest layer receives {_times(last.value)} the top layer's gradient {said}"
+    said = f"after {updates(step)}" if step else "before any update"
+    why = f"the lowest layer receives {times(last.value)} the top layer's gradient {said}"
     if limit == limits.fall:
         moved = "falls" if last.value < first.value else "rises"
         why = (
@@ -282,31 +283,3 @@ def _no_fit(values: Mapping[int, Mapping[int, float]]) -> str:
     if depths == [0]:
         return "the factory takes no depth"
     return too_few(depths) or "not every depth has a number above 0"
-
-
-def power(fit: DepthFit) -> str:
-    """`N^0.54 (0.50 to 0.58)`."""
-    p, low, high = (f"{value:.2f}".replace("-0.00", "0.00") for value in (fit.exponent, fit.low, fit.high))
-    return f"N^{p} ({low} to {high})".replace("-", "−")
-
-
-def _grows(level: float) -> str:
-    if 0.9 < level < 1.1:
-        return "keeps its size"
-    return f"{'grows' if level > 1 else 'shrinks'} {level if level > 1 else 1 / (level or math.nan):.2g}-fold"
-
-
-def _share(value: float) -> str:
-    return f"{100 * value:.0f} % of its size" if value < 9.99 else f"{value:.3g} times its size"
-
-
-def _updates(count: int) -> str:
-    return f"{count} update{'s' * (count != 1)}"
-
-
-def _times(value: float) -> str:
-    return "nothing of" if not value else f"{value:.2g} of" if value < 10 else f"{value:,.0f} times"
-
-
-def _round(value: float) -> str:
-    return f"{float(f'{value:.2g}'):,.0f}" if value < 1e6 else "a million or more"

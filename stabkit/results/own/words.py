@@ -1,0 +1,40 @@
+"""The numbers of a link as words."""
+
+from __future__ import annotations
+
+import math
+
+from stabkit.results.own.depth_fit import DepthFit
+
+
+def power(fit: DepthFit) -> str:
+    """`N^0.54 (0.50 to 0.58)`."""
+    p, low, high = (f"{value:.2f}".replace("-0.00", "0.00") for value in (fit.exponent, fit.low, fit.high))
+    return f"N^{p} ({low} to {high})".replace("-", "−")
+
+
+def grows(level: float) -> str:
+    """`grows 5.8-fold`, `keeps its size`."""
+    if 0.9 < level < 1.1:
+        return "keeps its size"
+    return f"{'grows' if level > 1 else 'shrinks'} {level if level > 1 else 1 / (level or math.nan):.2g}-fold"
+
+
+def share(value: float) -> str:
+    """`64 % of its size`, `40 times its size`."""
+    return f"{100 * value:.0f} % of its size" if value < 9.99 else f"{value:.3g} times its size"
+
+
+def updates(count: int) -> str:
+    """`1 update`, `4 updates`."""
+    return f"{count} update{'s' * (count != 1)}"
+
+
+def times(value: float) -> str:
+    """`0.41 of`, `39 times`, `nothing of`."""
+    return "nothing of" if not value else f"{value:.2g} of" if value < 10 else f"{value:,.0f} times"
+
+
+def rounded(value: float) -> str:
+    """Two digits, thousands apart."""
+    return f"{float(f'{value:.2g}'):,.0f}" if value < 1e6 else "a million or more"
