@@ -37,7 +37,7 @@ TITLES = {
     "timm_vit": "timm's ViT, LayerScale 1e-5",
     "torch_encoder": "nn.TransformerEncoder (Post-LN, layers start as copies)",
     "x_sandwich": "x-transformers, sandwich norms",
-    "nano_gpt": "a GPT as in a training script",
+    "nano_gpt": "the GPT of docs/own_model.md",
 }
 HEAD = f"""# Models of public libraries, probed
 

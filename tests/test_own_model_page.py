@@ -10,9 +10,8 @@ import pytest
 
 from stabkit.running import executors
 from tests.commands import stabkit
+from tests.own.page import CHANGE, MODEL, PAGE
 
-PAGE = (Path(__file__).parents[1] / "docs" / "own_model.md").read_text(encoding="utf-8")
-MODEL, CHANGE = re.findall(r"```python\n(.*?)```", PAGE, re.S)
 STEPS = re.findall(r"- run: (.*)", PAGE)
 (CONSOLE,) = re.findall(r"^\$ stabkit (.*)$", PAGE, re.M)
 

@@ -14,7 +14,7 @@ from torch import nn
 from benchmarks.wild import factories
 from benchmarks.wild.factories import TOKENS, WIDTH
 from stabkit import methods
-from stabkit.own.audit import _seen
+from stabkit.own.audit import recognised
 from stabkit.own.audit.case import Case
 
 
@@ -44,7 +44,7 @@ def _by_recipe(core: nn.Module, depth: int, inputs: object) -> nn.Module:
     """Every matrix drawn as DeepNet says: Xavier times the gain, biases 0."""
     method = methods.build("deepnorm", {})
     with torch.no_grad():
-        for reading in Case(method, _seen(core, (depth, 0), inputs)[2]).readings:
+        for reading in Case(method, recognised(core, (depth, 0), inputs)[2]).readings:
             deviation = method.gain(reading.site, reading.part.role) * (2 / sum(reading.shape)) ** 0.5
             reading.part.weight.copy_(deviation * torch.randn(reading.shape))
             if reading.part.bias is not None:

@@ -18,7 +18,7 @@ from stabkit.report.html import HERE, shell, template
 from stabkit.results.own.cell import Cell
 from stabkit.results.own.verdict import ORDER, Verdict, verdict
 from stabkit.results.own.words import power
-from stabkit.running.plan_probes import Asked, Done, check
+from stabkit.running.plan_probes import Asked, Done, uneven
 from stabkit.storage.folder import write_file
 
 TITLE = "Does your model stay stable with depth?"
@@ -114,7 +114,7 @@ def _rate(one: Verdict, found: Probed) -> dict[str, Any]:
     depths = [e.depth for e in one.gradient.evidence or one.stream.evidence]
     facts = next(cell.facts for cell in found.cells if cell.facts.lr == one.lr)
     return {
-        "name": f"{facts.optimizer}, rate {facts.rate:g}",
+        "name": f"{facts.optimizer}, rate {short(facts.rate)}",
         "word": one.word,
         "depths": [str(depth or "–") for depth in depths],
         "links": [
@@ -172,7 +172,7 @@ def notes(cells: Sequence[Cell]) -> list[str]:
             "the batch differs between depths of one seed: draw it before the model is built, "
             "or from a stream of its own"
         )
-    return [*notes, *check(cells)]
+    return [*notes, *filter(None, [uneven(cells)])]
 
 
 def _where(depth: int | None, lr: float, seed: int) -> str:

@@ -123,24 +123,34 @@ def run(asked: Asked, execute: Map, tell: Tell, finished: Callable[[str, str], N
     return Done(tuple(cells), tuple(failed), reused)
 
 
-def check(cells: Sequence[Cell]) -> list[str]:
-    """Whether the models have the depths that were asked for: notes; raises UsageError where depth changes nothing."""
+def check(cells: Sequence[Cell]) -> None:
+    """Whether there is anything to judge; raises UsageError where nothing is finite, or depth changes nothing."""
     broken = [cell for cell in cells if cell.facts.broke.startswith("step 0")]
     if cells and len(broken) == len(cells):
         first = broken[0].facts
         raise UsageError(f"{first.factory}: nothing is finite before any update ({first.broke}; loss {first.start})")
-    pairs = sorted({c.facts.depth: len(c.facts.sublayers) for c in cells if c.facts.depth is not None}.items())
+    pairs = _counts(cells)
     for (shallow, few), (deep, many) in zip(pairs, pairs[1:], strict=False):
         if many <= few:
             raise UsageError(
                 f"{cells[0].facts.factory}: at depth {deep} the model has {many} sub-layers, at depth {shallow} {few}; "
                 "the factory is to build as many layers as it is asked for"
             )
-    if len(pairs) > 2:
-        (a, few), (b, many) = pairs[0], pairs[-1]
-        if any(abs(n - few - (many - few) / (b - a) * (depth - a)) > 0.5 for depth, n in pairs):
-            return [f"sub-layers do not follow the depth: {', '.join(f'{n} at {depth}' for depth, n in pairs)}"]
-    return []
+
+
+def uneven(cells: Sequence[Cell]) -> str:
+    """How many sub-layers each depth has, where they do not follow it in a line; "" where they do."""
+    pairs = _counts(cells)
+    if len(pairs) < 3:
+        return ""
+    (a, few), (b, many) = pairs[0], pairs[-1]
+    off = any(abs(n - few - (many - few) / (b - a) * (depth - a)) > 0.5 for depth, n in pairs)
+    return f"sub-layers do not follow the depth: {', '.join(f'{n} at {depth}' for depth, n in pairs)}" if off else ""
+
+
+def _counts(cells: Sequence[Cell]) -> list[tuple[int, int]]:
+    """(depth, sub-layers), the shallowest first."""
+    return sorted({c.facts.depth: len(c.facts.sublayers) for c in cells if c.facts.depth is not None}.items())
 
 
 def _name(factory: str, depth: int | None, lr: float, seed: int) -> str:

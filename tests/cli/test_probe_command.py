@@ -95,6 +95,24 @@ def test_bad_input_is_one_line_and_2(inline, tmp_path, name, more, said):
     assert done.returncode == 2 and said in done.stderr and len(done.stderr.strip().splitlines()) == 1
 
 
+def test_an_optimizer_without_a_rate_has_a_page(inline, tmp_path):
+    done = probe("no_rate", tmp_path, "--quiet")
+    assert done.returncode == 0 and "WithoutRate, rate –" in done.stdout, done.stderr
+
+
+def test_a_finished_cell_is_one_line_with_its_name_once(inline, tmp_path):
+    lines = probe("flat", tmp_path).stderr.strip().splitlines()
+    assert [line.split() for line in lines] == [
+        [f"[{i}/3]", f"flat-{n}L-s0", "probed"] for i, n in enumerate((8, 4, 2), 1)
+    ]
+
+
+@pytest.mark.slow
+def test_in_workers_a_factory_that_forks_answers_once(tmp_path):
+    done = probe("forks", tmp_path, "--json")
+    assert json.loads(done.stdout)["depths"] == [2, 4, 8] and "Traceback" not in done.stderr
+
+
 @pytest.mark.slow
 def test_in_workers_a_factory_that_hangs_is_given_up(tmp_path):
     done = probe("hangs", tmp_path, "--run-timeout", "4", "--quiet", depths="2")

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from tests.own.nano_gpt import gpt as nano_gpt
+from tests.own.page import gpt as nano_gpt
 from tests.own.stand_in import empty
 
 SIZES = {"hidden_size": 64, "num_attention_heads": 2, "intermediate_size": 128, "vocab_size": 100}

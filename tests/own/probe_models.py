@@ -6,6 +6,7 @@ Controls: branches times 1/N are flat in depth, Post-LN's gradient vanishes, Pre
 from __future__ import annotations
 
 import math
+import os
 
 import torch
 from torch import nn
@@ -336,3 +337,8 @@ def wordless(depth):
 
 def odd(depth):
     return pre_ln({2: 2, 4: 4, 8: 6}[depth])
+
+
+def forks(depth):
+    os.fork()
+    return pre_ln(depth)

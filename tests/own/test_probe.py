@@ -12,7 +12,7 @@ import torch
 from stabkit.errors import UsageError
 from stabkit.own.probe.loop import probe
 from stabkit.own.probe.made import make
-from stabkit.running.plan_probes import check
+from stabkit.running.plan_probes import check, uneven
 from stabkit.storage.probed import ProbeShelf
 from tests.own import probe_models as models
 from tests.own.probing import ROOT, cell, told
@@ -228,4 +228,5 @@ def test_an_exception_without_words_is_told(tmp_path):
 
 def test_a_model_whose_sub_layers_do_not_follow_the_depth_is_noted():
     odd = [cell("odd", depth, steps=1) for depth in (2, 4, 8)]
-    assert check(odd) == ["sub-layers do not follow the depth: 4 at 2, 8 at 4, 12 at 8"]
+    assert uneven(odd) == "sub-layers do not follow the depth: 4 at 2, 8 at 4, 12 at 8"
+    assert uneven(odd[:2]) == "", "through two points there is always a line"

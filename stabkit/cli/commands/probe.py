@@ -85,7 +85,7 @@ def _end(word: str, answer: str, done: Done, params: Mapping[str, Any]) -> None:
 @contextmanager
 def _shown(count: int, quiet: bool) -> Iterator[tuple[Tell, Callable[[str, str], None]]]:
     with progress(count, float(count), quiet) as bars:
-        yield bars.event, lambda name, how: bars.finished(name, f"{name}  {how}", 1.0)
+        yield bars.event, lambda name, how: bars.finished(name, how, 1.0)
 
 
 def _table(page: Any, found: Any, done: Done) -> None:

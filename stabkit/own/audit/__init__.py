@@ -78,7 +78,7 @@ def audit(
     if method is not None and said is not None and (why := method.undefined(*said)):
         raise UsageError(f"{method.key}: {why}")
     run.refuse(model)
-    ran, anatomy, stacks = _seen(model, said, inputs)
+    ran, anatomy, stacks = recognised(model, said, inputs)
     found = tuple(stacks[stack].layers if stack in stacks else 0 for stack in ("encoder", "decoder"))
     n, m = said or found
     notes = list(anatomy.notes)
@@ -117,7 +117,7 @@ def _closest(anatomy: Anatomy, stacks: dict[Stack, Found], n: int, m: int) -> Me
     return min(ranked)[-1]
 
 
-def _seen(model: nn.Module, said: tuple[int, int] | None, inputs: Any) -> tuple[str, Anatomy, dict[Stack, Found]]:
+def recognised(model: nn.Module, said: tuple[int, int] | None, inputs: Any) -> tuple[str, Anatomy, dict[Stack, Found]]:
     """The first way of running the model that shows its stacks."""
     tried: Sequence[tuple[str, Any]] = (
         list(run.candidates(model, bool(said and all(said)))) if inputs is None else [("its own inputs", inputs)]

@@ -75,7 +75,6 @@ def _probed(
     def event(step: int, loss: float) -> None:
         tell({"id": job["id"], "step": step, "steps": job["steps"], "loss": loss if loss == loss else "nan"})
 
-    start = made.start
     found = loop.probe(made, job["steps"], job["blocks"], event)
     facts = Facts(
         factory=job["factory"],
@@ -94,7 +93,7 @@ def _probed(
         width=found.width,
         tokens=found.tokens,
         batch=found.batch,
-        start=start,
+        start=made.start,
         broke=found.broke,
         optimizer=type(made.optimizer).__name__,
         rate=float(rate),
@@ -108,7 +107,7 @@ def _key(job: dict[str, Any], made: Made) -> str:
     """The name of the folder: an edited file, another start or another torch is another model."""
     hashed = hashlib.sha256()
     asked = {name: job[name] for name in ("factory", "depth", "seed", "lr", "steps", "blocks")}
-    words = [asked, repr(made.start), repr(made.trained), torch.__version__, PROBE_VERSION, repr(made.optimizer)]
+    words = [asked, repr(made.start), repr(made.begun), torch.__version__, PROBE_VERSION, repr(made.optimizer)]
     hashed.update(json.dumps(words).encode())
     for path in _sources(job):
         hashed.update(path.read_bytes())

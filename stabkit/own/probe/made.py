@@ -38,7 +38,7 @@ class Made:
     """What the loss calls the model with."""
     start: float
     """The loss at θ_0, in eval mode."""
-    trained: tuple[float, float]
+    begun: tuple[float, float]
     """The loss at θ_0 in the factory's mode and its gradient's norm: an edit that leaves weights alone moves them."""
     notes: tuple[str, ...]
 
@@ -75,7 +75,7 @@ def make(factory: Callable[..., Any], name: str, depth: int | None, seed: int, l
         optimizer=optimizer,
         call=call,
         start=start,
-        trained=_trained(model, loss),
+        begun=_begun(model, loss),
         notes=tuple(notes),
     )
 
@@ -169,7 +169,7 @@ def _value(model: nn.Module, loss: Callable[[nn.Module], Any], name: str, seed: 
     return float(value.detach())
 
 
-def _trained(model: nn.Module, loss: Callable[[nn.Module], torch.Tensor]) -> tuple[float, float]:
+def _begun(model: nn.Module, loss: Callable[[nn.Module], torch.Tensor]) -> tuple[float, float]:
     """(loss, norm of its gradient) as the factory left the model, by a fixed chance; nothing is kept."""
     with run.untouched(model):
         seeded(0)

@@ -28,12 +28,6 @@ class Place:
     """From 1 on."""
     kind: str
     """`self`, `cross`, `ffn`, `self+ffn` for branches side by side, `other`; `block` where no sum was found."""
-    out: int
-    """x_i."""
-    at: int
-    """The sum."""
-    added: tuple[tuple[int, float], ...]
-    """(node, factor) of what is added to the shortcut."""
     parameters: tuple[str, ...]
     """What is read between its fork and x_i, and neither by another layer nor before it in its own."""
 
@@ -44,10 +38,24 @@ class Place:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Nodes:
+    """Where a sub-layer is read."""
+
+    out: int
+    """x_i."""
+    at: int
+    """The sum."""
+    added: tuple[tuple[int, float], ...]
+    """(node, factor) of what is added to the shortcut."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Places:
     """All of a model: its stacks in the order of the pass, the last of them is the one whose output is F."""
 
     sublayers: tuple[Place, ...]
+    nodes: tuple[Nodes, ...]
+    """Of each sub-layer."""
     first: dict[str, int]
     """x_0 of each stack."""
     final: int
@@ -57,13 +65,9 @@ class Places:
     shared: tuple[str, ...]
     """Parameters that several layers use; they count for none."""
 
-    @property
-    def stacks(self) -> tuple[str, ...]:
-        return tuple(self.first)
-
     def wanted(self) -> frozenset[int]:
         """Every node whose value is read."""
-        own = {at for place in self.sublayers for at in (place.out, place.at, *(node for node, _ in place.added))}
+        own = {at for one in self.nodes for at in (one.out, one.at, *(node for node, _ in one.added))}
         return frozenset(own | set(self.first.values()) | {self.final})
 
 
@@ -78,6 +82,7 @@ def places(watch: Watch, anatomy: Anatomy) -> Places | None:
             users.setdefault(at, []).append(node.at)
     owned = {name for name, _ in watch.module.named_parameters()}
     sublayers: list[Place] = []
+    nodes: list[Nodes] = []
     uses: defaultdict[str, set[tuple[str, int]]] = defaultdict(set)
     for name, stack in stacks.items():
         count_layers(stack)
@@ -90,17 +95,8 @@ def places(watch: Watch, anatomy: Anatomy) -> Places | None:
             for known in read:
                 uses[known].add((name, own.layer))
             kind = (own.kind or "other") + "+ffn" * own.beside
-            sublayers.append(
-                Place(
-                    stack=name,
-                    layer=own.layer,
-                    kind=kind,
-                    out=out,
-                    at=own.at,
-                    added=own.join.added,
-                    parameters=tuple(sorted(read)),
-                )
-            )
+            sublayers.append(Place(stack=name, layer=own.layer, kind=kind, parameters=tuple(sorted(read))))
+            nodes.append(Nodes(out=out, at=own.at, added=own.join.added))
     shared = {name for name, own in uses.items() if len(own) > 1}
     taken: set[str] = set(shared)
     for i, place in enumerate(sublayers):
@@ -109,8 +105,9 @@ def places(watch: Watch, anatomy: Anatomy) -> Places | None:
         taken |= set(mine)
     return Places(
         sublayers=tuple(sublayers),
+        nodes=tuple(nodes),
         first={name: stack[0].fork for name, stack in stacks.items()},
-        final=_finished(watch.nodes, users, sublayers[-1].out),
+        final=_finished(watch.nodes, users, nodes[-1].out),
         operations=tuple(node.op for node in watch.nodes),
         shared=tuple(sorted(shared)),
     )

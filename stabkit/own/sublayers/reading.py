@@ -40,28 +40,21 @@ class Stream:
     """Where a model is read."""
 
     sublayers: tuple[Place, ...]
-    stacks: tuple[str, ...]
     how: str
     """`sums x + f(x)`, or `blocks h.0 … h.11`."""
     notes: tuple[str, ...]
-    sums: Places | None
-    blocks: Blocks | None
+    where: Places | Blocks
+
+    @property
+    def stacks(self) -> tuple[str, ...]:
+        """In the order of the pass; the last one's output is F."""
+        return tuple(dict.fromkeys(place.stack for place in self.sublayers))
 
     def read(self, model: nn.Module, inputs: Any) -> States:
         """One pass over these inputs. Raises UsageError where the model does not run as it did when it was found."""
-        if self.blocks is not None:
-            return _of_blocks(model, inputs, self.blocks)
-        assert self.sums is not None
-        watch = run.watched(model, inputs, self.sums.wanted())
-        if tuple(node.op for node in watch.nodes) != self.sums.operations:
-            raise UsageError("the model runs other operations from pass to pass; name its blocks with --blocks")
-        held = {at: _full(value) for at, value in watch.values.items()}
-        x = {name: [held[at]] for name, at in self.sums.first.items()}
-        branches = []
-        for place in self.sums.sublayers:
-            x[place.stack].append(held[place.out])
-            branches.append((sum(factor * held[at] for at, factor in place.added), held[place.at]))
-        return States(x=x, branches=branches, output=held[self.sums.final], logits=logits(watch.returned))  # type: ignore[arg-type]  # sum begins at 0
+        if isinstance(self.where, Blocks):
+            return _of_blocks(model, inputs, self.where)
+        return _of_sums(model, inputs, self.where)
 
 
 def found(model: nn.Module, inputs: Any, pattern: str = "") -> Stream:
@@ -88,11 +81,9 @@ def found(model: nn.Module, inputs: Any, pattern: str = "") -> Stream:
             )
         return Stream(
             sublayers=sums.sublayers,
-            stacks=sums.stacks,
             how="sums x + f(x)",
             notes=tuple(notes),
-            sums=sums,
-            blocks=None,
+            where=sums,
         )
     for like in blocks.candidates(model):
         passed = _passed(model, inputs, like)
@@ -112,16 +103,27 @@ def _stream(model: nn.Module, like: Blocks, why: str) -> Stream:
     for i, block in enumerate(like.names, 1):
         read = {names[id(p)] for p in model.get_submodule(block).parameters()}
         mine = tuple(sorted(read - taken))
-        own.append(Place(stack="blocks", layer=i, kind="block", out=-1, at=-1, added=(), parameters=mine))
+        own.append(Place(stack="blocks", layer=i, kind="block", parameters=mine))
         taken |= read
     return Stream(
         sublayers=tuple(own),
-        stacks=("blocks",),
         how=f"blocks {like.names[0]} … {like.names[-1]}",
         notes=(why,),
-        sums=None,
-        blocks=like,
+        where=like,
     )
+
+
+def _of_sums(model: nn.Module, inputs: Any, sums: Places) -> States:
+    watch = run.watched(model, inputs, sums.wanted())
+    if tuple(node.op for node in watch.nodes) != sums.operations:
+        raise UsageError("the model runs other operations from pass to pass; name its blocks with --blocks")
+    held = {at: _full(value) for at, value in watch.values.items()}
+    x = {name: [held[at]] for name, at in sums.first.items()}
+    branches: list[tuple[torch.Tensor, torch.Tensor]] = []
+    for place, own in zip(sums.sublayers, sums.nodes, strict=True):
+        x[place.stack].append(held[own.out])
+        branches.append((torch.stack([factor * held[at] for at, factor in own.added]).sum(0), held[own.at]))
+    return States(x=x, branches=branches, output=held[sums.final], logits=logits(watch.returned))
 
 
 def _of_blocks(model: nn.Module, inputs: Any, like: Blocks) -> States:

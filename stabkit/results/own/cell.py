@@ -61,7 +61,7 @@ class Facts:
     optimizer: str
     """Its class."""
     rate: float
-    """Of its first group."""
+    """Of its first group; NaN where that has none."""
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -70,7 +70,8 @@ class Facts:
 def facts(body: Mapping[str, Any]) -> Facts:
     """Of JSON; raises TypeError, KeyError or ValueError for what is none."""
     parts = tuple(Sublayer(**own) for own in body["sublayers"])
-    return Facts(**{**body, "sublayers": parts, "notes": tuple(map(str, body["notes"]))})
+    numbers = {name: float(body[name]) for name in ("lr", "start", "rate")}  # "nan" in JSON
+    return Facts(**{**body, **numbers, "sublayers": parts, "notes": tuple(map(str, body["notes"]))})
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,6 @@ from stabkit.results import student
 
 FEWEST, SPAN = 3, 4.0
 """Depths, and deepest over shallowest, that a fit needs."""
-
-
 CLEARLY = 4.0
 """Times that the power's squared residual is the exponential's before a number is said to go exponentially: what begins
 level and then grows as √N bends upwards at first, too."""

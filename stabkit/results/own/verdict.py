@@ -173,7 +173,8 @@ def _update(cells: Sequence[Cell], limits: Limits) -> Link:
     values = _by_seed(cells, lambda cell: float(cell.update()[step]))
     evidence, fit = _evidence(values), depth_fit(values)
     level = evidence[-1].value
-    losses = [cell.records["loss"].at("train") for cell in cells if cell.facts.depth == cells[-1].facts.depth]
+    deepest = max(cell.facts.depth or 0 for cell in cells)
+    losses = [cell.records["loss"].at("train") for cell in cells if (cell.facts.depth or 0) == deepest]
     first, last = (statistics.median(float(series[at]) for series in losses) for at in (0, -1))
     saturated = level > limits.saturated
     said = f"after {updates(step)} the output has moved {share(level)}"
@@ -196,7 +197,6 @@ def _update(cells: Sequence[Cell], limits: Limits) -> Link:
     else:
         why = f"{said}, as {power(fit)}"
         if fit.low > limits.update:
-            deepest = max(d for own in values.values() for d in own)
             at = deepest * (limits.saturated / level) ** (1 / fit.exponent)
             word, why = "warn", f"{why}; it would reach {limits.saturated:g} at about {rounded(at)} layers"
         elif fit.high > limits.update:

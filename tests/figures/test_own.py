@@ -1,0 +1,58 @@
+"""The pictures of a user's model: exact frames, and drawn for one run, several rates and stacks, and what diverged."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from stabkit.figures import OWN
+from stabkit.figures.own import own_gradient, own_stream, own_update
+from stabkit.figures.shared.probed import COLUMNS, Probed
+from stabkit.results.own.cell import Cell
+from stabkit.results.own.verdict import verdict
+from tests.results.test_own import DEPTHS, made
+
+
+def probed(cells):
+    rates = sorted({cell.facts.lr for cell in cells})
+    return Probed(cells, [verdict([c for c in cells if c.facts.lr == lr]) for lr in rates])
+
+
+def lost():
+    """A cell in which nothing is a number."""
+    cell = made(6, broke="step 0, stream of stack.1.self")
+    for table in cell.records.values():
+        table.values[:] = np.nan
+    return cell
+
+
+def at_rate(cell, lr):
+    return Cell(replace(cell.facts, lr=lr), cell.records)
+
+
+FOUND = {
+    "three seeds": [made(n, s, growth=n**0.5, update=0.1 * s + 0.1) for n in DEPTHS for s in range(3)],
+    "one model": [made(None)],
+    "two rates": [at_rate(made(n, s), lr) for n in DEPTHS for s in (0, 1) for lr in (1e-4, 1e-2)],
+    "diverged": [lost()],
+}
+
+
+@pytest.mark.parametrize("figure", OWN)
+@pytest.mark.parametrize("cells", FOUND.values(), ids=FOUND)
+@np.errstate(all="ignore")
+def test_every_picture_is_drawn_and_told(figure, cells):
+    found = probed(cells)
+    frame = figure.select(found)
+    assert tuple(frame.columns) == COLUMNS and figure.title(found) and figure.alt(frame)
+    figure.draw(frame)
+
+
+def test_each_frame_holds_what_was_recorded():
+    found = probed([made(6, growth=2.0, update=0.3, ratio=0.5)])
+    assert own_stream.select(found)[["x", "value"]].to_numpy().tolist() == [[0, 1], [0.5, 1], [1, 2]]
+    assert own_update.select(found)[["x", "value"]].to_numpy().tolist() == [[t, 0.3] for t in range(1, 6)]
+    assert found.worst.gradient.step == 3
+    assert own_gradient.select(found)[["x", "value"]].to_numpy().tolist() == [[0, 0.5], [1, 1]]
