@@ -4,9 +4,9 @@
     python benchmarks/wild/audit.py DIR [NAME…]
 
 Packages go to DIR without their dependencies (`packages.txt`); what a forward pass does not touch is stood in for
-(`stand_ins.py`). fairseq 0.12.2 cannot be installed by a Python of today: unpack its source distribution's `fairseq`
-into DIR/site_fairseq. A line of `runs.txt` is FACTORY METHOD DEPTH ARCH; each leaves DIR/out/FACTORY.METHOD.json, and
-a line here: exit code and findings. About ten minutes on two cores.
+(`tests/own/stand_in.py`). fairseq 0.12.2 cannot be installed by a Python of today: unpack the `fairseq` of its source
+distribution into DIR/site_fairseq. A line of `runs.txt` is FACTORY METHOD DEPTH ARCH; each leaves
+DIR/out/FACTORY.METHOD.json, and a line here: exit code and findings. About ten minutes on two cores.
 """
 
 from __future__ import annotations

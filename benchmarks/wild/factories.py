@@ -16,7 +16,8 @@ from types import ModuleType, SimpleNamespace
 import torch
 from torch import nn
 
-from benchmarks.wild.stand_ins import hashable_dataclasses, stand_in
+from benchmarks.wild.hashable import hashable_dataclasses
+from tests.own.stand_in import stand_in
 
 HERE = Path(os.environ.get("STABKIT_WILD", "wild"))
 WIDTH, FFN, HEADS, TOKENS = 64, 256, 4, 100
