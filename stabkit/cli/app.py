@@ -264,7 +264,9 @@ def probe(ctx: typer.Context, factory: str, **options: Any) -> None:
 
 @app.command()
 def audit(
-    factory: Annotated[str, typer.Argument(help="package.module:function that returns a model or (model, inputs).")],
+    factory: Annotated[
+        str, typer.Argument(help="package.module:function that returns a model, (model, inputs) or (model, loss).")
+    ],
     method: Annotated[
         str, typer.Option(help="The recipe, as admin:omega=closed; left out: the one that fits best.")
     ] = "",

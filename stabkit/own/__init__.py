@@ -1,1 +1,5 @@
-"""The user's own model: read from `package.module:function` (`factory.py`), held against a recipe (`audit/`)."""
+"""The user's own model, from `package.module:function` (`factory.py`).
+
+Its sub-layers are found by running it (`sublayers/`); it is held against a recipe (`audit/`), or updated and read over
+depths (`probe/`).
+"""

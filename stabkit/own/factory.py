@@ -1,8 +1,10 @@
-"""A user's own model by name: `package.module:function`, called without arguments. It is the user's code: it runs."""
+"""A user's own model by name: `package.module:function`. It is the user's code: it runs."""
 
 from __future__ import annotations
 
+import difflib
 import importlib
+import inspect
 import os
 import sys
 from collections.abc import Callable
@@ -18,6 +20,8 @@ def function(option: str, text: str) -> Callable[..., Any]:
     Modules are found where Python finds them, and in the current directory.
     """
     module, colon, name = text.partition(":")
+    if module.endswith(".py") and colon:
+        raise UsageError(f"{option}: {module} is a file; write its module: {Path(module).stem}:{name}")
     if not colon or not all(part.isidentifier() for part in module.split(".")) or not name.isidentifier():
         raise UsageError(f"{option} is package.module:function, got {text!r}")
     if (here := os.getcwd()) not in sys.path:
@@ -25,25 +29,43 @@ def function(option: str, text: str) -> Callable[..., Any]:
     try:
         own = importlib.import_module(module)
     except ModuleNotFoundError as error:
+        if error.name and not f"{module}.".startswith(f"{error.name}."):
+            raise UsageError(f"{option}: {module} imports {error.name!r}, which is not installed") from error
         missing = f"no module {error.name!r}" if error.name else told(error)
         raise UsageError(f"{option}: {missing}; it is looked for where Python does and here") from error
-    except (Exception, SystemExit) as error:
+    except SystemExit as error:
+        guard = 'put what is to run as a script under if __name__ == "__main__"'
+        raise UsageError(f"{option}: importing {module} ended with {told(error)}; {guard}") from error
+    except Exception as error:
         raise UsageError(f"{option}: importing {module} raised {told(error)}") from error
     found = getattr(own, name, None)
     if found is None:
-        raise UsageError(f"{option}: {module} has no {name!r}")
+        near = difflib.get_close_matches(name, vars(own), 1)
+        raise UsageError(f"{option}: {module} has no {name!r}" + "".join(f"; is it {one!r}?" for one in near))
     if not callable(found):
         raise UsageError(f"{option}: {text} is no function")
     return cast("Callable[..., Any]", found)
 
 
-def call(option: str, text: str) -> Any:
-    """What the function returns, called without arguments; raises UsageError."""
+def call(option: str, text: str, depth: int | None = None) -> Any:
+    """What the function returns, called with the depth where it needs one, else with nothing; raises UsageError."""
     made = function(option, text)
+    needs = needed(made)
+    if needs and depth is None:
+        raise UsageError(f"{option}: {text} takes {needs[0]!r}, and no depth was given")
     try:
-        return made()
+        return made(depth) if needs else made()
     except (Exception, SystemExit) as error:
         raise UsageError(f"{option}: {text} raised {told(error)}") from error
+
+
+def needed(function: Callable[..., Any]) -> list[str]:
+    """The parameters that it cannot be called without."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # a builtin: calling it will tell
+        return []
+    return [p.name for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
 
 
 def model_and_loss(option: str, text: str, weights: str) -> tuple[Any, Any]:

@@ -35,6 +35,11 @@ def relative(now: torch.Tensor, before: torch.Tensor, keep: Keep = None) -> torc
     return mean(lengths(now - before) / size, size > 0 if keep is None else keep & (size > 0))
 
 
+def weight(branch: torch.Tensor, total: torch.Tensor) -> torch.Tensor:
+    """‖γ·f‖/‖ω·x‖ of every token, of a branch and the sum ω·x + γ·f that it went into (Liu et al. 2020, §4)."""
+    return lengths(branch) / lengths(total - branch)
+
+
 def cosine(x: torch.Tensor, y: torch.Tensor, keep: Keep = None) -> torch.Tensor:
     """() mean over tokens of cos(x, y): near 1 where a sub-layer is an identity."""
     return mean(torch.nn.functional.cosine_similarity(x.double(), y.double(), dim=-1), keep)

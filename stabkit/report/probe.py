@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -16,13 +18,22 @@ from stabkit.figures.shared.words import listed, plain, short
 from stabkit.report.cards import card
 from stabkit.report.html import HERE, shell, template
 from stabkit.results.own.cell import Cell
-from stabkit.results.own.verdict import ORDER, Verdict, verdict
-from stabkit.results.own.words import power
-from stabkit.running.plan_probes import Asked, Done, uneven
+from stabkit.results.own.link import ORDER, Link
+from stabkit.results.own.series import uneven
+from stabkit.results.own.verdict import Verdict, verdict
+from stabkit.results.own.words import law, updates
+from stabkit.results.tolerance import power
+from stabkit.running.plan_probes import Asked, Done
 from stabkit.storage.folder import write_file
 
 TITLE = "Does your model stay stable with depth?"
 NAMES = {"stream": "Stream", "update": "Update", "gradient": "Gradient", "finite": "Finite"}
+UNITS = {
+    "stream": "rms of the last layer's output ÷ first's input",
+    "update": "‖ΔF‖ ÷ ‖F‖",
+    "gradient": "lowest ÷ top layer's",
+    "finite": "",
+}
 QUESTIONS = {
     "stream": "Does the residual stream grow with depth, before any update?",
     "update": "Does an update move a deeper model's output farther?",
@@ -40,7 +51,8 @@ def judged(done: Done) -> Probed:
 def write(found: Probed, done: Done, asked: Asked, command: str) -> Path:
     """Write the page; returns where."""
     name = asked.factory.replace(":", "-").replace(".", "-")[:60]
-    key = hashlib.sha256(repr((asked.depths, asked.seeds, asked.lrs, asked.steps)).encode()).hexdigest()[:8]
+    words = (asked.depths, asked.seeds, asked.lrs, asked.steps, asked.blocks)
+    key = hashlib.sha256(repr(words).encode()).hexdigest()[:8]
     path = asked.out / "reports" / f"probe-{name}-{key}.html"
     write_file(path, render(found, done, command).encode())
     return path
@@ -79,6 +91,7 @@ def answer(found: Probed) -> str:
     worst, first = found.worst, found.cells[0].facts
     depths = sorted({cell.facts.depth for cell in found.cells if cell.facts.depth is not None})
     span = f" from {depths[0]} to {depths[-1]} layers" if len(depths) > 1 else ""
+    span += f" at {power(worst.lr)}" if len(found.verdicts) > 1 else ""
     who = first.factory.rpartition(":")[2]
     words = {
         "pass": f"{who} holds{span}: no link of the chain breaks",
@@ -86,23 +99,19 @@ def answer(found: Probed) -> str:
         "cannot tell": f"Whether {who} holds{span} cannot be told from these runs",
         "fail": f"{who} does not hold{span}",
     }
-    links = [(name, link) for name, link in worst.links.items() if link.verdict == worst.word]
-    why = "" if worst.word == "pass" else ": " + "; ".join(link.why for _, link in links[:2])
-    if len(found.verdicts) > 1:
-        return f"{words[worst.word]} at {worst.lr:.3g}{why}. {_by_rate(found.verdicts)}"
-    return f"{words[worst.word]}{why}."
+    links = [link for link in worst.links.values() if link.verdict == worst.word]
+    why = "" if worst.word == "pass" else ": " + "; ".join(link.why for link in links[:2])
+    if len(found.verdicts) == 1:
+        return f"{words[worst.word]}{why}."
+    others = [_elsewhere(one) for one in found.verdicts if one is not worst]
+    return f"{words[worst.word]}{why}. {'; '.join(others).capitalize()}."
 
 
-def _by_rate(verdicts: Sequence[Verdict]) -> str:
-    """`At 1e-4 and 1e-3 every link holds, at 1e-2 the gradient fails.`"""
-    told = []
-    for one in verdicts:
-        broken = [
-            f"{NAMES[name].lower()}: {link.verdict}" for name, link in one.links.items() if link.verdict != "pass"
-        ]
-        told.append(f"at {one.lr:g} {', '.join(broken) or 'every link holds'}")
-    text = "; ".join(told)
-    return f"{text[0].upper()}{text[1:]}."
+def _elsewhere(one: Verdict) -> str:
+    """`at 1e-3 update warns, gradient fails`."""
+    verbs = {"warn": "warns", "fail": "fails", "cannot tell": "cannot be told"}
+    words = [f"{name} {verbs[link.verdict]}" for name, link in one.links.items() if link.verdict != "pass"]
+    return f"at {power(one.lr)} {listed(*words) or 'every link holds'}"
 
 
 def rates(found: Probed) -> list[dict[str, Any]]:
@@ -111,34 +120,38 @@ def rates(found: Probed) -> list[dict[str, Any]]:
 
 
 def _rate(one: Verdict, found: Probed) -> dict[str, Any]:
-    depths = [e.depth for e in one.gradient.evidence or one.stream.evidence]
-    facts = next(cell.facts for cell in found.cells if cell.facts.lr == one.lr)
+    own = [cell.facts for cell in found.cells if cell.facts.lr == one.lr]
+    depths = sorted({facts.depth for facts in own}, key=lambda depth: depth or 0)
+    facts = own[0]
     return {
-        "name": f"{facts.optimizer}, rate {short(facts.rate)}",
+        "name": f"{facts.optimizer}, rate {power(facts.rate) if facts.rate > 0 else '–'}",
         "word": one.word,
         "depths": [str(depth or "–") for depth in depths],
         "links": [
             {
                 "name": NAMES[name],
+                "unit": _unit(name, link),
                 "question": QUESTIONS[name],
                 "verdict": link.verdict,
                 "why": link.why,
-                "exponent": _exponent(link),
-                "values": [short(own.value) for own in link.evidence] or ["–"] * len(depths),
+                "exponent": _with_depth(link),
+                "values": [held.get(depth, "–") for depth in depths],
             }
             for name, link in one.links.items()
+            for held in ({own.depth: short(own.value) for own in link.evidence},)
         ],
     }
 
 
-def _exponent(link: Any) -> str:
+def _unit(name: str, link: Link) -> str:
+    when = f", after {updates(link.step)}" if link.step else ", before any update" if name == "gradient" else ""
+    return f"{UNITS[name]}{when}" if link.evidence else ""
+
+
+def _with_depth(link: Link) -> str:
     if link.saturated:
         return "saturated"
-    if link.fit is None:
-        return "–"
-    if not link.fit.power:
-        return f"×{link.fit.factor:.3f} a layer"
-    return power(link.fit)
+    return law(link.fit) if link.fit else "–"
 
 
 def _anatomy(cells: Sequence[Cell]) -> list[dict[str, str]]:
@@ -165,31 +178,35 @@ def _anatomy(cells: Sequence[Cell]) -> list[dict[str, str]]:
 
 def notes(cells: Sequence[Cell]) -> list[str]:
     """What was found on the way, each once."""
-    notes = list(dict.fromkeys(plain(note) for cell in cells for note in cell.facts.notes))
+    notes: dict[str, str] = {}
+    for cell in reversed(cells):  # of notes that differ in their numbers alone that of the deepest
+        for note in cell.facts.notes:
+            notes.setdefault(re.sub(r"\d+", "", note), plain(note))
     batches = {(cell.facts.seed, cell.facts.batch) for cell in cells}
     if len(batches) > len({seed for seed, _ in batches}):
-        notes.append(
+        notes["batch"] = (
             "the batch differs between depths of one seed: draw it before the model is built, "
             "or from a stream of its own"
         )
-    return [*notes, *filter(None, [uneven(cells)])]
+    return [*notes.values(), *filter(None, [uneven(cells)])]
 
 
 def _where(depth: int | None, lr: float, seed: int) -> str:
-    return listed(f"{depth} layers" if depth is not None else "", f"rate {lr:g}" if lr else "", f"seed {seed}")
+    return listed(f"{depth} layers" if depth is not None else "", f"rate {power(lr)}" if lr else "", f"seed {seed}")
 
 
 def _cell(cell: Cell) -> dict[str, str]:
     facts, loss = cell.facts, cell.records["loss"]
-    seen = [float(value) for value in cell.gradient_ratio() if np.isfinite(value)]
+    ratios = np.concatenate([cell.gradient_ratio(stack) for stack in cell.stacks])
+    seen = [float(value) for value in ratios if np.isfinite(value)]
     return {
         "name": _where(facts.depth, facts.lr, facts.seed),
         "loss": f"{short(float(loss.values[0, 0]))} → {short(float(loss.values[-1, 0]))}",
         "updates": str(int(loss.steps[-1])),
-        "growth": short(cell.growth()),
+        "growth": ", ".join(short(cell.growth(stack)) for stack in cell.stacks),
         "update": short(float(cell.update()[-1])),
         "gradient": short(max(seen, key=lambda value: abs(np.log(max(value, 1e-300))))) if seen else "–",
-        "broke": plain(facts.broke) or "–",
+        "broke": plain(str(facts.broke)) if facts.broke else "–",
         "digest": cell.digest,
     }
 
@@ -213,6 +230,9 @@ def body(found: Probed, done: Done, asked: Asked, path: Path) -> dict[str, Any]:
         "rates": [one.to_json() for one in found.verdicts],
         "found": _anatomy(found.cells),
         "notes": notes(found.cells),
-        "cells": [{**place(c.facts), "broke": c.facts.broke, "digest": c.digest} for c in found.cells],
+        "cells": [
+            {**place(c.facts), "broke": asdict(c.facts.broke) if c.facts.broke else None, "digest": c.digest}
+            for c in found.cells
+        ],
         "failed": [{**place(f), "reason": f.reason, "log": f.log} for f in done.failed],
     }

@@ -6,18 +6,20 @@ What is on the shelf only a worker can tell, for its key holds the weights that 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from stabkit.errors import FailedRuns, UsageError
+from stabkit.errors import FailedRuns
 from stabkit.results.own.cell import Cell
 from stabkit.running.executors.base import Lost, Tell
 from stabkit.running.retry import ATTEMPTS, Map, settled
 from stabkit.running.work import Job
 from stabkit.storage.probed import ProbeShelf
+
+LOST = "no result"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -110,7 +112,7 @@ def run(asked: Asked, execute: Map, tell: Tell, finished: Callable[[str, str], N
                         log=told.get("log", ""),
                     )
                 )
-                finished(job["id"], f"no result: {told['failed']}")
+                finished(job["id"], f"{LOST}: {told['failed']}")
                 continue
             cells.append(shelf.load(told["folder"]))
             reused += told["reused"]
@@ -121,36 +123,6 @@ def run(asked: Asked, execute: Map, tell: Tell, finished: Callable[[str, str], N
     if len(cells) + len(failed) != len(jobs) or len({c.digest for c in cells}) < len(cells):
         raise FailedRuns(f"{len(jobs)} runs were asked for, {len(cells)} came back; does the factory fork?")
     return Done(tuple(cells), tuple(failed), reused)
-
-
-def check(cells: Sequence[Cell]) -> None:
-    """Whether there is anything to judge; raises UsageError where nothing is finite, or depth changes nothing."""
-    broken = [cell for cell in cells if cell.facts.broke.startswith("step 0")]
-    if cells and len(broken) == len(cells):
-        first = broken[0].facts
-        raise UsageError(f"{first.factory}: nothing is finite before any update ({first.broke}; loss {first.start})")
-    pairs = _counts(cells)
-    for (shallow, few), (deep, many) in zip(pairs, pairs[1:], strict=False):
-        if many <= few:
-            raise UsageError(
-                f"{cells[0].facts.factory}: at depth {deep} the model has {many} sub-layers, at depth {shallow} {few}; "
-                "the factory is to build as many layers as it is asked for"
-            )
-
-
-def uneven(cells: Sequence[Cell]) -> str:
-    """How many sub-layers each depth has, where they do not follow it in a line; "" where they do."""
-    pairs = _counts(cells)
-    if len(pairs) < 3:
-        return ""
-    (a, few), (b, many) = pairs[0], pairs[-1]
-    off = any(abs(n - few - (many - few) / (b - a) * (depth - a)) > 0.5 for depth, n in pairs)
-    return f"sub-layers do not follow the depth: {', '.join(f'{n} at {depth}' for depth, n in pairs)}" if off else ""
-
-
-def _counts(cells: Sequence[Cell]) -> list[tuple[int, int]]:
-    """(depth, sub-layers), the shallowest first."""
-    return sorted({c.facts.depth: len(c.facts.sublayers) for c in cells if c.facts.depth is not None}.items())
 
 
 def _name(factory: str, depth: int | None, lr: float, seed: int) -> str:

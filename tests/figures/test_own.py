@@ -10,7 +10,7 @@ import pytest
 from stabkit.figures import OWN
 from stabkit.figures.own import own_gradient, own_stream, own_update
 from stabkit.figures.shared.probed import COLUMNS, Probed
-from stabkit.results.own.cell import Cell
+from stabkit.results.own.cell import Broke, Cell
 from stabkit.results.own.verdict import verdict
 from tests.results.test_own import DEPTHS, made
 
@@ -22,7 +22,7 @@ def probed(cells):
 
 def lost():
     """A cell in which nothing is a number."""
-    cell = made(6, broke="step 0, stream of stack.1.self")
+    cell = made(6, broke=Broke(step=0, where="stream of stack.1.self"))
     for table in cell.records.values():
         table.values[:] = np.nan
     return cell
@@ -55,4 +55,5 @@ def test_each_frame_holds_what_was_recorded():
     assert own_stream.select(found)[["x", "value"]].to_numpy().tolist() == [[0, 1], [0.5, 1], [1, 2]]
     assert own_update.select(found)[["x", "value"]].to_numpy().tolist() == [[t, 0.3] for t in range(1, 6)]
     assert found.worst.gradient.step == 3
-    assert own_gradient.select(found)[["x", "value"]].to_numpy().tolist() == [[0, 0.5], [1, 1]]
+    assert own_gradient.select(found)[["x", "value"]].to_numpy().tolist() == [[0, 1], [1, 0.5]]
+    assert "right end: 6 layers: 0.50" in own_gradient.alt(own_gradient.select(found))

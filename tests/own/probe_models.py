@@ -9,6 +9,7 @@ import math
 import os
 
 import torch
+import torch.utils.checkpoint
 from torch import nn
 from torch.nn import functional
 
@@ -108,11 +109,6 @@ def alone(depth):
     return Stack(depth)
 
 
-def with_optimizer(depth):
-    model, loss = pre_ln(depth)
-    return model, loss, torch.optim.SGD(model.parameters(), lr=0.1)
-
-
 def single():
     return pre_ln(6)
 
@@ -123,7 +119,7 @@ def deaf(depth):
 
 
 def growing(depth):
-    """Every block's branch doubles the stream: exponential."""
+    """Every sub-layer's shortcut is times √1.3: exponential."""
     return with_loss(Stack(depth, omega=math.sqrt(1.3)))
 
 
@@ -342,3 +338,79 @@ def odd(depth):
 def forks(depth):
     os.fork()
     return pre_ln(depth)
+
+
+def noisy(depth):
+    """Dropout and BatchNorm in every block."""
+    model = Stack(depth)
+    for block in model.blocks:
+        block[1].f = nn.Sequential(
+            FeedForward(), nn.Flatten(0, 1), nn.BatchNorm1d(WIDTH), nn.Dropout(0.2), nn.Unflatten(0, SHAPE)
+        )
+    return with_loss(model)
+
+
+def talks(depth):
+    print("said aloud")
+    os.write(1, b"past sys.stdout")
+    os.write(2, b"past sys.stderr")
+    raise RuntimeError("enough")
+
+
+def where(depth):
+    raise RuntimeError(os.getcwd())
+
+
+def cut_off(depth):
+    """The loss hangs on a tensor that is no parameter."""
+    model, loss = pre_ln(depth)
+    loose = torch.ones((), requires_grad=True)
+    return model, lambda model: loss(model).detach() * loose
+
+
+class Looped(nn.Module):
+    """The same gated blocks, three times over."""
+
+    def __init__(self, depth):
+        super().__init__()
+        self.embed, self.head = nn.Embedding(WORDS, WIDTH), nn.Linear(WIDTH, WORDS)
+        self.blocks = nn.ModuleList(Gated() for _ in range(depth))
+
+    def forward(self, tokens):
+        x = self.embed(tokens)
+        for block in [*self.blocks] * 3:
+            x = block(x)
+        return self.head(x)
+
+
+def looped(depth):
+    return with_loss(Looped(depth))
+
+
+def overflows(depth):
+    """A loss that is +inf after an update."""
+    model, loss = pre_ln(depth)
+    before = {name: p.detach().clone() for name, p in model.named_parameters()}
+
+    def own(model):
+        same = all(torch.equal(p, before[name]) for name, p in model.named_parameters())
+        return loss(model) * (1.0 if same else math.inf)
+
+    return model, own
+
+
+class Checkpointed(Stack):
+    def forward(self, tokens):
+        x = self.embed(tokens)
+        for block in self.blocks:
+            x = torch.utils.checkpoint.checkpoint(block, x, use_reentrant=True)
+        return self.head(self.norm(x))
+
+
+def checkpointed(depth):
+    return with_loss(Checkpointed(depth))
+
+
+class Masked(nn.Module):
+    def forward(self, tokens, attention_mask=None):
+        return tokens

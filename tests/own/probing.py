@@ -30,7 +30,7 @@ def told(name: str, out: Path, depth: int | None = 4, **asked: object) -> dict[s
         "fresh": False,
         **asked,
     }
-    return json.loads(job.probe(body, lambda event: None)[1])
+    return json.loads(job.probe(body, lambda event: json.dumps(event, allow_nan=False) and None)[1])
 
 
 @cache

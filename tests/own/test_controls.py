@@ -22,7 +22,7 @@ def fitted(name, value):
 
 @pytest.mark.parametrize(("name", "a", "within"), [("pre_ln", 0.0, 0.1), ("half", 0.5, 0.1), ("flat", 1.0, 0.1)])
 def test_branches_times_n_to_the_minus_a_grow_the_stream_as_n_to_the_half_minus_a(name, a, within):
-    found = fitted(name, lambda one: one.growth()).exponent
+    found = fitted(name, lambda one: one.growth("stack")).exponent
     assert found <= 0.05 if a == 1.0 else found == pytest.approx(0.5 - a, abs=within)
 
 

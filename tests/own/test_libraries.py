@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from stabkit.own.probe.loop import probe
+from stabkit.own.probe.loop import record
 from stabkit.own.probe.made import make
 from stabkit.own.sublayers import run
 from stabkit.own.sublayers.anatomy import dissect
@@ -60,7 +60,7 @@ def there(request):
 @pytest.mark.parametrize("name", FOUND)
 def test_the_sub_layers_of_a_librarys_model_are_found_and_probed(name):
     made = make(getattr(models, name), name, DEPTH, 0, 1e-3)
-    found = probe(made, 2)
+    found = record(made, 2)
     assert found.stream.how == "sums x + f(x)" and not found.broke
     kinds = Counter(place.kind for place in found.stream.sublayers)
     assert kinds == {kind: DEPTH * count for kind, count in FOUND[name].items()}

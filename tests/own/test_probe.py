@@ -10,12 +10,13 @@ import pytest
 import torch
 
 from stabkit.errors import UsageError
-from stabkit.own.probe.loop import probe
+from stabkit.own.probe.loop import masks, record
 from stabkit.own.probe.made import make
-from stabkit.running.plan_probes import check, uneven
+from stabkit.own.sublayers.run import Call
+from stabkit.results.own.series import refuse, uneven
 from stabkit.storage.probed import ProbeShelf
 from tests.own import probe_models as models
-from tests.own.probing import ROOT, cell, told
+from tests.own.probing import cell, told
 
 # — what it takes —
 
@@ -40,13 +41,15 @@ def test_an_optimizer_of_its_own_keeps_its_rates_or_is_scaled_as_a_whole():
 
 
 def test_training_with_a_probe_is_training_without():
-    made = make(models.pre_ln, "pre_ln", 3, 0, 1e-3)
-    probe(made, 3)
-    alone = make(models.pre_ln, "pre_ln", 3, 0, 1e-3)
+    """Dropout draws, BatchNorm counts."""
+    made = make(models.noisy, "noisy", 3, 0, 1e-3)
+    record(made, 3)
+    alone = make(models.noisy, "noisy", 3, 0, 1e-3)
     for _ in range(3):
         alone.optimizer.zero_grad()
         alone.loss(alone.model).backward()
         alone.optimizer.step()
+    alone.loss(alone.model)  # of the weights after the last update, which BatchNorm counts too
     for (name, ours), theirs in zip(made.model.state_dict().items(), alone.model.state_dict().values(), strict=True):
         assert torch.equal(ours, theirs), name
 
@@ -56,7 +59,7 @@ def test_half_precision_is_read_in_full_and_said():
         return models.Stack(depth).to(torch.bfloat16)
 
     made = make(half, "half", 2, 0, 1e-3)
-    found = probe(made, 2)
+    found = record(made, 2)
     assert "half precision" in " ".join(made.notes) and not found.broke
     assert found.records["update"].at("state")[0] == 0.0 < found.records["update"].at("state")[1]
 
@@ -67,9 +70,9 @@ def test_a_factory_without_a_depth_is_probed_once():
 
 def test_like_blocks_stand_for_sub_layers_where_there_are_no_sums():
     found = cell("gated", 4, steps=2)
-    assert found.facts.how == "blocks 1.0 … 1.3" and "no sums" in found.facts.notes[-1]
+    assert found.facts.how == "blocks 1.0 … 1.3" and "no sums" in found.facts.notes[-2]
     assert [own.name for own in found.facts.sublayers] == [f"blocks.{i}.block" for i in (1, 2, 3, 4)]
-    assert (found.gradients("blocks") > 0).all() and found.growth() > 0
+    assert (found.gradients("blocks") > 0).all() and found.growth("blocks") > 0
 
 
 def test_blocks_can_be_named(tmp_path):
@@ -95,6 +98,7 @@ def test_blocks_can_be_named(tmp_path):
         ("foreign", 4, "its optimizer holds none of the model's parameters"),
         ("closure", 4, "LBFGS steps by a closure"),
         ("stepping", 4, "optimiser steps were taken in one update"),
+        ("cut_off", 4, "the loss's gradient reaches none of the model's parameters"),
         ("on_meta", 4, "is on the meta device"),
         ("nothing", 4, "no residual sums x + f(x) and no like blocks"),
     ],
@@ -113,6 +117,11 @@ def test_a_pattern_that_names_no_blocks_is_told_what_there_is(tmp_path):
     assert "'h.*' matches 0 modules, two at least are needed; like ones: blocks.0" in found
 
 
+def test_blocks_that_run_more_than_once_are_refused(tmp_path):
+    found = told("looped", tmp_path, 4, blocks="blocks.*")["failed"]
+    assert "blocks ran 12 times in one pass, 4 blocks match blocks.*" in found
+
+
 def test_a_users_exception_is_one_line_with_its_place_and_a_log(tmp_path):
     answer = told("raises", tmp_path)
     lines = Path(models.__file__).read_text().splitlines()
@@ -122,18 +131,18 @@ def test_a_users_exception_is_one_line_with_its_place_and_a_log(tmp_path):
 
 
 def test_what_the_users_code_prints_is_not_mixed_into_ours(tmp_path, capfd):
-    told("pre_ln", tmp_path)
-    assert capfd.readouterr().out == ""
+    assert "said aloud" in Path(told("talks", tmp_path)["log"]).read_text()
+    assert capfd.readouterr() == ("", "")
 
 
 def test_a_model_of_another_depth_than_asked_is_refused():
     with pytest.raises(UsageError, match="at depth 6 the model has 8 sub-layers, at depth 3 8"):
-        check([cell("deaf", 3, steps=1), cell("deaf", 6, steps=1)])
+        refuse([cell("deaf", 3, steps=1), cell("deaf", 6, steps=1)])
 
 
 def test_a_run_that_is_not_finite_is_a_finding_that_names_step_and_place():
     found = cell("exploding", 4, steps=3)
-    assert found.facts.broke.startswith("step 1, ")
+    assert found.facts.broke.step == 1
 
 
 # — what it keeps —
@@ -147,7 +156,7 @@ def test_the_same_model_is_probed_once(tmp_path):
 
 
 def test_an_edit_that_leaves_the_weights_alone_is_another_model(tmp_path):
-    """In a file beside the factory's: dropout, a detach."""
+    """In a file beside the factory's: a detach."""
     for edit in ("x", "x.detach()"):
         (tmp_path / "net_of_mine.py").write_text(NET.replace("CHANGE", edit))
         (tmp_path / "fac_of_mine.py").write_text(
@@ -185,8 +194,28 @@ def test_a_damaged_folder_goes_to_quarantine_and_is_made_again(tmp_path):
 
 
 def test_the_working_directory_is_the_users_while_his_code_runs(tmp_path):
-    assert Path(ROOT).is_dir() and told("pre_ln", tmp_path)["folder"]
-    assert Path.cwd().exists()
+    before = Path.cwd()
+    assert str(tmp_path) in told("where", tmp_path, here=str(tmp_path))["failed"]
+    assert Path.cwd() == before
+
+
+def test_a_rule_of_updates_elsewhere_on_the_path_is_part_of_the_model(tmp_path, monkeypatch):
+    """What no number at the start shows, in a package that does not stand where the command runs."""
+    package = tmp_path / "elsewhere" / "pack_of_mine"
+    package.mkdir(parents=True)
+    monkeypatch.syspath_prepend(str(package.parent))
+    (package / "__init__.py").touch()
+    (package / "made.py").write_text(
+        "from tests.own import probe_models\nfrom pack_of_mine.rule import Rule\n\n"
+        "def made(depth):\n    model, loss = probe_models.pre_ln(depth)\n"
+        "    return model, loss, Rule(model.parameters(), lr=0.1)\n"
+    )
+    for sign in "+-":
+        (package / "rule.py").write_text(f"import torch\n\nclass Rule(torch.optim.SGD):\n    factor = {sign}5\n")
+        for name in [name for name in sys.modules if name.startswith("pack_of_mine")]:
+            sys.modules.pop(name)
+        assert told("", tmp_path / "out", factory="pack_of_mine.made:made")["reused"] is False
+    assert told("", tmp_path / "out", factory="pack_of_mine.made:made")["reused"] is True
 
 
 # — what tried to make it lie —
@@ -200,17 +229,17 @@ def test_norms_in_a_list_of_their_own_are_no_stream(tmp_path):
 def test_frozen_layers_are_not_compared():
     found = cell("half_frozen", 4, steps=2)
     assert [own.parameters > 0 for own in found.facts.sublayers] == [False] * 4 + [True] * 4
-    assert (found.gradient_ratio() > 1e-3).all()
+    assert (found.gradient_ratio("stack") > 1e-3).all()
 
 
 def test_a_layer_that_a_step_skips_is_no_vanished_gradient():
-    ratio = cell("layer_drop", 4, steps=6).gradient_ratio()
+    ratio = cell("layer_drop", 4, steps=6).gradient_ratio("stack")
     assert not (ratio == 0).any()
 
 
 def test_pictures_with_rows_of_zeros_are_read_by_their_channels():
     found = cell("pictures", 4, steps=2)
-    assert found.facts.broke == "" and found.facts.width == 8
+    assert found.facts.broke is None and found.facts.width == 8
 
 
 def test_an_optimizer_without_a_rate_is_no_crash_of_ours(tmp_path):
@@ -230,3 +259,19 @@ def test_a_model_whose_sub_layers_do_not_follow_the_depth_is_noted():
     odd = [cell("odd", depth, steps=1) for depth in (2, 4, 8)]
     assert uneven(odd) == "sub-layers do not follow the depth: 4 at 2, 8 at 4, 12 at 8"
     assert uneven(odd[:2]) == "", "through two points there is always a line"
+
+
+def test_a_loss_that_overflows_is_a_finding(tmp_path):
+    found = ProbeShelf(tmp_path).load(told("overflows", tmp_path)["folder"])
+    assert str(found.facts.broke) == "step 1, the loss" and found.records["loss"].at("train")[1] == float("inf")
+
+
+@pytest.mark.filterwarnings("ignore:None of the inputs have requires_grad")
+def test_reentrant_checkpointing_can_be_probed(tmp_path):
+    assert "folder" in told("checkpointed", tmp_path)
+
+
+def test_a_mask_is_found_by_place_and_by_name():
+    model, mask = models.Masked(), torch.ones(2, 3, dtype=torch.bool)
+    for call in (Call((mask, mask), {}), Call((mask,), {"attention_mask": mask})):
+        assert list(masks(model, call)) == ["attention_mask"]

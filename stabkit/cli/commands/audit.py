@@ -14,6 +14,7 @@ from stabkit.errors import RecipeViolated, UsageError
 from stabkit.own import audit as own_audit
 from stabkit.own import factory
 from stabkit.own.audit import Audit
+from stabkit.own.probe import made
 from stabkit.report.json_document import SCHEMA, text
 
 FEW = 3
@@ -24,7 +25,7 @@ def audit(factory: str, method: str, depths: str, arch: str, *, json: bool) -> N
     """Compare the factory's model with the recipe and show what was found; raises RecipeViolated on a violation."""
     recipe = methods.build(*methods.parse(method)) if method else None
     n, m = depth(depths, arch) if depths else (None, None)
-    module, inputs = model(factory)
+    module, inputs = model(factory, n or m)
     found = own_audit.audit(module, recipe, n, m, inputs)
     show(found, factory, json=json)
     if count := len(found.findings):
@@ -39,14 +40,20 @@ def depth(depths: str, arch: str) -> tuple[int, int]:
     return found[0]
 
 
-def model(name: str) -> tuple[nn.Module, Any]:
-    """(module, inputs) of a factory that returns both, or the module alone: then no inputs."""
-    made = factory.call("FACTORY", name)
-    found, inputs = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
+def model(name: str, depth: int | None) -> tuple[nn.Module, Any]:
+    """(module, inputs) of a factory; called with the depth if it takes one, by a fixed chance.
+
+    It returns the module alone (then there are no inputs), (module, inputs), or what `stabkit probe` takes: (module,
+    loss), and with them an optimizer; the inputs are then what the loss calls the module with.
+    """
+    made.seeded(0)
+    given = factory.call("FACTORY", name, depth)
+    if isinstance(given, tuple) and len(given) in (2, 3) and isinstance(given[0], nn.Module) and callable(given[1]):
+        return given[0], made.called(given[0], given[1], name)[0]
+    found, inputs = given if isinstance(given, tuple) and len(given) == 2 else (given, None)
     if not isinstance(found, nn.Module):
-        raise UsageError(
-            f"FACTORY: {name} is to return a torch.nn.Module, or (module, inputs), not {type(found).__name__}"
-        )
+        kind = type(found).__name__
+        raise UsageError(f"FACTORY: {name} is to return a torch.nn.Module, with inputs or a loss, not {kind}")
     if inputs is not None and not isinstance(inputs, (tuple, list, Mapping, Tensor)):
         raise UsageError(f"FACTORY: the inputs of {name} are to be a tuple or a dict, not {type(inputs).__name__}")
     return found, inputs

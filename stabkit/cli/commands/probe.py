@@ -5,18 +5,24 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from stabkit.cli import console, parse_machine, ranges
 from stabkit.cli.progress import progress
 from stabkit.cli.signals import Signals
 from stabkit.errors import FailedRuns, Unstable, UsageError
 from stabkit.report import json_document
+from stabkit.results.own import series
+from stabkit.results.own.verdict import Verdict
 from stabkit.running import plan_probes
 from stabkit.running.executors import EXECUTORS, Place
 from stabkit.running.executors.base import Tell
 from stabkit.running.plan_probes import Asked, Done
 from stabkit.storage.store import Store
+
+if TYPE_CHECKING:
+    from stabkit.figures.shared.probed import Probed  # it imports pandas and matplotlib
 
 MOST = 400
 """Cells of one command."""
@@ -58,7 +64,7 @@ def probe(params: Mapping[str, Any], command: str) -> None:
             first = done.failed[0]
             log = f"; the whole traceback: {first.log}" if first.log else ""
             raise UsageError(f"{asked.factory} gave no result at any depth: {first.reason}{log}")
-        plan_probes.check(done.cells)
+        series.refuse(done.cells)
         from stabkit.report import probe as page  # pandas and matplotlib
 
         found = page.judged(done)
@@ -66,29 +72,38 @@ def probe(params: Mapping[str, Any], command: str) -> None:
     if json:
         console.document(json_document.text({"schema": json_document.SCHEMA, **page.body(found, done, asked, path)}))
     else:
-        _table(page, found, done)
+        _table(page, found, done, quiet)
         console.say(f"report: {path}")
-    _end(found.worst.word, page.answer(found), done, params)
+    _end(found.worst, done, params)
 
 
-def _end(word: str, answer: str, done: Done, params: Mapping[str, Any]) -> None:
+def _end(worst: Verdict, done: Done, params: Mapping[str, Any]) -> None:
     """The exit code: 3 before 7, 7 for a failure and with --strict for what cannot be told."""
     if done.failed:
         first = done.failed[0]
         where = f"depth {first.depth}" if first.depth is not None else "the model"
         log = f"; the whole traceback: {first.log}" if first.log else ""
         raise FailedRuns(f"{where}, seed {first.seed} has no result: {first.reason}{log}")
+    word = worst.word
     if not params["no_fail"] and (word == "fail" or (params["strict"] and word == "cannot tell")):
-        raise Unstable(answer)
+        links = " and ".join(name for name, link in worst.links.items() if link.verdict == word)
+        raise Unstable(f"{links}: {word}; --no-fail ends with 0")
 
 
 @contextmanager
 def _shown(count: int, quiet: bool) -> Iterator[tuple[Tell, Callable[[str, str], None]]]:
+    told: set[str] = set()
     with progress(count, float(count), quiet) as bars:
-        yield bars.event, lambda name, how: bars.finished(name, how, 1.0)
+
+        def finished(name: str, how: str) -> None:
+            again = how in told and how.startswith(plan_probes.LOST)
+            told.add(how)
+            bars.finished(name, f"{plan_probes.LOST} again" if again else how, 1.0)
+
+        yield bars.event, finished
 
 
-def _table(page: Any, found: Any, done: Done) -> None:
+def _table(page: ModuleType, found: Probed, done: Done, quiet: bool) -> None:
     """The sentence, and the links of every rate."""
     console.paragraph(page.answer(found))
     console.say()
@@ -98,7 +113,11 @@ def _table(page: Any, found: Any, done: Done) -> None:
             ("link", "verdict", "with depth", *row["depths"]),
             [(link["name"], link["verdict"], link["exponent"], *link["values"]) for link in row["links"]],
         )
-    for note in page.notes(found.cells):
-        console.say(f"note: {note}")
-    if done.reused:
+        units = (f"{link['name']}: {link['unit']}" for link in row["links"] if link["unit"])
+        console.paragraph(f"{'; '.join(units)}. Geometric means over seeds.")
+    for note in () if quiet else page.notes(found.cells):
+        console.paragraph(f"note: {note}")
+    if found.worst.word == "fail" and len(found.verdicts) == 1 and not quiet:
+        console.say("note: whether the rate breaks it or the depth: --lr with several, like 1e-4,3e-4,1e-3")
+    if done.reused and not quiet:
         console.say(f"{done.reused} of {len(found.cells)} from the shelf; --fresh probes them again")

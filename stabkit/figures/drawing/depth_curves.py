@@ -13,14 +13,14 @@ from stabkit.figures.drawing import style
 HUE = "#0072B2"
 
 
-def draw(frame: pd.DataFrame, x: str, y: str, limits: Mapping[float, str], *, tall: float = 3.0) -> Figure:
+def draw(frame: pd.DataFrame, x: str, y: str, limits: Mapping[float, str]) -> Figure:
     """A panel a value of the column `panel`; `limits` are drawn where they are near. Logarithmic in y."""
     with style.look():
         usable = frame[(frame["value"] > style.LOWEST) & (frame["value"] < style.HIGHEST)]
         if usable.empty:
             return style.empty("Nothing that can be drawn was recorded.")
         groups, more = style.kept(list(usable.groupby("panel", sort=False)))
-        figure, panels = style.panels(len(groups), 2 if len(groups) > 1 else 1, tall, right=1.0, more=more)
+        figure, panels = style.panels(len(groups), 2 if len(groups) > 1 else 1, 3.0, right=1.0, more=more)
         low, high = usable["value"].min(), usable["value"].max()
         for value in limits:
             if low / 30 < value < high * 30:

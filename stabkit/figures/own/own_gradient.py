@@ -15,14 +15,14 @@ INDEX: str | None = None
 VALUE = "value"
 CAPTION = "‖∂L/∂θ‖ over all parameters of a layer, over that of the top layer, before the update of the step judged."
 READ = (
-    "Level: every layer learns alike. Falling to the left: the lower layers receive next to nothing and stand still; "
+    "Level: every layer learns alike. Falling to the right: the lower layers receive next to nothing and stand still; "
     "rising: their gradients explode. In stabkit's own runs nothing trained below 10⁻⁴, nearly all did above 10⁻²."
 )
 LIMITS = {1e-2: "warns below", 1e-4: "fails below", 1e2: "warns above", 1e4: "fails above"}
 
 
 def select(found: Probed) -> pd.DataFrame:
-    """One row a cell, stack and layer; x is the share of the way from the lowest to the top layer."""
+    """One row a cell, stack and layer; x is the share of the way from the top layer to the lowest."""
     steps = {verdict.lr: verdict.gradient.step for verdict in found.verdicts}
     rows: list[dict[str, object]] = []
     for cell in found.cells:
@@ -32,7 +32,7 @@ def select(found: Probed) -> pd.DataFrame:
                 continue
             own = norms[min(steps[cell.facts.lr], len(norms) - 1)]
             top = float(own[-1]) or float("nan")
-            points = [(i / (len(own) - 1), float(value) / top) for i, value in enumerate(own)]
+            points = [(i / (len(own) - 1), float(value) / top) for i, value in enumerate(own[::-1])]
             rows += probed.rows(cell, found.panel(cell, stack), points)
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
@@ -50,5 +50,5 @@ def alt(frame: pd.DataFrame) -> str:
 def draw(frame: pd.DataFrame) -> Figure:
     """A panel a stack and rate."""
     return depth_curves.draw(
-        frame, "way through the stack, from the lowest layer to the top", "gradient ÷ top layer's", LIMITS
+        frame, "way through the stack, from the top layer to the lowest", "gradient ÷ top layer's", LIMITS
     )

@@ -9,7 +9,10 @@ import pandas as pd
 
 from stabkit.figures.shared.words import short
 from stabkit.results.own.cell import Cell
-from stabkit.results.own.verdict import ORDER, Verdict
+from stabkit.results.own.depth_fit import geometric
+from stabkit.results.own.link import ORDER
+from stabkit.results.own.verdict import Verdict
+from stabkit.results.tolerance import power
 
 COLUMNS = ("run", "panel", "depth", "seed", "x", "value")
 
@@ -23,12 +26,16 @@ class Probed:
 
     @property
     def worst(self) -> Verdict:
-        """That of the rate at which the chain holds least; of equals the lowest rate's."""
-        return max(self.verdicts, key=lambda one: (ORDER.index(one.word), -one.lr))
+        """That of the rate at which the chain holds least: by its worst link, then the next; of equals the lowest's."""
+
+        def held(one: Verdict) -> tuple[list[int], float]:
+            return sorted((ORDER.index(link.verdict) for link in one.links.values()), reverse=True), -one.lr
+
+        return max(self.verdicts, key=held)
 
     def panel(self, cell: Cell, stack: str = "") -> str:
         """Where a cell is drawn: by rate where there are several, by stack where there are."""
-        rate = f"rate {cell.facts.lr:g}" if len(self.verdicts) > 1 else ""
+        rate = f"rate {power(cell.facts.lr)}" if len(self.verdicts) > 1 else ""
         stack = stack if len(cell.stacks) > 1 else ""
         return ", ".join(word for word in (rate, stack) if word)
 
@@ -60,7 +67,7 @@ def said(frame: pd.DataFrame, what: str) -> str:
         return "Nothing was recorded."
     parts = []
     for (panel, depth), own in frame.groupby(["panel", "depth"], sort=False):
-        last = own[own["x"] == own["x"].max()]["value"].median()
+        last = geometric(own[own["x"] == own["x"].max()]["value"].tolist())
         where = f"{depth} layers" if depth else "the model"
-        parts.append(f"{where}{f', {panel}' if panel else ''}: {short(float(last))}")
+        parts.append(f"{where}{f', {panel}' if panel else ''}: {short(last)}")
     return f"{what}, at its right end: {'; '.join(parts)}."

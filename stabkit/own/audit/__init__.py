@@ -27,7 +27,7 @@ from stabkit.own.audit import scales, structure, weights
 from stabkit.own.audit.case import BASES, KINDS, Case, Finding
 from stabkit.own.factory import told
 from stabkit.own.sublayers import run
-from stabkit.own.sublayers.anatomy import Anatomy, dissect
+from stabkit.own.sublayers.anatomy import Anatomy, and_more, dissect
 from stabkit.own.sublayers.anatomy import Stack as Found
 from stabkit.own.sublayers.sublayer import Part
 
@@ -74,6 +74,8 @@ def audit(
     `model(*inputs)` or a dict for `model(**inputs)`; without it plain ones are tried. N or M is 0 for one stack. The
     model is left as it was. Raises UsageError where nothing can be recognised.
     """
+    if (n is None) != (m is None):
+        raise UsageError("audit: give both N and M, 0 for a stack that is not there, or neither")
     said = None if n is None or m is None else (n, m)
     if method is not None and said is not None and (why := method.undefined(*said)):
         raise UsageError(f"{method.key}: {why}")
@@ -82,6 +84,9 @@ def audit(
     found = tuple(stacks[stack].layers if stack in stacks else 0 for stack in ("encoder", "decoder"))
     n, m = said or found
     notes = list(anatomy.notes)
+    if anatomy.unknown:
+        names = and_more(anatomy.unknown)
+        notes.append(f"{names}: in a branch, but not seen to be of attention or a feed-forward; not judged")
     if method is None:
         method = _closest(anatomy, stacks, n, m)
         notes.insert(0, f"no --method was given: {method.label}'s recipe is the one that fits best")

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from stabkit.methods.base import PLACES, Kind, Method, Site, Stack
+from stabkit.methods.base import PLACES, Method, Site, Stack
 from stabkit.own.audit.case import Case, Finding, depth
 from stabkit.own.audit.words import by_stack, layers, where
 from stabkit.own.sublayers.sublayer import Sublayer
@@ -61,19 +61,22 @@ def _depth(case: Case, n: int, m: int) -> Iterator[Finding]:
 def _sublayers(case: Case) -> Iterator[Finding]:
     for stack, found in case.stacks.items():
         wanted = tuple(dict.fromkeys(site.kind for site in case.sites if site.stack == stack))
-        odd: dict[tuple[Kind | None, ...], list[int]] = defaultdict(list)
+        odd: dict[tuple[str, ...], list[int]] = defaultdict(list)
         for layer in range(1, found.layers + 1):
-            kinds = tuple(own.kind for own in found.sublayers if own.layer == layer)
+            kinds = tuple(own.word for own in found.sublayers if own.layer == layer)
             if kinds != wanted:
                 odd[kinds].append(layer)
         for kinds, numbers in odd.items():
-            has = ", ".join(kind or "something else" for kind in kinds)
+            has = ", ".join(kinds)
+            beside = any("+" in kind for kind in kinds)
             yield Finding(
                 topic="sub-layers",
                 what=f"{stack}: {has} {layers(numbers, found.layers)}, not {', '.join(wanted)}",
                 recipe=f"a layer is {', '.join(wanted)}, each with its own shortcut",
                 measured=has,
-                remedy="give each sub-layer its own x + f(x), in this order",
+                remedy="branches side by side in one sum are another method than the recipe's: its scales do not fit"
+                if beside
+                else "give each sub-layer its own x + f(x), in this order",
             )
 
 

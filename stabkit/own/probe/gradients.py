@@ -1,6 +1,6 @@
 """Gradients and steps of a user's parameters, read at the optimiser: after accumulation, and whatever the model is.
 
-‖∂L/∂θ_i‖₂ over all parameters of sub-layer i, as float64 of float32 norms; ‖θ_t − θ_{t−1}‖₂ likewise, and over
+‖∂L/∂θ_i‖₂ over all parameters of sub-layer i, reduced in float64; ‖θ_t − θ_{t−1}‖₂ likewise, and over
 ‖θ_{t−1}‖₂; ‖θ_t − θ_0‖₂, the factor of DeepNet's Theorems 2 and 3. Frozen parameters count nowhere.
 """
 
@@ -12,6 +12,8 @@ from typing import Any
 
 import torch
 from torch import nn
+
+from stabkit.own.sublayers.memory import full
 
 Groups = Mapping[str, Sequence[nn.Parameter]]
 """{site: its parameters}."""
@@ -76,7 +78,7 @@ class Weights:
 
 
 def _distance(new: Sequence[torch.Tensor], old: Sequence[torch.Tensor]) -> float:
-    return _root(a - b if a.is_complex() else a.float() - b.float() for a, b in zip(new, old, strict=True))
+    return _root(full(a) - full(b) for a, b in zip(new, old, strict=True))
 
 
 def _root(parts: Any) -> float:

@@ -15,6 +15,7 @@ import math
 import os
 import re
 import sys
+import sysconfig
 import tempfile
 import time
 import traceback
@@ -29,13 +30,18 @@ from stabkit.errors import StabkitError, UsageError
 from stabkit.own import factory
 from stabkit.own.probe import loop
 from stabkit.own.probe.made import FACTORY, Made, fits, make
+from stabkit.own.sublayers.memory import raw
 from stabkit.results.own.cell import PROBE_VERSION, Cell, Facts, Sublayer
+from stabkit.results.records import jsonable
 from stabkit.storage.folder import write_file
 from stabkit.storage.probed import ProbeShelf
 from stabkit.version import __version__
 
 OURS = Path(__file__).resolve().parents[2]
 """Where stabkit stands."""
+NOT_THEIRS = (OURS, *{Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib")})
+INSTALLED = {"site-packages", "dist-packages"}
+"""Folders' names."""
 
 
 def probe(job: dict[str, Any], tell: Callable[[dict[str, Any]], None]) -> tuple[str, str]:
@@ -72,10 +78,15 @@ def _probed(
     elif shelf.sound(probe_id):
         return {"folder": probe_id, "reused": True}
 
-    def event(step: int, loss: float) -> None:
-        tell({"id": job["id"], "step": step, "steps": job["steps"], "loss": loss if loss == loss else "nan"})
+    last = -math.inf
 
-    found = loop.probe(made, job["steps"], job["blocks"], event)
+    def event(step: int, loss: float) -> None:
+        nonlocal last
+        if time.monotonic() - last > 0.5:
+            last = time.monotonic()
+            tell({"id": job["id"], "step": step, "steps": job["steps"], "loss": jsonable(loss)})
+
+    found = loop.record(made, job["steps"], job["blocks"], event)
     facts = Facts(
         factory=job["factory"],
         depth=job["depth"],
@@ -104,42 +115,41 @@ def _probed(
 
 
 def _key(job: dict[str, Any], made: Made) -> str:
-    """The name of the folder: an edited file, another start or another torch is another model."""
+    """The name of the folder: an edited file, another start, another torch or another package of the model's is another
+    model."""
     hashed = hashlib.sha256()
     asked = {name: job[name] for name in ("factory", "depth", "seed", "lr", "steps", "blocks")}
-    words = [asked, repr(made.start), repr(made.begun), torch.__version__, PROBE_VERSION, repr(made.optimizer)]
+    words = [asked, repr(made.start), repr(made.begun), PROBE_VERSION, repr(made.optimizer), _packages(made)]
     hashed.update(json.dumps(words).encode())
-    for path in _sources(job):
+    for path in _sources():
         hashed.update(path.read_bytes())
     for name, tensor in made.model.state_dict().items():
         if isinstance(tensor, torch.Tensor):
             hashed.update(name.encode())
-            hashed.update(_bytes(tensor))
+            hashed.update(raw(tensor))
     short = re.sub("[^A-Za-z0-9_]", "-", job["factory"].rpartition(":")[2])[:40]
     depth = "" if job["depth"] is None else f"-{job['depth']}L"
     return f"{short}{depth}-s{job['seed']}-{hashed.hexdigest()[:12]}"
 
 
-def _sources(job: dict[str, Any]) -> list[Path]:
-    """The files of the user's own that the factory's run has loaded: those under his directory or beside its module,
-    installed packages and stabkit left out."""
-    own = getattr(sys.modules.get(job["factory"].partition(":")[0]), "__file__", None)
-    roots = {Path(job["here"]).resolve()} | ({Path(own).resolve().parent} if own else set())
+def _packages(made: Made) -> list[tuple[str, str]]:
+    """(package, version) of torch, and of what the model's parts and its optimiser are classes of."""
+    names = {type(part).__module__.partition(".")[0] for part in (*made.model.modules(), made.optimizer)} | {"torch"}
+    return [(name, str(getattr(sys.modules.get(name), "__version__", ""))) for name in sorted(names)]
+
+
+def _sources() -> list[Path]:
+    """The files of the user's own that have been loaded: neither the standard library's, nor an installed package's,
+    nor stabkit's."""
     found = set()
     for module in list(sys.modules.values()):
         file = getattr(module, "__file__", None)
         if isinstance(file, str) and file.endswith(".py"):
             path = Path(file).resolve()
-            ours = OURS in path.parents or {"site-packages", "dist-packages"} & set(path.parts)
-            if not ours and any(root in path.parents for root in roots) and path.is_file():
+            theirs = not INSTALLED & set(path.parts) and not any(root in path.parents for root in NOT_THEIRS)
+            if theirs and path.is_file():
                 found.add(path)
     return sorted(found)
-
-
-def _bytes(tensor: torch.Tensor) -> bytes:
-    flat = tensor.detach().cpu().contiguous().reshape(-1)
-    held: bytes = flat.view(torch.uint8).numpy().tobytes() if flat.numel() else b""
-    return held
 
 
 def _placed(error: BaseException, job: dict[str, Any]) -> str:

@@ -4,7 +4,7 @@ Step t means after t updates; every series has step 0. Activations are read on t
 eager forward of their own; gradients at the optimiser's hooks, before the update; after the last update once more
 without one. No hook stands in a training forward, so that training is what it is without us.
 
-    loss          training mode, `train`
+    loss          in the mode that the factory left the model in, `train`
     update        F = output of the last stack after its final norm: `state` ‖ΔF‖, `state@step` against θ_{t−1},
                   `state@relative` over ‖F(θ_0)‖, `state@size` ‖F‖ over √d, `logits` as `state`
     layer_update  per sub-layer: mean ‖Δx_i‖/‖x_i(θ_0)‖
@@ -19,6 +19,7 @@ without one. No hook stands in a training forward, so that training is what it i
 from __future__ import annotations
 
 import hashlib
+import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,10 +31,11 @@ from stabkit.errors import UsageError
 from stabkit.own.probe.gradients import Gradients, Weights, gradient_norms
 from stabkit.own.probe.made import Made
 from stabkit.own.sublayers import reading
-from stabkit.own.sublayers.memory import tensors
+from stabkit.own.sublayers.memory import raw, tensors
 from stabkit.own.sublayers.reading import States, Stream
 from stabkit.own.sublayers.run import Call
 from stabkit.probes import quantities
+from stabkit.results.own.cell import Broke
 from stabkit.results.records import Recorder, Table
 
 OUTSIDE = "outside"
@@ -50,28 +52,28 @@ class Probed:
     """Of the batch, padding left out."""
     batch: str
     """Digest of what the model was called with."""
-    broke: str
-    """Where the first number that is not finite was met: `step 3, decoder.5.ffn`; "" for none."""
+    broke: Broke | None
     trained: Mapping[str, int]
     """{sub-layer: its tensors that are trained}."""
 
 
-def probe(made: Made, steps: int, pattern: str = "", tell: Callable[[int, float], None] | None = None) -> Probed:
+def record(made: Made, steps: int, pattern: str = "", tell: Callable[[int, float], None] | None = None) -> Probed:
     """`steps` updates of the model, recorded. It ends early where the loss is not finite. `tell(step, loss)`."""
     stream = reading.found(made.model, made.call, pattern)
     groups = parameters(made.model, stream)
-    reader = Reader(stream, masks(made.call))
+    reader = Reader(stream, masks(made.model, made.call))
     recorder = Recorder()
     weights = Weights(groups)
     sites = tuple(groups)
 
-    step, broke = 0, ""
+    step = 0
+    broke: Broke | None = None
 
     def gradients(norms: list[float]) -> None:
         nonlocal broke
         recorder.add("gradient", step, sites, norms)
         lost = (n for n, v in zip(sites, norms, strict=True) if not math.isfinite(v) and arrived(groups[n]))
-        broke = broke or next((f"step {step}, gradient of {name}" for name in lost), "")
+        broke = broke or next((Broke(step=step, where=f"gradient of {name}") for name in lost), None)
 
     with Gradients(made.optimizer, groups, gradients) as hooks:
         for step in range(steps + 1):
@@ -95,7 +97,6 @@ def probe(made: Made, steps: int, pattern: str = "", tell: Callable[[int, float]
                 raise UsageError(
                     f"{hooks.steps - step} optimiser steps were taken in one update; the loss is not to step itself"
                 )
-        broke = broke or _broken(recorder.tables(), step)
     return Probed(
         records=recorder.tables(),
         stream=stream,
@@ -119,11 +120,15 @@ def parameters(model: nn.Module, stream: Stream) -> dict[str, list[nn.Parameter]
     return {**groups, OUTSIDE: list(named.values())}
 
 
-def masks(call: Call) -> dict[str, torch.Tensor]:
+def masks(model: nn.Module, call: Call) -> dict[str, torch.Tensor]:
     """{argument: true at the tokens that are not padding}, (sentences × tokens), of `attention_mask` and
-    `decoder_attention_mask` where the call has them."""
+    `decoder_attention_mask` where the call has them, by place or by name."""
     names = ("attention_mask", "decoder_attention_mask")
-    given = {name: call.kwargs.get(name) for name in names}
+    try:
+        bound = inspect.signature(model.forward).bind(*call.args, **call.kwargs).arguments
+    except (TypeError, ValueError):  # a forward that hides what it takes
+        bound = {}
+    given = {name: call.kwargs.get(name, bound.get(name)) for name in names}
     return {name: m.bool() for name, m in given.items() if isinstance(m, torch.Tensor) and m.dim() == 2}
 
 
@@ -170,10 +175,7 @@ class Reader:
                     rows["cosine"][name] = quantities.cosine(x[i], x[i - 1], own) if alike else torch.tensor(math.nan)
         if now.branches:
             rows["branch"] = {
-                place.name: quantities.mean(
-                    quantities.lengths(branch) / quantities.lengths(total - branch),
-                    self._keep(place.stack, total),
-                )
+                place.name: quantities.mean(quantities.weight(branch, total), self._keep(place.stack, total))
                 for place, (branch, total) in zip(self.stream.sublayers, now.branches, strict=True)
             }
         for probe, row in rows.items():
@@ -189,21 +191,21 @@ class Reader:
         return next((m for m in (mask, mask.T) if m.shape == x.shape[:2]), None)
 
 
-def _broken(tables: Mapping[str, Table], step: int) -> str:
-    """Where a number of this step is not finite: the link that comes first in a pass."""
+def _broken(tables: Mapping[str, Table], step: int) -> Broke | None:
+    """The first number of this step that is not finite, in the order of a pass."""
     for probe in ("stream", "update", "loss"):
         table = tables.get(probe)
         if table is None or int(table.steps[-1]) != step:
             continue
         for site, value in zip(table.sites, table.values[-1], strict=True):
             if not math.isfinite(value) and "@" not in site:  # a quotient of ours is no number of the model's
-                return f"step {step}, {probe} of {site}"
-    return ""
+                return Broke(step=step, where="the loss" if probe == "loss" else f"{probe} of {site}")
+    return None
 
 
 def _digest(call: Call) -> str:
     hashed = hashlib.sha256()
     for tensor in tensors((call.args, dict(call.kwargs))):
         hashed.update(str((tensor.dtype, list(tensor.shape))).encode())
-        hashed.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+        hashed.update(raw(tensor))
     return hashed.hexdigest()

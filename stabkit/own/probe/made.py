@@ -19,7 +19,9 @@ import torch
 from torch import nn
 
 from stabkit.errors import UsageError
+from stabkit.own.factory import needed
 from stabkit.own.probe import defaults
+from stabkit.own.probe.gradients import gradient_norms
 from stabkit.own.sublayers import run
 from stabkit.own.sublayers.run import Call
 
@@ -68,46 +70,50 @@ def make(factory: Callable[..., Any], name: str, depth: int | None, seed: int, l
         notes.append(f"{frozen} frozen parameters count in no gradient and no step")
     if any(p.dtype in (torch.bfloat16, torch.float16) for p in trained):
         notes.append("weights in half precision: steps below 2⁻⁸ of a weight are invisible in bfloat16")
-    call, start = _called(model, loss, name)
+    call, start = called(model, loss, name)
     return Made(
         model=model,
         loss=loss,
         optimizer=optimizer,
         call=call,
         start=start,
-        begun=_begun(model, loss),
+        begun=_begun(model, loss, name),
         notes=tuple(notes),
     )
 
 
 def fits(factory: Callable[..., Any], name: str, depth: int | None) -> None:
     """Whether the factory takes a depth where one is asked for; raises UsageError."""
-    try:
-        parameters = inspect.signature(factory).parameters.values()
-    except (TypeError, ValueError):  # a builtin: calling it will tell
-        return
-    free = [p for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
-    takes = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.VAR_POSITIONAL)]
-    if depth is not None and not takes:
+    free = needed(factory)
+    if depth is not None and not free and not _takes(factory):
         raise UsageError(f"{name} takes no depth; write it as factory(depth), or leave out --depths")
     if depth is None and free:
-        raise UsageError(f"{name} takes {free[0].name!r}; give --depths 6,12,24,48")
+        raise UsageError(f"{name} takes {free[0]!r}; give --depths 6,12,24,48")
     if depth is not None and len(free) > 1:
-        raise UsageError(
-            f"{name} takes more than a depth ({', '.join(p.name for p in free)}); give the others defaults"
-        )
+        raise UsageError(f"{name} takes more than a depth ({', '.join(free)}); give the others defaults")
+
+
+def _takes(factory: Callable[..., Any]) -> bool:
+    """Whether it can be called with one argument."""
+    try:
+        inspect.signature(factory).bind(0)
+    except TypeError:
+        return False
+    except ValueError:  # a builtin: calling it will tell
+        return True
+    return True
 
 
 def _parts(given: Any, name: str) -> tuple[nn.Module, Any, Any]:
     parts = given if isinstance(given, tuple) else (given,)
     model, loss, optimizer = (*parts, None, None)[:3]
-    fits = (
+    as_said = (
         len(parts) <= 3
         and isinstance(model, nn.Module)
         and (len(parts) < 2 or callable(loss))
         and (len(parts) < 3 or isinstance(optimizer, torch.optim.Optimizer))
     )
-    if not fits:
+    if not as_said:
         kinds = ", ".join(type(part).__name__ for part in parts)
         raise UsageError(f"{name} is to return {RETURN}, got {kinds}")
     return model, loss, optimizer
@@ -133,7 +139,7 @@ def _own_optimizer(optimizer: torch.optim.Optimizer, trained: list[nn.Parameter]
     return [*notes, f"{missing} parameters are not in its optimizer"] if missing else notes
 
 
-def _called(model: nn.Module, loss: Callable[[nn.Module], Any], name: str) -> tuple[Call, float]:
+def called(model: nn.Module, loss: Callable[[nn.Module], Any], name: str) -> tuple[Call, float]:
     """(what the loss calls the model with, the loss), in eval mode; raises UsageError where one of them is no use."""
     calls: list[Call] = []
 
@@ -169,14 +175,18 @@ def _value(model: nn.Module, loss: Callable[[nn.Module], Any], name: str, seed: 
     return float(value.detach())
 
 
-def _begun(model: nn.Module, loss: Callable[[nn.Module], torch.Tensor]) -> tuple[float, float]:
-    """(loss, norm of its gradient) as the factory left the model, by a fixed chance; nothing is kept."""
+def _begun(model: nn.Module, loss: Callable[[nn.Module], torch.Tensor], name: str) -> tuple[float, float]:
+    """(loss, norm of its gradient) as the factory left the model, by a fixed chance; no gradient is kept."""
     with run.untouched(model):
         seeded(0)
         value = loss(model)
-        grads = torch.autograd.grad(value, [p for p in model.parameters() if p.requires_grad], allow_unused=True)
-    norms = [torch.linalg.vector_norm(torch.view_as_real(g) if g.is_complex() else g) for g in grads if g is not None]
-    return float(value.detach()), float(torch.linalg.vector_norm(torch.stack([n.double().cpu() for n in norms])))
+        value.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
+    own = [p for p in model.parameters() if p.grad is not None]
+    if not own:
+        raise UsageError(f"{name}: the loss's gradient reaches none of the model's parameters")
+    (norm,) = gradient_norms({"": own})
+    model.zero_grad(set_to_none=True)
+    return float(value.detach()), norm
 
 
 def seeded(seed: int) -> None:

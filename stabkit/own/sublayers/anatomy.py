@@ -12,12 +12,15 @@ from dataclasses import dataclass
 import torch
 
 from stabkit.methods.base import Kind
-from stabkit.own.sublayers.graph import MIXES, Node, back
-from stabkit.own.sublayers.sublayer import NORM, PASS, Part, Sublayer, Users, joins_of, part, sublayer
+from stabkit.own.sublayers.graph import MIXES, NORM, PASS, Node, Users, back, users_of
+from stabkit.own.sublayers.joins import joins_of
+from stabkit.own.sublayers.sublayer import Part, Sublayer, part, sublayer
 from stabkit.own.sublayers.watch import Watch
 
 TAIL = 200
 """Operations after the last sum that are looked through for a final norm."""
+LONGEST = 4
+"""Sub-layers of a layer that is told by its pattern: a Conformer's."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,39 +46,29 @@ class Anatomy:
     norms: tuple[tuple[str, torch.Tensor, torch.Tensor | None], ...]
     """(parameter, weight, bias) of every norm."""
     notes: tuple[str, ...]
+    unknown: tuple[str, ...]
+    """Matrices in a branch that were not seen to be of attention or a feed-forward."""
 
 
 def dissect(watch: Watch) -> Anatomy:
     """The sub-layers of a watched pass."""
     nodes = watch.nodes
-    users: Users = {}
-    for node in nodes:
-        for at in node.inputs:
-            users.setdefault(at, []).append(node.at)
+    users = users_of(nodes)
     joins = joins_of(nodes, users)
     sums = {join.node.at for join in joins}
     inner = [join for join in joins if not join.region & sums]
     notes = []
     if len(inner) < len(joins):
-        notes.append(f"{len(joins) - len(inner)} further shortcuts, around several sub-layers each, were not judged")
+        notes.append(f"{len(joins) - len(inner)} further shortcuts, around several sub-layers each, were left out")
     used: set[int] = set()
     unknown: list[str] = []
     sublayers = {join.node.at: sublayer(nodes, users, join, sums, used, unknown) for join in inner}
-    stack_of: dict[int, int] = {}
-    stacks: list[list[Sublayer]] = []
-    for at, own in sublayers.items():
-        before = _link(nodes, sublayers, own)
-        if before is None:
-            stack_of[at] = len(stacks)
-            stacks.append([own])
-        else:
-            stack_of[at] = stack_of[before]
-            stacks[stack_of[at]].append(own)
+    stacks = _stacks(nodes, sublayers)
     finals = [_finish(nodes, users, stack) for stack in stacks]
     encoder_of: dict[int, int] = {}
     for at, own in sublayers.items():
         if own.memory is not None and (behind := _behind(nodes, sublayers, own.memory)) is not None:
-            encoder_of[stack_of[at]] = stack_of[behind.at]
+            encoder_of[_place(stacks, at)] = _place(stacks, behind.at)
     for stack in stacks:
         count_layers(stack)
     outside = [part(nodes, users, "head", node) for node in nodes if node.op == "product" and node.at not in used]
@@ -84,11 +77,9 @@ def dissect(watch: Watch) -> Anatomy:
         for node in nodes
         if node.op == "embedding" and (table := node.constants[0]) is not None
     ]
-    if unknown:
-        notes.append(f"{_first(unknown)}: in a branch, but not seen to be of attention or a feed-forward; not judged")
     for operation in dict.fromkeys(watch.unread.values()):
         names = [name for name, by in watch.unread.items() if by == operation]
-        notes.append(f"{_first(names)}: used by {operation}, which is not followed")
+        notes.append(f"{and_more(names)}: used by {operation}, which is not followed")
     return Anatomy(
         stacks=tuple(Stack(sublayers=tuple(s), final_norms=f) for s, f in zip(stacks, finals, strict=True)),
         encoder_of=encoder_of,
@@ -101,10 +92,29 @@ def dissect(watch: Watch) -> Anatomy:
         ),
         outside=tuple({own.name or own.weight.shape: own for own in outside}.values()),
         notes=tuple(dict.fromkeys(notes)),
+        unknown=tuple(dict.fromkeys(unknown)),
     )
 
 
-def _first(names: Sequence[str]) -> str:
+def _stacks(nodes: Sequence[Node], sublayers: dict[int, Sublayer]) -> list[list[Sublayer]]:
+    """Sub-layers that follow one another, in the order of the pass."""
+    stacks: list[list[Sublayer]] = []
+    for own in sublayers.values():
+        before = _link(nodes, sublayers, own)
+        if before is None:
+            stacks.append([own])
+        else:
+            stacks[_place(stacks, before)].append(own)
+    return stacks
+
+
+def _place(stacks: Sequence[Sequence[Sublayer]], at: int) -> int:
+    """The stack that the sum belongs to."""
+    return next(i for i, stack in enumerate(stacks) if any(own.at == at for own in stack))
+
+
+def and_more(names: Sequence[str]) -> str:
+    """`h.0.a and 3 more`."""
     return names[0] + (f" and {len(names) - 1} more" if len(names) > 1 else "")
 
 
@@ -169,10 +179,22 @@ def _finish(nodes: Sequence[Node], users: Users, stack: list[Sublayer]) -> int:
 
 
 def count_layers(stack: Sequence[Sublayer]) -> None:
-    """A layer begins where a kind comes again, and at every self-attention."""
-    layer, kinds = 0, set[Kind | None]()
-    for own in stack:
-        if not layer or own.kind in kinds or own.kind == "self":
-            layer, kinds = layer + 1, set()
-        kinds.add(own.kind)
+    """A layer is a pattern of kinds with one self-attention that comes again and again, as feed-forward, attention,
+    feed-forward. Without one it begins where a kind comes again, and at every self-attention."""
+    kinds = [own.kind for own in stack]
+    period = next((p for p in range(1, LONGEST + 1) if _repeats(kinds, p)), 0)
+    layer, seen = 0, set[Kind | None]()
+    for i, own in enumerate(stack):
+        if i % period == 0 if period else not layer or own.kind in seen or own.kind == "self":
+            layer, seen = layer + 1, set()
+        seen.add(own.kind)
         own.layer = layer
+
+
+def _repeats(kinds: Sequence[Kind | None], period: int) -> bool:
+    return (
+        len(kinds) > period
+        and len(kinds) % period == 0
+        and kinds[:period].count("self") == 1
+        and all(kind == kinds[i % period] for i, kind in enumerate(kinds))
+    )

@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 from stabkit.errors import UsageError
-from stabkit.own.sublayers.memory import tensors
+from stabkit.own.sublayers.memory import full, tensors
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +59,12 @@ class Passed:
 
     inputs: list[torch.Tensor]
     outputs: list[torch.Tensor]
+    blocks: int
+
+    @property
+    def once(self) -> bool:
+        """Whether each of the blocks ran once: a state a block, in their order."""
+        return len(self.inputs) == len(self.outputs) == self.blocks
 
     @property
     def states(self) -> list[torch.Tensor]:
@@ -84,7 +90,7 @@ class Passed:
 @contextmanager
 def watched(model: nn.Module, blocks: Blocks) -> Iterator[Passed]:
     """Within, a pass of the model leaves what its blocks read and made, as it was when it was made."""
-    passed = Passed([], [])
+    passed = Passed([], [], len(blocks.names))
 
     def before(module: nn.Module, args: Any, kwargs: Any) -> None:
         passed.inputs.append(_first((args, kwargs)))
@@ -107,6 +113,6 @@ def _first(given: Any) -> torch.Tensor:
     """The first floating tensor, in float32 at least; the channels of a picture last."""
     for tensor in tensors(given):
         if tensor.is_floating_point():
-            own = tensor.detach().to(torch.promote_types(tensor.dtype, torch.float32), copy=True)
+            own = full(tensor.detach().clone())
             return own.movedim(1, -1) if own.dim() == 4 else own
     return torch.empty(0)

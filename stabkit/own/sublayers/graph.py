@@ -35,6 +35,9 @@ Op = Literal[
     "product",
     "other",
 ]
+PASS: frozenset[Op] = frozenset({"move", "scale", "shift"})
+"""What leaves features and positions where they are."""
+NORM: frozenset[Op] = frozenset({"norm", "centre"})
 MIXES: frozenset[Op] = frozenset({"product", "match", "attention"})
 """Operations that mix features or positions: where one way back ends and another begins."""
 
@@ -84,3 +87,16 @@ def back(nodes: Sequence[Node], start: Sequence[int], stop: Callable[[Node], boo
                 if -at not in seen:
                     seen.add(-at)
                     heapq.heappush(heap, -at)
+
+
+Users = dict[int, list[int]]
+"""{node: those that read it}."""
+
+
+def users_of(nodes: Sequence[Node]) -> Users:
+    """Of every node that is read."""
+    users: Users = {}
+    for node in nodes:
+        for at in node.inputs:
+            users.setdefault(at, []).append(node.at)
+    return users

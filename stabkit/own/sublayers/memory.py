@@ -64,6 +64,18 @@ def tensors(given: Any) -> list[torch.Tensor]:
     return [tensor for one in given for tensor in tensors(one)]
 
 
+def full(x: torch.Tensor) -> torch.Tensor:
+    """In float32 at least: differences and norms of bfloat16 lose their digits."""
+    return x.to(torch.promote_types(x.dtype, torch.float32))
+
+
+def raw(x: torch.Tensor) -> bytes:
+    """Its numbers as they lie in memory, row by row."""
+    flat = x.detach().cpu().contiguous().reshape(-1)
+    held: bytes = flat.view(torch.uint8).numpy().tobytes() if flat.numel() else b""
+    return held
+
+
 def storage(tensor: torch.Tensor) -> int:
     """Where its memory begins; 0 for a tensor without one."""
     try:

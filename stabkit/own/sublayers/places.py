@@ -14,8 +14,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from stabkit.own.sublayers.anatomy import Anatomy, count_layers
-from stabkit.own.sublayers.graph import Node, back
-from stabkit.own.sublayers.sublayer import NORM, PASS, Sublayer, Users
+from stabkit.own.sublayers.graph import NORM, PASS, Node, Users, back, users_of
+from stabkit.own.sublayers.sublayer import Sublayer
 from stabkit.own.sublayers.watch import Watch
 
 
@@ -76,10 +76,7 @@ def places(watch: Watch, anatomy: Anatomy) -> Places | None:
     stacks = _joined(watch.nodes, anatomy)
     if not stacks:
         return None
-    users: Users = {}
-    for node in watch.nodes:
-        for at in node.inputs:
-            users.setdefault(at, []).append(node.at)
+    users = users_of(watch.nodes)
     owned = {name for name, _ in watch.module.named_parameters()}
     sublayers: list[Place] = []
     nodes: list[Nodes] = []
@@ -94,8 +91,7 @@ def places(watch: Watch, anatomy: Anatomy) -> Places | None:
             read &= owned
             for known in read:
                 uses[known].add((name, own.layer))
-            kind = (own.kind or "other") + "+ffn" * own.beside
-            sublayers.append(Place(stack=name, layer=own.layer, kind=kind, parameters=tuple(sorted(read))))
+            sublayers.append(Place(stack=name, layer=own.layer, kind=own.word, parameters=tuple(sorted(read))))
             nodes.append(Nodes(out=out, at=own.at, added=own.join.added))
     shared = {name for name, own in uses.items() if len(own) > 1}
     taken: set[str] = set(shared)

@@ -15,9 +15,9 @@ from torch import nn
 
 from stabkit.errors import UsageError
 from stabkit.own.sublayers import blocks, run
-from stabkit.own.sublayers.anatomy import dissect
+from stabkit.own.sublayers.anatomy import and_more, dissect
 from stabkit.own.sublayers.blocks import Blocks, Passed
-from stabkit.own.sublayers.memory import tensors
+from stabkit.own.sublayers.memory import full, tensors
 from stabkit.own.sublayers.places import Place, Places, places
 
 
@@ -30,7 +30,7 @@ class States:
     branches: Sequence[tuple[torch.Tensor, torch.Tensor]]
     """(γ·f_i, the sum it went into) of each sub-layer; none where blocks were found."""
     output: torch.Tensor
-    """F: the last stack's output after its final norms."""
+    """F: the last stack's output after its final norms; of blocks, what leaves the last."""
     logits: torch.Tensor | None
     """What the model returns as `.logits`, else its first floating tensor."""
 
@@ -64,6 +64,9 @@ def found(model: nn.Module, inputs: Any, pattern: str = "") -> Stream:
     if pattern:
         named = blocks.named(model, pattern)
         passed = _passed(model, inputs, named)
+        if not passed.once:
+            ran = f"{len(passed.outputs)} times in one pass, {passed.blocks} blocks match {pattern}"
+            raise UsageError(f"--blocks: blocks ran {ran}; name blocks that each run once")
         if not passed.alike:
             shapes = ", ".join(dict.fromkeys(str(list(x.shape)) for x in passed.outputs)) or "nothing"
             raise UsageError(f"--blocks: the outputs of {pattern} are to have one shape; they have {shapes}")
@@ -75,10 +78,7 @@ def found(model: nn.Module, inputs: Any, pattern: str = "") -> Stream:
     if sums is not None and len(sums.sublayers) > 1:
         notes = list(anatomy.notes)
         if sums.shared:
-            notes.append(
-                f"{sums.shared[0]}{f' and {len(sums.shared) - 1} more' * (len(sums.shared) > 1)}: used by "
-                "several layers, counted for none"
-            )
+            notes.append(f"{and_more(sums.shared)}: used by several layers, counted for none")
         return Stream(
             sublayers=sums.sublayers,
             how="sums x + f(x)",
@@ -87,7 +87,7 @@ def found(model: nn.Module, inputs: Any, pattern: str = "") -> Stream:
         )
     for like in blocks.candidates(model):
         passed = _passed(model, inputs, like)
-        if passed.alike and passed.chained:
+        if passed.once and passed.alike and passed.chained:
             return _stream(model, like, "no sums x + f(x) were found: like blocks stand for sub-layers")
     seen = ", ".join(dict.fromkeys(type(part).__name__ for part in model.children())) or "nothing"
     raise UsageError(
@@ -108,7 +108,7 @@ def _stream(model: nn.Module, like: Blocks, why: str) -> Stream:
     return Stream(
         sublayers=tuple(own),
         how=f"blocks {like.names[0]} … {like.names[-1]}",
-        notes=(why,),
+        notes=(why, "read at blocks: the output is what leaves the last of them, before any final norm"),
         where=like,
     )
 
@@ -117,7 +117,7 @@ def _of_sums(model: nn.Module, inputs: Any, sums: Places) -> States:
     watch = run.watched(model, inputs, sums.wanted())
     if tuple(node.op for node in watch.nodes) != sums.operations:
         raise UsageError("the model runs other operations from pass to pass; name its blocks with --blocks")
-    held = {at: _full(value) for at, value in watch.values.items()}
+    held = {at: full(value) for at, value in watch.values.items()}
     x = {name: [held[at]] for name, at in sums.first.items()}
     branches: list[tuple[torch.Tensor, torch.Tensor]] = []
     for place, own in zip(sums.sublayers, sums.nodes, strict=True):
@@ -146,8 +146,3 @@ def logits(returned: Any) -> torch.Tensor | None:
         return given
     values = dict(returned) if isinstance(returned, Mapping) else returned
     return next((t for t in tensors(values) if t.is_floating_point() and t.dim() > 1), None)
-
-
-def _full(x: torch.Tensor) -> torch.Tensor:
-    """In float32 at least: differences and norms of bfloat16 lose their digits."""
-    return x.to(torch.promote_types(x.dtype, torch.float32))

@@ -107,7 +107,7 @@ def refuse(module: nn.Module) -> None:
         if parameter.is_meta:
             raise UsageError(f"{name} is on the meta device and has no values; build the model on a real one")
     if not any(p.dim() > 1 for p in parameters.values()):
-        raise UsageError("the model has no matrices among its parameters; there is nothing to audit")
+        raise UsageError("the model has no matrices among its parameters; there is nothing to read")
 
 
 def _widths(module: nn.Module) -> Sequence[int]:

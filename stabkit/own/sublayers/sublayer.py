@@ -1,7 +1,6 @@
 """Residual sub-layers in a graph: their scales, norms and matrices.
 
-A sub-layer is a sum c·x + g·f whose first operand reaches, by scales and shifts alone, a value that the other operand
-reaches through matrices (the fork):
+Of a sum c·x + g·f and its fork (`joins.py`):
 
     ω   everything that x is multiplied by between the fork and the sum
     γ   everything that f is multiplied by after its last matrix, or after the norm that stands there
@@ -13,20 +12,18 @@ cross-attention when the keys do not come from the fork. Any other branch with t
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
 from stabkit.methods.base import Kind, Role
 from stabkit.own.sublayers.columns import follow, sources
-from stabkit.own.sublayers.graph import MIXES, Node, Op, back
+from stabkit.own.sublayers.graph import MIXES, NORM, PASS, Node, Users, back
+from stabkit.own.sublayers.joins import Join
 
-PASS: frozenset[Op] = frozenset({"move", "scale", "shift"})
-NORM: frozenset[Op] = frozenset({"norm", "centre"})
-
-Users = dict[int, list[int]]
-"""{node: those that read it}."""
+Taken = dict[int, list[tuple[Role, torch.Tensor | None]]]
+"""{product: the roles of its columns, None for all}."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -38,23 +35,6 @@ class Part:
     bias: torch.Tensor | None
     name: str
     bias_name: str = ""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Join:
-    """A sum that is a sub-layer's, and where its two operands part."""
-
-    node: Node
-    branch: int
-    fork: int
-    omega: float
-    gamma: float
-    region: frozenset[int]
-    """What lies between fork and sum, the shortcut left out."""
-    shortcut: frozenset[int]
-    """What lies on the shortcut."""
-    added: tuple[tuple[int, float], ...]
-    """(node, factor): what is added to the shortcut; two where branches stand side by side."""
 
 
 @dataclass(kw_only=True, slots=True, eq=False)
@@ -83,94 +63,17 @@ class Sublayer:
     """Whether more than attention stands in its one sum: a feed-forward side by side with it (GPT-NeoX)."""
 
     @property
+    def word(self) -> str:
+        """Its kind: `self`, `cross`, `ffn`, `self+ffn` for branches side by side in one sum, `other`."""
+        return (self.kind or "other") + "+ffn" * self.beside
+
+    @property
     def at(self) -> int:
         return self.join.node.at
 
     @property
     def fork(self) -> int:
         return self.join.fork
-
-
-def joins_of(nodes: Sequence[Node], users: Users) -> list[Join]:
-    """Every sum that is a sub-layer's. Two sums that make one sub-layer are one join, that of the latter:
-
-    x + λ·(h − x), whose h − x alone would be a sum with the shortcut's sign turned (nGPT; Loshchilov et al. 2024);
-    (x + f(x)) + g(x), branches side by side that are added one after the other (GPT-J).
-    """
-    found: dict[int, Join] = {}
-    for node in nodes:
-        if node.op != "add" or _weighs(nodes, users, node.at) or (join := _join_at(nodes, node, found)) is None:
-            continue
-        factor, at = 1.0, join.branch
-        while nodes[at].op in PASS and at not in found:
-            factor, at = factor * (nodes[at].factors[0] if nodes[at].factors else 1.0), nodes[at].inputs[0]
-        turned = found.get(at)
-        if turned is not None and turned.fork == join.fork and turned.omega < 0:
-            factor *= join.gamma
-            join = replace(
-                join,
-                branch=turned.branch,
-                omega=join.omega + factor * turned.omega,
-                gamma=factor * turned.gamma,
-                added=tuple((part, factor * own) for part, own in turned.added),
-            )
-            del found[at]
-        found[node.at] = join
-    return list(found.values())
-
-
-def _weighs(nodes: Sequence[Node], users: Users, at: int) -> bool:
-    """Whether a sum goes into a softmax: scores of an attention and a mask that all layers share."""
-    walk = [at]
-    for here in walk:
-        for user in users.get(here, ()):
-            if nodes[user].op == "softmax":
-                return True
-            if nodes[user].op in PASS and len(walk) < 12:
-                walk.append(user)
-    return False
-
-
-def _join_at(nodes: Sequence[Node], node: Node, before: dict[int, Join]) -> Join | None:
-    """This sum as a sub-layer's, if it is one; a sum of `before` that it completes is taken out of there."""
-    for shortcut, branch in ((0, 1), (1, 0)):
-        chain = [(node.inputs[shortcut], node.factors[shortcut])]
-        while (last := nodes[chain[-1][0]]).op in PASS and len(last.inputs) == 1:
-            chain.append((last.inputs[0], chain[-1][1] * (last.factors[0] if last.factors else 1.0)))
-        beside = before.get(chain[-1][0])
-        ends = [*chain, (beside.fork, chain[-1][1] * beside.omega)] if beside else chain
-        met = {n.at for n in back(nodes, (node.inputs[branch],), lambda n: False, low=ends[-1][0])}
-        fork = next((link for link in ends if link[0] in met), None)
-        if fork is None:
-            continue
-        region: set[int] = {fork[0]}
-        for at in sorted(met):
-            if at > fork[0] and any(source in region for source in nodes[at].inputs):
-                region.add(at)
-        region.discard(fork[0])
-        alone = fork in chain
-        if not any(nodes[at].op == "product" for at in region) or not (alone or region.isdisjoint(before)):
-            continue
-        added: tuple[tuple[int, float], ...] = ((node.inputs[branch], node.factors[branch]),)
-        along = frozenset(at for at, _ in chain if at > fork[0])
-        own, gamma = node.inputs[branch], node.factors[branch]
-        if beside and not alone:
-            own, gamma = beside.branch, chain[-1][1] * beside.gamma
-            region |= beside.region
-            along |= beside.shortcut
-            added += tuple((part, chain[-1][1] * factor) for part, factor in beside.added)
-            del before[beside.node.at]
-        return Join(
-            node=node,
-            branch=own,
-            fork=fork[0],
-            omega=fork[1],
-            gamma=gamma,
-            region=frozenset(region),
-            shortcut=along,
-            added=added,
-        )
-    return None
 
 
 def sublayer(
@@ -196,27 +99,14 @@ def sublayer(
     ends = [n for n in back(nodes, starts, lambda n: n.op in MIXES, low=join.fork) if n.op == "product"]
     cores = [core for at in sorted(region) if (core := _core(nodes, nodes[at])) is not None]
     products = [nodes[at] for at in sorted(region) if nodes[at].op == "product"]
-    taken: dict[int, list[tuple[Role, torch.Tensor | None]]] = {}
     if cores:
-        found.kind = "self"
-        readers: list[Node] = []
-        for core in cores:
-            for role, place in zip(("query", "key", "value"), core, strict=True):
-                read = sources(nodes, place, sums | {join.fork})
-                if role == "query":
-                    readers += [product for product, _ in read]
-                for product, columns in read:
-                    taken.setdefault(product.at, []).append((role, columns))  # type: ignore[arg-type]  # a Role
-                if role == "key" and not any(n.at in region for n, _ in read) and place not in region:
-                    found.kind = "cross"
-                    found.memory = read[0][0].inputs[0] if read else place
+        readers, taken = _attending(nodes, cores, sums, found)
         last: Role = "out"
     else:
         matched = any(nodes[at].op == "match" for at in region)  # some attention, but not softmax(Q·Kᵀ)·V
         found.kind = "ffn" if len(products) > 1 and not matched else None
         readers = [n for n in products if n not in ends]
-        for product in readers:
-            taken[product.at] = [("up", None)]
+        taken = {product.at: [("up", None)] for product in readers}
         last = "down"
     for product in ends:
         if product.at in region and product.at not in taken:
@@ -234,6 +124,28 @@ def sublayer(
     inside = back(nodes, [n.inputs[0] for n in ends if n not in readers], lambda n: n.op in MIXES, low=join.fork + 1)
     found.norm_inner = any(n.op == "norm" for n in inside)
     return found
+
+
+def _attending(
+    nodes: Sequence[Node], cores: Sequence[tuple[int, int, int]], sums: Set[int], found: Sublayer
+) -> tuple[list[Node], Taken]:
+    """(products that make queries, the roles of all that make queries, keys and values); says of `found` whether its
+    keys come from elsewhere."""
+    region, found.kind = found.join.region, "self"
+    readers: list[Node] = []
+    taken: Taken = {}
+    roles: tuple[Role, ...] = ("query", "key", "value")
+    for core in cores:
+        for role, place in zip(roles, core, strict=True):
+            read = sources(nodes, place, sums | {found.join.fork})
+            if role == "query":
+                readers += [product for product, _ in read]
+            for product, columns in read:
+                taken.setdefault(product.at, []).append((role, columns))
+            if role == "key" and not any(n.at in region for n, _ in read) and place not in region:
+                found.kind = "cross"
+                found.memory = read[0][0].inputs[0] if read else place
+    return readers, taken
 
 
 def _core(nodes: Sequence[Node], node: Node) -> tuple[int, int, int] | None:

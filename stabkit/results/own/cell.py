@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from stabkit.results.records import Table
 
-PROBE_VERSION = 1
+PROBE_VERSION = 2
 """Of what is recorded: a folder of another is probed again."""
 
 
@@ -29,6 +29,18 @@ class Sublayer:
     @property
     def name(self) -> str:
         return f"{self.stack}.{self.layer}.{self.kind}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Broke:
+    """The first number of a run that is not finite."""
+
+    step: int
+    where: str
+    """`stream of decoder.5.ffn`."""
+
+    def __str__(self) -> str:
+        return f"step {self.step}, {self.where}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,8 +68,7 @@ class Facts:
     """Digest of what the model was called with."""
     start: float
     """The loss at θ_0, in eval mode."""
-    broke: str
-    """The first number that is not finite: `step 3, stream of decoder.5.ffn`; "" for none."""
+    broke: Broke | None
     optimizer: str
     """Its class."""
     rate: float
@@ -71,7 +82,9 @@ def facts(body: Mapping[str, Any]) -> Facts:
     """Of JSON; raises TypeError, KeyError or ValueError for what is none."""
     parts = tuple(Sublayer(**own) for own in body["sublayers"])
     numbers = {name: float(body[name]) for name in ("lr", "start", "rate")}  # "nan" in JSON
-    return Facts(**{**body, **numbers, "sublayers": parts, "notes": tuple(map(str, body["notes"]))})
+    broke = None if body["broke"] is None else Broke(**body["broke"])
+    notes = tuple(map(str, body["notes"]))
+    return Facts(**{**body, **numbers, "sublayers": parts, "notes": notes, "broke": broke})
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +103,11 @@ class Cell:
         """Its sub-layers, lowest first."""
         return [own for own in self.facts.sublayers if own.stack == stack]
 
-    def growth(self) -> float:
-        """rms(x_L)/rms(x_0) before any update, of the stack in which it is farthest from 1."""
+    def growth(self, stack: str) -> float:
+        """rms(x_L)/rms(x_0) of a stack before any update."""
         stream = self.records["stream"]
-        found = [_ratio(stream.at(self.of(s)[-1].name)[0], stream.at(s)[0]) for s in self.stacks]
-        return max(found, key=lambda value: abs(math.log(value)) if 0 < value < math.inf else math.inf)
+        below = stream.at(stack)[0]
+        return float(stream.at(self.of(stack)[-1].name)[0] / below) if below else math.inf
 
     def update(self) -> NDArray[np.float64]:
         """‖ΔF‖/‖F(θ_0)‖ at every step."""
@@ -110,26 +123,18 @@ class Cell:
         parts = [_together(table.select(names)) for names in layers.values()]
         return np.stack(parts, axis=1) if parts else np.empty((len(table.steps), 0))
 
-    def gradient_ratio(self) -> NDArray[np.float64]:
-        """Lowest layer's gradient over the top layer's at every step, of the stack in which it is farthest from 1; NaN
-        at a step in which either has none (a layer skipped), 0 throughout where none ever arrives at the lowest."""
-        found = [np.full(len(self.records["gradient"].steps), np.nan)]
+    def gradient_ratio(self, stack: str) -> NDArray[np.float64]:
+        """Lowest layer's gradient over the top layer's at every step. NaN without two layers, and at a step in which
+        either has none (a layer skipped); 0 throughout where none ever arrives at the lowest."""
+        norms = self.gradients(stack)
+        if norms.shape[1] < 2:
+            return np.full(len(norms), np.nan)
+        low, top = norms[:, 0], norms[:, -1]
+        if np.isnan(low).all():
+            return np.where(np.isfinite(top), 0.0, np.nan)
         with np.errstate(all="ignore"):
-            for stack in self.stacks:
-                norms = self.gradients(stack)
-                if norms.shape[1] > 1:
-                    low, top = norms[:, 0], norms[:, -1]
-                    cut = bool(np.isnan(low).all() and np.isfinite(top).any())
-                    found.append(np.where(np.isfinite(top), 0.0, np.nan) if cut else low / top)
-            stacked = np.array(found)
-            away = np.abs(np.log(np.maximum(stacked, 1e-300)))
-            worst = np.argmax(np.where(np.isnan(stacked), -1.0, away), axis=0)
-        ratio: NDArray[np.float64] = stacked[worst, np.arange(stacked.shape[1])]
+            ratio: NDArray[np.float64] = low / top
         return ratio
-
-
-def _ratio(above: float, below: float) -> float:
-    return float(above / below) if below else math.inf
 
 
 def _together(norms: NDArray[np.float64]) -> NDArray[np.float64]:

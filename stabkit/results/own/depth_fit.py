@@ -1,4 +1,5 @@
-"""A number against depth: y ∝ N^p and y ∝ e^(rN), both by least squares of log y; the one that leaves less is shown.
+"""A number against depth: y ∝ N^p and y ∝ e^(rN), both by least squares of log y; the power is shown unless the
+exponential fits clearly better.
 
 The interval of p is Student's over the exponents that the seeds have each by itself (95 %); of one seed, that of its
 regression.
@@ -18,7 +19,7 @@ from stabkit.results import student
 FEWEST, SPAN = 3, 4.0
 """Depths, and deepest over shallowest, that a fit needs."""
 CLEARLY = 4.0
-"""Times that the power's squared residual is the exponential's before a number is said to go exponentially: what begins
+"""Times the exponential's squared residual that the power's is before a number is said to go exponentially: what begins
 level and then grows as √N bends upwards at first, too."""
 
 
@@ -34,10 +35,8 @@ class DepthFit:
     """e^r: what a layer multiplies by."""
     factor_low: float
     factor_high: float
-    power: bool
-    """Whether the power leaves the smaller residual."""
-    clear: bool
-    """Whether the exponential leaves a quarter of the power's squared residual, or less."""
+    exponential: bool
+    """Whether the exponential leaves less than a quarter of the power's squared residual."""
 
 
 def too_few(depths: Sequence[float]) -> str:
@@ -76,8 +75,7 @@ def depth_fit(values: Mapping[int, Mapping[int, float]]) -> DepthFit | None:
         factor=math.exp(rate),
         factor_low=math.exp(rate - half_rate),
         factor_high=math.exp(rate + half_rate),
-        power=left <= left_exponential,
-        clear=left > CLEARLY * left_exponential,
+        exponential=left > CLEARLY * left_exponential,
     )
 
 

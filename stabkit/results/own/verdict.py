@@ -4,30 +4,31 @@
               (OLMo 2's, each normed, as N^0.78: it trains): a warning above N^0.75; above N^1.1, or by more than 5 % a
               layer exponentially, a failure, and so is shrinking as fast
     update    ‖ΔF‖/‖F‖ after four updates. A model that saturates may still train (Pre-LN does): a warning; ten times
-              its size, or a loss that has tripled, is a failure
-    gradient  lowest layer's gradient over the top layer's, where it is farthest from 1. Below 10⁻⁴ nothing trained in
-              stabkit's own runs, above 10⁻² nearly all did; a fall by more than ten from the shallowest to the deepest
-              is a failure; likewise a rise to 10⁴, or by more than ten to over 10²
+              its size, or a loss that has tripled, is a failure. A warning above N^0.25, or where that is left open
+    gradient  lowest layer's gradient over the top layer's, at the step at which it is worst. Below 10⁻⁴ nothing trained
+              in stabkit's own runs, above 10⁻² nearly all did; a fall by more than ten from the shallowest to below a
+              tenth at the deepest is a failure; likewise a rise to 10⁴, or by more than ten to over 10²
     finite    the first number that is not
 
-`cannot tell` is a verdict and no pass: too few depths, or seeds whose interval holds the limit.
+Of several stacks each is judged by itself, and the worst stands for the link. `cannot tell` is a verdict and no pass:
+too few depths, a stream's exponent whose interval contains the limit, a gradient that cannot be compared.
 """
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
 
 from stabkit.results.own.cell import Cell
-from stabkit.results.own.depth_fit import DepthFit, depth_fit, geometric, too_few
-from stabkit.results.own.words import grows, power, rounded, share, times, updates
+from stabkit.results.own.depth_fit import depth_fit, geometric, too_few
+from stabkit.results.own.link import ORDER, Evidence, Link, Word, worst
+from stabkit.results.own.words import grows, law, power, rounded, share, times, updates
 
-Word = Literal["pass", "warn", "cannot tell", "fail"]
-ORDER: tuple[Word, ...] = ("pass", "warn", "cannot tell", "fail")
-"""The worst is last."""
 UPDATE_STEP = 4
 
 
@@ -58,50 +59,6 @@ class Limits:
     fall: float = 10.0
     """Fails above: the ratio at the shallowest over that at the deepest, where the deepest is below a tenth; and the
     inverse, where the deepest is above a hundred."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Evidence:
-    """A link's number at one depth."""
-
-    depth: int | None
-    value: float
-    """Geometric mean over seeds."""
-    seeds: tuple[float, ...]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Link:
-    """One link of the chain."""
-
-    verdict: Word
-    why: str
-    """In words, with the numbers."""
-    level: float
-    """At the deepest."""
-    limit: float
-    """That which decided, or would."""
-    step: int
-    """Of the level."""
-    fit: DepthFit | None = None
-    saturated: bool = False
-    evidence: tuple[Evidence, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        fit = self.fit
-        return {
-            "verdict": self.verdict,
-            "why": self.why,
-            "level": self.level,
-            "exponent": fit.exponent if fit else None,
-            "interval": [fit.low, fit.high] if fit else None,
-            "fit": ("power" if fit.power else "exponential") if fit else None,
-            "factor": fit.factor if fit else None,
-            "saturated": self.saturated,
-            "limit": self.limit,
-            "step": self.step,
-            "evidence": [asdict(own) for own in self.evidence],
-        }
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -143,29 +100,34 @@ def verdict(cells: Sequence[Cell], limits: Limits = Limits()) -> Verdict:
 
 
 def _stream(cells: Sequence[Cell], limits: Limits) -> Link:
-    values = _by_seed(cells, Cell.growth)
+    return worst([_stream_of(stack, cells, limits) for stack in _stacks(cells)])
+
+
+def _stream_of(stack: str, cells: Sequence[Cell], limits: Limits) -> Link:
+    values = _by_seed([cell for cell in cells if stack in cell.stacks], lambda cell: cell.growth(stack))
     evidence, fit = _evidence(values), depth_fit(values)
     level = evidence[-1].value
-    said = f"the residual stream {grows(level)} from the first layer to the last"
+    said = f"the {_whose(stack, cells)}residual stream {grows(level)} from the first layer's input to the last's output"
     word: Word = "pass"
     limit = limits.stream
     if fit is None:
         word, why = "cannot tell", f"{said}; how with depth is open: {_no_fit(values)}"
-    elif _exponential(fit, limits) and not 1 / limits.far <= level <= limits.far:
-        word, why = "fail", f"{said}, exponentially with depth: by {100 * (fit.factor - 1):+.0f} % a layer"
+    elif (
+        fit.exponential
+        and (fit.factor_low > limits.a_layer or fit.factor_high < 1 / limits.a_layer)
+        and not 1 / limits.far <= level <= limits.far
+    ):
+        word, limit = "fail", limits.a_layer
+        why = f"{said}, exponentially with depth: by {100 * (fit.factor - 1):+.0f} % a layer"
     else:
-        why = f"{said}; with depth it goes as {power(fit)}"
+        why = f"{said}; with depth it goes as {power(fit)}{f', or nearer {law(fit)}' * fit.exponential}"
         if fit.low > limits.stream or fit.high < -limits.stream:
             word, why = "fail", f"{why}: more than branches that add up, however aligned"
         elif fit.high > limits.stream or fit.low < -limits.stream:
-            word, why = "cannot tell", f"{why}, which holds {limits.stream:g}: more seeds or depths would tell"
+            word, why = "cannot tell", f"{why}, which contains {limits.stream:g}: more seeds or depths would tell"
         elif fit.low > limits.aligned:
             word, why, limit = "warn", f"{why}: branches add up in line, not by chance", limits.aligned
     return Link(verdict=word, why=why, level=level, limit=limit, step=0, fit=fit, evidence=evidence)
-
-
-def _exponential(fit: DepthFit, limits: Limits) -> bool:
-    return fit.clear and (fit.factor_low > limits.a_layer or fit.factor_high < 1 / limits.a_layer)
 
 
 def _update(cells: Sequence[Cell], limits: Limits) -> Link:
@@ -176,11 +138,11 @@ def _update(cells: Sequence[Cell], limits: Limits) -> Link:
     deepest = max(cell.facts.depth or 0 for cell in cells)
     losses = [cell.records["loss"].at("train") for cell in cells if (cell.facts.depth or 0) == deepest]
     first, last = (statistics.median(float(series[at]) for series in losses) for at in (0, -1))
-    saturated = level > limits.saturated
+    saturated, shallowest = level > limits.saturated, evidence[0]
     said = f"after {updates(step)} the output has moved {share(level)}"
     word: Word = "pass"
     limit = limits.saturated if saturated else limits.update
-    if not math.isfinite(level):
+    if not step or not math.isfinite(level):
         word, why = "cannot tell", f"after {updates(step)} the output's movement is no number"
     elif level > limits.gone:
         word, why, limit = "fail", f"{said}: nothing of the start is left", limits.gone
@@ -191,16 +153,17 @@ def _update(cells: Sequence[Cell], limits: Limits) -> Link:
             limits.risen,
         )
     elif saturated:
-        word, why = "warn", f"{said}: saturated, little of the start is left"
+        began = f", {share(shallowest.value)}{_at(shallowest.depth)}" * (shallowest.value <= limits.saturated)
+        word, why = "warn", f"{said}{began}: saturated, little of the start is left"
     elif fit is None:
         word, why = "cannot tell", f"{said}; how with depth is open: {_no_fit(values)}"
     else:
-        why = f"{said}, as {power(fit)}"
+        why = f"{said}, as {law(fit)}"
         if fit.low > limits.update:
             at = deepest * (limits.saturated / level) ** (1 / fit.exponent)
-            word, why = "warn", f"{why}; it would reach {limits.saturated:g} at about {rounded(at)} layers"
+            word, why = "warn", f"{why}; it would be saturated at about {rounded(at)} layers"
         elif fit.high > limits.update:
-            word, why = "cannot tell", f"{why}, which holds {limits.update:g}: more seeds or depths would tell"
+            word, why = "warn", f"{why}, which contains {limits.update:g}: it may grow with depth"
     return Link(
         verdict=word, why=why, level=level, limit=limit, step=step, fit=None if saturated else fit, saturated=saturated,
         evidence=evidence,
@@ -208,61 +171,90 @@ def _update(cells: Sequence[Cell], limits: Limits) -> Link:
 
 
 def _gradient(cells: Sequence[Cell], limits: Limits) -> Link:
-    series = [cell.gradient_ratio() for cell in cells]
-    every = [
-        (t, _evidence(_by_seed(cells, lambda cell, t=t: float(cell.gradient_ratio()[t]))))
-        for t in range(min(map(len, series)))
-    ]
-    steps = {t: own for t, own in every if all(0 <= one.value < math.inf for one in own)}
+    found = [_gradient_of(stack, cells, limits) for stack in _stacks(cells)]
+    comparable = [link for link in found if link is not None]
+    if comparable:
+        return worst(comparable)
+    where = _at(max(cell.facts.depth or 0 for cell in cells))
+    why = f"no two layers{where} have a gradient to compare: weights are shared, frozen or cut off"
+    return Link(verdict="cannot tell", why=why, level=math.nan, limit=limits.gradient, step=0)
+
+
+def _gradient_of(stack: str, cells: Sequence[Cell], limits: Limits) -> Link | None:
+    """None where the deepest has no two layers whose gradients can be compared; a shallower one without is left out."""
+    having = [cell for cell in cells if stack in cell.stacks and np.isfinite(cell.gradient_ratio(stack)).any()]
+    if max(cell.facts.depth or 0 for cell in cells) not in {cell.facts.depth or 0 for cell in having}:
+        return None
+
+    def values(t: int) -> Mapping[int, Mapping[int, float]]:
+        return _by_seed(having, lambda cell: float(cell.gradient_ratio(stack)[t]))
+
+    at_step = {t: _evidence(values(t)) for t in range(min(len(cell.gradient_ratio(stack)) for cell in having))}
+    steps = {t: own for t, own in at_step.items() if all(0 <= one.value < math.inf for one in own)}
     if not steps:
-        why = "no layer of its own has a gradient to compare: weights are shared, frozen or cut off"
-        return Link(verdict="cannot tell", why=why, level=math.nan, limit=limits.gradient, step=0)
+        return None
 
     def away(t: int) -> float:
         return abs(math.log(max(steps[t][-1].value, 1e-300)))
 
-    def fallen(t: int) -> float:
-        first, last = steps[t][0].value, steps[t][-1].value
-        return math.inf if not last and first else first / last if last else 1.0
+    def beyond(limit: float) -> list[int]:
+        return [t for t, own in steps.items() if not limit <= own[-1].value <= 1 / limit]
 
-    step, word, limit = max(steps, key=away), "pass", limits.weak
-    low, high = min(steps, key=lambda t: steps[t][-1].value), max(steps, key=lambda t: steps[t][-1].value)
-    least, most = steps[low][-1].value, steps[high][-1].value
-    falls, rises = max(steps, key=fallen), min(steps, key=fallen)
-    if least < limits.gradient or most > 1 / limits.gradient:
-        step, word, limit = (low if least < limits.gradient else high), "fail", limits.gradient
-    elif fallen(falls) > limits.fall and steps[falls][-1].value < 0.1:
-        step, word, limit = falls, "fail", limits.fall
-    elif fallen(rises) < 1 / limits.fall and steps[rises][-1].value > 1 / limits.weak:
-        step, word, limit = rises, "fail", limits.fall
-    elif least < limits.weak or most > 1 / limits.weak:
-        step, word = (low if least < limits.weak else high), "warn"
+    def moved() -> list[int]:
+        pairs = {t: (own[0].value, own[-1].value) for t, own in steps.items()}
+        fallen = [t for t, (first, last) in pairs.items() if first > limits.fall * last and last < 0.1]
+        risen = [t for t, (first, last) in pairs.items() if last > limits.fall * first and last > 1 / limits.weak]
+        return fallen + risen
+
+    word: Word = "fail"
+    if own := beyond(limits.gradient):
+        limit = limits.gradient
+    elif own := moved():
+        limit = limits.fall
+    else:
+        own, limit = beyond(limits.weak), limits.weak
+        word = "warn" if own else "pass"
+    step = max(own or steps, key=away)
     evidence = steps[step]
     first, last = evidence[0], evidence[-1]
     said = f"after {updates(step)}" if step else "before any update"
-    why = f"the lowest layer receives {times(last.value)} the top layer's gradient {said}"
-    if limit == limits.fall:
-        moved = "falls" if last.value < first.value else "rises"
+    lowest = f"the {_whose(stack, cells)}lowest layer"
+    why = f"{lowest} receives {times(last.value)} the top layer's gradient {said}"
+    if word == "fail" and not beyond(limits.gradient):
+        way = "falls" if last.value < first.value else "rises"
         why = (
-            f"the lowest layer's gradient over the top layer's {moved} from {first.value:.2g} at {first.depth} to "
-            f"{last.value:.2g} at {last.depth} layers, {said}"
+            f"{lowest}'s gradient over the top layer's {way} from {first.value:.2g}{_at(first.depth)} to "
+            f"{last.value:.2g}{_at(last.depth)}, {said}"
         )
-    fit = depth_fit(_by_seed(cells, lambda cell: float(cell.gradient_ratio()[step])))
-    return Link(verdict=word, why=why, level=last.value, limit=limit, step=step, fit=fit, evidence=evidence)  # type: ignore[arg-type]
+    return Link(
+        verdict=word, why=why, level=last.value, limit=limit, step=step, fit=depth_fit(values(step)), evidence=evidence
+    )  # fmt: skip
 
 
 def _finite(cells: Sequence[Cell]) -> Link:
-    broken = sorted((c for c in cells if c.facts.broke), key=lambda c: (c.facts.depth or 0, c.facts.seed))
+    broken = [(c.facts.depth or 0, c.facts.seed, c.facts.broke) for c in cells if c.facts.broke]
     if not broken:
         return Link(verdict="pass", why="every number recorded is finite", level=0.0, limit=0.0, step=0)
-    first = broken[0].facts
-    where = f" at depth {first.depth}" if first.depth is not None else ""
-    why = f"{len(broken)} of {len(cells)} runs met a number that is not finite, first{where}: {first.broke}"
-    step = int(first.broke.removeprefix("step ").partition(",")[0])
-    return Link(verdict="fail", why=why, level=float(len(broken)), limit=0.0, step=step)
+    depth, _, broke = min(broken, key=lambda one: one[:2])
+    why = f"{len(broken)} of {len(cells)} runs met a number that is not finite, first{_at(depth)}: {broke}"
+    return Link(verdict="fail", why=why, level=float(len(broken)), limit=0.0, step=broke.step)
 
 
-def _by_seed(cells: Sequence[Cell], value: Any) -> Mapping[int, Mapping[int, float]]:
+def _stacks(cells: Sequence[Cell]) -> list[str]:
+    """Of the deepest."""
+    return list(max(cells, key=lambda cell: cell.facts.depth or 0).stacks)
+
+
+def _whose(stack: str, cells: Sequence[Cell]) -> str:
+    """`encoder's ` where there are several."""
+    return f"{stack}'s " if len(_stacks(cells)) > 1 else ""
+
+
+def _at(depth: int | None) -> str:
+    return f" at {depth} layers" if depth else ""
+
+
+def _by_seed(cells: Sequence[Cell], value: Callable[[Cell], float]) -> Mapping[int, Mapping[int, float]]:
     """{seed: {depth: value}}; of a factory without a depth, depth 0."""
     found: dict[int, dict[int, float]] = {}
     for cell in cells:

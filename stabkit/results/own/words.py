@@ -13,11 +13,20 @@ def power(fit: DepthFit) -> str:
     return f"N^{p} ({low} to {high})".replace("-", "−")
 
 
+def law(fit: DepthFit) -> str:
+    """How a number goes with depth: `N^0.54 (0.50 to 0.58)`, or `×1.08 a layer (1.07 to 1.09)` where that is nearer."""
+    if not fit.exponential:
+        return power(fit)
+    return f"×{fit.factor:.3g} a layer ({fit.factor_low:.3g} to {fit.factor_high:.3g})"
+
+
 def grows(level: float) -> str:
     """`grows 5.8-fold`, `keeps its size`."""
+    if math.isnan(level):
+        return "has no size"
     if 0.9 < level < 1.1:
         return "keeps its size"
-    return f"{'grows' if level > 1 else 'shrinks'} {level if level > 1 else 1 / (level or math.nan):.2g}-fold"
+    return f"{'grows' if level > 1 else 'shrinks'} {level if level > 1 else 1 / level if level else math.inf:.2g}-fold"
 
 
 def share(value: float) -> str:
@@ -31,8 +40,10 @@ def updates(count: int) -> str:
 
 
 def times(value: float) -> str:
-    """`0.41 of`, `39 times`, `nothing of`."""
-    return "nothing of" if not value else f"{value:.2g} of" if value < 10 else f"{value:,.0f} times"
+    """`0.41 of`, `1.4 times`, `39 times`, `nothing of`."""
+    if not value:
+        return "nothing of"
+    return f"{value:.2g} of" if value < 1 else f"{value:.2g} times" if value < 10 else f"{value:,.0f} times"
 
 
 def rounded(value: float) -> str:

@@ -1,0 +1,108 @@
+"""Residual sums in a graph: c·x + g·f whose first operand reaches, by scales and shifts alone, a value that the other
+operand reaches through matrices (the fork)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from stabkit.own.sublayers.graph import PASS, Node, Users, back
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Join:
+    """A sum that is a sub-layer's, and where its two operands part."""
+
+    node: Node
+    branch: int
+    fork: int
+    omega: float
+    gamma: float
+    region: frozenset[int]
+    """What lies between fork and sum, the shortcut left out."""
+    shortcut: frozenset[int]
+    """What lies on the shortcut."""
+    added: tuple[tuple[int, float], ...]
+    """(node, factor): what is added to the shortcut; two where branches stand side by side."""
+
+
+def joins_of(nodes: Sequence[Node], users: Users) -> list[Join]:
+    """Every sum that is a sub-layer's. Two sums that make one sub-layer are one join, that of the latter:
+
+    x + λ·(h − x), whose h − x alone would be a sum with the shortcut's sign turned (nGPT; Loshchilov et al. 2024);
+    (x + f(x)) + g(x), branches side by side that are added one after the other (GPT-J).
+    """
+    found: dict[int, Join] = {}
+    for node in nodes:
+        if node.op != "add" or _weighs(nodes, users, node.at) or (join := _join_at(nodes, node, found)) is None:
+            continue
+        factor, at = 1.0, join.branch
+        while nodes[at].op in PASS and at not in found:
+            factor, at = factor * (nodes[at].factors[0] if nodes[at].factors else 1.0), nodes[at].inputs[0]
+        turned = found.get(at)
+        if turned is not None and turned.fork == join.fork and turned.omega < 0:
+            factor *= join.gamma
+            join = replace(
+                join,
+                branch=turned.branch,
+                omega=join.omega + factor * turned.omega,
+                gamma=factor * turned.gamma,
+                added=tuple((part, factor * own) for part, own in turned.added),
+            )
+            del found[at]
+        found[node.at] = join
+    return list(found.values())
+
+
+def _weighs(nodes: Sequence[Node], users: Users, at: int) -> bool:
+    """Whether a sum goes into a softmax: scores of an attention and a mask that all layers share."""
+    walk = [at]
+    for here in walk:
+        for user in users.get(here, ()):
+            if nodes[user].op == "softmax":
+                return True
+            if nodes[user].op in PASS and len(walk) < 12:
+                walk.append(user)
+    return False
+
+
+def _join_at(nodes: Sequence[Node], node: Node, before: dict[int, Join]) -> Join | None:
+    """This sum as a sub-layer's, if it is one; a sum of `before` that it completes is taken out of there."""
+    for shortcut, branch in ((0, 1), (1, 0)):
+        chain = [(node.inputs[shortcut], node.factors[shortcut])]
+        while (last := nodes[chain[-1][0]]).op in PASS and len(last.inputs) == 1:
+            chain.append((last.inputs[0], chain[-1][1] * (last.factors[0] if last.factors else 1.0)))
+        beside = before.get(chain[-1][0])
+        ends = [*chain, (beside.fork, chain[-1][1] * beside.omega)] if beside else chain
+        met = {n.at for n in back(nodes, (node.inputs[branch],), lambda n: False, low=ends[-1][0])}
+        fork = next((link for link in ends if link[0] in met), None)
+        if fork is None:
+            continue
+        region: set[int] = {fork[0]}
+        for at in sorted(met):
+            if at > fork[0] and any(source in region for source in nodes[at].inputs):
+                region.add(at)
+        region.discard(fork[0])
+        alone = fork in chain
+        if not any(nodes[at].op == "product" for at in region) or not (alone or region.isdisjoint(before)):
+            continue
+        added: tuple[tuple[int, float], ...] = ((node.inputs[branch], node.factors[branch]),)
+        along = frozenset(at for at, _ in chain if at > fork[0])
+        own, gamma = node.inputs[branch], node.factors[branch]
+        if beside and not alone:
+            own, gamma = beside.branch, chain[-1][1] * beside.gamma
+            region |= beside.region
+            along |= beside.shortcut
+            added += tuple((part, chain[-1][1] * factor) for part, factor in beside.added)
+            del before[beside.node.at]
+        return Join(
+            node=node,
+            branch=own,
+            fork=fork[0],
+            omega=fork[1],
+            gamma=gamma,
+            region=frozenset(region),
+            shortcut=along,
+            added=added,
+        )
+    return None
