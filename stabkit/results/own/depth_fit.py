@@ -22,6 +22,9 @@ CLEARLY = 4.0
 """Times the exponential's squared residual that the power's is before a number is said to go exponentially: what begins
 level and then grows as √N bends upwards at first, too."""
 
+LEVEL = 1.1
+"""From the shallowest to the deepest, below which a number keeps its size, and by no law."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DepthFit:
@@ -36,7 +39,7 @@ class DepthFit:
     factor_low: float
     factor_high: float
     exponential: bool
-    """Whether the exponential leaves less than a quarter of the power's squared residual."""
+    """Whether the exponential leaves less than a quarter of the power's squared residual, of a number that changes."""
 
 
 def too_few(depths: Sequence[float]) -> str:
@@ -75,7 +78,7 @@ def depth_fit(values: Mapping[int, Mapping[int, float]]) -> DepthFit | None:
         factor=math.exp(rate),
         factor_low=math.exp(rate - half_rate),
         factor_high=math.exp(rate + half_rate),
-        exponential=left > CLEARLY * left_exponential,
+        exponential=left > CLEARLY * left_exponential and abs(rate) * (depths[-1] - depths[0]) > math.log(LEVEL),
     )
 
 
