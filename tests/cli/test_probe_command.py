@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,8 @@ def test_the_sentence_the_table_and_the_page(inline, tmp_path):
     assert "stack.1.self" in text and all(
         f'id="figure-own_{link}"' in text for link in ("stream", "update", "gradient")
     )
+    (every,) = re.findall(r"<details><summary>Every run.*?</details>", text, re.S)
+    assert len(re.findall(r"<tr><th.*?</tr>", every)) == 9 and "method" not in every
     again = probe("flat", tmp_path, seeds="0..2")
     assert "9 of 9 from the shelf" in again.stdout
 
