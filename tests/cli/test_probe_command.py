@@ -40,7 +40,7 @@ def test_the_sentence_the_table_and_the_page(inline, tmp_path):
         f'id="figure-own_{link}"' in text for link in ("stream", "update", "gradient")
     )
     (every,) = re.findall(r"<details><summary>Every run.*?</details>", text, re.S)
-    assert len(re.findall(r"<tr><th.*?</tr>", every)) == 9 and "method" not in every
+    assert len(re.findall(r"<tr><th.*?</tr>", every)) == 1 + 9 and "method" not in every
     again = probe("flat", tmp_path, seeds="0..2")
     assert "9 of 9 from the shelf" in again.stdout
 
