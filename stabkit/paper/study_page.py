@@ -49,6 +49,7 @@ def render(study: Study, judged: Judged, command: str) -> str:
         headline=answer(judged),
         asked=asked(judged),
         of=_of(judged),
+        miscalibrated=_miscalibrated(judged),
         cards=cards,
         misses=[_miss(*one) for one in judged.misses],
         links=_links(judged),
@@ -93,7 +94,7 @@ def asked(judged: Judged) -> list[tuple[str, str, str, bool]]:
     if not judged.both:
         return []
     own, counted = judged.pooled().scores, judged.counted()
-    calibrated = sum(one.calibrated for one in judged.bins)
+    calibrated = judged.calibrated()
     found = [
         ("AUC, pooled out of group", short(own.auc), f"at least {AUC:g}", own.auc >= AUC),
         *_later(judged),
@@ -131,6 +132,26 @@ def _of(judged: Judged) -> str:
             f"{percent(own.coverage)} with a word, {percent(own.accuracy)} of these right"
         )
     return "; ".join(told) + "."
+
+
+def _miscalibrated(judged: Judged) -> str:
+    """Which held-out groups keep the bins from coming true, each with the lowest bin in which it misses; "" where as
+    many come true as was asked."""
+    if not judged.both or judged.calibrated() >= BINS:
+        return ""
+    told = []
+    for group in judged.groups:
+        if (count := judged.calibrated(without=group)) >= BINS:
+            own = judged.of_group_bins(group)
+            worst = next((one for one in own if one.n and not one.calibrated), None)
+            there = (
+                f"; there {percent(worst.share)} ({percent(worst.interval[0])} to {percent(worst.interval[1])}) of "
+                f"{worst.runs} runs train that were given {percent(worst.said)} on average"
+                if worst
+                else ""
+            )
+            told.append(f"without the forecasts for {groups_figure.name(group.axis, group.value)} {count} of 5{there}")
+    return f"{judged.calibrated()} of 5 bins come true: {'; '.join(told) or 'no single group is the reason'}."
 
 
 def _later(judged: Judged) -> list[tuple[str, str, str, bool]]:

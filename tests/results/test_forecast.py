@@ -134,6 +134,14 @@ def test_out_of_group_forecasts_come_from_fits_that_have_not_seen_the_group():
     assert [JUDGED.corpus[i] for i in group.places] == own
 
 
+def test_the_group_that_breaks_the_bins_is_told_by_leaving_it_out():
+    judged = Judged(JUDGED.rows)
+    first = max(judged.groups, key=lambda group: len(group.p))
+    first.p[:] = 1 - first.p  # the opposite of what was forecast
+    assert judged.calibrated() < judged.calibrated(without=first)
+    assert len(judged.pooled(without=first).p) < len(judged.pooled().p)
+
+
 def test_a_run_of_the_default_seed_another_width_or_a_long_warm_up_is_never_fitted():
     extra = [row(900, seed=0), row(901, hidden=128), row(902, warmup=400), row(903, outcome="early")]
     extra += [row(904, measured=None, outcome="diverged")]

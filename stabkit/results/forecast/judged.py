@@ -122,10 +122,11 @@ class Judged:
         """Every held-out group with its forecasts."""
         return out_of_group(self.corpus, self.label) if self.both else ()
 
-    def pooled(self, warmup: int = 0) -> Pooled:
-        """The forecasts of all groups, of runs with this warm-up."""
-        run = np.concatenate([np.empty(0, np.intp), *(group.places for group in self.groups)])
-        p = np.concatenate([np.empty(0), *(group.p for group in self.groups)])
+    def pooled(self, warmup: int = 0, without: Group | None = None) -> Pooled:
+        """The forecasts of all groups, or of all but one, of runs with this warm-up."""
+        groups = [group for group in self.groups if group is not without]
+        run = np.concatenate([np.empty(0, np.intp), *(group.places for group in groups)])
+        p = np.concatenate([np.empty(0), *(group.p for group in groups)])
         kept = np.array([self.corpus[i].warmup == warmup for i in run], dtype=bool)
         return Pooled(p[kept], self.label[run][kept], run[kept])
 
@@ -148,6 +149,11 @@ class Judged:
         kept = np.array([self.corpus[i].warmup == 0 for i in group.places], dtype=bool)
         return score(group.p[kept], self.label[group.places][kept])
 
+    def of_group_bins(self, group: Group) -> tuple[Bin, ...]:
+        """The reliability table of one group, runs without warm-up."""
+        kept = np.array([self.corpus[i].warmup == 0 for i in group.places], dtype=bool)
+        return reliability(group.p[kept], self.label[group.places][kept], group.places[kept])
+
     @cached_property
     def worst(self) -> tuple[Group, Scores] | None:
         """The group with the lowest AUC among those with BOTH runs of each class."""
@@ -160,6 +166,11 @@ class Judged:
         """The reliability table of the pooled forecasts without warm-up."""
         own = self.pooled()
         return reliability(own.p, own.label, own.run)
+
+    def calibrated(self, without: Group | None = None) -> int:
+        """In how many bins what is said lies in the interval of what was; without the forecasts of one group."""
+        own = self.pooled(without=without)
+        return sum(one.calibrated for one in reliability(own.p, own.label, own.run))
 
     @cached_property
     def width_scores(self) -> Scores | None:
