@@ -144,14 +144,15 @@ def _miscalibrated(judged: Judged) -> str:
         if (count := judged.calibrated(without=group)) >= BINS:
             own = judged.of_group_bins(group)
             worst = next((one for one in own if one.n and not one.calibrated), None)
+            name = groups_figure.name(group.axis, group.value)
             there = (
-                f"; there {percent(worst.share)} ({percent(worst.interval[0])} to {percent(worst.interval[1])}) of "
-                f"{worst.runs} runs train that were given {percent(worst.said)} on average"
+                f"; {worst.runs} of its runs are given {percent(worst.said)} on average, and {percent(worst.share)} "
+                f"({percent(worst.interval[0])} to {percent(worst.interval[1])}) of them train"
                 if worst
                 else ""
             )
-            told.append(f"without the forecasts for {groups_figure.name(group.axis, group.value)} {count} of 5{there}")
-    return f"{judged.calibrated()} of 5 bins come true: {'; '.join(told) or 'no single group is the reason'}."
+            told.append(f"without {name}, told by a fit that has seen none, {count} of 5 do{there}")
+    return f"{judged.calibrated()} of 5 bins come true; {'; '.join(told) or 'no single hold-out is the reason'}."
 
 
 def _later(judged: Judged) -> list[tuple[str, str, str, bool]]:
