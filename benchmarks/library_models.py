@@ -75,7 +75,7 @@ def cell(link: dict[str, Any]) -> str:
     if link["fit"] is None:
         growth = ", saturated" if link["saturated"] else ""
     elif link["fit"] == "power":
-        growth = f", N^{link['exponent']:.2f}"
+        growth = f", N^{link['exponent']:.2f}".replace("^-0.00", "^0.00").replace("-", "−")
     else:
         growth = f", ×{link['factor']:.3f} a layer"
     level = link["level"] if isinstance(link["level"], str) else f"{link['level']:.2g}"
