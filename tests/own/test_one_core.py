@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import nn
 
-from stabkit.own.probe.gradients import Weights, gradient_norms
-from stabkit.own.probe.loop import OUTSIDE, Reader, masks, parameters
+from stabkit.own.chain.gradients import OUTSIDE, Weights, gradient_norms, groups_of
+from stabkit.own.chain.reader import Reader, masks
 from stabkit.own.sublayers import reading
 from stabkit.own.sublayers.run import Call
 from stabkit.results.records import Recorder
@@ -53,7 +53,7 @@ def test_a_probe_of_our_own_model_reads_what_a_sweep_records(method, arch):
     assert [place.name for place in stream.sublayers] == [
         site.name.replace("decoder", stream.stacks[-1]) for site in model.sites
     ]
-    groups = parameters(own, stream)
+    groups = groups_of(own, stream)
     reader, recorder, weights = Reader(stream, masks(own, probed)), Recorder(), Weights(groups)
     last = stream.stacks[-1]
     for step in range(STEPS + 1):

@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from stabkit.errors import UsageError
-from stabkit.own.probe.loop import masks, record
+from stabkit.own.chain.reader import masks
+from stabkit.own.probe.loop import record
 from stabkit.own.probe.made import make
 from stabkit.own.sublayers.run import Call
 from stabkit.results.own.series import refuse, uneven

@@ -2,7 +2,6 @@
 
 made.py      what a factory returned as one value: model, loss, optimiser, the batch that the model is read on
 defaults.py  a loss where it returned none: next tokens, or labels of images, at random
-gradients.py what an optimiser's step hooks see: gradients, steps
 loop.py      the updates, and what is read between them
 job.py       what a worker does
 """

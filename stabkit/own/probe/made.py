@@ -19,9 +19,9 @@ import torch
 from torch import nn
 
 from stabkit.errors import UsageError
+from stabkit.own.chain.gradients import gradient_norms
 from stabkit.own.factory import needed
 from stabkit.own.probe import defaults
-from stabkit.own.probe.gradients import gradient_norms
 from stabkit.own.sublayers import run
 from stabkit.own.sublayers.run import Call
 

@@ -14,9 +14,24 @@ import torch
 from torch import nn
 
 from stabkit.own.sublayers.memory import full
+from stabkit.own.sublayers.reading import Stream
 
+OUTSIDE = "outside"
+"""What belongs to no sub-layer."""
 Groups = Mapping[str, Sequence[nn.Parameter]]
 """{site: its parameters}."""
+
+
+def groups_of(model: nn.Module, stream: Stream) -> dict[str, list[nn.Parameter]]:
+    """{sub-layer: its trained parameters}, and what belongs to none of them."""
+    named = {name: p for name, p in model.named_parameters() if p.requires_grad}
+    found = {place.name: [named.pop(n) for n in place.parameters if n in named] for place in stream.sublayers}
+    return {**found, OUTSIDE: list(named.values())}
+
+
+def arrived(parameters: Sequence[nn.Parameter]) -> bool:
+    """Whether any of them has a gradient."""
+    return any(p.grad is not None for p in parameters)
 
 
 class Gradients:

@@ -1,0 +1,109 @@
+"""The chain of a user's model as rows: what each pass left, turned into the numbers of `probes/quantities.py`.
+
+update        F = output of the last stack after its final norm: `state` ‖ΔF‖, `state@step` against θ_{t−1},
+              `state@relative` over ‖F(θ_0)‖, `state@size` ‖F‖ over √d, `logits` as `state`
+layer_update  per sub-layer: mean ‖Δx_i‖/‖x_i(θ_0)‖
+stream        x_0 (`stack`) and x_i of each sub-layer: rms, ‖x_i‖/√d
+branch        ‖γ·f_i‖/‖ω·x_i‖
+cosine        cos(x_i, x_{i−1})
+token_cosine  mean cosine between different tokens of F
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Mapping
+
+import torch
+from torch import nn
+
+from stabkit.errors import UsageError
+from stabkit.own.sublayers.reading import States, Stream
+from stabkit.own.sublayers.run import Call
+from stabkit.probes import quantities
+from stabkit.results.own.cell import Broke
+from stabkit.results.records import Recorder, Table
+
+
+def masks(model: nn.Module, call: Call) -> dict[str, torch.Tensor]:
+    """{argument: true at the tokens that are not padding}, (sentences × tokens), of `attention_mask` and
+    `decoder_attention_mask` where the call has them, by place or by name."""
+    names = ("attention_mask", "decoder_attention_mask")
+    try:
+        bound = inspect.signature(model.forward).bind(*call.args, **call.kwargs).arguments
+    except (TypeError, ValueError):  # a forward that hides what it takes
+        bound = {}
+    given = {name: call.kwargs.get(name, bound.get(name)) for name in names}
+    return {name: m.bool() for name, m in given.items() if isinstance(m, torch.Tensor) and m.dim() == 2}
+
+
+class Reader:
+    """Turns the states of each pass into rows; remembers those of θ_0 and of the pass before."""
+
+    def __init__(self, stream: Stream, masks: Mapping[str, torch.Tensor]) -> None:
+        self.stream, self.masks = stream, masks
+        self.first: States | None = None
+        self.last: States | None = None
+        self.width = self.tokens = 0
+
+    def read(self, recorder: Recorder, step: int, now: States) -> None:
+        """A row of every quantity of activations."""
+        first, last = self.first or now, self.last or now
+        f, last_stack = now.output, self.stream.stacks[-1]
+        mask = self._keep(last_stack, f)
+        self.width, self.tokens = f.shape[-1], int(mask.sum()) if mask is not None else f[..., 0].numel()
+        if f.shape != first.output.shape:
+            raise UsageError(f"the model's output has shape {list(f.shape)} where it had {list(first.output.shape)}")
+        rows: dict[str, dict[str, torch.Tensor]] = {
+            "update": {
+                "state": quantities.moved(f, first.output, mask),
+                "state@step": quantities.moved(f, last.output, mask),
+                "state@relative": quantities.relative(f, first.output, mask),
+                "state@size": quantities.mean(quantities.lengths(f), mask) / math.sqrt(f.shape[-1]),
+            },
+            "layer_update": {},
+            "stream": {},
+            "cosine": {},
+            "token_cosine": {"state": quantities.token_cosine(f, mask)},
+        }
+        if now.logits is not None and first.logits is not None and now.logits.shape == first.logits.shape:
+            rows["update"]["logits"] = quantities.moved(now.logits, first.logits, self._keep(last_stack, now.logits))
+        for stack in self.stream.stacks:
+            names = [stack, *(place.name for place in self.stream.sublayers if place.stack == stack)]
+            x, before = now.x[stack], first.x[stack]
+            for i, name in enumerate(names):
+                own = self._keep(stack, x[i])
+                rows["stream"][name] = quantities.mean(quantities.lengths(x[i]), own) / math.sqrt(x[i].shape[-1])
+                if i:
+                    rows["layer_update"][name] = quantities.relative(x[i], before[i], own)
+                    alike = x[i].shape == x[i - 1].shape
+                    rows["cosine"][name] = quantities.cosine(x[i], x[i - 1], own) if alike else torch.tensor(math.nan)
+        if now.branches:
+            rows["branch"] = {
+                place.name: quantities.mean(quantities.weight(branch, total), self._keep(place.stack, total))
+                for place, (branch, total) in zip(self.stream.sublayers, now.branches, strict=True)
+            }
+        for probe, row in rows.items():
+            recorder.add(probe, step, tuple(row), torch.stack([v.double().cpu() for v in row.values()]).tolist())
+        self.first, self.last = first, now
+
+    def _keep(self, stack: str, x: torch.Tensor) -> torch.Tensor | None:
+        """The mask of a stack's tokens, sentences first or tokens first; None where there is none that fits."""
+        two = "encoder" in self.stream.stacks
+        mask = self.masks.get("decoder_attention_mask" if two and stack == "decoder" else "attention_mask")
+        if mask is None or x.dim() != 3:
+            return None
+        return next((m for m in (mask, mask.T) if m.shape == x.shape[:2]), None)
+
+
+def broken(tables: Mapping[str, Table], step: int) -> Broke | None:
+    """The first number of this step that is not finite, in the order of a pass."""
+    for probe in ("stream", "update", "loss"):
+        table = tables.get(probe)
+        if table is None or int(table.steps[-1]) != step:
+            continue
+        for site, value in zip(table.sites, table.values[-1], strict=True):
+            if not math.isfinite(value) and "@" not in site:  # a quotient of ours is no number of the model's
+                return Broke(step=step, where="the loss" if probe == "loss" else f"{probe} of {site}")
+    return None
