@@ -81,8 +81,8 @@ def test_a_probe_of_our_own_model_reads_what_a_sweep_records(method, arch):
         own.zero_grad()
         seen = train.forward(model, TASK.train(spec.seed, step), 0.1)
         seen.loss.backward()
-        moved = dict(zip(groups, weights.steps()[2], strict=True))
-        for name, norm in zip(groups, gradient_norms(groups), strict=True):
+        moved = dict(zip(groups, weights.moved()["@start"].tolist(), strict=True))
+        for name, norm in zip(groups, gradient_norms(groups).tolist(), strict=True):
             if name != OUTSIDE:
                 assert close(norm, row("grad_norm", name.replace(last, "decoder")))
                 assert close(moved[name], row("parameter_update", name.replace(last, "decoder")))

@@ -7,8 +7,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import nn
@@ -34,70 +33,60 @@ def arrived(parameters: Sequence[nn.Parameter]) -> bool:
     return any(p.grad is not None for p in parameters)
 
 
-class Gradients:
-    """What the hooks of `optimizer` see, in a `with`; `seen` is called before every step with no gradient touched."""
-
-    def __init__(self, optimizer: torch.optim.Optimizer, groups: Groups, seen: Callable[[list[float]], None]) -> None:
-        self.optimizer, self.groups, self._seen = optimizer, groups, seen
-        self.steps = 0
-        """Taken within the `with`."""
-
-    def __enter__(self) -> Gradients:
-        self._handles = [
-            self.optimizer.register_step_pre_hook(self._before),
-            self.optimizer.register_step_post_hook(self._after),
-        ]
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        for handle in self._handles:
-            handle.remove()
-
-    def _before(self, optimizer: Any, args: Any, kwargs: Any) -> None:
-        self._seen(gradient_norms(self.groups))
-
-    def _after(self, optimizer: Any, args: Any, kwargs: Any) -> None:
-        self.steps += 1
-
-
-def gradient_norms(groups: Groups) -> list[float]:
-    """‖∂L/∂θ‖₂ of each group; NaN where none of its parameters has a gradient: cut off, or skipped in this step."""
-    grads = ([p.grad for p in own if p.grad is not None] for own in groups.values())
-    return [_root(own) if own else math.nan for own in grads]
+def gradient_norms(groups: Groups, scale: torch.Tensor | None = None) -> torch.Tensor:
+    """(groups,) float64 ‖∂L/∂θ‖₂, over `scale` where a scaler has left its factor on them; NaN where none of a group's
+    parameters has a gradient: cut off, or skipped in this step. On the parameters' device: nothing waits for it."""
+    found = [_root([p.grad for p in own if p.grad is not None]) for own in groups.values()]
+    norms = _together(found)
+    return norms if scale is None else norms / scale.to(norms)
 
 
 class Weights:
     """The weights as they were, to measure steps by."""
 
-    def __init__(self, groups: Groups) -> None:
+    def __init__(self, groups: Groups, start: bool = True) -> None:
+        """`start`: keep a copy of θ_0, to measure from."""
         self.groups = groups
-        self.first = self._copy()
-        self.last = self.first
+        self.first = self._copy() if start else None
+        self.held = self.first
 
-    def steps(self) -> tuple[list[float], list[float], list[float]]:
-        """‖θ_t − θ_{t−1}‖, the same over ‖θ_{t−1}‖, ‖θ_t − θ_0‖ of each group; since the last call."""
-        now = self._copy()
-        found = [
-            (_distance(new, old), _root(old), _distance(new, first))
-            for new, old, first in zip(now, self.last, self.first, strict=True)
-        ]
-        self.last = now
-        return (
-            [step for step, _, _ in found],
-            [step / size if size else 0.0 for step, size, _ in found],
-            [far for _, _, far in found],
-        )
+    def hold(self) -> None:
+        """Measure from here."""
+        self.held = self._copy()
+
+    def moved(self) -> dict[str, torch.Tensor]:
+        """(groups,) float64 each: ‖θ − θ'‖ since `hold`, `@relative` the same over ‖θ'‖, `@start` ‖θ − θ_0‖."""
+        assert self.held is not None
+        now = [[p.detach() for p in own] for own in self.groups.values()]
+        step = _together([_distance(new, old) for new, old in zip(now, self.held, strict=True)])
+        size = _together([_root(old) if old else None for old in self.held]).nan_to_num(0.0)
+        found = {"": step.nan_to_num(0.0), "@relative": torch.where(size > 0, step / size, 0.0)}
+        if self.first is not None:
+            start = _together([_distance(new, old) for new, old in zip(now, self.first, strict=True)])
+            found["@start"] = start.nan_to_num(0.0)
+        return found
+
+    def release(self) -> None:
+        """Give the memory back."""
+        self.held = None
 
     def _copy(self) -> list[list[torch.Tensor]]:
         return [[p.detach().clone() for p in own] for own in self.groups.values()]
 
 
-def _distance(new: Sequence[torch.Tensor], old: Sequence[torch.Tensor]) -> float:
-    return _root(full(a) - full(b) for a, b in zip(new, old, strict=True))
+def _distance(new: Sequence[torch.Tensor], old: Sequence[torch.Tensor]) -> torch.Tensor | None:
+    return _root([full(a) - full(b) for a, b in zip(new, old, strict=True)])
 
 
-def _root(parts: Any) -> float:
-    """√Σ‖part‖²."""
+def _root(parts: Sequence[torch.Tensor]) -> torch.Tensor | None:
+    """() √Σ‖part‖²; None of none."""
     real = (torch.view_as_real(part) if part.is_complex() else part for part in (part.detach() for part in parts))
-    norms = [torch.linalg.vector_norm(part, dtype=torch.float64).cpu() for part in real]
-    return float(torch.linalg.vector_norm(torch.stack(norms))) if norms else 0.0
+    norms = [torch.linalg.vector_norm(part, dtype=torch.float64) for part in real]
+    return torch.linalg.vector_norm(torch.stack([norm.to(norms[0].device) for norm in norms])) if norms else None
+
+
+def _together(found: Sequence[torch.Tensor | None]) -> torch.Tensor:
+    """One tensor; NaN for none."""
+    device = next((one.device for one in found if one is not None), torch.device("cpu"))
+    none = torch.full((), math.nan, dtype=torch.float64, device=device)
+    return torch.stack([none if one is None else one.to(device) for one in found])

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 
 import torch
 from torch import nn
@@ -97,13 +97,14 @@ class Reader:
         return next((m for m in (mask, mask.T) if m.shape == x.shape[:2]), None)
 
 
-def broken(tables: Mapping[str, Table], step: int) -> Broke | None:
-    """The first number of this step that is not finite, in the order of a pass."""
-    for probe in ("stream", "update", "loss"):
+def broken(tables: Mapping[str, Table], step: int, missing: Set[str] = frozenset()) -> Broke | None:
+    """The first number of this step that is not finite, in the order of a pass; `missing`: whom no gradient reached."""
+    for probe in ("stream", "update", "loss", "gradient"):
         table = tables.get(probe)
         if table is None or int(table.steps[-1]) != step:
             continue
         for site, value in zip(table.sites, table.values[-1], strict=True):
-            if not math.isfinite(value) and "@" not in site:  # a quotient of ours is no number of the model's
+            ours = "@" in site or (probe == "gradient" and site in missing)  # a quotient of ours, or no number at all
+            if not math.isfinite(value) and not ours:
                 return Broke(step=step, where="the loss" if probe == "loss" else f"{probe} of {site}")
     return None

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from stabkit.errors import UsageError
-from stabkit.own.chain.gradients import Gradients, Weights, arrived, gradient_norms, groups_of
+from stabkit.own.chain.gradients import Weights, arrived, gradient_norms, groups_of
 from stabkit.own.chain.reader import Reader, broken, masks
 from stabkit.own.probe.made import Made
 from stabkit.own.sublayers import reading
@@ -54,37 +54,40 @@ def record(made: Made, steps: int, pattern: str = "", tell: Callable[[int, float
     weights = Weights(groups)
     sites = tuple(groups)
 
-    step = 0
     broke: Broke | None = None
+    taken = 0
 
-    def gradients(norms: list[float]) -> None:
-        nonlocal broke
-        recorder.add("gradient", step, sites, norms)
-        lost = (n for n, v in zip(sites, norms, strict=True) if not math.isfinite(v) and arrived(groups[n]))
-        broke = broke or next((Broke(step=step, where=f"gradient of {name}") for name in lost), None)
+    def stepped(*seen: object) -> None:
+        nonlocal taken
+        taken += 1
 
-    with Gradients(made.optimizer, groups, gradients) as hooks:
+    handle = made.optimizer.register_step_post_hook(stepped)
+    try:
         for step in range(steps + 1):
             reader.read(recorder, step, stream.read(made.model, made.call))
-            moved = weights.steps()
-            names = tuple(name + mark for mark in ("", "@relative", "@start") for name in sites)
-            recorder.add("delta", step, names, [value for part in moved for value in part])
+            moved = weights.moved()
+            weights.hold()
+            names = tuple(name + mark for mark in moved for name in sites)
+            recorder.add("delta", step, names, [value for part in moved.values() for value in part.tolist()])
             made.optimizer.zero_grad(set_to_none=True)
             loss = made.loss(made.model)
             value = float(loss.detach())
             loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
             recorder.add("loss", step, ("train",), [value])
+            recorder.add("gradient", step, sites, gradient_norms(groups).tolist())
             if tell:
                 tell(step, value)
-            broke = broke or broken(recorder.tables(), step)
+            missing = {name for name, own in groups.items() if not arrived(own)}
+            broke = broke or broken(recorder.tables(), step, missing)
             if step == steps or not math.isfinite(value):
-                gradients(gradient_norms(groups))
                 break
             made.optimizer.step()
-            if hooks.steps != step + 1:
+            if taken != step + 1:
                 raise UsageError(
-                    f"{hooks.steps - step} optimiser steps were taken in one update; the loss is not to step itself"
+                    f"{taken - step} optimiser steps were taken in one update; the loss is not to step itself"
                 )
+    finally:
+        handle.remove()
     return Probed(
         records=recorder.tables(),
         stream=stream,

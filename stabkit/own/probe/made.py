@@ -184,7 +184,7 @@ def _begun(model: nn.Module, loss: Callable[[nn.Module], torch.Tensor], name: st
     own = [p for p in model.parameters() if p.grad is not None]
     if not own:
         raise UsageError(f"{name}: the loss's gradient reaches none of the model's parameters")
-    (norm,) = gradient_norms({"": own})
+    norm = float(gradient_norms({"": own}))
     model.zero_grad(set_to_none=True)
     return float(value.detach()), norm
 
