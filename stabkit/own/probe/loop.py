@@ -12,7 +12,6 @@ without one. No hook stands in a training forward, so that training is what it i
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -22,9 +21,8 @@ from stabkit.own.chain.gradients import Weights, arrived, gradient_norms, groups
 from stabkit.own.chain.reader import Reader, broken, masks
 from stabkit.own.probe.made import Made
 from stabkit.own.sublayers import reading
-from stabkit.own.sublayers.memory import raw, tensors
+from stabkit.own.sublayers.memory import digest
 from stabkit.own.sublayers.reading import Stream
-from stabkit.own.sublayers.run import Call
 from stabkit.results.own.cell import Broke
 from stabkit.results.records import Recorder, Table
 
@@ -93,15 +91,7 @@ def record(made: Made, steps: int, pattern: str = "", tell: Callable[[int, float
         stream=stream,
         width=reader.width,
         tokens=reader.tokens,
-        batch=_digest(made.call),
+        batch=digest((made.call.args, dict(made.call.kwargs))),
         broke=broke,
         trained={name: len(own) for name, own in groups.items()},
     )
-
-
-def _digest(call: Call) -> str:
-    hashed = hashlib.sha256()
-    for tensor in tensors((call.args, dict(call.kwargs))):
-        hashed.update(str((tensor.dtype, list(tensor.shape))).encode())
-        hashed.update(raw(tensor))
-    return hashed.hexdigest()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import hashlib
 from typing import Any
 
 import torch
@@ -74,6 +75,15 @@ def raw(x: torch.Tensor) -> bytes:
     flat = x.detach().cpu().contiguous().reshape(-1)
     held: bytes = flat.view(torch.uint8).numpy().tobytes() if flat.numel() else b""
     return held
+
+
+def digest(given: Any) -> str:
+    """sha256 of the tensors among an operation's arguments: their kinds, shapes and numbers."""
+    hashed = hashlib.sha256()
+    for tensor in tensors(given):
+        hashed.update(str((tensor.dtype, list(tensor.shape))).encode())
+        hashed.update(raw(tensor))
+    return hashed.hexdigest()
 
 
 def storage(tensor: torch.Tensor) -> int:

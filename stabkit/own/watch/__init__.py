@@ -1,0 +1,6 @@
+"""A user's own model in training: the chain of a probe, read on the way (`stabkit.watch`).
+
+schedule.py  after which updates it is read
+inputs.py    the batch that it is read on: given, or the first that the model is called with
+watch.py     the two lines
+"""

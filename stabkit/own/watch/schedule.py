@@ -1,0 +1,18 @@
+"""After which updates of a training a watch reads activations and steps."""
+
+from __future__ import annotations
+
+import math
+
+DENSE = 16
+"""Updates that are all read: where the chain of DeepNet §2 begins."""
+
+
+def reads(every: str | int, step: int) -> bool:
+    """`log`: 0 to 16, then the powers of √2, rounded up; a number: every so many."""
+    if isinstance(every, int):
+        return step % every == 0
+    if step <= DENSE:
+        return True
+    power = math.floor(2 * math.log2(step) + 1e-9)
+    return step in (math.ceil(2 ** (power / 2) - 1e-9), math.ceil(2 ** ((power - 1) / 2) - 1e-9))

@@ -1,0 +1,132 @@
+"""What a watch warns of: a link of the chain beyond its limit, in training, with the numbers and the nearest cause.
+
+    finite    a loss, a gradient or a stream that is no number
+    step      one update moved a sub-layer's weights by more than their own norm: the rate
+    stream    the stream's end more than tripled between two readings that follow one another
+    gradient  the lowest layer receives less than 10⁻² of the top layer's gradient, or more than 10², three readings
+              in a row: below it few of stabkit's own runs came back (docs/outcome.md)
+    loss      three times the first one
+
+Each is told once. The limits of the gradient and of the loss are those of a probe (`verdict.py`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from stabkit.results.own.cell import Sublayer
+from stabkit.results.own.verdict import Limits
+from stabkit.results.own.words import times
+
+MOST_STEP = 1.0
+"""‖Δθ‖/‖θ‖ of one update."""
+MOST_GROWTH = 3.0
+"""rms(x_L) over that of the reading before."""
+IN_A_ROW = 3
+"""Readings of the gradient beyond its limit."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Alarm:
+    """One warning."""
+
+    step: int
+    link: str
+    sentence: str
+    numbers: Mapping[str, float]
+
+    def to_json(self) -> dict[str, Any]:
+        return {"step": self.step, "link": self.link, "sentence": self.sentence, "numbers": dict(self.numbers)}
+
+
+@dataclass(slots=True)
+class Alarms:
+    """Looks at each row as it comes; tells each link once."""
+
+    sublayers: Sequence[Sublayer]
+    limits: Limits = field(default_factory=Limits)
+    told: dict[str, Alarm] = field(default_factory=dict)
+    _since: dict[str, list[int]] = field(default_factory=dict)
+    _stream: dict[str, float] = field(default_factory=dict)
+    _loss: float = math.nan
+
+    def see(self, probe: str, step: int, row: Mapping[str, float]) -> Alarm | None:
+        """The warning that this row is reason for; None where there is none, or it was told before."""
+        found = self._lost(probe, step, row) or self._judged(probe, step, row)
+        if found is None or found.link in self.told:
+            return None
+        self.told[found.link] = found
+        return found
+
+    def _lost(self, probe: str, step: int, row: Mapping[str, float]) -> Alarm | None:
+        if probe not in ("loss", "gradient", "stream"):
+            return None
+        for name, value in row.items():
+            if math.isinf(value) or (math.isnan(value) and probe != "gradient"):  # NaN there: no gradient arrived
+                what = "the loss" if probe == "loss" else f"the {probe} of {name}"
+                return Alarm(step=step, link="finite", sentence=f"{what} is not finite", numbers={name: value})
+        return None
+
+    def _judged(self, probe: str, step: int, row: Mapping[str, float]) -> Alarm | None:
+        judge = {
+            "gradient": self._of_gradient,
+            "delta": self._of_step,
+            "stream": self._of_stream,
+            "loss": self._of_loss,
+        }
+        return judge[probe](step, row) if probe in judge else None
+
+    def _of_gradient(self, step: int, row: Mapping[str, float]) -> Alarm | None:
+        for stack in dict.fromkeys(own.stack for own in self.sublayers):
+            norms: dict[int, float] = {}
+            for own in self.sublayers:
+                if own.stack == stack and own.parameters and math.isfinite(row[own.name]):
+                    norms[own.layer] = math.hypot(norms.get(own.layer, 0.0), row[own.name])
+            if len(norms) < 2:
+                continue
+            low, top = norms[min(norms)], norms[max(norms)]
+            ratio = low / top if top else math.inf
+            since = self._since.setdefault(stack, [])
+            if self.limits.weak <= ratio <= 1 / self.limits.weak:
+                since.clear()
+                continue
+            since.append(step)
+            if len(since) >= IN_A_ROW:
+                what = f"{stack}.{min(norms)} receives {times(ratio)} the top layer's gradient since step {since[0]}"
+                why = (
+                    "few of stabkit's own runs that fell below 10⁻² came back"
+                    if ratio < 1
+                    else "the gradient explodes on its way down"
+                )
+                numbers = {"ratio": ratio, "limit": self.limits.weak, "lowest": low, "top": top}
+                return Alarm(step=step, link="gradient", sentence=f"{what}; {why}", numbers=numbers)
+        return None
+
+    def _of_step(self, step: int, row: Mapping[str, float]) -> Alarm | None:
+        moved = {own.name: row.get(f"{own.name}@relative", 0.0) for own in self.sublayers}
+        name, most = max(moved.items(), key=lambda one: one[1], default=("", 0.0))
+        if not most > MOST_STEP:
+            return None
+        sentence = f"one update moved {name} by {most:.2g} times its weights' norm; the rate is the nearest cause"
+        return Alarm(step=step, link="step", sentence=sentence, numbers={"relative": most, "limit": MOST_STEP})
+
+    def _of_stream(self, step: int, row: Mapping[str, float]) -> Alarm | None:
+        ends = {own.stack: row[own.name] for own in self.sublayers}  # the last of each stack
+        before, self._stream = self._stream, ends
+        for stack, now in ends.items():
+            if before.get(stack, 0.0) and now > MOST_GROWTH * before[stack]:
+                sentence = f"{stack}'s residual stream grew {now / before[stack]:.2g}-fold since the reading before"
+                return Alarm(step=step, link="stream", sentence=sentence, numbers={"now": now, "before": before[stack]})
+        return None
+
+    def _of_loss(self, step: int, row: Mapping[str, float]) -> Alarm | None:
+        value = row["train"]
+        if math.isnan(self._loss):
+            self._loss = value
+        if not value > self.limits.risen * self._loss > 0:
+            return None
+        sentence = f"the loss is {value:.3g}, it began at {self._loss:.3g}"
+        return Alarm(step=step, link="loss", sentence=sentence, numbers={"loss": value, "first": self._loss})
