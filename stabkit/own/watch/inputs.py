@@ -12,17 +12,15 @@ from stabkit.errors import UsageError
 from stabkit.own.sublayers.memory import tensors
 from stabkit.own.sublayers.run import Call
 
+WRAPPERS = {"OptimizedModule": "_orig_mod", "DistributedDataParallel": "module", "DataParallel": "module"}
+"""{class: where it keeps the model that it wraps}: torch.compile's and torch's parallel ones."""
+
 
 def unwrapped(model: nn.Module) -> nn.Module:
     """The model as it was written."""
-    while True:
-        kind = type(model).__name__
-        inner = {"OptimizedModule": "_orig_mod", "DistributedDataParallel": "module", "DataParallel": "module"}.get(
-            kind
-        )
-        if inner is None:
-            return model
+    while (inner := WRAPPERS.get(type(model).__name__)) is not None:
         model = getattr(model, inner)
+    return model
 
 
 class FirstCall:

@@ -6,6 +6,7 @@ import math
 
 DENSE = 16
 """Updates that are all read: where the chain of DeepNet §2 begins."""
+KEPT = 4096
 
 
 def reads(every: str | int, step: int) -> bool:
@@ -16,3 +17,8 @@ def reads(every: str | int, step: int) -> bool:
         return True
     power = math.floor(2 * math.log2(step) + 1e-9)
     return step in (math.ceil(2 ** (power / 2) - 1e-9), math.ceil(2 ** ((power - 1) / 2) - 1e-9))
+
+
+def stride(step: int) -> int:
+    """Updates from one kept gradient to the next: every one of the first 4,096, then half as many an octave."""
+    return 1 if step < KEPT else 2 ** (step // KEPT).bit_length()

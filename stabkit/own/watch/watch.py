@@ -12,45 +12,51 @@ import math
 import os
 import secrets
 import time
-import warnings
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
-from stabkit.errors import StabkitError, StoreError, UsageError
-from stabkit.own.chain.gradients import Groups, Weights, gradient_norms, groups_of
-from stabkit.own.chain.reader import Reader, masks
-from stabkit.own.sublayers import reading, run
-from stabkit.own.sublayers.memory import digest
+from stabkit.errors import StabkitError, UsageError
+from stabkit.own.sublayers import run
 from stabkit.own.sublayers.run import Call
+from stabkit.own.watch.chain import Chain
 from stabkit.own.watch.inputs import FirstCall, check, copied, unwrapped
-from stabkit.own.watch.schedule import reads
-from stabkit.results.own.alarm import Alarm, Alarms
+from stabkit.own.watch.journal import Journal, say
+from stabkit.own.watch.schedule import reads, stride
+from stabkit.results.own.alarm import Alarm
 from stabkit.results.own.cell import Broke, Facts, Sublayer
-from stabkit.results.records import Recorder
 from stabkit.storage.watched import WatchShelf
-from stabkit.version import __version__
 
 LARGEST_COPY = 1_000_000_000
 """Bytes of weights above which θ_0 is kept only if asked."""
-EVERY_STEP = 4096
-"""Updates up to which every gradient is kept; beyond, that many of each doubling."""
-FLUSH = 30.0
-"""Seconds between parts."""
 
 _watched: weakref.WeakSet[nn.Module] = weakref.WeakSet()
 
 
-class StabilityWarning(UserWarning):
-    """A link of the chain is beyond its limit, or a watch has ended before its training."""
-
-
 class Watch:
-    """What `stabkit.watch` returns; see there."""
+    """Records the chain of a model in training and warns, once a link, through `warnings`.
+
+    watch = stabkit.watch(model, optimizer)    before the loop; step 0 is the model as it is now
+    watch.loss(loss)                           in it, if the loss is to be on the page
+    watch.close()                              after it, or use it in a `with`
+
+    probe     what the model is read on: the arguments of a call as tuple or dict, or one tensor; without it a copy of
+              the first that the model is called with
+    every     `log`: after updates 0 to 16 and the powers of √2; or a number of updates
+    out       the store: records lie in <out>/own/<id>/, what is flushed is kept whatever happens
+    name      begins the id; without it the model's class
+    blocks    names of blocks, `h.*`, where no sums x + f(x) are found
+    warn      False: record alone
+    start     keep a copy of θ_0 for ‖θ_t − θ_0‖; without a word up to 1 GB
+    writer    anything with `add_scalar` or `log`
+
+    Raises UsageError for what cannot be watched: no module, no optimiser of its parameters, all of them frozen, a
+    closure, a model that is watched already, a batch on another device.
+    """
 
     def __init__(
         self,
@@ -68,69 +74,67 @@ class Watch:
     ) -> None:
         self.model = unwrapped(model)
         _refuse(self.model, optimizer, every, writer)
-        self.optimizer, self.every, self.blocks, self.warn, self.writer = optimizer, every, blocks, warn, writer
-        self.shelf = WatchShelf(Path(out))
-        kind = type(self.model).__name__
-        self.id = f"{name or kind}-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{secrets.token_hex(2)}"
+        self.optimizer, self.every, self.blocks = optimizer, every, blocks
+        stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
+        self.id = f"{name or type(self.model).__name__}-{stamp}-{secrets.token_hex(2)}"
         self.steps = 0
         """Updates since the watch began."""
         self.ended = ""
+        """`closed`, `stopped: why`; "" while it watches."""
         self.notes: list[str] = []
         size = sum(p.numel() * p.element_size() for p in self.model.parameters())
         self.start = size <= LARGEST_COPY if start is None else start
         if not self.start:
             self.notes.append("‖θ_t − θ_0‖ is not recorded: it needs a copy of the weights; start=True keeps one")
-        self._pid = os.getpid()
-        self._chain: _Chain | None = None
-        self._recorder = Recorder()
-        self._loss: list[tuple[int, Any]] = []
-        self._gradients: list[tuple[int, torch.Tensor]] = []
-        self._flushed = time.monotonic()
+        self._make: Callable[[Sequence[Sublayer]], Journal] = lambda found: Journal(
+            WatchShelf(Path(out)), self.id, found, warn, writer
+        )
+        self._pid, self._read_at = os.getpid(), -1
+        self._chain: Chain | None = None
+        self._journal: Journal | None = None
+        self._losses: dict[int, Any] = {}
+        self._gradients: list[tuple[int, torch.Tensor, frozenset[str]]] = []
         self._first: FirstCall | None = None
         self._handles: list[Any] = []
+        if probe is None:
+            self._first = FirstCall(model)
+            self.notes.append("read on the first batch that the model was called with")
+        else:
+            call = copied(Call.of(probe))
+            check(call, self.model)
+            self._begin(call)
+        if optimizer is not None:
+            self._handles = [
+                optimizer.register_step_pre_hook(lambda *seen: self._guarded(self._before)),
+                optimizer.register_step_post_hook(lambda *seen: self._guarded(self._after)),
+            ]
         _watched.add(self.model)
-        try:
-            if probe is None:
-                self._first = FirstCall(model)
-                self.notes.append("read on the first batch that the model was called with")
-            else:
-                call = copied(Call.of(probe))
-                check(call, self.model)
-                self._begin(call)
-            if optimizer is not None:
-                self._handles = [
-                    optimizer.register_step_pre_hook(lambda *seen: self._guarded(self._before)),
-                    optimizer.register_step_post_hook(lambda *seen: self._guarded(self._after)),
-                ]
-        except BaseException:
-            self._let_go()
-            raise
 
     # — what the user calls —
 
     @property
     def warnings(self) -> list[Alarm]:
         """Every warning so far."""
-        return list(self._chain.alarms.told.values()) if self._chain else []
+        return self._journal.told if self._journal else []
 
     def loss(self, value: Any) -> None:
-        """Record the training loss of the update that comes next; a number or a tensor of one."""
+        """The training loss of the update that comes next: a number, or a tensor of one."""
         if not self.ended:
-            self._loss.append((self.steps, value.detach() if isinstance(value, torch.Tensor) else value))
+            self._losses[self.steps] = value.detach() if isinstance(value, torch.Tensor) else value
 
     def step(self) -> None:
         """After an update, where there is no optimiser whose hooks tell."""
         if self.optimizer is not None:
-            raise UsageError("watch: the optimiser tells of its steps by itself; step() is for a watch without one")
+            raise UsageError("watch: the optimizer tells of its steps by itself; step() is for a watch without one")
         self._guarded(self._before)
         self._guarded(self._after)
 
     def close(self) -> None:
         """Write what is not yet written, and let go of model and optimiser. A second time nothing happens."""
-        if self.ended:
-            return
-        self._guarded(self._last)
-        self._end("closed")
+        if not self.ended:
+            self._guarded(self._last)
+        if not self.ended:
+            self._end("closed")
 
     def __enter__(self) -> Watch:
         return self
@@ -141,12 +145,8 @@ class Watch:
     # — what the hooks do —
 
     def _begin(self, call: Call) -> None:
-        stream = reading.found(self.model, call, self.blocks)
-        self._chain = _Chain(self.model, call, stream, self.start)
-        if self.optimizer is not None:
-            held = {id(p) for group in self.optimizer.param_groups for p in group["params"]}
-            if not held & {id(p) for p in self.model.parameters()}:
-                raise UsageError("watch: the optimizer holds none of the model's parameters")
+        self._chain = Chain(self.model, call, self.blocks, self.start)
+        self._journal = self._make(self._chain.sublayers)
         self._read()
 
     def _before(self) -> None:
@@ -155,65 +155,52 @@ class Watch:
                 raise UsageError("the model was never called before its first update; give the watch a probe batch")
             self._begin(self._first.call)
         assert self._chain is not None
-        scale = getattr(self.optimizer, "grad_scale", None)  # of a fused optimiser, which unscales in its own step
-        if self.steps % _stride(self.steps) == 0 or reads(self.every, self.steps):
-            self._gradients.append((self.steps, gradient_norms(self._chain.groups, scale)))
+        if self.steps % stride(self.steps) == 0 or reads(self.every, self.steps):
+            scale = getattr(self.optimizer, "grad_scale", None)  # of a fused optimiser, which unscales in its own step
+            self._gradients.append((self.steps, self._chain.gradients(scale), self._chain.missing()))
         if reads(self.every, self.steps + 1):
             self._chain.weights.hold()
 
     def _after(self) -> None:
-        assert self._chain is not None
+        assert self._chain is not None and self._journal is not None
         self.steps += 1
         if reads(self.every, self.steps):
-            moved = self._chain.weights.moved()
-            self._chain.weights.release()
-            names = tuple(name + mark for mark in moved for name in self._chain.groups)
-            self._add("delta", self.steps, names, torch.cat(list(moved.values())).tolist())
+            self._journal.add("delta", self.steps, self._chain.steps())
             self._read()
-        elif self._chain.device.type == "cpu":
+        elif self._chain.device.type == "cpu":  # elsewhere it would wait for the device
             self._settle()
 
     def _last(self) -> None:
         if self._chain is not None:
-            if self._chain.read_at != self.steps:
+            if self._read_at != self.steps:
                 self._read()
             self._settle()
 
     def _read(self) -> None:
         """Activations at the weights as they are; whatever waited on the device is fetched."""
-        assert self._chain is not None
+        assert self._chain is not None and self._journal is not None
         self._settle()
-        recorder = Recorder()
-        self._chain.read(recorder, self.steps)
-        for probe, table in recorder.tables().items():
-            self._add(probe, self.steps, table.sites, table.values[-1].tolist())
-        if time.monotonic() - self._flushed > FLUSH:
-            self._flush()
+        self._read_at = self.steps
+        for probe, table in self._chain.activations(self.steps).items():
+            self._journal.add(probe, self.steps, dict(zip(table.sites, table.values[-1].tolist(), strict=True)))
+        if self._journal.due:
+            self._journal.flush(self._facts(), self.ended)
 
     def _settle(self) -> None:
         """Fetch gradients and losses from the device, in the order of their updates."""
-        assert self._chain is not None
-        losses, self._loss = self._loss, []
-        for step, value in dict(losses).items():
-            self._add("loss", step, ("train",), [float(value)])
+        assert self._chain is not None and self._journal is not None
+        losses, self._losses = self._losses, {}
+        for step, value in losses.items():
+            self._journal.add("loss", step, {"train": float(value)})
         waiting, self._gradients = self._gradients, []
         if waiting:
-            values = torch.stack([norms for _, norms in waiting]).tolist()
-            for (step, _), row in zip(waiting, values, strict=True):
-                self._add("gradient", step, tuple(self._chain.groups), row)
-
-    def _add(self, probe: str, step: int, sites: tuple[str, ...], values: list[float]) -> None:
-        assert self._chain is not None
-        self._recorder.add(probe, step, sites, values)
-        row = dict(zip(sites, values, strict=True))
-        if self.writer is not None:
-            _write(self.writer, probe, step, row, self._chain.groups)
-        if (alarm := self._chain.alarms.see(probe, step, row)) is not None and self.warn:
-            warnings.warn(f"stabkit, update {alarm.step}: {alarm.sentence}", StabilityWarning, stacklevel=2)
+            rows = torch.stack([norms for _, norms, _ in waiting]).tolist()
+            for (step, _, missing), row in zip(waiting, rows, strict=True):
+                self._journal.add("gradient", step, dict(zip(self._chain.groups, row, strict=True)), missing)
 
     # — how it ends —
 
-    def _guarded(self, act: Any) -> None:
+    def _guarded(self, act: Callable[[], None]) -> None:
         """Do it, unless this is the end or a fork; nothing of ours is raised in a training that has begun."""
         if self.ended:
             return
@@ -225,13 +212,14 @@ class Watch:
             act()
         except Exception as error:  # whatever it is, training goes on
             why = str(error) if isinstance(error, StabkitError) else f"{type(error).__name__}: {error}"
-            warnings.warn(f"stabkit stops watching at update {self.steps}: {why}", StabilityWarning, stacklevel=2)
+            say(f"the watch ends at update {self.steps}, training goes on: {why}")
             self._end(f"stopped: {why}")
 
     def _end(self, how: str) -> None:
         self._let_go()
         self.ended = how
-        self._flush()
+        if self._journal is not None:
+            self._journal.flush(self._facts(), how)
 
     def _let_go(self) -> None:
         _watched.discard(self.model)
@@ -241,24 +229,9 @@ class Watch:
         if self._first is not None:
             self._first.forget()
 
-    def _flush(self) -> None:
-        """Write a part; where that fails it is said, and the rows wait for the next."""
-        self._flushed = time.monotonic()
-        if self._chain is None:
-            return
-        about = {"stabkit": __version__, "torch": torch.__version__, "ended": self.ended, "steps": self.steps}
-        try:
-            self.shelf.append(self.id, self._facts(), self._recorder.tables(), self.warnings, about)
-        except StoreError as error:
-            warnings.warn(f"stabkit: {error}; training goes on, the rows are kept", StabilityWarning, stacklevel=2)
-            return
-        self._recorder = Recorder()
-
     def _facts(self) -> Facts:
-        assert self._chain is not None
-        chain = self._chain
-        lost = chain.alarms.told.get("finite")
-        rate = self.optimizer.param_groups[0].get("lr", math.nan) if self.optimizer else math.nan
+        assert self._chain is not None and self._journal is not None
+        chain, lost = self._chain, self._journal.alarms.told.get("finite")
         return Facts(
             factory=self.id,
             depth=None,
@@ -276,37 +249,8 @@ class Watch:
             start=math.nan,
             broke=Broke(step=lost.step, where=lost.sentence) if lost else None,
             optimizer=type(self.optimizer).__name__ if self.optimizer else "none",
-            rate=float(rate),
+            rate=float(self.optimizer.param_groups[0].get("lr", math.nan)) if self.optimizer else math.nan,
         )
-
-
-class _Chain:
-    """A model whose residual stream was found, and what reads it."""
-
-    def __init__(self, model: nn.Module, call: Call, stream: reading.Stream, start: bool) -> None:
-        self.model, self.call, self.stream = model, call, stream
-        self.groups: Groups = groups_of(model, stream)
-        self.reader = Reader(stream, masks(model, call))
-        self.weights = Weights(self.groups, start)
-        self.device = next(model.parameters()).device
-        self.batch = digest((call.args, dict(call.kwargs)))
-        self.read_at = -1
-        self.sublayers = tuple(
-            Sublayer(stack=own.stack, layer=own.layer, kind=own.kind, parameters=len(self.groups[own.name]))
-            for own in stream.sublayers
-        )
-        self.alarms = Alarms(self.sublayers)
-
-    def read(self, recorder: Recorder, step: int) -> None:
-        """A row of every quantity of activations."""
-        self.read_at = step
-        with run.untouched(self.model):
-            self.reader.read(recorder, step, self.stream.read(self.model, self.call))
-
-
-def _stride(step: int) -> int:
-    """Between updates whose gradients are kept."""
-    return 1 if step < EVERY_STEP else 2 ** (step // EVERY_STEP).bit_length()
 
 
 def _refuse(model: nn.Module, optimizer: Any, every: str | int, writer: Any) -> None:
@@ -321,16 +265,10 @@ def _refuse(model: nn.Module, optimizer: Any, every: str | int, writer: Any) -> 
     if writer is not None and not (hasattr(writer, "add_scalar") or hasattr(writer, "log")):
         raise UsageError("watch: a writer has add_scalar (TensorBoard) or log (Weights & Biases)")
     run.refuse(model)
-    if not any(p.requires_grad for p in model.parameters()):
+    trained = {id(p) for p in model.parameters() if p.requires_grad}
+    if not trained:
         raise UsageError("watch: every parameter is frozen (requires_grad=False); there is nothing to train")
+    if optimizer is not None and not trained & {id(p) for g in optimizer.param_groups for p in g["params"]}:
+        raise UsageError("watch: the optimizer holds none of the model's parameters")
     if model in _watched:
         raise UsageError("watch: this model is watched already; close() the other one first")
-
-
-def _write(writer: Any, probe: str, step: int, row: Mapping[str, float], groups: Groups) -> None:
-    scalars = {f"stabkit/{probe}/{site}": value for site, value in row.items() if math.isfinite(value)}
-    if hasattr(writer, "add_scalar"):
-        for tag, value in scalars.items():
-            writer.add_scalar(tag, value, step)
-    else:
-        writer.log(scalars, step=step)

@@ -13,7 +13,7 @@ Each is told once. The limits of the gradient and of the loss are those of a pro
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -53,19 +53,20 @@ class Alarms:
     _stream: dict[str, float] = field(default_factory=dict)
     _loss: float = math.nan
 
-    def see(self, probe: str, step: int, row: Mapping[str, float]) -> Alarm | None:
-        """The warning that this row is reason for; None where there is none, or it was told before."""
-        found = self._lost(probe, step, row) or self._judged(probe, step, row)
+    def see(self, probe: str, step: int, row: Mapping[str, float], missing: Set[str] = frozenset()) -> Alarm | None:
+        """The warning that this row is reason for; None where there is none, or it was told before. `missing`: whom no
+        gradient reached, which is no number either."""
+        found = self._lost(probe, step, row, missing) or self._judged(probe, step, row)
         if found is None or found.link in self.told:
             return None
         self.told[found.link] = found
         return found
 
-    def _lost(self, probe: str, step: int, row: Mapping[str, float]) -> Alarm | None:
+    def _lost(self, probe: str, step: int, row: Mapping[str, float], missing: Set[str]) -> Alarm | None:
         if probe not in ("loss", "gradient", "stream"):
             return None
         for name, value in row.items():
-            if math.isinf(value) or (math.isnan(value) and probe != "gradient"):  # NaN there: no gradient arrived
+            if not math.isfinite(value) and name not in missing:
                 what = "the loss" if probe == "loss" else f"the {probe} of {name}"
                 return Alarm(step=step, link="finite", sentence=f"{what} is not finite", numbers={name: value})
         return None

@@ -1,0 +1,55 @@
+"""A model whose residual stream was found, and what reads it: activations, gradients, steps of the weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import nn
+
+from stabkit.own.chain.gradients import Weights, arrived, gradient_norms, groups_of
+from stabkit.own.chain.reader import Reader, masks
+from stabkit.own.sublayers import reading, run
+from stabkit.own.sublayers.memory import digest
+from stabkit.own.sublayers.run import Call
+from stabkit.results.own.cell import Sublayer
+from stabkit.results.records import Recorder, Table
+
+
+class Chain:
+    """Of one model, read on one batch."""
+
+    def __init__(self, model: nn.Module, call: Call, blocks: str, start: bool) -> None:
+        self.model, self.call = model, call
+        self.stream = reading.found(model, call, blocks)
+        self.groups = groups_of(model, self.stream)
+        self.reader = Reader(self.stream, masks(model, call))
+        self.weights = Weights(self.groups, start)
+        self.device = next(model.parameters()).device
+        self.batch = digest((call.args, dict(call.kwargs)))
+        self.sublayers = tuple(
+            Sublayer(stack=own.stack, layer=own.layer, kind=own.kind, parameters=len(self.groups[own.name]))
+            for own in self.stream.sublayers
+        )
+
+    def activations(self, step: int) -> Mapping[str, Table]:
+        """A row of every quantity of activations at the weights as they are; the model is as before afterwards."""
+        recorder = Recorder()
+        with run.untouched(self.model):
+            self.reader.read(recorder, step, self.stream.read(self.model, self.call))
+        return recorder.tables()
+
+    def gradients(self, scale: torch.Tensor | None) -> torch.Tensor:
+        """(groups,) ‖∂L/∂θ_i‖ on the model's device."""
+        return gradient_norms(self.groups, scale)
+
+    def missing(self) -> frozenset[str]:
+        """Groups that no gradient reached."""
+        return frozenset(name for name, own in self.groups.items() if not arrived(own))
+
+    def steps(self) -> dict[str, float]:
+        """What the weights moved since `weights.hold()`, which is let go of."""
+        moved = self.weights.moved()
+        self.weights.release()
+        names = [name + mark for mark in moved for name in self.groups]
+        return dict(zip(names, torch.cat(list(moved.values())).tolist(), strict=True))

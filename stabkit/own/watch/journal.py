@@ -1,0 +1,80 @@
+"""Rows of a watch on their way: judged as they come, given to the user's writer, written in parts."""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Mapping, Sequence, Set
+from typing import Any
+
+import torch
+
+from stabkit.errors import StoreError
+from stabkit.results.own.alarm import Alarm, Alarms
+from stabkit.results.own.cell import Facts, Sublayer
+from stabkit.results.records import Recorder
+from stabkit.storage.watched import WatchShelf
+from stabkit.version import __version__
+
+PAUSE = 30.0
+"""Seconds between parts."""
+
+
+class StabilityWarning(UserWarning):
+    """A link of the chain is beyond its limit, or a watch has ended before its training."""
+
+
+def say(sentence: str) -> None:
+    """Warn where the user's own line stands."""
+    warnings.warn(f"stabkit: {sentence}", StabilityWarning, stacklevel=2)
+
+
+class Journal:
+    """Of one watch."""
+
+    def __init__(self, shelf: WatchShelf, name: str, sublayers: Sequence[Sublayer], warn: bool, writer: Any) -> None:
+        self.shelf, self.name, self.warn, self.writer = shelf, name, warn, writer
+        self.alarms = Alarms(sublayers)
+        self._recorder = Recorder()
+        self._written = time.monotonic()
+
+    @property
+    def told(self) -> list[Alarm]:
+        """Every warning so far."""
+        return list(self.alarms.told.values())
+
+    @property
+    def due(self) -> bool:
+        """Whether a part is to be written."""
+        return time.monotonic() - self._written > PAUSE
+
+    def add(self, probe: str, step: int, row: Mapping[str, float], missing: Set[str] = frozenset()) -> None:
+        """One reading; `missing`: whom no gradient reached."""
+        self._recorder.add(probe, step, tuple(row), list(row.values()))
+        if self.writer is not None:
+            write(self.writer, probe, step, row)
+        alarm = self.alarms.see(probe, step, row, missing)
+        if alarm is not None and self.warn:
+            say(f"update {alarm.step}: {alarm.sentence}")
+
+    def flush(self, facts: Facts, ended: str) -> None:
+        """Write a part; where that fails it is said, and the rows wait for the next."""
+        self._written = time.monotonic()
+        about = {"stabkit": __version__, "torch": torch.__version__, "ended": ended}
+        try:
+            self.shelf.append(self.name, facts, self._recorder.tables(), self.told, about)
+        except StoreError as error:
+            say(f"{error}; training goes on, the rows are kept for the next try")
+        else:
+            self._recorder = Recorder()
+
+
+def write(writer: Any, probe: str, step: int, row: Mapping[str, float]) -> None:
+    """Scalars to TensorBoard's or Weights & Biases' writer; numbers that are not finite are left out."""
+    scalars = {f"stabkit/{probe}/{site}": value for site, value in row.items() if math.isfinite(value)}
+    if hasattr(writer, "add_scalar"):
+        for tag, value in scalars.items():
+            writer.add_scalar(tag, value, step)
+    else:
+        writer.log(scalars, step=step)

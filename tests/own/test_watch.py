@@ -1,0 +1,303 @@
+"""`stabkit.watch`: training is what it is without, gradients are the optimiser's, what breaks is said, never raised."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+from torch.nn import functional
+
+import stabkit
+from stabkit.errors import UsageError
+from stabkit.own.watch.journal import StabilityWarning
+from stabkit.own.watch.schedule import reads, stride
+from stabkit.storage.watched import WatchShelf
+from tests.own import probe_models as models
+
+STEPS = 5
+
+
+def tokens(seed):
+    return torch.randint(0, models.WORDS, models.SHAPE, generator=torch.Generator().manual_seed(seed))
+
+
+def loss_of(model, batch):
+    out = model(batch)
+    logits = out["logits"] if isinstance(out, dict) else out
+    return functional.cross_entropy(logits[:, :-1].flatten(0, 1), batch[:, 1:].flatten())
+
+
+class Dict(nn.Module):
+    """Returns a dict, as models of libraries do; its head is its embedding."""
+
+    def __init__(self):
+        super().__init__()
+        self.model = models.Stack(2)
+        self.model.head.weight = self.model.embed.weight
+
+    def forward(self, batch):
+        return {"loss": None, "logits": self.model(batch)}
+
+
+class Loop:
+    """A training loop with one oddity; the norms of its gradients as its optimiser sees them."""
+
+    def __init__(self, oddity):
+        torch.manual_seed(0)
+        self.oddity = oddity
+        self.model = {
+            "noise": lambda: models.noisy(2)[0],
+            "checkpointing": lambda: models.Checkpointed(2),
+            "dict": Dict,
+            "frozen": lambda: models.half_frozen(2)[0],
+        }.get(oddity, lambda: models.Stack(2))()
+        self.run = torch.compile(self.model, backend="eager") if oddity == "compile" else self.model
+        trained = [p for p in self.model.parameters() if p.requires_grad]
+        self.optimizer = torch.optim.AdamW(trained, lr=1e-3, fused="fused" in oddity)
+        self.scaler = torch.amp.GradScaler("cpu", init_scale=64.0, enabled="scaler" in oddity)
+        self.norms = []
+
+    def train(self, steps=STEPS, seen=lambda loss: None):
+        scaled = self.scaler.is_enabled()
+        for step in range(steps):
+            self.optimizer.zero_grad()
+            parts = 4 if self.oddity == "accumulation" else 1
+            for part in range(parts):
+                loss = loss_of(self.run, tokens(step * parts + part)) / parts
+                self.scaler.scale(loss).backward()
+            if self.oddity == "clipping":
+                nn.utils.clip_grad_norm_(self.model.parameters(), 0.1)
+            factor = self.scaler.get_scale() if scaled else 1.0
+            grads = [p.grad for p in self.model.parameters() if p.grad is not None]
+            self.norms.append(float(torch.stack([g.double().norm() / factor for g in grads]).norm()))
+            seen(loss)
+            self.scaler.step(self.optimizer)
+            self.scaler.update()
+        return [p.detach().clone() for p in (*self.model.parameters(), *self.model.buffers())]
+
+
+ODDITIES = (
+    "",
+    "noise",
+    "compile",
+    "checkpointing",
+    "accumulation",
+    "scaler",
+    "fused scaler",
+    "dict",
+    "frozen",
+    "clipping",
+)
+
+
+@pytest.mark.filterwarnings("ignore:None of the inputs have requires_grad")
+@pytest.mark.parametrize("oddity", ODDITIES)
+@pytest.mark.parametrize("given", [False, True])
+def test_training_is_bit_for_bit_what_it_is_without_and_gradients_are_the_optimisers(oddity, given, tmp_path):
+    alone = Loop(oddity).train()
+    loop = Loop(oddity)
+    batch = {"probe": tokens(0)} if given else {}
+    with stabkit.watch(loop.run, loop.optimizer, out=tmp_path, **batch) as watch:
+        found = loop.train(seen=watch.loss)
+    assert watch.ended == "closed" and watch.steps == STEPS
+    assert all(torch.equal(ours, theirs) for ours, theirs in zip(found, alone, strict=True))
+    (held,) = (WatchShelf(tmp_path).load(own) for own in WatchShelf(tmp_path).ids())
+    gradient = held.cell.records["gradient"]
+    total = (gradient.values**2).sum(axis=1) ** 0.5 if oddity != "frozen" else None
+    if total is not None:
+        assert total.tolist() == pytest.approx(loop.norms, rel=1e-6)
+    assert held.cell.records["stream"].steps.tolist() == list(range(STEPS + 1))
+    assert held.cell.records["update"].at("state")[0] == 0.0 < held.cell.records["update"].at("state")[-1]
+    assert held.cell.records["loss"].steps.tolist() == list(range(STEPS)) and held.ended == "closed"
+
+
+def test_a_rate_a_hundred_times_too_high_is_warned_of_before_the_loss_doubles(tmp_path):
+    torch.manual_seed(0)
+    model = models.Stack(4)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
+    losses = []
+    with pytest.warns(StabilityWarning) as seen:
+        watch = stabkit.watch(model, optimizer, out=tmp_path)
+        for step in range(12):
+            loss = loss_of(model, tokens(step))
+            watch.loss(loss)
+            optimizer.zero_grad(), loss.backward(), optimizer.step()
+            losses.append(float(loss.detach()))
+        watch.close()
+    doubled = next((i for i, loss in enumerate(losses) if loss > 2 * min(losses[: i + 1])), len(losses))
+    assert "update 1: one update moved" in str(seen[0].message) and "the nearest cause" in str(seen[0].message)
+    assert watch.warnings[0].step < doubled
+    assert len({alarm.link for alarm in watch.warnings}) == len(watch.warnings), "each link once"
+
+
+def test_a_healthy_training_draws_no_warning(tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", StabilityWarning)
+        loop = Loop("")
+        with stabkit.watch(loop.model, loop.optimizer, out=tmp_path) as watch:
+            loop.train(40)
+    assert watch.warnings == []
+
+
+def test_what_is_not_finite_is_named(tmp_path):
+    loop = Loop("")
+    with (
+        pytest.warns(StabilityWarning),
+        stabkit.watch(loop.model, loop.optimizer, out=tmp_path) as watch,
+    ):
+        loop.train(2)
+        with torch.no_grad():
+            loop.model.blocks[0][0].f.out.weight.fill_(float("nan"))
+        loop.train(2)
+    (alarm,) = [alarm for alarm in watch.warnings if alarm.link == "finite"]
+    assert alarm.step == 2 and alarm.sentence.startswith("the gradient of")
+
+
+# — it never breaks a training —
+
+
+class Fickle(models.Stack):
+    """Another graph from some call on."""
+
+    def __init__(self):
+        super().__init__(2)
+        self.odd = False
+
+    def forward(self, batch):
+        return super().forward(batch) + (self.embed(batch).sum() if self.odd else 0.0)
+
+
+def test_a_watch_that_fails_says_so_once_and_training_goes_on(tmp_path):
+    model = Fickle()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    with pytest.warns(StabilityWarning) as seen:
+        watch = stabkit.watch(model, optimizer, out=tmp_path)
+        for step in range(4):
+            model.odd = step >= 2
+            optimizer.zero_grad(), loss_of(model, tokens(step)).backward(), optimizer.step()
+        watch.close()
+    (one,) = seen
+    assert "the watch ends at update 3, training goes on: the model runs other operations" in str(one.message)
+    (held,) = (WatchShelf(tmp_path).load(own) for own in WatchShelf(tmp_path).ids())
+    assert held.ended.startswith("stopped: ") and held.cell.records["stream"].steps.tolist() == [0, 1, 2]
+
+
+def test_a_store_that_cannot_be_written_is_said(tmp_path):
+    (tmp_path / "own").write_text("a file where the watches would stand")
+    loop = Loop("")
+    alone = Loop("").train()
+    with pytest.warns(StabilityWarning, match="training goes on"):
+        watch = stabkit.watch(loop.model, loop.optimizer, out=tmp_path)
+        found = loop.train()
+        watch.close()
+    assert all(torch.equal(ours, theirs) for ours, theirs in zip(found, alone, strict=True))
+
+
+def test_a_killed_training_keeps_what_was_flushed(tmp_path):
+    code = """
+import os, sys, torch, stabkit
+from stabkit.own.watch import journal
+from tests.own.test_watch import Loop
+journal.PAUSE = 0.0
+loop = Loop("")
+watch = stabkit.watch(loop.model, loop.optimizer, out=sys.argv[1])
+loop.train(7)
+os.kill(os.getpid(), 9)
+"""
+    root = Path(__file__).parents[2]
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)], cwd=root, env={**os.environ, "PYTHONPATH": str(root)}, check=False
+    )
+    assert done.returncode == -9
+    (held,) = (WatchShelf(tmp_path).load(own) for own in WatchShelf(tmp_path).ids())
+    assert held.ended == "" and held.cell.facts.steps == 7
+    assert held.cell.records["stream"].steps.tolist() == list(range(8))
+
+
+def test_a_fork_after_the_watch_began_is_left_alone(tmp_path):
+    loop = Loop("")
+    watch = stabkit.watch(loop.model, loop.optimizer, out=tmp_path)
+    loop.train(1)
+    if not (child := os.fork()):
+        try:
+            loop.train(1)
+            os._exit(0 if "fork" in watch.ended and watch.steps == 1 else 1)
+        finally:
+            os._exit(2)
+    assert os.waitpid(child, 0)[1] == 0
+    watch.close()
+    assert watch.ended == "closed"
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda m, o, out: stabkit.watch("m", o, out=out), "model is to be a torch.nn.Module, not str"),
+        (lambda m, o, out: stabkit.watch(m, "adam", out=out), "optimizer is to be a torch.optim.Optimizer, not str"),
+        (lambda m, o, out: stabkit.watch(m, torch.optim.LBFGS(m.parameters()), out=out), "LBFGS steps by a closure"),
+        (lambda m, o, out: stabkit.watch(m, o, every=0, out=out), "every is 'log' or a number of updates"),
+        (lambda m, o, out: stabkit.watch(m, o, writer=3, out=out), "a writer has add_scalar"),
+        (lambda m, o, out: stabkit.watch(models.Stack(1), o, out=out), "holds none of the model's parameters"),
+        (lambda m, o, out: stabkit.watch(m.requires_grad_(False), o, out=out), "every parameter is frozen"),
+        (lambda m, o, out: stabkit.watch(m, o, probe=(), out=out), "no tensor is among"),
+        (
+            lambda m, o, out: stabkit.watch(m, o, probe=tokens(0).to("meta"), out=out),
+            "the batch is on meta, the model on cpu",
+        ),
+        (lambda m, o, out: (stabkit.watch(m, o, out=out), stabkit.watch(m, o, out=out)), "is watched already"),
+    ],
+)
+def test_what_cannot_be_watched_is_refused_in_one_line(make, said, tmp_path):
+    model = models.Stack(2)
+    optimizer = torch.optim.AdamW(model.parameters())
+    with pytest.raises(UsageError, match="watch|probe") as error:
+        make(model, optimizer, tmp_path)
+    assert said in str(error.value) and "\n" not in str(error.value)
+
+
+def test_a_closed_watch_says_nothing_and_lets_another_begin(tmp_path):
+    loop = Loop("")
+    first = stabkit.watch(loop.model, loop.optimizer, out=tmp_path)
+    first.close(), first.close()
+    with stabkit.watch(loop.model, loop.optimizer, out=tmp_path) as second:
+        loop.train(2)
+    assert (first.steps, second.steps) == (0, 2)
+
+
+def test_a_model_that_was_never_called_is_said(tmp_path):
+    loop = Loop("")
+    with pytest.warns(StabilityWarning, match="never called before its first update"):
+        watch = stabkit.watch(loop.model, loop.optimizer, out=tmp_path)
+        loop.optimizer.step()
+    assert watch.ended.startswith("stopped")
+
+
+def test_a_writer_gets_every_scalar(tmp_path):
+    class Writer:
+        def __init__(self):
+            self.tags = {}
+
+        def add_scalar(self, tag, value, step):
+            self.tags.setdefault(tag, []).append(step)
+
+    loop, writer = Loop(""), Writer()
+    with stabkit.watch(loop.model, loop.optimizer, out=tmp_path, writer=writer):
+        loop.train(3)
+    assert writer.tags["stabkit/update/state"] == [0, 1, 2, 3]
+    assert writer.tags["stabkit/gradient/stack.1.self"] == [0, 1, 2]
+
+
+@given(st.integers(17, 10**7))
+def test_past_sixteen_readings_are_a_root_of_two_apart(step):
+    upto = [t for t in range(max(17, step // 3), step) if reads("log", t)] if step < 10**4 else []
+    for one, other in zip(upto, upto[1:], strict=False):
+        assert 1.2 < other / one < 1.6
+    assert stride(step) <= max(1, step // 1000)
