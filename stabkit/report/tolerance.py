@@ -69,7 +69,8 @@ def answer(found: Sequence[Tolerance], fits: Sequence[Exponent]) -> str:
         own = [one for one in found if (one.depth, one.hidden) == (depth, hidden)]
         where = f"{depth} layers{f' and width {hidden}' if widths else ''}"
         parts.append(f"{'at' if parts else 'At'} {where} {_said(own)}")
-    falls = [f"{fit.label}'s limit {_falls(fit)}" for fit in fits[:2]]
+    order = sorted(fits, key=lambda fit: fit.p)
+    falls = [f"{fit.label}'s limit {_falls(fit)}" for fit in dict.fromkeys((*order[-1:], *order[:1]))]  # the extremes
     return "; ".join([*parts, *falls]) + "."
 
 
