@@ -17,9 +17,11 @@ from stabkit.paper.study import Study
 from stabkit.report.cards import card
 from stabkit.report.html import shell, template
 from stabkit.results.forecast import model
+from stabkit.results.forecast.holdouts import Group
 from stabkit.results.forecast.judged import BOTH, LONGEST, Judged
 from stabkit.results.forecast.links import FITTED
 from stabkit.results.forecast.rows import Row, digest
+from stabkit.results.forecast.scores import Scores
 from stabkit.storage.folder import write_file
 
 AUC, SKILL, DECIDED, RIGHT, BINS, WORST_AUC, WORST_SKILL, EARLY = 0.95, 0.5, 0.6, 0.95, 4, 0.85, 0.25, 0.05
@@ -50,6 +52,7 @@ def render(study: Study, judged: Judged, command: str) -> str:
         asked=asked(judged),
         of=_of(judged),
         miscalibrated=_miscalibrated(judged),
+        harder=[_harder(group, own) for group, own in judged.harder],
         cards=cards,
         misses=[_miss(*one) for one in judged.misses],
         links=_links(judged),
@@ -76,12 +79,13 @@ def answer(judged: Judged) -> str:
     own, (low, high) = pooled.scores, judged.auc_interval(pooled)
     parts = [
         f"Sixteen updates without warm-up tell who will train with an AUC of {short(own.auc)} ({short(low)} to "
-        f"{short(high)}), where the fit has not seen the method, depth, task, architecture or rate; "
-        f"{percent(own.coverage)} of the runs get a word, right in {percent(own.accuracy)}"
+        f"{short(high)}), where the fit has not seen one of method, depth, task, architecture and rate; "
+        f"{percent(own.coverage)} of these forecasts are a word, right in {percent(own.accuracy)}"
     ]
     if judged.worst:
         group, worst = judged.worst
-        parts.append(f"{groups_figure.name(group.axis, group.value)} is told worst, AUC {short(worst.auc)}")
+        name = groups_figure.name(group.axis, group.value)
+        parts.append(f"of groups with {BOTH} runs of each outcome {name} is told worst, AUC {short(worst.auc)}")
     if judged.width_scores:
         width = judged.width_scores
         holds = "it carries over" if width.auc >= WORST_AUC and width.skill > WORST_SKILL else "it does not carry over"
@@ -99,7 +103,7 @@ def asked(judged: Judged) -> list[tuple[str, str, str, bool]]:
         ("AUC, pooled out of group", short(own.auc), f"at least {AUC:g}", own.auc >= AUC),
         *_later(judged),
         ("Brier skill against the base rate", short(own.skill), f"at least {SKILL:g}", own.skill >= SKILL),
-        ("runs that get a word", percent(own.coverage), f"at least {DECIDED:.0%}", own.coverage >= DECIDED),
+        ("forecasts that are a word", percent(own.coverage), f"at least {DECIDED:.0%}", own.coverage >= DECIDED),
         ("of these right", percent(own.accuracy), f"at least {RIGHT:.0%}", own.accuracy >= RIGHT),
         ("bins in which what is said comes true", f"{calibrated} of 5", f"at least {BINS}", calibrated >= BINS),
     ]
@@ -153,6 +157,12 @@ def _miscalibrated(judged: Judged) -> str:
             )
             told.append(f"without {name}, told by a fit that has seen none, {count} of 5 do{there}")
     return f"{judged.calibrated()} of 5 bins come true; {'; '.join(told) or 'no single hold-out is the reason'}."
+
+
+def _harder(group: Group, own: Scores) -> tuple[str, ...]:
+    """(who was held out, runs, AUC, skill, share with a word, share of these right)."""
+    name = f"methods with {group.value}" if group.axis == "family" else str(group.value)
+    return name, str(own.n), short(own.auc), short(own.skill), percent(own.coverage), percent(own.accuracy)
 
 
 def _later(judged: Judged) -> list[tuple[str, str, str, bool]]:

@@ -42,9 +42,12 @@ def answer(found: Matrix) -> str:
         if len(sentences) < MOST_SAID:
             sentences.append(_sentence(condition, list(rows), found.depths))
     setting = _setting(found)
-    by = f"{', ' if setting else 'By '}{'by ' if setting else ''}{UPDATES} updates" if set(told) & FORECASTS else ""
-    lead = f"{setting}{by}: " if setting or by else ""
-    text = lead + ". ".join(sentences)
+    by = f"by {UPDATES} updates"
+    whole, some = set(told) <= FORECASTS, bool(set(told) & FORECASTS)
+    lead = ", ".join(part for part in (setting, by if whole else "") if part)
+    text = (f"{lead}: " if lead else "") + ". ".join(sentences)
+    if some and not whole:
+        text += f" (likely and open: forecasts {by})"
     return f"{text[0].upper()}{text[1:]}."
 
 

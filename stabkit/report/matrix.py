@@ -197,14 +197,16 @@ def _beside(runs: Sequence[Run], step: int) -> tuple[str, ...]:
 
 
 def _forecast(runs: Sequence[Run]) -> tuple[str, float, tuple[str, ...]]:
-    """(word, median probability, axes out of range) of a cell's early runs; nothing where one has no forecast."""
+    """(word, median probability, axes out of range) of a cell's early runs; nothing where one has no forecast. The word
+    is that of every seed: where they differ it is open."""
     found = [run.forecast for run in runs if outcome_word(run) == "early"]
     if not found or len(found) < len(runs) or any(one is None for one in found):
         return "", math.nan, ()
     axes = tuple(dict.fromkeys(axis for one in found if one for axis in one.axes))
     told = [one.p_trains for one in found if one and one.p_trains is not None]
-    p = statistics.median(told) if 2 * len(told) > len(found) else math.nan
-    return word(None if math.isnan(p) else p), p, axes if math.isnan(p) else ()
+    words = {word(one.p_trains) for one in found if one}
+    p = statistics.median(told) if told else math.nan
+    return words.pop() if len(words) == 1 else "open", p, axes
 
 
 def _cell(runs: list[Run], reasons: list[str], step: int, beside: Mapping[str, list[Run]]) -> Cell:

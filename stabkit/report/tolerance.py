@@ -67,7 +67,7 @@ def answer(found: Sequence[Tolerance], fits: Sequence[Exponent]) -> str:
     parts: list[str] = []
     for depth, hidden in dict.fromkeys((places[0], places[-1])):
         own = [one for one in found if (one.depth, one.hidden) == (depth, hidden)]
-        where = f"{depth} layers{f' and width {hidden}' if widths else ''}"
+        where = f"{depth} layer{'s' * (depth != 1)}{f' and width {hidden}' if widths else ''}"
         parts.append(f"{'at' if parts else 'At'} {where} {_said(own)}")
     order = sorted(fits, key=lambda fit: fit.p)
     falls = [f"{fit.label}'s limit {_falls(fit)}" for fit in dict.fromkeys((*order[-1:], *order[:1]))]  # the extremes
@@ -79,17 +79,23 @@ def _said(own: Sequence[Tolerance]) -> str:
     by: dict[str, list[str]] = {}
     for one in sorted(own, key=lambda one: one.middle.height, reverse=True):
         by.setdefault(one.words, []).append(one.label)
+    lost = by.pop("out of range", [])
     texts = [(several(labels, len(own)), len(labels), words) for words, labels in by.items()]
-    first, count, words = texts[0]
-    rest = [f"{labels} {told}" for labels, _, told in texts[1:]]
-    return ", ".join([f"{first} tolerate{'s' * (count == 1)} {words}", *rest])
+    parts = [f"{labels} {told}" for labels, _, told in texts]
+    if texts:
+        first, count, words = texts[0]
+        parts[0] = f"{first} tolerate{'s' * (count == 1)} {words}"
+    return ", ".join([*parts, *([f"no forecast for {several(lost, len(own))} (out of range)"] if lost else [])])
 
 
 def _falls(fit: Exponent) -> str:
     name, letter = ("depth", "N") if fit.axis == "depth" else ("width", "d")
+    part = f" from {fit.ends[0]:g} to {fit.ends[1]:g}" if fit.left_out else ""
+    if fit.seeds < 2:
+        return f"goes as {letter}^{-fit.p:.2f}{part} in the one seed tried".replace("-", "−")
     if fit.low > 0:
-        return f"falls as {letter}^−{short(fit.p)}"
-    return f"does not fall with {name}" if fit.high <= 0 else f"falls with {name} in some seeds only"
+        return f"falls as {letter}^−{short(fit.p)}{part} ({short(fit.low)} to {short(fit.high)} over {fit.seeds} seeds)"
+    return f"does not fall with {name}{part}" if fit.high <= 0 else f"falls with {name}{part} in some seeds only"
 
 
 def cells(found: Sequence[Tolerance]) -> tuple[list[str], list[tuple[str, str, list[str]]]]:

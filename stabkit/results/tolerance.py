@@ -165,6 +165,10 @@ class Exponent:
     seeds: int
     of: int
     """Depths or widths."""
+    left_out: int
+    """Those without a rate in every seed."""
+    ends: tuple[float, float]
+    """The least and the greatest that are fitted."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -177,6 +181,9 @@ class Exponent:
             "high": self.high,
             "seeds": self.seeds,
             "points": self.of,
+            "left_out": self.left_out,
+            "from": self.ends[0],
+            "to": self.ends[1],
         }
 
 
@@ -185,34 +192,41 @@ LEAST = 3
 
 
 def exponents(found: Sequence[Tolerance], axis: Axis) -> list[Exponent]:
-    """One a method, where LEAST depths (widths) or more have a rate in every seed; of several widths (depths) the
-    first."""
+    """One a method, where LEAST depths (widths) or more have a rate in every seed; others are left out of the fit, and
+    `left_out` counts them. Of several widths (depths) the first."""
     fits = []
     for label in dict.fromkeys(one.label for one in found):
         own = [one for one in found if one.label == label]
         other = min(_x(one, "width" if axis == "depth" else "depth") for one in own)
         own = [one for one in own if _x(one, "width" if axis == "depth" else "depth") == other]
+        whole = [one for one in own if all(map(_bracketed, one.seeds))]
+        if len({_x(one, axis) for one in whole}) < LEAST:
+            continue
         lines: dict[int, list[tuple[float, float]]] = {}
-        for one in own:
+        for one in whole:
             for each in one.seeds:
-                if each.passes is not None and each.fails is not None and each.known:
-                    lines.setdefault(each.seed, []).append((_x(one, axis), each.passes))
-        slopes = [_slope(points) for points in lines.values() if len({x for x, _ in points}) >= LEAST]
-        if slopes:
-            most = max(len(points) for points in lines.values())
-            fits.append(
-                Exponent(
-                    method=own[0].method,
-                    label=label,
-                    axis=axis,
-                    p=-statistics.median(slopes),
-                    low=-max(slopes),
-                    high=-min(slopes),
-                    seeds=len(slopes),
-                    of=most,
-                )
+                lines.setdefault(each.seed, []).append((_x(one, axis), each.passes or math.nan))
+        slopes = [_slope(points) for points in lines.values()]
+        fits.append(
+            Exponent(
+                method=own[0].method,
+                label=label,
+                axis=axis,
+                p=-statistics.median(slopes),
+                low=-max(slopes),
+                high=-min(slopes),
+                seeds=len(slopes),
+                of=len(whole),
+                left_out=len(own) - len(whole),
+                ends=(min(_x(one, axis) for one in whole), max(_x(one, axis) for one in whole)),
             )
+        )
     return fits
+
+
+def _bracketed(one: OfSeed) -> bool:
+    """Whether a rate passes, and a higher one is known not to."""
+    return one.passes is not None and one.fails is not None and one.known
 
 
 def _x(one: Tolerance, axis: Axis) -> float:

@@ -27,7 +27,7 @@ sweep() { bash -c "$stab sweep $text --out '$work/s' --json >'$work/s.json'"; }
 [ -n "$quick" ] || block "  … terminal and page lead with the sentence" bash -c "$stab sweep $text --out '$work/s' | head -1 | grep -q '^Without warm-up at 5e-4, by 16 updates' && grep -h -o '<p class=\"headline\">[^<]*' '$work'/s/reports/sweep-*.html | grep -q 'Without warm-up at 5e-4'"
 block "a given --warmup replaces both; --max-tokens is 256" bash -c "$stab sweep --depths 2 --warmup 0 --dry-run --json --out '$work/q' | python3 -c 'import json,sys; r = json.load(sys.stdin)[\"runs\"]; assert len(r) == 4 and {x[\"spec\"][\"train\"][\"max_tokens\"] for x in r} == {256}'"
 block "early and forecast look unlike an outcome; the sentence by hand" dev test tests/report/test_answer.py tests/report/test_matrix.py
-block "verified on the default grid: forecast and what became of it" bash -c "grep -q 'The default sweep, verified' reports/forecast.html && grep -c '<td>right</td>' reports/forecast.html"
+block "verified on the default grid: forecast and what became of it" bash -c "grep -q 'verified on Multi30k' reports/forecast.html && grep -c '<td>right</td>' reports/forecast.html"
 
 # — 3 The rate that each depth tolerates
 block "the search: half-decades, then halving to 1.25, not monotone said, null at the edges" dev test tests/results/test_tolerance.py tests/running/test_tolerance.py

@@ -64,7 +64,8 @@ def test_without_verdict_or_forecast_there_is_no_answer() -> None:
 def test_a_cell_has_the_median_over_seeds_and_the_runs_that_it_is_of() -> None:
     runs = [one for seed, p in enumerate((0.2, 0.95, 0.97)) for one in told("deepnorm", p, seed=seed)]
     (cell,) = cells(matrix(runs))
-    assert cell["word"] == "likely trains" and cell["p_trains"] == pytest.approx(0.95)
+    assert cell["word"] == "open", "seeds that differ agree on no word"
+    assert cell["p_trains"] == pytest.approx(0.95)
     assert cell["run_ids"] == [run.run_id for run in runs]
     assert (cell["model"], cell["encoder_layers"], cell["decoder_layers"]) == ("deepnorm", 6, 6)
 

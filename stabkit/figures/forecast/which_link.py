@@ -7,6 +7,7 @@ comes from a fit that has not seen the run's group (`results/forecast`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -27,11 +28,12 @@ READ = (
     "Left: the further a curve bends to the upper left, the better its number parts runs that train from the others; "
     "the diagonal is a guess, a curve below it says that the link points the other way on these runs. Right: the area "
     "under it (AUC), with the 95 % interval over runs. A link alone is its own number, without a fit. The forecast of "
-    "a run is made by a fit that has not seen its method, depth, task, architecture or rate, whichever is held out. "
-    "Runs without warm-up."
+    "a run is made by a fit that has not seen its method, or its depth, task, architecture or rate: one at a time. "
+    "Diamonds: the same over pairs of runs of one method alone, where depth, task and rate differ; the rate itself is "
+    "strong there. Runs without warm-up."
 )
 ALL = "the forecast: gradient, rest and rate"
-COLUMNS = ("run", "link", "auc", "low", "high", "false", "true")
+COLUMNS = ("run", "link", "auc", "low", "high", "method", "rate", "false", "true")
 HUES, GREY = ("#0072B2", "#D55E00", "#009E73", "#CC79A7"), "#9A9A9A"
 """Of the links that the forecast is made of, and of the best; all others are grey."""
 POINTS = 60
@@ -39,9 +41,20 @@ POINTS = 60
 
 
 def select(judged: Judged) -> pd.DataFrame:
-    """One row a point of a curve: `false` and `true` are shares; the AUC and its interval stand at each."""
+    """One row a point of a curve: `false` and `true` are shares; the AUC and its interval stand at each, and that over
+    pairs of runs of one `method`, or at one `rate`."""
     rows = [
-        {"run": key, "link": name, "auc": own.scores.auc, "low": low, "high": high, "false": x, "true": y}
+        {
+            "run": key,
+            "link": name,
+            "auc": own.scores.auc,
+            "low": low,
+            "high": high,
+            "method": judged.within(own, lambda row: row.method),
+            "rate": judged.within(own, lambda row: row.rate),
+            "false": x,
+            "true": y,
+        }
         for key, name, own in _forecasts(judged)
         for low, high in [judged.auc_interval(own)]
         for x, y in zip(*roc(own), strict=True)
@@ -73,10 +86,16 @@ def title(judged: Judged) -> str:
     frame = select(judged).drop_duplicates("run")
     if frame.empty:
         return "Which link of the chain predicts who trains?"
-    whole, alone = frame[frame["run"] == "all"].iloc[0], frame[frame["run"] != "all"].sort_values("auc").iloc[-1]
+    whole, links = frame[frame["run"] == "all"].iloc[0], frame[~frame["run"].isin(["all", "rate"])]
+    alone, own = links.sort_values("auc").iloc[-1], links.sort_values("method").iloc[-1]
+    also = (
+        f"; between runs of one method the {own['link']} does ({short(own['method'])})"
+        if own["run"] != alone["run"] and math.isfinite(own["method"])
+        else ""
+    )
     return (
         f"The {alone['link']} alone parts who trains with an AUC of {short(alone['auc'])}, the forecast with "
-        f"{short(whole['auc'])} ({short(whole['low'])} to {short(whole['high'])})"
+        f"{short(whole['auc'])} ({short(whole['low'])} to {short(whole['high'])}){also}"
     )
 
 
@@ -85,7 +104,8 @@ def alt(frame: pd.DataFrame) -> str:
     if frame.empty:
         return "There are no forecasts of both outcomes."
     parts = [
-        f"{row['link']} {short(row['auc'])} ({short(row['low'])} to {short(row['high'])})"
+        f"{row['link']} {short(row['auc'])} ({short(row['low'])} to {short(row['high'])}; of one method "
+        f"{short(row['method'])})"
         for row in frame.drop_duplicates("run").sort_values("auc", ascending=False).to_dict("records")
     ]
     return f"ROC curves, and the area under each: {'; '.join(parts)}."
@@ -115,12 +135,13 @@ def draw(frame: pd.DataFrame) -> Figure:
             first = own.iloc[0]
             areas.plot([first["low"], first["high"]], [place, place], color=hue, linewidth=2.2 if whole else 1.2)
             areas.plot([first["auc"]], [place], "o", color=hue, markersize=6 if whole else 4.5)
+            areas.plot([first["method"]], [place], "D", color=hue, markersize=4, markerfacecolor="none")
         names = {row.run: row for row in frame.drop_duplicates("run").itertuples()}
         areas.set_yticks(range(len(order)), [f"{names[run].link}  {names[run].auc:.2f}" for run in order])
         areas.set_ylim(len(order) - 0.5, -0.5)
         areas.axvline(0.5, linestyle=":", color=style.INK, linewidth=0.8, alpha=0.6)
         areas.set_xlim(min(0.3, float(frame["low"].min())), 1.0)
-        areas.set_xlabel("area under the curve (0.5: a guess)")
+        areas.set_xlabel("area under the curve (0.5: a guess);\ndiamonds: runs of one method")
         curves.set_xlim(0, 1)
         curves.set_ylim(0, 1.005)
         curves.set_xlabel("of the runs that do not train, called training")

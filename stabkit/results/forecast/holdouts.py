@@ -50,6 +50,44 @@ class Group:
     p: Array
 
 
+FAMILIES: Mapping[str, tuple[str, ...]] = {
+    "norm after the sum": ("post-ln", "post-ln-init", "ds-init", "admin", "deepnorm"),
+    "norm before the branch": ("pre-ln", "dlcl", "normformer", "sub-ln"),
+    "no norm": ("rezero", "r-fixup", "t-fixup"),
+}
+"""Methods that are relatives: held out together, a fit has seen none of its kind."""
+
+
+def harder(rows: Sequence[Row], label: NDArray[np.bool_]) -> tuple[Group, ...]:
+    """Hold-outs that were thought of after the first fit: a family of methods at a time; and of every run its method,
+    depth, task and architecture at once, by a fit on the runs that share none of them."""
+    x = numbers(seen(rows))
+
+    def told(inside: NDArray[np.bool_], without: NDArray[np.bool_]) -> Array:
+        kept = label[~without]
+        return (
+            fit(x[~without], kept).probability(x[inside])
+            if kept.any() and not kept.all()
+            else np.full(inside.sum(), np.nan)
+        )
+
+    found = []
+    for name, keys in FAMILIES.items():
+        inside = np.array([row.method in keys for row in rows], dtype=bool)
+        if inside.any() and not inside.all():
+            found.append(Group("family", name, np.flatnonzero(inside), told(inside, inside)))
+    axes = [AXES[axis] for axis in ("method", "depth", "task", "architecture")]
+    kinds = [tuple(of(row) for of in axes) for row in rows]
+    p = np.full(len(rows), np.nan)
+    for kind in dict.fromkeys(kinds):
+        inside = np.array([one == kind for one in kinds], dtype=bool)
+        p[inside] = told(
+            inside, np.array([any(a == b for a, b in zip(one, kind, strict=True)) for one in kinds], dtype=bool)
+        )
+    known = np.flatnonzero(np.isfinite(p))
+    return (*found, Group("all", "method, depth, task and architecture at once", known, p[known]))
+
+
 def seen(rows: Sequence[Row]) -> list[tuple[Any, Setting]]:
     """What links read of labelled rows."""
     return [(row.measured, Setting(row.rate, row.hidden)) for row in rows]

@@ -2,14 +2,14 @@
 
 A forecast of a run counts where the fit has not seen the run's group (`holdouts.py`). Each run has one for each axis
 that it has a held-out group on; pooled, all of them stand side by side. They are not independent: intervals come from
-resampling runs, and a bin's from how many runs it has.
+resampling runs, and a bin's from how many runs it has, each of which weighs the same in it.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stabkit.results.forecast.fit import Array, Logistic, fit
-from stabkit.results.forecast.holdouts import Group, fixed, labels, out_of_group, seen
+from stabkit.results.forecast.holdouts import Group, fixed, harder, labels, out_of_group, seen
 from stabkit.results.forecast.links import Link, numbers
 from stabkit.results.forecast.model import far, fitted, read, settings
 from stabkit.results.forecast.rows import Row
-from stabkit.results.forecast.scores import LIKELY, UNLIKELY, Bin, Scores, auc, reliability, score
+from stabkit.results.forecast.scores import LIKELY, UNLIKELY, Bin, Scores, auc, auc_within, reliability, score
 
 LONGEST = 50
 """Warm-up of the corpus at most; what has a longer one is there to be out of range."""
@@ -136,6 +136,15 @@ class Judged:
         cold = np.flatnonzero([row.warmup == 0 for row in self.corpus])
         x = numbers(seen(self.corpus), [link])[:, 0]
         return Pooled(x[cold], self.label[cold], cold)
+
+    def within(self, own: Pooled, of: Callable[[Row], object]) -> float:
+        """The AUC over pairs of runs alone that are alike in something: one method, one rate."""
+        return auc_within(own.p, own.label, [of(self.corpus[i]) for i in own.run])
+
+    @cached_property
+    def harder(self) -> tuple[tuple[Group, Scores], ...]:
+        """Hold-outs that were thought of after the first fit, runs without warm-up."""
+        return tuple((group, self.of_group(group)) for group in harder(self.corpus, self.label)) if self.both else ()
 
     @cached_property
     def unseen(self) -> Pooled:

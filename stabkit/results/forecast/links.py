@@ -83,7 +83,7 @@ BESIDE: tuple[Link, ...] = (
     Link(
         "first",
         "smallness of the first update",
-        "DeepNet §2: the first update explodes; here it separates little",
+        "DeepNet §2: the first update explodes; here it parts runs of one method, and methods hardly",
         lambda seen, at: -_log(seen.update_first / math.sqrt(at.hidden)),
     ),
     Link(

@@ -6,6 +6,7 @@ All against labels: True where the run trains.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,6 +29,17 @@ def auc(p: Array, label: Labels) -> float:
         return math.nan
     above = (good[:, None] > bad[None, :]).sum() + 0.5 * (good[:, None] == bad[None, :]).sum()
     return float(above / (len(good) * len(bad)))
+
+
+def auc_within(p: Array, label: Labels, group: Sequence[object]) -> float:
+    """The AUC over pairs of one group alone: of two runs of one method, or at one rate. NaN without such pairs."""
+    right = pairs = 0.0
+    for one in dict.fromkeys(group):
+        own = np.array([each == one for each in group], dtype=bool)
+        n = float(label[own].sum() * (~label[own]).sum())
+        if n:
+            right, pairs = right + n * auc(p[own], label[own]), pairs + n
+    return right / pairs if pairs else math.nan
 
 
 def auc_interval(p: Array, label: Labels, z: float = 1.96) -> tuple[float, float]:
@@ -71,9 +83,9 @@ class Bin:
     n: int
     """Forecasts."""
     runs: int
-    """Runs that they are of."""
+    """Runs that they are of; each counts once, its forecasts in the bin share its weight."""
     share: float
-    """Of those that train; NaN where the bin is empty."""
+    """Of the runs that train; NaN where the bin is empty."""
     said: float
     """Mean probability; NaN likewise."""
 
@@ -91,18 +103,16 @@ class Bin:
 def reliability(p: Array, label: Labels, run: NDArray[np.intp]) -> tuple[Bin, ...]:
     """The five bins of forecasts of runs."""
     place = np.digitize(p, BINS[1:-1]) - (p == UNLIKELY)  # at most UNLIKELY and at least LIKELY have a word
-    return tuple(
-        Bin(
-            low=low,
-            high=high,
-            n=int(own.sum()),
-            runs=len(set(run[own].tolist())),
-            share=float(label[own].mean()) if own.any() else math.nan,
-            said=float(p[own].mean()) if own.any() else math.nan,
+    bins = []
+    for i, (low, high) in enumerate(zip(BINS[:-1], BINS[1:], strict=True)):
+        own = place == i
+        _, whose, count = np.unique(run[own], return_inverse=True, return_counts=True)
+        weight = 1 / count[whose]
+        share, said = (
+            float((weight * values[own]).sum() / len(count)) if len(count) else math.nan for values in (label, p)
         )
-        for i, (low, high) in enumerate(zip(BINS[:-1], BINS[1:], strict=True))
-        for own in [place == i]
-    )
+        bins.append(Bin(low=low, high=high, n=int(own.sum()), runs=len(count), share=share, said=said))
+    return tuple(bins)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
