@@ -42,6 +42,7 @@ from stabkit.figures.methods import perplexity, table1
 from stabkit.figures.own import own_gradient, own_stream, own_update
 from stabkit.figures.quality import bleu, significance
 from stabkit.figures.surfaces import between, cuts, landscape, path_plane
+from stabkit.figures.watched import watched_gradient, watched_loss, watched_stream, watched_update
 
 FIGURES: tuple[ModuleType, ...] = (
     chain_order,
@@ -84,6 +85,9 @@ SEARCHES: tuple[ModuleType, ...] = (tolerance,)
 
 OWN: tuple[ModuleType, ...] = (own_stream, own_update, own_gradient)
 """Those of `stabkit probe`: they select from a `shared.probed.Probed`."""
+
+WATCHED: tuple[ModuleType, ...] = (watched_gradient, watched_stream, watched_update, watched_loss)
+"""Those of a watch: they select from a `storage.watched.Watched`."""
 
 SURFACES: tuple[ModuleType, ...] = (landscape, cuts, path_plane, between)
 """Those of `stabkit landscape`: they select from a `shared.surfaces.Landscape` and stand before the others."""

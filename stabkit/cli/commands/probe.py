@@ -65,7 +65,7 @@ def probe(params: Mapping[str, Any], command: str) -> None:
             log = f"; the whole traceback: {first.log}" if first.log else ""
             raise UsageError(f"{asked.factory} gave no result at any depth: {first.reason}{log}")
         series.refuse(done.cells)
-        from stabkit.report import probe as page  # pandas and matplotlib
+        from stabkit.report.own import probe as page  # pandas and matplotlib
 
         found = page.judged(done)
         path = page.write(found, done, asked, command)

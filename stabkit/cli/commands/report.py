@@ -1,4 +1,4 @@
-"""`stabkit report`: finished runs as one page, and every figure as files."""
+"""`stabkit report`: finished runs as one page, every figure as files; a page for each watch of a user's training."""
 
 from __future__ import annotations
 
@@ -11,11 +11,21 @@ from stabkit.cli.commands import names
 from stabkit.cli.commands.train import again
 from stabkit.errors import UsageError
 from stabkit.report import files
+from stabkit.report.own import watch
+from stabkit.storage.watched import WatchShelf
 
 
 def run(named: Sequence[str], store: str, out: str, figures: str) -> None:
     """Render the runs named, or all of the store."""
-    home = names.source(list(named), store)
+    base = Path(store or ".")
+    shelf = WatchShelf(base)
+    watches = [own for own in shelf.ids() if not named or own in named]
+    for own in watches:
+        console.say(f"report: {watch.write(shelf.load(own), base, again())}")
+    named = [one for one in named if one not in watches]
+    if watches and not named and not (base / "runs").is_dir():
+        return
+    home = names.source(named, store)
     found = names.find(home, named)
     if not found:
         which = "none of the runs named" if named else f"no run in {home.runs}"

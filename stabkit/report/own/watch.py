@@ -1,0 +1,78 @@
+"""The page of a watch: what was seen in training, and when."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from stabkit.figures import WATCHED
+from stabkit.figures.shared.words import listed, plain
+from stabkit.report.cards import card
+from stabkit.report.html import HERE, shell, template
+from stabkit.results.own.words import updates
+from stabkit.results.tolerance import power
+from stabkit.storage.folder import write_file
+from stabkit.storage.watched import Watched
+
+TITLE = "What happened in training?"
+
+
+def write(found: Watched, out: Path, command: str) -> Path:
+    """Write the page; returns where."""
+    path = out / "reports" / f"own-{found.watch_id}.html"
+    write_file(path, render(found, command).encode())
+    return path
+
+
+@np.errstate(all="ignore")
+def render(found: Watched, command: str) -> str:
+    """The page as one HTML file."""
+    facts = found.cell.facts
+    kinds: dict[str, int] = {}
+    for own in facts.sublayers:
+        kinds[own.kind] = kinds.get(own.kind, 0) + 1
+    return template(HERE / "watch.html.j2").render(
+        **shell(TITLE, command),
+        headline=answer(found),
+        ended=ended(found),
+        alarms=[{"step": f"{a.step:,}", "link": a.link, "sentence": plain(a.sentence)} for a in found.alarms],
+        cards=[card(figure, frame, found) for figure in WATCHED for frame in [figure.select(found)] if not frame.empty],
+        model=plain(facts.model),
+        facts=[
+            ("watch", found.watch_id),
+            ("updates", f"{facts.steps:,}"),
+            ("optimizer", f"{facts.optimizer}, rate {power(facts.rate)}" if facts.rate > 0 else facts.optimizer),
+            ("parameters", f"{facts.parameters:,}"),
+            ("sub-layers", listed(*(f"{count} {kind}" for kind, count in kinds.items()))),
+            ("named", f"{facts.sublayers[0].name} … {facts.sublayers[-1].name}"),
+            ("found by", plain(facts.how)),
+            ("probe batch", f"{facts.tokens:,} tokens, width {facts.width}"),
+            ("digest", found.cell.digest),
+        ],
+        notes=[plain(note) for note in facts.notes],
+        switches=[],
+        group_switches=[],
+    )
+
+
+def answer(found: Watched) -> str:
+    """One sentence: what was warned of first, or that nothing was."""
+    facts = found.cell.facts
+    who = found.watch_id.rpartition("-")[0].rpartition("-")[0].rpartition("-")[0] or facts.model
+    if not found.alarms:
+        return f"{who} was watched for {updates(facts.steps)}: no link of the chain went beyond its limit."
+    first = min(found.alarms, key=lambda alarm: alarm.step)
+    more = len(found.alarms) - 1
+    further = f" {more} further warning{'s' * (more != 1)}." if more else ""
+    return f"{who}, update {first.step:,} of {facts.steps:,}: {first.sentence}.{further}"
+
+
+def ended(found: Watched) -> str:
+    """How a watch ended that was not closed; "" for one that was."""
+    if found.ended == "closed":
+        return ""
+    at = f"after update {found.cell.facts.steps:,}"
+    if not found.ended:
+        return f"Nobody closed this watch: what was flushed ends {at}."
+    return f"The watch ended before its training, {at}: {plain(found.ended.removeprefix('stopped: '))}"
