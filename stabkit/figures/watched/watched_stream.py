@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 
 from stabkit.figures.drawing import step_lines
 from stabkit.figures.shared import watched
+from stabkit.figures.shared.words import short
 from stabkit.storage.watched import Watched
 
 NAME = "watched_stream"
@@ -39,7 +40,7 @@ def title(found: Watched) -> str:
     last = found.cell.facts.sublayers[-1].name
     values = found.cell.records["stream"].at(last)
     ratio = values[-1] / values[0] if values[0] else np.nan
-    return f"Stream: {last} ends at {ratio:.2g} times its size at the start"
+    return f"Stream: {last} ends at {short(float(ratio))} times its size at the start"
 
 
 def alt(frame: pd.DataFrame) -> str:

@@ -21,11 +21,11 @@ CAPTION = (
     "sub-layer that an update moves most."
 )
 READ = (
-    "At √2 the output has nothing to do with what it was. Where one update moves a sub-layer by as much as its own "
-    "norm, the rate is too high for it."
+    "Output: how far it is from where it began; at √2 it has nothing to do with that. Largest step: where one update "
+    "moves a sub-layer by as much as its own norm, the rate is too high for it."
 )
 LIMITS = {1.0: "an update as large as the weights", math.sqrt(2): "√2"}
-OUTPUT, WEIGHTS = "output since the start", "weights, one update"
+OUTPUT, WEIGHTS = "output", "largest step"
 
 
 def select(found: Watched) -> pd.DataFrame:

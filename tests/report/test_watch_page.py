@@ -1,0 +1,94 @@
+"""The page of a watch, from trainings that were really watched: healthy, failing, killed, of two stacks."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+import torch
+
+import stabkit
+from stabkit.figures import WATCHED
+from stabkit.figures.shared.watched import COLUMNS, MOST_POINTS, thinned
+from stabkit.report.own import watch as page
+from stabkit.storage.watched import WatchShelf
+from tests.commands import stabkit as command
+from tests.own import probe_models as models
+from tests.own.test_watch import loss_of, tokens
+
+
+def watched(out, lr=1e-3, steps=20, loss=True, close=True):
+    torch.manual_seed(0)
+    model = models.Stack(3)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=lr)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        watch = stabkit.watch(model, optimizer, out=out, name="mine")
+        for step in range(steps):
+            value = loss_of(model, tokens(step))
+            if loss:
+                watch.loss(value)
+            optimizer.zero_grad(), value.backward(), optimizer.step()
+        if close:
+            watch.close()
+        else:
+            watch._journal.flush(watch._facts(), "")
+            watch._let_go()
+    (own,) = WatchShelf(out).ids()
+    return WatchShelf(out).load(own)
+
+
+@pytest.fixture(scope="module")
+def healthy(tmp_path_factory):
+    return watched(tmp_path_factory.mktemp("healthy"))
+
+
+@pytest.mark.parametrize("figure", WATCHED)
+def test_every_picture_is_drawn_and_told(figure, healthy):
+    frame = figure.select(healthy)
+    assert tuple(frame.columns) == COLUMNS and figure.title(healthy) and "to" in figure.alt(frame)
+    figure.draw(frame)
+    figure.draw(frame.iloc[:0])
+
+
+def test_the_frames_hold_what_was_recorded(healthy):
+    gradient, stream, update, loss = (figure.select(healthy) for figure in WATCHED)
+    norms = healthy.cell.gradients("stack")
+    assert gradient[gradient["run"] == "stack.1"]["value"].tolist() == pytest.approx(norms[:, 0] / norms[:, -1])
+    assert len(set(stream["run"])) == 6 and {"stack, input", "stack.3.ffn"} <= set(stream["run"])
+    assert update["x"].max() == 20 and loss["value"].tolist() == healthy.cell.records["loss"].at("train").tolist()
+
+
+def test_a_page_of_a_healthy_training_says_that_nothing_was_beyond_its_limit(healthy):
+    text = page.render(healthy, "stabkit report")
+    assert "mine was watched for 20 updates: no link of the chain went beyond its limit." in text
+    assert (
+        "None: no link was beyond its limit." in text
+        and text.count('id="figure-watched_') == 4
+        and "built-in" not in text
+    )
+
+
+def test_a_page_of_a_failing_one_leads_with_the_first_warning(tmp_path):
+    found = watched(tmp_path, lr=0.1, loss=False)
+    text = page.render(found, "stabkit report")
+    assert page.answer(found).startswith("mine, update 1 of 20: one update moved")
+    assert text.count('id="figure-watched_') == 3, "no loss was given"
+
+
+def test_a_watch_that_nobody_closed_says_where_it_ends(tmp_path):
+    text = page.render(watched(tmp_path, close=False), "stabkit report")
+    assert "Nobody closed this watch: what was flushed ends after update 20." in text
+
+
+def test_report_makes_a_page_for_each_watch_of_a_store(tmp_path):
+    found = watched(tmp_path)
+    done = command("report", "--store", str(tmp_path))
+    assert done.returncode == 0 and f"own-{found.watch_id}.html" in done.stdout
+    assert (tmp_path / "reports" / f"own-{found.watch_id}.html").is_file()
+
+
+def test_long_lines_are_thinned_evenly_in_the_logarithm():
+    steps = torch.arange(100_000).numpy()
+    kept = thinned(steps)
+    assert len(kept) <= MOST_POINTS and kept[0] == 0 and kept[-1] == 99_999 and kept[:5] == [0, 1, 2, 3, 4]
