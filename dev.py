@@ -89,11 +89,14 @@ def set_up(python: Path) -> int:
 
 
 def libraries(python: Path) -> int:
-    """transformers and x-transformers; timm without torchvision, which would bring a torch of its own: tests that need
-    it put an empty one in its place."""
+    """transformers, x-transformers and two trainers; timm without torchvision, which would bring a torch of its own:
+    tests that need it put an empty one in its place."""
     pip = [str(python), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
     constraints = ["-c", str(HERE / "constraints.txt")]
-    installed = ["import transformers, x_transformers", "import importlib.util as u; assert u.find_spec('timm')"]
+    installed = [
+        "import transformers, x_transformers, accelerate, lightning",
+        "import importlib.util as u; assert u.find_spec('timm')",
+    ]
     if not any(run([str(python), "-c", line], quiet=True) for line in installed):
         return 0
     if run([*pip, *constraints, "-e", f"{HERE}[test,libraries]"]) or run([*pip, *constraints, "--no-deps", "timm"]):

@@ -18,7 +18,7 @@ block "the libraries can be installed" dev libraries
 block "sub-layers by running: lerp, a turned shortcut, branches side by side, joined stacks, like blocks, --blocks" dev test tests/own/test_sublayers.py tests/own/test_probe.py -k "lerp or turned or beside or joined or blocks"
 block "on our own model at the same weights sweep's numbers within 1e-6" dev test tests/own/test_one_core.py
 block "no bit of training is changed" dev test tests/own/test_probe.py -k "without"
-block "no second implementation: probes and probe share probes/quantities.py" bash -c "grep -q 'quantities' stabkit/probes/update.py && grep -q 'quantities' stabkit/own/probe/loop.py && ! grep -rn 'vector_norm' stabkit/own/probe/loop.py"
+block "no second implementation: probes and probe share probes/quantities.py" bash -c "grep -q 'quantities' stabkit/probes/update.py && grep -q 'quantities' stabkit/own/chain/reader.py && ! grep -rn 'vector_norm' stabkit/own/probe stabkit/own/watch stabkit/own/chain/reader.py"
 
 # — 2 stabkit probe
 block "models, losses, optimisers of a factory; refusals in one line; a log of exceptions" dev test tests/own/test_probe.py

@@ -1,0 +1,39 @@
+"""`stabkit.hf.Watch()`: a watch as a callback of transformers' Trainer.
+
+    Trainer(…, callbacks=[stabkit.hf.Watch(out="out")])
+
+The optimiser is the one inside accelerate's wrapper. What it sees is after accumulation, unscaling and Trainer's own
+clipping: ratios between layers do not care, totals are those of the clipped gradient.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from transformers import TrainerCallback
+
+from stabkit.own.watch.watch import Watch as Loop
+
+
+class Watch(TrainerCallback):  # type: ignore[misc]  # transformers has no types here
+    """Takes the options of `stabkit.watch`; `watch` is there once training has begun."""
+
+    def __init__(self, **options: Any) -> None:
+        self.options = options
+        self.watch: Loop | None = None
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **seen: Any) -> None:
+        """Begin, on the first process alone."""
+        if state.is_world_process_zero:
+            optimizer = seen["optimizer"]
+            self.watch = Loop(seen["model"], getattr(optimizer, "optimizer", optimizer), **self.options)
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **seen: Any) -> None:
+        """The mean loss since the log before."""
+        if self.watch is not None and logs and "loss" in logs:
+            self.watch.loss(float(logs["loss"]))
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **seen: Any) -> None:
+        """Write what is left."""
+        if self.watch is not None:
+            self.watch.close()

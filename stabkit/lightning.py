@@ -1,0 +1,57 @@
+"""`stabkit.lightning.Watch()`: a watch as a callback of Lightning's Trainer.
+
+    Trainer(…, callbacks=[stabkit.lightning.Watch(out="out", model="net")])
+
+`model` names the attribute of the LightningModule that is the network; without it the module itself is watched, whose
+`forward` must then be what `training_step` calls, or a `probe` batch be given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from lightning.pytorch import Callback
+
+from stabkit.errors import UsageError
+from stabkit.own.watch.watch import Watch as Loop
+
+
+class Watch(Callback):  # type: ignore[misc]  # not there where mypy runs
+    """Takes the options of `stabkit.watch` and `model`; `watch` is there once training has begun."""
+
+    def __init__(self, *, model: str = "", **options: Any) -> None:
+        self.model, self.options = model, options
+        self.watch: Loop | None = None
+
+    def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+        """Begin, on the first process alone. Raises UsageError for several optimisers."""
+        if not trainer.is_global_zero:
+            return
+        if len(trainer.optimizers) != 1:
+            count = len(trainer.optimizers)
+            raise UsageError(f"watch: the module has {count} optimizers; give each to a stabkit.watch of its own")
+        network = pl_module.get_submodule(self.model) if self.model else pl_module
+        optimizer = trainer.optimizers[0]
+        self.watch = Loop(network, getattr(optimizer, "optimizer", optimizer), **self.options)
+
+    def on_before_optimizer_step(self, trainer: Any, pl_module: Any, optimizer: Any) -> None:
+        """The loss of the batch whose gradient was the last to come."""
+        if self.watch is not None and isinstance(self._loss, torch.Tensor):
+            self.watch.loss(self._loss)
+
+    _loss: Any = None
+
+    def on_before_backward(self, trainer: Any, pl_module: Any, loss: Any) -> None:
+        """Keep it."""
+        self._loss = loss.get("loss") if isinstance(loss, Mapping) else loss
+
+    def on_train_end(self, trainer: Any, pl_module: Any) -> None:
+        """Write what is left."""
+        if self.watch is not None:
+            self.watch.close()
+
+    def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
+        """What was recorded is kept."""
+        self.on_train_end(trainer, pl_module)
