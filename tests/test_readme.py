@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from stabkit import methods
 from stabkit.probes import PROBES
@@ -14,19 +15,21 @@ from stabkit.tasks.synthetic import Synthetic
 from stabkit.training import train
 from tests.commands import stabkit
 from tests.conftest import MULTI30K, need, tiny
+from tests.own import probe_models
+from tests.own.test_watch import loss_of, tokens
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 EVERY = re.findall(r"```python\n(.*?)```", README, re.S)
 (GPT,) = [block for block in EVERY if "def gpt(" in block]
-BLOCKS = [block for block in EVERY if block != GPT]
+(WATCH,) = [block for block in EVERY if "stabkit.watch(" in block]
+BLOCKS = [block for block in EVERY if block not in (GPT, WATCH)]
 COMMANDS = sorted(
     set(re.findall(r"`stabkit ([a-z][^`\n]*)`", README)) | set(re.findall(r"^\$ stabkit (.*)$", README, re.M))
 )
 TASK = Synthetic(vocab=200, max_tokens=128)
 
 
-def executed(block):
-    names = {}
+def executed(block, **names):
     exec(block, names)  # our own README, not input
     return names
 
@@ -84,6 +87,22 @@ def test_the_page_of_methods_is_what_the_command_writes():
     page = (Path(__file__).parents[1] / "docs" / "methods.md").read_text(encoding="utf-8")
     made = stabkit("methods", "--markdown", "--depths", "18,100").stdout
     assert page == made, "write it anew: stabkit methods --markdown --depths 18,100 > docs/methods.md"
+
+
+def test_the_readmes_loop_is_watched(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    model = probe_models.Stack(2)
+    optimizer = torch.optim.AdamW(model.parameters())
+
+    def update(model, optimizer, batch):
+        loss = loss_of(model, batch)
+        optimizer.zero_grad(), loss.backward(), optimizer.step()
+        return loss
+
+    names = executed(WATCH, model=model, optimizer=optimizer, batches=[tokens(i) for i in range(3)], update=update)
+    assert names["watch"].ended == "closed" and names["watch"].steps == 3
+    done = stabkit("report", "--store", tmp_path / "out")
+    assert done.returncode == 0 and names["watch"].id in done.stdout
 
 
 @pytest.mark.libraries
