@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from stabkit import figures
-from stabkit.figures import FIGURES, OWN, SEARCHES, STUDIES, SURFACES
+from stabkit.figures import FIGURES, OWN, SEARCHES, STUDIES, SURFACES, WATCHED
 from stabkit.figures.ablation import ablation, boundary, robustness, scale_map, table11
 from stabkit.figures.chain import (
     branch_ratio,
@@ -49,7 +49,8 @@ def test_every_picture_of_the_folder_is_in_the_table() -> None:
         if room.is_dir() and room.name not in ("shared", "quick", "drawing")
     ]
     files = {path.stem for room in rooms for path in room.glob("*.py")} - {"__init__"}
-    named = {figure.__name__.rpartition(".")[2] for figure in (*FIGURES, *SURFACES, *STUDIES, *SEARCHES, *OWN)}
+    tables = (FIGURES, SURFACES, STUDIES, SEARCHES, OWN, WATCHED)
+    named = {figure.__name__.rpartition(".")[2] for table in tables for figure in table}
     assert files - named == set(), f"missing from FIGURES: {sorted(files - named)}"
     assert [figure.NAME for figure in FIGURES] == [figure.__name__.rpartition(".")[2] for figure in FIGURES]
 
