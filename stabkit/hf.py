@@ -29,9 +29,9 @@ class Watch(TrainerCallback):  # type: ignore[misc]  # transformers has no types
             self.watch = Loop(seen["model"], getattr(optimizer, "optimizer", optimizer), **self.options)
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **seen: Any) -> None:
-        """The mean loss since the log before."""
+        """The mean loss since the log before, as that of the update just done."""
         if self.watch is not None and logs and "loss" in logs:
-            self.watch.loss(float(logs["loss"]))
+            self.watch.loss(float(logs["loss"]), self.watch.steps - 1)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **seen: Any) -> None:
         """Write what is left."""

@@ -15,9 +15,11 @@ import stat
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from stabkit import spec
 from stabkit.errors import StabkitError, StoreError, UsageError
+from stabkit.results.records import jsonable
 
 
 class CorruptFolder(StoreError):
@@ -30,6 +32,8 @@ class OldFolder(StoreError):
 
 SMALL = 16_000_000
 """Bytes: what a JSON document may have."""
+LARGEST = 1_000_000_000
+"""Bytes: what records may have."""
 
 
 def load(
@@ -92,6 +96,11 @@ def commit(target: Path, partial: Path, files: Mapping[str, bytes], version: int
         raise StoreError(f"cannot write {target}: {error.strerror or error}") from error
     finally:
         shutil.rmtree(aside, ignore_errors=True)  # gone already when it was renamed
+
+
+def to_json(value: Any) -> bytes:
+    """A file's bytes: sorted, indented, no number that JSON does not have."""
+    return (json.dumps(jsonable(value), indent=1, sort_keys=True, allow_nan=False, ensure_ascii=False) + "\n").encode()
 
 
 def first_line(error: BaseException) -> str:

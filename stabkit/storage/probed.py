@@ -17,12 +17,10 @@ from stabkit.errors import StabkitError
 from stabkit.results import records
 from stabkit.results.own import cell
 from stabkit.results.own.cell import PROBE_VERSION, Cell
-from stabkit.results.records import jsonable
 from stabkit.storage import folder
 from stabkit.storage.folder import CorruptFolder
 
 FILES = ("facts.json", "records.npz", "environment.json")
-LIMIT = 1_000_000_000
 
 
 class ProbeShelf:
@@ -37,7 +35,7 @@ class ProbeShelf:
     def load(self, probe_id: str) -> Cell:
         """One cell, every checksum verified; raises CorruptFolder, OldFolder."""
         path = self.probes / probe_id
-        files, digest = folder.load(path, FILES, PROBE_VERSION, {"records.npz": LIMIT})
+        files, digest = folder.load(path, FILES, PROBE_VERSION, {"records.npz": folder.LARGEST})
         try:
             return Cell(cell.facts(json.loads(files["facts.json"])), records.from_bytes(files["records.npz"]), digest)
         except StabkitError:
@@ -64,9 +62,9 @@ class ProbeShelf:
     def commit(self, probe_id: str, found: Cell, environment: Mapping[str, Any]) -> None:
         """Put a cell on the shelf, whole or not at all."""
         files = {
-            "facts.json": _json(found.facts.to_json()),
+            "facts.json": folder.to_json(found.facts.to_json()),
             "records.npz": records.to_bytes(found.records),
-            "environment.json": _json(environment),
+            "environment.json": folder.to_json(environment),
         }
         partial = folder.own(self.probes, ".partial")
         folder.commit(self.probes / probe_id, partial, files, PROBE_VERSION, lambda: probe_id in self)
@@ -78,7 +76,3 @@ class ProbeShelf:
     def log(self, name: str) -> Path:
         """Where the log of a cell goes."""
         return folder.own(self.probes, ".logs") / f"{re.sub('[^A-Za-z0-9._-]', '-', name)[:120]}.log"
-
-
-def _json(value: Any) -> bytes:
-    return (json.dumps(jsonable(value), indent=1, sort_keys=True, allow_nan=False, ensure_ascii=False) + "\n").encode()

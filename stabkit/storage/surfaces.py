@@ -126,9 +126,9 @@ class SurfaceShelf:
             else:
                 whole |= held
         files = {
-            "spec.json": _json(spec.stored()),
+            "spec.json": folder.to_json(spec.stored()),
             "surface.npz": _bytes({"loss": loss, **whole}),
-            "environment.json": _json(environment),
+            "environment.json": folder.to_json(environment),
         }
         target = self.surfaces / spec.surface_id
         folder.commit(
@@ -152,7 +152,3 @@ def _bytes(arrays: Mapping[str, Any]) -> bytes:
     out = io.BytesIO()
     np.savez_compressed(out, **{name: np.asarray(array, dtype=np.float64) for name, array in arrays.items()})  # type: ignore[arg-type]  # numpy types the keywords as bool
     return out.getvalue()
-
-
-def _json(value: Any) -> bytes:
-    return (json.dumps(value, indent=1, sort_keys=True, allow_nan=False) + "\n").encode()

@@ -101,9 +101,9 @@ class TranslationShelf:
             "length_ratio": found.score.length_ratio,
         }
         files = {
-            "spec.json": _json(found.spec.stored()),
-            "translation.json": _json(held),
-            "environment.json": _json(dict(found.environment)),
+            "spec.json": folder.to_json(found.spec.stored()),
+            "translation.json": folder.to_json(held),
+            "environment.json": folder.to_json(dict(found.environment)),
         }
         name = found.spec.translation_id
         partial = folder.own(self.translations, ".partial")
@@ -126,7 +126,3 @@ def _sound(spec: TranslationSpec, held: Any, environment: Any) -> Translation:
         raise ValueError("its BLEU is no number")
     scored = Score(bleu=float(numbers[0]), signature=held["signature"], length_ratio=float(numbers[1]))
     return Translation(spec, tuple(sides[0]), tuple(sides[1]), held["tokenize"], scored, environment)
-
-
-def _json(value: Any) -> bytes:
-    return (json.dumps(value, indent=1, sort_keys=True, allow_nan=False, ensure_ascii=False) + "\n").encode()

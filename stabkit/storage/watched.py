@@ -17,17 +17,16 @@ from typing import Any
 
 import numpy as np
 
-from stabkit.errors import StabkitError
+from stabkit.errors import StabkitError, StoreError
 from stabkit.results import records
 from stabkit.results.own import cell
 from stabkit.results.own.alarm import Alarm
 from stabkit.results.own.cell import PROBE_VERSION, Cell, Facts
-from stabkit.results.records import Table, jsonable
+from stabkit.results.records import Table
 from stabkit.storage import folder
 from stabkit.storage.folder import CorruptFolder
 
 FILES = ("facts.json", "records.npz", "alarms.json", "environment.json")
-LIMIT = 1_000_000_000
 PART = re.compile(r"\d{6}")
 
 
@@ -55,17 +54,20 @@ class WatchShelf:
 
     def _parts(self, watch_id: str) -> list[Path]:
         path = self.own / watch_id
-        return sorted(part for part in path.iterdir() if PART.fullmatch(part.name)) if path.is_dir() else []
+        try:
+            return sorted(part for part in path.iterdir() if PART.fullmatch(part.name)) if path.is_dir() else []
+        except OSError as error:
+            raise StoreError(f"cannot read {path}: {error.strerror or error}") from error
 
     def append(
         self, watch_id: str, facts: Facts, rows: Mapping[str, Table], alarms: Sequence[Alarm], about: Mapping[str, Any]
     ) -> None:
         """A further part; raises StoreError where it cannot be written, and then nothing is."""
         files = {
-            "facts.json": _json(facts.to_json()),
+            "facts.json": folder.to_json(facts.to_json()),
             "records.npz": records.to_bytes(rows),
-            "alarms.json": _json([alarm.to_json() for alarm in alarms]),
-            "environment.json": _json(about),
+            "alarms.json": folder.to_json([alarm.to_json() for alarm in alarms]),
+            "environment.json": folder.to_json(about),
         }
         name = f"{len(self._parts(watch_id)):06d}"
         target = folder.own(self.own, watch_id) / name
@@ -77,7 +79,7 @@ class WatchShelf:
         digests: list[str] = []
         last: tuple[Facts, tuple[Alarm, ...], str] | None = None
         for path in self._parts(watch_id):
-            files, digest = folder.load(path, FILES, PROBE_VERSION, {"records.npz": LIMIT})
+            files, digest = folder.load(path, FILES, PROBE_VERSION, {"records.npz": folder.LARGEST})
             try:
                 for name, table in records.from_bytes(files["records.npz"]).items():
                     tables[name] = _joined(tables.get(name), table)
@@ -103,7 +105,3 @@ def _joined(before: Table | None, after: Table) -> Table:
     return Table(
         np.concatenate([before.steps, after.steps]), after.sites, np.concatenate([before.values, after.values])
     )
-
-
-def _json(value: Any) -> bytes:
-    return (json.dumps(jsonable(value), indent=1, sort_keys=True, allow_nan=False, ensure_ascii=False) + "\n").encode()

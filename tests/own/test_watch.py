@@ -138,6 +138,30 @@ def test_a_rate_a_hundred_times_too_high_is_warned_of_before_the_loss_doubles(tm
     assert len({alarm.link for alarm in watch.warnings}) == len(watch.warnings), "each link once"
 
 
+def test_a_warning_stands_where_the_users_own_line_is(tmp_path):
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        loop = Loop("")
+        with stabkit.watch(loop.model, loop.optimizer, out=tmp_path, probe=tokens(0)) as watch:
+            watch.loss(1.0)
+            loop.optimizer.step()
+            watch.loss(9.0)
+            loop.optimizer.step()
+    (one,) = [w for w in seen if "the loss is 9" in str(w.message)]
+    assert one.filename == __file__
+
+
+def test_a_loss_of_the_past_ends_the_watch_and_not_the_training(tmp_path):
+    loop = Loop("")
+    with pytest.warns(StabilityWarning, match="the loss of update 0 came after that of update 1"):
+        watch = stabkit.watch(loop.model, loop.optimizer, out=tmp_path, probe=tokens(0))
+        watch.loss(1.0, 1)
+        loop.optimizer.step()
+        watch.loss(1.0, 0)
+        loop.optimizer.step()
+    assert watch.ended.startswith("stopped")
+
+
 def test_a_healthy_training_draws_no_warning(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error", StabilityWarning)

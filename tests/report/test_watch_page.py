@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import warnings
 
 import pytest
@@ -10,6 +11,7 @@ import torch
 import stabkit
 from stabkit.figures import WATCHED
 from stabkit.figures.shared.watched import COLUMNS, MOST_POINTS, thinned
+from stabkit.own.watch import journal
 from stabkit.report.own import watch as page
 from stabkit.storage.watched import WatchShelf
 from tests.commands import stabkit as command
@@ -31,9 +33,6 @@ def watched(out, lr=1e-3, steps=20, loss=True, close=True):
             optimizer.zero_grad(), value.backward(), optimizer.step()
         if close:
             watch.close()
-        else:
-            watch._journal.flush(watch._facts(), "")
-            watch._let_go()
     (own,) = WatchShelf(out).ids()
     return WatchShelf(out).load(own)
 
@@ -76,7 +75,8 @@ def test_a_page_of_a_failing_one_leads_with_the_first_warning(tmp_path):
     assert text.count('id="figure-watched_') == 3, "no loss was given"
 
 
-def test_a_watch_that_nobody_closed_says_where_it_ends(tmp_path):
+def test_a_watch_that_nobody_closed_says_where_it_ends(tmp_path, monkeypatch):
+    monkeypatch.setattr(journal, "PAUSE", -1)
     text = page.render(watched(tmp_path, close=False), "stabkit report")
     assert "Nobody closed this watch: what was flushed ends after update 20." in text
 
@@ -86,6 +86,17 @@ def test_report_makes_a_page_for_each_watch_of_a_store(tmp_path):
     done = command("report", "--store", str(tmp_path))
     assert done.returncode == 0 and f"own-{found.watch_id}.html" in done.stdout
     assert (tmp_path / "reports" / f"own-{found.watch_id}.html").is_file()
+
+
+def test_a_damaged_watch_is_named_and_the_others_have_their_pages(tmp_path):
+    found, other = watched(tmp_path), watched(tmp_path / "other")
+    shutil.move(tmp_path / "other" / "own" / other.watch_id, tmp_path / "own" / "damaged")
+    (tmp_path / "own" / "damaged" / "000000" / "facts.json").write_text("{}")
+    done = command("report", "--store", str(tmp_path))
+    assert done.returncode == 0 and "damaged" in done.stderr and f"own-{found.watch_id}.html" in done.stdout
+    (tmp_path / "own" / found.watch_id).rename(tmp_path / "away")
+    done = command("report", "--store", str(tmp_path))
+    assert done.returncode != 0 and "Traceback" not in done.stderr
 
 
 def test_long_lines_are_thinned_evenly_in_the_logarithm():

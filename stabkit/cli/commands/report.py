@@ -9,7 +9,7 @@ from stabkit.claims import findings
 from stabkit.cli import console
 from stabkit.cli.commands import names
 from stabkit.cli.commands.train import again
-from stabkit.errors import UsageError
+from stabkit.errors import StoreError, UsageError
 from stabkit.report import files
 from stabkit.report.own import watch
 from stabkit.storage.watched import WatchShelf
@@ -20,10 +20,17 @@ def run(named: Sequence[str], store: str, out: str, figures: str) -> None:
     base = Path(store or ".")
     shelf = WatchShelf(base)
     watches = [own for own in shelf.ids() if not named or own in named]
+    unread: list[StoreError] = []
     for own in watches:
-        console.say(f"report: {watch.write(shelf.load(own), base, again())}")
+        try:
+            console.say(f"report: {watch.write(shelf.load(own), base, again())}")
+        except StoreError as error:
+            unread.append(error)
+            console.warn(str(error))
     named = [one for one in named if one not in watches]
     if watches and not named and not (base / "runs").is_dir():
+        if len(unread) == len(watches):
+            raise unread[0]
         return
     home = names.source(named, store)
     found = names.find(home, named)

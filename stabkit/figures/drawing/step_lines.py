@@ -14,7 +14,7 @@ HUE = "#0072B2"
 LINEAR = 16
 
 
-def draw(frame: pd.DataFrame, y: str, limits: Mapping[float, str], *, log: bool = True) -> Figure:
+def draw(frame: pd.DataFrame, y: str, limits: Mapping[float, str]) -> Figure:
     """A panel a value of the column `panel`; `limits` are drawn where they are near."""
     with style.look():
         usable = frame[(frame["value"] > style.LOWEST) & (frame["value"] < style.HIGHEST)]
@@ -29,8 +29,7 @@ def draw(frame: pd.DataFrame, y: str, limits: Mapping[float, str], *, log: bool 
         last = int(frame["x"].max())
         for axes, (name, own) in zip(panels, groups, strict=True):
             axes.set_title(str(name))
-            if log:
-                style.log_axis(axes, "y", low / 1.3, high * 1.3)
+            style.log_axis(axes, "y", low / 1.3, high * 1.3)
             axes.set_xscale("symlog", linthresh=LINEAR, linscale=1.5)
             ticks = [t for t in (0, 4, 8, 16, *(16 * 4**k for k in range(1, 12))) if t <= max(last, 4)]
             axes.set_xticks(ticks, [f"{t:,}" for t in ticks])

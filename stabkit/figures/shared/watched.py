@@ -12,19 +12,19 @@ from numpy.typing import NDArray
 from stabkit.figures.shared.words import short
 
 T = TypeVar("T")
-COLUMNS = ("run", "panel", "place", "x", "value")
+COLUMNS = ("run", "panel", "x", "value")
 MOST_LINES, MOST_POINTS = 6, 240
 
-Line = tuple[str, str, int, NDArray[np.int64], NDArray[np.float64]]
-"""(name, panel, place among its like, updates, values)."""
+Line = tuple[str, str, NDArray[np.int64], NDArray[np.float64]]
+"""(name, panel, updates, values)."""
 
 
 def frame(lines: Iterable[Line]) -> pd.DataFrame:
     """One row a point; of a long line points that are a little more apart with every update."""
     rows: list[dict[str, object]] = []
-    for name, panel, place, steps, values in lines:
+    for name, panel, steps, values in lines:
         for i in thinned(steps):
-            rows.append({"run": name, "panel": panel, "place": place, "x": int(steps[i]), "value": float(values[i])})
+            rows.append({"run": name, "panel": panel, "x": int(steps[i]), "value": float(values[i])})
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 

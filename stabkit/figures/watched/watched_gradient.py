@@ -34,7 +34,7 @@ def select(found: Watched) -> pd.DataFrame:
             ratio = norms / norms[:, -1:]
         panel = stack if len(found.cell.stacks) > 1 else ""
         for layer in watched.some(range(norms.shape[1] - 1)):
-            lines.append((f"{stack}.{layer + 1}", panel, layer, steps, ratio[:, layer]))
+            lines.append((f"{stack}.{layer + 1}", panel, steps, ratio[:, layer]))
     return watched.frame(lines)
 
 

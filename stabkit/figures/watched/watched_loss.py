@@ -20,7 +20,7 @@ READ = "What the other pictures are to foretell."
 def select(found: Watched) -> pd.DataFrame:
     """One row an update; empty where no loss was given."""
     loss = found.cell.records.get("loss")
-    return watched.frame([] if loss is None else [("loss", "", 0, loss.steps, loss.at("train"))])
+    return watched.frame([] if loss is None else [("loss", "", loss.steps, loss.at("train"))])
 
 
 def title(found: Watched) -> str:

@@ -29,9 +29,9 @@ def select(found: Watched) -> pd.DataFrame:
     for stack in found.cell.stacks:
         names = [stack, *(own.name for own in found.cell.of(stack))]
         panel = stack if len(found.cell.stacks) > 1 else ""
-        for place, name in enumerate(watched.some(names)):
+        for name in watched.some(names):
             text = f"{stack}, input" if name == stack else name
-            lines.append((text, panel, place, stream.steps, stream.at(name)))
+            lines.append((text, panel, stream.steps, stream.at(name)))
     return watched.frame(lines)
 
 

@@ -31,10 +31,10 @@ OUTPUT, WEIGHTS = "output", "largest step"
 def select(found: Watched) -> pd.DataFrame:
     """One row a number and reading."""
     update, delta = found.cell.records["update"], found.cell.records.get("delta")
-    lines: list[watched.Line] = [(OUTPUT, "", 0, update.steps, update.at("state@relative"))]
+    lines: list[watched.Line] = [(OUTPUT, "", update.steps, update.at("state@relative"))]
     if delta is not None:
         names = [f"{own.name}@relative" for own in found.cell.facts.sublayers]
-        lines.append((WEIGHTS, "", 1, delta.steps, delta.select(names).max(axis=1)))
+        lines.append((WEIGHTS, "", delta.steps, delta.select(names).max(axis=1)))
     return watched.frame(lines)
 
 

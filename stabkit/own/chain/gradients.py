@@ -14,6 +14,7 @@ from torch import nn
 
 from stabkit.own.sublayers.memory import full
 from stabkit.own.sublayers.reading import Stream
+from stabkit.results.own.cell import Sublayer
 
 OUTSIDE = "outside"
 """What belongs to no sub-layer."""
@@ -26,6 +27,14 @@ def groups_of(model: nn.Module, stream: Stream) -> dict[str, list[nn.Parameter]]
     named = {name: p for name, p in model.named_parameters() if p.requires_grad}
     found = {place.name: [named.pop(n) for n in place.parameters if n in named] for place in stream.sublayers}
     return {**found, OUTSIDE: list(named.values())}
+
+
+def sublayers(stream: Stream, groups: Groups) -> tuple[Sublayer, ...]:
+    """As results know them."""
+    return tuple(
+        Sublayer(stack=own.stack, layer=own.layer, kind=own.kind, parameters=len(groups[own.name]))
+        for own in stream.sublayers
+    )
 
 
 def arrived(parameters: Sequence[nn.Parameter]) -> bool:

@@ -31,7 +31,7 @@ from stabkit.own import factory
 from stabkit.own.probe import loop
 from stabkit.own.probe.made import FACTORY, Made, fits, make
 from stabkit.own.sublayers.memory import raw
-from stabkit.results.own.cell import PROBE_VERSION, Cell, Facts, Sublayer
+from stabkit.results.own.cell import PROBE_VERSION, Cell, Facts
 from stabkit.results.records import jsonable
 from stabkit.storage.folder import write_file
 from stabkit.storage.probed import ProbeShelf
@@ -93,10 +93,7 @@ def _probed(
         lr=job["lr"],
         seed=job["seed"],
         steps=job["steps"],
-        sublayers=tuple(
-            Sublayer(stack=own.stack, layer=own.layer, kind=own.kind, parameters=found.trained[own.name])
-            for own in found.stream.sublayers
-        ),
+        sublayers=found.sublayers,
         how=found.stream.how,
         notes=(*made.notes, *found.stream.notes),
         model=type(made.model).__name__,

@@ -17,13 +17,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from stabkit.errors import UsageError
-from stabkit.own.chain.gradients import Weights, arrived, gradient_norms, groups_of
+from stabkit.own.chain.gradients import Weights, arrived, gradient_norms, groups_of, sublayers
 from stabkit.own.chain.reader import Reader, broken, masks
 from stabkit.own.probe.made import Made
 from stabkit.own.sublayers import reading
 from stabkit.own.sublayers.memory import digest
 from stabkit.own.sublayers.reading import Stream
-from stabkit.results.own.cell import Broke
+from stabkit.results.own.cell import Broke, Sublayer
 from stabkit.results.records import Recorder, Table
 
 
@@ -39,8 +39,7 @@ class Probed:
     batch: str
     """Digest of what the model was called with."""
     broke: Broke | None
-    trained: Mapping[str, int]
-    """{sub-layer: its tensors that are trained}."""
+    sublayers: tuple[Sublayer, ...]
 
 
 def record(made: Made, steps: int, pattern: str = "", tell: Callable[[int, float], None] | None = None) -> Probed:
@@ -93,5 +92,5 @@ def record(made: Made, steps: int, pattern: str = "", tell: Callable[[int, float
         tokens=reader.tokens,
         batch=digest((made.call.args, dict(made.call.kwargs))),
         broke=broke,
-        trained={name: len(own) for name, own in groups.items()},
+        sublayers=sublayers(stream, groups),
     )

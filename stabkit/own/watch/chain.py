@@ -7,12 +7,11 @@ from collections.abc import Mapping
 import torch
 from torch import nn
 
-from stabkit.own.chain.gradients import Weights, arrived, gradient_norms, groups_of
+from stabkit.own.chain.gradients import Weights, arrived, gradient_norms, groups_of, sublayers
 from stabkit.own.chain.reader import Reader, masks
 from stabkit.own.sublayers import reading, run
 from stabkit.own.sublayers.memory import digest
 from stabkit.own.sublayers.run import Call
-from stabkit.results.own.cell import Sublayer
 from stabkit.results.records import Recorder, Table
 
 
@@ -27,10 +26,7 @@ class Chain:
         self.weights = Weights(self.groups, start)
         self.device = next(model.parameters()).device
         self.batch = digest((call.args, dict(call.kwargs)))
-        self.sublayers = tuple(
-            Sublayer(stack=own.stack, layer=own.layer, kind=own.kind, parameters=len(self.groups[own.name]))
-            for own in self.stream.sublayers
-        )
+        self.sublayers = sublayers(self.stream, self.groups)
 
     def activations(self, step: int) -> Mapping[str, Table]:
         """A row of every quantity of activations at the weights as they are; the model is as before afterwards."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import time
 import warnings
 from collections.abc import Mapping, Sequence, Set
+from types import FrameType
 from typing import Any
 
 import torch
@@ -25,19 +27,36 @@ class StabilityWarning(UserWarning):
     """A link of the chain is beyond its limit, or a watch has ended before its training."""
 
 
+BETWEEN = {"stabkit", "torch", "transformers", "accelerate", "lightning", "contextlib"}
+"""Packages whose lines stand between a training's own and ours."""
+
+
 def say(sentence: str) -> None:
     """Warn where the user's own line stands."""
-    warnings.warn(f"stabkit: {sentence}", StabilityWarning, stacklevel=2)
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_back is not None and _package(frame) in BETWEEN:
+        frame = frame.f_back
+    where = ("stabkit", 1) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
+    registry = None if frame is None else frame.f_globals.setdefault("__warningregistry__", {})
+    warnings.warn_explicit(f"stabkit: {sentence}", StabilityWarning, *where, registry=registry)
+
+
+def _package(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0]
 
 
 class Journal:
     """Of one watch."""
 
-    def __init__(self, shelf: WatchShelf, name: str, sublayers: Sequence[Sublayer], warn: bool, writer: Any) -> None:
+    def __init__(self, shelf: WatchShelf, name: str, warn: bool, writer: Any) -> None:
         self.shelf, self.name, self.warn, self.writer = shelf, name, warn, writer
-        self.alarms = Alarms(sublayers)
+        self.alarms = Alarms(())
         self._recorder = Recorder()
         self._written = time.monotonic()
+
+    def begin(self, sublayers: Sequence[Sublayer]) -> None:
+        """What rows will be of."""
+        self.alarms = Alarms(sublayers)
 
     @property
     def told(self) -> list[Alarm]:

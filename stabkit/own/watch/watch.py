@@ -8,12 +8,11 @@ nothing is raised: a watch that fails says so once, stops, and training goes on.
 
 from __future__ import annotations
 
-import math
 import os
 import secrets
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +22,10 @@ from torch import nn
 from stabkit.errors import StabkitError, UsageError
 from stabkit.own.sublayers import run
 from stabkit.own.sublayers.run import Call
-from stabkit.own.watch.chain import Chain
 from stabkit.own.watch.inputs import FirstCall, check, copied, unwrapped
-from stabkit.own.watch.journal import Journal, say
-from stabkit.own.watch.schedule import reads, stride
+from stabkit.own.watch.journal import Journal, StabilityWarning, say
+from stabkit.own.watch.recording import Recording
 from stabkit.results.own.alarm import Alarm
-from stabkit.results.own.cell import Broke, Facts, Sublayer
 from stabkit.storage.watched import WatchShelf
 
 LARGEST_COPY = 1_000_000_000
@@ -86,14 +83,10 @@ class Watch:
         self.start = size <= LARGEST_COPY if start is None else start
         if not self.start:
             self.notes.append("‖θ_t − θ_0‖ is not recorded: it needs a copy of the weights; start=True keeps one")
-        self._make: Callable[[Sequence[Sublayer]], Journal] = lambda found: Journal(
-            WatchShelf(Path(out)), self.id, found, warn, writer
-        )
-        self._pid, self._read_at = os.getpid(), -1
-        self._chain: Chain | None = None
-        self._journal: Journal | None = None
+        self._journal = Journal(WatchShelf(Path(out)), self.id, warn, writer)
+        self._recording: Recording | None = None
+        self._pid = os.getpid()
         self._losses: dict[int, Any] = {}
-        self._gradients: list[tuple[int, torch.Tensor, frozenset[str]]] = []
         self._first: FirstCall | None = None
         self._handles: list[Any] = []
         if probe is None:
@@ -115,12 +108,13 @@ class Watch:
     @property
     def warnings(self) -> list[Alarm]:
         """Every warning so far."""
-        return self._journal.told if self._journal else []
+        return self._journal.told
 
-    def loss(self, value: Any) -> None:
-        """The training loss of the update that comes next: a number, or a tensor of one."""
+    def loss(self, value: Any, update: int | None = None) -> None:
+        """The training loss of an update, without a word of the one that comes next: a number, or a tensor of one."""
         if not self.ended:
-            self._losses[self.steps] = value.detach() if isinstance(value, torch.Tensor) else value
+            step = self.steps if update is None else update
+            self._losses[step] = value.detach() if isinstance(value, torch.Tensor) else value
 
     def step(self) -> None:
         """After an update, where there is no optimiser whose hooks tell."""
@@ -131,8 +125,7 @@ class Watch:
 
     def close(self) -> None:
         """Write what is not yet written, and let go of model and optimiser. A second time nothing happens."""
-        if not self.ended:
-            self._guarded(self._last)
+        self._guarded(self._last)
         if not self.ended:
             self._end("closed")
 
@@ -145,63 +138,46 @@ class Watch:
     # — what the hooks do —
 
     def _begin(self, call: Call) -> None:
-        self._chain = Chain(self.model, call, self.blocks, self.start)
-        self._journal = self._make(self._chain.sublayers)
-        self._read()
+        self._recording = Recording(
+            self.model, call, self._journal, every=self.every, blocks=self.blocks, start=self.start
+        )
 
     def _before(self) -> None:
-        if self._chain is None:
+        if self._recording is None:
             if self._first is None or self._first.call is None:
                 raise UsageError("the model was never called before its first update; give the watch a probe batch")
             self._begin(self._first.call)
-        assert self._chain is not None
-        if self.steps % stride(self.steps) == 0 or reads(self.every, self.steps):
-            scale = getattr(self.optimizer, "grad_scale", None)  # of a fused optimiser, which unscales in its own step
-            self._gradients.append((self.steps, self._chain.gradients(scale), self._chain.missing()))
-        if reads(self.every, self.steps + 1):
-            self._chain.weights.hold()
+        scale = getattr(self.optimizer, "grad_scale", None)  # of a fused optimiser, which unscales in its own step
+        self._now().before(self.steps, scale)
 
     def _after(self) -> None:
-        assert self._chain is not None and self._journal is not None
+        recording = self._now()
         self.steps += 1
-        if reads(self.every, self.steps):
-            self._journal.add("delta", self.steps, self._chain.steps())
-            self._read()
-        elif self._chain.device.type == "cpu":  # elsewhere it would wait for the device
-            self._settle()
+        recording.after(self.steps)
+        if self._journal.due:
+            self._flush()
 
     def _last(self) -> None:
-        if self._chain is not None:
-            if self._read_at != self.steps:
-                self._read()
-            self._settle()
+        if self._recording is not None:
+            self._now().end(self.steps)
 
-    def _read(self) -> None:
-        """Activations at the weights as they are; whatever waited on the device is fetched."""
-        assert self._chain is not None and self._journal is not None
-        self._settle()
-        self._read_at = self.steps
-        for probe, table in self._chain.activations(self.steps).items():
-            self._journal.add(probe, self.steps, dict(zip(table.sites, table.values[-1].tolist(), strict=True)))
-        if self._journal.due:
-            self._journal.flush(self._facts(), self.ended)
-
-    def _settle(self) -> None:
-        """Fetch gradients and losses from the device, in the order of their updates."""
-        assert self._chain is not None and self._journal is not None
+    def _now(self) -> Recording:
+        """With the losses that were given since."""
+        assert self._recording is not None
         losses, self._losses = self._losses, {}
         for step, value in losses.items():
-            self._journal.add("loss", step, {"train": float(value)})
-        waiting, self._gradients = self._gradients, []
-        if waiting:
-            rows = torch.stack([norms for _, norms, _ in waiting]).tolist()
-            for (step, _, missing), row in zip(waiting, rows, strict=True):
-                self._journal.add("gradient", step, dict(zip(self._chain.groups, row, strict=True)), missing)
+            self._recording.loss(step, value)
+        return self._recording
+
+    def _flush(self) -> None:
+        if self._recording is not None:
+            self._journal.flush(self._recording.facts(self.id, self.steps, self.optimizer, self.notes), self.ended)
 
     # — how it ends —
 
     def _guarded(self, act: Callable[[], None]) -> None:
-        """Do it, unless this is the end or a fork; nothing of ours is raised in a training that has begun."""
+        """Do it, unless this is the end or a fork; nothing of ours is raised in a training that has begun, save for
+        warnings that the user has made errors of."""
         if self.ended:
             return
         if os.getpid() != self._pid:
@@ -210,16 +186,23 @@ class Watch:
             return
         try:
             act()
+        except StabilityWarning as error:
+            self._end(f"stopped: {error}")
+            raise
         except Exception as error:  # whatever it is, training goes on
             why = str(error) if isinstance(error, StabkitError) else f"{type(error).__name__}: {error}"
-            say(f"the watch ends at update {self.steps}, training goes on: {why}")
             self._end(f"stopped: {why}")
+            say(f"the watch ends at update {self.steps}, training goes on: {why}")
 
     def _end(self, how: str) -> None:
         self._let_go()
         self.ended = how
-        if self._journal is not None:
-            self._journal.flush(self._facts(), how)
+        try:
+            self._flush()
+        except StabilityWarning:
+            raise
+        except Exception as error:  # at the end as on the way
+            say(f"what the watch still held could not be written, training goes on: {type(error).__name__}: {error}")
 
     def _let_go(self) -> None:
         _watched.discard(self.model)
@@ -228,29 +211,6 @@ class Watch:
         self._handles = []
         if self._first is not None:
             self._first.forget()
-
-    def _facts(self) -> Facts:
-        assert self._chain is not None and self._journal is not None
-        chain, lost = self._chain, self._journal.alarms.told.get("finite")
-        return Facts(
-            factory=self.id,
-            depth=None,
-            lr=0.0,
-            seed=0,
-            steps=self.steps,
-            sublayers=chain.sublayers,
-            how=chain.stream.how,
-            notes=(*self.notes, *chain.stream.notes),
-            model=type(self.model).__name__,
-            parameters=sum(p.numel() for p in self.model.parameters()),
-            width=chain.reader.width,
-            tokens=chain.reader.tokens,
-            batch=chain.batch,
-            start=math.nan,
-            broke=Broke(step=lost.step, where=lost.sentence) if lost else None,
-            optimizer=type(self.optimizer).__name__ if self.optimizer else "none",
-            rate=float(self.optimizer.param_groups[0].get("lr", math.nan)) if self.optimizer else math.nan,
-        )
 
 
 def _refuse(model: nn.Module, optimizer: Any, every: str | int, writer: Any) -> None:

@@ -182,14 +182,15 @@ def _gradient(cells: Sequence[Cell], limits: Limits) -> Link:
 
 def _gradient_of(stack: str, cells: Sequence[Cell], limits: Limits) -> Link | None:
     """None where the deepest has no two layers whose gradients can be compared; a shallower one without is left out."""
-    having = [cell for cell in cells if stack in cell.stacks and np.isfinite(cell.gradient_ratio(stack)).any()]
+    ratios = {id(cell): cell.gradient_ratio(stack) for cell in cells if stack in cell.stacks}
+    having = [cell for cell in cells if np.isfinite(ratios.get(id(cell), np.nan)).any()]
     if max(cell.facts.depth or 0 for cell in cells) not in {cell.facts.depth or 0 for cell in having}:
         return None
 
     def values(t: int) -> Mapping[int, Mapping[int, float]]:
-        return _by_seed(having, lambda cell: float(cell.gradient_ratio(stack)[t]))
+        return _by_seed(having, lambda cell: float(ratios[id(cell)][t]))
 
-    at_step = {t: _evidence(values(t)) for t in range(min(len(cell.gradient_ratio(stack)) for cell in having))}
+    at_step = {t: _evidence(values(t)) for t in range(min(len(ratios[id(cell)]) for cell in having))}
     steps = {t: own for t, own in at_step.items() if all(0 <= one.value < math.inf for one in own)}
     if not steps:
         return None
@@ -207,10 +208,11 @@ def _gradient_of(stack: str, cells: Sequence[Cell], limits: Limits) -> Link | No
         return fallen + risen
 
     word: Word = "fail"
+    changes = False
     if own := beyond(limits.gradient):
         limit = limits.gradient
     elif own := moved():
-        limit = limits.fall
+        changes, limit = True, limits.fall
     else:
         own, limit = beyond(limits.weak), limits.weak
         word = "warn" if own else "pass"
@@ -220,7 +222,7 @@ def _gradient_of(stack: str, cells: Sequence[Cell], limits: Limits) -> Link | No
     said = f"after {updates(step)}" if step else "before any update"
     lowest = f"the {_whose(stack, cells)}lowest layer"
     why = f"{lowest} receives {times(last.value)} the top layer's gradient {said}"
-    if word == "fail" and not beyond(limits.gradient):
+    if changes:
         way = "falls" if last.value < first.value else "rises"
         why = (
             f"{lowest}'s gradient over the top layer's {way} from {first.value:.2g}{_at(first.depth)} to "
