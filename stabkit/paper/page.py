@@ -39,9 +39,12 @@ def render(parts: Sequence[Part], beyond: Sequence[tuple[Item, str]], command: s
     sections = [section(part) for part in parts]
     central = _central(sections)
     environments = how.environments(every)
+    own = [part.item.title for part in parts if part.item.ours]
+    alone = len(parts) == len(own) == 1 and not beyond
     return template(Path(__file__).with_name("paper.html.j2")).render(
-        **shell(TITLE, command),
-        lead=_lead(len(sections), central),
+        **shell(own[0] if alone else TITLE, command),
+        lead=sections[0]["ours"] if alone else _lead(len(sections), central),
+        alone=alone,
         central=central,
         sections=sections,
         beyond=beyond,

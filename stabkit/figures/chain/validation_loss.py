@@ -36,9 +36,9 @@ COLUMNS = (*FACTS, "unigram_loss", "step", "validation_loss")
 
 @once
 def select(runs: Sequence[Run]) -> pd.DataFrame:
-    """One row a run and reading."""
+    """One row a run and reading; runs without an update beside others are left out."""
     rows = []
-    for each in shown(runs):
+    for each in shown([run for run in runs if run.spec.train.steps] or runs):
         table = each.run.records.get("validation")
         if table is None:
             continue

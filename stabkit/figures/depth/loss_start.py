@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -98,12 +99,13 @@ def draw(frame: pd.DataFrame) -> Figure:
         groups, more = style.kept(list(_middles(frame).groupby("depth", sort=False)))
         figure, panels = style.panels(len(groups), 2, 3.2, right=1.3, more=more)
         widths = sorted(frame["hidden"].unique())
-        low, high = 0.85 * float(frame["loss"].min()), 1.15 * float(frame["loss"].max())
+        unigram = float(frame["unigram_loss"].median())
+        low, high = 0.85 * np.nanmin([frame["loss"].min(), unigram]), 1.15 * float(frame["loss"].max())
         for axes, (depth, own) in zip(panels, groups, strict=True):
             axes.set_title(str(depth))
             style.log_axis(axes, "x", widths[0] / 1.2, widths[-1] * 1.2, ticks=widths)
             style.log_axis(axes, "y", low, high, ticks=[tick for tick in TICKS if low < tick < high])
-            style.reference(axes, float(frame["unigram_loss"].median()), "unigram loss")
+            style.reference(axes, unigram, "unigram loss")
             ends = [_line(axes, str(label), mine) for label, mine in own.groupby("label", sort=False)]
             style.label_ends(axes, ends, 0.07)
             axes.set_xlabel("width d")
