@@ -197,25 +197,25 @@ def fold(
 
 @runs_app.command("ls")
 def runs_ls(out: Out = "", json: Json = False) -> None:
-    """List finished runs: id, outcome, steps, loss, seconds."""
+    """List finished runs (id, outcome, steps, loss, seconds), and watches of your own trainings."""
     from stabkit.cli.commands import names, runs
 
-    runs.listing(names.find(names.home(out), []), json=json)
+    runs.listing(*names.both(names.home(out), []), json=json)
 
 
 @runs_app.command("show")
 def runs_show(
     run: Annotated[str, typer.Argument(help="A run id or its beginning.")], out: Out = "", json: Json = False
 ) -> None:
-    """Show one run: what it was, how it ended, its chain, where it ran."""
+    """Show one run or watch: what it was, how it ended, its chain, where it ran."""
     from stabkit.cli.commands import names, runs
 
-    runs.show(names.one(names.home(out), run), json=json)
+    runs.show(names.either(names.home(out), run), json=json)
 
 
 @runs_app.command("verify")
 def runs_verify(out: Out = "", json: Json = False) -> None:
-    """Check every run's files against their checksums, and repair nothing."""
+    """Check the files of every run and watch against their checksums, and repair nothing."""
     from stabkit.cli.commands import names, runs
 
     runs.verify(names.home(out), json=json)
@@ -226,7 +226,7 @@ def runs_rm(
     runs: Annotated[list[str], typer.Argument(help="Run ids or their beginnings; each must name exactly one run.")],
     out: Out = "",
 ) -> None:
-    """Remove runs from the store."""
+    """Remove runs or watches from the store."""
     from stabkit.cli.commands import names
     from stabkit.cli.commands.runs import remove
 

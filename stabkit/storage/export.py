@@ -10,9 +10,9 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Literal, TextIO
+from typing import Any, Literal, Protocol, TextIO
 
-from stabkit.results.records import jsonable
+from stabkit.results.records import Table, jsonable
 from stabkit.storage.store import Run
 
 KINDS = ("csv", "jsonl")
@@ -21,7 +21,17 @@ TRANSLATED = ("run", "beam", "length_penalty", "line", "hypothesis", "reference"
 Row = tuple[object, ...]
 
 
-def rows(runs: Sequence[Run]) -> Iterator[Row]:
+class Recorded(Protocol):
+    """A run, or a watch of a user's training."""
+
+    @property
+    def run_id(self) -> str: ...
+
+    @property
+    def records(self) -> Mapping[str, Table]: ...
+
+
+def rows(runs: Sequence[Recorded]) -> Iterator[Row]:
     """Every recorded value, in the order of runs, probes, steps and sites."""
     for run in runs:
         for probe, table in sorted(run.records.items()):
@@ -39,7 +49,7 @@ def sentences(runs: Sequence[Run]) -> Iterator[Row]:
                 yield run.run_id, search.beam, search.length_penalty, line, *pair
 
 
-TABLES: Mapping[str, tuple[tuple[str, ...], Callable[[Sequence[Run]], Iterator[Row]]]] = {
+TABLES: Mapping[str, tuple[tuple[str, ...], Callable[[Sequence[Any]], Iterator[Row]]]] = {
     "records": (COLUMNS, rows),
     "translations": (TRANSLATED, sentences),
 }
@@ -47,7 +57,7 @@ QUOTING: Mapping[str, Literal[0, 2]] = {"records": csv.QUOTE_MINIMAL, "translati
 """A sentence may hold a lone carriage return, which Python's writer leaves bare."""
 
 
-def write(runs: Sequence[Run], to: str, out: TextIO, what: str = "records") -> None:
+def write(runs: Sequence[Recorded], to: str, out: TextIO, what: str = "records") -> None:
     """The table, in one of KINDS, as it comes."""
     columns, found = TABLES[what]
     if to == "csv":

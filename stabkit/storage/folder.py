@@ -119,6 +119,14 @@ def own(parent: Path, name: str) -> Path:
     return path
 
 
+def remove(path: Path, partial: Path) -> None:
+    """Delete a folder: renamed away first, so that no half-deleted one is ever seen."""
+    partial.mkdir(parents=True, exist_ok=True)
+    grave = Path(tempfile.mkdtemp(prefix="removed.", dir=partial))
+    os.rename(path, grave / path.name)
+    shutil.rmtree(grave)
+
+
 def quarantine(parent: Path, name: str) -> Path:
     """Move a folder that failed its check out of the way, keeping it; returns where it is now."""
     aside = own(parent, ".quarantine")

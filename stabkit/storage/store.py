@@ -20,7 +20,6 @@ import json
 import os
 import shutil
 import stat
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -141,11 +140,8 @@ class Store:
         return folder.quarantine(self.runs, run_id)
 
     def remove(self, run_id: str) -> None:
-        """Delete one run: renamed away first, so that no half-deleted folder is ever seen."""
-        self._partial().mkdir(parents=True, exist_ok=True)
-        grave = Path(tempfile.mkdtemp(prefix="removed.", dir=self._partial()))
-        os.rename(self.runs / run_id, grave / run_id)
-        shutil.rmtree(grave)
+        """Delete one run."""
+        folder.remove(self.runs / run_id, self._partial())
 
     def commit(self, run_spec: RunSpec, files: Mapping[str, bytes]) -> None:
         """Write one run's folder, whole or not at all. `files` holds the bytes of every name in FILES."""

@@ -40,6 +40,26 @@ class Watched:
     ended: str
     """`closed`, `stopped: why`, or "" where nobody closed it."""
 
+    @property
+    def run_id(self) -> str:
+        """As a run's."""
+        return self.watch_id
+
+    @property
+    def records(self) -> Mapping[str, Table]:
+        """As a run's."""
+        return self.cell.records
+
+    def to_json(self) -> dict[str, Any]:
+        """What is known besides the records."""
+        return {
+            "watch_id": self.watch_id,
+            "ended": self.ended or None,
+            "warnings": [alarm.to_json() for alarm in self.alarms],
+            "facts": self.cell.facts.to_json(),
+            "digest": self.cell.digest,
+        }
+
 
 class WatchShelf:
     """The watches under one output directory."""
@@ -58,6 +78,10 @@ class WatchShelf:
             return sorted(part for part in path.iterdir() if PART.fullmatch(part.name)) if path.is_dir() else []
         except OSError as error:
             raise StoreError(f"cannot read {path}: {error.strerror or error}") from error
+
+    def remove(self, watch_id: str) -> None:
+        """Delete one."""
+        folder.remove(self.own / watch_id, folder.own(self.own, ".partial"))
 
     def append(
         self, watch_id: str, facts: Facts, rows: Mapping[str, Table], alarms: Sequence[Alarm], about: Mapping[str, Any]

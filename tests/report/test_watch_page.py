@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import warnings
 
@@ -103,3 +104,23 @@ def test_long_lines_are_thinned_evenly_in_the_logarithm():
     steps = torch.arange(100_000).numpy()
     kept = thinned(steps)
     assert len(kept) <= MOST_POINTS and kept[0] == 0 and kept[-1] == 99_999 and kept[:5] == [0, 1, 2, 3, 4]
+
+
+def test_runs_and_export_know_watches(tmp_path):
+    found = watched(tmp_path, lr=0.1)
+    store = ("--out", str(tmp_path))
+    listed = command("runs", "ls", *store)
+    assert listed.returncode == 0 and "1 watches" in listed.stdout and "step, " in listed.stdout
+    document = json.loads(command("runs", "ls", "--json", *store).stdout)
+    (own,) = document["watches"]
+    assert own["watch_id"] == found.watch_id and own["warnings"][0]["link"] == "step" and document["runs"] == []
+    shown = json.loads(command("runs", "show", "mine", "--json", *store).stdout)
+    assert shown["records"]["loss"]["steps"] == list(range(20))
+    assert "update 1: one update moved" in command("runs", "show", "mine", *store).stdout
+    assert f"sound    {found.watch_id}" in command("runs", "verify", *store).stdout
+    table = command("export", "--store", str(tmp_path), "--to", "csv").stdout.splitlines()
+    assert table[0] == "run,step,probe,site,value" and any(f"{found.watch_id},19,loss,train," in row for row in table)
+    (tmp_path / "own" / found.watch_id / "000000" / "records.npz").write_bytes(b"")
+    broken = command("runs", "verify", *store)
+    assert broken.returncode == 5 and "corrupt: 1 of 1 watches" in broken.stderr
+    assert command("runs", "rm", "mine", *store).returncode == 0 and WatchShelf(tmp_path).ids() == []

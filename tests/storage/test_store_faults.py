@@ -63,7 +63,7 @@ def failing_at(n: int, kind: type[BaseException] = Fault) -> Iterator[Callable[[
     patch = pytest.MonkeyPatch()
     for module in (store, folder):
         patch.setattr(module, "os", FaultyOs())
-        patch.setattr(module, "tempfile", FaultyTemp)
+        patch.setattr(module, "tempfile", FaultyTemp, raising=False)
         patch.setattr(module, "open", opened, raising=False)
     patch.setattr(Path, "mkdir", wrap(mkdir))
     try:

@@ -13,26 +13,30 @@ from stabkit.errors import UsageError
 from stabkit.storage import export as tables
 from stabkit.storage.folder import write_file
 from stabkit.storage.store import Run
+from stabkit.storage.watched import Watched
 
 
 def run(named: Sequence[str], store: str, to: str, what: str, out: str) -> None:
     """Find the runs and write their table."""
     kind = ranges.choice("--to", to, tables.KINDS)
     table = ranges.choice("--what", what, tuple(tables.TABLES))
-    found = names.find(names.source(list(named), store), named)
-    put(found, kind, Path(out) if out else None, table)
+    found, watches = names.both(names.source(list(named), store), named)
+    put(found, kind, Path(out) if out else None, table, watches)
 
 
-def put(runs: Sequence[Run], to: str, path: Path | None, what: str = "records") -> None:
+def put(
+    runs: Sequence[Run], to: str, path: Path | None, what: str = "records", watches: Sequence[Watched] = ()
+) -> None:
     """Write the table; raises UsageError where these runs have none, or nobody reads it."""
     if what == "translations" and not any(run.translations for run in runs):
         raise UsageError("--what translations: none of these runs was translated; `stabkit sweep --bleu` does it")
     if path is None and sys.stdout is None:
         raise UsageError("standard output is closed; --out FILE writes to a file")
+    every: list[tables.Recorded] = [*runs, *watches] if what == "records" else list(runs)
     if path is None:
-        tables.write(runs, to, sys.stdout, what)
+        tables.write(every, to, sys.stdout, what)
         sys.stdout.flush()
     else:
         text = io.StringIO()
-        tables.write(runs, to, text, what)
+        tables.write(every, to, text, what)
         write_file(path, text.getvalue().encode())

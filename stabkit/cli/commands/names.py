@@ -1,4 +1,4 @@
-"""Stored runs by name: a run id, the beginning of one, or a run's folder."""
+"""Stored runs and watches by name: an id, the beginning of one, or a run's folder."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from stabkit.results.records import lacking
 from stabkit.running.carry_out import MANY
 from stabkit.storage.folder import OldFolder
 from stabkit.storage.store import Run, Store
+from stabkit.storage.watched import Watched, WatchShelf
 
 SHAPE = re.compile(r"([a-z-]+)-([0-9]+)L-([0-9]+)L-s([0-9]+)")
 """How a run_id begins."""
@@ -45,9 +46,31 @@ def find(store: Store, names: Sequence[str]) -> list[Run]:
     return list({run.run_id: run for run in found}.values())
 
 
+def both(store: Store, names: Sequence[str]) -> tuple[list[Run], list[Watched]]:
+    """Runs, and watches of a user's trainings; all of the store's where none is named. Corrupt ones are warned of."""
+    shelf = WatchShelf(store.out)
+    ids = shelf.ids()
+    wanted = [own for own in ids if not names or any(name and own.startswith(name) for name in names)]
+    rest = [name for name in names if not any(name and own.startswith(name) for own in ids)]
+    watches = []
+    for own in wanted:
+        try:
+            watches.append(shelf.load(own))
+        except StoreError as error:
+            console.warn(f"corrupt watch, left out: {error}")
+    return find(store, rest) if rest or not names else [], watches
+
+
 def one(store: Store, name: str) -> Run:
     """The one run that a name begins."""
-    return store.load(one_id(store, name))
+    return store.load(_only(_matching(store, name), name))
+
+
+def either(store: Store, name: str) -> Run | Watched:
+    """The one run or watch that a name begins."""
+    found = one_id(store, name)
+    shelf = WatchShelf(store.out)
+    return shelf.load(found) if found in shelf.ids() else store.load(found)
 
 
 def wanted(store: Store, name: str) -> Run:
@@ -62,8 +85,12 @@ def wanted(store: Store, name: str) -> Run:
 
 
 def one_id(store: Store, name: str) -> str:
-    """The id of the one run that a name begins."""
-    found = _matching(store, name)
+    """The id of the one run or watch that a name begins."""
+    watches = [own for own in WatchShelf(store.out).ids() if name and own.startswith(name)]
+    return _only(watches or _matching(store, name), name)
+
+
+def _only(found: Sequence[str], name: str) -> str:
     if len(found) > 1:
         raise UsageError(f"{name!r} begins {len(found)} runs ({found[0]}, {found[1]}…); write more of it")
     return found[0]
@@ -77,15 +104,15 @@ def _matching(store: Store, name: str) -> list[str]:
     return found
 
 
-def source(runs: list[str], store: str) -> Store:
+def source(runs: Sequence[str], store: str) -> Store:
     """The store that names refer to; when all are folders, any."""
     folders = [run for run in runs if os.path.isfile(os.path.join(run, "spec.json"))]
     return Store(Path(store or ".")) if folders and len(folders) == len(runs) else home(store)
 
 
 def home(out: str) -> Store:
-    """The store of an output directory; raises UsageError where there are no runs."""
+    """The store of an output directory; raises UsageError where there are neither runs nor watches."""
     folder = Path(out or ".")
-    if not (folder / "runs").is_dir():
+    if not (folder / "runs").is_dir() and not WatchShelf(folder).ids():
         raise UsageError(f"there are no runs in {folder.resolve()}; --out names the directory that holds runs/")
     return Store(folder)

@@ -9,31 +9,19 @@ from stabkit.claims import findings
 from stabkit.cli import console
 from stabkit.cli.commands import names
 from stabkit.cli.commands.train import again
-from stabkit.errors import StoreError, UsageError
+from stabkit.errors import UsageError
 from stabkit.report import files
 from stabkit.report.own import watch
-from stabkit.storage.watched import WatchShelf
 
 
 def run(named: Sequence[str], store: str, out: str, figures: str) -> None:
     """Render the runs named, or all of the store."""
-    base = Path(store or ".")
-    shelf = WatchShelf(base)
-    watches = [own for own in shelf.ids() if not named or own in named]
-    unread: list[StoreError] = []
-    for own in watches:
-        try:
-            console.say(f"report: {watch.write(shelf.load(own), base, again())}")
-        except StoreError as error:
-            unread.append(error)
-            console.warn(str(error))
-    named = [one for one in named if one not in watches]
-    if watches and not named and not (base / "runs").is_dir():
-        if len(unread) == len(watches):
-            raise unread[0]
-        return
     home = names.source(named, store)
-    found = names.find(home, named)
+    found, watches = names.both(home, named)
+    for own in watches:
+        console.say(f"report: {watch.write(own, home.out, again())}")
+    if not found and watches and (named or not home.ids()):
+        return
     if not found:
         which = "none of the runs named" if named else f"no run in {home.runs}"
         raise UsageError(f"{which} can be read; `stabkit runs verify` says why")

@@ -14,14 +14,29 @@ from stabkit.storage.folder import OldFolder
 from stabkit.storage.store import Run, Store
 from stabkit.storage.surfaces import SurfaceShelf
 from stabkit.storage.translations import TranslationShelf
+from stabkit.storage.watched import Watched, WatchShelf
+
+NOT_OF_A_WATCH = {"factory", "depth", "lr", "seed", "start"}
 
 
-def listing(runs: Sequence[Run], *, json: bool) -> None:
+def listing(runs: Sequence[Run], watches: Sequence[Watched], *, json: bool) -> None:
     """`runs ls`."""
     if json:
         rows = [{**facts(run.spec), **run.outcome, "digest": run.digest} for run in runs]
-        console.document(text({"schema": SCHEMA, "runs": rows}))
+        own = [watch.to_json() for watch in watches]
+        console.document(text({"schema": SCHEMA, "runs": rows, "watches": own}))
         return
+    if watches:
+        console.table(
+            f"{len(watches)} watches",
+            ("watch", "ended", "updates", "warnings"),
+            [
+                (w.watch_id, w.ended or "not closed", w.cell.facts.steps, ", ".join(a.link for a in w.alarms) or "–")
+                for w in watches
+            ],
+        )
+        if not runs:
+            return
     console.table(
         f"{len(runs)} runs",
         ("run", "outcome", "steps", "loss", "BLEU", "seconds"),
@@ -41,28 +56,32 @@ def listing(runs: Sequence[Run], *, json: bool) -> None:
 
 def verify(store: Store, *, json: bool) -> None:
     """`runs verify`: the state of every run and surface, sound or why not; raises StoreError when one is corrupt."""
-    shelf, translated = SurfaceShelf(store.out), TranslationShelf(store.out)
+    shelf, translated, watched = SurfaceShelf(store.out), TranslationShelf(store.out), WatchShelf(store.out)
     runs = [(name, *_state(store.load, name)) for name in store.ids()]
     surfaces = [(name, *_state(shelf.load, name)) for name in shelf.ids()]
     translations = [(name, *_state(translated.load, name)) for name in translated.ids()]
+    watches = [(name, *_state(watched.load, name)) for name in watched.ids()]
+    kinds = (
+        ("runs", "run_id", runs),
+        ("surfaces", "surface_id", surfaces),
+        ("translations", "translation_id", translations),
+        ("watches", "watch_id", watches),
+    )
     if json:
         body = {
             kind: [{key: name, "state": state, "reason": reason} for name, state, reason in rows]
-            for kind, key, rows in (
-                ("runs", "run_id", runs),
-                ("surfaces", "surface_id", surfaces),
-                ("translations", "translation_id", translations),
-            )
+            for kind, key, rows in kinds
         }
         console.document(text({"schema": SCHEMA, **body}))
     else:
-        for name, state, reason in (*runs, *surfaces, *translations):
+        for name, state, reason in (row for *_, rows in kinds for row in rows):
             console.say(f"{state:8} {name}{'  ' + reason if reason else ''}")
-    kinds = (("runs", runs), ("surfaces", surfaces), ("translations", translations))
-    counted = [(sum(state == "corrupt" for _, state, _ in rows), len(rows), kind) for kind, rows in kinds if rows]
+    counted = [(sum(state == "corrupt" for _, state, _ in rows), len(rows), kind) for kind, _, rows in kinds if rows]
     if any(corrupt for corrupt, _, _ in counted):
         words = [f"{corrupt} of {count} {kind}" for corrupt, count, kind in counted]
-        raise StoreError(f"corrupt: {', '.join(words)}; the next command that needs one makes it again")
+        raise StoreError(
+            f"corrupt: {', '.join(words)}; the next command that needs one makes it again, save for a watch"
+        )
 
 
 def _state(load: Callable[[str], object], name: str) -> tuple[str, str]:
@@ -76,8 +95,11 @@ def _state(load: Callable[[str], object], name: str) -> tuple[str, str]:
     return "sound", ""
 
 
-def show(run: Run, *, json: bool) -> None:
+def show(run: Run | Watched, *, json: bool) -> None:
     """`runs show`."""
+    if isinstance(run, Watched):
+        _show_watch(run, json=json)
+        return
     if json:
         console.document(text({"schema": SCHEMA, **series(run), "environment": dict(run.environment)}))
         return
@@ -103,6 +125,23 @@ def show(run: Run, *, json: bool) -> None:
             console.say(f"  {'reference':24} {theirs}")
 
 
+def _show_watch(found: Watched, *, json: bool) -> None:
+    if json:
+        records = {
+            probe: {"steps": table.steps.tolist(), "sites": list(table.sites), "values": table.values.tolist()}
+            for probe, table in found.records.items()
+        }
+        console.document(text({"schema": SCHEMA, **found.to_json(), "records": records}))
+        return
+    console.say(found.watch_id)
+    console.say(f"  {'ended':24} {found.ended or 'not closed'}")
+    for alarm in found.alarms:
+        console.say(f"  {'warning':24} update {alarm.step}: {alarm.sentence}")
+    for name, value in found.cell.facts.to_json().items():
+        if name not in NOT_OF_A_WATCH:
+            console.say(f"  {name:24} {_flat(value)}")
+
+
 def _flat(value: Any) -> str:
     return jsonlib.dumps(value, ensure_ascii=False) if isinstance(value, (dict, list)) else str(value)
 
@@ -112,8 +151,9 @@ def _short(value: Any) -> str:
 
 
 def remove(store: Store, named: Sequence[str]) -> None:
-    """`runs rm`: each name is to begin exactly one run."""
+    """`runs rm`: each name is to begin exactly one run or watch."""
     with store.writing():
+        shelf = WatchShelf(store.out)
         for run_id in dict.fromkeys(names.one_id(store, name) for name in named):
-            store.remove(run_id)
+            (shelf if run_id in shelf.ids() else store).remove(run_id)
             console.say(f"removed {run_id}")
