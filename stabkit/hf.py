@@ -25,8 +25,7 @@ class Watch(TrainerCallback):  # type: ignore[misc]  # transformers has no types
     def on_train_begin(self, args: Any, state: Any, control: Any, **seen: Any) -> None:
         """Begin, on the first process alone."""
         if state.is_world_process_zero:
-            optimizer = seen["optimizer"]
-            self.watch = Loop(seen["model"], getattr(optimizer, "optimizer", optimizer), **self.options)
+            self.watch = Loop(seen["model"], seen["optimizer"], **self.options)
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **seen: Any) -> None:
         """The mean loss since the log before, as that of the update just done."""

@@ -33,8 +33,7 @@ class Watch(Callback):  # type: ignore[misc]  # not there where mypy runs
             count = len(trainer.optimizers)
             raise UsageError(f"watch: the module has {count} optimizers; give each to a stabkit.watch of its own")
         network = pl_module.get_submodule(self.model) if self.model else pl_module
-        optimizer = trainer.optimizers[0]
-        self.watch = Loop(network, getattr(optimizer, "optimizer", optimizer), **self.options)
+        self.watch = Loop(network, trainer.optimizers[0], **self.options)
 
     def on_before_optimizer_step(self, trainer: Any, pl_module: Any, optimizer: Any) -> None:
         """The loss of the batch whose gradient was the last to come."""

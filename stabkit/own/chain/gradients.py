@@ -1,17 +1,21 @@
 """Gradients and steps of a user's parameters, read at the optimiser: after accumulation, and whatever the model is.
 
 ‖∂L/∂θ_i‖₂ over all parameters of sub-layer i, reduced in float64; ‖θ_t − θ_{t−1}‖₂ likewise, and over
-‖θ_{t−1}‖₂; ‖θ_t − θ_0‖₂, the factor of DeepNet's Theorems 2 and 3. Frozen parameters count nowhere.
+‖θ_{t−1}‖₂; ‖θ_t − θ_0‖₂, the factor of DeepNet's Theorems 2 and 3. Frozen parameters count nowhere. Of parameters that
+are sharded over processes (FSDP2's DTensors) each process adds up the squares of its part, and one all-reduce of the
+vector joins them.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import nn
 
+from stabkit.errors import UsageError
 from stabkit.own.sublayers.memory import full
 from stabkit.own.sublayers.reading import Stream
 from stabkit.results.own.cell import Sublayer
@@ -20,6 +24,8 @@ OUTSIDE = "outside"
 """What belongs to no sub-layer."""
 Groups = Mapping[str, Sequence[nn.Parameter]]
 """{site: its parameters}."""
+Mesh = Any
+"""torch's DeviceMesh, or None."""
 
 
 def groups_of(model: nn.Module, stream: Stream) -> dict[str, list[nn.Parameter]]:
@@ -42,12 +48,34 @@ def arrived(parameters: Sequence[nn.Parameter]) -> bool:
     return any(p.grad is not None for p in parameters)
 
 
-def gradient_norms(groups: Groups, scale: torch.Tensor | None = None) -> torch.Tensor:
-    """(groups,) float64 ‖∂L/∂θ‖₂, over `scale` where a scaler has left its factor on them; NaN where none of a group's
-    parameters has a gradient: cut off, or skipped in this step. On the parameters' device: nothing waits for it."""
-    found = [_root([p.grad for p in own if p.grad is not None]) for own in groups.values()]
-    norms = _together(found)
-    return norms if scale is None else norms / scale.to(norms)
+def gradient_norms(groups: Groups) -> torch.Tensor:
+    """(groups,) float64 ‖∂L/∂θ‖₂; NaN where none of a group's parameters has a gradient."""
+    return norms(gradient_squares(groups), mesh_of(groups))
+
+
+def gradient_squares(groups: Groups, scale: torch.Tensor | None = None) -> torch.Tensor:
+    """(groups,) float64 ‖∂L/∂θ‖₂² of what lies in this process, over `scale`² where a scaler has left its factor on
+    gradients; NaN where none of a group's parameters has one: cut off, or skipped in this step. On the parameters'
+    device: nothing waits for it."""
+    mesh = mesh_of(groups)
+    found = _stacked([_squares([p.grad for p in own if p.grad is not None], mesh) for own in groups.values()])
+    return found if scale is None else found / scale.to(found) ** 2
+
+
+def norms(squares: torch.Tensor, mesh: Mesh) -> torch.Tensor:
+    """√ of the squares of all processes that hold a part, which all call this together."""
+    for dimension in range(0 if mesh is None else mesh.ndim):
+        torch.distributed.all_reduce(squares, group=mesh.get_group(dimension))
+    return squares.sqrt()
+
+
+def mesh_of(groups: Groups) -> Mesh:
+    """The processes over which the parameters are sharded (DTensors); None for whole ones. Raises UsageError for
+    parameters on several meshes."""
+    meshes = {mesh for own in groups.values() for p in own if (mesh := getattr(p, "device_mesh", None)) is not None}
+    if len(meshes) > 1:
+        raise UsageError(f"parameters are sharded over {len(meshes)} meshes; shard all over one")
+    return next(iter(meshes), None)
 
 
 class Weights:
@@ -67,13 +95,18 @@ class Weights:
         """(groups,) float64 each: ‖θ − θ'‖ since `hold`, `@relative` the same over ‖θ'‖, `@start` ‖θ − θ_0‖."""
         assert self.held is not None
         now = [[p.detach() for p in own] for own in self.groups.values()]
-        step = _together([_distance(new, old) for new, old in zip(now, self.held, strict=True)])
-        size = _together([_root(old) if old else None for old in self.held]).nan_to_num(0.0)
-        found = {"": step.nan_to_num(0.0), "@relative": torch.where(size > 0, step / size, 0.0)}
+        mesh = mesh_of(self.groups)
+        step = self._norms([_differences(new, old) for new, old in zip(now, self.held, strict=True)], mesh)
+        size = self._norms(self.held, mesh)
+        found = {"": step, "@relative": torch.where(size > 0, step / size, 0.0)}
         if self.first is not None:
-            start = _together([_distance(new, old) for new, old in zip(now, self.first, strict=True)])
-            found["@start"] = start.nan_to_num(0.0)
+            found["@start"] = self._norms(
+                [_differences(new, old) for new, old in zip(now, self.first, strict=True)], mesh
+            )
         return found
+
+    def _norms(self, parts: Iterable[Iterable[torch.Tensor]], mesh: Mesh) -> torch.Tensor:
+        return norms(_stacked([_squares(own, mesh) for own in parts]).nan_to_num(0.0), mesh)
 
     def release(self) -> None:
         """Give the memory back."""
@@ -83,18 +116,27 @@ class Weights:
         return [[p.detach().clone() for p in own] for own in self.groups.values()]
 
 
-def _distance(new: Sequence[torch.Tensor], old: Sequence[torch.Tensor]) -> torch.Tensor | None:
-    return _root([full(a) - full(b) for a, b in zip(new, old, strict=True)])
+def _differences(new: Sequence[torch.Tensor], old: Sequence[torch.Tensor]) -> Iterator[torch.Tensor]:
+    return (full(a) - full(b) for a, b in zip(new, old, strict=True))
 
 
-def _root(parts: Sequence[torch.Tensor]) -> torch.Tensor | None:
-    """() √Σ‖part‖²; None of none."""
-    real = (torch.view_as_real(part) if part.is_complex() else part for part in (part.detach() for part in parts))
-    norms = [torch.linalg.vector_norm(part, dtype=torch.float64) for part in real]
-    return torch.linalg.vector_norm(torch.stack([norm.to(norms[0].device) for norm in norms])) if norms else None
+def _squares(parts: Iterable[torch.Tensor], mesh: Mesh) -> torch.Tensor | None:
+    """() Σ‖part‖² of what lies here, of what lies in several processes the share of one; None of none."""
+    found = [_square(part.detach(), mesh) for part in parts]
+    return torch.stack([one.to(found[0].device) for one in found]).sum() if found else None
 
 
-def _together(found: Sequence[torch.Tensor | None]) -> torch.Tensor:
+def _square(part: torch.Tensor, mesh: Mesh) -> torch.Tensor:
+    copies = 1 if mesh is None else mesh.size()
+    if (own := getattr(part, "device_mesh", None)) is not None:
+        copies = math.prod(own.size(i) for i, place in enumerate(part.placements) if place.is_replicate())  # type: ignore[attr-defined]
+        part = part.to_local()  # type: ignore[attr-defined]
+    part = torch.view_as_real(part) if part.is_complex() else part
+    norm: torch.Tensor = torch.linalg.vector_norm(part, dtype=torch.float64)
+    return norm**2 / copies
+
+
+def _stacked(found: Sequence[torch.Tensor | None]) -> torch.Tensor:
     """One tensor; NaN for none."""
     device = next((one.device for one in found if one is not None), torch.device("cpu"))
     none = torch.full((), math.nan, dtype=torch.float64, device=device)

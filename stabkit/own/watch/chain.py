@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import nn
 
-from stabkit.own.chain.gradients import Weights, arrived, gradient_norms, groups_of, sublayers
+from stabkit.own.chain.gradients import Weights, arrived, gradient_squares, groups_of, mesh_of, norms, sublayers
 from stabkit.own.chain.reader import Reader, masks
 from stabkit.own.sublayers import reading, run
 from stabkit.own.sublayers.memory import digest
 from stabkit.own.sublayers.run import Call
+from stabkit.own.watch.ranks import reshard, whole
 from stabkit.results.records import Recorder, Table
 
 
@@ -20,10 +21,12 @@ class Chain:
 
     def __init__(self, model: nn.Module, call: Call, blocks: str, start: bool) -> None:
         self.model, self.call = model, call
-        self.stream = reading.found(model, call, blocks)
+        with whole(model):
+            self.stream = reading.found(model, call, blocks)
         self.groups = groups_of(model, self.stream)
         self.reader = Reader(self.stream, masks(model, call))
         self.weights = Weights(self.groups, start)
+        self.mesh = mesh_of(self.groups)
         self.device = next(model.parameters()).device
         self.batch = digest((call.args, dict(call.kwargs)))
         self.sublayers = sublayers(self.stream, self.groups)
@@ -31,13 +34,21 @@ class Chain:
     def activations(self, step: int) -> Mapping[str, Table]:
         """A row of every quantity of activations at the weights as they are; the model is as before afterwards."""
         recorder = Recorder()
-        with run.untouched(self.model):
-            self.reader.read(recorder, step, self.stream.read(self.model, self.call))
+        try:
+            with run.untouched(self.model):
+                self.reader.read(recorder, step, self.stream.read(self.model, self.call))
+        finally:
+            reshard(self.model)
         return recorder.tables()
 
     def gradients(self, scale: torch.Tensor | None) -> torch.Tensor:
-        """(groups,) ‖∂L/∂θ_i‖ on the model's device."""
-        return gradient_norms(self.groups, scale)
+        """(groups,) ‖∂L/∂θ_i‖² of what lies in this process, on the model's device: for `norms`."""
+        return gradient_squares(self.groups, scale)
+
+    def norms(self, squares: Sequence[torch.Tensor]) -> list[list[float]]:
+        """(readings × groups) ‖∂L/∂θ_i‖; all processes that hold a part call it together."""
+        found: list[list[float]] = norms(torch.stack(list(squares)), self.mesh).tolist()
+        return found
 
     def missing(self) -> frozenset[str]:
         """Groups that no gradient reached."""

@@ -23,6 +23,12 @@ def unwrapped(model: nn.Module) -> nn.Module:
     return model
 
 
+def stepped(optimizer: Any) -> Any:
+    """The optimiser that steps, inside accelerate's or Lightning's."""
+    inner = getattr(optimizer, "optimizer", None)
+    return inner if isinstance(inner, torch.optim.Optimizer) else optimizer
+
+
 class FirstCall:
     """Keeps what the model is first called with, then lets go of it."""
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import inspect
 import math
+import shlex
+import subprocess
+import sys
 import time
 import warnings
 from collections.abc import Mapping, Sequence, Set
@@ -48,7 +51,8 @@ def _package(frame: FrameType) -> str:
 class Journal:
     """Of one watch."""
 
-    def __init__(self, shelf: WatchShelf, name: str, warn: bool, writer: Any) -> None:
+    def __init__(self, shelf: WatchShelf | None, name: str, warn: bool, writer: Any) -> None:
+        """Without a shelf nothing is kept, said or written: another process does."""
         self.shelf, self.name, self.warn, self.writer = shelf, name, warn, writer
         self.alarms = Alarms(())
         self._recorder = Recorder()
@@ -70,15 +74,23 @@ class Journal:
 
     def add(self, probe: str, step: int, row: Mapping[str, float], missing: Set[str] = frozenset()) -> None:
         """One reading; `missing`: whom no gradient reached."""
+        if self.shelf is None:
+            return
         self._recorder.add(probe, step, tuple(row), list(row.values()))
         if self.writer is not None:
-            write(self.writer, probe, step, row)
+            try:
+                write(self.writer, probe, step, row)
+            except Exception as error:  # the user's own, and no reason to end the watch
+                self.writer = None
+                say(f"the writer failed ({type(error).__name__}: {error}); it is given nothing more")
         alarm = self.alarms.see(probe, step, row, missing)
         if alarm is not None and self.warn:
             say(f"update {alarm.step}: {alarm.sentence}")
 
     def flush(self, facts: Facts, ended: str) -> None:
         """Write a part; where that fails it is said, and the rows wait for the next."""
+        if self.shelf is None:
+            return
         self._written = time.monotonic()
         about = {"stabkit": __version__, "torch": torch.__version__, "ended": ended}
         try:
@@ -87,6 +99,21 @@ class Journal:
             say(f"{error}; training goes on, the rows are kept for the next try")
         else:
             self._recorder = Recorder()
+
+    def tell(self, page: bool) -> None:
+        """Where the records are and which command makes their page, on standard error; `page`: run it."""
+        if self.shelf is None or not (self.shelf.own / self.name).is_dir():
+            return
+        store = self.shelf.own.parent
+        words = ["stabkit", "report", self.name, "--store", str(store)]
+        said = f"{len(self.told)} warning{'s' * (len(self.told) != 1)}" if self.told else "no warning"
+        print(f"stabkit: {said}; {shlex.join(words)} makes the page of {self.shelf.own / self.name}", file=sys.stderr)
+        if page:
+            made = subprocess.run([sys.executable, "-m", *words], capture_output=True, text=True, check=False)
+            if made.returncode:
+                say(f"the page could not be made: {made.stderr.strip()}")
+            else:
+                print(made.stdout.strip(), file=sys.stderr)
 
 
 def write(writer: Any, probe: str, step: int, row: Mapping[str, float]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -15,6 +15,10 @@ from stabkit.own.watch.chain import Chain
 from stabkit.own.watch.journal import Journal
 from stabkit.own.watch.schedule import reads, stride
 from stabkit.results.own.cell import Broke, Facts
+
+Row = tuple[str, int, Mapping[str, float], frozenset[str]]
+"""(probe, step, values, whom no gradient reached)."""
+NOBODY: frozenset[str] = frozenset()
 
 
 class Recording:
@@ -28,7 +32,7 @@ class Recording:
         self._losses: dict[int, Any] = {}
         self._gradients: list[tuple[int, torch.Tensor, frozenset[str]]] = []
         self._read_at = self._lost = -1
-        self._read(0)
+        self._keep(self._read(0))
 
     def loss(self, step: int, value: Any) -> None:
         """Kept where it lies until something is fetched anyway. Raises UsageError where a later one was given."""
@@ -47,34 +51,37 @@ class Recording:
     def after(self, step: int) -> None:
         """The model when `step` updates are done."""
         if reads(self.every, step):
-            self.journal.add("delta", step, self.chain.steps())
-            self._read(step)
-        elif self.chain.device.type == "cpu":  # elsewhere it would wait for the device
-            self._settle()
+            self._keep([*self._waiting(), ("delta", step, self.chain.steps(), NOBODY), *self._read(step)])
+        elif self.chain.device.type == "cpu" and self.chain.mesh is None:  # else it would wait for others
+            self._keep(self._waiting())
 
     def end(self, step: int) -> None:
         """What is still to be read."""
-        if self._read_at != step:
-            self._read(step)
-        self._settle()
+        self._keep([*self._waiting(), *([] if self._read_at == step else self._read(step))])
 
-    def _read(self, step: int) -> None:
-        """Activations at the weights as they are; whatever waited on the device is fetched."""
-        self._settle()
+    def _keep(self, rows: Sequence[Row]) -> None:
+        """After all that is done together with other processes: what fails here leaves none of them waiting."""
+        for row in rows:
+            self.journal.add(*row)
+
+    def _read(self, step: int) -> list[Row]:
+        """Activations at the weights as they are."""
         self._read_at = step
-        for probe, table in self.chain.activations(step).items():
-            self.journal.add(probe, step, dict(zip(table.sites, table.values[-1].tolist(), strict=True)))
+        tables = self.chain.activations(step).items()
+        return [
+            (probe, step, dict(zip(own.sites, own.values[-1].tolist(), strict=True)), NOBODY) for probe, own in tables
+        ]
 
-    def _settle(self) -> None:
-        """Fetch losses and gradients from the device, in the order of their updates."""
+    def _waiting(self) -> list[Row]:
+        """Losses and gradients, fetched from the device, in the order of their updates."""
         losses, self._losses = self._losses, {}
-        for step, value in losses.items():
-            self.journal.add("loss", step, {"train": float(value)})
         waiting, self._gradients = self._gradients, []
+        rows: list[Row] = [("loss", step, {"train": float(value)}, NOBODY) for step, value in losses.items()]
         if waiting:
-            rows = torch.stack([norms for _, norms, _ in waiting]).tolist()
-            for (step, _, missing), row in zip(waiting, rows, strict=True):
-                self.journal.add("gradient", step, dict(zip(self.chain.groups, row, strict=True)), missing)
+            norms = self.chain.norms([squares for _, squares, _ in waiting])
+            for (step, _, missing), own in zip(waiting, norms, strict=True):
+                rows.append(("gradient", step, dict(zip(self.chain.groups, own, strict=True)), missing))
+        return rows
 
     def facts(self, name: str, steps: int, optimizer: torch.optim.Optimizer | None, notes: Sequence[str]) -> Facts:
         """What is known after so many updates. A training has no factory, depth, seed or first loss."""

@@ -22,16 +22,30 @@ from torch import nn
 from stabkit.errors import StabkitError, UsageError
 from stabkit.own.sublayers import run
 from stabkit.own.sublayers.run import Call
-from stabkit.own.watch.inputs import FirstCall, check, copied, unwrapped
+from stabkit.own.watch import ranks
+from stabkit.own.watch.inputs import FirstCall, check, copied, stepped, unwrapped
 from stabkit.own.watch.journal import Journal, StabilityWarning, say
 from stabkit.own.watch.recording import Recording
+from stabkit.own.watch.schedule import reads
 from stabkit.results.own.alarm import Alarm
 from stabkit.storage.watched import WatchShelf
 
 LARGEST_COPY = 1_000_000_000
 """Bytes of weights above which θ_0 is kept only if asked."""
 
+UNREADABLE = {
+    "FullyShardedDataParallel": "(FSDP1) keeps its weights in flat vectors",
+    "DeepSpeedEngine": "keeps gradients to itself",
+    "PipelineModule": "has a part of the layers in each process",
+    "PipelineStage": "has a part of the layers in each process",
+}
+"""{class of a module: why its chain cannot be read}."""
+
 _watched: weakref.WeakSet[nn.Module] = weakref.WeakSet()
+
+
+class Ended(Exception):
+    """The watch was ended on the way; nothing more is to be done."""
 
 
 class Watch:
@@ -50,6 +64,9 @@ class Watch:
     warn      False: record alone
     start     keep a copy of θ_0 for ‖θ_t − θ_0‖; without a word up to 1 GB
     writer    anything with `add_scalar` or `log`
+    page      True: `close()` makes the page, as `stabkit report` does
+
+    Of several processes rank 0 writes and warns; all of them make the watch and close it.
 
     Raises UsageError for what cannot be watched: no module, no optimiser of its parameters, all of them frozen, a
     closure, a model that is watched already, a batch on another device.
@@ -68,10 +85,11 @@ class Watch:
         warn: bool = True,
         start: bool | None = None,
         writer: Any = None,
+        page: bool = False,
     ) -> None:
-        self.model = unwrapped(model)
+        self.model, optimizer = unwrapped(model), stepped(optimizer)
         _refuse(self.model, optimizer, every, writer)
-        self.optimizer, self.every, self.blocks = optimizer, every, blocks
+        self.optimizer, self.every, self.blocks, self.page = optimizer, every, blocks, page
         stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
         self.id = f"{name or type(self.model).__name__}-{stamp}-{secrets.token_hex(2)}"
         self.steps = 0
@@ -83,12 +101,17 @@ class Watch:
         self.start = size <= LARGEST_COPY if start is None else start
         if not self.start:
             self.notes.append("‖θ_t − θ_0‖ is not recorded: it needs a copy of the weights; start=True keeps one")
-        self._journal = Journal(WatchShelf(Path(out)), self.id, warn, writer)
+        first, self._sharded = ranks.is_first(), ranks.is_sharded(self.model)
+        self._journal = Journal(WatchShelf(Path(out)) if first else None, self.id, warn, writer)
         self._recording: Recording | None = None
         self._pid = os.getpid()
         self._losses: dict[int, Any] = {}
         self._first: FirstCall | None = None
         self._handles: list[Any] = []
+        self._failed = ""
+        if not first and not self._sharded:
+            self.ended = "the first process records"
+            return
         if probe is None:
             self._first = FirstCall(model)
             self.notes.append("read on the first batch that the model was called with")
@@ -125,14 +148,19 @@ class Watch:
 
     def close(self) -> None:
         """Write what is not yet written, and let go of model and optimiser. A second time nothing happens."""
+        if self.ended:
+            return
         self._guarded(self._last)
         if not self.ended:
             self._end("closed")
+        self._journal.tell(self.page)
 
     def __enter__(self) -> Watch:
         return self
 
     def __exit__(self, *error: object) -> None:
+        if self._sharded and error[0] is not None and not self.ended:
+            self._end("closed")  # the other processes may have met no error: nothing is read together any more
         self.close()
 
     # — what the hooks do —
@@ -143,6 +171,8 @@ class Watch:
         )
 
     def _before(self) -> None:
+        if self._failed:
+            return
         if self._recording is None:
             if self._first is None or self._first.call is None:
                 raise UsageError("the model was never called before its first update; give the watch a probe batch")
@@ -151,15 +181,25 @@ class Watch:
         self._now().before(self.steps, scale)
 
     def _after(self) -> None:
-        recording = self._now()
         self.steps += 1
-        recording.after(self.steps)
-        if self._journal.due:
-            self._flush()
+        if self._sharded and reads(self.every, self.steps):
+            self._agree()
+        if not self._failed:
+            self._now().after(self.steps)
+            if self._journal.due:
+                self._flush()
 
     def _last(self) -> None:
+        if self._sharded:
+            self._agree()
         if self._recording is not None:
             self._now().end(self.steps)
+
+    def _agree(self) -> None:
+        """End together with the other processes where the watch of any has failed."""
+        if ranks.failed_anywhere(bool(self._failed), next(self.model.parameters()).device):
+            self._stop(self._failed or "the watch of another process failed")
+            raise Ended
 
     def _now(self) -> Recording:
         """With the losses that were given since."""
@@ -186,12 +226,21 @@ class Watch:
             return
         try:
             act()
+        except Ended:
+            return
         except StabilityWarning as error:
             self._end(f"stopped: {error}")
             raise
         except Exception as error:  # whatever it is, training goes on
             why = str(error) if isinstance(error, StabkitError) else f"{type(error).__name__}: {error}"
-            self._end(f"stopped: {why}")
+            if self._sharded:
+                self._failed = self._failed or why
+            else:
+                self._stop(why)
+
+    def _stop(self, why: str) -> None:
+        self._end(f"stopped: {why}")
+        if self._failed or ranks.is_first():
             say(f"the watch ends at update {self.steps}, training goes on: {why}")
 
     def _end(self, how: str) -> None:
@@ -216,6 +265,9 @@ class Watch:
 def _refuse(model: nn.Module, optimizer: Any, every: str | int, writer: Any) -> None:
     if not isinstance(model, nn.Module):
         raise UsageError(f"watch: model is to be a torch.nn.Module, not {type(model).__name__}")
+    for part in model.modules():
+        if (known := UNREADABLE.get(type(part).__name__)) is not None:
+            raise UsageError(f"watch: {type(part).__name__} {known}; watch the model under DDP or FSDP2 (fully_shard)")
     if optimizer is not None and not isinstance(optimizer, torch.optim.Optimizer):
         raise UsageError(f"watch: optimizer is to be a torch.optim.Optimizer, not {type(optimizer).__name__}")
     if isinstance(optimizer, torch.optim.LBFGS):
