@@ -17,8 +17,11 @@ from torch.nn import functional
 
 import stabkit
 from stabkit.errors import UsageError
+from stabkit.own.watch import journal
 from stabkit.own.watch.journal import StabilityWarning
 from stabkit.own.watch.schedule import reads, stride
+from stabkit.storage import folder
+from stabkit.storage.store import Store
 from stabkit.storage.watched import WatchShelf
 from tests.own import probe_models as models
 
@@ -71,7 +74,8 @@ class Loop:
             self.optimizer.zero_grad()
             parts = 4 if self.oddity == "accumulation" else 1
             for part in range(parts):
-                loss = loss_of(self.run, tokens(step * parts + part)) / parts
+                with torch.autocast("cpu", torch.bfloat16, enabled=self.oddity == "amp"):
+                    loss = loss_of(self.run, tokens(step * parts + part)) / parts
                 self.scaler.scale(loss).backward()
             if self.oddity == "clipping":
                 nn.utils.clip_grad_norm_(self.model.parameters(), 0.1)
@@ -95,6 +99,7 @@ ODDITIES = (
     "dict",
     "frozen",
     "clipping",
+    "amp",
 )
 
 
@@ -225,6 +230,77 @@ def test_a_store_that_cannot_be_written_is_said(tmp_path):
     assert all(torch.equal(ours, theirs) for ours, theirs in zip(found, alone, strict=True))
 
 
+def test_a_full_disk_is_said_and_the_rows_wait_for_the_next_try(tmp_path, monkeypatch):
+    def full(path, data):
+        raise OSError(28, "No space left on device")
+
+    loop = Loop("")
+    with stabkit.watch(loop.model, loop.optimizer, out=tmp_path) as watch:
+        loop.train(2)
+        monkeypatch.setattr(journal, "PAUSE", -1)
+        with monkeypatch.context() as patch, pytest.warns(StabilityWarning, match="No space left.*training goes on"):
+            patch.setattr(folder, "_write", full)
+            loop.train(2)
+        assert WatchShelf(tmp_path).ids() == [] and not watch.ended
+    (held,) = (WatchShelf(tmp_path).load(own) for own in WatchShelf(tmp_path).ids())
+    assert held.cell.records["stream"].steps.tolist() == [0, 1, 2, 3, 4] and held.ended == "closed"
+
+
+def test_a_store_that_another_command_writes_to_takes_a_watch(tmp_path):
+    with Store(tmp_path).writing():
+        loop = Loop("")
+        with stabkit.watch(loop.model, loop.optimizer, out=tmp_path):
+            loop.train(1)
+    assert len(WatchShelf(tmp_path).ids()) == 1
+
+
+def test_a_second_watch_on_a_model_is_said_and_records_nothing(tmp_path):
+    loop = Loop("")
+    first = stabkit.watch(loop.model, loop.optimizer, out=tmp_path)
+    with pytest.warns(StabilityWarning, match="watched already and this second watch records nothing"):
+        second = stabkit.watch(loop.model, loop.optimizer, out=tmp_path)
+    loop.train(2)
+    first.close(), second.close()
+    assert len(WatchShelf(tmp_path).ids()) == 1 and (first.steps, second.steps) == (2, 0)
+
+
+def test_a_watch_that_begins_late_says_where_it_begins(tmp_path):
+    loop = Loop("")
+    loop.train(2)
+    with stabkit.watch(loop.model, loop.optimizer, out=tmp_path) as watch:
+        loop.train(2)
+    assert any("had taken steps before" in note for note in watch.notes)
+
+
+def test_a_loss_after_the_end_is_said_once(tmp_path):
+    loop = Loop("")
+    watch = stabkit.watch(loop.model, loop.optimizer, out=tmp_path)
+    watch.close()
+    with pytest.warns(StabilityWarning, match="this watch is closed") as seen:
+        watch.loss(1.0), watch.loss(1.0)
+    assert len(seen) == 1
+
+
+def test_close_says_the_command_and_makes_the_page_where_it_is_asked_to(tmp_path, capsys):
+    loop = Loop("")
+    with stabkit.watch(loop.model, loop.optimizer, out=tmp_path, name="mine", page=True) as watch:
+        loop.train(2)
+    said = capsys.readouterr().err
+    assert f"no warning; stabkit report {watch.id} --store {tmp_path} makes the page" in said
+    assert (tmp_path / "reports" / f"own-{watch.id}.html").is_file()
+
+
+def test_an_optimiser_inside_another_is_the_one_that_is_hooked(tmp_path):
+    class Wrapper:
+        def __init__(self, optimizer):
+            self.optimizer = optimizer
+
+    loop = Loop("")
+    with stabkit.watch(loop.model, Wrapper(loop.optimizer), out=tmp_path) as watch:
+        loop.train(2)
+    assert watch.steps == 2
+
+
 def test_a_killed_training_keeps_what_was_flushed(tmp_path):
     code = """
 import os, sys, torch, stabkit
@@ -252,7 +328,8 @@ def test_a_fork_after_the_watch_began_is_left_alone(tmp_path):
     loop.train(1)
     if not (child := os.fork()):
         try:
-            loop.train(1)
+            with pytest.warns(StabilityWarning, match="is a fork of the one that is watched"):
+                loop.train(1)
             os._exit(0 if "fork" in watch.ended and watch.steps == 1 else 1)
         finally:
             os._exit(2)
@@ -276,7 +353,14 @@ def test_a_fork_after_the_watch_began_is_left_alone(tmp_path):
             lambda m, o, out: stabkit.watch(m, o, probe=tokens(0).to("meta"), out=out),
             "the batch is on meta, the model on cpu",
         ),
-        (lambda m, o, out: (stabkit.watch(m, o, out=out), stabkit.watch(m, o, out=out)), "is watched already"),
+        (
+            lambda m, o, out: stabkit.watch(m, o, probe=torch.zeros(2, 8), out=out),
+            "the model cannot be read on this batch (RuntimeError",
+        ),
+        (
+            lambda m, o, out: stabkit.watch(type("FullyShardedDataParallel", (nn.Sequential,), {})(m), o, out=out),
+            "(FSDP1) keeps its weights in flat vectors; watch the model under DDP or FSDP2",
+        ),
     ],
 )
 def test_what_cannot_be_watched_is_refused_in_one_line(make, said, tmp_path):

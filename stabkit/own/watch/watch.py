@@ -20,26 +20,18 @@ import torch
 from torch import nn
 
 from stabkit.errors import StabkitError, UsageError
-from stabkit.own.sublayers import run
 from stabkit.own.sublayers.run import Call
 from stabkit.own.watch import ranks
 from stabkit.own.watch.inputs import FirstCall, check, copied, stepped, unwrapped
 from stabkit.own.watch.journal import Journal, StabilityWarning, say
 from stabkit.own.watch.recording import Recording
+from stabkit.own.watch.refuse import refuse
 from stabkit.own.watch.schedule import reads
 from stabkit.results.own.alarm import Alarm
 from stabkit.storage.watched import WatchShelf
 
 LARGEST_COPY = 1_000_000_000
 """Bytes of weights above which θ_0 is kept only if asked."""
-
-UNREADABLE = {
-    "FullyShardedDataParallel": "(FSDP1) keeps its weights in flat vectors",
-    "DeepSpeedEngine": "keeps gradients to itself",
-    "PipelineModule": "has a part of the layers in each process",
-    "PipelineStage": "has a part of the layers in each process",
-}
-"""{class of a module: why its chain cannot be read}."""
 
 _watched: weakref.WeakSet[nn.Module] = weakref.WeakSet()
 
@@ -88,7 +80,7 @@ class Watch:
         page: bool = False,
     ) -> None:
         self.model, optimizer = unwrapped(model), stepped(optimizer)
-        _refuse(self.model, optimizer, every, writer)
+        refuse(self.model, optimizer, every, writer)
         self.optimizer, self.every, self.blocks, self.page = optimizer, every, blocks, page
         stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
         self.id = f"{name or type(self.model).__name__}-{stamp}-{secrets.token_hex(2)}"
@@ -112,13 +104,25 @@ class Watch:
         if not first and not self._sharded:
             self.ended = "the first process records"
             return
+        if self.model in _watched:
+            self.ended = "another watch is on this model"
+            say("this model is watched already and this second watch records nothing; close() the other one first")
+            return
+        if optimizer is not None and optimizer.state:
+            self.notes.append("the optimizer had taken steps before: θ_0 and update 0 are the model as it was then")
         if probe is None:
             self._first = FirstCall(model)
             self.notes.append("read on the first batch that the model was called with")
         else:
             call = copied(Call.of(probe))
             check(call, self.model)
-            self._begin(call)
+            try:
+                self._begin(call)
+            except StabkitError:
+                raise
+            except Exception as error:  # the model's own, on a batch that it cannot take
+                why = f"{type(error).__name__}: {error}".splitlines()[0]
+                raise UsageError(f"probe: the model cannot be read on this batch ({why})") from error
         if optimizer is not None:
             self._handles = [
                 optimizer.register_step_pre_hook(lambda *seen: self._guarded(self._before)),
@@ -138,6 +142,9 @@ class Watch:
         if not self.ended:
             step = self.steps if update is None else update
             self._losses[step] = value.detach() if isinstance(value, torch.Tensor) else value
+        elif self.ended == "closed":
+            self.ended = "closed before the training's end"
+            say("this watch is closed: losses and updates are not recorded any more")
 
     def step(self) -> None:
         """After an update, where there is no optimiser whose hooks tell."""
@@ -223,6 +230,7 @@ class Watch:
         if os.getpid() != self._pid:
             self._let_go()
             self.ended = "in a fork of the process that is watched"
+            say("this process is a fork of the one that is watched: here nothing is recorded, training goes on")
             return
         try:
             act()
@@ -260,27 +268,3 @@ class Watch:
         self._handles = []
         if self._first is not None:
             self._first.forget()
-
-
-def _refuse(model: nn.Module, optimizer: Any, every: str | int, writer: Any) -> None:
-    if not isinstance(model, nn.Module):
-        raise UsageError(f"watch: model is to be a torch.nn.Module, not {type(model).__name__}")
-    for part in model.modules():
-        if (known := UNREADABLE.get(type(part).__name__)) is not None:
-            raise UsageError(f"watch: {type(part).__name__} {known}; watch the model under DDP or FSDP2 (fully_shard)")
-    if optimizer is not None and not isinstance(optimizer, torch.optim.Optimizer):
-        raise UsageError(f"watch: optimizer is to be a torch.optim.Optimizer, not {type(optimizer).__name__}")
-    if isinstance(optimizer, torch.optim.LBFGS):
-        raise UsageError("watch: LBFGS steps by a closure, which hides its gradients; use another optimizer")
-    if every != "log" and not (type(every) is int and every > 0):
-        raise UsageError(f"watch: every is 'log' or a number of updates, not {every!r}")
-    if writer is not None and not (hasattr(writer, "add_scalar") or hasattr(writer, "log")):
-        raise UsageError("watch: a writer has add_scalar (TensorBoard) or log (Weights & Biases)")
-    run.refuse(model)
-    trained = {id(p) for p in model.parameters() if p.requires_grad}
-    if not trained:
-        raise UsageError("watch: every parameter is frozen (requires_grad=False); there is nothing to train")
-    if optimizer is not None and not trained & {id(p) for g in optimizer.param_groups for p in g["params"]}:
-        raise UsageError("watch: the optimizer holds none of the model's parameters")
-    if model in _watched:
-        raise UsageError("watch: this model is watched already; close() the other one first")
