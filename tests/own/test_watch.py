@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import subprocess
 import sys
@@ -281,11 +282,12 @@ def test_a_loss_after_the_end_is_said_once(tmp_path):
     assert len(seen) == 1
 
 
-def test_close_says_the_command_and_makes_the_page_where_it_is_asked_to(tmp_path, capsys):
+def test_close_says_the_command_and_makes_the_page_where_it_is_asked_to(tmp_path, caplog):
+    caplog.set_level(logging.INFO)
     loop = Loop("")
     with stabkit.watch(loop.model, loop.optimizer, out=tmp_path, name="mine", page=True) as watch:
         loop.train(2)
-    said = capsys.readouterr().err
+    said = caplog.text
     assert f"no warning; stabkit report {watch.id} --store {tmp_path} makes the page" in said
     assert (tmp_path / "reports" / f"own-{watch.id}.html").is_file()
 

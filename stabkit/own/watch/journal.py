@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import logging
 import math
 import shlex
 import subprocess
@@ -46,6 +47,15 @@ def say(sentence: str) -> None:
 
 def _package(frame: FrameType) -> str:
     return str(frame.f_globals.get("__name__", "")).partition(".")[0]
+
+
+def log(sentence: str) -> None:
+    """What is no warning: to whom the user's logging gives it, to standard error where there is none."""
+    logger = logging.getLogger("stabkit")
+    if not logger.hasHandlers():
+        logger.addHandler(logging.StreamHandler())
+        logger.setLevel(logging.INFO)
+    logger.info("stabkit: %s", sentence)
 
 
 class Journal:
@@ -101,19 +111,19 @@ class Journal:
             self._recorder = Recorder()
 
     def tell(self, page: bool) -> None:
-        """Where the records are and which command makes their page, on standard error; `page`: run it."""
+        """Where the records are and which command makes their page, through the logger `stabkit`; `page`: run it."""
         if self.shelf is None or not (self.shelf.own / self.name).is_dir():
             return
         store = self.shelf.own.parent
         words = ["stabkit", "report", self.name, "--store", str(store)]
         said = f"{len(self.told)} warning{'s' * (len(self.told) != 1)}" if self.told else "no warning"
-        print(f"stabkit: {said}; {shlex.join(words)} makes the page of {self.shelf.own / self.name}", file=sys.stderr)
+        log(f"{said}; {shlex.join(words)} makes the page of {self.shelf.own / self.name}")
         if page:
             made = subprocess.run([sys.executable, "-m", *words], capture_output=True, text=True, check=False)
             if made.returncode:
                 say(f"the page could not be made: {made.stderr.strip()}")
             else:
-                print(made.stdout.strip(), file=sys.stderr)
+                log(made.stdout.strip())
 
 
 def write(writer: Any, probe: str, step: int, row: Mapping[str, float]) -> None:
