@@ -37,6 +37,15 @@ def lowest(found, model, depth):
     return [min(r["grad_first_last_ratio"]) for r in found if r["model"] == model and r["encoder_layers"] == depth]
 
 
+def watched(path):
+    healthy, failing = open(path).read().splitlines()
+    assert re.match(r"healthy, rate 0.001: no warning. Loss doubled: None. Weights as without: True$", healthy), healthy
+    found = re.match(
+        r"rate-too-high, rate 0.1: update (\d+): .* Loss doubled: (\d+). Weights as without: True$", failing
+    )
+    assert found and int(found[1]) < int(found[2]), failing
+
+
 def sixteen(path):
     found = runs(path)
     assert len(found) == 16, len(found)

@@ -6,6 +6,7 @@ import logging
 import os
 import subprocess
 import sys
+import types
 import warnings
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import stabkit
 from stabkit.errors import UsageError
@@ -189,6 +191,53 @@ def test_what_is_not_finite_is_named(tmp_path):
         loop.train(2)
     (alarm,) = [alarm for alarm in watch.warnings if alarm.link == "finite"]
     assert alarm.step == 2 and alarm.sentence.startswith("the gradient of")
+
+
+class Waits(TorchDispatchMode):
+    """Counts what would wait for a device: numbers taken from tensors, tensors fetched."""
+
+    count = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        fetched = func is torch.ops.aten._to_copy.default and "device" in (kwargs or {})
+        self.count += func is torch.ops.aten._local_scalar_dense.default or fetched
+        return func(*args, **kwargs or {})
+
+
+def test_nothing_waits_for_the_device_in_updates_that_are_not_read(tmp_path, monkeypatch):
+    loop = Loop("")
+    optimizer = torch.optim.SGD(loop.model.parameters(), lr=0.01)
+    watch = stabkit.watch(loop.model, optimizer, probe=tokens(0), every=4, out=tmp_path)
+    watch._recording.chain.device = torch.device("cuda")  # what asks for it does as if the model were there
+    monkeypatch.setattr(torch.Tensor, "tolist", lambda own: pytest.fail("fetched") if waits.on else tolist(own))
+    counted = {}
+    for step in range(1, 9):
+        loss_of(loop.model, tokens(step)).backward()
+        watch.loss(torch.tensor(1.0))
+        waits.on = step % 4 != 0
+        with Waits() as mode:
+            optimizer.step()
+        counted[step] = mode.count
+    waits.on = False
+    watch.close()
+    assert [counted[step] for step in (1, 2, 3, 5, 6, 7)] == [0] * 6 and counted[4] > 0 < counted[8]
+    (held,) = (WatchShelf(tmp_path).load(own) for own in WatchShelf(tmp_path).ids())
+    assert held.cell.records["gradient"].steps.tolist() == list(range(8))
+
+
+waits, tolist = types.SimpleNamespace(on=False), torch.Tensor.tolist
+
+
+def test_a_copy_of_large_weights_is_kept_only_if_asked_and_said(tmp_path, monkeypatch):
+    monkeypatch.setattr("stabkit.own.watch.watch.LARGEST_COPY", 1000)
+    for start, kept in ((None, False), (True, True)):
+        out = tmp_path / str(start)
+        loop = Loop("")
+        with stabkit.watch(loop.model, loop.optimizer, out=out, start=start) as watch:
+            loop.train(2)
+        (held,) = (WatchShelf(out).load(own) for own in WatchShelf(out).ids())
+        assert any(site.endswith("@start") for site in held.cell.records["delta"].sites) is kept
+        assert any("it needs a copy of the weights" in note for note in watch.notes) is not kept
 
 
 # — it never breaks a training —
