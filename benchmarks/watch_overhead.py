@@ -1,16 +1,16 @@
 """What `stabkit.watch` costs by model size, beside hooks on every gradient as experiment trackers set them.
 
-    python benchmarks/watch_overhead.py [LAYERS×WIDTH…]        6x128 8x320 10x512 12x768
+    python benchmarks/watch_overhead.py [LAYERSxWIDTH…] [whole]        6x128 8x320 10x512 12x768
 
-The GPT of docs/own_model.md, AdamW, 8 × 128 tokens an update, on an idle machine. Trainings of one model take turns of
-a few updates each, so that what else the machine does hits all alike; medians of the turns' ratios:
+The GPT of docs/own_model.md, AdamW, 8 × 128 tokens an update, on an idle machine. Counted is the time inside what is
+hooked, over the median time of an update without it: two trainings of one model may differ by more on a busy machine.
 
-    between    updates that are not read: gradients alone, over an update without a watch
+    between    in updates that are not read: gradients alone
     reading    what one reading adds, in updates
     1,000      both over a training of 1,000 updates, of which `every="log"` reads so many; with the watch's beginning
     tracked    a hook on each parameter that takes a histogram of 64 bins of its gradient at every update
 
-With `whole` as argument the smallest is trained for 1,000 updates with and without, turns of ten.
+With `whole` the smallest is trained for 1,000 updates with and without, in turns of ten.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import sys
 import tempfile
 import time
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -27,11 +28,12 @@ from torch.nn import functional
 
 import stabkit
 from stabkit.own.watch.schedule import reads
+from stabkit.own.watch.watch import Watch
 from tests.own.page import MODEL
 
 SIZES = ("6x128", "8x320", "10x512", "12x768")
 WORDS, ROWS, LENGTH = 1000, 8, 128
-UPDATES = 1000
+UPDATES, TIMED = 1000, 8
 
 
 class Training:
@@ -46,19 +48,47 @@ class Training:
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-4)
         self.words = torch.randint(0, WORDS, (ROWS, LENGTH + 1))
 
-    def turn(self, updates: int) -> float:
-        """Seconds an update."""
-        begin = time.perf_counter()
+    def turn(self, updates: int) -> list[float]:
+        """Seconds of each update."""
+        spent = []
         for _ in range(updates):
+            begin = time.perf_counter()
             logits = self.model(self.words[:, :-1])
             loss = functional.cross_entropy(logits.flatten(0, 1), self.words[:, 1:].flatten())
             self.optimizer.zero_grad()
             loss.backward()
             self.optimizer.step()
-        return (time.perf_counter() - begin) / updates
+            spent.append(time.perf_counter() - begin)
+        return spent
 
 
-def tracked(training: Training) -> None:
+class Clock:
+    """Seconds inside functions."""
+
+    def __init__(self) -> None:
+        self.spent = 0.0
+
+    def around(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def timed(*given: Any) -> Any:
+            begin = time.perf_counter()
+            try:
+                return function(*given)
+            finally:
+                self.spent += time.perf_counter() - begin
+
+        return timed
+
+    def of(self, training: Training) -> float:
+        """Seconds an update, the median of several."""
+        found = []
+        for _ in range(TIMED):
+            self.spent = 0.0
+            training.turn(1)
+            found.append(self.spent)
+        return statistics.median(found)
+
+
+def tracked(training: Training, clock: Clock) -> None:
     """As wandb.watch(log="gradients", log_freq=1) does, without the sending."""
 
     def histogram(gradient: torch.Tensor) -> None:
@@ -66,47 +96,42 @@ def tracked(training: Training) -> None:
         torch.histc(gradient, 64, low, high).tolist()
 
     for parameter in training.model.parameters():
-        parameter.register_hook(histogram)
+        parameter.register_hook(clock.around(histogram))
 
 
-def ratios(alone: Training, other: Training, turns: int, updates: int) -> float:
-    """Median over turns of the second's time over the first's."""
-    alone.turn(1), other.turn(1)
-    return statistics.median(other.turn(updates) / alone.turn(updates) for _ in range(turns))
+def one(size: str) -> None:
+    """A line."""
+    training, clock = Training(size), Clock()
+    training.turn(1)
+    update = statistics.median(training.turn(TIMED))
+    readings = sum(reads("log", step) for step in range(UPDATES + 1))
 
+    def begin(every: int, out: str) -> Watch:
+        return stabkit.watch(training.model, training.optimizer, probe=training.words[:, :-1], out=out, every=every)
 
-def main(*given: str) -> None:
-    warnings.simplefilter("ignore")
-    readings = sum(reads("log", step) for step in range(1, UPDATES + 1))
-    print(f"{torch.get_num_threads()} threads; {readings} readings in {UPDATES} updates, and one before them")
-    for size in [one for one in given if one != "whole"] or SIZES:
-        alone = Training(size)
-        count = sum(p.numel() for p in alone.model.parameters())
-        alone.turn(1)
-        update = alone.turn(3)
-        updates = max(2, min(20, round(2 / update)))
-        turns = max(3, min(9, round(20 / update / updates / 2)))
-        own = Training(size)
+    spent: dict[int, float] = {}
+    begun = 0.0
+    for every in (10**9, 1):
         with tempfile.TemporaryDirectory() as out:
-            begin = time.perf_counter()
-            watch = stabkit.watch(own.model, own.optimizer, probe=own.words[:, :-1], out=out, every=10**9)
-            begun = time.perf_counter() - begin
-            between = ratios(alone, own, turns, updates)
+            clock.spent = 0.0
+            watch = clock.around(begin)(every, out)
+            begun = clock.spent
+            for name in ("_before", "_after"):
+                setattr(watch, name, clock.around(getattr(watch, name)))
+            training.turn(1)
+            spent[every] = clock.of(training)
             watch.close()
-            with stabkit.watch(own.model, own.optimizer, probe=own.words[:, :-1], out=out, every=1):
-                reading = ratios(alone, own, turns, updates) - between
-        hooked = Training(size)
-        tracked(hooked)
-        beside = ratios(alone, hooked, turns, updates)
-        whole = between - 1 + (reading * readings + begun / update) / UPDATES
-        print(
-            f"{count / 1e6:6.1f} M parameters, {1000 * update:6.0f} ms an update: "
-            f"between {100 * (between - 1):+.1f} %, a reading {reading:.2f} updates, begun in {begun / update:.1f}, "
-            f"over {UPDATES} updates {100 * whole:+.1f} %; tracked {100 * (beside - 1):+.1f} %",
-            flush=True,
-        )
-    if "whole" in given:
-        through(SIZES[0])
+    tracked(training, clock)
+    beside = clock.of(training)
+    between, reading = spent[10**9], spent[1] - spent[10**9]
+    whole = between + (begun + reading * (readings - 1)) / UPDATES  # the first reading is the beginning's
+    count = sum(p.numel() for p in training.model.parameters())
+    print(
+        f"{count / 1e6:6.1f} M parameters, {1000 * update:6.0f} ms an update: between {100 * between / update:.1f} %, "
+        f"a reading {reading / update:.2f} updates, {readings} of them in {UPDATES}: {100 * whole / update:.1f} %; "
+        f"tracked {100 * beside / update:.1f} %",
+        flush=True,
+    )
 
 
 def through(size: str) -> None:
@@ -118,12 +143,21 @@ def through(size: str) -> None:
         watch = stabkit.watch(own.model, own.optimizer, probe=own.words[:, :-1], out=out)
         spent["own"] += time.perf_counter() - begin
         for _ in range(UPDATES // 10):
-            spent["alone"] += 10 * alone.turn(10)
-            spent["own"] += 10 * own.turn(10)
+            spent["alone"] += sum(alone.turn(10))
+            spent["own"] += sum(own.turn(10))
         begin = time.perf_counter()
         watch.close()
         spent["own"] += time.perf_counter() - begin
     print(f"{UPDATES} updates of {size}: {100 * (spent['own'] / spent['alone'] - 1):+.1f} % ({spent['alone']:.0f} s)")
+
+
+def main(*given: str) -> None:
+    warnings.simplefilter("ignore")
+    print(f"{torch.get_num_threads()} threads")
+    for size in [each for each in given if each != "whole"] or SIZES:
+        one(size)
+    if "whole" in given:
+        through(SIZES[0])
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import stabkit
 from stabkit.errors import UsageError
+from stabkit.own.chain import gradients
 from stabkit.own.watch import journal
 from stabkit.own.watch.journal import StabilityWarning
 from stabkit.own.watch.schedule import reads, stride
@@ -206,6 +207,7 @@ class Waits(TorchDispatchMode):
 
 def test_nothing_waits_for_the_device_in_updates_that_are_not_read(tmp_path, monkeypatch):
     loop = Loop("")
+    loop.model.double()  # of float32 on a CPU sizes are looked at, where there is nothing to wait for
     optimizer = torch.optim.SGD(loop.model.parameters(), lr=0.01)
     watch = stabkit.watch(loop.model, optimizer, probe=tokens(0), every=4, out=tmp_path)
     watch._recording.chain.device = torch.device("cuda")  # what asks for it does as if the model were there
@@ -355,6 +357,7 @@ def test_an_optimiser_inside_another_is_the_one_that_is_hooked(tmp_path):
 def test_a_killed_training_keeps_what_was_flushed(tmp_path):
     code = """
 import os, sys, torch, stabkit
+from stabkit.own.chain import gradients
 from stabkit.own.watch import journal
 from tests.own.test_watch import Loop
 journal.PAUSE = 0.0
@@ -460,3 +463,11 @@ def test_past_sixteen_readings_are_a_root_of_two_apart(step):
     for one, other in zip(upto, upto[1:], strict=False):
         assert 1.2 < other / one < 1.6
     assert stride(step) <= max(1, step // 1000)
+
+
+@given(st.integers(-160, 150), st.sampled_from([torch.float32, torch.bfloat16, torch.float64]), st.integers(1, 300))
+def test_norms_are_float64s_at_any_size_and_layout(tenfold, dtype, width):
+    x = (torch.randn(7, width, dtype=torch.float64) * 10.0 ** (tenfold / 4)).to(dtype)
+    for each in (x, x.T, x[:, ::2], x[:0], x.unsqueeze(1)):
+        (square,) = gradients._squares([[each]], None)
+        assert float(square.sqrt()) == pytest.approx(float(each.double().norm()), rel=1e-6, abs=0.0)

@@ -8,6 +8,7 @@ vector joins them.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -22,6 +23,8 @@ from stabkit.results.own.cell import Sublayer
 
 OUTSIDE = "outside"
 """What belongs to no sub-layer."""
+LEAST, MOST = 1e-12, 1e15
+"""Norms of rows between which no square that counts leaves float32's range."""
 Groups = Mapping[str, Sequence[nn.Parameter]]
 """{site: its parameters}."""
 Mesh = Any
@@ -58,7 +61,7 @@ def gradient_squares(groups: Groups, scale: torch.Tensor | None = None) -> torch
     gradients; NaN where none of a group's parameters has one: cut off, or skipped in this step. On the parameters'
     device: nothing waits for it."""
     mesh = mesh_of(groups)
-    found = _stacked([_squares([p.grad for p in own if p.grad is not None], mesh) for own in groups.values()])
+    found = _squares(([p.grad for p in own if p.grad is not None] for own in groups.values()), mesh)
     return found if scale is None else found / scale.to(found) ** 2
 
 
@@ -96,17 +99,17 @@ class Weights:
         assert self.held is not None
         now = [[p.detach() for p in own] for own in self.groups.values()]
         mesh = mesh_of(self.groups)
-        step = self._norms([_differences(new, old) for new, old in zip(now, self.held, strict=True)], mesh)
+        step = self._norms((_differences(new, old) for new, old in zip(now, self.held, strict=True)), mesh)
         size = self._norms(self.held, mesh)
         found = {"": step, "@relative": torch.where(size > 0, step / size, 0.0)}
         if self.first is not None:
             found["@start"] = self._norms(
-                [_differences(new, old) for new, old in zip(now, self.first, strict=True)], mesh
+                (_differences(new, old) for new, old in zip(now, self.first, strict=True)), mesh
             )
         return found
 
     def _norms(self, parts: Iterable[Iterable[torch.Tensor]], mesh: Mesh) -> torch.Tensor:
-        return norms(_stacked([_squares(own, mesh) for own in parts]).nan_to_num(0.0), mesh)
+        return norms(_squares(parts, mesh).nan_to_num(0.0), mesh)
 
     def release(self) -> None:
         """Give the memory back."""
@@ -120,24 +123,50 @@ def _differences(new: Sequence[torch.Tensor], old: Sequence[torch.Tensor]) -> It
     return (full(a) - full(b) for a, b in zip(new, old, strict=True))
 
 
-def _squares(parts: Iterable[torch.Tensor], mesh: Mesh) -> torch.Tensor | None:
-    """() Σ‖part‖² of what lies here, of what lies in several processes the share of one; None of none."""
-    found = [_square(part.detach(), mesh) for part in parts]
-    return torch.stack([one.to(found[0].device) for one in found]).sum() if found else None
+def _squares(groups: Iterable[Iterable[torch.Tensor]], mesh: Mesh) -> torch.Tensor:
+    """(groups,) float64 Σ‖part‖² of what lies here, of what lies in several processes the share of one; NaN of none.
+
+    One call takes the norms of all parts, each reduced before, if it is large: ten times fewer calls for biases."""
+    reduced: list[torch.Tensor] = []
+    shares: list[float] = []
+    counts: list[int] = []
+    for own in groups:
+        before = len(reduced)
+        for part in own:
+            here, share = _here(part.detach(), mesh)
+            reduced.append(_reduced(here))
+            shares.append(share)
+        counts.append(len(reduced) - before)
+    if not reduced:
+        return torch.full((len(counts),), math.nan, dtype=torch.float64)
+    device = reduced[0].device
+    norms = torch._foreach_norm(reduced, 2, dtype=torch.float64)
+    own = norms if mesh is None else [norm * share for norm, share in zip(norms, shares, strict=True)]
+    squares = torch.stack([norm.to(device) for norm in own]) ** 2
+    starts = [0, *itertools.accumulate(counts)]
+    sums = [squares[i:j].sum() if j > i else squares.new_full((), math.nan) for i, j in itertools.pairwise(starts)]
+    return torch.stack(sums)
 
 
-def _square(part: torch.Tensor, mesh: Mesh) -> torch.Tensor:
-    copies = 1 if mesh is None else mesh.size()
-    if (own := getattr(part, "device_mesh", None)) is not None:
-        copies = math.prod(own.size(i) for i, place in enumerate(part.placements) if place.is_replicate())  # type: ignore[attr-defined]
-        part = part.to_local()  # type: ignore[attr-defined]
-    part = torch.view_as_real(part) if part.is_complex() else part
-    norm: torch.Tensor = torch.linalg.vector_norm(part, dtype=torch.float64)
-    return norm**2 / copies
+def _here(part: Any, mesh: Mesh) -> tuple[torch.Tensor, float]:
+    """(the real numbers of it that lie in this process, 1/√ of in how many processes they lie)."""
+    copies = 1
+    if mesh is not None:
+        copies = mesh.size()
+        if (own := getattr(part, "device_mesh", None)) is not None:
+            copies = math.prod(own.size(i) for i, place in enumerate(part.placements) if place.is_replicate())
+            part = part.to_local()
+    return (torch.view_as_real(part) if part.is_complex() else part), copies**-0.5
 
 
-def _stacked(found: Sequence[torch.Tensor | None]) -> torch.Tensor:
-    """One tensor; NaN for none."""
-    device = next((one.device for one in found if one is not None), torch.device("cpu"))
-    none = torch.full((), math.nan, dtype=torch.float64, device=device)
-    return torch.stack([none if one is None else one.to(device) for one in found])
+def _reduced(x: torch.Tensor) -> torch.Tensor:
+    """A tensor of the same norm, small for a matrix. On a CPU the rows are summed in float32, for the rest to be in
+    float64: as exact as the numbers are, in a third of the time; unless squares would leave float32's range."""
+    if x.dim() < 2 or not x.numel():
+        return x
+    if x.device.type == "cpu" and x.dtype is not torch.float64:
+        rows: torch.Tensor = torch.linalg.vector_norm(x.flatten(1), dim=1, dtype=torch.float32)
+        if LEAST < float(rows.max()) < MOST:
+            return rows
+    whole: torch.Tensor = torch.linalg.vector_norm(x, dtype=torch.float64)
+    return whole
