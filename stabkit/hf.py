@@ -23,13 +23,14 @@ class Watch(TrainerCallback):  # type: ignore[misc]  # transformers has no types
         self.watch: Loop | None = None
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **seen: Any) -> None:
-        """Begin, on the first process alone."""
-        if state.is_world_process_zero:
-            self.watch = Loop(seen["model"], seen["optimizer"], **self.options)
+        """Begin; a training that begins again closes what it had begun."""
+        if self.watch is not None:
+            self.watch.close()
+        self.watch = Loop(seen["model"], seen["optimizer"], **self.options)
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **seen: Any) -> None:
         """The mean loss since the log before, as that of the update just done."""
-        if self.watch is not None and logs and "loss" in logs:
+        if self.watch is not None and self.watch.steps and logs and "loss" in logs:
             self.watch.loss(float(logs["loss"]), self.watch.steps - 1)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **seen: Any) -> None:

@@ -26,25 +26,25 @@ class Watch(Callback):  # type: ignore[misc]  # not there where mypy runs
         self.watch: Loop | None = None
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
-        """Begin, on the first process alone. Raises UsageError for several optimisers."""
-        if not trainer.is_global_zero:
-            return
+        """Begin; a training that begins again closes what it had begun. Raises UsageError for several optimisers."""
+        if self.watch is not None:
+            self.watch.close()
         if len(trainer.optimizers) != 1:
             count = len(trainer.optimizers)
             raise UsageError(f"watch: the module has {count} optimizers; give each to a stabkit.watch of its own")
         network = pl_module.get_submodule(self.model) if self.model else pl_module
-        self.watch = Loop(network, trainer.optimizers[0], **self.options)
+        self.watch, self._told = Loop(network, trainer.optimizers[0], **self.options), 0
 
-    def on_before_optimizer_step(self, trainer: Any, pl_module: Any, optimizer: Any) -> None:
-        """The loss of the batch whose gradient was the last to come."""
-        if self.watch is not None and isinstance(self._loss, torch.Tensor):
-            self.watch.loss(self._loss)
+    def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+        """The loss of the last batch of an update, as `training_step` returned it."""
+        loss = outputs.get("loss") if isinstance(outputs, Mapping) else outputs
+        if self.watch is None or self.watch.steps == self._told or not isinstance(loss, torch.Tensor):
+            return
+        self._told = self.watch.steps
+        self.watch.loss(loss * trainer.accumulate_grad_batches, self._told - 1)
 
-    _loss: Any = None
-
-    def on_before_backward(self, trainer: Any, pl_module: Any, loss: Any) -> None:
-        """Keep it."""
-        self._loss = loss.get("loss") if isinstance(loss, Mapping) else loss
+    _told = 0
+    """Updates whose losses were given."""
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
         """Write what is left."""

@@ -37,7 +37,7 @@ tolerance() { bash -c "$stab tolerance --models post-ln,deepnorm --depths 6,12,1
 [ -n "$quick" ] || block "  … again: nothing is trained" bash -c "$stab tolerance --models post-ln,deepnorm --depths 6,12,18 $text --out '$work/t' 2>&1 >/dev/null | grep -v 'new 0' | grep -q 'new [1-9]' && exit 1 || exit 0"
 block "--dry-run shows the plan" bash -c "$stab tolerance --depths 6 --dry-run --out '$work/q' | grep -q 'runs between these rates'"
 block "pages: against depth, against width, and DeepNorm's start" bash -c "test -s reports/tolerance.html && test -s reports/tolerance-width.html && test -s docs/width.md"
-block "checked against truth at ten cells" bash -c "test -s docs/tolerance.csv && grep -q 'docs/tolerance.csv' docs/forecast.md"
+block "checked against truth at ten cells" bash -c "test -s docs/tolerance.csv && grep -q '(tolerance.csv)' docs/forecast.md"
 block "a row in What each command answers" bash -c "grep -q 'stabkit tolerance' README.md"
 block "the papers' claims on tolerated rates have an item" bash -c "$stab paper ls | grep -q 'tables67'"
 

@@ -42,7 +42,7 @@ def hf(out, lr, callbacks):
     return [p.detach().clone() for p in model.parameters()]
 
 
-def lightning(out, lr, callbacks):
+def lightning(out, lr, callbacks, accumulated=2):
     from lightning.pytorch import LightningModule, Trainer, seed_everything
 
     class Module(LightningModule):
@@ -61,7 +61,7 @@ def lightning(out, lr, callbacks):
     data = torch.utils.data.DataLoader(torch.zeros(48, 1), batch_size=2)
     trainer = Trainer(
         max_steps=12, accelerator="cpu", logger=False, enable_checkpointing=False, enable_progress_bar=False,
-        enable_model_summary=False, callbacks=callbacks, accumulate_grad_batches=2, default_root_dir=str(out),
+        enable_model_summary=False, callbacks=callbacks, accumulate_grad_batches=accumulated, default_root_dir=str(out),
     )  # fmt: skip
     trainer.fit(module, data)
     return [p.detach().clone() for p in module.parameters()]
@@ -99,6 +99,38 @@ def test_a_rate_a_hundred_times_too_high_is_warned_of_at_once(name, tmp_path):
         train(tmp_path, 0.1, [callback])
     assert any(issubclass(one.category, StabilityWarning) for one in seen)
     assert callback.watch.warnings[0].step == 1
+
+
+@pytest.mark.parametrize("accumulated", [1, 2])
+def test_lightnings_closures_give_the_gradients_and_losses_of_their_own_update(accumulated, tmp_path):
+    need("libraries", find_spec("lightning") is not None, "lightning")
+    from lightning.pytorch import Callback
+
+    from stabkit.lightning import Watch
+
+    class Truth(Callback):
+        norms, losses, batch = [], [], []
+
+        def on_before_optimizer_step(self, trainer, pl_module, optimizer):
+            self.norms.append(float(torch.stack([p.grad.double().norm() for p in pl_module.parameters()]).norm()))
+
+        def on_before_backward(self, trainer, pl_module, loss):
+            self.batch.append(float(loss.detach()) * accumulated)
+
+    truth, callback = Truth(), Watch(out=tmp_path / "out", model="net")
+    truth.norms, truth.batch = [], []
+    lightning(tmp_path, 1e-3, [truth, callback], accumulated)
+    (held,) = (WatchShelf(tmp_path / "out").load(own) for own in WatchShelf(tmp_path / "out").ids())
+    gradient = held.cell.records["gradient"]
+    assert ((gradient.values**2).sum(axis=1) ** 0.5).tolist() == pytest.approx(truth.norms, rel=1e-6)
+    assert held.cell.records["loss"].at("train").tolist() == pytest.approx(truth.batch[accumulated - 1 :: accumulated])
+
+
+def test_a_trainer_that_trains_again_leaves_two_watches(tmp_path):
+    train, callback = adapter("hf", out=tmp_path / "out")
+    train(tmp_path, 1e-3, [callback])
+    train(tmp_path, 1e-3, [callback])
+    assert len(WatchShelf(tmp_path / "out").ids()) == 2 and callback.watch.ended == "closed"
 
 
 def test_a_module_that_is_never_called_itself_says_what_to_do(tmp_path):

@@ -14,7 +14,7 @@ from stabkit.own.watch.journal import StabilityWarning
 from tests.conftest import need
 from tests.own import library_models as library
 
-pytestmark = [pytest.mark.libraries, pytest.mark.slow]
+pytestmark = [pytest.mark.libraries, pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 UPDATES, DEPTH, WORDS, ROWS, LENGTH = 500, 6, 100, 8, 32
 BLANK = 3

@@ -10,6 +10,7 @@ import types
 import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -465,9 +466,199 @@ def test_past_sixteen_readings_are_a_root_of_two_apart(step):
     assert stride(step) <= max(1, step // 1000)
 
 
+# — what was found by others: each changed a training, or told of something else —
+
+
+class Merging(nn.Linear):
+    """As loralib's layers: merged in eval mode, and without a gradient of its own then."""
+
+    def __init__(self, *sizes):
+        super().__init__(*sizes)
+        self.a, self.merged = nn.Parameter(torch.randn(*sizes) * 0.1), False
+
+    def train(self, mode=True):
+        self.merged = not mode
+        return super().train(mode)
+
+    def forward(self, x):
+        return super().forward(x) if self.merged else super().forward(x) + x @ self.a
+
+
+class Counting(nn.Module):
+    """Puts a new tensor in the place of its buffer, and registers one in its forward."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("count", torch.zeros(()))
+
+    def forward(self, x):
+        self.count = self.count + 1
+        self.register_buffer(f"seen{int(self.count)}", x.detach()[:0])
+        return x
+
+
+def test_layers_that_answer_eval_and_buffers_that_are_replaced_train_as_without(tmp_path):
+    found = []
+    for out in (None, tmp_path):
+        torch.manual_seed(0)
+        model = models.Stack(2)
+        model.blocks[0][1].f[0], model.embed = Merging(64, 256), nn.Sequential(model.embed, Counting())
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+        watch = stabkit.watch(model, optimizer, out=out) if out else None
+        for step in range(3):
+            optimizer.zero_grad(), loss_of(model, tokens(step)).backward(), optimizer.step()
+        if watch:
+            watch.close()
+            assert watch.ended == "closed"
+        counted = [name for name, _ in model.named_buffers()]
+        found.append((float(model.embed[1].count), counted, [p.detach().clone() for p in model.parameters()]))
+    (count, names, alone), (other_count, other_names, watched) = found
+    assert count == other_count == 3 and names == other_names
+    assert all(torch.equal(ours, theirs) for ours, theirs in zip(watched, alone, strict=True))
+
+
+def test_a_graph_that_holds_a_buffer_may_go_backward_after_the_step(tmp_path):
+    loop = Loop("")
+    loop.model.register_buffer("scale", torch.ones(()))
+    weight = nn.Parameter(torch.ones(()))
+    with stabkit.watch(loop.model, loop.optimizer, out=tmp_path, probe=tokens(0)):
+        waiting = weight * loop.model.scale
+        loop.train(2)
+        waiting.backward()
+    assert float(weight.grad) == 1.0
+
+
+def test_a_closures_gradients_are_those_of_its_own_update(tmp_path):
+    kept = {}
+    for way in ("closure", "plain"):
+        loop = Loop("")
+        with stabkit.watch(loop.model, loop.optimizer, out=tmp_path / way) as watch:
+            for step in range(3):
+
+                def closure(step=step, loop=loop):
+                    loop.optimizer.zero_grad()
+                    loss = loss_of(loop.model, tokens(step))
+                    loss.backward()
+                    return loss
+
+                if way == "plain":
+                    closure()
+                loop.optimizer.step(*([closure] if way == "closure" else []))
+        assert watch.ended == "closed"
+        (held,) = (WatchShelf(tmp_path / way).load(own) for own in WatchShelf(tmp_path / way).ids())
+        kept[way] = held.cell.records["gradient"].values
+    assert np.array_equal(kept["closure"], kept["plain"])
+
+
+def test_a_watch_without_an_optimiser_is_told_of_each_update_and_has_its_steps(tmp_path):
+    loop = Loop("")
+    with pytest.raises(UsageError, match="without an optimizer give a probe batch"):
+        stabkit.watch(loop.model, out=tmp_path)
+    with stabkit.watch(loop.model, out=tmp_path, probe=tokens(0)) as watch:
+        for step in range(3):
+            loop.optimizer.zero_grad(), loss_of(loop.model, tokens(step)).backward(), loop.optimizer.step()
+            watch.step()
+    (held,) = (WatchShelf(tmp_path).load(own) for own in WatchShelf(tmp_path).ids())
+    delta = held.cell.records["delta"]
+    assert delta.steps.tolist() == [1, 2, 3] and (delta.at("stack.1.self") > 0).all()
+
+
+def test_a_step_that_a_fused_optimiser_skips_is_no_loss_of_numbers(tmp_path):
+    loop = Loop("fused scaler")
+    with stabkit.watch(loop.model, loop.optimizer, out=tmp_path) as watch:
+        loop.train(1)
+        loss_of(loop.model, tokens(1)).backward()
+        next(loop.model.parameters()).grad.fill_(float("inf"))
+        loop.scaler.scale(torch.ones(()))
+        loop.scaler.step(loop.optimizer), loop.scaler.update()
+        loop.train(1)
+    assert watch.warnings == [] and watch.ended == "closed"
+    (held,) = (WatchShelf(tmp_path).load(own) for own in WatchShelf(tmp_path).ids())
+    assert held.cell.records["gradient"].steps.tolist() == [0, 2]
+
+
+def test_a_loss_that_is_written_over_is_kept_as_it_was(tmp_path):
+    loop, running = Loop(""), torch.zeros(())
+    with stabkit.watch(loop.model, loop.optimizer, out=tmp_path, every=100, probe=tokens(0), warn=False) as watch:
+        watch._recording.chain.device = torch.device("cuda")  # nothing is fetched before the end
+        for step in range(4):
+            running += 1
+            watch.loss(running)
+            loss_of(loop.model, tokens(step)).backward(), loop.optimizer.step()
+    (held,) = (WatchShelf(tmp_path).load(own) for own in WatchShelf(tmp_path).ids())
+    assert held.cell.records["loss"].at("train").tolist() == [1, 2, 3, 4]
+
+
+def test_what_waits_on_a_device_is_fetched_when_a_part_is_due(tmp_path, monkeypatch):
+    loop = Loop("")
+    with stabkit.watch(loop.model, loop.optimizer, out=tmp_path, every=100, probe=tokens(0)) as watch:
+        watch._recording.chain.device = torch.device("cuda")
+        loop.train(2)
+        watch.loss(float("nan"))
+        monkeypatch.setattr(journal, "PAUSE", -1)
+        with pytest.warns(StabilityWarning, match="the loss is not finite"):
+            loop.train(1)
+        assert len(WatchShelf(tmp_path).ids()) == 1
+
+
+def test_a_model_within_autocast_is_read_within_it(tmp_path):
+    loop = Loop("")
+    half = loop.model.embed(tokens(0)).detach().bfloat16()
+    loop.model.embed = nn.Identity()
+    optimizer = torch.optim.SGD(loop.model.parameters(), lr=0.01)
+    with stabkit.watch(loop.model, optimizer, out=tmp_path) as watch:
+        for _ in range(3):
+            with torch.autocast("cpu", torch.bfloat16):
+                loss = loop.model(half).float().square().mean()
+            optimizer.zero_grad(), loss.backward(), optimizer.step()
+    assert watch.ended == "closed"
+
+
+def test_sparse_gradients_are_measured(tmp_path):
+    torch.manual_seed(0)
+    model = models.Stack(2)
+    model.embed = nn.Embedding(100, 64, sparse=True)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    with stabkit.watch(model, optimizer, out=tmp_path) as watch:
+        loss_of(model, tokens(0)).backward()
+        size = float(model.embed.weight.grad.to_dense().double().norm())
+        optimizer.step()
+    (held,) = (WatchShelf(tmp_path).load(own) for own in WatchShelf(tmp_path).ids())
+    assert watch.ended == "closed" and held.cell.records["gradient"].at("outside")[0] >= size > 0
+
+
+class Macaron(nn.Module):
+    """Two feed-forwards a layer, around attention."""
+
+    def __init__(self, depth):
+        super().__init__()
+        self.embed, self.head = nn.Embedding(100, 64), nn.Linear(64, 100)
+        self.layers = nn.ModuleList(
+            nn.ModuleList([models.FeedForward(), models.Attention(), models.FeedForward()]) for _ in range(depth)
+        )
+        self.norms = nn.ModuleList(nn.ModuleList(nn.LayerNorm(64) for _ in range(3)) for _ in range(depth))
+
+    def forward(self, batch):
+        x = self.embed(batch)
+        for layer, norms in zip(self.layers, self.norms, strict=True):
+            for part, norm in zip(layer, norms, strict=True):
+                x = x + part(norm(x))
+        return self.head(x)
+
+
+def test_two_feed_forwards_of_a_layer_have_two_names_and_no_parameter_is_lost(tmp_path):
+    torch.manual_seed(0)
+    model = Macaron(2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    with stabkit.watch(model, optimizer, out=tmp_path, probe=tokens(0)) as watch:
+        names = [own.name for own in watch._recording.chain.sublayers]
+        counted = sum(len(own) for own in watch._recording.chain.groups.values())
+    assert len(set(names)) == len(names) == 6 and counted == len(list(model.parameters()))
+
+
 @given(st.integers(-160, 150), st.sampled_from([torch.float32, torch.bfloat16, torch.float64]), st.integers(1, 300))
 def test_norms_are_float64s_at_any_size_and_layout(tenfold, dtype, width):
     x = (torch.randn(7, width, dtype=torch.float64) * 10.0 ** (tenfold / 4)).to(dtype)
     for each in (x, x.T, x[:, ::2], x[:0], x.unsqueeze(1)):
-        (square,) = gradients._squares([[each]], None)
+        (square,) = gradients._squares([[each]], None, each.device)
         assert float(square.sqrt()) == pytest.approx(float(each.double().norm()), rel=1e-6, abs=0.0)

@@ -51,7 +51,11 @@ def both(store: Store, names: Sequence[str]) -> tuple[list[Run], list[Watched]]:
     shelf = WatchShelf(store.out)
     ids = shelf.ids()
     wanted = [own for own in ids if not names or any(name and own.startswith(name) for name in names)]
-    rest = [name for name in names if not any(name and own.startswith(name) for own in ids)]
+    rest = [
+        name
+        for name in names
+        if not any(name and own.startswith(name) for own in ids) or any(own.startswith(name) for own in store.ids())
+    ]
     watches = []
     for own in wanted:
         try:
@@ -86,13 +90,14 @@ def wanted(store: Store, name: str) -> Run:
 
 def one_id(store: Store, name: str) -> str:
     """The id of the one run or watch that a name begins."""
-    watches = [own for own in WatchShelf(store.out).ids() if name and own.startswith(name)]
-    return _only(watches or _matching(store, name), name)
+    watches = WatchShelf(store.out).ids()
+    found = [own for own in (*watches, *store.ids()) if name and own.startswith(name)]
+    return name if name in found else _only(found or _matching(store, name), name)
 
 
 def _only(found: Sequence[str], name: str) -> str:
     if len(found) > 1:
-        raise UsageError(f"{name!r} begins {len(found)} runs ({found[0]}, {found[1]}…); write more of it")
+        raise UsageError(f"{name!r} begins {len(found)} of them ({found[0]}, {found[1]}…); write more of it")
     return found[0]
 
 

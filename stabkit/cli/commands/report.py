@@ -21,6 +21,10 @@ def run(named: Sequence[str], store: str, out: str, figures: str) -> None:
     for own in watches:
         console.say(f"report: {watch.write(own, home.out, again())}")
     if not found and watches and (named or not home.ids()):
+        if out or figures:
+            console.warn(
+                "--out and --figures are for runs: a watch has its page under reports/, with every figure in it"
+            )
         return
     if not found:
         which = "none of the runs named" if named else f"no run in {home.runs}"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
@@ -24,7 +22,7 @@ READ = (
     "Output: how far it is from where it began; at √2 it has nothing to do with that. Largest step: where one update "
     "moves a sub-layer by as much as its own norm, the rate is too high for it."
 )
-LIMITS = {1.0: "an update as large as the weights", math.sqrt(2): "√2"}
+LIMITS = {1.0: "an update as large as the weights"}
 OUTPUT, WEIGHTS = "output", "largest step"
 
 

@@ -61,7 +61,7 @@ def gradient_squares(groups: Groups, scale: torch.Tensor | None = None) -> torch
     gradients; NaN where none of a group's parameters has one: cut off, or skipped in this step. On the parameters'
     device: nothing waits for it."""
     mesh = mesh_of(groups)
-    found = _squares(([p.grad for p in own if p.grad is not None] for own in groups.values()), mesh)
+    found = _squares(([p.grad for p in own if p.grad is not None] for own in groups.values()), mesh, _device(groups))
     return found if scale is None else found / scale.to(found) ** 2
 
 
@@ -109,7 +109,7 @@ class Weights:
         return found
 
     def _norms(self, parts: Iterable[Iterable[torch.Tensor]], mesh: Mesh) -> torch.Tensor:
-        return norms(_squares(parts, mesh).nan_to_num(0.0), mesh)
+        return norms(_squares(parts, mesh, _device(self.groups)).nan_to_num(0.0), mesh)
 
     def release(self) -> None:
         """Give the memory back."""
@@ -123,7 +123,11 @@ def _differences(new: Sequence[torch.Tensor], old: Sequence[torch.Tensor]) -> It
     return (full(a) - full(b) for a, b in zip(new, old, strict=True))
 
 
-def _squares(groups: Iterable[Iterable[torch.Tensor]], mesh: Mesh) -> torch.Tensor:
+def _device(groups: Groups) -> torch.device:
+    return next((p.device for own in groups.values() for p in own), torch.device("cpu"))
+
+
+def _squares(groups: Iterable[Iterable[torch.Tensor]], mesh: Mesh, device: torch.device) -> torch.Tensor:
     """(groups,) float64 Σ‖part‖² of what lies here, of what lies in several processes the share of one; NaN of none.
 
     One call takes the norms of all parts, each reduced before, if it is large: ten times fewer calls for biases."""
@@ -138,8 +142,7 @@ def _squares(groups: Iterable[Iterable[torch.Tensor]], mesh: Mesh) -> torch.Tens
             shares.append(share)
         counts.append(len(reduced) - before)
     if not reduced:
-        return torch.full((len(counts),), math.nan, dtype=torch.float64)
-    device = reduced[0].device
+        return torch.full((len(counts),), math.nan, dtype=torch.float64, device=device)
     norms = torch._foreach_norm(reduced, 2, dtype=torch.float64)
     own = norms if mesh is None else [norm * share for norm, share in zip(norms, shares, strict=True)]
     squares = torch.stack([norm.to(device) for norm in own]) ** 2
@@ -156,6 +159,7 @@ def _here(part: Any, mesh: Mesh) -> tuple[torch.Tensor, float]:
         if (own := getattr(part, "device_mesh", None)) is not None:
             copies = math.prod(own.size(i) for i, place in enumerate(part.placements) if place.is_replicate())
             part = part.to_local()
+    part = part.coalesce().values() if part.is_sparse else part
     return (torch.view_as_real(part) if part.is_complex() else part), copies**-0.5
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Mapping, Set
+from dataclasses import replace
 
 import torch
 from torch import nn
@@ -44,12 +45,13 @@ class Reader:
     def __init__(self, stream: Stream, masks: Mapping[str, torch.Tensor]) -> None:
         self.stream, self.masks = stream, masks
         self.first: States | None = None
-        self.last: States | None = None
+        self.last: torch.Tensor | None = None
+        """F of the pass before."""
         self.width = self.tokens = 0
 
     def read(self, recorder: Recorder, step: int, now: States) -> None:
         """A row of every quantity of activations."""
-        first, last = self.first or now, self.last or now
+        first, last = self.first or now, now.output if self.last is None else self.last
         f, last_stack = now.output, self.stream.stacks[-1]
         mask = self._keep(last_stack, f)
         self.width, self.tokens = f.shape[-1], int(mask.sum()) if mask is not None else f[..., 0].numel()
@@ -58,7 +60,7 @@ class Reader:
         rows: dict[str, dict[str, torch.Tensor]] = {
             "update": {
                 "state": quantities.moved(f, first.output, mask),
-                "state@step": quantities.moved(f, last.output, mask),
+                "state@step": quantities.moved(f, last, mask),
                 "state@relative": quantities.relative(f, first.output, mask),
                 "state@size": quantities.mean(quantities.lengths(f), mask) / math.sqrt(f.shape[-1]),
             },
@@ -86,7 +88,7 @@ class Reader:
             }
         for probe, row in rows.items():
             recorder.add(probe, step, tuple(row), torch.stack([v.double().cpu() for v in row.values()]).tolist())
-        self.first, self.last = first, now
+        self.first, self.last = replace(first, branches=()), f
 
     def _keep(self, stack: str, x: torch.Tensor) -> torch.Tensor | None:
         """The mask of a stack's tokens, sentences first or tokens first; None where there is none that fits."""

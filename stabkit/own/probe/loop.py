@@ -20,7 +20,7 @@ from stabkit.errors import UsageError
 from stabkit.own.chain.gradients import Weights, arrived, gradient_norms, groups_of, sublayers
 from stabkit.own.chain.reader import Reader, broken, masks
 from stabkit.own.probe.made import Made
-from stabkit.own.sublayers import reading
+from stabkit.own.sublayers import reading, run
 from stabkit.own.sublayers.memory import digest
 from stabkit.own.sublayers.reading import Stream
 from stabkit.results.own.cell import Broke, Sublayer
@@ -44,7 +44,8 @@ class Probed:
 
 def record(made: Made, steps: int, pattern: str = "", tell: Callable[[int, float], None] | None = None) -> Probed:
     """`steps` updates of the model, recorded. It ends early where the loss is not finite. `tell(step, loss)`."""
-    stream = reading.found(made.model, made.call, pattern)
+    with run.untouched(made.model):
+        stream = reading.found(made.model, made.call, pattern)
     groups = groups_of(made.model, stream)
     reader = Reader(stream, masks(made.model, made.call))
     recorder = Recorder()
@@ -61,7 +62,9 @@ def record(made: Made, steps: int, pattern: str = "", tell: Callable[[int, float
     handle = made.optimizer.register_step_post_hook(stepped)
     try:
         for step in range(steps + 1):
-            reader.read(recorder, step, stream.read(made.model, made.call))
+            with run.untouched(made.model):
+                states = stream.read(made.model, made.call)
+            reader.read(recorder, step, states)
             moved = weights.moved()
             weights.hold()
             names = tuple(name + mark for mark in moved for name in sites)

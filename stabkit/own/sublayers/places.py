@@ -27,7 +27,8 @@ class Place:
     layer: int
     """From 1 on."""
     kind: str
-    """`self`, `cross`, `ffn`, `self+ffn` for branches side by side, `other`; `block` where no sum was found."""
+    """`self`, `cross`, `ffn`, `self+ffn` for branches side by side, `other`; `block` where no sum was found. The second
+    of a layer is `ffn2` (macaron)."""
     parameters: tuple[str, ...]
     """What is read between its fork and x_i, and neither by another layer nor before it in its own."""
 
@@ -83,6 +84,7 @@ def places(watch: Watch, anatomy: Anatomy) -> Places | None:
     uses: defaultdict[str, set[tuple[str, int]]] = defaultdict(set)
     for name, stack in stacks.items():
         count_layers(stack)
+        begun = len(sublayers)
         for i, own in enumerate(stack):
             out = stack[i + 1].fork if i + 1 < len(stack) else _own_norm(watch.nodes, users, own)
             between = (*own.join.region, *own.join.shortcut, own.at, *_way(watch.nodes, out, own.at))
@@ -91,7 +93,11 @@ def places(watch: Watch, anatomy: Anatomy) -> Places | None:
             read &= owned
             for known in read:
                 uses[known].add((name, own.layer))
-            sublayers.append(Place(stack=name, layer=own.layer, kind=own.word, parameters=tuple(sorted(read))))
+            like = sum(
+                one.layer == own.layer and one.kind.rstrip("0123456789") == own.word for one in sublayers[begun:]
+            )
+            kind = f"{own.word}{like + 1}" if like else own.word
+            sublayers.append(Place(stack=name, layer=own.layer, kind=kind, parameters=tuple(sorted(read))))
             nodes.append(Nodes(out=out, at=own.at, added=own.join.added))
     shared = {name for name, own in uses.items() if len(own) > 1}
     taken: set[str] = set(shared)

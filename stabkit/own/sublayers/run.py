@@ -72,7 +72,8 @@ def watched(module: nn.Module, inputs: Any, wanted: Set[int] = frozenset()) -> W
     call = Call.of(inputs)
     watch = Watch(module, (call.args, dict(call.kwargs)), wanted)
     with _left(module), torch.no_grad(), _eager():
-        module.eval()
+        for part in module.modules():
+            part.training = False  # not `eval()`, which a layer may answer by merging its weights
         try:
             with watch:
                 watch.returned = module(*call.args, **call.kwargs)
@@ -87,15 +88,34 @@ def watched(module: nn.Module, inputs: Any, wanted: Set[int] = frozenset()) -> W
 
 @contextmanager
 def untouched(module: nn.Module) -> Iterator[None]:
-    """Within, the module may be run in any mode: mode, buffers and random states are as before afterwards."""
-    before = [(buffer, buffer.detach().clone()) for buffer in module.buffers()]
+    """Within, the module may be run in any mode: mode, buffers and random states are as before afterwards.
+
+    A buffer that nobody wrote to is not written to either: a graph that holds it may still be waiting for its backward.
+    """
+    before = [
+        (part, name, buffer, _version(buffer), buffer.detach().clone())
+        for part in module.modules()
+        for name, buffer in part._buffers.items()
+        if buffer is not None
+    ]
+    names = [(part, set(part._buffers)) for part in module.modules()]
     try:
         with _left(module), _eager():
             yield
     finally:
         with torch.no_grad():
-            for buffer, old in before:
-                buffer.copy_(old)
+            for part, known in names:
+                for new in set(part._buffers) - known:
+                    del part._buffers[new]
+            for part, name, buffer, version, old in before:
+                part._buffers[name] = buffer
+                if version is None or _version(buffer) != version:
+                    buffer.copy_(old)
+
+
+def _version(tensor: torch.Tensor) -> int | None:
+    """How often it was written to; None where torch does not count (inference mode)."""
+    return None if tensor.is_inference() else tensor._version
 
 
 def refuse(module: nn.Module) -> None:

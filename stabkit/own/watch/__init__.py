@@ -4,6 +4,7 @@ watch.py      the two lines
 refuse.py     what cannot be watched
 inputs.py     the batch that it is read on: given, or the first that the model is called with
 schedule.py   after which updates it is read
+losses.py     losses as they are given
 recording.py  what is done around each update
 chain.py      the model as it is read
 ranks.py      of several processes, which record

@@ -11,7 +11,7 @@ from stabkit.own.chain.gradients import Weights, arrived, gradient_squares, grou
 from stabkit.own.chain.reader import Reader, masks
 from stabkit.own.sublayers import reading, run
 from stabkit.own.sublayers.memory import digest
-from stabkit.own.sublayers.run import Call
+from stabkit.own.watch.inputs import Batch
 from stabkit.own.watch.ranks import reshard, whole
 from stabkit.results.records import Recorder, Table
 
@@ -19,24 +19,26 @@ from stabkit.results.records import Recorder, Table
 class Chain:
     """Of one model, read on one batch."""
 
-    def __init__(self, model: nn.Module, call: Call, blocks: str, start: bool) -> None:
-        self.model, self.call = model, call
-        with whole(model):
+    def __init__(self, model: nn.Module, batch: Batch, blocks: str, start: bool) -> None:
+        self.model, self.batch = model, batch
+        call = batch.call
+        with whole(model), run.untouched(model), batch.precision():
             self.stream = reading.found(model, call, blocks)
         self.groups = groups_of(model, self.stream)
         self.reader = Reader(self.stream, masks(model, call))
         self.weights = Weights(self.groups, start)
         self.mesh = mesh_of(self.groups)
         self.device = next(model.parameters()).device
-        self.batch = digest((call.args, dict(call.kwargs)))
+        self.digest = digest((call.args, dict(call.kwargs)))
         self.sublayers = sublayers(self.stream, self.groups)
 
     def activations(self, step: int) -> Mapping[str, Table]:
         """A row of every quantity of activations at the weights as they are; the model is as before afterwards."""
         recorder = Recorder()
         try:
-            with run.untouched(self.model):
-                self.reader.read(recorder, step, self.stream.read(self.model, self.call))
+            with run.untouched(self.model), self.batch.precision():
+                states = self.stream.read(self.model, self.batch.call)
+            self.reader.read(recorder, step, states)
         finally:
             reshard(self.model)
         return recorder.tables()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import logging
 import math
+import os
 import shlex
 import subprocess
 import sys
@@ -114,14 +115,19 @@ class Journal:
         """Where the records are and which command makes their page, through the logger `stabkit`; `page`: run it."""
         if self.shelf is None or not (self.shelf.own / self.name).is_dir():
             return
-        store = self.shelf.own.parent
-        words = ["stabkit", "report", self.name, "--store", str(store)]
+        near, whole = os.path.relpath(self.shelf.own.parent), str(self.shelf.own.parent)
+        store = whole if near.startswith("..") else near
+        words = ["stabkit", "report", self.name, "--store", store]
         said = f"{len(self.told)} warning{'s' * (len(self.told) != 1)}" if self.told else "no warning"
-        log(f"{said}; {shlex.join(words)} makes the page of {self.shelf.own / self.name}")
+        log(f"{said}; {shlex.join(words)} makes the page of {os.path.join(store, 'own', self.name)}")
         if page:
-            made = subprocess.run([sys.executable, "-m", *words], capture_output=True, text=True, check=False)
-            if made.returncode:
-                say(f"the page could not be made: {made.stderr.strip()}")
+            try:
+                made = subprocess.run([sys.executable, "-m", *words], capture_output=True, text=True, timeout=600)
+                failed = made.stderr.strip() if made.returncode else ""
+            except (OSError, subprocess.TimeoutExpired) as error:
+                failed = str(error)
+            if failed:
+                say(f"the page could not be made: {failed}")
             else:
                 log(made.stdout.strip())
 

@@ -2,7 +2,8 @@
 
 Under DDP every process holds the model and the gradients are those of all: rank 0 records and reads, the others run
 nothing. Under FSDP2 every process holds a part: all of them read, rank 0 writes and warns. There one watch must not end
-alone, for the others would wait for it: a failure ends all of them together, at the next reading (`failed_anywhere`).
+alone, for the others would wait for it: a failure ends all of them together, where they next meet (`failed_anywhere`).
+What fails inside a pass of one process alone, its memory for one, leaves the others to the backend's own time limit.
 """
 
 from __future__ import annotations
@@ -15,25 +16,30 @@ import torch
 from torch import nn
 
 
-def is_first() -> bool:
+def is_first(model: nn.Module) -> bool:
     """Whether this process writes and warns."""
-    return not torch.distributed.is_available() or not torch.distributed.is_initialized() or _rank() == 0
-
-
-def _rank() -> int:
+    if not torch.distributed.is_available() or not torch.distributed.is_initialized():
+        return True
     rank: int = torch.distributed.get_rank()
-    return rank
+    mesh = _mesh(model)
+    return rank == (0 if mesh is None else int(mesh.mesh.min()))
 
 
 def is_sharded(model: nn.Module) -> bool:
     """Whether parameters are DTensors."""
-    return any(hasattr(p, "device_mesh") for p in model.parameters())
+    return _mesh(model) is not None
 
 
-def failed_anywhere(failed: bool, device: torch.device) -> bool:
-    """Whether the watch of any process has failed; all call it together."""
-    flag = torch.tensor(float(failed), device=device)
-    torch.distributed.all_reduce(flag)
+def _mesh(model: nn.Module) -> Any:
+    return next((mesh for p in model.parameters() if (mesh := getattr(p, "device_mesh", None)) is not None), None)
+
+
+def failed_anywhere(failed: bool, model: nn.Module) -> bool:
+    """Whether the watch of any process that holds a part has failed; all of them call it together."""
+    mesh = _mesh(model)
+    flag = torch.tensor(float(failed), device=next(model.parameters()).device)
+    for dimension in range(mesh.ndim):
+        torch.distributed.all_reduce(flag, group=mesh.get_group(dimension))
     return bool(flag > 0)
 
 

@@ -4,56 +4,78 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import torch
 from torch import nn
 
-from stabkit.errors import UsageError
-from stabkit.own.sublayers.run import Call
 from stabkit.own.watch.chain import Chain
+from stabkit.own.watch.inputs import Batch
 from stabkit.own.watch.journal import Journal
-from stabkit.own.watch.schedule import reads, stride
+from stabkit.own.watch.losses import Losses
+from stabkit.own.watch.schedule import meets, reads, stride
 from stabkit.results.own.cell import Broke, Facts
 
 Row = tuple[str, int, Mapping[str, float], frozenset[str]]
 """(probe, step, values, whom no gradient reached)."""
+Gradient = tuple[int, torch.Tensor, frozenset[str], torch.Tensor | None]
+"""(update, squares, whom none reached, whether a scaler found what is not finite)."""
 NOBODY: frozenset[str] = frozenset()
 
 
 class Recording:
-    """Of one watch, from the model as it is now."""
+    """Of one watch; `begin` reads the model as it is."""
 
     def __init__(
-        self, model: nn.Module, call: Call, journal: Journal, *, every: str | int, blocks: str, start: bool
+        self,
+        model: nn.Module,
+        batch: Batch,
+        journal: Journal,
+        losses: Losses,
+        optimizer: torch.optim.Optimizer | None,
+        *,
+        every: str | int,
+        blocks: str,
+        start: bool,
     ) -> None:
-        self.chain, self.journal, self.every = Chain(model, call, blocks, start), journal, every
-        journal.begin(self.chain.sublayers)
-        self._losses: dict[int, Any] = {}
-        self._gradients: list[tuple[int, torch.Tensor, frozenset[str]]] = []
-        self._read_at = self._lost = -1
+        self.chain, self.journal, self.losses, self.every = Chain(model, batch, blocks, start), journal, losses, every
+        self.optimizer = optimizer
+        self.rate = float(optimizer.param_groups[0].get("lr", math.nan)) if optimizer else math.nan
+        self._gradients: list[Gradient] = []
+        self._read_at = self._before = -1
+        if optimizer is None:  # then an update is told of when it is done
+            self.chain.weights.hold()
+
+    def begin(self) -> None:
+        """The first reading."""
+        self.journal.begin(self.chain.sublayers)
         self._keep(self._read(0))
 
-    def loss(self, step: int, value: Any) -> None:
-        """Kept where it lies until something is fetched anyway. Raises UsageError where a later one was given."""
-        if step <= self._lost:
-            raise UsageError(f"the loss of update {step} came after that of update {self._lost}")
-        self._losses[step] = value
-        self._lost = step
-
-    def before(self, step: int, scale: torch.Tensor | None) -> None:
-        """Gradients that update `step` is about to use, times `scale` where a scaler has left it on them."""
+    def before(self, step: int) -> None:
+        """Gradients that update `step` is about to use, at the first time that they are told of."""
+        if step == self._before:  # an optimiser that calls its closure again
+            return
+        self._before = step
         if step % stride(step) == 0 or reads(self.every, step):
-            self._gradients.append((step, self.chain.gradients(scale), self.chain.missing()))
-        if reads(self.every, step + 1):
+            scale = getattr(self.optimizer, "grad_scale", None)  # of a fused optimiser, which unscales in its own step
+            lost = getattr(self.optimizer, "found_inf", None)  # … and which then does not make it
+            self._gradients.append((step, self.chain.gradients(scale), self.chain.missing(), lost))
+        if self.optimizer is not None and reads(self.every, step + 1):
             self.chain.weights.hold()
 
     def after(self, step: int) -> None:
         """The model when `step` updates are done."""
+        chain = self.chain
         if reads(self.every, step):
-            self._keep([*self._waiting(), ("delta", step, self.chain.steps(), NOBODY), *self._read(step)])
-        elif self.chain.device.type == "cpu" and self.chain.mesh is None:  # else it would wait for others
+            rows = self._waiting()
+            try:
+                rows.append(("delta", step, chain.steps(), NOBODY))
+                rows += self._read(step)
+            finally:
+                self._keep(rows)
+        elif meets(self.every, step) if chain.mesh is not None else chain.device.type == "cpu" or self.journal.due:
             self._keep(self._waiting())
+        if self.optimizer is None and reads(self.every, step + 1):
+            chain.weights.hold()
 
     def end(self, step: int) -> None:
         """What is still to be read."""
@@ -74,16 +96,16 @@ class Recording:
 
     def _waiting(self) -> list[Row]:
         """Losses and gradients, fetched from the device, in the order of their updates."""
-        losses, self._losses = self._losses, {}
+        rows: list[Row] = [("loss", step, {"train": value}, NOBODY) for step, value in self.losses.taken().items()]
         waiting, self._gradients = self._gradients, []
-        rows: list[Row] = [("loss", step, {"train": float(value)}, NOBODY) for step, value in losses.items()]
         if waiting:
-            norms = self.chain.norms([squares for _, squares, _ in waiting])
-            for (step, _, missing), own in zip(waiting, norms, strict=True):
-                rows.append(("gradient", step, dict(zip(self.chain.groups, own, strict=True)), missing))
+            norms = self.chain.norms([squares for _, squares, *_ in waiting])
+            for (step, _, missing, lost), own in zip(waiting, norms, strict=True):
+                if lost is None or not float(lost):
+                    rows.append(("gradient", step, dict(zip(self.chain.groups, own, strict=True)), missing))
         return rows
 
-    def facts(self, name: str, steps: int, optimizer: torch.optim.Optimizer | None, notes: Sequence[str]) -> Facts:
+    def facts(self, name: str, steps: int, notes: Sequence[str]) -> Facts:
         """What is known after so many updates. A training has no factory, depth, seed or first loss."""
         chain, lost = self.chain, self.journal.alarms.told.get("finite")
         return Facts(
@@ -99,9 +121,9 @@ class Recording:
             parameters=sum(p.numel() for p in chain.model.parameters()),
             width=chain.reader.width,
             tokens=chain.reader.tokens,
-            batch=chain.batch,
+            batch=chain.digest,
             start=math.nan,
             broke=Broke(step=lost.step, where=lost.sentence) if lost else None,
-            optimizer=type(optimizer).__name__ if optimizer else "none",
-            rate=float(optimizer.param_groups[0].get("lr", math.nan)) if optimizer else math.nan,
+            optimizer=type(self.optimizer).__name__ if self.optimizer else "none",
+            rate=self.rate,
         )

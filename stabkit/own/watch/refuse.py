@@ -19,7 +19,7 @@ UNREADABLE = {
 """{class of a module: why its chain cannot be read}."""
 
 
-def refuse(model: nn.Module, optimizer: Any, every: str | int, writer: Any) -> None:
+def refuse(model: nn.Module, optimizer: Any, every: str | int, writer: Any, probe: Any) -> None:
     """Raises UsageError."""
     if not isinstance(model, nn.Module):
         raise UsageError(f"watch: model is to be a torch.nn.Module, not {type(model).__name__}")
@@ -30,6 +30,8 @@ def refuse(model: nn.Module, optimizer: Any, every: str | int, writer: Any) -> N
         raise UsageError(f"watch: optimizer is to be a torch.optim.Optimizer, not {type(optimizer).__name__}")
     if isinstance(optimizer, torch.optim.LBFGS):
         raise UsageError("watch: LBFGS steps by a closure, which hides its gradients; use another optimizer")
+    if optimizer is None and probe is None:
+        raise UsageError("watch: without an optimizer give a probe batch; step() then tells of each update")
     if every != "log" and not (type(every) is int and every > 0):
         raise UsageError(f"watch: every is 'log' or a number of updates, not {every!r}")
     if writer is not None and not (hasattr(writer, "add_scalar") or hasattr(writer, "log")):

@@ -7,6 +7,7 @@ import math
 DENSE = 16
 """Updates that are all read: where the chain of DeepNet §2 begins."""
 KEPT = 4096
+TOGETHER = 64
 
 
 def reads(every: str | int, step: int) -> bool:
@@ -17,6 +18,11 @@ def reads(every: str | int, step: int) -> bool:
         return True
     power = math.floor(2 * math.log2(step) + 1e-9)
     return step in (math.ceil(2 ** (power / 2) - 1e-9), math.ceil(2 ** ((power - 1) / 2) - 1e-9))
+
+
+def meets(every: str | int, step: int) -> bool:
+    """Where processes that share a model fetch what they hold together."""
+    return reads(every, step) or step % TOGETHER == 0
 
 
 def stride(step: int) -> int:

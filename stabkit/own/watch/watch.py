@@ -22,12 +22,14 @@ from torch import nn
 from stabkit.errors import StabkitError, UsageError
 from stabkit.own.sublayers.run import Call
 from stabkit.own.watch import ranks
-from stabkit.own.watch.inputs import FirstCall, check, copied, stepped, unwrapped
+from stabkit.own.watch.inputs import Batch, FirstCall, stepped, unwrapped
 from stabkit.own.watch.journal import Journal, StabilityWarning, say
+from stabkit.own.watch.losses import Losses
 from stabkit.own.watch.recording import Recording
 from stabkit.own.watch.refuse import refuse
-from stabkit.own.watch.schedule import reads
+from stabkit.own.watch.schedule import meets
 from stabkit.results.own.alarm import Alarm
+from stabkit.storage.folder import first_line
 from stabkit.storage.watched import WatchShelf
 
 LARGEST_COPY = 1_000_000_000
@@ -80,27 +82,26 @@ class Watch:
         page: bool = False,
     ) -> None:
         self.model, optimizer = unwrapped(model), stepped(optimizer)
-        refuse(self.model, optimizer, every, writer)
+        refuse(self.model, optimizer, every, writer, probe)
         self.optimizer, self.every, self.blocks, self.page = optimizer, every, blocks, page
         stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
         self.id = f"{name or type(self.model).__name__}-{stamp}-{secrets.token_hex(2)}"
         self.steps = 0
         """Updates since the watch began."""
         self.ended = ""
-        """`closed`, `stopped: why`; "" while it watches."""
+        """`closed`, `stopped: why`, or why it never began; "" while it watches."""
         self.notes: list[str] = []
         size = sum(p.numel() * p.element_size() for p in self.model.parameters())
         self.start = size <= LARGEST_COPY if start is None else start
         if not self.start:
             self.notes.append("‖θ_t − θ_0‖ is not recorded: it needs a copy of the weights; start=True keeps one")
-        first, self._sharded = ranks.is_first(), ranks.is_sharded(self.model)
-        self._journal = Journal(WatchShelf(Path(out)) if first else None, self.id, warn, writer)
+        self._sharded, first = ranks.is_sharded(self.model), ranks.is_first(self.model)
+        self._journal = Journal(WatchShelf(Path(out).absolute()) if first else None, self.id, warn, writer)
         self._recording: Recording | None = None
-        self._pid = os.getpid()
-        self._losses: dict[int, Any] = {}
+        self._losses = Losses()
+        self._pid, self._failed, self._told, self._late = os.getpid(), "", False, False
         self._first: FirstCall | None = None
         self._handles: list[Any] = []
-        self._failed = ""
         if not first and not self._sharded:
             self.ended = "the first process records"
             return
@@ -114,18 +115,20 @@ class Watch:
             self._first = FirstCall(model)
             self.notes.append("read on the first batch that the model was called with")
         else:
-            call = copied(Call.of(probe))
-            check(call, self.model)
+            batch = Batch.of(Call.of(probe), self.model)
+            batch.check(self.model)
             try:
-                self._begin(call)
-            except StabkitError:
+                self._begin(batch)
+            except Ended:
+                return
+            except (StabkitError, StabilityWarning):
                 raise
             except Exception as error:  # the model's own, on a batch that it cannot take
-                why = f"{type(error).__name__}: {error}".splitlines()[0]
+                why = f"{type(error).__name__}: {first_line(error)}"
                 raise UsageError(f"probe: the model cannot be read on this batch ({why})") from error
         if optimizer is not None:
             self._handles = [
-                optimizer.register_step_pre_hook(lambda *seen: self._guarded(self._before)),
+                optimizer.register_step_pre_hook(self._stepping),
                 optimizer.register_step_post_hook(lambda *seen: self._guarded(self._after)),
             ]
         _watched.add(self.model)
@@ -139,11 +142,10 @@ class Watch:
 
     def loss(self, value: Any, update: int | None = None) -> None:
         """The training loss of an update, without a word of the one that comes next: a number, or a tensor of one."""
-        if not self.ended:
-            step = self.steps if update is None else update
-            self._losses[step] = value.detach() if isinstance(value, torch.Tensor) else value
-        elif self.ended == "closed":
-            self.ended = "closed before the training's end"
+        step = self.steps if update is None else update
+        self._guarded(lambda: self._losses.give(step, value))
+        if self.ended == "closed" and not self._late:
+            self._late = True
             say("this watch is closed: losses and updates are not recorded any more")
 
     def step(self) -> None:
@@ -154,45 +156,74 @@ class Watch:
         self._guarded(self._after)
 
     def close(self) -> None:
-        """Write what is not yet written, and let go of model and optimiser. A second time nothing happens."""
-        if self.ended:
-            return
+        """Write what is not yet written, and let go of hooks and copies. A second time nothing happens."""
         self._guarded(self._last)
         if not self.ended:
             self._end("closed")
-        self._journal.tell(self.page)
+        if not self._told and os.getpid() == self._pid:
+            self._told = True
+            self._journal.tell(self.page)
 
     def __enter__(self) -> Watch:
         return self
 
-    def __exit__(self, *error: object) -> None:
-        if self._sharded and error[0] is not None and not self.ended:
-            self._end("closed")  # the other processes may have met no error: nothing is read together any more
+    def __exit__(self, *error: Any) -> None:
+        if self._sharded and error[0] is not None and not self.ended:  # the other processes may have met no error
+            self._end(f"stopped: the training raised {error[0].__name__}")
         self.close()
 
     # — what the hooks do —
 
-    def _begin(self, call: Call) -> None:
+    def _stepping(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> Any:
+        """Before a step. Of one that is given a closure, which makes the gradients, after that."""
+        closure = args[1] if len(args) > 1 else kwargs.get("closure")
+        if not callable(closure):
+            return self._guarded(self._before)
+
+        def watched() -> Any:
+            loss = closure()
+            self._guarded(self._before)
+            return loss
+
+        return ((args[0], watched, *args[2:]), kwargs) if len(args) > 1 else (args, {**kwargs, "closure": watched})
+
+    def _begin(self, batch: Batch) -> None:
+        if self._sharded:
+            self._guarded(lambda: self._make(batch))
+            self._agree()
+        else:
+            self._make(batch)
+        assert self._recording is not None
+        self._recording.begin()
+
+    def _make(self, batch: Batch) -> None:
         self._recording = Recording(
-            self.model, call, self._journal, every=self.every, blocks=self.blocks, start=self.start
+            self.model,
+            batch,
+            self._journal,
+            self._losses,
+            self.optimizer,
+            every=self.every,
+            blocks=self.blocks,
+            start=self.start,
         )
 
     def _before(self) -> None:
         if self._failed:
             return
         if self._recording is None:
-            if self._first is None or self._first.call is None:
+            if self._first is None or self._first.batch is None:
                 raise UsageError("the model was never called before its first update; give the watch a probe batch")
-            self._begin(self._first.call)
-        scale = getattr(self.optimizer, "grad_scale", None)  # of a fused optimiser, which unscales in its own step
-        self._now().before(self.steps, scale)
+            self._begin(self._first.batch)
+        assert self._recording is not None
+        self._recording.before(self.steps)
 
     def _after(self) -> None:
         self.steps += 1
-        if self._sharded and reads(self.every, self.steps):
+        if self._sharded and meets(self.every, self.steps):
             self._agree()
-        if not self._failed:
-            self._now().after(self.steps)
+        if self._recording is not None and not self._failed:
+            self._recording.after(self.steps)
             if self._journal.due:
                 self._flush()
 
@@ -200,25 +231,21 @@ class Watch:
         if self._sharded:
             self._agree()
         if self._recording is not None:
-            self._now().end(self.steps)
+            self._recording.end(self.steps)
 
     def _agree(self) -> None:
         """End together with the other processes where the watch of any has failed."""
-        if ranks.failed_anywhere(bool(self._failed), next(self.model.parameters()).device):
+        try:
+            failed = ranks.failed_anywhere(bool(self._failed), self.model)
+        except Exception as error:
+            failed, self._failed = True, self._failed or f"{type(error).__name__}: {first_line(error)}"
+        if failed:
             self._stop(self._failed or "the watch of another process failed")
             raise Ended
 
-    def _now(self) -> Recording:
-        """With the losses that were given since."""
-        assert self._recording is not None
-        losses, self._losses = self._losses, {}
-        for step, value in losses.items():
-            self._recording.loss(step, value)
-        return self._recording
-
     def _flush(self) -> None:
         if self._recording is not None:
-            self._journal.flush(self._recording.facts(self.id, self.steps, self.optimizer, self.notes), self.ended)
+            self._journal.flush(self._recording.facts(self.id, self.steps, self.notes), self.ended)
 
     # — how it ends —
 
@@ -240,7 +267,7 @@ class Watch:
             self._end(f"stopped: {error}")
             raise
         except Exception as error:  # whatever it is, training goes on
-            why = str(error) if isinstance(error, StabkitError) else f"{type(error).__name__}: {error}"
+            why = str(error) if isinstance(error, StabkitError) else f"{type(error).__name__}: {first_line(error)}"
             if self._sharded:
                 self._failed = self._failed or why
             else:
@@ -248,7 +275,7 @@ class Watch:
 
     def _stop(self, why: str) -> None:
         self._end(f"stopped: {why}")
-        if self._failed or ranks.is_first():
+        if self._failed or ranks.is_first(self.model):
             say(f"the watch ends at update {self.steps}, training goes on: {why}")
 
     def _end(self, how: str) -> None:
@@ -260,6 +287,7 @@ class Watch:
             raise
         except Exception as error:  # at the end as on the way
             say(f"what the watch still held could not be written, training goes on: {type(error).__name__}: {error}")
+        self._recording = None
 
     def _let_go(self) -> None:
         _watched.discard(self.model)

@@ -89,6 +89,8 @@ class Alarms:
             if len(norms) < 2:
                 continue
             low, top = norms[min(norms)], norms[max(norms)]
+            if low == top == 0.0:  # nothing was to be learnt: no link of the chain
+                continue
             ratio = low / top if top else math.inf
             since = self._since.setdefault(stack, [])
             if self.limits.weak <= ratio <= 1 / self.limits.weak:

@@ -1,0 +1,34 @@
+"""Losses as the user gives them, kept where they lie until something is fetched anyway."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from stabkit.errors import UsageError
+
+
+class Losses:
+    """Of one watch, by update."""
+
+    def __init__(self) -> None:
+        self._held: dict[int, Any] = {}
+        self._last = -1
+
+    def give(self, step: int, value: Any) -> None:
+        """Raises UsageError for what is no number, and where a later one was given."""
+        if isinstance(value, torch.Tensor) and value.numel() == 1:
+            value = value.detach().clone()
+        elif not isinstance(value, (int, float)):
+            what = f"of shape {list(value.shape)}" if isinstance(value, torch.Tensor) else type(value).__name__
+            raise UsageError(f"a loss is a number or a tensor of one, not {what}")
+        if step < self._last or (step == self._last and step not in self._held):
+            raise UsageError(f"the loss of update {step} came after that of update {self._last}")
+        self._held[step] = value
+        self._last = step
+
+    def taken(self) -> dict[int, float]:
+        """Those since the last time, fetched."""
+        held, self._held = self._held, {}
+        return {step: float(value) for step, value in held.items()}
