@@ -124,3 +124,12 @@ def test_runs_and_export_know_watches(tmp_path):
     broken = command("runs", "verify", *store)
     assert broken.returncode == 5 and "corrupt: 1 of 1 watches" in broken.stderr
     assert command("runs", "rm", "mine", *store).returncode == 0 and WatchShelf(tmp_path).ids() == []
+
+
+def test_a_name_that_begins_several_is_refused(tmp_path):
+    watched(tmp_path)
+    again = watched(tmp_path / "more")
+    shutil.move(tmp_path / "more" / "own" / again.watch_id, tmp_path / "own" / again.watch_id)
+    done = command("runs", "rm", "mine", "--out", str(tmp_path))
+    assert done.returncode == 2 and "begins 2 of them" in done.stderr and len(WatchShelf(tmp_path).ids()) == 2
+    assert command("runs", "rm", again.watch_id, "--out", str(tmp_path)).returncode == 0

@@ -52,6 +52,7 @@ class Alarms:
     _since: dict[str, list[int]] = field(default_factory=dict)
     _stream: dict[str, float] = field(default_factory=dict)
     _loss: float = math.nan
+    _moved: tuple[str, float] = ("", 0.0)
 
     def see(self, probe: str, step: int, row: Mapping[str, float], missing: Set[str] = frozenset()) -> Alarm | None:
         """The warning that this row is reason for; None where there is none, or it was told before. `missing`: whom no
@@ -68,8 +69,14 @@ class Alarms:
         for name, value in row.items():
             if not math.isfinite(value) and name not in missing:
                 what = "the loss" if probe == "loss" else f"the {probe} of {name}"
-                return Alarm(step=step, link="finite", sentence=f"{what} is not finite", numbers={name: value})
+                sentence = f"{what} is not finite; {self._before()}"
+                return Alarm(step=step, link="finite", sentence=sentence, numbers={name: value})
         return None
+
+    def _before(self) -> str:
+        """What had been told: the nearest cause of what a link comes to in the end."""
+        told = [f"{link} at update {alarm.step}" for link, alarm in self.told.items()]
+        return f"beyond its limit before: {', '.join(told)}" if told else "no link was beyond its limit before"
 
     def _judged(self, probe: str, step: int, row: Mapping[str, float]) -> Alarm | None:
         judge = {
@@ -110,7 +117,7 @@ class Alarms:
 
     def _of_step(self, step: int, row: Mapping[str, float]) -> Alarm | None:
         moved = {own.name: row.get(f"{own.name}@relative", 0.0) for own in self.sublayers}
-        name, most = max(moved.items(), key=lambda one: one[1], default=("", 0.0))
+        name, most = self._moved = max(moved.items(), key=lambda one: one[1], default=("", 0.0))
         if not most > MOST_STEP:
             return None
         sentence = f"one update moved {name} by {most:.2g} times its weights' norm; the rate is the nearest cause"
@@ -122,6 +129,8 @@ class Alarms:
         for stack, now in ends.items():
             if before.get(stack, 0.0) and now > MOST_GROWTH * before[stack]:
                 sentence = f"{stack}'s residual stream grew {now / before[stack]:.2g}-fold since the reading before"
+                if self._moved[1] > 0:
+                    sentence += f"; the last update moved {self._moved[0]} by {self._moved[1]:.2g} of its weights' norm"
                 return Alarm(step=step, link="stream", sentence=sentence, numbers={"now": now, "before": before[stack]})
         return None
 
@@ -131,5 +140,5 @@ class Alarms:
             self._loss = value
         if not value > self.limits.risen * self._loss > 0:
             return None
-        sentence = f"the loss is {value:.3g}, it began at {self._loss:.3g}"
+        sentence = f"the loss is {value:.3g}, it began at {self._loss:.3g}; {self._before()}"
         return Alarm(step=step, link="loss", sentence=sentence, numbers={"loss": value, "first": self._loss})
