@@ -92,12 +92,12 @@ def one_id(store: Store, name: str) -> str:
     """The id of the one run or watch that a name begins."""
     watches = WatchShelf(store.out).ids()
     found = [own for own in (*watches, *store.ids()) if name and own.startswith(name)]
-    return name if name in found else _only(found or _matching(store, name), name)
+    return name if name in found else _only(found or _matching(store, name), name, "runs and watches")
 
 
-def _only(found: Sequence[str], name: str) -> str:
+def _only(found: Sequence[str], name: str, what: str = "runs") -> str:
     if len(found) > 1:
-        raise UsageError(f"{name!r} begins {len(found)} of them ({found[0]}, {found[1]}…); write more of it")
+        raise UsageError(f"{name!r} begins {len(found)} {what} ({found[0]}, {found[1]}…); write more of it")
     return found[0]
 
 
