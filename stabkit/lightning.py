@@ -32,7 +32,10 @@ class Watch(Callback):  # type: ignore[misc]  # not there where mypy runs
         if len(trainer.optimizers) != 1:
             count = len(trainer.optimizers)
             raise UsageError(f"watch: the module has {count} optimizers; give each to a stabkit.watch of its own")
-        network = pl_module.get_submodule(self.model) if self.model else pl_module
+        try:
+            network = pl_module.get_submodule(self.model) if self.model else pl_module
+        except AttributeError as error:
+            raise UsageError(f"watch: the module has no part {self.model!r}") from error
         self.watch, self._told = Loop(network, trainer.optimizers[0], **self.options), 0
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:

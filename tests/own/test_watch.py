@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
+import re
 import subprocess
 import sys
 import types
@@ -212,6 +214,7 @@ def test_nothing_waits_for_the_device_in_updates_that_are_not_read(tmp_path, mon
     optimizer = torch.optim.SGD(loop.model.parameters(), lr=0.01)
     watch = stabkit.watch(loop.model, optimizer, probe=tokens(0), every=4, out=tmp_path)
     watch._recording.chain.device = torch.device("cuda")  # what asks for it does as if the model were there
+    monkeypatch.setattr(journal, "PAUSE", math.inf)
     monkeypatch.setattr(torch.Tensor, "tolist", lambda own: pytest.fail("fetched") if waits.on else tolist(own))
     counted = {}
     for step in range(1, 9):
@@ -294,7 +297,8 @@ def test_a_full_disk_is_said_and_the_rows_wait_for_the_next_try(tmp_path, monkey
         with monkeypatch.context() as patch, pytest.warns(StabilityWarning, match="No space left.*training goes on"):
             patch.setattr(folder, "_write", full)
             loop.train(2)
-        assert WatchShelf(tmp_path).ids() == [] and not watch.ended
+        (held,) = (WatchShelf(tmp_path).load(own) for own in WatchShelf(tmp_path).ids())
+        assert held.cell.facts.steps == 1 and not watch.ended
     (held,) = (WatchShelf(tmp_path).load(own) for own in WatchShelf(tmp_path).ids())
     assert held.cell.records["stream"].steps.tolist() == [0, 1, 2, 3, 4] and held.ended == "closed"
 
@@ -625,6 +629,111 @@ def test_sparse_gradients_are_measured(tmp_path):
         optimizer.step()
     (held,) = (WatchShelf(tmp_path).load(own) for own in WatchShelf(tmp_path).ids())
     assert watch.ended == "closed" and held.cell.records["gradient"].at("outside")[0] >= size > 0
+
+
+class Remembering(models.Stack):
+    """State of its own in attributes: a tensor of the call before, a list, a generator, a counter."""
+
+    def __init__(self):
+        super().__init__(2)
+        self.before, self.seen, self.calls, self.chance = None, [], 0, torch.Generator().manual_seed(0)
+
+    def forward(self, batch):
+        x = super().forward(batch)
+        self.calls += 1
+        self.seen.append(float(x.detach().mean()))
+        y = x + 0.1 * torch.rand((), generator=self.chance) + sum(self.seen) / len(self.seen)
+        y = y if self.before is None else y * (1 + 0.01 * self.before.sigmoid())
+        self.before = x.detach().mean()
+        return y * (1 + 0.001 * self.calls)
+
+
+def test_what_a_model_keeps_in_attributes_is_as_without(tmp_path):
+    found = []
+    for out in (None, tmp_path):
+        torch.manual_seed(0)
+        model = Remembering()
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+        watch = stabkit.watch(model, optimizer, out=out) if out else None
+        for step in range(5):
+            optimizer.zero_grad(), loss_of(model, tokens(step)).backward(), optimizer.step()
+        if watch:
+            watch.close()
+            assert watch.ended == "closed"
+        found.append((model.calls, len(model.seen), [p.detach().clone() for p in model.parameters()]))
+    (calls, seen, alone), (other_calls, other_seen, watched) = found
+    assert calls == other_calls == seen == other_seen == 5
+    assert all(torch.equal(ours, theirs) for ours, theirs in zip(watched, alone, strict=True))
+
+
+def test_layers_that_are_let_go_of_later_are_read_from_there(tmp_path):
+    loop = Loop("")
+    loop.model.blocks[0].requires_grad_(False)
+    with stabkit.watch(loop.model, loop.optimizer, out=tmp_path) as watch:
+        loop.train(2)
+        loop.model.blocks[0].requires_grad_(True)
+        loop.train(2)
+    (held,) = (WatchShelf(tmp_path).load(own) for own in WatchShelf(tmp_path).ids())
+    first = held.cell.records["gradient"].at("stack.1.self")
+    assert np.isnan(first[:2]).all() and (first[2:] > 0).all() and watch.ended == "closed"
+    assert any("from update 2 on other parameters are trained" in note for note in held.cell.facts.notes)
+
+
+def test_weights_that_are_replaced_are_read_from_there(tmp_path):
+    loop = Loop("")
+    with stabkit.watch(loop.model, loop.optimizer, out=tmp_path) as watch:
+        loop.train(2)
+        loop.model.load_state_dict({k: v.clone() for k, v in loop.model.state_dict().items()}, assign=True)
+        loop.optimizer.add_param_group({"params": list(loop.model.parameters())})
+        loop.train(2)
+    (held,) = (WatchShelf(tmp_path).load(own) for own in WatchShelf(tmp_path).ids())
+    assert (held.cell.records["gradient"].at("stack.1.self") > 0).all() and watch.ended == "closed"
+
+
+@pytest.mark.parametrize("name", ["exp/1", "../../away", "/abs", "x" * 300, "<script>", "-dash", "a\nb", "…"])
+def test_a_name_is_a_folders(name, tmp_path):
+    loop = Loop("")
+    with stabkit.watch(loop.model, loop.optimizer, out=tmp_path / "out", name=name):
+        loop.train(1)
+    (own,) = WatchShelf(tmp_path / "out").ids()
+    assert (
+        [path.name for path in tmp_path.iterdir()] == ["out"] and re.fullmatch(r"[\w.-]{1,120}", own) and own[0] != "-"
+    )
+
+
+def test_a_training_that_raises_is_not_one_that_was_closed(tmp_path):
+    loop = Loop("")
+    with pytest.raises(KeyError), stabkit.watch(loop.model, loop.optimizer, out=tmp_path) as watch:
+        loop.train(2)
+        raise KeyError("theirs")
+    (held,) = (WatchShelf(tmp_path).load(own) for own in WatchShelf(tmp_path).ids())
+    assert watch.ended == held.ended == "stopped: the training raised KeyError" and held.cell.facts.steps == 2
+
+
+def test_a_script_that_ends_without_a_word_leaves_what_was_seen(tmp_path):
+    code = """
+import sys, stabkit
+from tests.own.test_watch import Loop
+loop = Loop("")
+watch = stabkit.watch(loop.model, loop.optimizer, out=sys.argv[1])
+loop.train(5)
+raise SystemExit(1)
+"""
+    root = Path(__file__).parents[2]
+    env = {**os.environ, "PYTHONPATH": str(root)}
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd=root, env=env, check=False)
+    (held,) = (WatchShelf(tmp_path).load(own) for own in WatchShelf(tmp_path).ids())
+    assert held.ended == "" and held.cell.facts.steps == 5
+    assert held.cell.records["gradient"].steps.tolist() == list(range(5))
+
+
+def test_losses_without_updates_are_asked_about(tmp_path):
+    loop = Loop("")
+    with stabkit.watch(loop.model, loop.optimizer, out=tmp_path) as watch:
+        loop.train(1)
+        with pytest.warns(StabilityWarning, match="was the optimizer replaced that is watched"):
+            for _ in range(300):
+                watch.loss(1.0)
 
 
 class Macaron(nn.Module):

@@ -126,6 +126,21 @@ def test_runs_and_export_know_watches(tmp_path):
     assert command("runs", "rm", "mine", *store).returncode == 0 and WatchShelf(tmp_path).ids() == []
 
 
+def test_a_watch_that_ended_at_once_has_a_page(tmp_path):
+    torch.manual_seed(0)
+    model = models.Stack(2)
+    optimizer = torch.optim.AdamW(model.parameters())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        watch = stabkit.watch(model, optimizer, out=tmp_path, probe=tokens(0))
+        watch.loss("no number")
+        watch.close()
+    done = command("report", "--store", str(tmp_path))
+    assert done.returncode == 0 and watch.ended.startswith("stopped: a loss is a number")
+    (own,) = (tmp_path / "reports").iterdir()
+    assert "The watch ended before its training, after update 0" in own.read_text()
+
+
 def test_a_name_that_begins_several_is_refused(tmp_path):
     watched(tmp_path)
     again = watched(tmp_path / "more")

@@ -24,9 +24,11 @@ LIMITS = {1e-2: "warns below", 1e-4: "nothing trained", 1e2: "warns above"}
 
 def select(found: Watched) -> pd.DataFrame:
     """One row a stack, layer and update; at most six layers of a stack."""
-    steps = found.cell.records["gradient"].steps
     lines: list[watched.Line] = []
+    table = found.cell.records.get("gradient")
     for stack in found.cell.stacks:
+        if table is None:
+            continue
         norms = found.cell.gradients(stack)
         if norms.shape[1] < 2:
             continue
@@ -34,7 +36,7 @@ def select(found: Watched) -> pd.DataFrame:
             ratio = norms / norms[:, -1:]
         panel = stack if len(found.cell.stacks) > 1 else ""
         for layer in watched.some(range(norms.shape[1] - 1)):
-            lines.append((f"{stack}.{layer + 1}", panel, steps, ratio[:, layer]))
+            lines.append((f"{stack}.{layer + 1}", panel, table.steps, ratio[:, layer]))
     return watched.frame(lines)
 
 

@@ -15,7 +15,7 @@ NAME = "watched_stream"
 SHORT = "Stream"
 INDEX: str | None = None
 VALUE = "value"
-CAPTION = "rms of x_i on the probe batch, x_i what leaves sub-layer i, in eval mode."
+CAPTION = "‖x_i‖/√d, mean over the probe batch's tokens, x_i what leaves sub-layer i, in eval mode."
 READ = (
     "Lines that stay together: the stream keeps its size on the way up. A jump between two readings, while the rate is "
     "what it was, is what an update did that was too large."

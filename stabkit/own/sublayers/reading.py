@@ -92,7 +92,7 @@ def found(model: nn.Module, inputs: Any, pattern: str = "") -> Stream:
     seen = ", ".join(dict.fromkeys(type(part).__name__ for part in model.children())) or "nothing"
     raise UsageError(
         f"no residual sums x + f(x) and no like blocks of one output shape were found in the model ({seen}); "
-        "name its blocks with --blocks 'h.*'"
+        "name its blocks: --blocks 'h.*', or blocks='h.*' in Python"
     )
 
 
@@ -116,7 +116,9 @@ def _stream(model: nn.Module, like: Blocks, why: str) -> Stream:
 def _of_sums(model: nn.Module, inputs: Any, sums: Places) -> States:
     watch = run.watched(model, inputs, sums.wanted())
     if tuple(node.op for node in watch.nodes) != sums.operations:
-        raise UsageError("the model runs other operations from pass to pass; name its blocks with --blocks")
+        raise UsageError(
+            "the model runs other operations from pass to pass; name its blocks: --blocks, or blocks= in Python"
+        )
     held = {at: full(value) for at, value in watch.values.items()}
     x = {name: [held[at]] for name, at in sums.first.items()}
     branches: list[tuple[torch.Tensor, torch.Tensor]] = []

@@ -7,6 +7,7 @@ sentences.
 
 from __future__ import annotations
 
+import copy
 import random
 import sys
 from collections.abc import Iterator, Mapping, Sequence, Set
@@ -88,10 +89,13 @@ def watched(module: nn.Module, inputs: Any, wanted: Set[int] = frozenset()) -> W
 
 @contextmanager
 def untouched(module: nn.Module) -> Iterator[None]:
-    """Within, the module may be run in any mode: mode, buffers and random states are as before afterwards.
+    """Within, the module may be run in any mode: mode, buffers, attributes and random states are as before afterwards.
 
     A buffer that nobody wrote to is not written to either: a graph that holds it may still be waiting for its backward.
+    Of attributes what they name is put back, the contents of lists, dicts and sets, and the state of generators; not
+    what lies deeper, nor what a hook keeps elsewhere.
     """
+    kept = [_Attributes(part) for part in module.modules()]
     before = [
         (part, name, buffer, _version(buffer), buffer.detach().clone())
         for part in module.modules()
@@ -103,6 +107,8 @@ def untouched(module: nn.Module) -> Iterator[None]:
         with _left(module), _eager():
             yield
     finally:
+        for attributes in kept:
+            attributes.put_back()
         with torch.no_grad():
             for part, known in names:
                 for new in set(part._buffers) - known:
@@ -111,6 +117,43 @@ def untouched(module: nn.Module) -> Iterator[None]:
                 part._buffers[name] = buffer
                 if version is None or _version(buffer) != version:
                     buffer.copy_(old)
+
+
+class _Attributes:
+    """What a module's attributes are, to be put back."""
+
+    def __init__(self, part: nn.Module) -> None:
+        self.part, self.named = part, dict(part.__dict__)
+        plain = {name: value for name, value in self.named.items() if name not in BASE}
+        self.held = [(value, copy.copy(value)) for value in plain.values() if type(value) in (list, dict, set)]
+        self.chances = [(value, value.get_state()) for value in plain.values() if isinstance(value, torch.Generator)]
+        self.arrays = [
+            (value.bit_generator, value.bit_generator.state)
+            for value in plain.values()
+            if isinstance(value, np.random.Generator)
+        ]
+
+    def put_back(self) -> None:
+        now = self.part.__dict__
+        for name in now.keys() - self.named.keys():
+            del now[name]
+        for name, value in self.named.items():
+            if now.get(name) is not value:
+                now[name] = value
+        for value, old in self.held:
+            if isinstance(value, list):
+                value[:] = old
+            else:
+                value.clear()
+                value.update(old)
+        for generator, state in self.chances:
+            generator.set_state(state)
+        for bits, numbers in self.arrays:
+            bits.state = numbers
+
+
+BASE = frozenset(nn.Module().__dict__)
+"""What every module has: its parameters, buffers, parts and hooks."""
 
 
 def _version(tensor: torch.Tensor) -> int | None:

@@ -1,6 +1,7 @@
 """A user's own model in training: the chain of a probe, read on the way (`stabkit.watch`).
 
 watch.py      the two lines
+living.py     which watches live, under which names
 refuse.py     what cannot be watched
 inputs.py     the batch that it is read on: given, or the first that the model is called with
 schedule.py   after which updates it is read

@@ -23,10 +23,11 @@ class Chain:
         self.model, self.batch = model, batch
         call = batch.call
         with whole(model), run.untouched(model), batch.precision():
-            self.stream = reading.found(model, call, blocks)
+            self.stream = reading.found(model, batch.fresh(), blocks)
         self.groups = groups_of(model, self.stream)
         self.reader = Reader(self.stream, masks(model, call))
-        self.weights = Weights(self.groups, start)
+        self.weights, self._start = Weights(self.groups, start), start
+        self._known = self._parameters()
         self.mesh = mesh_of(self.groups)
         self.device = next(model.parameters()).device
         self.digest = digest((call.args, dict(call.kwargs)))
@@ -37,11 +38,26 @@ class Chain:
         recorder = Recorder()
         try:
             with run.untouched(self.model), self.batch.precision():
-                states = self.stream.read(self.model, self.batch.call)
+                states = self.stream.read(self.model, self.batch.fresh())
             self.reader.read(recorder, step, states)
         finally:
             reshard(self.model)
         return recorder.tables()
+
+    def _parameters(self) -> list[tuple[nn.Parameter, bool]]:
+        return [(p, p.requires_grad) for p in self.model.parameters()]
+
+    def changed(self, whole: bool) -> bool:
+        """Whether other parameters are trained than before, which are read from now on. `whole`: look for replaced ones
+        too, not only for those frozen or let go of."""
+        now = self._parameters() if whole else [(p, p.requires_grad) for p, _ in self._known]
+        if len(now) == len(self._known) and all(
+            p is q and a is b for (p, a), (q, b) in zip(now, self._known, strict=True)
+        ):
+            return False
+        self.groups, self._known = groups_of(self.model, self.stream), now
+        self.weights = Weights(self.groups, self._start)
+        return True
 
     def gradients(self, scale: torch.Tensor | None) -> torch.Tensor:
         """(groups,) ‖∂L/∂θ_i‖² of what lies in this process, on the model's device: for `norms`."""

@@ -47,6 +47,10 @@ class Batch:
         held = Call(_copied(call.args), _copied(dict(call.kwargs)))
         return cls(held, (kind, torch.get_autocast_dtype(kind)) if on else None)
 
+    def fresh(self) -> Call:
+        """What a model may do with as it likes."""
+        return Call(_copied(self.call.args), _copied(dict(self.call.kwargs)))
+
     def precision(self) -> torch.autocast:
         """Within, the model runs as it was called; weights cast for it are not kept."""
         kind, dtype = self.autocast or ("cpu", torch.bfloat16)

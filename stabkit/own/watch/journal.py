@@ -67,7 +67,14 @@ class Journal:
         self.shelf, self.name, self.warn, self.writer = shelf, name, warn, writer
         self.alarms = Alarms(())
         self._recorder = Recorder()
-        self._written = time.monotonic()
+        self._written = -math.inf  # the first part is due at once: it is there whatever happens
+        if shelf is not None:
+            try:
+                shelf.own.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                say(
+                    f"cannot write to {shelf.own} ({error.strerror}); training goes on, and records wait for a next try"
+                )
 
     def begin(self, sublayers: Sequence[Sublayer]) -> None:
         """What rows will be of."""
@@ -107,11 +114,12 @@ class Journal:
         try:
             self.shelf.append(self.name, facts, self._recorder.tables(), self.told, about)
         except StoreError as error:
-            say(f"{error}; training goes on, the rows are kept for the next try")
+            rest = "what it held is lost" if ended else "the rows are kept for the next try"
+            say(f"{error}; training goes on, {rest}")
         else:
             self._recorder = Recorder()
 
-    def tell(self, page: bool) -> None:
+    def tell(self, page: bool, ended: str) -> None:
         """Where the records are and which command makes their page, through the logger `stabkit`; `page`: run it."""
         if self.shelf is None or not (self.shelf.own / self.name).is_dir():
             return
@@ -119,6 +127,7 @@ class Journal:
         store = whole if near.startswith("..") else near
         words = ["stabkit", "report", self.name, "--store", store]
         said = f"{len(self.told)} warning{'s' * (len(self.told) != 1)}" if self.told else "no warning"
+        said = said if ended == "closed" else f"{said}, ended early"
         log(f"{said}; {shlex.join(words)} makes the page of {os.path.join(store, 'own', self.name)}")
         if page:
             try:

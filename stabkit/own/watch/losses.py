@@ -7,14 +7,18 @@ from typing import Any
 import torch
 
 from stabkit.errors import UsageError
+from stabkit.own.watch.journal import say
+
+ALONE = 256
+"""Losses of one update, more than gradients are accumulated over."""
 
 
 class Losses:
-    """Of one watch, by update."""
+    """Of one watch, by update; of several for one update the last counts."""
 
     def __init__(self) -> None:
         self._held: dict[int, Any] = {}
-        self._last = -1
+        self._last, self._alone = -1, 0
 
     def give(self, step: int, value: Any) -> None:
         """Raises UsageError for what is no number, and where a later one was given."""
@@ -25,8 +29,11 @@ class Losses:
             raise UsageError(f"a loss is a number or a tensor of one, not {what}")
         if step < self._last or (step == self._last and step not in self._held):
             raise UsageError(f"the loss of update {step} came after that of update {self._last}")
+        self._alone = self._alone + 1 if step == self._last else 0
         self._held[step] = value
         self._last = step
+        if self._alone == ALONE:
+            say(f"{ALONE} losses came since update {step} and no update: was the optimizer replaced that is watched?")
 
     def taken(self) -> dict[int, float]:
         """Those since the last time, fetched."""

@@ -41,6 +41,7 @@ class Recording:
         self.optimizer = optimizer
         self.rate = float(optimizer.param_groups[0].get("lr", math.nan)) if optimizer else math.nan
         self._gradients: list[Gradient] = []
+        self.notes: list[str] = []
         self._read_at = self._before = -1
         if optimizer is None:  # then an update is told of when it is done
             self.chain.weights.hold()
@@ -55,6 +56,9 @@ class Recording:
         if step == self._before:  # an optimiser that calls its closure again
             return
         self._before = step
+        if self.chain.changed(whole=reads(self.every, step)):
+            said = f"from update {step} on other parameters are trained or stand in the model"
+            self.notes.append(f"{said}; ‖θ_t − θ_0‖ is measured from there")
         if step % stride(step) == 0 or reads(self.every, step):
             scale = getattr(self.optimizer, "grad_scale", None)  # of a fused optimiser, which unscales in its own step
             lost = getattr(self.optimizer, "found_inf", None)  # … and which then does not make it
@@ -80,6 +84,10 @@ class Recording:
     def end(self, step: int) -> None:
         """What is still to be read."""
         self._keep([*self._waiting(), *([] if self._read_at == step else self._read(step))])
+
+    def settle(self) -> None:
+        """Keep what waits on the device."""
+        self._keep(self._waiting())
 
     def _keep(self, rows: Sequence[Row]) -> None:
         """After all that is done together with other processes: what fails here leaves none of them waiting."""
@@ -116,7 +124,7 @@ class Recording:
             steps=steps,
             sublayers=chain.sublayers,
             how=chain.stream.how,
-            notes=(*notes, *chain.stream.notes),
+            notes=(*notes, *self.notes, *chain.stream.notes),
             model=type(chain.model).__name__,
             parameters=sum(p.numel() for p in chain.model.parameters()),
             width=chain.reader.width,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -17,6 +18,15 @@ UNREADABLE = {
     "PipelineStage": "has a part of the layers in each process",
 }
 """{class of a module: why its chain cannot be read}."""
+
+
+def check(out: Any, name: Any, blocks: Any) -> None:
+    """Raises UsageError for words that are none."""
+    if not isinstance(out, (str, Path)):
+        raise UsageError(f"watch: out is the directory of the store, not {type(out).__name__}")
+    for option, value in (("name", name), ("blocks", blocks)):
+        if not isinstance(value, str):
+            raise UsageError(f"watch: {option} is one text, not {type(value).__name__}")
 
 
 def refuse(model: nn.Module, optimizer: Any, every: str | int, writer: Any, probe: Any) -> None:

@@ -9,9 +9,6 @@ nothing is raised: a watch that fails says so once, stops, and training goes on.
 from __future__ import annotations
 
 import os
-import secrets
-import time
-import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,12 +18,13 @@ from torch import nn
 
 from stabkit.errors import StabkitError, UsageError
 from stabkit.own.sublayers.run import Call
-from stabkit.own.watch import ranks
+from stabkit.own.watch import living, ranks
 from stabkit.own.watch.inputs import Batch, FirstCall, stepped, unwrapped
 from stabkit.own.watch.journal import Journal, StabilityWarning, say
+from stabkit.own.watch.living import Ended
 from stabkit.own.watch.losses import Losses
 from stabkit.own.watch.recording import Recording
-from stabkit.own.watch.refuse import refuse
+from stabkit.own.watch.refuse import check, refuse
 from stabkit.own.watch.schedule import meets
 from stabkit.results.own.alarm import Alarm
 from stabkit.storage.folder import first_line
@@ -34,12 +32,6 @@ from stabkit.storage.watched import WatchShelf
 
 LARGEST_COPY = 1_000_000_000
 """Bytes of weights above which θ_0 is kept only if asked."""
-
-_watched: weakref.WeakSet[nn.Module] = weakref.WeakSet()
-
-
-class Ended(Exception):
-    """The watch was ended on the way; nothing more is to be done."""
 
 
 class Watch:
@@ -83,9 +75,9 @@ class Watch:
     ) -> None:
         self.model, optimizer = unwrapped(model), stepped(optimizer)
         refuse(self.model, optimizer, every, writer, probe)
+        check(out, name, blocks)
         self.optimizer, self.every, self.blocks, self.page = optimizer, every, blocks, page
-        stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
-        self.id = f"{name or type(self.model).__name__}-{stamp}-{secrets.token_hex(2)}"
+        self.id = living.identity(name or type(self.model).__name__)
         self.steps = 0
         """Updates since the watch began."""
         self.ended = ""
@@ -105,7 +97,7 @@ class Watch:
         if not first and not self._sharded:
             self.ended = "the first process records"
             return
-        if self.model in _watched:
+        if living.watched(self.model):
             self.ended = "another watch is on this model"
             say("this model is watched already and this second watch records nothing; close() the other one first")
             return
@@ -131,7 +123,7 @@ class Watch:
                 optimizer.register_step_pre_hook(self._stepping),
                 optimizer.register_step_post_hook(lambda *seen: self._guarded(self._after)),
             ]
-        _watched.add(self.model)
+        living.begin(self)
 
     # — what the user calls —
 
@@ -162,14 +154,16 @@ class Watch:
             self._end("closed")
         if not self._told and os.getpid() == self._pid:
             self._told = True
-            self._journal.tell(self.page)
+            self._journal.tell(self.page, self.ended)
 
     def __enter__(self) -> Watch:
         return self
 
     def __exit__(self, *error: Any) -> None:
-        if self._sharded and error[0] is not None and not self.ended:  # the other processes may have met no error
-            self._end(f"stopped: the training raised {error[0].__name__}")
+        if error[0] is not None and not self.ended:
+            if not self._sharded:  # elsewhere the other processes may have met no error
+                self._guarded(self._last)
+            self._end(self.ended or f"stopped: the training raised {error[0].__name__}")
         self.close()
 
     # — what the hooks do —
@@ -243,6 +237,15 @@ class Watch:
             self._stop(self._failed or "the watch of another process failed")
             raise Ended
 
+    def left_open(self) -> None:
+        """At the interpreter's end: write what is there, as that of a watch that nobody closed."""
+        self._guarded(self._leave)
+
+    def _leave(self) -> None:
+        if self._recording is not None and not self._sharded:
+            self._recording.settle()
+            self._flush()
+
     def _flush(self) -> None:
         if self._recording is not None:
             self._journal.flush(self._recording.facts(self.id, self.steps, self.notes), self.ended)
@@ -290,9 +293,8 @@ class Watch:
         self._recording = None
 
     def _let_go(self) -> None:
-        _watched.discard(self.model)
-        for handle in self._handles:
-            handle.remove()
-        self._handles = []
+        living.end(self)
+        while self._handles:
+            self._handles.pop().remove()
         if self._first is not None:
             self._first.forget()
