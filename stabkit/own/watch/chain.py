@@ -50,7 +50,9 @@ class Chain:
     def changed(self, whole: bool) -> bool:
         """Whether other parameters are trained than before, which are read from now on. `whole`: look for replaced ones
         too, not only for those frozen or let go of."""
-        now = self._parameters() if whole else [(p, p.requires_grad) for p, _ in self._known]
+        if not whole and all(p.requires_grad is was for p, was in self._known):
+            return False
+        now = self._parameters()
         if len(now) == len(self._known) and all(
             p is q and a is b for (p, a), (q, b) in zip(now, self._known, strict=True)
         ):
