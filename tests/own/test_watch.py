@@ -676,7 +676,20 @@ def test_layers_that_are_let_go_of_later_are_read_from_there(tmp_path):
     (held,) = (WatchShelf(tmp_path).load(own) for own in WatchShelf(tmp_path).ids())
     first = held.cell.records["gradient"].at("stack.1.self")
     assert np.isnan(first[:2]).all() and (first[2:] > 0).all() and watch.ended == "closed"
+    assert np.isfinite(held.cell.gradient_ratio("stack")[2:]).all(), "the page draws them"
     assert any("from update 2 on other parameters are trained" in note for note in held.cell.facts.notes)
+
+
+def test_layers_that_are_let_go_of_and_receive_nothing_are_warned_of(tmp_path):
+    loop = Loop("")
+    loop.model.blocks[0].requires_grad_(False)
+    with stabkit.watch(loop.model, loop.optimizer, out=tmp_path) as watch:
+        loop.train(2)
+        for p in loop.model.blocks[0].parameters():
+            p.requires_grad_(True).register_hook(lambda g: g * 1e-4)
+        with pytest.warns(StabilityWarning, match="stack.1 receives"):
+            loop.train(4)
+    assert [alarm.link for alarm in watch.warnings] == ["gradient"]
 
 
 def test_weights_that_are_replaced_are_read_from_there(tmp_path):

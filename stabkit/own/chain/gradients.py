@@ -67,9 +67,14 @@ def gradient_squares(groups: Groups, scale: torch.Tensor | None = None) -> torch
 
 def norms(squares: torch.Tensor, mesh: Mesh) -> torch.Tensor:
     """√ of the squares of all processes that hold a part, which all call this together."""
+    return summed(squares, mesh).sqrt()
+
+
+def summed(x: torch.Tensor, mesh: Mesh) -> torch.Tensor:
+    """Σ over the processes of a mesh, in place; all of them call it together."""
     for dimension in range(0 if mesh is None else mesh.ndim):
-        torch.distributed.all_reduce(squares, group=mesh.get_group(dimension))
-    return squares.sqrt()
+        torch.distributed.all_reduce(x, group=mesh.get_group(dimension))
+    return x
 
 
 def mesh_of(groups: Groups) -> Mesh:

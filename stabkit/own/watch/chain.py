@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import torch
 from torch import nn
@@ -59,6 +60,9 @@ class Chain:
             return False
         self.groups, self._known = groups_of(self.model, self.stream), now
         self.weights = Weights(self.groups, self._start)
+        self.weights.hold()
+        pairs = zip(self.sublayers, sublayers(self.stream, self.groups), strict=True)
+        self.sublayers = tuple(replace(new, parameters=max(was.parameters, new.parameters)) for was, new in pairs)
         return True
 
     def gradients(self, scale: torch.Tensor | None) -> torch.Tensor:

@@ -15,6 +15,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from stabkit.own.chain.gradients import mesh_of, summed
+
 
 def is_first(model: nn.Module) -> bool:
     """Whether this process writes and warns."""
@@ -31,16 +33,13 @@ def is_sharded(model: nn.Module) -> bool:
 
 
 def _mesh(model: nn.Module) -> Any:
-    return next((mesh for p in model.parameters() if (mesh := getattr(p, "device_mesh", None)) is not None), None)
+    return mesh_of({"": list(model.parameters())})
 
 
 def failed_anywhere(failed: bool, model: nn.Module) -> bool:
     """Whether the watch of any process that holds a part has failed; all of them call it together."""
-    mesh = _mesh(model)
     flag = torch.tensor(float(failed), device=next(model.parameters()).device)
-    for dimension in range(mesh.ndim):
-        torch.distributed.all_reduce(flag, group=mesh.get_group(dimension))
-    return bool(flag > 0)
+    return bool(summed(flag, _mesh(model)) > 0)
 
 
 def reshard(model: nn.Module) -> None:

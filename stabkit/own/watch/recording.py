@@ -59,6 +59,7 @@ class Recording:
         if self.chain.changed(whole=reads(self.every, step)):
             said = f"from update {step} on other parameters are trained or stand in the model"
             self.notes.append(f"{said}; ‖θ_t − θ_0‖ is measured from there")
+            self.journal.alarms.sublayers = self.chain.sublayers
         if step % stride(step) == 0 or reads(self.every, step):
             scale = getattr(self.optimizer, "grad_scale", None)  # of a fused optimiser, which unscales in its own step
             lost = getattr(self.optimizer, "found_inf", None)  # … and which then does not make it

@@ -54,8 +54,8 @@ class Watch:
 
     Of several processes rank 0 writes and warns; all of them make the watch and close it.
 
-    Raises UsageError for what cannot be watched: no module, no optimiser of its parameters, all of them frozen, a
-    closure, a model that is watched already, a batch on another device.
+    Raises UsageError for what cannot be watched: no module, no optimiser of its parameters, all of them frozen, LBFGS,
+    a batch on another device or that the model cannot be read on.
     """
 
     def __init__(
@@ -107,17 +107,9 @@ class Watch:
             self._first = FirstCall(model)
             self.notes.append("read on the first batch that the model was called with")
         else:
-            batch = Batch.of(Call.of(probe), self.model)
-            batch.check(self.model)
-            try:
-                self._begin(batch)
-            except Ended:
-                return
-            except (StabkitError, StabilityWarning):
-                raise
-            except Exception as error:  # the model's own, on a batch that it cannot take
-                why = f"{type(error).__name__}: {first_line(error)}"
-                raise UsageError(f"probe: the model cannot be read on this batch ({why})") from error
+            self._begin_on(probe)
+        if self.ended:
+            return
         if optimizer is not None:
             self._handles = [
                 optimizer.register_step_pre_hook(self._stepping),
@@ -181,6 +173,20 @@ class Watch:
 
         return ((args[0], watched, *args[2:]), kwargs) if len(args) > 1 else (args, {**kwargs, "closure": watched})
 
+    def _begin_on(self, probe: Any) -> None:
+        """Before the training, on a batch of the user's; raises UsageError for one that the model cannot be read on."""
+        batch = Batch.of(Call.of(probe), self.model)
+        batch.check(self.model)
+        try:
+            self._begin(batch)
+        except Ended:
+            return
+        except (StabkitError, StabilityWarning):
+            raise
+        except Exception as error:  # the model's own, on a batch that it cannot take
+            why = f"{type(error).__name__}: {first_line(error)}"
+            raise UsageError(f"probe: the model cannot be read on this batch ({why})") from error
+
     def _begin(self, batch: Batch) -> None:
         if self._sharded:
             self._guarded(lambda: self._make(batch))
@@ -191,16 +197,8 @@ class Watch:
         self._recording.begin()
 
     def _make(self, batch: Batch) -> None:
-        self._recording = Recording(
-            self.model,
-            batch,
-            self._journal,
-            self._losses,
-            self.optimizer,
-            every=self.every,
-            blocks=self.blocks,
-            start=self.start,
-        )
+        kept = self._journal, self._losses, self.optimizer
+        self._recording = Recording(self.model, batch, *kept, every=self.every, blocks=self.blocks, start=self.start)
 
     def _before(self) -> None:
         if self._failed:
