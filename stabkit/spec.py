@@ -25,6 +25,9 @@ measured along the way has versions of its own (`results/records.py`), and words
 BaseInit = Literal["xavier_normal", "fairseq_uniform", "torch_uniform"]
 Optimizer = Literal["adam", "sgd", "radam", "radam-torch"]
 RecipeName = Literal["shared", "paper"]
+Norm = Literal["layer", "rms", "dyt"]
+FfnKind = Literal["relu", "swiglu"]
+Positions = Literal["sinusoidal", "rotary"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,6 +42,16 @@ class ModelConfig:
     base_init: BaseInit = "xavier_normal"
     tied: bool = True
     """Whether the softmax's weight is the embedding, as the papers have it; if not, one of its own, drawn likewise."""
+    norm: Norm = "layer"
+    """The kind of every norm that a method does not name itself; this and what follows is the block's."""
+    ffn_kind: FfnKind = "relu"
+    """W₂·relu(W₁·u), or W₂·(SiLU(W_g·u) ⊙ W₁·u) of two thirds of `ffn`, so that both have as many weights."""
+    positions: Positions = "sinusoidal"
+    """Added to the embedding, or turned into the queries and keys of self-attention (Su et al. 2021)."""
+    qk_norm: bool = False
+    """Whether each head's queries and keys pass a norm before the scores."""
+    biases: bool = True
+    """Whether linear maps have biases, where the method has them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,6 +90,25 @@ class TaskConfig:
     """sha256 of the corpus's text, or of the synthetic language's version and sizes."""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Own:
+    """A method or a probe from a file of the user's own: what it is called there, and sha256 of the file's bytes."""
+
+    file: str
+    name: str
+    digest: str
+    label: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Chosen:
+    """A method of a grid: its key, its options, and the file that it is from, if from one."""
+
+    key: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    own: Own | None = None
+
+
 def depth_text(n: int, m: int) -> str:
     """`18L-18L`; of one stack alone `18L encoder` or `18L decoder`."""
     return f"{n}L-{m}L" if n and m else f"{n}L encoder" if n else f"{m}L decoder"
@@ -102,6 +134,10 @@ class RunSpec:
     """How many sets of weights along the path are kept, step 0 and the end included; 0 keeps the end only."""
     device: str = "cpu"
     dtype: Literal["float32", "float64"] = "float32"
+    own: Own | None = None
+    """The file that the method is from, where it is not a built-in one."""
+    probes: tuple[Own, ...] = ()
+    """Further probes, from files likewise."""
 
     def to_json(self) -> dict[str, Any]:
         """The whole spec as plain JSON values, for documents and jobs."""
@@ -120,6 +156,10 @@ class RunSpec:
     def depth(self) -> str:
         """`18L-18L`, as the papers write it; of one stack alone `18L encoder` or `18L decoder`."""
         return depth_text(self.model.encoder_layers, self.model.decoder_layers)
+
+    def files(self) -> tuple[Own, ...]:
+        """What of this run is from files of the user's own."""
+        return (*((self.own,) if self.own else ()), *self.probes)
 
     @property
     def single_step(self) -> bool:
@@ -244,11 +284,11 @@ def from_json(value: Any) -> RunSpec:
 class Grid:
     """The product of axes over one base: what `sweep` runs; α and β scales are axes too (DeepNet Fig. 9).
 
-    Each axis holds distinct values in the order of the report. Methods are (key, options) pairs.
+    Each axis holds distinct values in the order of the report.
     """
 
     base: RunSpec
-    methods: tuple[tuple[str, Mapping[str, str]], ...]
+    methods: tuple[Chosen, ...]
     depths: tuple[tuple[int, int], ...]
     seeds: tuple[int, ...] = (0,)
     warmups: tuple[int, ...] = (4000,)
@@ -267,13 +307,14 @@ class Grid:
         """Every run of the grid, lazily, shallow before deep and methods in the order given."""
         from dataclasses import replace
 
-        for depth, warmup, lr, alpha, beta, seed, (key, options) in itertools.product(
+        for depth, warmup, lr, alpha, beta, seed, chosen in itertools.product(
             self.depths, self.warmups, self.lrs, self.alpha_scales, self.beta_scales, self.seeds, self.methods
         ):
             yield replace(
                 self.base,
-                method=key,
-                options=dict(options),
+                method=chosen.key,
+                options=dict(chosen.options),
+                own=chosen.own,
                 model=replace(self.base.model, encoder_layers=depth[0], decoder_layers=depth[1]),
                 train=replace(self.base.train, warmup=warmup, lr=lr),
                 alpha_scale=alpha,

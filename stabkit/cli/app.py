@@ -8,7 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from stabkit.cli import console
-from stabkit.cli.options import COMMANDS, PAPER, Arch, Dtype, Json, Out, taking
+from stabkit.cli.flags import Arch, Dtype, Json, Out
+from stabkit.cli.options import COMMANDS, PAPER, taking
 from stabkit.errors import UsageError
 
 app = typer.Typer(
@@ -48,10 +49,10 @@ def sweep(ctx: typer.Context, **options: Any) -> None:
 
     The same command again trains nothing; a wider grid trains only what is missing.
     """
-    from stabkit.cli import parse
     from stabkit.cli.commands.train import train
+    from stabkit.cli.parsing import grids
 
-    train(ctx, parse.sweep)
+    train(ctx, grids.sweep)
 
 
 @app.command()
@@ -61,10 +62,10 @@ def ablate(ctx: typer.Context, **options: Any) -> None:
 
     Without --alpha-scale and --beta-scale each is scaled by 0.25, 0.5, 1, 2 and 4 in turn: nine runs.
     """
-    from stabkit.cli import parse
     from stabkit.cli.commands.train import train
+    from stabkit.cli.parsing import grids
 
-    train(ctx, parse.ablate)
+    train(ctx, grids.ablate)
 
 
 @app.command()
@@ -74,10 +75,10 @@ def slope(ctx: typer.Context, **options: Any) -> None:
 
     ‖ΔF‖/η as η → 0, the linear regime of DeepNet's theorems. A minute for all methods up to 50 layers.
     """
-    from stabkit.cli import parse
     from stabkit.cli.commands.train import train
+    from stabkit.cli.parsing import grids
 
-    train(ctx, parse.slope)
+    train(ctx, grids.slope)
 
 
 @app.command()
@@ -99,8 +100,9 @@ def landscape(ctx: typer.Context, **options: Any) -> None:
 
     Surfaces and cuts along random directions under three rulers, and the path of training in its own plane.
     """
-    from stabkit.cli import parse_landscape, parse_machine
     from stabkit.cli.commands.train import train
+    from stabkit.cli.parsing import landscape as landscape_options
+    from stabkit.cli.parsing import machine
 
     params = ctx.params
     if params["weights"] and not params["factory"]:
@@ -110,7 +112,7 @@ def landscape(ctx: typer.Context, **options: Any) -> None:
     if len(alone) > 1 or (alone and aside):
         raise UsageError(f"--{alone[0]} does not go with {'--factory' if len(alone) > 1 else aside[0]}")
     if not alone or params["print_config"]:
-        train(ctx, parse_landscape.landscape)
+        train(ctx, landscape_options.landscape)
         return
     from stabkit.cli.commands import landscape
 
@@ -118,8 +120,8 @@ def landscape(ctx: typer.Context, **options: Any) -> None:
         landscape.between(params)
     else:
         text = {name: str(value) for name, value in params.items()}
-        wanted = parse_landscape.surfaces(text, 0, "cpu")
-        landscape.own(text["factory"], text["weights"], wanted, parse_machine.output(text["out"]))
+        wanted = landscape_options.surfaces(text, 0, "cpu")
+        landscape.own(text["factory"], text["weights"], wanted, machine.output(text["out"]))
 
 
 @app.command()

@@ -7,154 +7,63 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
-
-def _config(ctx: typer.Context, path: str | None) -> str | None:
-    """Defaults from a TOML file: a key is an option's name; flags and the environment win over it."""
-    if path is not None:
-        from stabkit.cli import config
-
-        names = {p.name: p.opts[0].lstrip("-") for p in ctx.command.params if p.name and p.opts and p.opts[0][0] == "-"}
-        ctx.default_map = {**(ctx.default_map or {}), **config.read(Path(path), names)}
-    return path
-
-
-Models = Annotated[str, typer.Option(help="Methods or all, commas between; options after a colon: admin:omega=closed.")]
-Arch = Annotated[str, typer.Option(help="encoder-decoder (translation), encoder-only or decoder-only (next words).")]
-OptimizerOption = Annotated[str, typer.Option("--optimizer", help="adam, sgd, radam (as its paper) or radam-torch.")]
-RecipeOption = Annotated[
-    str, typer.Option("--recipe", help="shared, or paper: each method's own base, optimiser, rate and warm-up.")
-]
-Dtype = Annotated[str, typer.Option(help="float32 or float64.")]
-Depths = Annotated[str, typer.Option(help="Layers: 6,18 is 6L-6L and 18L-18L; 60x12 is 60L-12L.")]
-Seeds = Annotated[str, typer.Option(help="Seeds: 0,1 or 0..4.")]
-Steps = Annotated[str, typer.Option(help="Updates of each run.")]
-Warmup = Annotated[
-    str, typer.Option(help="Warm-up updates, then inverse-sqrt decay; 0 is a constant rate. A list is an axis.")
-]
-Rate = Annotated[str, typer.Option("--lr", help="Peak learning rate. A list is an axis.")]
-MaxTokens = Annotated[
-    str, typer.Option(help="Batch size: sentences × the longer side with its end mark. A list is an axis.")
-]
-Dropout = Annotated[str, typer.Option(help="Dropout on embeddings and branches.")]
-Clip = Annotated[str, typer.Option(help="Clip the gradient's global norm; 0 is off.")]
-Smoothing = Annotated[str, typer.Option(help="Label smoothing.")]
-StopWhenDecided = Annotated[
-    bool, typer.Option("--stop-when-decided", help="End a run that has diverged or is stuck for good.")
-]
-VerdictAt = Annotated[
-    str, typer.Option(help="End runs judged after so many updates; those still early go on to --steps. 0: never.")
-]
-Bleu = Annotated[bool, typer.Option("--bleu", help="Translate the test set with every trained model: sacreBLEU.")]
-Beam = Annotated[str, typer.Option(help="Beams of --bleu's search; 1 is greedy.")]
-LengthPenalty = Annotated[str, typer.Option(help="--bleu ranks by log p / length^this.")]
-Vocab = Annotated[str, typer.Option(help="Size of the joint vocabulary (subwords, for text).")]
-Hidden = Annotated[str, typer.Option(help="Width d. A list is an axis.")]
-Ffn = Annotated[str, typer.Option(help="Inner width of the feed-forward; 2x is twice the width.")]
-Heads = Annotated[str, typer.Option(help="Attention heads.")]
-BaseInitOption = Annotated[
-    str, typer.Option(help="Base initialisation of all: xavier_normal, fairseq_uniform or torch_uniform.")
-]
-Untied = Annotated[bool, typer.Option("--untied", help="Give the softmax a weight of its own, not the embedding.")]
-RecordEvery = Annotated[str, typer.Option(help="After step 100, record every so many steps.")]
-Snapshots = Annotated[str, typer.Option(help="Weights kept along the path, evenly; 0 keeps the last only.")]
-Data = Annotated[str, typer.Option(help="Directory of parallel text (train.de, train.en, valid.*; plain or .gz).")]
-Source = Annotated[str, typer.Option(help="Source language: the ending of its files.")]
-Target = Annotated[str, typer.Option(help="Target language: the ending of its files.")]
-Workers = Annotated[str, typer.Option(help="Processes; auto is one a core, on a GPU one.")]
-CheckpointEvery = Annotated[
-    str, typer.Option(help="Updates between checkpoints of a run; auto: about 30 s in runs of over a minute; 0: none.")
-]
-Executor = Annotated[str, typer.Option(help="Where runs train: processes (here), dask (your cluster), inline.")]
-Scheduler = Annotated[str, typer.Option(help="Address of the Dask scheduler: tcp://host:8786.")]
-RunTimeout = Annotated[str, typer.Option(help="Seconds after which a run is given up as hung; 0: never.")]
-RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="Try runs again that failed three times.")]
-Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 or mps.")]
-Out = Annotated[str, typer.Option(envvar="STABKIT_HOME", help="Where runs/ and reports/ are; default: here.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no notes.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the grid and what it costs; train nothing.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Run a grid that is larger than this machine seems to be good for.")]
-ConfigFile = Annotated[
-    str | None, typer.Option("--config", callback=_config, is_eager=True, help="TOML file of options; flags win.")
-]
-PrintConfig = Annotated[bool, typer.Option("--print-config", help="Print the options as TOML and stop.")]
-
-SlopeRate = Annotated[
-    str, typer.Option("--rate", help="η of the step; default 1e-5 in float64, 1e-4,1e-5 in float32, which must agree.")
-]
-AlphaScale = Annotated[str, typer.Option(help="Factors on every α: 0.25..4 doubles, 0.25..4:9 in log, 0.5,1,1.5.")]
-BetaScale = Annotated[str, typer.Option(help="Factors on every β, likewise. Neither option: both, one at a time.")]
-WholeGrid = Annotated[bool, typer.Option("--grid", help="Every α with every β.")]
-Drop = Annotated[str, typer.Option(help="Rows of DeepNet Table 11: deepnorm (α = 1), init (β = 1), or both.")]
-DropWarmup = Annotated[str, typer.Option(help="Warm-ups of --drop's rows and the method beside them; default 0,150.")]
-Model = Annotated[str, typer.Option(help="A method with α and β.")]
-
-Method = Annotated[str, typer.Option("--model", help="The method whose loss is drawn.")]
-Against = Annotated[str, typer.Option(help="The method beside it; '' for none.")]
-At = Annotated[str, typer.Option(help="Around the weights at init, at end, or after so many updates (a snapshot's).")]
-Range = Annotated[str, typer.Option(help="How far the axes reach, in lengths of the directions.")]
-Points = Annotated[str, typer.Option(help="Points along each axis of a surface; odd, so that one is the middle.")]
-CutPoints = Annotated[str, typer.Option(help="Points of a one-dimensional cut; odd.")]
-DirectionSeeds = Annotated[str, typer.Option(help="Seeds of directions: the first draws the surfaces, all the cuts.")]
-NormaliseOption = Annotated[str, typer.Option("--normalise", help="filter (Li et al.), layer, model or none.")]
-OneDimensional = Annotated[bool, typer.Option("--one-dimensional", help="Move biases and norms too.")]
-EngineOption = Annotated[str, typer.Option("--engine", help="Who walks the surfaces: stabkit or loss-landscapes.")]
-Factory = Annotated[
-    str, typer.Option(help="Your own model instead: package.module:function that returns (model, loss).")
-]
-Weights = Annotated[str, typer.Option(help="Weights of --factory's model, a .safetensors file.")]
-Between = Annotated[str, typer.Option(help="Instead: the line between two stored runs, or the triangle of three.")]
-PathOption = Annotated[str, typer.Option("--path", help="Plane of the path: pca, hao (Hao et al. 2019) or none.")]
+from stabkit.cli import flags
 
 TRAINING: dict[str, tuple[Any, Any]] = {
-    "depths": (Depths, "6,18,50,100"),
-    "arch": (Arch, "encoder-decoder"),
-    "recipe": (RecipeOption, "shared"),
-    "seeds": (Seeds, "0"),
-    "steps": (Steps, "16"),
-    "optimizer": (OptimizerOption, "adam"),
-    "warmup": (Warmup, "4000"),
-    "lr": (Rate, "5e-4"),
-    "max_tokens": (MaxTokens, "512"),
-    "dropout": (Dropout, "0"),
-    "clip": (Clip, "0"),
-    "label_smoothing": (Smoothing, "0.1"),
-    "vocab": (Vocab, "2000"),
-    "hidden": (Hidden, "64"),
-    "ffn": (Ffn, "128"),
-    "heads": (Heads, "2"),
-    "base_init": (BaseInitOption, "xavier_normal"),
-    "untied": (Untied, False),
-    "stop_when_decided": (StopWhenDecided, False),
-    "verdict_at": (VerdictAt, "0"),
-    "bleu": (Bleu, False),
-    "beam": (Beam, "4"),
-    "length_penalty": (LengthPenalty, "1"),
-    "record_every": (RecordEvery, "10"),
-    "snapshots": (Snapshots, "0"),
-    "data": (Data, ""),
-    "source": (Source, ""),
-    "target": (Target, ""),
-    "workers": (Workers, "auto"),
-    "device": (Device, "auto"),
-    "dtype": (Dtype, "float32"),
-    "checkpoint_every": (CheckpointEvery, "auto"),
-    "run_timeout": (RunTimeout, "0"),
-    "retry_failed": (RetryFailed, False),
-    "executor": (Executor, "processes"),
-    "scheduler": (Scheduler, ""),
-    "out": (Out, ""),
-    "json": (Json, False),
-    "quiet": (Quiet, False),
-    "dry_run": (DryRun, False),
-    "yes": (Yes, False),
-    "config": (ConfigFile, None),
-    "print_config": (PrintConfig, False),
+    "depths": (flags.Depths, "6,18,50,100"),
+    "arch": (flags.Arch, "encoder-decoder"),
+    "probes": (flags.Probes, ""),
+    "recipe": (flags.RecipeOption, "shared"),
+    "seeds": (flags.Seeds, "0"),
+    "steps": (flags.Steps, "16"),
+    "optimizer": (flags.OptimizerOption, "adam"),
+    "warmup": (flags.Warmup, "4000"),
+    "lr": (flags.Rate, "5e-4"),
+    "max_tokens": (flags.MaxTokens, "512"),
+    "dropout": (flags.Dropout, "0"),
+    "clip": (flags.Clip, "0"),
+    "label_smoothing": (flags.Smoothing, "0.1"),
+    "vocab": (flags.Vocab, "2000"),
+    "hidden": (flags.Hidden, "64"),
+    "ffn": (flags.Ffn, "128"),
+    "heads": (flags.Heads, "2"),
+    "base_init": (flags.BaseInitOption, "xavier_normal"),
+    "untied": (flags.Untied, False),
+    "block": (flags.BlockOption, "classic"),
+    "norm": (flags.NormOption, ""),
+    "ffn_kind": (flags.FfnKindOption, ""),
+    "positions": (flags.PositionsOption, ""),
+    "qk_norm": (flags.QkNorm, False),
+    "no_biases": (flags.NoBiases, False),
+    "stop_when_decided": (flags.StopWhenDecided, False),
+    "verdict_at": (flags.VerdictAt, "0"),
+    "bleu": (flags.Bleu, False),
+    "beam": (flags.Beam, "4"),
+    "length_penalty": (flags.LengthPenalty, "1"),
+    "record_every": (flags.RecordEvery, "10"),
+    "snapshots": (flags.Snapshots, "0"),
+    "data": (flags.Data, ""),
+    "source": (flags.Source, ""),
+    "target": (flags.Target, ""),
+    "workers": (flags.Workers, "auto"),
+    "device": (flags.Device, "auto"),
+    "dtype": (flags.Dtype, "float32"),
+    "checkpoint_every": (flags.CheckpointEvery, "auto"),
+    "run_timeout": (flags.RunTimeout, "0"),
+    "retry_failed": (flags.RetryFailed, False),
+    "executor": (flags.Executor, "processes"),
+    "scheduler": (flags.Scheduler, ""),
+    "out": (flags.Out, ""),
+    "json": (flags.Json, False),
+    "quiet": (flags.Quiet, False),
+    "dry_run": (flags.DryRun, False),
+    "yes": (flags.Yes, False),
+    "config": (flags.ConfigFile, None),
+    "print_config": (flags.PrintConfig, False),
 }
 """The options of every command that trains, and their defaults."""
 
@@ -166,27 +75,16 @@ NOT_OF_A_STEP = (
 """What a single step of SGD has no use for, or another default."""
 
 
-Items = Annotated[list[str], typer.Argument(help="ls, items such as fig9 table1 admin-table3, or all.")]
-BudgetOption = Annotated[
-    str, typer.Option("--budget", help="Time that the whole may take: 45m, 2h; the cheapest items first.")
-]
-ItemDepths = Annotated[str, typer.Option("--depths", help="Instead of the items' own: a smaller version of all.")]
-ItemSteps = Annotated[str, typer.Option("--steps", help="Instead of the items' own.")]
-ItemSeeds = Annotated[str, typer.Option("--seeds", help="Instead of the items' own.")]
-
-Rows = Annotated[
-    str, typer.Option("--rows", help="A study's rows; a run that has one is not trained. Default: in <out>/studies/.")
-]
 MACHINE = (
     *("data", "source", "target", "vocab", "workers", "device", "checkpoint_every", "run_timeout", "retry_failed"),
     *("yes", "executor", "scheduler", "out", "json", "quiet", "dry_run", "config", "print_config"),
 )
 PAPER: dict[str, tuple[Any, Any]] = {
-    "budget": (BudgetOption, ""),
-    "rows": (Rows, ""),
-    "depths": (ItemDepths, ""),
-    "steps": (ItemSteps, ""),
-    "seeds": (ItemSeeds, ""),
+    "budget": (flags.BudgetOption, ""),
+    "rows": (flags.Rows, ""),
+    "depths": (flags.ItemDepths, ""),
+    "steps": (flags.ItemSteps, ""),
+    "seeds": (flags.ItemSeeds, ""),
     **{name: TRAINING[name] for name in MACHINE},
 }
 """The options of `stabkit paper`; what its items share besides is their own."""
@@ -197,89 +95,79 @@ SEARCHED = (
 )
 """What the search for a rate decides itself, or has no use for."""
 
-FactoryName = Annotated[str, typer.Argument(metavar="FACTORY", help="package.module:function, called with a depth.")]
-ProbeDepths = Annotated[str, typer.Option("--depths", help="Depths, as 6,12,24,48; leave out where it takes none.")]
-ProbeSteps = Annotated[str, typer.Option("--steps", help="Updates at each depth and seed.")]
-ProbeRate = Annotated[str, typer.Option("--lr", help="Rates; default 1e-3, or those of the factory's optimizer.")]
-BlocksOption = Annotated[
-    str, typer.Option("--blocks", help="Names of the model's blocks, where no sums are found: 'h.*'.")
-]
-Strict = Annotated[bool, typer.Option("--strict", help="Exit with 7 where it cannot be told, too.")]
-NoFail = Annotated[bool, typer.Option("--no-fail", help="Never exit with 7.")]
-Fresh = Annotated[bool, typer.Option("--fresh", help="Probe again what is on the shelf.")]
 PROBE: dict[str, tuple[Any, Any]] = {
-    "depths": (ProbeDepths, ""),
-    "seeds": (Seeds, "0..2"),
-    "steps": (ProbeSteps, "8"),
-    "lr": (ProbeRate, ""),
-    "blocks": (BlocksOption, ""),
-    "strict": (Strict, False),
-    "no_fail": (NoFail, False),
-    "fresh": (Fresh, False),
+    "depths": (flags.ProbeDepths, ""),
+    "seeds": (flags.Seeds, "0..2"),
+    "steps": (flags.ProbeSteps, "8"),
+    "lr": (flags.ProbeRate, ""),
+    "blocks": (flags.BlocksOption, ""),
+    "strict": (flags.Strict, False),
+    "no_fail": (flags.NoFail, False),
+    "fresh": (flags.Fresh, False),
     **{name: TRAINING[name] for name in ("workers", "run_timeout", "out", "json", "quiet")},
 }
 """The options of `stabkit probe`."""
 
 COMMANDS: dict[str, dict[str, tuple[Any, Any]]] = {
     "sweep": {
-        "models": (Models, "post-ln,post-ln-init,admin,deepnorm"),
+        "models": (flags.Models, "post-ln,post-ln-init,admin,deepnorm"),
         **TRAINING,
-        "warmup": (Warmup, "4000,0"),  # the papers' early updates, and the stress test that a forecast reads
-        "max_tokens": (MaxTokens, "256"),
+        "warmup": (flags.Warmup, "4000,0"),  # the papers' early updates, and the stress test that a forecast reads
+        "max_tokens": (flags.MaxTokens, "256"),
     },
     "ablate": {
-        "model": (Model, "deepnorm"),
-        "alpha_scale": (AlphaScale, ""),
-        "beta_scale": (BetaScale, ""),
-        "grid": (WholeGrid, False),
-        "drop": (Drop, ""),
-        "drop_warmup": (DropWarmup, ""),
+        "model": (flags.Model, "deepnorm"),
+        "alpha_scale": (flags.AlphaScale, ""),
+        "beta_scale": (flags.BetaScale, ""),
+        "grid": (flags.WholeGrid, False),
+        "drop": (flags.Drop, ""),
+        "drop_warmup": (flags.DropWarmup, ""),
         **TRAINING,
-        "depths": (Depths, "18"),
-        "lr": (Rate, "2e-3"),
-        "warmup": (Warmup, "0"),
-        "steps": (Steps, "250"),
+        "depths": (flags.Depths, "18"),
+        "lr": (flags.Rate, "2e-3"),
+        "warmup": (flags.Warmup, "0"),
+        "steps": (flags.Steps, "250"),
     },
     "slope": {
-        "models": (Models, "all"),
-        "rate": (SlopeRate, ""),
+        "models": (flags.Models, "all"),
+        "rate": (flags.SlopeRate, ""),
         **{name: option for name, option in TRAINING.items() if name not in NOT_OF_A_STEP},
-        "dtype": (Dtype, "float64"),
-        "seeds": (Seeds, "0..2"),
+        "dtype": (flags.Dtype, "float64"),
+        "seeds": (flags.Seeds, "0..2"),
     },
     "tolerance": {
-        "models": (Models, "post-ln,post-ln-init,admin,deepnorm"),
+        "models": (flags.Models, "post-ln,post-ln-init,admin,deepnorm"),
         **{name: option for name, option in TRAINING.items() if name not in SEARCHED},
-        "max_tokens": (MaxTokens, "256"),
-        "seeds": (Seeds, "0..2"),
+        "max_tokens": (flags.MaxTokens, "256"),
+        "seeds": (flags.Seeds, "0..2"),
     },
     "probe": PROBE,
     "landscape": {
-        "model": (Method, "deepnorm"),
-        "against": (Against, "post-ln"),
-        "at": (At, "end"),
-        "range": (Range, "1"),
-        "points": (Points, "25"),
-        "cut_points": (CutPoints, "51"),
-        "direction_seeds": (DirectionSeeds, "0..4"),
-        "normalise": (NormaliseOption, "filter"),
-        "one_dimensional": (OneDimensional, False),
-        "path": (PathOption, "pca"),
-        "engine": (EngineOption, "stabkit"),
-        "between": (Between, ""),
-        "factory": (Factory, ""),
-        "weights": (Weights, ""),
+        "model": (flags.Method, "deepnorm"),
+        "against": (flags.Against, "post-ln"),
+        "at": (flags.At, "end"),
+        "range": (flags.Range, "1"),
+        "points": (flags.Points, "25"),
+        "cut_points": (flags.CutPoints, "51"),
+        "direction_seeds": (flags.DirectionSeeds, "0..4"),
+        "normalise": (flags.NormaliseOption, "filter"),
+        "one_dimensional": (flags.OneDimensional, False),
+        "path": (flags.PathOption, "pca"),
+        "engine": (flags.EngineOption, "stabkit"),
+        "between": (flags.Between, ""),
+        "factory": (flags.Factory, ""),
+        "weights": (flags.Weights, ""),
         **TRAINING,
-        "depths": (Depths, "18"),
-        "warmup": (Warmup, "0"),
-        "steps": (Steps, "100"),
-        "snapshots": (Snapshots, "16"),
+        "depths": (flags.Depths, "18"),
+        "warmup": (flags.Warmup, "0"),
+        "steps": (flags.Steps, "100"),
+        "snapshots": (flags.Snapshots, "16"),
     },
 }
 """What each command that trains takes, and its defaults."""
 
 
-ARGUMENTS = {"items": Items, "factory": FactoryName}
+ARGUMENTS = {"items": flags.Items, "factory": flags.FactoryName}
 """What stands without an option's name."""
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, get_args, get_type_hints
 
 from stabkit.errors import UsageError, nearest
-from stabkit.methods import (
+from stabkit.methods import own
+from stabkit.methods.base import Method, Recipe, Site, sites
+from stabkit.methods.count import parameters as count
+from stabkit.methods.papers import (
     admin,
     deepnorm,
     dlcl,
@@ -22,8 +25,7 @@ from stabkit.methods import (
     sub_ln,
     t_fixup,
 )
-from stabkit.methods.base import Method, Recipe, Site, sites
-from stabkit.methods.base import parameters as count
+from stabkit.methods.today import residual
 from stabkit.spec import RunSpec
 
 METHODS: tuple[Callable[..., Method], ...] = (
@@ -39,6 +41,7 @@ METHODS: tuple[Callable[..., Method], ...] = (
     normformer.method,
     sub_ln.method,
     deepnorm.method,
+    residual.method,
 )
 """Each row makes a method. Its keyword arguments are the method's options: texts from a Literal, with a default, which
 users write as `admin:omega=closed`; `alpha_scale` and `beta_scale` are axes of a grid."""
@@ -57,6 +60,16 @@ def build(key: str, options: Mapping[str, str], alpha_scale: float = 1.0, beta_s
     return _row(key)(**options, **scales)
 
 
+def made(spec: RunSpec, texts: own.Texts = {}) -> Method:  # noqa: B006  # a mapping that nothing writes to
+    """The method of a run that is to be trained or measured; `texts` holds the files that this command named. Raises
+    UsageError for a file that was not."""
+    if spec.own is None:
+        return build(spec.method, spec.options, spec.alpha_scale, spec.beta_scale)
+    make = own.row(own.text_of(spec.own, texts), spec.own.file, spec.own.name)
+    scales = {name: getattr(spec, name) for name in SCALES if getattr(spec, name) != 1.0}
+    return own.made(make, f"{spec.own.file}:{spec.own.name}", {**spec.options, **scales})
+
+
 def of(spec: RunSpec) -> Method | None:
     """The method of a run that may come from elsewhere; None for one that this version does not know so."""
     try:
@@ -73,8 +86,7 @@ def sites_of(spec: RunSpec) -> tuple[Site, ...]:
 def parameters(spec: RunSpec) -> int:
     """What a run's model holds, trained or not; of a method that this version does not know, as Post-LN's."""
     method = of(spec) or DEFAULTS[0]
-    head = 0 if spec.model.tied else spec.task.vocab * spec.model.hidden
-    return head + count(method, sites_of(spec), spec.model.ffn, spec.model.heads, spec.task.vocab)
+    return count(method, spec.model, spec.task.vocab)
 
 
 def parse(text: str) -> tuple[str, dict[str, str]]:
@@ -89,20 +101,24 @@ def parse(text: str) -> tuple[str, dict[str, str]]:
         raise UsageError(
             f"unknown method {name.strip()!r}{nearest(name.strip(), KEYS) or ';'} `stabkit methods` lists all"
         )
-    valid = options(key)
+    return key, settled(f"method {key}", options(key), settings)
+
+
+def settled(what: str, valid: Mapping[str, tuple[str, ...]], settings: Sequence[str]) -> dict[str, str]:
+    """`omega=closed` and its like, of the options that `what` has; one at its default is left out."""
     chosen: dict[str, str] = {}
     for setting in settings:
         option, equals, value = setting.partition("=")
         if option not in valid:
             has = f"it has {', '.join(valid)}" if valid else "it has none"
-            raise UsageError(f"method {key} has no option {option!r}{nearest(option, valid) or ';'} {has}")
+            raise UsageError(f"{what} has no option {option!r}{nearest(option, valid) or ';'} {has}")
         if not equals or value not in valid[option]:
             colons = "; options are apart by colons" if "," in value else ""
             words = ", ".join(valid[option])
-            raise UsageError(f"option {option} of method {key} is one of {words}, not {value!r}{colons}")
+            raise UsageError(f"option {option} of {what} is one of {words}, not {value!r}{colons}")
         if value != valid[option][0]:
             chosen[option] = value
-    return key, dict(sorted(chosen.items()))
+    return dict(sorted(chosen.items()))
 
 
 def parse_back(key: str, options: Mapping[str, str]) -> str:
@@ -112,7 +128,11 @@ def parse_back(key: str, options: Mapping[str, str]) -> str:
 
 def options(key: str) -> dict[str, tuple[str, ...]]:
     """{option: its values, the default first} of a method."""
-    row = _row(key)
+    return options_of(_row(key))
+
+
+def options_of(row: Callable[..., Method]) -> dict[str, tuple[str, ...]]:
+    """The same of the function that makes a method."""
     hints = get_type_hints(row)
     found: dict[str, tuple[str, ...]] = {}
     for name, parameter in inspect.signature(row).parameters.items():
@@ -129,15 +149,18 @@ def scalable() -> tuple[str, ...]:
     )
 
 
-def with_recipe(spec: RunSpec) -> RunSpec:
+def with_recipe(spec: RunSpec, texts: own.Texts = {}) -> RunSpec:  # noqa: B006
     """The spec with its method's own base initialisation, optimiser and rate where its recipe is the paper's."""
     if spec.recipe == "shared":
         return spec
-    own = build(spec.method, spec.options, spec.alpha_scale, spec.beta_scale).recipe
+    method = made(spec, texts)
+    given = method.recipe
+    if given is None:
+        raise UsageError(f"--recipe paper: {method.label} has none, no paper says how it was trained; leave it out")
     return replace(
         spec,
-        model=replace(spec.model, base_init=own.base_init),
-        train=replace(spec.train, optimizer=own.optimizer, lr=own.lr, warmup=own.warmup, hold=own.hold),
+        model=replace(spec.model, base_init=given.base_init),
+        train=replace(spec.train, optimizer=given.optimizer, lr=given.lr, warmup=given.warmup, hold=given.hold),
     )
 
 
@@ -150,7 +173,11 @@ def recipe_words(recipe: Recipe) -> str:
 
 def label(key: str, options: Mapping[str, str]) -> str:
     """`ADMIN`, or `ADMIN (omega=closed)` when an option differs from its default."""
-    name = DEFAULTS[KEYS.index(key)].label
+    return with_options(DEFAULTS[KEYS.index(key)].label, options)
+
+
+def with_options(name: str, options: Mapping[str, str]) -> str:
+    """A name with what differs from the default behind it."""
     return f"{name} ({', '.join(f'{k}={v}' for k, v in options.items())})" if options else name
 
 

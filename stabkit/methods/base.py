@@ -1,4 +1,4 @@
-"""What a method is: a frozen value whose slots say how residuals join, where norms stand and how weights are drawn.
+"""What a method is: a frozen value whose slots say how residuals join, what stands where and how weights are drawn.
 
 The residual of every sub-layer of every method:
 
@@ -7,8 +7,10 @@ The residual of every sub-layer of every method:
     G(u) = I_end( W₂·I_last( φ( I_mid( W₁·I_first(u) ) ) ) )        feed-forward
     G(u) = I_end( W_O·I_last( attention( I_first(u), memory ) ) )   attention; in cross-attention of the query alone
 
-Where a layer reads is its stack's wiring: the layer before, or a learned combination of all before it (DLCL). After a
-stack stands what `final` says. An unfilled slot is the identity, or 1.
+In a block whose feed-forward is gated, φ(I_mid(W₁·u)) is SiLU(I_mid(W_g·u)) ⊙ W₁·u, and W_g takes W₁'s gain. At
+`query`, `key` and `value` stands what is applied to each head of these before the scores. Where a layer reads is its
+stack's wiring (`wirings.py`); before a stack stands what `embedding` says, after it what `final` says. What may stand
+somewhere is a part (`parts.py`). An unfilled slot is the identity, or 1.
 
 Paper symbol ↔ code name: ω and α `omega`, γ `gamma`, β `gain`, N and M `depth` of the encoder and of the decoder,
 l `layer` (from 1), i `index` of the sub-layer in its stack (from 1), d `width`.
@@ -23,6 +25,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, Protocol
 
+from stabkit.methods.parts import Part
+from stabkit.methods.wirings import Wiring
 from stabkit.spec import BaseInit, Optimizer
 from stabkit.tasks.base import Batch
 
@@ -30,17 +34,13 @@ Stack = Literal["encoder", "decoder"]
 Kind = Literal["self", "cross", "ffn"]
 Role = Literal["query", "key", "value", "out", "up", "down", "embedding", "head"]
 """What a weight does: W_Q, W_K, W_V, W_O of attention; W₁ (`up`) and W₂ (`down`) of the feed-forward; the rest."""
-Place = Literal["first", "mid", "last", "end"]
-"""Inside a branch: before its first map, before φ, before its last map, after it."""
-PLACES: tuple[Place, ...] = ("first", "mid", "last", "end")
-Inner = Literal["", "norm", "shift", "heads"]
-"""What may stand there: nothing, a norm, one trained number added, one trained factor a head (of d/H entries each)."""
-Final = Literal["", "norm", "shift", "scale shift"]
-"""What stands after a stack: nothing, a norm, x + b, s·(x + b), with one trained number each."""
-Group = Literal["Post-LN", "No-LN", "Pre-LN", "DeepNorm"]
-"""The row groups of DeepNet Table 1, in its order."""
-Wiring = Literal["chain", "history, normed", "history, norm after"]
-"""Where a layer reads: the layer before; Σ_k W_k·LN_k(y_k) over all before; LN(Σ_k W_k·y_k) (`model/wiring.py`)."""
+Place = Literal["first", "mid", "last", "end", "query", "key", "value"]
+"""Inside a branch: before its first map, before φ, before its last map, after it; on each head of q, k and v."""
+PLACES: tuple[Place, ...] = ("first", "mid", "last", "end", "query", "key", "value")
+HEADED: tuple[Place, ...] = ("query", "key", "value")
+"""The places where a part reads a head's d/H entries, with one set of weights for all heads."""
+Group = Literal["Post-LN", "No-LN", "Pre-LN", "DeepNorm", "Dual"]
+"""The row groups of DeepNet Table 1, in its order; then schemes of several streams."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -144,20 +144,28 @@ def _yes(site: Site) -> bool:
     return True
 
 
-def _no(site: Site) -> bool:
-    return False
-
-
-def _nothing(site: Site, place: Place) -> Inner:
+def _bare(site: Site) -> Part:
     return ""
 
 
-def _no_final(stack: Stack) -> Final:
+def _normed(site: Site) -> Part:
+    return "norm"
+
+
+def _nothing(site: Site, place: Place) -> Part:
+    return ""
+
+
+def _stack(stack: Stack) -> Part:
     return ""
 
 
 def _defined(encoder_layers: int, decoder_layers: int) -> str:
     return ""
+
+
+def _same(site: Site, role: Role | Literal["vector"]) -> float:
+    return 1.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -171,63 +179,54 @@ class Recipe:
     warmup: int = 4000
     hold: int = 0
     """Updates at the full rate before the inverse-sqrt decay, where there is no warm-up."""
+    rate: Callable[[Site, Role | Literal["vector"]], float] = _same
+    """What the learning rate of this role's weights is multiplied by; "vector": biases, norms and scales. The first
+    site decides `embedding` and `head`, the last of its stack what stands after the stack (depth-μP, CompleteP)."""
+    epsilon: Callable[[Site, Role | Literal["vector"]], float] = _same
+    """What Adam's ε is multiplied by, likewise."""
 
 
 BASELINE = Recipe(source="DeepNet (first version), Appendix D.2", lr=1.5e-3)
 """What DeepNet trained its Post-LN and Pre-LN baselines with on WMT-17; all of them sit on fairseq's Transformer."""
 NO_LN = Recipe(source="DeepNet (first version), Appendix D.2: No-LN", lr=5e-4)
 
+Assumed = Literal["LayerNorm", "ReLU"]
+"""What the derivation of a method's constants takes for granted of the block around them."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Method:
-    """A residual/normalisation/initialisation scheme. An unfilled slot is Post-LN's: LN after the sum, all scales 1."""
+    """A residual/normalisation/initialisation scheme. An unfilled slot is Post-LN's: LN after the sum, all scales 1.
+
+    The residual's formula is made from the slots (`formula.py`), so that none is written here.
+    """
 
     key: str
     label: str
     source: str
     """Paper and equation or section."""
-    formula: str
-    """The residual and the initialisation in one line, in the paper's symbols."""
+    constants: str = ""
+    """Its scales and gains in the author's words and the paper's symbols; "" where all are 1."""
     group: Group = "Post-LN"
     """The row group of DeepNet Table 1."""
     omega: Callable[[Site], Scale] = _one
     gamma: Callable[[Site], Scale] = _one
     gain: Callable[[Site, Role], float] = _xavier
     """β: what the base initialisation of this role's weight is multiplied by; the first site decides `embedding`."""
-    norm_in: Callable[[Site], bool] = _no
-    norm_branch: Callable[[Site], bool] = _no
-    norm_out: Callable[[Site], bool] = _yes
-    inner: Callable[[Site, Place], Inner] = _nothing
-    final: Callable[[Stack], Final] = _no_final
+    norm_in: Callable[[Site], Part] = _bare
+    norm_branch: Callable[[Site], Part] = _bare
+    norm_out: Callable[[Site], Part] = _normed
+    inner: Callable[[Site, Place], Part] = _nothing
+    embedding: Callable[[Stack], Part] = _stack
+    """What a stack's embedded tokens, positions included, pass before its first layer."""
+    final: Callable[[Stack], Part] = _stack
     wiring: Wiring = "chain"
     bias: Callable[[Site], bool] = _yes
-    """Whether this sub-layer's linear maps have biases."""
+    """Whether this sub-layer's linear maps have biases, in a block that has any."""
     calibrate: Calibrate | None = None
     undefined: Callable[[int, int], str] = _defined
     """(N, M) → why its papers give no such model, with the source; "" where they do."""
-    recipe: Recipe = BASELINE
-
-
-def parameters(method: Method, all_sites: tuple[Site, ...], ffn: int, heads: int, vocab: int) -> int:
-    """How many numbers the model of this method holds, embedding included; counted from the slots alone."""
-    d = all_sites[0].width
-    total, seen = vocab * d, set[tuple[str, Stack, int]]()
-    for site in all_sites:
-        wide = site.kind == "ffn"
-        total += 2 * d * ffn if wide else 4 * d * d
-        total += (d + ffn if wide else 4 * d) * method.bias(site)
-        total += 2 * d * (method.norm_in(site) + method.norm_branch(site) + method.norm_out(site))
-        for place in PLACES:
-            size = ffn if wide and place in ("mid", "last") else d
-            total += {"": 0, "norm": 2 * size, "shift": 1, "heads": heads}[method.inner(site, place)]
-        for name, scale in (("omega", method.omega(site)), ("gamma", method.gamma(site))):
-            own = (name, site.stack, site.layer)
-            if (scale.trainable or scale.vector) and not (scale.shared == "layer" and own in seen):
-                total += d if scale.vector else 1
-                seen.add(own)
-    for stack in dict.fromkeys(site.stack for site in all_sites):
-        n = next(site.depth for site in all_sites if site.stack == stack)
-        total += {"": 0, "norm": 2 * d, "shift": 1, "scale shift": 2}[method.final(stack)]
-        if method.wiring != "chain":
-            total += (n + 1) * (n + 2) // 2 + 2 * d * n
-    return total
+    assumes: tuple[Assumed, ...] = ()
+    """What its constants were derived for, where a block may have something else."""
+    recipe: Recipe | None = None
+    """None: no paper says how it was trained, so that `--recipe paper` refuses it."""

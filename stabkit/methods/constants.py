@@ -6,17 +6,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from stabkit.methods import post_ln
-from stabkit.methods.base import PLACES, Method, Role, Scale, Site, parameters, sites
+from stabkit.methods.base import Method, Place, Role, Scale, Site, sites
+from stabkit.methods.count import parameters, places
+from stabkit.methods.papers import post_ln
+from stabkit.methods.parts import PARTS, Part
+from stabkit.spec import ModelConfig
 
-WIDTH, FFN, HEADS = 64, 128, 2
-"""Of the models whose parameters are counted: 64-128-2, without embeddings."""
+WIDTH = 64
+"""Of the models whose parameters are counted: 64-128-2 in the classic block, without embeddings."""
 ROLES: dict[str, tuple[Role, ...]] = {"ffn": ("up", "down"), "self": ("query", "key", "value", "out")}
 
 
 def added(method: Method, n: int, m: int) -> int:
     """Parameters beside those of Post-LN at the same depth."""
-    mine, plain = (parameters(each, sites(n, m, WIDTH), FFN, HEADS, vocab=0) for each in (method, post_ln.method()))
+    config = ModelConfig(encoder_layers=n, decoder_layers=m, hidden=WIDTH)
+    mine, plain = (parameters(each, config, vocab=0) for each in (method, post_ln.method()))
     return mine - plain
 
 
@@ -53,27 +57,32 @@ def of_depth(method: Method, n: int, m: int, profile: Mapping[str, float] | None
     return rows
 
 
+WHERE: Mapping[Place, str] = {
+    "first": "before the first map",
+    "mid": "before φ",
+    "last": "before the last map",
+    "end": "after the last map",
+    "query": "on each head's queries",
+    "key": "on each head's keys",
+    "value": "on each head's values",
+}
+
+
 def _norms(method: Method, site: Site) -> str:
-    places = [
-        name
-        for name, there in (
-            ("norm before the branch", method.norm_in(site)),
-            ("norm after the branch", method.norm_branch(site)),
-            ("norm after the sum", method.norm_out(site)),
-        )
-        if there
-    ]
-    kinds = {"norm": "norm", "shift": "shift", "heads": "factor a head"}
-    where = {
-        "first": "before the first map",
-        "mid": "before φ",
-        "last": "before the last map",
-        "end": "after the last map",
-    }
-    places += [f"{kinds[kind]} {where[place]}" for place in PLACES if (kind := method.inner(site, place))]
-    if not method.bias(site):
-        places.append("no biases")
-    return ", ".join(places) or "none"
+    """What stands where, in words."""
+    around = (
+        (method.norm_in(site), "before the branch"),
+        (method.norm_branch(site), "after the branch"),
+        (method.norm_out(site), "after the sum"),
+    )
+    inside = ((method.inner(site, place), WHERE[place]) for place in places(site))
+    found = [f"{_word(part)} {where}" for part, where in (*around, *inside) if part]
+    return ", ".join(found if method.bias(site) else (*found, "no biases")) or "none"
+
+
+def _word(part: Part) -> str:
+    """`norm`, or the kind that the method names itself."""
+    return "norm" if part == "norm" else PARTS[part].words
 
 
 def _scale(scales: Sequence[Scale]) -> dict[str, Any]:

@@ -1,24 +1,37 @@
 """The two kinds of residual branch, G: attention and feed-forward. Weights are left empty here and drawn by `fill`.
 
-    G(u) = I_end( W₂·I_last( φ( I_mid( W₁·I_first(u) ) ) ) )        feed-forward, φ = relu
-    G(u) = I_end( W_O·I_last( attention( I_first(u), memory ) ) )   attention
+    G(u) = I_end( W₂·I_last( relu( I_mid( W₁·v ) ) ) ), v = I_first(u)                feed-forward
+    G(u) = I_end( W₂·I_last( SiLU( I_mid( W_g·v ) ) ⊙ W₁·v ) ), of two thirds width   feed-forward, gated (SwiGLU)
+    G(u) = I_end( W_O·I_last( attention( I_first(u), memory ) ) )                     attention
 
-with what the method puts at the places I (`inner.py`).
+with what the method, or the block, puts at the places I (`part.py`). Each head's query, key and value may pass a part
+of their own; then the positions turn queries and keys where they are rotary (`positions.py`).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
+from typing import Literal
 
 import torch
 from torch import nn
+from torch.nn import functional
 
-from stabkit.methods.base import Method, Role, Site
+from stabkit.methods.base import HEADED, Method, Place, Role, Site
+from stabkit.methods.blocks import biased, inner, inner_width
+from stabkit.methods.count import width
 from stabkit.model import draw
-from stabkit.model.inner import place
-from stabkit.model.kernels import attend, linear
+from stabkit.model.kernels import attend, attended, linear, scores
+from stabkit.model.part import part
 from stabkit.model.past import Past
-from stabkit.spec import ModelConfig
+from stabkit.model.positions import Positions
+from stabkit.spec import FfnKind, ModelConfig
+
+Drawn = Role | Literal["gate"]
+"""The roles, and W_g: a part of the first map, drawn on its own with W₁'s gain."""
+GAINS: Mapping[Drawn, Role] = {"gate": "up"}
+"""Whose gain a matrix takes that has no role of its own."""
 
 
 class Linear(nn.Module):
@@ -28,7 +41,7 @@ class Linear(nn.Module):
     role on its own, as if they were separate matrices of shape (heads · size, in).
     """
 
-    def __init__(self, roles: tuple[Role, ...], heads: int, size: int, fan_in: int, bias: bool) -> None:
+    def __init__(self, roles: tuple[Drawn, ...], heads: int, size: int, fan_in: int, bias: bool) -> None:
         super().__init__()
         self.roles, self.heads, self.size = roles, heads, size
         self.weight = nn.Parameter(torch.empty(heads * len(roles) * size, fan_in))
@@ -37,7 +50,7 @@ class Linear(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return linear(x, self.weight, self.bias)
 
-    def role(self, name: Role) -> torch.Tensor:
+    def role(self, name: Drawn) -> torch.Tensor:
         """A view (heads, size, in) of one role's weights."""
         return self.weight.view(self.heads, len(self.roles), self.size, -1)[:, self.roles.index(name)]
 
@@ -45,32 +58,52 @@ class Linear(nn.Module):
         """Draw every role's initial weights."""
         shape = (self.heads * self.size, self.weight.shape[1])
         for role in self.roles:
-            drawn = draw.matrix(config.base_init, seed, site.name, role, shape, method.gain(site, role))
+            gain = method.gain(site, GAINS.get(role, role))  # type: ignore[arg-type]  # what is left is a Role
+            drawn = draw.matrix(config.base_init, seed, site.name, role, shape, gain)
             self.role(role).copy_(drawn.view(self.heads, self.size, -1))
 
 
-class Attention(nn.Module):
-    """softmax(Q·Kᵀ/√E)·V·W_O over `heads` heads; keys and values from `memory`, or from x itself when it is None.
+class Scores(nn.Module):
+    """softmax(Q·Kᵀ/√E)·V of every head, from what the maps gave. Without a gradient the scores pass the tap `logits`.
 
     The scores are laid out keys first and normalised over that outermost axis: the softmax then runs over contiguous
     memory whatever the sentence length (on a CPU an innermost axis of 15 costs ten times one of 16).
     """
 
-    def __init__(self, config: ModelConfig, method: Method, site: Site) -> None:
+    def __init__(self, heads: int, size: int) -> None:
         super().__init__()
-        width, self.heads, bias = config.hidden, config.heads, method.bias(site)
-        size = width // self.heads
-        self.scale = 1.0 / math.sqrt(size)
+        self.heads, self.scale = heads, 1.0 / math.sqrt(size)
+        self.logits = nn.Identity()
+
+    def forward(
+        self, queries: torch.Tensor, memory: torch.Tensor | None, mask_GST: torch.Tensor | None
+    ) -> torch.Tensor:
+        """As `kernels.attend` has them: (T, B, D)."""
+        if torch.is_grad_enabled():
+            return attend(queries, memory, mask_GST, self.heads, self.scale)
+        s_SQ = self.logits(scores(queries, memory, mask_GST, self.heads, self.scale))
+        return attended(s_SQ, queries, memory, self.heads)[0]
+
+
+class Attention(nn.Module):
+    """softmax(Q·Kᵀ/√E)·V·W_O over `heads` heads; keys and values from `memory`, or from x itself when it is None."""
+
+    def __init__(self, config: ModelConfig, method: Method, site: Site, positions: Positions) -> None:
+        super().__init__()
+        d, self.heads, bias = config.hidden, config.heads, biased(method, site, config)
+        size = d // self.heads
         self.own = site.kind == "self"
         if self.own:
-            self.qkv = Linear(("query", "key", "value"), self.heads, size, width, bias)
+            self.qkv = Linear(("query", "key", "value"), self.heads, size, d, bias)
         else:
-            self.q = Linear(("query",), self.heads, size, width, bias)
-            self.kv = Linear(("key", "value"), self.heads, size, width, bias)
-        self.out = Linear(("out",), 1, width, width, bias)
-        self.first = place(method.inner(site, "first"), width, self.heads)
-        self.last = place(method.inner(site, "last"), width, self.heads)
-        self.end = place(method.inner(site, "end"), width, self.heads)
+            self.q = Linear(("query",), self.heads, size, d, bias)
+            self.kv = Linear(("key", "value"), self.heads, size, d, bias)
+        self.out = Linear(("out",), 1, d, d, bias)
+        self.first, self.last, self.end = (_at(name, config, method, site) for name in ("first", "last", "end"))
+        self.query, self.key, self.value = (_at(name, config, method, site) for name in HEADED)
+        self.positions = positions if self.own else None
+        self.changed = any((self.query, self.key, self.value)) or (self.own and positions.turning)
+        self.scores = Scores(self.heads, size)
 
     def forward(
         self,
@@ -83,16 +116,34 @@ class Attention(nn.Module):
         `past`, x holds the positions that follow it, and sees all of it."""
         u = x_TBD if self.first is None else self.first(x_TBD)
         queries = self.qkv(u) if self.own else self.q(u)
+        if self.changed:
+            roles = HEADED if self.own else HEADED[:1]
+            queries = self._of_heads(queries, roles, past.length if past is not None and self.own else 0)
         memory: torch.Tensor | None
         if past is None:
-            memory = None if self.own else self.kv(memory_SBD)
+            memory = None if self.own else self._memory(memory_SBD)
         elif self.own:
             queries, memory = past.extended(queries, self.heads)
         else:
-            memory = past.once(lambda: self.kv(memory_SBD))
-        heads = attend(queries, memory, mask_GST, self.heads, self.scale)
+            memory = past.once(lambda: self._memory(memory_SBD))
+        heads = self.scores(queries, memory, mask_GST)
         y: torch.Tensor = self.out(heads if self.last is None else self.last(heads))
         return y if self.end is None else self.end(y)
+
+    def _memory(self, memory_SBD: torch.Tensor | None) -> torch.Tensor:
+        kv: torch.Tensor = self.kv(memory_SBD)
+        return self._of_heads(kv, HEADED[1:], 0) if self.changed else kv
+
+    def _of_heads(self, packed_TBC: torch.Tensor, roles: tuple[Place, ...], start: int) -> torch.Tensor:
+        """(T, B, H·len(roles)·E): each head's vectors through their parts, and turned by where they stand."""
+        t, b, _ = packed_TBC.shape
+        held = []
+        for role, x_TBHE in zip(roles, packed_TBC.view(t, b, self.heads, len(roles), -1).unbind(3), strict=True):
+            own = getattr(self, role)
+            x_TBHE = x_TBHE if own is None else own(x_TBHE)
+            turned = self.positions is not None and role != "value"
+            held.append(self.positions.turned(x_TBHE, start) if turned else x_TBHE)  # type: ignore[union-attr]
+        return torch.stack(held, dim=3).view(t, b, -1)
 
 
 class FeedForward(nn.Module):
@@ -100,13 +151,24 @@ class FeedForward(nn.Module):
 
     def __init__(self, config: ModelConfig, method: Method, site: Site) -> None:
         super().__init__()
-        bias = method.bias(site)
-        self.up = Linear(("up",), 1, config.ffn, config.hidden, bias)
-        self.down = Linear(("down",), 1, config.hidden, config.ffn, bias)
-        self.first = place(method.inner(site, "first"), config.hidden, config.heads)
-        self.mid = place(method.inner(site, "mid"), config.ffn, config.heads)
-        self.last = place(method.inner(site, "last"), config.ffn, config.heads)
-        self.end = place(method.inner(site, "end"), config.hidden, config.heads)
+        bias, f = biased(method, site, config), inner_width(config)
+        self.up = Linear(self.upwards(), 1, f, config.hidden, bias)
+        self.down = Linear(("down",), 1, config.hidden, f, bias)
+        self.first, self.mid, self.last, self.end = (
+            _at(name, config, method, site) for name in ("first", "mid", "last", "end")
+        )
+
+    @staticmethod
+    def upwards() -> tuple[Drawn, ...]:
+        """The matrices that read u."""
+        return ("up",)
+
+    def hidden(self, u: torch.Tensor) -> torch.Tensor:
+        """φ(I_mid(W₁·u)): (T, B, D) → (T, B, F)."""
+        if self.mid is None:
+            return linear(u, self.up.weight, self.up.bias, relu=True)
+        h: torch.Tensor = self.mid(self.up(u))
+        return h.relu()
 
     def forward(
         self,
@@ -116,10 +178,30 @@ class FeedForward(nn.Module):
         past: Past | None = None,
     ) -> torch.Tensor:
         """(T, B, D) → (T, B, D); reads neither memory, mask nor past."""
-        u = x_TBD if self.first is None else self.first(x_TBD)
-        if self.mid is None:
-            h = linear(u, self.up.weight, self.up.bias, relu=True)
-        else:
-            h = self.mid(self.up(u)).relu()
+        h = self.hidden(x_TBD if self.first is None else self.first(x_TBD))
         y: torch.Tensor = self.down(h if self.last is None else self.last(h))
         return y if self.end is None else self.end(y)
+
+
+class SwiGLU(FeedForward):
+    """W₂·(SiLU(W_g·x) ⊙ W₁·x), of two thirds of the width (Shazeer 2020, eq. 6)."""
+
+    @staticmethod
+    def upwards() -> tuple[Drawn, ...]:
+        return ("gate", "up")
+
+    def hidden(self, u: torch.Tensor) -> torch.Tensor:
+        gate, up = self.up(u).chunk(2, dim=-1)
+        h: torch.Tensor = functional.silu(gate if self.mid is None else self.mid(gate)) * up
+        return h
+
+
+FEED_FORWARDS: Mapping[FfnKind, Callable[[ModelConfig, Method, Site], FeedForward]] = {
+    "relu": FeedForward,
+    "swiglu": SwiGLU,
+}
+
+
+def _at(place: Place, config: ModelConfig, method: Method, site: Site) -> nn.Module | None:
+    """What stands at a place of this branch."""
+    return part(inner(method, site, place, config), config.norm, width(site, place, config), config.heads)

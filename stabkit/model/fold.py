@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from stabkit import methods
 from stabkit.errors import UsageError
+from stabkit.methods import blocks
 from stabkit.methods.base import ONE, PLACES, Kind, Method, Site, sites
 from stabkit.model.plain import Plain
 from stabkit.model.transformer import Transformer
@@ -73,6 +74,8 @@ def fold(weights: Arrays, spec: RunSpec) -> Folded:
         raise UsageError(f"{method.label} does not fold into a plain Post-LN model: {why}")
     if not config.tied:
         raise UsageError("a model with a softmax of its own (--untied) does not fold: the plain model's is tied")
+    if (block := blocks.name_of(config)) != "classic":
+        raise UsageError(f"a model of the block {block} does not fold: torch.nn's layers are of the classic one")
     if config.hidden % config.heads:
         raise UsageError(f"a width of {config.hidden} does not divide into {config.heads} heads")
     omegas = _omegas(weights, method, places)
@@ -104,14 +107,15 @@ def obstacle(method: Method, places: tuple[Site, ...]) -> str:
             "no norm stands after the sum": not method.norm_out(site),
             "the branch is scaled by γ": method.gamma(site) != ONE,
             "something stands inside the branch": any(method.inner(site, place) for place in PLACES),
+            f"the norm is no LayerNorm but {method.norm_out(site)}": method.norm_out(site) not in ("norm", "layer"),
         }
         for reason, holds in reasons.items():
             if holds:
                 return f"{reason} (at {site.name})"
     for stack in dict.fromkeys(site.stack for site in places):
-        if end := method.final(stack):
-            return f"a {end} stands after the {stack}"
-    return "" if method.wiring == "chain" else "a layer reads not only the one before it, but all before it"
+        if beside := method.embedding(stack) or method.final(stack):
+            return f"a {beside} stands before or after the {stack}"
+    return "" if method.wiring == "chain" else f"its wiring is no chain: {method.wiring}"
 
 
 def _method(spec: RunSpec) -> Method:

@@ -56,18 +56,30 @@ def linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, rel
     return y
 
 
-def _attention(
+def scores(
     queries: torch.Tensor, memory: torch.Tensor | None, mask: torch.Tensor | None, heads: int, scale: float
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """The attended values (T, B, D) and the probabilities (G, S, T), without a gradient."""
-    q, k, v = _split(queries, memory, heads)
+) -> torch.Tensor:
+    """scale·K·Qᵀ + mask of every head, without a gradient: (S, G·T), keys by the queries of all heads.
+
+    Keys outermost: a softmax over an innermost axis of 15 costs ten times one of 16.
+    """
+    q, k, _ = _split(queries, memory, heads)
     if mask is None:
         s_GST = torch.bmm(k, q.transpose(1, 2)).mul_(scale)
     else:
         s_GST = torch.baddbmm(mask, k, q.transpose(1, 2), alpha=scale)
     g, s, t = s_GST.shape
-    # keys outermost: a softmax over an innermost axis of 15 costs ten times one of 16
-    p_GST = torch.softmax(s_GST.transpose(0, 1).reshape(s, g * t), dim=0).view(s, g, t).transpose(0, 1)
+    return s_GST.transpose(0, 1).reshape(s, g * t)
+
+
+def attended(
+    s_SQ: torch.Tensor, queries: torch.Tensor, memory: torch.Tensor | None, heads: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The attended values (T, B, D) and the probabilities (G, S, T) of these scores, without a gradient."""
+    v = _split(queries, memory, heads)[2]
+    g, s, _ = v.shape
+    t = len(queries)
+    p_GST = torch.softmax(s_SQ, dim=0).view(s, g, t).transpose(0, 1)
     o_GTE = torch.bmm(p_GST.transpose(1, 2), v)
     return o_GTE.transpose(0, 1).reshape(t, g // heads, -1), p_GST
 
@@ -82,7 +94,7 @@ class _Attend(Function):
         heads: int,
         scale: float,
     ) -> torch.Tensor:
-        y, p_GST = _attention(queries, memory, mask, heads, scale)
+        y, p_GST = attended(scores(queries, memory, mask, heads, scale), queries, memory, heads)
         ctx.save_for_backward(queries, memory, p_GST)
         ctx.heads, ctx.scale = heads, scale
         return y
@@ -113,8 +125,6 @@ def attend(
     `queries` (T, B, H·E), `memory` (S, B, H·2·E). `mask` (G, S, T), keys by queries: 0 where a key may be seen,
     −∞ where not.
     """
-    if not torch.is_grad_enabled():
-        return _attention(queries, memory, mask, heads, scale)[0]
     y: torch.Tensor = _Attend.apply(queries, memory, mask, heads, scale)  # type: ignore[no-untyped-call]
     return y
 

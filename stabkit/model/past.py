@@ -17,6 +17,11 @@ class Past:
     def __init__(self) -> None:
         self.keys: torch.Tensor | None = None
 
+    @property
+    def length(self) -> int:
+        """Positions so far."""
+        return 0 if self.keys is None else len(self.keys)
+
     def extended(self, qkv_TBC: torch.Tensor, heads: int) -> tuple[torch.Tensor, torch.Tensor]:
         """The queries (T, B, H·E) of new positions, and all keys and values with theirs at the end."""
         t, b, _ = qkv_TBC.shape

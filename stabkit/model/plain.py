@@ -12,7 +12,7 @@ from torch import nn
 from torch.nn import functional
 
 from stabkit.model import draw
-from stabkit.model.transformer import MAX_POSITIONS
+from stabkit.model.positions import MAX_POSITIONS
 from stabkit.spec import ModelConfig
 from stabkit.tasks.base import PAD
 

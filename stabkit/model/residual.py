@@ -13,8 +13,10 @@ from torch import nn
 from torch.nn import functional
 
 from stabkit.methods.base import Method, Scale, Site
-from stabkit.model.branch import Attention, FeedForward
+from stabkit.model.branch import FEED_FORWARDS, Attention
+from stabkit.model.part import part
 from stabkit.model.past import Past
+from stabkit.model.positions import Positions
 from stabkit.spec import ModelConfig
 
 
@@ -25,14 +27,24 @@ class Residual(nn.Module):
     """
 
     def __init__(
-        self, config: ModelConfig, method: Method, site: Site, dropout: float, shared: dict[str, nn.Parameter]
+        self,
+        config: ModelConfig,
+        method: Method,
+        site: Site,
+        dropout: float,
+        shared: dict[str, nn.Parameter],
+        positions: Positions,
     ) -> None:
         super().__init__()
-        width = config.hidden
-        self.g = (FeedForward if site.kind == "ffn" else Attention)(config, method, site)
-        self.norm_in = nn.LayerNorm(width) if method.norm_in(site) else None
-        self.norm_branch = nn.LayerNorm(width) if method.norm_branch(site) else None
-        self.norm_out = nn.LayerNorm(width) if method.norm_out(site) else None
+        of = (config.norm, config.hidden, config.heads)
+        self.g: nn.Module
+        if site.kind == "ffn":
+            self.g = FEED_FORWARDS[config.ffn_kind](config, method, site)
+        else:
+            self.g = Attention(config, method, site, positions)
+        self.norm_in = part(method.norm_in(site), *of)
+        self.norm_branch = part(method.norm_branch(site), *of)
+        self.norm_out = part(method.norm_out(site), *of)
         self.omega = _scale("omega", method.omega(site), site, shared)
         self.gamma = _scale("gamma", method.gamma(site), site, shared)
         self.dropout = dropout
@@ -41,8 +53,8 @@ class Residual(nn.Module):
 
     def forward(
         self, x: torch.Tensor, memory: torch.Tensor | None, mask: torch.Tensor | None, past: Past | None = None
-    ) -> torch.Tensor:
-        """(T, B, D) → (T, B, D)."""
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """(T, B, D) → y (T, B, D), and γ·f, which was added."""
         f = self.g(x if self.norm_in is None else self.norm_in(x), memory, mask, past)
         if self.dropout:
             f = functional.dropout(f, self.dropout, self.training)
@@ -53,7 +65,7 @@ class Residual(nn.Module):
         f = self.branch(f)
         joined = torch.add(f, x, alpha=self.omega) if isinstance(self.omega, float) else torch.addcmul(f, x, self.omega)
         y: torch.Tensor = self.sum(joined)
-        return y if self.norm_out is None else self.norm_out(y)
+        return y if self.norm_out is None else self.norm_out(y), f
 
     def set_omega(self, value: float) -> None:
         """Give ω the value that a method's calibration found."""

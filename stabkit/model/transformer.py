@@ -1,14 +1,14 @@
 """The Transformer: embeddings, N encoder and M decoder layers of residuals, output projection (tied by default).
 
-M = 0 is an encoder alone (its states are the output), N = 0 a decoder alone. Embeddings are N(0, 1/d) times √d plus
-sinusoidal positions; source, target and output share one table, as the papers' joint vocabularies do. After a stack
-stands what the method says (a norm in Pre-LN), and a layer reads what its stack's wiring gives it.
+M = 0 is an encoder alone (its states are the output), N = 0 a decoder alone. Embeddings are N(0, 1/d) times √d, with
+their positions; source, target and output share one table, as the papers' joint vocabularies do. Before and after a
+stack stands what the method says (a norm after it in Pre-LN), and a sub-layer reads what its stack's wiring gives it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Literal
 
 import numpy as np
@@ -17,16 +17,18 @@ from torch import nn
 from torch.nn import functional
 
 from stabkit.methods.base import Method, Site, Stack, sites
-from stabkit.model import draw, inner
+from stabkit.methods.parts import Part
+from stabkit.methods.wirings import WIRINGS
+from stabkit.model import draw
 from stabkit.model.branch import Linear
 from stabkit.model.kernels import linear
+from stabkit.model.part import part
 from stabkit.model.past import Past
+from stabkit.model.positions import POSITIONS
 from stabkit.model.residual import Residual
-from stabkit.model.wiring import History, wiring
+from stabkit.model.wiring import MODULES, Chain, States
 from stabkit.spec import ModelConfig
 from stabkit.tasks.base import PAD, Batch
-
-MAX_POSITIONS = 1024
 
 
 class Transformer(nn.Module):
@@ -50,24 +52,33 @@ class Transformer(nn.Module):
         self.stacks: tuple[Stack, ...] = tuple(dict.fromkeys(site.stack for site in self.sites))
         self.embedding = nn.Parameter(torch.empty(vocab, config.hidden))
         self.head = self.embedding if config.tied else nn.Parameter(torch.empty(vocab, config.hidden))
+        self.positions = POSITIONS[config.positions](config, self.device)
         shared: dict[str, nn.Parameter] = {}
         self.residuals: dict[Site, Residual] = {
-            site: Residual(config, method, site, dropout, shared) for site in self.sites
+            site: Residual(config, method, site, dropout, shared, self.positions) for site in self.sites
         }
         self.stacked = {
             stack: _layers([(site, r) for site, r in self.residuals.items() if site.stack == stack])
             for stack in self.stacks
         }
+        self.begin = self._beside(method.embedding)
         self.layers = nn.ModuleDict({site.name.replace(".", "_"): r for site, r in self.residuals.items()})
-        ends = {stack: inner.final(method.final(stack), config.hidden) for stack in self.stacks}
-        self.final = nn.ModuleDict({stack: end for stack, end in ends.items() if end is not None})
-        histories = {stack: wiring(method.wiring, len(layers), config.hidden) for stack, layers in self.stacked.items()}
-        self.history = nn.ModuleDict({stack: history for stack, history in histories.items() if history is not None})
+        self.final = self._beside(method.final)
+        self.history = nn.ModuleDict(  # the name by which weights are stored
+            {s: MODULES[method.wiring](len(layers), config.norm, config.hidden) for s, layers in self.stacked.items()}
+        )
         self._numbered = {
             tap: {getattr(r, tap): i for i, r in enumerate(self.residuals.values())} for tap in ("branch", "sum")
         }
-        positions = draw.positions(MAX_POSITIONS, config.hidden).to(self.device, torch.float32)
-        self.register_buffer("positions", positions, persistent=False)
+        streams = WIRINGS[method.wiring].streams
+        places = [f"{stack}.0" for stack in self.stacks] + [site.name for site in self.sites]
+        self._taps = {place: [nn.Identity() for _ in streams] for place in places}
+        self._states = {
+            f"{place}:{stream}" if stream else place: tap
+            for place, taps in self._taps.items()
+            for stream, tap in zip(streams, taps, strict=True)
+        }
+        self.taps = nn.ModuleList(self._states.values())
         self._flat_modules = list(self.modules())
         for module in self._flat_modules:  # found at once: torch's fallback takes a tenth of a small forward pass
             module.__dict__.update({**module._modules, **module._parameters})
@@ -83,7 +94,14 @@ class Transformer(nn.Module):
         """Every parameter by the part it belongs to, in the order of the forward pass."""
         named = {site.name: residual for site, residual in self.residuals.items()}
         head = {} if self.config.tied else {"head": self.head}
-        return {"embedding": self.embedding, **named, "final": self.final, "history": self.history, **head}
+        begin: dict[str, nn.Module | nn.Parameter] = {"embedding": self.embedding, "begin": self.begin}
+        return {**begin, **named, "final": self.final, "history": self.history, **head}
+
+    def _beside(self, slot: Callable[[Stack], Part]) -> nn.ModuleDict:
+        """What stands before or after each stack, where anything does."""
+        config = self.config
+        found = {stack: part(slot(stack), config.norm, config.hidden, config.heads) for stack in self.stacks}
+        return nn.ModuleDict({stack: module for stack, module in found.items() if module is not None})
 
     def train(self, mode: bool = True) -> Transformer:
         """Training or eval mode, as ever; without torch's walk, which takes as long as the update does."""
@@ -94,6 +112,17 @@ class Transformer(nn.Module):
     def numbered(self, tap: Literal["branch", "sum"]) -> dict[nn.Module, int]:
         """{tap module: place of its site in `sites`}, in that order."""
         return self._numbered[tap]
+
+    def states(self, after: Literal["sub-layer", "layer"]) -> dict[str, nn.Module]:
+        """{place: the tap that its state passes}: `encoder.0` is what enters a stack, then follows every sub-layer
+        (`encoder.1.self`), or every layer (`encoder.1`); of several streams each, `encoder.1:sum`."""
+        if after == "sub-layer":
+            return {**self._states}
+        found: dict[str, nn.Module] = {}
+        for name, tap in self._states.items():
+            place, colon, stream = name.partition(":")
+            found[".".join(place.split(".")[:2]) + colon + stream] = tap  # the last sub-layer of a layer stays
+        return found
 
     def arrays(self) -> dict[str, np.ndarray]:
         """All weights by name, and `omega`: the scale of every site's shortcut, in the order of `sites`."""
@@ -185,23 +214,29 @@ class Transformer(nn.Module):
 
         With `pasts`, the tokens follow those at the positions before `start`.
         """
-        x = self._embed(tokens_BT, start)
         past = (pasts or {}).get
         causal = self._causal(tokens_BT) if stack == "decoder" and pasts is None else None
-        history: History | None = self.history[stack] if stack in self.history else None  # type: ignore[assignment]
-        joined = history.begin(x) if history else ()
+        wiring: Chain = self.history[stack]  # type: ignore[assignment]  # a ModuleDict holds Modules
+        states = wiring.begin(self._embed(stack, tokens_BT, start))
+        self._seen(f"{stack}.0", states)
         for layer in self.stacked[stack]:
-            x = history.read(joined) if history else x
-            for site, residual in layer:
-                x = residual(x, memory, causal if stack == "decoder" and site.kind == "self" else mask, past(site))
-            joined = history.join(joined, x) if history else ()
-        x = history.read(joined) if history else x
+            for i, (site, residual) in enumerate(layer):
+                own = causal if stack == "decoder" and site.kind == "self" else mask
+                y, branch = residual(wiring.read(states, i == 0), memory, own, past(site))
+                states = wiring.join(states, y, branch, i == len(layer) - 1)
+                self._seen(site.name, states)
+        x = wiring.end(states)
         return self.final[stack](x) if stack in self.final else x
 
-    def _embed(self, tokens_BT: torch.Tensor, start: int = 0) -> torch.Tensor:
-        t = tokens_BT.shape[1]
+    def _seen(self, place: str, states: States) -> None:
+        """Every stream's state past its tap."""
+        for tap, state in zip(self._taps[place], states, strict=False):  # what is no stream has none
+            tap(state)
+
+    def _embed(self, stack: Stack, tokens_BT: torch.Tensor, start: int = 0) -> torch.Tensor:
         x_TBD = functional.embedding(tokens_BT.t(), self.embedding, padding_idx=PAD) * math.sqrt(self.config.hidden)
-        x_TBD = x_TBD + self.positions[start : start + t, None]  # type: ignore[index]  # a buffer is typed Tensor | Module
+        x_TBD = self.positions.added(x_TBD, start)
+        x_TBD = self.begin[stack](x_TBD) if stack in self.begin else x_TBD
         return functional.dropout(x_TBD, self.dropout, self.training) if self.dropout else x_TBD
 
     def _key_mask(self, pad_BS: torch.Tensor) -> torch.Tensor:

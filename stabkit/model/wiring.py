@@ -1,23 +1,113 @@
-"""Where a layer reads. A stack begins with the embedding, every layer reads, then joins its output, and the stack ends:
+"""Where a sub-layer reads, and what its branch is added to. A stack begins with the embedding; every sub-layer reads the
+states before it and is joined to them; the stack ends:
 
-    chain                 read: the layer before
-    history, normed       read: Σ_{k≤l} W_k^{l+1}·LN_k(y_k), y₀ not normed             (DLCL, pre-norm)
-    history, norm after   read: LN_{l+1}(Σ_{k≤l} W_k^{l+1}·y_k), x₁ = W₀·y₀ not normed  (DLCL, post-norm)
+    chain                 read: the sub-layer before
+    history, normed       read, of a layer: Σ_{k≤l} W_k^{l+1}·N_k(y_k), y₀ not normed             (DLCL, pre-norm)
+    history, norm after   read, of a layer: N_{l+1}(Σ_{k≤l} W_k^{l+1}·y_k), x₁ = W₀·y₀ not normed  (DLCL, post-norm)
+    two streams           join: s ← s + γ·f, beside x; end: x + N(s)                              (ResiDual)
 
-What has been joined so far is a value that passes through `forward`; nothing of it rests on the module.
+States are a value that passes through `forward`, the streams first (`methods/wirings.py`); nothing rests on the module.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 from torch import nn
 from torch.autograd import Function
 
-from stabkit.methods.base import Wiring
+from stabkit.methods.wirings import Wiring
+from stabkit.model import part
+from stabkit.spec import Norm
 
-Joined = tuple[torch.Tensor, ...]
+States = tuple[torch.Tensor, ...]
+
+
+class Chain(nn.Module):
+    """Each sub-layer reads the one before it. The others say what they do otherwise."""
+
+    def begin(self, x: torch.Tensor) -> States:
+        """The states before the first layer, from the embedded tokens."""
+        return (x,)
+
+    def read(self, states: States, first: bool) -> torch.Tensor:
+        """What the next sub-layer reads; `first` of its layer."""
+        return states[0]
+
+    def join(self, states: States, y: torch.Tensor, branch: torch.Tensor, last: bool) -> States:
+        """The states after a sub-layer that gave y and added `branch`, γ·f; `last` of its layer."""
+        return (y,)
+
+    def end(self, states: States) -> torch.Tensor:
+        """What leaves the stack."""
+        return states[0]
+
+
+class TwoStreams(Chain):
+    """(x, s): s takes what every branch adds, and passes a norm at the end alone."""
+
+    def __init__(self, norm: Norm, width: int) -> None:
+        super().__init__()
+        self.norm = part.norm(norm, width)
+
+    def begin(self, x: torch.Tensor) -> States:
+        return (x, x)
+
+    def join(self, states: States, y: torch.Tensor, branch: torch.Tensor, last: bool) -> States:
+        return (y, states[1] + branch)
+
+    def end(self, states: States) -> torch.Tensor:
+        x, s = states
+        y: torch.Tensor = x + self.norm(s)
+        return y
+
+
+class History(Chain):
+    """(x, y₀ … y_l): combinations of a stack of `layers` layers, a packed triangle of weights, row l averaging at
+    first."""
+
+    def __init__(self, layers: int, norm: Norm, width: int, normed: bool) -> None:
+        super().__init__()
+        rows = [torch.full((length,), 1.0 / length) for length in range(1, layers + 2)]
+        self.weight = nn.Parameter(torch.cat(rows))
+        self.norms = nn.ModuleList(part.norm(norm, width) for _ in range(layers))
+        self.normed = normed
+
+    def begin(self, x: torch.Tensor) -> States:
+        return (x, x)
+
+    def read(self, states: States, first: bool) -> torch.Tensor:
+        return self.combined(states[1:]) if first else states[0]
+
+    def join(self, states: States, y: torch.Tensor, branch: torch.Tensor, last: bool) -> States:
+        if not last:
+            return (y, *states[1:])
+        return (y, *states[1:], self.norms[len(states) - 2](y) if self.normed else y)
+
+    def end(self, states: States) -> torch.Tensor:
+        return self.combined(states[1:])
+
+    def combined(self, ys: States) -> torch.Tensor:
+        """x_{l+1} from y_0 … y_l."""
+        length = len(ys)
+        row = self.weight[length * (length - 1) // 2 : length * (length + 1) // 2]
+        x: torch.Tensor
+        if torch.is_grad_enabled():
+            x = _Combine.apply(row, *ys)  # type: ignore[no-untyped-call]
+        else:
+            x = _combined(row, ys)
+        return x if self.normed or length == 1 else self.norms[length - 2](x)
+
+
+MODULES: Mapping[Wiring, Callable[[int, Norm, int], Chain]] = {
+    "chain": lambda layers, norm, width: Chain(),
+    "history, normed": lambda layers, norm, width: History(layers, norm, width, normed=True),
+    "history, norm after": lambda layers, norm, width: History(layers, norm, width, normed=False),
+    "two streams": lambda layers, norm, width: TwoStreams(norm, width),
+}
+"""(layers of the stack, the comparison's norm, width) → the wiring, of every name in `methods.wirings.WIRINGS`."""
 
 
 class _Combine(Function):
@@ -37,39 +127,6 @@ class _Combine(Function):
         return d_weights, *(weights[:, None] * flat).view(len(ys), *dx.shape).unbind(0)
 
 
-def _combined(weights: torch.Tensor, ys: Joined) -> torch.Tensor:
+def _combined(weights: torch.Tensor, ys: States) -> torch.Tensor:
     flat: torch.Tensor = weights @ torch.stack(ys).flatten(1)
     return flat.view(ys[0].shape)
-
-
-class History(nn.Module):
-    """DLCL's combinations of one stack of `layers` layers: a packed triangle of weights, row l averaging at first."""
-
-    def __init__(self, layers: int, width: int, normed: bool) -> None:
-        super().__init__()
-        rows = [torch.full((length,), 1.0 / length) for length in range(1, layers + 2)]
-        self.weight = nn.Parameter(torch.cat(rows))
-        self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(layers))
-        self.normed = normed
-
-    def begin(self, x: torch.Tensor) -> Joined:
-        return (x,)
-
-    def join(self, joined: Joined, y: torch.Tensor) -> Joined:
-        return (*joined, self.norms[len(joined) - 1](y) if self.normed else y)
-
-    def read(self, joined: Joined) -> torch.Tensor:
-        """x_{l+1} from y_0 … y_l."""
-        length = len(joined)
-        row = self.weight[length * (length - 1) // 2 : length * (length + 1) // 2]
-        x: torch.Tensor
-        if torch.is_grad_enabled():
-            x = _Combine.apply(row, *joined)  # type: ignore[no-untyped-call]
-        else:
-            x = _combined(row, joined)
-        return x if self.normed or length == 1 else self.norms[length - 2](x)
-
-
-def wiring(kind: Wiring, layers: int, width: int) -> History | None:
-    """The history of a stack; None for the chain, which needs none."""
-    return None if kind == "chain" else History(layers, width, normed=kind == "history, normed")

@@ -14,7 +14,7 @@ import torch
 from stabkit.model.flat import Flat
 from stabkit.model.transformer import Transformer
 from stabkit.probes.base import Pass, Probe
-from stabkit.probes.hooks import on_taps, token_means
+from stabkit.probes.hooks import on_taps
 from stabkit.probes.quantities import lengths
 
 
@@ -47,7 +47,11 @@ class BranchRatio(Probe):
         self.branches[i], self.shortcuts[i] = lengths(self.branch), lengths(self.difference)
 
     def read(self, seen: Pass) -> torch.Tensor:
-        width = self.model.config.hidden
-        ratios = [b / s for b, s in zip(self.branches, self.shortcuts, strict=True)]
-        squares = [[norm.square() / width for norm in norms] for norms in (self.branches, self.shortcuts)]
-        return torch.cat([token_means(self.model, values, seen.keep) for values in (ratios, *squares)])
+        found: list[list[torch.Tensor]] = []
+        for stack in self.model.stacks:
+            mine = [i for i, site in enumerate(self.model.sites) if site.stack == stack]
+            branch, shortcut = (torch.stack([norms[i] for i in mine]) for norms in (self.branches, self.shortcuts))
+            squares = [norms.square() / self.model.config.hidden for norms in (branch, shortcut)]
+            values = (branch / shortcut, *squares)
+            found.append([value[:, seen.keep[stack]].double().mean(dim=1) for value in values])
+        return torch.cat([each for part in zip(*found, strict=True) for each in part])

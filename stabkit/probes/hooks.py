@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import torch
@@ -40,4 +40,23 @@ def token_means(model: Transformer, values: list[torch.Tensor], keep: Mapping[st
     for stack in dict.fromkeys(site.stack for site in model.sites):
         mine = [value for value, site in zip(values, model.sites, strict=True) if site.stack == stack]
         means.append(torch.stack(mine)[:, keep[stack]].double().mean(dim=1))
+    return torch.cat(means)
+
+
+def of_stacks(
+    sites: Sequence[str],
+    states: Sequence[torch.Tensor],
+    keep: Mapping[str, torch.Tensor],
+    value: Callable[..., torch.Tensor],
+    *others: Sequence[torch.Tensor],
+) -> torch.Tensor:
+    """(sites,) float64: means over real tokens of `value` of each state (T, B, D), and of `others` beside it. The states
+    of a stack are taken together: one call a stack, not one a site."""
+    stacks = [site.partition(".")[0] for site in sites]
+    means = []
+    for stack in dict.fromkeys(stacks):
+        own = [
+            torch.stack([x for x, of in zip(each, stacks, strict=True) if of == stack]) for each in (states, *others)
+        ]
+        means.append(value(*own)[:, keep[stack]].double().mean(dim=1))
     return torch.cat(means)

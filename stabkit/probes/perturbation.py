@@ -44,7 +44,7 @@ class Perturbation(Probe):
         """What leaves every sub-layer, in the order of `sites`."""
         found: list[torch.Tensor] = []
         handles = [
-            residual.register_forward_hook(lambda module, inputs, output: found.append(output))
+            residual.register_forward_hook(lambda module, inputs, output: found.append(output[0]))
             for residual in self.model.residuals.values()
         ]
         try:

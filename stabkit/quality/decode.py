@@ -16,7 +16,8 @@ from dataclasses import dataclass
 
 import torch
 
-from stabkit.model.transformer import MAX_POSITIONS, Transformer
+from stabkit.model.positions import MAX_POSITIONS
+from stabkit.model.transformer import Transformer
 from stabkit.results.translation import Search
 from stabkit.tasks.base import BOS, EOS, PAD, Tokens
 

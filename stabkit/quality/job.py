@@ -1,7 +1,7 @@
 """What a worker does for a translation: load the run's last weights, translate, score, put it on the shelf.
 
 {"kind": "translate", "id": TRANSLATION_ID, "out": DIR, "spec": {...}, "corpus": null | {"directory": DIR},
- "device": "cpu"}
+ "device": "cpu", "texts": {…}}
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def translate(job: dict[str, Any], tell: Callable[[dict[str, Any]], None], task:
     arrays = weights.arrays(run)
     found = [""] * len(held_out.references)  # diverged weights say nothing
     if all(np.isfinite(array).all() for array in arrays.values()):
-        model = build(run.spec, own, torch.device(job["device"]))
+        model = build(run.spec, own, torch.device(job["device"]), job.get("texts", {}))
         model.load(arrays)
         spoken: list[str] = []
         for source in decode.pieces(held_out.sources, spec.search, own.vocab):

@@ -63,7 +63,8 @@ def recipes(specs: Sequence[RunSpec]) -> list[tuple[str, str, str]]:
     for spec in specs:
         if spec.recipe == "paper" and spec.method in methods.KEYS:
             own = methods.DEFAULTS[methods.KEYS.index(spec.method)].recipe
-            found[methods.label(spec.method, spec.options)] = (methods.recipe_words(own), own.source)
+            if own is not None:
+                found[methods.label(spec.method, spec.options)] = (methods.recipe_words(own), own.source)
     return [(label, *rest) for label, rest in found.items()]
 
 

@@ -124,6 +124,7 @@ def expected(spec: RunSpec) -> dict[str, list[str]]:
     """{probe: sites that figures and claims ask for} of a run of this spec by today's probes."""
     sites = [site.name for site in sites_of(spec.model.encoder_layers, spec.model.decoder_layers, spec.model.hidden)]
     layers = list(dict.fromkeys(name.rpartition(".")[0] for name in sites))
+    stacks = dict.fromkeys(name.partition(".")[0] for name in sites)
     return {
         "loss": ["train", "probe", "train@nll"],
         "validation": ["validation", "nll", "accuracy"],
@@ -135,6 +136,9 @@ def expected(spec: RunSpec) -> dict[str, list[str]]:
         "ln_input": [*sites, *(f"{name}@omega" for name in sites)],
         "branch_ratio": [f"{name}{part}" for part in ("", "@branch", "@shortcut") for name in sites],
         "perturbation": sites,
+        "stream": [*(f"{stack}.0" for stack in stacks), *layers],
+        "cosine": layers,
+        "attention_logit": [name for name in sites if not name.endswith(".ffn")],
     }
 
 

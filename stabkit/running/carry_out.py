@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from stabkit.results.surface import SurfaceSpec
 from stabkit.running import plan_runs, plan_surfaces, plan_translations, texts
@@ -67,7 +67,7 @@ def out(request: Request, store: Store, listener: Listener, *, retry_failed: boo
     space(sum(map(size.disk, planned.missing)), request.out)
     texts.keep(planned.missing, request.corpus, request.out, listener.making)
     with listener.training(planned, store, request.workers) as (tell, finished):
-        context = {"corpus": request.corpus, "device": request.device, "checkpoint_every": request.checkpoint_every}
+        context = {**_everywhere(request), "checkpoint_every": request.checkpoint_every}
         done = plan_runs.run(specs, planned, store, request.execute, context, tell, finished)
     lost = translate(request, done.runs, listener)
     untranslated = [(run.spec, f"not translated: {lost[run.run_id]}") for run in done.runs if run.run_id in lost]
@@ -82,7 +82,7 @@ def translate(request: Request, runs: Sequence[Run], listener: Listener) -> dict
         return {}
     shelf = TranslationShelf(request.out)
     shelf.sweep_partial()
-    context = {"out": str(request.out), "corpus": request.corpus, "device": request.device}
+    context = {**_everywhere(request), "out": str(request.out)}
     planned = plan_translations.plan(plan_translations.specs(runs, request.translations), shelf, context)
     listener.planned(planned)
     with listener.measuring(planned) as (tell, finished):
@@ -93,9 +93,14 @@ def surfaces(request: Request, asked: Sequence[SurfaceSpec], listener: Listener)
     """Every surface that is asked for: those on the shelf, and those that are drawn now."""
     shelf = SurfaceShelf(request.out)
     together = 1 if request.device == "cpu" else plan_surfaces.TOGETHER
-    context = {"out": str(request.out), "corpus": request.corpus, "device": request.device, "together": together}
+    context = {**_everywhere(request), "out": str(request.out), "together": together}
     shelf.sweep_partial()
     planned = plan_surfaces.plan(asked, shelf, context)
     listener.planned(planned)
     with listener.measuring(planned) as (tell, finished):
         return [*planned.ready, *plan_surfaces.run(planned, shelf, request.execute, tell, finished)]
+
+
+def _everywhere(request: Request) -> dict[str, Any]:
+    """What every job holds, whatever its kind."""
+    return {"corpus": request.corpus, "device": request.device, "texts": dict(request.texts)}

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Generator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from stabkit import methods
@@ -19,7 +19,7 @@ from stabkit.running.executors.base import Answer, Tell
 from stabkit.running.plan_surfaces import Wanted
 from stabkit.running.plan_translations import Wanted as Translations
 from stabkit.running.work import Job
-from stabkit.spec import Grid, RunSpec
+from stabkit.spec import Chosen, Grid, RunSpec
 from stabkit.storage import size
 
 MANY_RUNS = 2_000
@@ -45,6 +45,10 @@ class Request:
     """What is translated with the trained models; None: nothing."""
     surfaces: Wanted | None = None
     """What is drawn around the runs; None: nothing."""
+    texts: Mapping[str, str] = field(default_factory=dict)
+    """{sha256: text} of the files of methods and probes that the command named."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """{path: sha256} of them, as they were when they were read."""
     notes: tuple[str, ...] = ()
     """What was left out of it, and why."""
 
@@ -66,7 +70,7 @@ class Request:
         grids = tuple(
             Grid(
                 base=spec,
-                methods=((spec.method, spec.options),),
+                methods=(Chosen(key=spec.method, options=spec.options, own=spec.own),),
                 depths=((spec.model.encoder_layers, spec.model.decoder_layers),),
                 seeds=(spec.seed,),
                 warmups=(spec.train.warmup,),
@@ -80,7 +84,7 @@ class Request:
 
     def specs(self) -> list[RunSpec]:
         """Every run once, in the order of the grids."""
-        found = (methods.with_recipe(spec) for grid in self.grids for spec in grid.specs())
+        found = (methods.with_recipe(spec, self.texts) for grid in self.grids for spec in grid.specs())
         return list({spec.run_id: spec for spec in found}.values())
 
 

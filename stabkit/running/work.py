@@ -1,7 +1,7 @@
 """The only function a worker runs: read a job, compute, commit through the store. Jobs are JSON.
 
 {"kind": "run", "id": RUN_ID, "out": DIR, "spec": {...}, "corpus": null | {"directory": DIR}, "device": "cpu",
- "checkpoint_every": 0}
+ "checkpoint_every": 0, "texts": {sha256: text of a file of one's own}}
 {"kind": "tile", …}: rows of a loss surface (`surface/tiles.py`)
 {"kind": "translate", …}: the held-out sentences in a run's words (`quality/job.py`)
 {"kind": "probe", …}: a user's own model at one depth (`own/probe/job.py`)
@@ -16,7 +16,7 @@ import platform
 import resource
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ from stabkit.results import records
 from stabkit.running import texts
 from stabkit.spec import RunSpec
 from stabkit.storage.folder import CorruptFolder
-from stabkit.storage.store import Store
+from stabkit.storage.store import OWN, Store
 from stabkit.version import __version__
 
 Job = dict[str, Any]
@@ -103,7 +103,8 @@ def _run(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
         store.save_checkpoint(run_spec, {**state.arrays, "step": np.array(state.step)})
 
     def attempt(start: train.State | None) -> train.Result:
-        return train.run(run_spec, task, job["device"], progress, start, save, job.get("checkpoint_every", 0))
+        every = job.get("checkpoint_every", 0)
+        return train.run(run_spec, task, job["device"], progress, start, save, every, job.get("texts", {}))
 
     start = None
     try:
@@ -122,12 +123,14 @@ def _run(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
         raise
     where = environment(run_spec, job["device"], time.monotonic() - begin)
     where["first_step"] = start.step if start is not None else 0
-    store.commit(run_spec, files(run_spec, result, where))
+    store.commit(run_spec, files(run_spec, result, where, job.get("texts", {})))
     return run_id, result.outcome.outcome
 
 
-def files(run_spec: RunSpec, result: Any, where: dict[str, Any]) -> dict[str, bytes]:
-    """The bytes of a finished run's folder, by name; `where` is its environment."""
+def files(run_spec: RunSpec, result: Any, where: dict[str, Any], texts: Mapping[str, str] = {}) -> dict[str, bytes]:  # noqa: B006
+    """The bytes of a finished run's folder, by name; `where` is its environment, `texts` holds the files of methods and
+    probes of one's own, which rest beside what they made."""
+    own = {one.digest: texts[one.digest] for one in run_spec.files()}
     return {
         "spec.json": _json(run_spec.stored()),
         "outcome.json": _json(
@@ -136,6 +139,7 @@ def files(run_spec: RunSpec, result: Any, where: dict[str, Any]) -> dict[str, by
         "records.npz": records.to_bytes(result.records),
         "weights.safetensors": _safetensors(result.weights),
         "environment.json": _json(where),
+        **({OWN: _json(own)} if own else {}),
     }
 
 

@@ -22,7 +22,7 @@ import shutil
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,8 @@ from stabkit.storage import folder, size
 from stabkit.storage.folder import CorruptFolder, write_file
 from stabkit.storage.translations import Translation, TranslationShelf
 
+OWN = "own.json"
+"""{sha256: text} of the files of methods and probes of one's own, in the folder of a run that has any."""
 FILES = ("spec.json", "outcome.json", "records.npz", "weights.safetensors", "environment.json")
 
 
@@ -56,6 +58,8 @@ class Run:
     """Every table that today's probes can be compared with; others are left out (`lacks`)."""
     environment: Mapping[str, Any]
     digest: str
+    texts: Mapping[str, str] = field(default_factory=dict)
+    """{sha256: text} of its method's and probes' files, where they are the user's own: to be shown, never run."""
 
     @property
     def run_id(self) -> str:
@@ -116,11 +120,12 @@ class Store:
         try:
             folder.check_version(path, ALGO_VERSION)
             run_spec = spec.from_json(json.loads(folder.read(path / "spec.json", folder.SMALL)))
-            files, digest = folder.load(path, FILES, ALGO_VERSION, _limits(run_spec))
+            files, digest = folder.load(path, files_of(run_spec), ALGO_VERSION, _limits(run_spec))
             kept = json.loads(files["outcome.json"])
             environment = json.loads(files["environment.json"])
             outcomes.check(kept)
             held = records.current(records.from_bytes(files["records.npz"]), run_spec)
+            texts = _texts(files[OWN], run_spec) if OWN in files else {}
             if not isinstance(environment, dict) or any(isinstance(v, (dict, list)) for v in environment.values()):
                 raise ValueError("its environment.json is not a flat object")
         except records.UnreadableRecords as error:
@@ -133,7 +138,7 @@ class Store:
             raise CorruptFolder(f"{path}: not a run of stabkit ({folder.first_line(error)})") from error
         if run_spec.run_id != run_id:
             raise CorruptFolder(f"{path}: its spec.json belongs to {run_spec.run_id}")
-        return Run(path, run_spec, kept, held, environment, digest)
+        return Run(path, run_spec, kept, held, environment, digest, texts)
 
     def quarantine(self, run_id: str) -> Path:
         """Move a folder that failed its check out of the way, keeping it; returns where it is now."""
@@ -145,8 +150,8 @@ class Store:
 
     def commit(self, run_spec: RunSpec, files: Mapping[str, bytes]) -> None:
         """Write one run's folder, whole or not at all. `files` holds the bytes of every name in FILES."""
-        if set(files) != set(FILES):
-            raise ValueError(f"a run has {FILES}, got {sorted(files)}")
+        if set(files) != set(files_of(run_spec)):
+            raise ValueError(f"a run has {files_of(run_spec)}, got {sorted(files)}")
         run_id = run_spec.run_id
         folder.commit(self.runs / run_id, self._partial(), files, ALGO_VERSION, lambda: self._whole(run_id))
         self.forget(run_id)
@@ -259,6 +264,22 @@ class Store:
 
 FIXED = 64_000_000
 """Bytes on top of what a file is expected to have before it is taken for one that is not ours."""
+
+
+def files_of(run_spec: RunSpec) -> tuple[str, ...]:
+    """The names of the files in a run's folder."""
+    return (*FILES, OWN) if run_spec.files() else FILES
+
+
+def _texts(data: bytes, run_spec: RunSpec) -> dict[str, str]:
+    """The texts of OWN; raises ValueError unless they are those that the spec names."""
+    texts = json.loads(data)
+    if not isinstance(texts, dict) or set(texts) != {one.digest for one in run_spec.files()}:
+        raise ValueError(f"its {OWN} does not hold the files that its spec names")
+    for digest, text in texts.items():
+        if hashlib.sha256(str(text).encode()).hexdigest() != digest:
+            raise ValueError(f"its {OWN} holds another text than its spec names")
+    return texts
 
 
 def _limits(run_spec: RunSpec) -> dict[str, int]:

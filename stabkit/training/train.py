@@ -19,9 +19,10 @@ from torch.nn import functional
 
 from stabkit import methods
 from stabkit.errors import UsageError
+from stabkit.methods.own import Texts
 from stabkit.model.flat import Flat
 from stabkit.model.transformer import Transformer, tensors
-from stabkit.probes import PROBES, Pass, Probe
+from stabkit.probes import PROBES, Pass, Probe, own
 from stabkit.results.outcome import Outcome, judge, over
 from stabkit.results.records import Recorder, Table
 from stabkit.spec import RunSpec, recorded_steps, snapshot_steps, validation_steps
@@ -59,9 +60,15 @@ class Result:
     parameters: int
 
 
-def build(spec: RunSpec, task: Task, device: torch.device) -> Transformer:
-    """The model of a run at θ₀: made on the device, drawn, and calibrated where the method profiles."""
-    method = methods.build(spec.method, spec.options, spec.alpha_scale, spec.beta_scale)
+def build(
+    spec: RunSpec,
+    task: Task,
+    device: torch.device,
+    texts: Texts = {},  # noqa: B006  # a mapping that nothing writes to
+) -> Transformer:
+    """The model of a run at θ₀: made on the device, drawn, and calibrated where the method profiles. `texts`: the files
+    of methods of one's own."""
+    method = methods.made(spec, texts)
     if reason := method.undefined(spec.model.encoder_layers, spec.model.decoder_layers):
         raise UsageError(f"{method.label} is not defined for {spec.depth}: {reason}")
     with torch.device(device):  # made there, not moved: never two copies of it
@@ -103,6 +110,7 @@ def run(
     start: State | None = None,
     save: Save = lambda state: None,
     every: int = 0,
+    texts: Texts = {},  # noqa: B006
 ) -> Result:
     """Train one run and measure it; from `start`, if a state was saved, to the bit as if it had never stopped.
 
@@ -110,10 +118,10 @@ def run(
     belong to this spec.
     """
     config = spec.train
-    model = build(spec, task, torch.device(device))
+    model = build(spec, task, torch.device(device), texts)
     flat = Flat(model, model.parts())
     optimizer = optim.OPTIMIZERS[config.optimizer](config, flat.theta, flat.grad)
-    probes = [probe(model, flat) for probe in PROBES]
+    probes = [probe(model, flat) for probe in (*PROBES, *(own.probe(one, texts) for one in spec.probes))]
     recorder = Recorder()
     record_at, validate_at, keep_at = map(set, (recorded_steps(spec), validation_steps(spec), snapshot_steps(spec)))
     probe_batch, validation = task.probe(), task.validation()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from stabkit.cli import parse
+from stabkit.cli.parsing import grids
 from stabkit.cli.options import TRAINING
 from stabkit.errors import UsageError
 from stabkit.spec import RunSpec
@@ -30,7 +30,7 @@ def test_a_slip_of_the_pen_is_named_before_any_file_is_read(name: str, value: st
 def request(tmp_path: Path, **options: Any) -> parse.Request:
     defaults = {name: default for name, (_, default) in TRAINING.items()}
     given = {"models": "deepnorm,pre-ln", "depths": "2", "out": str(tmp_path), **options}
-    return parse.sweep({**defaults, **given})
+    return grids.sweep({**defaults, **given})
 
 
 def shape(spec: RunSpec) -> tuple[int, int, int]:

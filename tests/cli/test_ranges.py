@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stabkit.cli import parse_landscape, ranges
+from stabkit.cli import ranges
+from stabkit.cli.parsing import landscape
 from stabkit.errors import UsageError
 
 
@@ -33,7 +34,7 @@ def test_depths_of_one_stack_are_one_number_each(arch, pairs):
 
 @pytest.mark.parametrize("pair", [(6, 6), (60, 12), (6, 0), (0, 6)])
 def test_depth_and_architecture_are_written_as_they_are_read(pair):
-    options = parse_landscape.depth(*pair)
+    options = landscape.depth(*pair)
     assert ranges.depths("--depths", options["depths"], ranges.ARCHITECTURES[options["arch"]]) == (pair,)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from stabkit import methods
 from stabkit.methods.base import sites as sites_of
-from stabkit.methods.deepnorm import alpha_beta
+from stabkit.methods.papers.deepnorm import alpha_beta
 from stabkit.quality import bleu
 from stabkit.results.outcome import NO_SIGN
 from stabkit.results.records import Table

@@ -8,10 +8,10 @@ import pytest
 import stabkit.methods as package
 from stabkit import methods
 from stabkit.errors import UsageError
-from stabkit.methods.admin import closed
+from stabkit.methods.papers.admin import closed
 from stabkit.methods.base import sites
-from stabkit.methods.deepnorm import alpha_beta
-from stabkit.methods.deepnorm import method as deepnorm
+from stabkit.methods.papers.deepnorm import alpha_beta
+from stabkit.methods.papers.deepnorm import method as deepnorm
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from stabkit import methods
-from stabkit.methods import sub_ln
+from stabkit.methods.papers import sub_ln
 from stabkit.methods.base import sites
 from stabkit.model.transformer import Transformer
 from stabkit.spec import ModelConfig

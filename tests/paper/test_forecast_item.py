@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from stabkit.cli import lines, parse
+from stabkit.cli import lines
+from stabkit.cli.parsing import grids
 from stabkit.errors import UsageError
 from stabkit.paper import items_forecast, study
 from stabkit.paper.items_forecast import BEYOND, DEFAULT_GRID, ITEM, SLICES, WIDTHS, verdict_at
@@ -22,7 +23,7 @@ from tests.commands import stabkit, strict
 def request(line: str, out: Path = Path("nowhere"), **changes: str) -> Request:
     name, options = lines.words(line)
     assert name == "sweep"
-    return parse.sweep({**options, "given": set(), "out": str(out), **changes})
+    return grids.sweep({**options, "given": set(), "out": str(out), **changes})
 
 
 def specs(*commands: str) -> list[RunSpec]:

@@ -22,7 +22,7 @@ from stabkit.cli import console, ranges
 from stabkit.errors import UsageError
 from stabkit.model.fold import EPS, Folded, difference, fold
 from stabkit.model.plain import Plain
-from stabkit.model.transformer import MAX_POSITIONS
+from stabkit.model.positions import MAX_POSITIONS
 from stabkit.report import json_document
 from stabkit.spec import ModelConfig
 from stabkit.storage import folder

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from stabkit.claims import findings
-from stabkit.cli import console, parse_landscape
+from stabkit.cli import console
 from stabkit.cli.commands import names
 from stabkit.cli.commands.train import again
+from stabkit.cli.parsing import landscape as landscape_options
 from stabkit.cli.progress import Screen
 from stabkit.cli.signals import Signals
 from stabkit.errors import UsageError
@@ -74,8 +75,8 @@ def between(params: dict[str, Any]) -> None:
     store = names.home(str(params["out"]))
     runs = [names.wanted(store, name.strip()) for name in str(params["between"]).split(",")]
     model = runs[0].spec.model
-    request: Any = parse_landscape.landscape(
-        {**params, **parse_landscape.depth(model.encoder_layers, model.decoder_layers)}
+    request: Any = landscape_options.landscape(
+        {**params, **landscape_options.depth(model.encoder_layers, model.decoder_layers)}
     )
     with store.writing(), Signals(again()):
         surfaces = carry_out.surfaces(

@@ -9,7 +9,7 @@ from typing import Any
 from stabkit import methods as table
 from stabkit.cli import console
 from stabkit.errors import UsageError
-from stabkit.methods import constants
+from stabkit.methods import constants, formula
 from stabkit.methods.base import Method, Role, Site, sites
 from stabkit.report.json_document import SCHEMA, text
 from stabkit.spec import depth_text
@@ -50,7 +50,9 @@ def _all(chosen: Sequence[Method], depths: Sequence[tuple[int, int]]) -> None:
         console.say(f"{group}")
         for method in (each for each in chosen if each.group == group):
             console.say(f"  {method.key}  ({method.label})")
-            console.say(f"    {method.formula}")
+            console.say(f"    {formula.text(method)}")
+            for line in _constants(method):
+                console.say(f"    {line}")
             console.say(f"    source: {method.source}")
             for name, values in table.options(method.key).items():
                 console.say(f"    option {name}: {', '.join(values)} (default {values[0]})")
@@ -88,11 +90,12 @@ def page(chosen: Sequence[Method], depths: Sequence[tuple[int, int]]) -> str:
         "asked for. Parameters are beside Post-LN's of the same depth (64-128-2).",
     ]
     for method in chosen:
-        lines += ["", f"## {method.label}", "", f"`{method.key}`, {method.group}. `{method.formula}`", ""]
+        lines += ["", f"## {method.label}", "", f"`{method.key}`, {method.group}. `{formula.text(method)}`", ""]
         lines += [f"- Source: {method.source}"]
+        lines += [f"- {line[0].upper()}{line[1:]}" for line in _constants(method)]
         for name, values in table.options(method.key).items():
             lines.append(f"- Option `{name}`: {', '.join(f'`{value}`' for value in values)} (the first is the default)")
-        lines += [f"- Its own recipe: {table.recipe_words(method.recipe)} ({method.recipe.source})"]
+        lines += [f"- Its own recipe: {words}" for words in _recipe(method)]
         lines += [f"- Claim `{claim['id']}`: {claim['sentence']} ({claim['source']})" for claim in _claims(method)]
         head = (
             "depth",
@@ -120,11 +123,14 @@ def page(chosen: Sequence[Method], depths: Sequence[tuple[int, int]]) -> str:
 def _one(method: Method, depths: Sequence[tuple[int, int]], profiles: Profiles) -> None:
     """One method: everything that its slots say, at each depth."""
     console.say(f"{method.key}  ({method.label}; {method.group})")
-    console.say(f"  {method.formula}")
+    console.say(f"  {formula.text(method)}")
+    for line in _constants(method):
+        console.say(f"  {line}")
     console.say(f"  source: {method.source}")
     for name, values in table.options(method.key).items():
         console.say(f"  option {name}: {', '.join(values)} (default {values[0]})")
-    console.say(f"  its own recipe: {table.recipe_words(method.recipe)} ({method.recipe.source})")
+    for words in _recipe(method):
+        console.say(f"  its own recipe: {words}")
     for claim in _claims(method):
         console.say(f"  claim {claim['id']}: {claim['sentence']} ({claim['source']})")
     console.say()
@@ -157,10 +163,14 @@ def _document(method: Method, depths: Sequence[tuple[int, int]], profiles: Profi
         "key": method.key,
         "label": method.label,
         "group": method.group,
-        "formula": method.formula,
+        "formula": formula.text(method),
+        "scales": method.constants,
+        "derived_for": list(method.assumes),
         "source": method.source,
         "options": table.options(method.key),
-        "recipe": asdict(method.recipe),
+        "recipe": None
+        if method.recipe is None
+        else {name: value for name, value in asdict(method.recipe).items() if not callable(value)},
         "claims": _claims(method),
         "wiring": method.wiring,
         "depths": [
@@ -176,6 +186,24 @@ def _document(method: Method, depths: Sequence[tuple[int, int]], profiles: Profi
             for n, m in depths
         ],
     }
+
+
+SHOWN_AT = ((6, 6), (18, 18))
+"""Where the values of a method's constants are told, or of one stack as deep."""
+
+
+def _constants(method: Method) -> list[str]:
+    """The author's words for the constants, what they come to, and what they were derived for."""
+    told = [f"constants: {method.constants}"] if method.constants else []
+    values = {depth_text(n, m): formula.values(method, n, m) for n, m in SHOWN_AT if not method.undefined(n, m)}
+    told += [f"at {depth}: {value}" for depth, value in values.items() if value]
+    return told + ([f"derived for {' and '.join(method.assumes)}"] if method.assumes else [])
+
+
+def _recipe(method: Method) -> list[str]:
+    """Its own recipe and where that is from; nothing where no paper gives one."""
+    own = method.recipe
+    return [f"{table.recipe_words(own)} ({own.source})"] if own else []
 
 
 def _claims(method: Method) -> list[dict[str, str]]:

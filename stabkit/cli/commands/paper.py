@@ -9,9 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from stabkit.cli import console, parse, parse_landscape, parse_machine
+from stabkit.cli import console
 from stabkit.cli import lines as lines_of
 from stabkit.cli.commands import names
+from stabkit.cli.parsing import grids, landscape, machine
 from stabkit.cli.progress import Screen
 from stabkit.cli.signals import Signals
 from stabkit.errors import FailedRuns, StabkitError, UsageError, nearest
@@ -68,7 +69,7 @@ def run(params: Mapping[str, Any], command: str) -> None:
             refusal = error
     if not asked:
         raise refusal
-    store = Store(parse_machine.output(str(params["out"])))
+    store = Store(machine.output(str(params["out"])))
     stored = names.find(store, [])
     held = engine.held(store, asked.values())
     steps = plans.plan([one for one, _ in asked.values()], held, limit, cost.pace(stored))
@@ -108,7 +109,7 @@ def _study(item: Item, params: Mapping[str, Any], limit: float | None, command: 
     if not params["data"]:
         raise UsageError(f"{item.key} studies a text beside the synthetic task: --data DIR --source de --target en")
     asked, part = ask(item, params)
-    store = Store(parse_machine.output(str(params["out"])))
+    store = Store(machine.output(str(params["out"])))
     rows = Path(params["rows"]) if params["rows"] else store.out / "studies" / f"{item.key}.csv"
     study = studies.begun(item, part.commands, asked.requests, rows)
     if params["dry_run"]:
@@ -188,10 +189,10 @@ def _document(parts: Sequence[Part], beyond: Sequence[Step], path: Path) -> str:
 
 
 PARSERS: Mapping[str, Callable[[Mapping[str, Any]], Request]] = {
-    "sweep": parse.sweep,
-    "ablate": parse.ablate,
-    "slope": parse.slope,
-    "landscape": parse_landscape.landscape,
+    "sweep": grids.sweep,
+    "ablate": grids.ablate,
+    "slope": grids.slope,
+    "landscape": landscape.landscape,
 }
 """What reads the options of an item's commands."""
 PASSED = (

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from stabkit.cli import console, parse_machine, ranges
+from stabkit.cli import console, ranges
+from stabkit.cli.parsing import machine
 from stabkit.cli.progress import progress
 from stabkit.cli.signals import Signals
 from stabkit.errors import FailedRuns, Unstable, UsageError
@@ -43,12 +44,12 @@ def read(params: Mapping[str, Any]) -> tuple[Asked, Place]:
         steps=ranges.whole("--steps", text["steps"], 1, 10_000),
         blocks=text["blocks"],
         fresh=bool(params["fresh"]),
-        out=parse_machine.output(text["out"]),
+        out=machine.output(text["out"]),
     )
     if (count := len(asked.jobs())) > MOST:
         raise UsageError(f"that is {count} runs of your model; {MOST} at most: fewer --depths, --seeds or --lr")
-    _, place = parse_machine.executor({**text, "executor": "processes", "scheduler": ""})
-    workers = min(parse_machine.workers(place.workers, "cpu"), len(asked.jobs()))
+    _, place = machine.executor({**text, "executor": "processes", "scheduler": ""})
+    workers = min(machine.workers(place.workers, "cpu"), len(asked.jobs()))
     return asked, Place(workers=workers, run_timeout=place.run_timeout)
 
 

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from stabkit import methods
-from stabkit.cli import console, parse
+from stabkit.cli import console
 from stabkit.cli.commands import dry_run, train
 from stabkit.cli.options import TRAINING
+from stabkit.cli.parsing import grids
 from stabkit.cli.progress import Screen
 from stabkit.cli.signals import Signals
 from stabkit.errors import FailedRuns
@@ -24,7 +25,7 @@ from stabkit.storage.store import Store
 def read(options: Mapping[str, Any]) -> Request:
     """The request whose cells are searched: a sweep's, without warm-up; the rates are the search's own."""
     own = {"steps": str(UPDATES), "warmup": "0"}
-    return parse.sweep({**{name: default for name, (_, default) in TRAINING.items()}, **options, **own})
+    return grids.sweep({**{name: default for name, (_, default) in TRAINING.items()}, **options, **own})
 
 
 def tolerated(params: Mapping[str, Any]) -> None:

@@ -13,6 +13,7 @@ import typer
 
 from stabkit.cli import config, console
 from stabkit.cli.commands import dry_run
+from stabkit.cli.parsing import own
 from stabkit.cli.progress import Screen
 from stabkit.cli.signals import Signals
 from stabkit.errors import FailedRuns
@@ -71,6 +72,8 @@ def run(request: Request, command: str, *, json: bool, quiet: bool, yes: bool, r
         claimed = findings(done.runs, done.surfaces)
         path = store.out / "reports" / files.page_name(request.specs(), done.surfaces)
         page = files.write_page(done.runs, done.failed, claimed, path, command, done.surfaces)
+    for line in own.changed(request.files):
+        console.warn(line)
     if json:
         console.document(json_document.sweep(done.runs, done.failed, claimed, page, done.surfaces))
     else:

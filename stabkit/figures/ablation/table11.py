@@ -20,7 +20,7 @@ from stabkit.figures.drawing.outcomes import MARKS
 from stabkit.figures.quick.once import once
 from stabkit.figures.shared.comparison import FACTS, conditions, shown
 from stabkit.figures.shared.words import listed, number, short
-from stabkit.methods.deepnorm import TABLE_11
+from stabkit.methods.papers.deepnorm import TABLE_11
 from stabkit.storage.store import Run
 
 NAME = "table11"

@@ -16,19 +16,26 @@ from stabkit import methods
 from stabkit.figures.quick.once import once
 from stabkit.figures.shared.numbers import outcome_word
 from stabkit.figures.shared.words import listed, plain
+from stabkit.methods import blocks
 from stabkit.methods.base import Group, sites
+from stabkit.methods.parts import normalises
 from stabkit.spec import ModelConfig, RunSpec
 from stabkit.storage.store import Run
 
-OWN_AXES = ("method", "options", "model.encoder_layers", "model.decoder_layers", "seed")
-"""What has a place of its own in every table and picture; all other settings make the condition."""
+OWN_AXES = ("method", "options", "model.encoder_layers", "model.decoder_layers", "seed", "own", "probes")
+"""What has a place of its own in every table and picture, or changes nothing in it; all other settings make the
+condition."""
 
 GROUPS: tuple[str, ...] = (*get_args(Group), "other")
 """Of methods, in the order of tables; `other` are those that this version does not know."""
 RECIPE = ("model.base_init", "train.optimizer", "train.lr", "train.warmup", "train.hold")
 """What a method's own recipe decides."""
 
+OF_THE_BLOCK = tuple(f"model.{name}" for name in blocks.BLOCKS["classic"])
+"""Settings that are told by the block's name."""
+
 WORDS = {
+    "model.block": "{} block",
     "train.warmup": "warm-up {}",
     "train.lr": "lr {:g}",
     "train.optimizer": "{}",
@@ -52,6 +59,7 @@ WORDS = {
     "model.base_init": "{}",
     "device": "{}",
     "dtype": "{}",
+    "file": "{}",
 }
 """How a setting reads in a condition; the others read as their own name and value."""
 
@@ -110,11 +118,10 @@ def trained(runs: Sequence[Run]) -> list[Run]:
 
 
 def method_label(spec: RunSpec) -> str:
-    """`ADMIN (omega=closed)`; a key that this version does not know stands for itself."""
+    """`ADMIN (omega=closed)`; one from a file of one's own as it calls itself; an unknown key stands for itself."""
     if spec.method in methods.KEYS:
         return plain(methods.label(spec.method, spec.options))
-    options = ", ".join(f"{key}={value}" for key, value in spec.options.items())
-    return plain(f"{spec.method} ({options})" if options else spec.method)
+    return plain(methods.with_options(spec.own.label if spec.own else spec.method, spec.options))
 
 
 def method_rank(spec: RunSpec) -> tuple[int, str]:
@@ -138,14 +145,17 @@ def ends_in_norm(spec: RunSpec) -> bool:
     """Whether the output is what a norm gives, √d long: then ‖ΔF‖ has a ceiling. Of unknown methods, yes."""
     method = methods.of(spec)
     own = sites(spec.model.encoder_layers, spec.model.decoder_layers, spec.model.hidden)[-1]
-    return method is None or method.final(own.stack) == "norm" or method.norm_out(own)
+    if method is None:
+        return True
+    last = method.final(own.stack) or (method.norm_out(own) if method.wiring == "chain" else "")
+    return normalises(last, spec.model.norm)
 
 
 def norm_after_sum(spec: RunSpec) -> bool:
     """Whether what leaves a residual sum enters a norm at once, so that ω√d is the length of its shortcut."""
     method = methods.of(spec)
     own = sites(spec.model.encoder_layers, spec.model.decoder_layers, spec.model.hidden)[0]
-    return method is None or method.norm_out(own)
+    return method is None or normalises(method.norm_out(own), spec.model.norm)
 
 
 def output_layers(spec: RunSpec) -> list[str]:
@@ -165,7 +175,7 @@ def conditions(specs: Sequence[RunSpec]) -> list[str]:
 
     Different settings never share a text: should two read alike, they are numbered.
     """
-    settings = [_settings(spec) for spec in specs]
+    settings = [{**_settings(spec), "file": text} for spec, text in zip(specs, _versions(specs), strict=True)]
     varying = [
         key
         for key in (settings[0] if settings else ())
@@ -189,10 +199,19 @@ ALWAYS = ("train.warmup", "train.lr", "train.max_tokens", "task.name", "task.voc
 """What a setting told by itself always says; of the others those that are not at their defaults."""
 
 
+def _versions(specs: Sequence[RunSpec]) -> list[str]:
+    """`my.py 3f2a91c0` of methods of one's own that call themselves alike and are of different files; "" of all others."""
+    held: dict[str, set[str]] = {}
+    for spec in specs:
+        held.setdefault(method_label(spec), set()).add(spec.own.digest if spec.own else "")
+    many = {label for label, digests in held.items() if len(digests) > 1}
+    return [f"{s.own.file} {s.own.digest[:8]}" if s.own and method_label(s) in many else "" for s in specs]
+
+
 def setting(spec: RunSpec, warmup: str = "") -> str:
     """A run's settings besides method, depth and seed, whole: `no warm-up, lr 0.0005, 512 tokens a batch, synthetic,
     vocabulary 2000`; `warmup` stands in the place of its warm-up."""
-    default = flat(RunSpec(method=spec.method, model=ModelConfig(encoder_layers=0, decoder_layers=0)))
+    default = _settings(RunSpec(method=spec.method, model=ModelConfig(encoder_layers=0, decoder_layers=0)))
     lengths = ("train.steps", "train.stop_when_decided", "train.verdict_at")
     skipped = (*OWN_AXES, *lengths, "record_every", "snapshots", "task.digest")
     told = {
@@ -213,6 +232,8 @@ def condition_order(specs: Sequence[RunSpec]) -> dict[str, int]:
 def _settings(spec: RunSpec) -> dict[str, Any]:
     """Every setting that makes the condition, flat: {"train.lr": 0.0005}."""
     settings = {key: value for key, value in flat(spec).items() if key not in OWN_AXES}
+    settings = {key: value for key, value in settings.items() if key not in OF_THE_BLOCK}
+    settings["model.block"] = blocks.name_of(spec.model)
     if spec.recipe == "paper":  # these belong to the method, as its residual does
         settings.update({key: type(settings[key])() for key in RECIPE})
     return settings
@@ -223,7 +244,7 @@ def flat(spec: RunSpec) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for part in fields(spec):
         value = getattr(spec, part.name)
-        if is_dataclass(value):
+        if is_dataclass(value) and part.name != "own":
             out.update({f"{part.name}.{inner.name}": getattr(value, inner.name) for inner in fields(value)})
         else:
             out[part.name] = value
@@ -233,7 +254,8 @@ def flat(spec: RunSpec) -> dict[str, Any]:
 def _text(values: dict[str, Any]) -> str:
     """The phrases of a condition; by a method's own recipe without what that decides."""
     own = values.get("recipe") == "paper"
-    return plain(", ".join(_phrase(*item) for item in values.items() if not (own and item[0] in RECIPE)))
+    told = (_phrase(*item) for item in values.items() if not (own and item[0] in RECIPE))
+    return plain(", ".join(filter(None, told)))
 
 
 def _phrase(key: str, value: Any) -> str:

@@ -88,7 +88,7 @@ class Case:
             if own.kind is not None and (stack, own.layer, own.kind) in asked
         ]
         self.readings = [_read(site, part) for site, own in self.pairs for part in own.parts]
-        own = method.recipe.base_init
+        own: Base = method.recipe.base_init if method.recipe else "xavier_normal"
         usual: list[Base] = [b for b in BASES if b != "linear" and (b != "torch_uniform" or b == own)]
         self.recipe_base: Base = min(usual, key=lambda base: (*self._misfit(base), base != own))
         """The base on which the recipe is judged."""
@@ -117,6 +117,11 @@ class Case:
         return gain < 1e-6 if expected == 0 else abs(gain / expected - 1) <= reading.slack
 
     @property
+    def drawn_by_default(self) -> bool:
+        """Whether torch's own draw is what the recipe asks for."""
+        return self.method.recipe is not None and self.method.recipe.base_init == "torch_uniform"
+
+    @property
     def depth(self) -> str:
         return depth(self.n, self.m)
 
@@ -125,12 +130,12 @@ class Case:
         scaled = [r for r in self.readings if math.isfinite(r.std) and self.expected(r, "linear") not in (0.0, 1.0)]
         there, here = (sum(self.fits(r, base) for r in scaled) for base in ("linear", self.recipe_base))
         plain = sum(abs(r.gain(self.recipe_base) - 1) <= r.slack for r in scaled)  # √3 is near a gain
-        usual = self.method.recipe.base_init == "torch_uniform"
+        usual = self.drawn_by_default
         return 2 * there >= len(scaled) > 0 and there > max(here, plain) and not usual
 
     def _misfit(self, base: Base) -> tuple[int, float]:
         """(matrices that this base does not explain, how far they are off)."""
-        by_default = self.method.recipe.base_init == "torch_uniform"
+        by_default = self.drawn_by_default
         judged = [r for r in self.readings if math.isfinite(r.std) and (by_default or not r.default)]
         away = [(r.gain(base), self.expected(r, base)) for r in judged]
         return (

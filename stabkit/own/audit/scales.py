@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
+from stabkit.methods import formula
 from stabkit.methods.base import Kind, Method, Site, Stack
 from stabkit.own.audit import causes
 from stabkit.own.audit.case import Case, Finding
@@ -34,7 +35,7 @@ def judge(case: Case) -> Iterator[Finding]:
             topic="stream",
             what=f"{where(case, [site for site, _ in scaled])}: the norm's output is multiplied by {factor} before "
             "shortcut and branch read it",
-            recipe=f"the branch reads the norm's output itself: {case.method.formula} ({case.method.source})",
+            recipe=f"the branch reads the norm's output itself: {formula.text(case.method)} ({case.method.source})",
             measured=f"× {factor}",
             remedy="multiply the shortcut alone",
         )
@@ -89,7 +90,7 @@ def _profiled(case: Case) -> Iterator[Finding]:
             topic="scale",
             what=f"{where(case, [site for site, _ in idle])}: "
             f"{'the factors are on the branch' if branch else 'every ω is 1: nothing was profiled'}",
-            recipe=f"{case.method.formula} ({case.method.source})",
+            recipe=f"{formula.text(case.method)} ({case.method.source})",
             measured=_has(idle),
             remedy="run the profiling pass over one large batch and put each ω on its shortcut",
         )

@@ -6,7 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from stabkit.methods import formula
 from stabkit.methods.base import PLACES, Method, Site, Stack
+from stabkit.methods.parts import normalises
 from stabkit.own.audit.case import Case, Finding, depth
 from stabkit.own.audit.words import by_stack, layers, where
 from stabkit.own.sublayers.sublayer import Sublayer
@@ -37,13 +39,13 @@ def measured(own: Sublayer) -> tuple[bool, bool, bool, bool]:
 
 def asked(method: Method, site: Site) -> tuple[bool, bool, bool, bool]:
     """Whether the recipe has one there. A history's norms follow the last sum of a layer."""
-    inner = {place for place in PLACES if method.inner(site, place) == "norm"}
+    inner = {place for place in PLACES if normalises(method.inner(site, place), "layer")}
     last_of_layer = site.index % (site.sublayers // site.depth) == 0
     return (
-        method.norm_in(site) or "first" in inner,
+        bool(method.norm_in(site)) or "first" in inner,
         bool(inner & {"mid", "last"}),
-        method.norm_branch(site) or "end" in inner,
-        method.norm_out(site) or (method.wiring == "history, normed" and last_of_layer),
+        bool(method.norm_branch(site)) or "end" in inner,
+        bool(method.norm_out(site)) or (method.wiring == "history, normed" and last_of_layer),
     )
 
 
@@ -95,7 +97,7 @@ def _norms(case: Case) -> Iterator[Finding]:
         yield Finding(
             topic="norm placement",
             what=f"{where(case, [site for site, _ in pairs])}: {what}{growth}",
-            recipe=f"{f'a norm {stands(wanted)}' if any(wanted) else 'no norm'}: {case.method.formula} "
+            recipe=f"{f'a norm {stands(wanted)}' if any(wanted) else 'no norm'}: {formula.text(case.method)} "
             f"({case.method.source})",
             measured=f"{stands(has)}{_style(has)}",
             remedy=f"move it {stands(wanted)}"
@@ -124,11 +126,11 @@ def _final(case: Case) -> Iterator[Finding]:
         own = [(site, sublayer) for site, sublayer in case.pairs if site.stack == stack]
         if own and all(asked(case.method, site)[3] != sublayer.norm_out for site, sublayer in own):
             continue  # the whole stack is of the other kind, and said to be
-        wanted = int(case.method.final(stack) == "norm")
+        wanted = int(normalises(case.method.final(stack), "layer"))
         if wanted != found.final_norms:
             missing[wanted > found.final_norms].append(stack)
     for absent, stacks in missing.items():
-        one = any(case.method.final(stack) == "norm" for stack in stacks)
+        one = any(normalises(case.method.final(stack), "layer") for stack in stacks)
         surplus = "remove all but one" if one else "remove it: the last sub-layer's own norm is the last"
         yield Finding(
             topic="final norm",
@@ -147,7 +149,7 @@ def _wiring(case: Case) -> Iterator[Finding]:
             yield Finding(
                 topic="wiring",
                 what=f"{stack}: layers read {names[has]}, not {names[wanted]}",
-                recipe=f"{case.method.formula} ({case.method.source})",
+                recipe=f"{formula.text(case.method)} ({case.method.source})",
                 measured=names[has],
                 remedy=f"let each layer read {names[wanted]}",
             )

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 Flag = Literal["yes", "no"]
 
 
-FORMULAS = {
-    "profile": "ω_i² = Var(x₀) + Σ_{j<i} Var(f_j), ω₁ = 1",
+CONSTANTS = {
+    "profile": "profiled: ω_i² = Var(x₀) + Σ_{j<i} Var(f_j), ω₁ = 1",
     "closed": "ω² = (n+1)/ln(n+1) − 1, n sub-layers of the stack",
     "constant": "ω² = n sub-layers of the stack",
 }
@@ -65,9 +65,10 @@ def method(
         key="admin",
         label="ADMIN",
         source="Liu et al. 2020; Wang et al. 2020 §3",
-        formula=f"x ← LN(ω·x + f(x)); {FORMULAS[omega]}",
+        constants=CONSTANTS[omega],
         omega=scale,
         calibrate=calibrate if omega == "profile" else None,
+        assumes=() if omega == "profile" else ("LayerNorm",),
         recipe=Recipe(source="Wang et al. 2020 §4: WMT'14 En-De", optimizer="radam", lr=1e-3),
     )
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any, get_args
 
 from stabkit import methods
-from stabkit.cli import parse, ranges
+from stabkit.cli import ranges
+from stabkit.cli.parsing import grids
 from stabkit.errors import UsageError
 from stabkit.results.surface import NORMALISATIONS, Engine
 from stabkit.running.plan_surfaces import PathPlane, Wanted
@@ -22,8 +23,8 @@ def landscape(options: Mapping[str, Any]) -> Request:
     parsed = [methods.parse(model) for model in models]
     if len({methods.label(*one) for one in parsed}) < len(parsed):
         raise UsageError(f"--against {text['against']} is --model itself; name another method, or '' for none")
-    request = parse.sweep({**options, "models": ",".join(models)})
-    grid = parse.single(request, "a landscape")
+    request = grids.sweep({**options, "models": ",".join(models)})
+    grid = grids.single(request, "a landscape")
     if len(grid.warmups) > 1 or len(grid.lrs) > 1:
         raise UsageError("a landscape is of one --warmup and one --lr; run it once for each")
     wanted = surfaces(text, grid.base.train.steps, request.device.partition(":")[0])

@@ -12,7 +12,8 @@ start at zero. Cross-attention counts like the others (a released version leaves
 
 from __future__ import annotations
 
-from stabkit.methods.base import NO_LN, Final, Inner, Method, Place, Role, Scale, Site, Stack
+from stabkit.methods.base import NO_LN, Method, Place, Role, Scale, Site
+from stabkit.methods.parts import Part
 
 
 def method() -> Method:
@@ -24,24 +25,22 @@ def method() -> Method:
         powers: dict[Role, float] = {"embedding": 0.0, "up": -1 / 2}
         return float(site.branches ** powers.get(role, -1 / 6))
 
-    def inner(site: Site, place: Place) -> Inner:
+    def inner(site: Site, place: Place) -> Part:
         return "shift" if place == "first" or (site.kind == "ffn" and place != "end") else ""
-
-    def final(stack: Stack) -> Final:
-        return "scale shift" if stack == "encoder" else "shift"
 
     one = Scale(trainable=True)
     return Method(
         key="r-fixup",
         label="R-Fixup",
         source="Zhang, Dauphin & Ma 2019",
-        formula="x ← x + s·f(x + b), no biases; W₁ × L^(−1/2), W_Q, W_K, W_V × L^(−1/6), W₂ = W_O = 0, L = 2N + 3M",
+        constants="W₁ × L^(−1/2), W_Q, W_K, W_V × L^(−1/6), W₂ = W_O = 0, L = 2N + 3M branches; γ = s, 1 at first",
         group="No-LN",
         gamma=lambda site: one,
         gain=gain,
-        norm_out=lambda site: False,
+        norm_out=lambda site: "",
         inner=inner,
-        final=final,
+        final=lambda stack: "scale shift" if stack == "encoder" else "shift",
         bias=lambda site: False,
+        assumes=("ReLU",),
         recipe=NO_LN,
     )

@@ -24,8 +24,9 @@ def method(which: Literal["all", "v_o_ffn"] = "all") -> Method:
         key="post-ln-init",
         label="Post-LN-init",
         source="DeepNet §2",
-        formula="x ← LN(x + f(x)); W^l ~ N(0, 1/(k_l² d')), k_l = N − l + 1",
+        constants=("W_V, W_O, W₁, W₂" if which == "v_o_ffn" else "every matrix") + " of layer l × 1/(N − l + 1)",
         gain=gain,
+        assumes=("LayerNorm", "ReLU"),
         recipe=Recipe(
             source=f"{BASELINE.source}: Post-LN, beside which §2 has it", base_init="xavier_normal", lr=BASELINE.lr
         ),

@@ -33,10 +33,11 @@ def method() -> Method:
         key="t-fixup",
         label="T-Fixup",
         source="Huang et al. 2020 §4",
-        formula="x ← x + f(x); W_V, W_O, W₁, W₂ × 0.67·N^(−1/4), decoder × (9M)^(−1/4); embedding × (9N)^(−1/4)",
+        constants="W_V, W_O, W₁, W₂ × 0.67·N^(−1/4) in the encoder, × (9M)^(−1/4) in the decoder; embedding × (9N)^(−1/4)",
         group="No-LN",
         gain=gain,
-        norm_out=lambda site: False,
+        norm_out=lambda site: "",
+        assumes=("ReLU",),
         undefined=lambda n, m: "" if n and m else ONE_STACK,
         recipe=Recipe(source="Huang et al. 2020 §5: no warm-up, decay after 4000", lr=5e-4, warmup=0, hold=4000),
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from stabkit.methods.base import Method, Role, Site
+from stabkit.methods.base import BASELINE, Method, Role, Site
 
 
 def method(power: Literal["0.5", "0.25"] = "0.5") -> Method:
@@ -23,6 +23,8 @@ def method(power: Literal["0.5", "0.25"] = "0.5") -> Method:
         key="ds-init",
         label="DS-Init",
         source="Zhang et al. 2019 §4",
-        formula=f"x ← LN(x + f(x)); every matrix of layer l × l^(−{power})",
+        constants=f"every matrix of layer l × l^(−{power})",
         gain=gain,
+        assumes=("LayerNorm", "ReLU"),
+        recipe=BASELINE,
     )

@@ -20,6 +20,12 @@ UNTOUCHED: tuple[Role, ...] = ("query", "key", "embedding", "head")
 TABLE_11 = {"deepnorm": {"alpha": "one"}, "init": {"beta": "one"}}
 """DeepNet Table 11: what "− DeepNorm" and "− Init" take away, as options."""
 
+WORDS = {
+    "alpha": "ω = α = 0.81 (N⁴M)^(1/16) in the encoder, (3M)^(1/4) in the decoder, (2N)^(1/4) in one stack alone",
+    "beta": "W_V, W_O, W₁, W₂ × β = 0.87 (N⁴M)^(−1/16) in the encoder, (12M)^(−1/4) in the decoder, (8N)^(−1/4) in one "
+    "stack alone",
+}
+
 
 def alpha_beta(site: Site) -> tuple[float, float]:
     """(α, β) of this site's stack, from the table above."""
@@ -49,9 +55,10 @@ def method(
         key="deepnorm",
         label="DeepNorm",
         source="DeepNet §3.3",
-        formula="x ← LN(α·x + f(x)); W_V, W_O, W₁, W₂ × β",
+        constants=", ".join(WORDS[slot] for slot, kept in (("alpha", alpha), ("beta", beta)) if kept == "paper"),
         group="DeepNorm",
         omega=omega,
         gain=gain,
+        assumes=("LayerNorm", "ReLU"),
         recipe=Recipe(source="DeepNet (first version), Appendix D.2", base_init="xavier_normal", lr=1.5e-3),
     )

@@ -6,12 +6,7 @@ and is not normed again.
 
 from __future__ import annotations
 
-from stabkit.methods.base import Final, Method, Stack
-
-
-def final_norm(stack: Stack) -> Final:
-    """A norm after each stack: what every scheme with the norm inside the branch needs."""
-    return "norm"
+from stabkit.methods.base import BASELINE, Method
 
 
 def method() -> Method:
@@ -20,9 +15,9 @@ def method() -> Method:
         key="pre-ln",
         label="Pre-LN",
         source="Xiong et al. 2020; DeepNet Table 1",
-        formula="x ← x + f(LN(x)), LN after each stack",
         group="Pre-LN",
-        norm_in=lambda site: True,
-        norm_out=lambda site: False,
-        final=final_norm,
+        norm_in=lambda site: "norm",
+        norm_out=lambda site: "",
+        final=lambda stack: "norm",
+        recipe=BASELINE,
     )

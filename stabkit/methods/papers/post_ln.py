@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from stabkit.methods.base import Method, Role, Site
+from stabkit.methods.base import BASELINE, Method, Role, Site
 
 
 def method(query_key: Literal["1", "0.25", "4"] = "1") -> Method:
@@ -21,6 +21,7 @@ def method(query_key: Literal["1", "0.25", "4"] = "1") -> Method:
         key="post-ln",
         label="Post-LN",
         source="Vaswani et al. 2017; DeepNet §2",
-        formula="x ← LN(x + f(x))" + (f"; W_Q, W_K × {query_key}" if query_key != "1" else ""),
+        constants=f"W_Q, W_K × {query_key}" if query_key != "1" else "",
         gain=gain,
+        recipe=BASELINE,
     )

@@ -16,8 +16,8 @@ from __future__ import annotations
 import math
 from typing import Literal
 
-from stabkit.methods.base import Inner, Method, Place, Recipe, Role, Site
-from stabkit.methods.pre_ln import final_norm
+from stabkit.methods.base import Method, Place, Recipe, Role, Site
+from stabkit.methods.parts import Part
 
 
 def gamma(site: Site, pair: Literal["paper", "torchscale"] = "paper") -> float:
@@ -36,21 +36,21 @@ def method(pair: Literal["paper", "torchscale"] = "paper", gain: Literal["log", 
         scaled = gain == "log" and role in ("value", "out", "up", "down") and site.kind != "cross"
         return gamma(site, pair) if scaled else 1.0
 
-    def inner(site: Site, place: Place) -> Inner:
+    def inner(site: Site, place: Place) -> Part:
         return "norm" if place == "last" and site.kind != "cross" else ""
 
     return Method(
         key="sub-ln",
         label="Sub-LN",
         source="DeepNet §4, Theorem 4",
-        formula="x ← x + W₂·LN(φ(W₁·LN(x))), LN after each stack"
-        + (f"; W_V, W_O, W₁, W₂ × {scales}" if gain == "log" else ""),
+        constants=f"W_V, W_O, W₁, W₂ × {scales}, but in cross-attention" if gain == "log" else "",
         group="Pre-LN",
         gain=gains,
-        norm_in=lambda site: True,
-        norm_out=lambda site: False,
+        norm_in=lambda site: "norm",
+        norm_out=lambda site: "",
         inner=inner,
-        final=final_norm,
+        final=lambda stack: "norm",
+        assumes=("LayerNorm", "ReLU"),
         recipe=Recipe(
             source="DeepNet §4.3 (base) and Table 7 (rate of its language models)", base_init="xavier_normal", lr=1e-3
         ),

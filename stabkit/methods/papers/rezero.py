@@ -20,10 +20,10 @@ def method(alpha: Literal["layer", "sublayer"] = "layer") -> Method:
         key="rezero",
         label="ReZero",
         source="Bachlechner et al. 2021",
-        formula="x ← x + α_l·f(x), α_l trained, 0 at first",
+        constants=f"γ = α, one trained number a {alpha}, 0 at first".replace("sublayer", "sub-layer"),
         group="No-LN",
         gamma=lambda site: zero,
-        norm_out=lambda site: False,
+        norm_out=lambda site: "",
         recipe=Recipe(
             source=f"rate: {NO_LN.source}; base and no warm-up: the released code",
             base_init="torch_uniform",

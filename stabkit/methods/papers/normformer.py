@@ -12,15 +12,15 @@ from __future__ import annotations
 
 from typing import Literal
 
-from stabkit.methods.base import ONE, Inner, Method, Place, Scale, Site
-from stabkit.methods.pre_ln import final_norm
+from stabkit.methods.base import BASELINE, ONE, Method, Place, Scale, Site
+from stabkit.methods.parts import Part
 
 
 def method(heads: Literal["paper", "fairseq"] = "paper", res_scale: Literal["no", "yes"] = "no") -> Method:
     """Pre-LN with three further norms or factors a layer."""
     place_of_heads: Place = "last" if heads == "paper" else "end"
 
-    def inner(site: Site, place: Place) -> Inner:
+    def inner(site: Site, place: Place) -> Part:
         if site.kind == "self" and place == place_of_heads:
             return "heads"
         return "norm" if site.kind == "ffn" and place == "last" else ""
@@ -32,12 +32,13 @@ def method(heads: Literal["paper", "fairseq"] = "paper", res_scale: Literal["no"
         key="normformer",
         label="NormFormer",
         source="Shleifer et al. 2021 §2",
-        formula="x ← x + LN(W_O·(γ_h·head_h(LN(x)))), x ← x + W₂·LN(φ(W₁·LN(x))), LN after each stack",
+        constants="every factor 1 at first",
         group="Pre-LN",
         omega=omega,
-        norm_in=lambda site: True,
-        norm_branch=lambda site: site.kind == "self",
-        norm_out=lambda site: False,
+        norm_in=lambda site: "norm",
+        norm_branch=lambda site: "norm" if site.kind == "self" else "",
+        norm_out=lambda site: "",
         inner=inner,
-        final=final_norm,
+        final=lambda stack: "norm",
+        recipe=BASELINE,
     )

@@ -1,0 +1,1 @@
+"""Options (texts) → requests: every one checked before torch is imported."""

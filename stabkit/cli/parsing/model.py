@@ -1,0 +1,138 @@
+"""What is trained: methods, the block and sizes of their model, the optimisation."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import get_args
+
+from stabkit import methods
+from stabkit.cli import ranges
+from stabkit.cli.parsing import own
+from stabkit.errors import UsageError
+from stabkit.methods.base import Method
+from stabkit.methods.blocks import BLOCKS, Block, departs
+from stabkit.spec import (
+    SHORTEST_JUDGED,
+    BaseInit,
+    Chosen,
+    FfnKind,
+    ModelConfig,
+    Norm,
+    Optimizer,
+    Positions,
+    TrainConfig,
+)
+
+
+def model(
+    text: Mapping[str, str], depth: tuple[int, int], widths: Sequence[int], flags: Mapping[str, bool]
+) -> ModelConfig:
+    """The model of the first depth and width; every width must suit its heads."""
+    block = BLOCKS[ranges.choice("--block", text["block"], get_args(Block))]
+    own = {
+        name: ranges.choice(f"--{name.replace('_', '-')}", text[name], values) if text[name] else block[name]
+        for name, values in (
+            ("norm", get_args(Norm)),
+            ("ffn_kind", get_args(FfnKind)),
+            ("positions", get_args(Positions)),
+        )
+    }
+    made = ModelConfig(
+        encoder_layers=depth[0],
+        decoder_layers=depth[1],
+        hidden=widths[0],
+        ffn=ffn(text["ffn"], widths[0]),
+        heads=ranges.whole("--heads", text["heads"], 1, 128),
+        base_init=ranges.choice("--base-init", text["base_init"], get_args(BaseInit)),
+        tied=not flags["untied"],
+        qk_norm=flags["qk_norm"] or block["qk_norm"],
+        biases=block["biases"] and not flags["no_biases"],
+        **own,
+    )
+    for hidden in widths:
+        if hidden % made.heads or hidden % 2:
+            raise UsageError(f"--hidden {hidden} must be even and divide by --heads {made.heads}")
+        if made.positions == "rotary" and hidden // made.heads % 2:
+            raise UsageError(
+                f"--positions rotary turns pairs of a head's entries: --hidden {hidden} over --heads {made.heads} is "
+                f"{hidden // made.heads}, which must be even"
+            )
+    return made
+
+
+def train(text: Mapping[str, str], max_tokens: int, *, stop_when_decided: bool) -> TrainConfig:
+    steps = ranges.whole("--steps", text["steps"], 0, 10_000_000)
+    verdict_at = ranges.whole("--verdict-at", text["verdict_at"], 0, 10_000_000)
+    if verdict_at and not SHORTEST_JUDGED <= verdict_at < steps:
+        raise UsageError(
+            f"--verdict-at {verdict_at} must lie between {SHORTEST_JUDGED}, the fewest updates that a verdict takes, "
+            f"and --steps {steps}, to which a run that is early then goes on"
+        )
+    return TrainConfig(
+        steps=steps,
+        optimizer=ranges.choice("--optimizer", text["optimizer"], get_args(Optimizer)),
+        max_tokens=max_tokens,
+        dropout=ranges.real("--dropout", text["dropout"], 0.0, 0.99),
+        clip=ranges.real("--clip", text["clip"], 0.0, 1e9),
+        label_smoothing=ranges.real("--label-smoothing", text["label_smoothing"], 0.0, 0.99),
+        stop_when_decided=stop_when_decided,
+        verdict_at=verdict_at,
+    )
+
+
+def chosen(
+    text: str, depths: tuple[tuple[int, int], ...], config: ModelConfig, files: own.Files
+) -> tuple[tuple[Chosen, ...], tuple[str, ...]]:
+    """The methods named, and notes: what `all` leaves out, whose constants were derived for another block. A method
+    named that its papers do not define here is refused."""
+    found: dict[str, Chosen] = {}
+    notes: list[str] = []
+    apart: dict[str, list[str]] = {}
+    for item in text.split(","):
+        if not item.strip():
+            raise UsageError(f"--models: {text!r} has an empty place; `stabkit methods` lists all")
+        for one, method in _named(item, files):
+            label = one.own.label if one.own else methods.label(one.key, one.options)
+            label = methods.with_options(label, one.options) if one.own else label
+            reasons = [reason for n, m in depths if (reason := method.undefined(n, m))]
+            if reasons and item.strip() != "all":
+                raise UsageError(f"--models: {method.label} is not defined here: {reasons[0]}")
+            if label in found and found[label] != one:
+                raise UsageError(f"--models: two methods are called {label}; give one of them another label")
+            if reasons:
+                notes.append(f"{method.label} is left out: {reasons[0]}")
+                continue
+            found[label] = one
+            if reason := departs(method, config):
+                apart.setdefault(reason, []).append(label)
+    notes += [f"{', '.join(labels)}: {reason}" for reason, labels in apart.items()]
+    return tuple(found.values()), tuple(notes)
+
+
+def _named(item: str, files: own.Files) -> list[tuple[Chosen, Method]]:
+    """What a word of --models names: one method, or all built-in ones."""
+    if item.strip() == "all":
+        return [(Chosen(key=key), method) for key, method in zip(methods.KEYS, methods.DEFAULTS, strict=True)]
+    if given := own.method(item, files):
+        return [given]
+    key, options = methods.parse(item)
+    return [(Chosen(key=key, options=options), methods.build(key, options))]
+
+
+def own_recipe(given: Collection[str], text: Mapping[str, str]) -> None:
+    """Refuse a setting that each method's own recipe decides."""
+    for name in ("base_init", "optimizer", "lr", "warmup", "drop_warmup"):
+        if name in given:
+            option = f"--{name.replace('_', '-')}"
+            raise UsageError(
+                f"--recipe paper gives each method its own {option}; leave {option} {text.get(name, '')} out"
+            )
+
+
+def ffn(text: str, hidden: int) -> int:
+    """--ffn: a number, or `2x` for twice the width."""
+    if "," in text:
+        raise UsageError(f"--ffn takes one number, or one factor of the width like 2x; got {text!r}")
+    if text.endswith("x"):
+        return hidden * ranges.whole("--ffn", text.removesuffix("x"), 1, 32)
+    return ranges.whole("--ffn", text, 1, 32768)

@@ -1,0 +1,62 @@
+"""The text that is trained on, and how it is translated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from stabkit.cli import console, ranges
+from stabkit.cli.options import TRAINING
+from stabkit.errors import UsageError
+from stabkit.results.translation import MOST_BEAMS, Search
+from stabkit.running import plan_translations
+from stabkit.spec import TaskConfig
+
+LARGE_TEXT = 10_000_000
+"""Bytes, compressed or not, from which on reading takes long enough to be told of."""
+
+
+def task(data: str, source: str, target: str, vocab: int, *, quiet: bool) -> tuple[TaskConfig, dict[str, str] | None]:
+    if not data:
+        if source or target:
+            raise UsageError("--source and --target name the languages of --data; without it the task is synthetic")
+        return TaskConfig(vocab=vocab), None  # its digest follows from the size of the batches (_sized)
+    if not source or not target:
+        raise UsageError("--data needs --source and --target, the endings of its files: --source de --target en")
+    from stabkit.tasks import corpus
+
+    files = corpus.find(Path(data), source, target)
+    if not quiet and sum(path.stat().st_size for path in (*files.train, *files.validation)) > LARGE_TEXT:
+        console.note(f"reading the text in {corpus.shown(Path(data))}")
+    for sides in (files.train, files.validation):
+        corpus.read(sides)
+    task = TaskConfig(name=f"{source}-{target}", vocab=vocab, source=source, target=target, digest=corpus.digest(files))
+    return task, {"directory": str(Path(data).resolve())}
+
+
+def search(text: Mapping[str, str], depths: Sequence[tuple[int, int]], *, asked: bool) -> Search | None:
+    """How --bleu looks for words; None where it was not asked for."""
+    if not asked:
+        for name in ("beam", "length_penalty"):
+            if text[name] != TRAINING[name][1]:
+                option = f"--{name.replace('_', '-')}"
+                raise UsageError(f"{option} is for --bleu, which translates; got {text[name]!r} without it")
+        return None
+    if not all(depths[0]):
+        raise UsageError("--bleu needs an encoder and a decoder: a language model translates nothing; leave it out")
+    return Search(
+        beam=ranges.whole("--beam", text["beam"], 1, MOST_BEAMS),
+        length_penalty=ranges.real("--length-penalty", text["length_penalty"], 0.0, 10.0),
+    )
+
+
+def translations(how: Search, task: TaskConfig, corpus: dict[str, str] | None, device: str) -> plan_translations.Wanted:
+    """What --bleu translates; raises before anything is trained."""
+    if corpus is None:
+        from stabkit.tasks.synthetic import test_digest
+
+        return plan_translations.Wanted(search=how, sentences=test_digest(task.vocab), device=device)
+    from stabkit.tasks import corpus as door
+
+    files = door.find(Path(corpus["directory"]), task.source, task.target)
+    return plan_translations.Wanted(search=how, sentences=door.test_digest(files), device=device)

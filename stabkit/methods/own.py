@@ -1,0 +1,172 @@
+"""Methods and probes from a file of the user's own: `./my.py:peri_ln`, a function that returns a Method.
+
+Only a file that this command line names is executed. What runs is its text as it was read once: its sha256 is in the
+run's spec, its bytes travel with every job and rest beside the run, where they are shown and never run. So the file may
+import nothing whose bytes are not in the id: the standard library, torch, numpy and stabkit, and no way around that.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import re
+import sys
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from stabkit.errors import UsageError, nearest
+from stabkit.methods.base import Method
+from stabkit.spec import Own
+
+Texts = Mapping[str, str]
+"""{sha256: the text of a file}."""
+ALLOWED = ("torch", "numpy", "stabkit")
+"""What a file may import beside the standard library."""
+BY_NAME = ("importlib", "imp", "runpy", "pkgutil", "zipimport")
+"""Of the standard library what imports by a name that is made while running."""
+LARGEST = 1_000_000
+"""Bytes of a file that is read as one."""
+NAMED = re.compile(r"(?P<file>.+?\.py):(?P<name>[A-Za-z_]\w*)(?P<options>(:[^:]*)*)")
+
+
+def parts(item: str) -> tuple[Path, str, list[str]] | None:
+    """`./my.py:peri_ln:norm=rms` → (file, function, options); None for what names no file."""
+    found = NAMED.fullmatch(item.strip())
+    return (Path(found["file"]), found["name"], found["options"].split(":")[1:]) if found else None
+
+
+def digest(text: str) -> str:
+    """sha256 of a file's bytes."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def read(file: Path) -> str:
+    """The text of a file that may be executed. Raises UsageError for one that cannot be read, is no Python, or imports
+    something whose bytes would not be in the run's id."""
+    try:
+        if file.stat().st_size > LARGEST:
+            raise UsageError(f"{file} has more than {LARGEST:,} bytes: not a file of a method or a probe")
+        data = file.read_bytes()
+        text = data.decode()
+        tree = ast.parse(text)
+    except OSError as error:
+        raise UsageError(f"{file}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{file} is not text in UTF-8") from error
+    except (SyntaxError, ValueError) as error:
+        where = f", line {error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
+        raise UsageError(f"{file}{where} is not Python: {getattr(error, 'msg', error)}") from error
+    if text.encode() != data:
+        raise UsageError(f"{file} is not text in UTF-8")
+    for node in ast.walk(tree):
+        if name := _foreign(node):
+            raise UsageError(
+                f"{file}, line {getattr(node, 'lineno', 0)}: {name} is refused, for its bytes are not in the runs' ids; "
+                f"a file may import the standard library, {', '.join(ALLOWED[:-1])} and {ALLOWED[-1]}"
+            )
+    return text
+
+
+def _foreign(node: ast.AST) -> str:
+    """What a node imports that a file may not; "" for nothing."""
+    names: list[str] = []
+    if isinstance(node, ast.Import):
+        names = [alias.name for alias in node.names]
+    elif isinstance(node, ast.ImportFrom):
+        names = ["." * node.level + (node.module or "")]
+    elif isinstance(node, ast.Name) and node.id in ("__import__", "exec", "eval", "compile"):
+        return node.id
+    for name in names:
+        root = name.partition(".")[0]
+        if root in BY_NAME or not (root in sys.stdlib_module_names or root in ALLOWED):
+            return f"import {name}"
+    return ""
+
+
+@lru_cache(maxsize=32)
+def executed(text: str, file: str) -> Mapping[str, Any]:
+    """The names that a file's text defines, once for each text. Raises UsageError with its line where it fails."""
+    name = f"stabkit_own_{digest(text)[:16]}"
+    module = ModuleType(name)
+    sys.modules[name] = module  # dataclasses look their module up
+    try:
+        exec(compile(text, file, "exec"), module.__dict__)
+    except Exception as error:  # whatever a user's file raises
+        raise UsageError(f"{said(error, file)}") from error
+    return module.__dict__
+
+
+def said(error: BaseException, file: str) -> str:
+    """`my.py, line 3: NameError: name 'x' is not defined`, the deepest line of that file."""
+    line, trace = 0, error.__traceback__
+    while trace is not None:
+        line = trace.tb_lineno if trace.tb_frame.f_code.co_filename == file else line
+        trace = trace.tb_next
+    told = str(error).strip().splitlines()
+    return f"{file}{f', line {line}' if line else ''}: {type(error).__name__}{f': {told[0]}' if told else ''}"
+
+
+def named(text: str, file: str, name: str, *, kind: str, of: Callable[[str, Any], bool]) -> Any:
+    """What a file calls `name`; raises UsageError that names what it does have, as far as `of` takes it for the like."""
+    names = executed(text, file)
+    if name not in names:
+        has = [key for key, value in names.items() if not key.startswith("_") and of(key, value)]
+        listed = f"it has {', '.join(has)}" if has else f"it has no {kind}"
+        raise UsageError(f"{file} has no {kind} {name!r}{nearest(name, has) or ';'} {listed}")
+    return names[name]
+
+
+def row(text: str, file: str, name: str) -> Callable[..., Method]:
+    """The function of a file that makes a method, as a row of METHODS is."""
+    module = f"stabkit_own_{digest(text)[:16]}"
+    found: Any = named(
+        text,
+        file,
+        name,
+        kind="function",
+        of=lambda key, value: callable(value) and getattr(value, "__module__", "") == module,
+    )
+    if not callable(found):
+        raise UsageError(f"{file}:{name} is a {type(found).__name__}, not a function that returns a Method")
+    return found  # type: ignore[no-any-return]  # what it returns is checked by `made`
+
+
+def made(make: Callable[..., Method], place: str, settings: Mapping[str, Any]) -> Method:
+    """The method that a function makes; raises UsageError for anything else."""
+    try:
+        method = make(**settings)
+    except UsageError:
+        raise
+    except Exception as error:
+        raise UsageError(said(error, place.rpartition(":")[0])) from error
+    if not isinstance(method, Method):
+        raise UsageError(f"{place} returns a {type(method).__name__}, not a Method (stabkit.methods.base)")
+    return method
+
+
+def key_of(method: Method, place: str, taken: Mapping[str, str]) -> str:
+    """`own-peri-ln`, which begins the runs' ids; raises UsageError for a key or a label that is a built-in's.
+    `taken`: {key: label} of those."""
+    plain = re.sub(r"[^a-z0-9]+", "-", method.key.lower()).strip("-")[:40]
+    if not plain:
+        raise UsageError(f"{place}: the key {method.key!r} has no letter or digit")
+    labels = {label.casefold() for label in taken.values()}
+    for name, said_to_be in (("key", method.key in taken), ("label", method.label.casefold() in labels)):
+        if said_to_be:
+            raise UsageError(f"{place}: the {name} {getattr(method, name)!r} is a built-in method's; give it another")
+    return f"own-{plain}"
+
+
+def text_of(own: Own, texts: Texts) -> str:
+    """The text that a spec names, of those that came with the command; raises UsageError without it."""
+    text = texts.get(own.digest)
+    if text is None:
+        raise UsageError(
+            f"{own.file}:{own.name} is a file of one's own, and was not given: a stored one is shown and never run"
+        )
+    if digest(text) != own.digest:
+        raise UsageError(f"{own.file}: this is not the text whose sha256 is {own.digest[:12]}")
+    return text

@@ -1,0 +1,1 @@
+"""The twelve methods that DeepNet and Very Deep Transformers compare: one paper a file."""

@@ -1,0 +1,67 @@
+"""What may stand at a place of a model: a part by name, how formulas write it, and the parameters that it costs.
+
+    norm          whatever norm the comparison is made with: LayerNorm, unless `--norm` or `--block` says another
+    layer         LayerNorm: γ ⊙ (x − mean)/√(var + ε) + β                                   (Ba et al. 2016)
+    rms           RMSNorm: γ ⊙ x/√(mean(x²) + ε)                                             (Zhang & Sennrich 2019, eq. 4)
+    dyt           DyT: γ ⊙ tanh(α·x) + β, α one trained number, 0.5 at first                 (Zhu et al. 2025, §4)
+    shift         x + b, b one trained number, 0 at first                                    (R-Fixup)
+    scale shift   s·(x + b), s one trained number, 1 at first                                (R-Fixup, after the encoder)
+    heads         γ_h·x_h, a trained factor, 1 at first, for each head's d/H entries         (NormFormer)
+
+Every slot that says what stands somewhere takes one of these names, "" for nothing. The modules are `model/part.py`'s;
+a contract test holds both tables together, and what they count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from stabkit.spec import Norm
+
+Part = Literal["", "norm", "layer", "rms", "dyt", "shift", "scale shift", "heads"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Kind:
+    """One part: its words, its formula with {} in the place of what it reads, and what it costs."""
+
+    words: str
+    formula: str
+    parameters: Callable[[int, int], int]
+    """(entries of the vectors there, heads) → trained numbers."""
+    normalises: bool = False
+    """Whether the length of what leaves it is fixed by its own weights, however long what enters is."""
+
+
+PARTS: Mapping[Part, Kind] = {
+    "layer": Kind(words="LayerNorm", formula="LN({})", parameters=lambda size, heads: 2 * size, normalises=True),
+    "rms": Kind(words="RMSNorm", formula="RMSNorm({})", parameters=lambda size, heads: size, normalises=True),
+    "dyt": Kind(words="DyT", formula="DyT({})", parameters=lambda size, heads: 2 * size + 1),
+    "shift": Kind(words="shift", formula="{} + b", parameters=lambda size, heads: 1),
+    "scale shift": Kind(words="scale and shift", formula="s·({} + b)", parameters=lambda size, heads: 2),
+    "heads": Kind(words="factor a head", formula="γ_h·{}", parameters=lambda size, heads: heads),
+}
+NORMS: tuple[Norm, ...] = get_args(Norm)
+"""The kinds that a whole comparison can be made with (`--norm`)."""
+
+
+def resolved(part: Part, norm: Norm) -> Part:
+    """The part that is built where the comparison's norm is `norm`."""
+    return norm if part == "norm" else part
+
+
+def kind(part: Part, norm: Norm) -> Kind:
+    """What stands there; raises KeyError for nothing."""
+    return PARTS[resolved(part, norm)]
+
+
+def cost(part: Part, norm: Norm, size: int, heads: int) -> int:
+    """Trained numbers of a part that reads vectors of `size` entries; 0 for nothing."""
+    return kind(part, norm).parameters(size, heads) if part else 0
+
+
+def normalises(part: Part, norm: Norm) -> bool:
+    """Whether what stands there gives its output a length of its own."""
+    return bool(part) and kind(part, norm).normalises

@@ -1,0 +1,1 @@
+"""Methods of after 2022: one paper a file."""

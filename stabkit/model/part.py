@@ -1,0 +1,85 @@
+"""The modules of what may stand at a place (`methods/parts.py` says what each is, and what it costs)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import torch
+from torch import nn
+
+from stabkit.methods.parts import Part, resolved
+from stabkit.spec import Norm
+
+EPS = 1e-5
+"""Of every norm."""
+ALPHA = 0.5
+"""α of DyT at first (Zhu et al. 2025, §4)."""
+
+
+class DyT(nn.Module):
+    """γ ⊙ tanh(α·x) + β."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.alpha = nn.Parameter(torch.full((), ALPHA))
+        self.weight = nn.Parameter(torch.ones(size))
+        self.bias = nn.Parameter(torch.zeros(size))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.addcmul(self.bias, torch.tanh(self.alpha * x), self.weight)
+
+
+class Shift(nn.Module):
+    """x + b."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.b = nn.Parameter(torch.zeros(()))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + self.b
+
+
+class ScaleShift(nn.Module):
+    """s·(x + b)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.b = nn.Parameter(torch.zeros(()))
+        self.s = nn.Parameter(torch.ones(()))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.s * (x + self.b)
+
+
+class Heads(nn.Module):
+    """γ_h·x_h."""
+
+    def __init__(self, heads: int) -> None:
+        super().__init__()
+        self.gamma = nn.Parameter(torch.ones(heads))
+
+    def forward(self, x_TBD: torch.Tensor) -> torch.Tensor:
+        t, b, d = x_TBD.shape
+        return (x_TBD.view(t, b, len(self.gamma), -1) * self.gamma[:, None]).view(t, b, d)
+
+
+MODULES: Mapping[Part, Callable[[int, int], nn.Module]] = {
+    "layer": lambda size, heads: nn.LayerNorm(size, eps=EPS),
+    "rms": lambda size, heads: nn.RMSNorm(size, eps=EPS),
+    "dyt": lambda size, heads: DyT(size),
+    "shift": lambda size, heads: Shift(),
+    "scale shift": lambda size, heads: ScaleShift(),
+    "heads": lambda size, heads: Heads(heads),
+}
+"""(entries of the vectors there, heads) → the module, of every name in `methods.parts.PARTS`."""
+
+
+def norm(kind: Norm, size: int) -> nn.Module:
+    """The comparison's own norm."""
+    return MODULES[kind](size, 1)
+
+
+def part(name: Part, of: Norm, size: int, heads: int) -> nn.Module | None:
+    """What stands at a place where vectors have `size` entries, of a comparison whose norm is `of`; None: nothing."""
+    return MODULES[resolved(name, of)](size, heads) if name else None

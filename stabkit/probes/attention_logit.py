@@ -1,0 +1,44 @@
+"""The largest attention logit of a sub-layer: max of q·k/√E over heads, the probe batch's queries and the keys that each
+may see; with q/k-norm, of what is normed. Logits that grow make the softmax pick one key and stop its gradient (Dehghani
+et al. 2023, §2.1; Wortsman et al. 2023, §3.1).
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+
+import torch
+
+from stabkit.model.branch import Attention
+from stabkit.model.flat import Flat
+from stabkit.model.transformer import Transformer
+from stabkit.probes.base import Pass, Probe
+from stabkit.probes.hooks import on_taps
+
+
+class AttentionLogit(Probe):
+    name = "attention_logit"
+    watches = "probe"
+
+    def __init__(self, model: Transformer, flat: Flat) -> None:
+        attentions = [(site, r.g) for site, r in model.residuals.items() if isinstance(r.g, Attention)]
+        self.heads = model.config.heads
+        self.stacks = [site.stack for site, _ in attentions]
+        self.sites = tuple(site.name for site, _ in attentions)
+        self.taps: dict[torch.nn.Module, int] = {g.scores.logits: i for i, (_, g) in enumerate(attentions)}
+        self.largest = [torch.empty(0)] * len(self.sites)
+
+    def attached(self) -> AbstractContextManager[object]:
+        return on_taps(self.taps, self.watches, self._see)
+
+    def _see(self, i: int, s_SQ: torch.Tensor) -> None:
+        self.largest[i] = s_SQ.amax(dim=0)
+
+    def read(self, seen: Pass) -> torch.Tensor:
+        found: list[torch.Tensor] = []
+        for stack in dict.fromkeys(self.stacks):
+            own = torch.stack([x for x, of in zip(self.largest, self.stacks, strict=True) if of == stack])
+            keep_TB = seen.keep[stack]
+            by_query_NBT = own.view(len(own), keep_TB.shape[1], self.heads, -1).amax(dim=2)
+            found.append(by_query_NBT[:, keep_TB.t()].amax(dim=1).double())
+        return torch.cat(found)

@@ -1,0 +1,51 @@
+"""A probe from a file of the user's own: `./mine.py:TokenSpread`, a class as those here are.
+
+What it records stands under `own-` and its name, so that no probe of a later version is taken for it. `checked` is the
+contract of the table, on a tiny model: sites, a reading of as many numbers, no hook left, no bit of training changed.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any
+
+import torch
+
+from stabkit.errors import UsageError
+from stabkit.methods import own as files
+from stabkit.probes.base import Pass, Probe
+from stabkit.spec import Own
+
+NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
+
+
+def probe(own: Own, texts: files.Texts) -> type[Probe]:
+    """The class that a spec names, under its recorded name; raises UsageError for anything else."""
+    return _made(files.text_of(own, texts), own.file, own.name)
+
+
+@cache
+def _made(text: str, file: str, name: str) -> type[Probe]:
+    place = f"{file}:{name}"
+    found: Any = files.named(text, file, name, kind="class of a Probe", of=lambda _, value: _is_probe(value))
+    if not _is_probe(found):
+        raise UsageError(f"{place} is no class of stabkit.probes.base.Probe")
+    if not NAME.fullmatch(str(getattr(found, "name", ""))):
+        raise UsageError(f'{place}: its `name` is to be small letters, digits and _, as "token_spread"')
+    if getattr(found, "watches", "") not in ("training", "probe"):
+        raise UsageError(f'{place}: its `watches` is to be "training" or "probe"')
+    return type(name, (found,), {"name": f"own-{found.name}", "__module__": found.__module__})
+
+
+def _is_probe(value: Any) -> bool:
+    return isinstance(value, type) and issubclass(value, Probe) and value is not Probe
+
+
+def read(one: Probe, seen: Pass, place: str) -> torch.Tensor:
+    """Its reading, of as many numbers as it has sites; raises UsageError for any other."""
+    values = one.read(seen)
+    if not isinstance(values, torch.Tensor) or values.shape != (len(one.sites),):
+        came = f"shape {tuple(values.shape)}" if isinstance(values, torch.Tensor) else type(values).__name__
+        raise UsageError(f"{place}: read() is to return a tensor of its {len(one.sites)} sites, and returned {came}")
+    return values
