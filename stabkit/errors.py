@@ -7,6 +7,7 @@
     ├── StoreBusy          4   another process holds the output directory
     ├── StoreError         5   the disk: full, read-only, not a directory
     ├── RecipeViolated     6   an audited model is not what its recipe says
+    │   └── ContractBroken 6   a method that was checked does not keep what every method keeps
     ├── Unstable           7   a link of a probed model's chain breaks with depth
     └── Interrupted     128+n  ended by signal n
 
@@ -57,6 +58,10 @@ class RecipeViolated(StabkitError):
     """A user's model violates the recipe that it was audited against; the findings are printed before."""
 
     exit_code = 6
+
+
+class ContractBroken(RecipeViolated):
+    """A method does not keep the contract of every method; what broke is printed before."""
 
 
 class Unstable(StabkitError):

@@ -237,16 +237,25 @@ def runs_rm(
 
 @app.command()
 def methods(
-    model: Annotated[str, typer.Argument(help="One method, for its constants.")] = "",
+    model: Annotated[str, typer.Argument(help="One method, for its constants; or check, and what to check.")] = "",
+    checked: Annotated[
+        str, typer.Argument(metavar="[METHOD]", help="After check: a method, ./my.py:function.")
+    ] = "",
     depths: Annotated[str, typer.Option(help="Depths for the constants.")] = "18",
     arch: Arch = "encoder-decoder",
     json: Json = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print a page to link to, a heading a method.")] = False,
 ) -> None:
-    """The methods: formula, source, options, parameters added, claims; with a name, every constant at each depth."""
+    """The methods: formula, source, options, parameters added, claims; with a name, every constant at each depth.
+
+    `check ./my.py:function` tries a method of your own against the contract that all keep; exits with 6 if it breaks.
+    """
     from stabkit.cli import ranges
     from stabkit.cli.commands import methods
 
+    if model == "check" or checked:
+        methods.check(model, checked, json=json)
+        return
     pairs = ranges.depths("--depths", depths, ranges.stacks("--arch", arch))
     methods.methods(model, pairs, json=json, markdown=markdown)
 

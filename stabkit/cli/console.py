@@ -101,8 +101,8 @@ class _Patient:
 
 def err() -> Console:
     """Standard error, as it is now."""
-    return Console(file=cast(TextIO, _Patient(sys.stderr)))
+    return Console(file=cast(TextIO, _Patient(sys.stderr)), emoji=False)
 
 
 def _out() -> Console:
-    return Console()
+    return Console(emoji=False)

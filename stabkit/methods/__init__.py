@@ -168,7 +168,8 @@ def recipe_words(recipe: Recipe) -> str:
     """`fairseq_uniform, adam, lr 0.0015, warm-up 4000`."""
     warmup = f"warm-up {recipe.warmup}" if recipe.warmup else "no warm-up"
     decay = f", decay after {recipe.hold} updates" if recipe.hold else ""
-    return f"{recipe.base_init}, {recipe.optimizer}, lr {recipe.lr:g}, {warmup}{decay}"
+    factors = ", rate and ε by role and depth" if recipe.scaled else ""
+    return f"{recipe.base_init}, {recipe.optimizer}, lr {recipe.lr:g}, {warmup}{decay}{factors}"
 
 
 def label(key: str, options: Mapping[str, str]) -> str:

@@ -185,6 +185,11 @@ class Recipe:
     epsilon: Callable[[Site, Role | Literal["vector"]], float] = _same
     """What Adam's ε is multiplied by, likewise."""
 
+    @property
+    def scaled(self) -> bool:
+        """Whether rate or ε differ by role or depth."""
+        return (self.rate, self.epsilon) != (_same, _same)
+
 
 BASELINE = Recipe(source="DeepNet (first version), Appendix D.2", lr=1.5e-3)
 """What DeepNet trained its Post-LN and Pre-LN baselines with on WMT-17; all of them sit on fairseq's Transformer."""

@@ -10,8 +10,9 @@ names another. Where sub-layers differ, each kind has its own line, by layers wh
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Literal
 
-from stabkit.methods.base import HEADED, ONE, Method, Place, Scale, Site, Stack, sites
+from stabkit.methods.base import HEADED, ONE, Method, Place, Recipe, Role, Scale, Site, Stack, sites
 from stabkit.methods.blocks import inner as standing
 from stabkit.methods.count import places
 from stabkit.methods.parts import Part, kind
@@ -156,6 +157,33 @@ def values(method: Method, n: int, m: int) -> str:
     for name, found in kept.items():
         names.setdefault(found, []).append(name)
     return "; ".join(f"{', '.join(alike)} {found}" for found, alike in names.items())
+
+
+def factors(recipe: Recipe, n: int, m: int) -> str:
+    """What a recipe multiplies rate and ε by at a depth, where it does: `rate: W_Q 0.33; ε: …`; "" where all is 1."""
+    own = sites(n, m, PLAIN.hidden)
+    told = []
+    for name, factor in (("rate", recipe.rate), ("ε", recipe.epsilon)):
+        found = {role: _span([factor(site, role) for site in own if _has(site, role)]) for role in KNOWN}
+        alike: dict[str, list[str]] = {}
+        for role, span in found.items():
+            alike.setdefault(span, []).append(role)
+        if set(alike) != {"1"}:
+            told.append(f"{name} × " + "; ".join(f"{span} ({', '.join(each)})" for span, each in alike.items()))
+    return ", ".join(told)
+
+
+KNOWN: tuple[Role | Literal["vector"], ...] = (
+    *("query", "key", "value", "out", "up", "down"),
+    *("embedding", "head", "vector"),
+)
+
+
+def _has(site: Site, role: Role | Literal["vector"]) -> bool:
+    """Whether a site decides this role's factor."""
+    if role in ("embedding", "head"):
+        return site.index == 1
+    return role == "vector" or (role in ("up", "down")) == (site.kind == "ffn")
 
 
 def _numbers(method: Method, mine: Sequence[Site]) -> dict[str, str]:

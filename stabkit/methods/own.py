@@ -64,7 +64,7 @@ def read(file: Path) -> str:
     for node in ast.walk(tree):
         if name := _foreign(node):
             raise UsageError(
-                f"{file}, line {getattr(node, 'lineno', 0)}: {name} is refused, for its bytes are not in the runs' ids; "
+                f"{file}, line {getattr(node, 'lineno', 0)}: {name} is refused: its bytes are not in the runs' ids; "
                 f"a file may import the standard library, {', '.join(ALLOWED[:-1])} and {ALLOWED[-1]}"
             )
     return text
@@ -110,7 +110,7 @@ def said(error: BaseException, file: str) -> str:
 
 
 def named(text: str, file: str, name: str, *, kind: str, of: Callable[[str, Any], bool]) -> Any:
-    """What a file calls `name`; raises UsageError that names what it does have, as far as `of` takes it for the like."""
+    """What a file calls `name`; raises UsageError that names what it has of the like (`of`)."""
     names = executed(text, file)
     if name not in names:
         has = [key for key, value in names.items() if not key.startswith("_") and of(key, value)]
@@ -130,7 +130,7 @@ def row(text: str, file: str, name: str) -> Callable[..., Method]:
         of=lambda key, value: callable(value) and getattr(value, "__module__", "") == module,
     )
     if not callable(found):
-        raise UsageError(f"{file}:{name} is a {type(found).__name__}, not a function that returns a Method")
+        raise UsageError(f"{file}:{name} is {type(found).__name__}, not a function that returns a Method")
     return found  # type: ignore[no-any-return]  # what it returns is checked by `made`
 
 
@@ -143,7 +143,7 @@ def made(make: Callable[..., Method], place: str, settings: Mapping[str, Any]) -
     except Exception as error:
         raise UsageError(said(error, place.rpartition(":")[0])) from error
     if not isinstance(method, Method):
-        raise UsageError(f"{place} returns a {type(method).__name__}, not a Method (stabkit.methods.base)")
+        raise UsageError(f"{place} returns {type(method).__name__}, not a Method (stabkit.methods.base)")
     return method
 
 

@@ -1,12 +1,12 @@
 """What may stand at a place of a model: a part by name, how formulas write it, and the parameters that it costs.
 
     norm          whatever norm the comparison is made with: LayerNorm, unless `--norm` or `--block` says another
-    layer         LayerNorm: γ ⊙ (x − mean)/√(var + ε) + β                                   (Ba et al. 2016)
-    rms           RMSNorm: γ ⊙ x/√(mean(x²) + ε)                                             (Zhang & Sennrich 2019, eq. 4)
-    dyt           DyT: γ ⊙ tanh(α·x) + β, α one trained number, 0.5 at first                 (Zhu et al. 2025, §4)
-    shift         x + b, b one trained number, 0 at first                                    (R-Fixup)
-    scale shift   s·(x + b), s one trained number, 1 at first                                (R-Fixup, after the encoder)
-    heads         γ_h·x_h, a trained factor, 1 at first, for each head's d/H entries         (NormFormer)
+    layer         LayerNorm: γ ⊙ (x − mean)/√(var + ε) + β                             (Ba et al. 2016)
+    rms           RMSNorm: γ ⊙ x/√(mean(x²) + ε)                                       (Zhang & Sennrich 2019, eq. 4)
+    dyt           DyT: γ ⊙ tanh(α·x) + β, α one trained number, 0.5 at first           (Zhu et al. 2025, §4)
+    shift         x + b, b one trained number, 0 at first                              (R-Fixup)
+    scale shift   s·(x + b), s one trained number, 1 at first                          (R-Fixup, after the encoder)
+    heads         γ_h·x_h, a trained factor, 1 at first, for each head's d/H entries   (NormFormer)
 
 Every slot that says what stands somewhere takes one of these names, "" for nothing. The modules are `model/part.py`'s;
 a contract test holds both tables together, and what they count.

@@ -1,9 +1,9 @@
 """Where layers read and what they add to: the wirings by name, their formulas, streams and cost.
 
     chain                 a layer reads the one before it
-    history, normed       x_{l+1} = Σ_{k≤l} W_k^{l+1}·N_k(y_k), the embedding y₀ not normed             (DLCL, pre-norm)
-    history, norm after   x_{l+1} = N(Σ_{k≤l} W_k^{l+1}·y_k), the first, W₀·y₀, not normed              (DLCL, post-norm)
-    two streams           the chain, and beside it s ← s + γ·f, s₀ = x₀; at the end x + N(s)            (ResiDual)
+    history, normed       x_{l+1} = Σ_{k≤l} W_k^{l+1}·N_k(y_k), the embedding y₀ not normed      (DLCL, pre-norm)
+    history, norm after   x_{l+1} = N(Σ_{k≤l} W_k^{l+1}·y_k), the first, W₀·y₀, not normed       (DLCL, post-norm)
+    two streams           the chain, and beside it s ← s + γ·f, s₀ = x₀; at the end x + N(s)     (ResiDual)
 
 The modules are `model/wiring.py`'s.
 """

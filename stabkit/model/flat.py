@@ -32,6 +32,7 @@ class Flat:
         self.theta = torch.cat([p.detach().reshape(-1) for p in params])
         self.grad = torch.zeros_like(self.theta)
         self.slices: dict[str, slice] = {}
+        self._places: list[tuple[nn.Parameter, slice]] = []
         begin = 0
         for name, held in lists.items():
             start = begin
@@ -39,8 +40,13 @@ class Flat:
                 end = begin + p.numel()
                 p.data = self.theta[begin:end].view(p.shape)
                 p.grad = self.grad[begin:end].view(p.shape)
+                self._places.append((p, slice(begin, end)))
                 begin = end
             self.slices[name] = slice(start, begin)
+
+    def places(self) -> list[tuple[nn.Parameter, slice]]:
+        """Every parameter and where it lies, in the order of the vector."""
+        return list(self._places)
 
     def norms(self, vector: torch.Tensor) -> torch.Tensor:
         """‖part of vector‖₂ for every part, in the order of `slices`, float64.

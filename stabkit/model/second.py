@@ -1,4 +1,4 @@
-"""A method's forward pass once more, in plain numpy and float64, written from the slots: what the model is checked with.
+"""A method's forward pass once more, in plain numpy and float64, from the slots: what the model is checked with.
 
 It shares no code with `transformer.py` and below: no torch, no fused maps, one sentence and one head at a time, every
 formula as in the papers. Slow, and only for small models.
@@ -24,8 +24,8 @@ EPS = 1e-5
 def logits(
     method: Method, config: ModelConfig, weights: Mapping[str, NDArray[Any]], source: NDArray[Any], target: NDArray[Any]
 ) -> Array:
-    """(B, T, V) of a batch; of an encoder alone (B, S, V). `weights` by the names that `Transformer.arrays` gives. Token
-    0 is padding, on the right; what stands at it is not defined."""
+    """(B, T, V) of a batch; of an encoder alone (B, S, V). `weights` by the names that `Transformer.arrays` gives.
+    Token 0 is padding, on the right; what stands at it is not defined."""
     second = Second(method, config, weights)
     found = [second.sentence(s, t) for s, t in zip(source, target, strict=True)]
     return np.stack(found)
@@ -73,14 +73,14 @@ class Second:
         """What a layer reads: x, or DLCL's combination of all outputs so far."""
         if not self.method.wiring.startswith("history"):
             return x
-        l, name = len(outputs), f"history.{stack}"
-        row = self.w[f"{name}.weight"][l * (l - 1) // 2 : l * (l + 1) // 2]
+        length, name = len(outputs), f"history.{stack}"
+        row = self.w[f"{name}.weight"][length * (length - 1) // 2 : length * (length + 1) // 2]
         each = list(outputs)
         if self.method.wiring == "history, normed":
             each[1:] = [self.part("norm", f"{name}.norms.{k}", y) for k, y in enumerate(outputs[1:])]
         combined: Array = np.tensordot(row, np.stack(each), axes=1)
-        if self.method.wiring == "history, norm after" and l > 1:
-            return self.part("norm", f"{name}.norms.{l - 2}", combined)
+        if self.method.wiring == "history, norm after" and length > 1:
+            return self.part("norm", f"{name}.norms.{length - 2}", combined)
         return combined
 
     def branch(self, site: Site, x: Array, memory: Array, sees: NDArray[Any]) -> Array:
@@ -139,10 +139,12 @@ class Second:
         kind = self.config.norm if part == "norm" else part
         w = {key.rpartition(".")[2]: array for key, array in self.w.items() if key.rpartition(".")[0] == name}
         if kind == "layer":
-            centred = x - x.mean(axis=-1, keepdims=True)
-            return centred / np.sqrt((centred**2).mean(axis=-1, keepdims=True) + EPS) * w["weight"] + w["bias"]
+            centred: Array = x - x.mean(axis=-1, keepdims=True)
+            size: Array = np.sqrt((centred**2).mean(axis=-1, keepdims=True) + EPS)
+            return centred / size * w["weight"] + w["bias"]
         if kind == "rms":
-            return x / np.sqrt((x**2).mean(axis=-1, keepdims=True) + EPS) * w["weight"]
+            rms: Array = np.sqrt((x**2).mean(axis=-1, keepdims=True) + EPS)
+            return x / rms * w["weight"]
         if kind == "dyt":
             return np.tanh(w["alpha"] * x) * w["weight"] + w["bias"]
         if kind == "shift":

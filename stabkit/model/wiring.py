@@ -1,5 +1,5 @@
-"""Where a sub-layer reads, and what its branch is added to. A stack begins with the embedding; every sub-layer reads the
-states before it and is joined to them; the stack ends:
+"""Where a sub-layer reads, and what its branch is added to. A stack begins with the embedding; every sub-layer reads
+the states before it and is joined to them; the stack ends:
 
     chain                 read: the sub-layer before
     history, normed       read, of a layer: Σ_{k≤l} W_k^{l+1}·N_k(y_k), y₀ not normed             (DLCL, pre-norm)

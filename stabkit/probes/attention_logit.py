@@ -1,6 +1,6 @@
-"""The largest attention logit of a sub-layer: max of q·k/√E over heads, the probe batch's queries and the keys that each
-may see; with q/k-norm, of what is normed. Logits that grow make the softmax pick one key and stop its gradient (Dehghani
-et al. 2023, §2.1; Wortsman et al. 2023, §3.1).
+"""The largest attention logit of a sub-layer: max of q·k/√E over heads, the probe batch's queries and the keys that
+each may see; with q/k-norm, of what is normed. Logits that grow make the softmax pick one key and stop its gradient
+(Dehghani et al. 2023, §2.1; Wortsman et al. 2023, §3.1).
 """
 
 from __future__ import annotations

@@ -47,16 +47,13 @@ def of_stacks(
     sites: Sequence[str],
     states: Sequence[torch.Tensor],
     keep: Mapping[str, torch.Tensor],
-    value: Callable[..., torch.Tensor],
-    *others: Sequence[torch.Tensor],
+    value: Callable[[torch.Tensor], torch.Tensor],
 ) -> torch.Tensor:
-    """(sites,) float64: means over real tokens of `value` of each state (T, B, D), and of `others` beside it. The states
-    of a stack are taken together: one call a stack, not one a site."""
+    """(sites,) float64: means over real tokens of `value` of each state (T, B, D). The states of a stack are taken
+    together: one call a stack, not one a site."""
     stacks = [site.partition(".")[0] for site in sites]
     means = []
     for stack in dict.fromkeys(stacks):
-        own = [
-            torch.stack([x for x, of in zip(each, stacks, strict=True) if of == stack]) for each in (states, *others)
-        ]
-        means.append(value(*own)[:, keep[stack]].double().mean(dim=1))
+        own = torch.stack([x for x, of in zip(states, stacks, strict=True) if of == stack])
+        means.append(value(own)[:, keep[stack]].double().mean(dim=1))
     return torch.cat(means)

@@ -74,6 +74,7 @@ def do(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
 def _run(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
     import torch
 
+    from stabkit.training import state as states
     from stabkit.training import train
 
     if job["device"] != "cpu":
@@ -99,10 +100,10 @@ def _run(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
     store = Store(Path(job["out"]))
     task = texts.task(run_spec, job["corpus"], store.out)
 
-    def save(state: train.State) -> None:
+    def save(state: states.State) -> None:
         store.save_checkpoint(run_spec, {**state.arrays, "step": np.array(state.step)})
 
-    def attempt(start: train.State | None) -> train.Result:
+    def attempt(start: states.State | None) -> train.Result:
         every = job.get("checkpoint_every", 0)
         return train.run(run_spec, task, job["device"], progress, start, save, every, job.get("texts", {}))
 
@@ -112,7 +113,7 @@ def _run(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
         if start is not None:
             tell({"id": run_id, "note": f"{run_id} goes on from step {start.step}"})
         result = attempt(start)
-    except (CorruptFolder, train.ForeignState) as error:
+    except (CorruptFolder, states.ForeignState) as error:
         start = None
         store.forget_checkpoint(run_id)
         tell({"id": run_id, "warning": f"corrupt checkpoint, {run_id} starts afresh: {error}"})
@@ -145,15 +146,15 @@ def files(run_spec: RunSpec, result: Any, where: dict[str, Any], texts: Mapping[
 
 def _state(store: Store, run_spec: RunSpec) -> Any:
     """Where an earlier attempt at this run stopped, or None. Raises CorruptFolder or ForeignState."""
-    from stabkit.training import train
+    from stabkit.training import state as states
 
     arrays = store.checkpoint(run_spec)
     if arrays is None:
         return None
     step = arrays.pop("step", np.array(None))
     if step.shape or step.dtype.kind != "i" or not 0 < step < run_spec.train.steps:
-        raise train.ForeignState(f"it stopped after {step} of {run_spec.train.steps} updates")
-    return train.State(int(step), arrays)
+        raise states.ForeignState(f"it stopped after {step} of {run_spec.train.steps} updates")
+    return states.State(int(step), arrays)
 
 
 def _tile(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:

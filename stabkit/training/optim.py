@@ -1,19 +1,36 @@
 """Optimisers over one vector, one row each in OPTIMIZERS.
 
 torch's own optimisers import its compiler when the first is made, a second in every worker; what they compute is a few
-operations on one vector here.
+operations on one vector here. A group is parts of the vector that share a factor on the rate and one on ε; one group of
+the whole vector, both factors 1, unless a method's own recipe says otherwise (`factors.py`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import torch
 
 from stabkit.spec import Optimizer as Name
-from stabkit.spec import TrainConfig
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Parts of θ whose rate and whose ε are multiplied alike."""
+
+    rate: float = 1.0
+    epsilon: float = 1.0
+    parts: tuple[slice, ...] = (slice(None),)
+
+    def of(self, vector: torch.Tensor) -> list[torch.Tensor]:
+        """Views of these parts."""
+        return [vector[part] for part in self.parts]
+
+
+WHOLE = (Group(),)
 
 
 class Optimizer(Protocol):
@@ -32,29 +49,40 @@ class Adam:
     Equal to `torch.optim.Adam(fused=True)` to the bit: the same kernel on the same numbers.
     """
 
-    def __init__(self, theta: torch.Tensor, grad: torch.Tensor, beta1: float, beta2: float, eps: float) -> None:
-        self.theta, self.grad, self.beta1, self.beta2, self.eps = theta, grad, beta1, beta2, eps
+    def __init__(
+        self,
+        theta: torch.Tensor,
+        grad: torch.Tensor,
+        beta1: float,
+        beta2: float,
+        eps: float,
+        groups: Sequence[Group] = WHOLE,
+    ) -> None:
+        self.beta1, self.beta2, self.eps = beta1, beta2, eps
         self.mean, self.square = torch.zeros_like(theta), torch.zeros_like(theta)
         self.updates = torch.zeros((), dtype=torch.float32, device=theta.device)
+        vectors = (theta, grad, self.mean, self.square)
+        self.groups = [(group, [group.of(vector) for vector in vectors]) for group in groups]
 
     @torch.no_grad()
     def step(self, lr: float) -> None:
         self.updates += 1
-        torch._fused_adam_(
-            [self.theta],
-            [self.grad],
-            [self.mean],
-            [self.square],
-            [],
-            [self.updates],
-            lr=lr,
-            beta1=self.beta1,
-            beta2=self.beta2,
-            weight_decay=0.0,
-            eps=self.eps,
-            amsgrad=False,
-            maximize=False,
-        )
+        for group, (theta, grad, mean, square) in self.groups:
+            torch._fused_adam_(
+                theta,
+                grad,
+                mean,
+                square,
+                [],
+                [self.updates] * len(theta),
+                lr=lr * group.rate,
+                beta1=self.beta1,
+                beta2=self.beta2,
+                weight_decay=0.0,
+                eps=self.eps * group.epsilon,
+                amsgrad=False,
+                maximize=False,
+            )
 
     def state(self) -> dict[str, torch.Tensor]:
         return {"mean": self.mean, "square": self.square, "updates": self.updates}
@@ -63,12 +91,14 @@ class Adam:
 class SGD:
     """θ ← θ − lr·g, without momentum: the theory's own setting (DeepNet, Theorems 1 to 4)."""
 
-    def __init__(self, theta: torch.Tensor, grad: torch.Tensor) -> None:
-        self.theta, self.grad = theta, grad
+    def __init__(self, theta: torch.Tensor, grad: torch.Tensor, groups: Sequence[Group] = WHOLE) -> None:
+        self.groups = [(group, group.of(theta), group.of(grad)) for group in groups]
 
     @torch.no_grad()
     def step(self, lr: float) -> None:
-        self.theta.sub_(self.grad, alpha=lr)
+        for group, theta, grad in self.groups:
+            for part, gradient in zip(theta, grad, strict=True):
+                part.sub_(gradient, alpha=lr * group.rate)
 
     def state(self) -> dict[str, torch.Tensor]:
         return {}
@@ -90,11 +120,21 @@ class RAdam:
     """
 
     def __init__(
-        self, theta: torch.Tensor, grad: torch.Tensor, beta1: float, beta2: float, eps: float, *, early: bool
+        self,
+        theta: torch.Tensor,
+        grad: torch.Tensor,
+        beta1: float,
+        beta2: float,
+        eps: float,
+        groups: Sequence[Group] = WHOLE,
+        *,
+        early: bool,
     ) -> None:
-        self.theta, self.grad, self.beta1, self.beta2, self.eps, self.early = theta, grad, beta1, beta2, eps, early
+        self.grad, self.beta1, self.beta2, self.eps, self.early = grad, beta1, beta2, eps, early
         self.mean, self.square = torch.zeros_like(theta), torch.zeros_like(theta)
         self.updates = torch.zeros((), dtype=torch.int64)
+        vectors = (theta, self.mean, self.square)
+        self.groups = [(group, [group.of(vector) for vector in vectors]) for group in groups]
 
     @torch.no_grad()
     def step(self, lr: float) -> None:
@@ -104,11 +144,13 @@ class RAdam:
         self.square.mul_(self.beta2).addcmul_(self.grad, self.grad, value=1 - self.beta2)
         scale = lr / (1 - self.beta1**t)
         r = rectification(t, self.beta2)
-        if r:
-            root = self.square.sqrt().add_(self.eps)
-            self.theta.addcdiv_(self.mean, root, value=-scale * r * math.sqrt(1 - self.beta2**t))
-        elif self.early:
-            self.theta.sub_(self.mean, alpha=scale)
+        for group, views in self.groups:
+            for theta, mean, square in zip(*views, strict=True):
+                if r:
+                    root = square.sqrt().add_(self.eps * group.epsilon)
+                    theta.addcdiv_(mean, root, value=-scale * group.rate * r * math.sqrt(1 - self.beta2**t))
+                elif self.early:
+                    theta.sub_(mean, alpha=scale * group.rate)
 
     def state(self) -> dict[str, torch.Tensor]:
         return {"mean": self.mean, "square": self.square, "updates": self.updates}
@@ -123,12 +165,16 @@ def rectification(update: int, beta2: float) -> float:
     return math.sqrt((rho - 4) * (rho - 2) * limit / ((limit - 4) * (limit - 2) * rho))
 
 
-Make = Callable[[TrainConfig, torch.Tensor, torch.Tensor], Optimizer]
+Make = Callable[..., Optimizer]
 
 OPTIMIZERS: dict[Name, Make] = {
-    "adam": lambda c, theta, grad: Adam(theta, grad, c.adam_beta1, c.adam_beta2, c.adam_eps),
-    "sgd": lambda c, theta, grad: SGD(theta, grad),
-    "radam": lambda c, theta, grad: RAdam(theta, grad, c.adam_beta1, c.adam_beta2, c.adam_eps, early=False),
-    "radam-torch": lambda c, theta, grad: RAdam(theta, grad, c.adam_beta1, c.adam_beta2, c.adam_eps, early=True),
+    "adam": lambda c, theta, grad, groups=WHOLE: Adam(theta, grad, c.adam_beta1, c.adam_beta2, c.adam_eps, groups),
+    "sgd": lambda c, theta, grad, groups=WHOLE: SGD(theta, grad, groups),
+    "radam": lambda c, theta, grad, groups=WHOLE: RAdam(
+        theta, grad, c.adam_beta1, c.adam_beta2, c.adam_eps, groups, early=False
+    ),
+    "radam-torch": lambda c, theta, grad, groups=WHOLE: RAdam(
+        theta, grad, c.adam_beta1, c.adam_beta2, c.adam_eps, groups, early=True
+    ),
 }
-"""(configuration, θ, ∂L/∂θ) → an optimiser of that vector."""
+"""(configuration, θ, ∂L/∂θ, groups) → an optimiser of that vector."""

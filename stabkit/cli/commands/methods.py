@@ -8,7 +8,8 @@ from typing import Any
 
 from stabkit import methods as table
 from stabkit.cli import console
-from stabkit.errors import UsageError
+from stabkit.cli.parsing import model, own
+from stabkit.errors import ContractBroken, UsageError
 from stabkit.methods import constants, formula
 from stabkit.methods.base import Method, Role, Site, sites
 from stabkit.report.json_document import SCHEMA, text
@@ -24,13 +25,14 @@ Profiles = Mapping[tuple[int, int], Mapping[str, float]]
 """{(N, M): {site name: ω}}, of a method that profiles, where it alone is asked for."""
 
 
-def methods(model: str, depths: Sequence[tuple[int, int]], *, json: bool, markdown: bool = False) -> None:
+def methods(name: str, depths: Sequence[tuple[int, int]], *, json: bool, markdown: bool = False) -> None:
     """`methods`: the table at the first of the depths; with a name its constants at each of them."""
-    key, options = table.parse(model) if model else ("", {})
-    chosen = [table.build(key, options)] if model else list(table.DEFAULTS)
-    if model and (reasons := [reason for n, m in depths if (reason := chosen[0].undefined(n, m))]):
+    own_one = own.method(name, own.Files()) if name else None
+    key, options = table.parse(name) if name and not own_one else ("", {})
+    chosen = [own_one[1] if own_one else table.build(key, options)] if name else list(table.DEFAULTS)
+    if name and (reasons := [reason for n, m in depths if (reason := chosen[0].undefined(n, m))]):
         raise UsageError(f"{chosen[0].label} is not defined for these --depths: {reasons[0]}")
-    profiling = model and chosen[0].calibrate and not markdown
+    profiling = key and chosen[0].calibrate and not markdown
     if profiling:
         from stabkit.training.profile import profiled  # torch: not for a table
     profiles = {depth: profiled(key, options, *depth) for depth in depths} if profiling else {}
@@ -38,10 +40,36 @@ def methods(model: str, depths: Sequence[tuple[int, int]], *, json: bool, markdo
         console.document(page(chosen, depths))
     elif json:
         console.document(text({"schema": SCHEMA, "methods": [_document(each, depths, profiles) for each in chosen]}))
-    elif model:
+    elif name:
         _one(chosen[0], depths, profiles)
     else:
         _all(chosen, depths)
+
+
+def check(word: str, named: str, *, json: bool) -> None:
+    """`methods check`: the contract, a line a sentence; raises ContractBroken where one does not hold."""
+    if word != "check":
+        raise UsageError(f"`stabkit methods` takes one name; got {word} and {named} (`methods check NAME` checks one)")
+    if not named:
+        raise UsageError("`stabkit methods check` needs a method: a name, or ./my.py:function")
+    files = own.Files()
+    ((chosen, method),) = found if len(found := model.named(named, files)) == 1 else ((None, None),)
+    if chosen is None or method is None:
+        raise UsageError("`stabkit methods check` takes one method")
+    from stabkit.training import contract  # torch
+
+    told = []
+    for one in contract.method(chosen, method, files.texts):
+        told.append(one)
+        if not json:
+            console.say(f"{'breaks' if one.broke else 'holds '}  {one.what}{f': {one.broke}' if one.broke else ''}")
+    broken = sum(bool(one.broke) for one in told)
+    if json:
+        console.document(text({"schema": SCHEMA, "key": chosen.key, "checks": [asdict(one) for one in told]}))
+    if broken:
+        raise ContractBroken(f"{method.label} breaks {broken} of {len(told)} sentences of the contract")
+    if not json:
+        console.say(f"{method.label} keeps the contract: {formula.text(method)}")
 
 
 def _all(chosen: Sequence[Method], depths: Sequence[tuple[int, int]]) -> None:
@@ -54,7 +82,7 @@ def _all(chosen: Sequence[Method], depths: Sequence[tuple[int, int]]) -> None:
             for line in _constants(method):
                 console.say(f"    {line}")
             console.say(f"    source: {method.source}")
-            for name, values in table.options(method.key).items():
+            for name, values in _options(method).items():
                 console.say(f"    option {name}: {', '.join(values)} (default {values[0]})")
             console.say(f"    claims: {', '.join(claim['id'] for claim in _claims(method))}")
     console.say()
@@ -93,7 +121,7 @@ def page(chosen: Sequence[Method], depths: Sequence[tuple[int, int]]) -> str:
         lines += ["", f"## {method.label}", "", f"`{method.key}`, {method.group}. `{formula.text(method)}`", ""]
         lines += [f"- Source: {method.source}"]
         lines += [f"- {line[0].upper()}{line[1:]}" for line in _constants(method)]
-        for name, values in table.options(method.key).items():
+        for name, values in _options(method).items():
             lines.append(f"- Option `{name}`: {', '.join(f'`{value}`' for value in values)} (the first is the default)")
         lines += [f"- Its own recipe: {words}" for words in _recipe(method)]
         lines += [f"- Claim `{claim['id']}`: {claim['sentence']} ({claim['source']})" for claim in _claims(method)]
@@ -127,7 +155,7 @@ def _one(method: Method, depths: Sequence[tuple[int, int]], profiles: Profiles) 
     for line in _constants(method):
         console.say(f"  {line}")
     console.say(f"  source: {method.source}")
-    for name, values in table.options(method.key).items():
+    for name, values in _options(method).items():
         console.say(f"  option {name}: {', '.join(values)} (default {values[0]})")
     for words in _recipe(method):
         console.say(f"  its own recipe: {words}")
@@ -167,7 +195,7 @@ def _document(method: Method, depths: Sequence[tuple[int, int]], profiles: Profi
         "scales": method.constants,
         "derived_for": list(method.assumes),
         "source": method.source,
-        "options": table.options(method.key),
+        "options": _options(method),
         "recipe": None
         if method.recipe is None
         else {name: value for name, value in asdict(method.recipe).items() if not callable(value)},
@@ -200,10 +228,18 @@ def _constants(method: Method) -> list[str]:
     return told + ([f"derived for {' and '.join(method.assumes)}"] if method.assumes else [])
 
 
+def _options(method: Method) -> dict[str, tuple[str, ...]]:
+    """The options of a built-in method."""
+    return table.options(method.key) if method.key in table.KEYS else {}
+
+
 def _recipe(method: Method) -> list[str]:
     """Its own recipe and where that is from; nothing where no paper gives one."""
     own = method.recipe
-    return [f"{table.recipe_words(own)} ({own.source})"] if own else []
+    if own is None:
+        return []
+    told = {depth_text(n, m): formula.factors(own, n, m) for n, m in SHOWN_AT if own.scaled}
+    return [f"{table.recipe_words(own)} ({own.source})", *(f"{depth}: {words}" for depth, words in told.items())]
 
 
 def _claims(method: Method) -> list[dict[str, str]]:

@@ -91,10 +91,12 @@ def chosen(
     for item in text.split(","):
         if not item.strip():
             raise UsageError(f"--models: {text!r} has an empty place; `stabkit methods` lists all")
-        for one, method in _named(item, files):
+        for one, method in named(item, files):
             label = one.own.label if one.own else methods.label(one.key, one.options)
             label = methods.with_options(label, one.options) if one.own else label
             reasons = [reason for n, m in depths if (reason := method.undefined(n, m))]
+            for n, m in depths if one.own else ():
+                own.sound(method, f"{one.own.file}:{one.own.name}", n, m)  # type: ignore[union-attr]  # it is one's own
             if reasons and item.strip() != "all":
                 raise UsageError(f"--models: {method.label} is not defined here: {reasons[0]}")
             if label in found and found[label] != one:
@@ -109,7 +111,7 @@ def chosen(
     return tuple(found.values()), tuple(notes)
 
 
-def _named(item: str, files: own.Files) -> list[tuple[Chosen, Method]]:
+def named(item: str, files: own.Files) -> list[tuple[Chosen, Method]]:
     """What a word of --models names: one method, or all built-in ones."""
     if item.strip() == "all":
         return [(Chosen(key=key), method) for key, method in zip(methods.KEYS, methods.DEFAULTS, strict=True)]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from stabkit import methods
 from stabkit.errors import UsageError
-from stabkit.methods import own
+from stabkit.methods import own, valid
 from stabkit.methods.base import Method
 from stabkit.spec import Chosen, Own
 
@@ -55,15 +55,23 @@ def method(item: str, files: Files) -> tuple[Chosen, Method] | None:
     make = own.row(text, path.name, name)
     try:
         options = methods.settled(f"method {place}", methods.options_of(make), settings)
-    except (NameError, TypeError, ValueError) as error:
-        raise UsageError(
-            f"{place}: its options are keyword arguments of type Literal with a default: {error}"
-        ) from error
+    except (NameError, TypeError, ValueError, KeyError) as error:
+        raise UsageError(f"{place}: options are keyword arguments of type Literal with a default: {error}") from error
     made = own.made(make, place, options)
     taken = dict(zip(methods.KEYS, (each.label for each in methods.DEFAULTS), strict=True))
     key = own.key_of(made, place, taken)
     source = Own(file=path.name, name=name, digest=own.digest(text), label=made.label)
     return Chosen(key=key, options=options, own=source), made
+
+
+def sound(made: Method, place: str, n: int, m: int) -> None:
+    """Raises UsageError, in one line, where a slot says what no slot may at this depth."""
+    try:
+        found = next(valid.faults(made, n, m), "")
+    except Exception as error:  # whatever a user's slot raises
+        raise UsageError(own.said(error, place.rpartition(":")[0])) from error
+    if found:
+        raise UsageError(f"{place}: {found}")
 
 
 def probes(text: str, files: Files) -> tuple[Own, ...]:

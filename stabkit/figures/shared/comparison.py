@@ -200,7 +200,7 @@ ALWAYS = ("train.warmup", "train.lr", "train.max_tokens", "task.name", "task.voc
 
 
 def _versions(specs: Sequence[RunSpec]) -> list[str]:
-    """`my.py 3f2a91c0` of methods of one's own that call themselves alike and are of different files; "" of all others."""
+    """`my.py 3f2a91c0` of methods of one's own that are called alike and are of different files; "" of all others."""
     held: dict[str, set[str]] = {}
     for spec in specs:
         held.setdefault(method_label(spec), set()).add(spec.own.digest if spec.own else "")

@@ -33,7 +33,8 @@ def method() -> Method:
         key="t-fixup",
         label="T-Fixup",
         source="Huang et al. 2020 §4",
-        constants="W_V, W_O, W₁, W₂ × 0.67·N^(−1/4) in the encoder, × (9M)^(−1/4) in the decoder; embedding × (9N)^(−1/4)",
+        constants="W_V, W_O, W₁, W₂ × 0.67·N^(−1/4) in the encoder, × (9M)^(−1/4) in the decoder; embedding × "
+        "(9N)^(−1/4)",
         group="No-LN",
         gain=gain,
         norm_out=lambda site: "",
