@@ -16,7 +16,7 @@ from alternate import answer, compare
 from torch.autograd import Function
 
 from stabkit.model.branch import FeedForward
-from stabkit.model.kernels import _attention, _split
+from stabkit.model.kernels import _split, attended, scores
 from stabkit.model.residual import Residual
 
 T = torch.Tensor
@@ -54,7 +54,7 @@ class Attend(Function):
         if memory is not None and wk is not None and bk is not None:
             m2 = memory.view(-1, d)
             kv = torch.addmm(bk, m2, wk.t()).view(len(memory), b, -1)
-        o, p = _attention(q, kv, mask, heads, scale)
+        o, p = attended(scores(q, kv, mask, heads, scale), q, kv, heads)
         o2 = o.view(-1, d)
         ctx.save_for_backward(x2, m2, q, kv, p, o2, wq, wk, wo)
         ctx.numbers = heads, scale, omega

@@ -1,4 +1,4 @@
-"""What to run: a RunSpec is everything that decides a recorded bit, and nothing else; a Grid is a product of them.
+"""What to run: a RunSpec is everything that decides a recorded bit, and nothing else.
 
 A spec is frozen and is JSON. `run_id` = a prefix that a person can read + 12 hex digits of sha256 over the canonical
 JSON and ALGO_VERSION. Paths, worker counts and names of users never enter.
@@ -10,10 +10,9 @@ default once published therefore never changes here (a test holds all of them): 
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
 from functools import cache
 from typing import Any, Literal
@@ -278,46 +277,3 @@ def from_json(value: Any) -> RunSpec:
     if not within(value, spec.to_json()):
         raise ValueError("it holds keys or values that a run specification does not have")
     return spec
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Grid:
-    """The product of axes over one base: what `sweep` runs; α and β scales are axes too (DeepNet Fig. 9).
-
-    Each axis holds distinct values in the order of the report.
-    """
-
-    base: RunSpec
-    methods: tuple[Chosen, ...]
-    depths: tuple[tuple[int, int], ...]
-    seeds: tuple[int, ...] = (0,)
-    warmups: tuple[int, ...] = (4000,)
-    lrs: tuple[float, ...] = (5e-4,)
-    alpha_scales: tuple[float, ...] = (1.0,)
-    beta_scales: tuple[float, ...] = (1.0,)
-
-    def __len__(self) -> int:
-        axes = (self.methods, self.depths, self.seeds, self.warmups, self.lrs, self.alpha_scales, self.beta_scales)
-        size = 1
-        for axis in axes:
-            size *= len(axis)
-        return size
-
-    def specs(self) -> Iterator[RunSpec]:
-        """Every run of the grid, lazily, shallow before deep and methods in the order given."""
-        from dataclasses import replace
-
-        for depth, warmup, lr, alpha, beta, seed, chosen in itertools.product(
-            self.depths, self.warmups, self.lrs, self.alpha_scales, self.beta_scales, self.seeds, self.methods
-        ):
-            yield replace(
-                self.base,
-                method=chosen.key,
-                options=dict(chosen.options),
-                own=chosen.own,
-                model=replace(self.base.model, encoder_layers=depth[0], decoder_layers=depth[1]),
-                train=replace(self.base.train, warmup=warmup, lr=lr),
-                alpha_scale=alpha,
-                beta_scale=beta,
-                seed=seed,
-            )

@@ -94,7 +94,13 @@ def drawings(once: Callable[[str, Callable[[Path], None]], Path]) -> Iterator[Ca
     real = drawn.picture
 
     def kept(figure: ModuleType, frame: pd.DataFrame, name: str) -> object:
-        content = [figure.__name__, name, list(frame.columns), [frame[c].tolist() for c in frame.columns], frame.attrs]
+        content = [
+            getattr(figure, "__name__", figure.NAME),
+            name,
+            list(frame.columns),
+            [frame[c].tolist() for c in frame.columns],
+            frame.attrs,
+        ]
         file = folder / hashlib.sha256(pickle.dumps(content)).hexdigest()
         if not file.exists():
             aside = folder / f"{file.name}.{os.getpid()}"

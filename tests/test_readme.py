@@ -5,16 +5,11 @@ import shlex
 from importlib.util import find_spec
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
-from stabkit import methods
-from stabkit.probes import PROBES
-from stabkit.tasks.synthetic import Synthetic
-from stabkit.training import train
 from tests.commands import stabkit
-from tests.conftest import MULTI30K, need, tiny
+from tests.conftest import MULTI30K, need
 from tests.own import probe_models
 from tests.own.test_watch import loss_of, tokens
 
@@ -26,7 +21,6 @@ BLOCKS = [block for block in EVERY if block not in (GPT, WATCH)]
 COMMANDS = sorted(
     set(re.findall(r"`stabkit ([a-z][^`\n]*)`", README)) | set(re.findall(r"^\$ stabkit (.*)$", README, re.M))
 )
-TASK = Synthetic(vocab=200, max_tokens=128)
 
 
 def executed(block, **names):
@@ -36,7 +30,8 @@ def executed(block, **names):
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_of_the_readme_is_one(command, tmp_path):
-    command = command.replace("sandwich-ln", "post-ln")  # the recipe's own method, which is not in the table
+    if " ./" in command:  # a recipe's own file: run whole below
+        return
     words = shlex.split(
         command.replace("RUN…", "").replace(" RUN", "").replace("FILE.toml", "").replace("FILE", "x.html")
     )
@@ -60,21 +55,43 @@ def test_every_command_of_the_readme_is_one(command, tmp_path):
         assert all(option in done.stdout for option in options)
 
 
-def test_the_readmes_method_trains_at_6_and_builds_at_100_layers(monkeypatch):
-    make = executed(BLOCKS[0])["method"]
-    monkeypatch.setattr(methods, "METHODS", (*methods.METHODS, make))
-    monkeypatch.setattr(methods, "KEYS", (*methods.KEYS, make().key))
-    result = train.run(tiny("sandwich-ln", layers=6), TASK)
-    assert np.isfinite(result.records["loss"].values).all()
-    train.build(tiny("sandwich-ln", layers=100), TASK, "cpu")
+@pytest.fixture
+def recipes(tmp_path):
+    """A directory with the files of the two recipes, as their reader has it."""
+    (tmp_path / "my.py").write_text(BLOCKS[0], encoding="utf-8")
+    (tmp_path / "mine.py").write_text(BLOCKS[1], encoding="utf-8")
+    return tmp_path
 
 
-def test_the_readmes_probe_is_recorded(monkeypatch):
-    probe = executed(BLOCKS[1])["StateNorm"]
-    monkeypatch.setattr(train, "PROBES", (*PROBES, probe))
-    table = train.run(tiny("post-ln"), TASK).records["state_norm"]
-    assert table.sites == ("state",)
-    np.testing.assert_allclose(table.values, 4.0, rtol=1e-3)  # √16: a norm with γ = 1 ends every layer
+def printed(part):
+    """The commands of the README that name a file of one's own, with this in them."""
+    return [command for command in COMMANDS if " ./" in command and part in command]
+
+
+def test_the_readmes_method_keeps_the_contract(recipes):
+    """As printed, whole: the models of 100 layers too."""
+    ((command,),) = [printed("check")]
+    done = stabkit(*shlex.split(command), cwd=recipes)
+    assert done.returncode == 0, done.stderr
+    assert "LN + LayerScale keeps the contract: x ← x + γ·f(LN(x)); after each stack LN(x)" in done.stdout
+    assert "breaks" not in done.stdout
+
+
+def test_the_readmes_recipes_are_swept_and_seen(recipes):
+    """The printed commands in one, at a size for a test."""
+    (method,), (probe,) = printed("--models"), printed("--probes")
+    words = [*shlex.split(method), *shlex.split(probe)[1:3]]
+    words[words.index("--depths") + 1] = "2,3"
+    small = ("--steps", "2", "--hidden", "16", "--ffn", "24", "--vocab", "200", "--max-tokens", "128")
+    done = stabkit(*words, *small, "--warmup", "4000", "--quiet", "--out", recipes / "out", cwd=recipes)
+    assert done.returncode == 0, done.stderr
+    runs = sorted(path.name for path in (recipes / "out" / "runs").glob("[a-z]*"))
+    assert [name.partition("-2L")[0] for name in runs if "-2L-" in name] == ["deepnorm", "own-layer-scale", "pre-ln"]
+    (page,) = (recipes / "out" / "reports").glob("*.html")
+    text = page.read_text(encoding="utf-8")
+    assert "LN + LayerScale" in text and "probe-own-spikes-step" in text and "class Spikes(Probe)" in text
+    rows = stabkit("export", "--store", recipes / "out", "--to", "csv").stdout.splitlines()
+    assert sum(",own-spikes,state," in row for row in rows) == 6 * 3
 
 
 def test_the_readmes_surface_is_drawn_and_its_middle_is_the_models_loss(capsys):

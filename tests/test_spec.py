@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import pytest
 
+from stabkit.running.grid import Grid
 from stabkit.spec import (
-    Grid,
+    Chosen,
     ModelConfig,
     RunSpec,
     from_json,
@@ -94,7 +95,7 @@ def test_what_is_not_a_spec_is_refused(broken):
 def test_a_grid_is_a_product_shallow_before_deep_and_counts_without_being_built():
     grid = Grid(
         base=tiny(),
-        methods=(("post-ln", {}), ("deepnorm", {})),
+        methods=(Chosen(key="post-ln"), Chosen(key="deepnorm")),
         depths=((2, 2), (6, 3)),
         seeds=(0, 1),
         warmups=(0, 4000),

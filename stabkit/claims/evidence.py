@@ -17,6 +17,8 @@ from stabkit.claims.base import Measured
 from stabkit.figures.shared.comparison import OWN_AXES, Shown, conditions, depth_rank, flat, setting, shown
 from stabkit.figures.shared.numbers import outcome_word, series
 from stabkit.figures.shared.words import listed
+from stabkit.methods import blocks
+from stabkit.spec import RunSpec
 from stabkit.storage.store import Run
 
 Number = Callable[[Run], float]
@@ -147,12 +149,14 @@ def warmups(runs: Sequence[Run], label: str) -> Iterator[Warmups]:
 
 
 def as_published(runs: Sequence[Run]) -> list[Shown]:
-    """The runs whose α and β are the papers', all trained by one recipe: own recipes compare more than the method."""
-    return [
-        each
-        for each in shown(runs)
-        if each.run.spec.alpha_scale == 1 == each.run.spec.beta_scale and each.run.spec.recipe == "shared"
-    ]
+    """The runs whose α and β are the papers', in the papers' block, all trained by one recipe: own recipes compare more
+    than the method, and of another block the papers do not speak."""
+    return [each for each in shown(runs) if _published(each.run.spec)]
+
+
+def _published(spec: RunSpec) -> bool:
+    scales = spec.alpha_scale == 1 == spec.beta_scale
+    return scales and spec.recipe == "shared" and blocks.name_of(spec.model) == "classic"
 
 
 def groups(runs: Sequence[Run]) -> Iterator[tuple[str, list[Run]]]:

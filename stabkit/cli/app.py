@@ -238,9 +238,7 @@ def runs_rm(
 @app.command()
 def methods(
     model: Annotated[str, typer.Argument(help="One method, for its constants; or check, and what to check.")] = "",
-    checked: Annotated[
-        str, typer.Argument(metavar="[METHOD]", help="After check: a method, ./my.py:function.")
-    ] = "",
+    checked: Annotated[str, typer.Argument(metavar="[METHOD]", help="After check: a method, ./my.py:function.")] = "",
     depths: Annotated[str, typer.Option(help="Depths for the constants.")] = "18",
     arch: Arch = "encoder-decoder",
     json: Json = False,

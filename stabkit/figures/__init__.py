@@ -40,9 +40,13 @@ from stabkit.figures.depth import depth_law, flops, goal, loss_start, slope, the
 from stabkit.figures.forecast import calibration, groups, which_link, widths
 from stabkit.figures.methods import perplexity, table1
 from stabkit.figures.own import own_gradient, own_stream, own_update
+from stabkit.figures.probes import recorded
 from stabkit.figures.quality import bleu, significance
 from stabkit.figures.surfaces import between, cuts, landscape, path_plane
 from stabkit.figures.watched import watched_gradient, watched_loss, watched_stream, watched_update
+
+Picture = ModuleType | recorded.Recorded
+"""A file of these rooms, or what stands for one: the curves of a probe that has no picture of its own."""
 
 FIGURES: tuple[ModuleType, ...] = (
     chain_order,

@@ -104,6 +104,9 @@ def _grouped(own: Sequence[Site], formula: Callable[[Site], str]) -> list[str]:
 def _where(mine: Sequence[Site], own: Sequence[Site]) -> str:
     """`encoder self-attention, feed-forward in layers 1–4`: by kind, by stack where stacks differ, by layers where
     layers do."""
+    for stack in dict.fromkeys(site.stack for site in own):
+        if list(mine) == [site for site in own if site.stack == stack]:
+            return stack
     kinds = list(dict.fromkeys(site.kind for site in mine))
     stacks = {site.stack for site in mine}
     alike = [site for site in own if site.kind in kinds]

@@ -101,7 +101,8 @@ class Attention(nn.Module):
         self.out = Linear(("out",), 1, d, d, bias)
         self.first, self.last, self.end = (_at(name, config, method, site) for name in ("first", "last", "end"))
         self.query, self.key, self.value = (_at(name, config, method, site) for name in HEADED)
-        self.positions = positions if self.own else None
+        self.turn: Callable[[torch.Tensor, int], torch.Tensor] = positions.turned
+        """Not a module of its own: one object, held by the Transformer, serves all."""
         self.changed = any((self.query, self.key, self.value)) or (self.own and positions.turning)
         self.scores = Scores(self.heads, size)
 
@@ -141,8 +142,7 @@ class Attention(nn.Module):
         for role, x_TBHE in zip(roles, packed_TBC.view(t, b, self.heads, len(roles), -1).unbind(3), strict=True):
             own = getattr(self, role)
             x_TBHE = x_TBHE if own is None else own(x_TBHE)
-            turned = self.positions is not None and role != "value"
-            held.append(self.positions.turned(x_TBHE, start) if turned else x_TBHE)  # type: ignore[union-attr]
+            held.append(self.turn(x_TBHE, start) if self.own and role != "value" else x_TBHE)
         return torch.stack(held, dim=3).view(t, b, -1)
 
 

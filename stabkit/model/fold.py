@@ -113,8 +113,9 @@ def obstacle(method: Method, places: tuple[Site, ...]) -> str:
             if holds:
                 return f"{reason} (at {site.name})"
     for stack in dict.fromkeys(site.stack for site in places):
-        if beside := method.embedding(stack) or method.final(stack):
-            return f"a {beside} stands before or after the {stack}"
+        for part, where in ((method.embedding(stack), "before"), (method.final(stack), "after")):
+            if part:
+                return f"a {part} stands {where} the {stack}"
     return "" if method.wiring == "chain" else f"its wiring is no chain: {method.wiring}"
 
 

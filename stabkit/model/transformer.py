@@ -71,7 +71,7 @@ class Transformer(nn.Module):
             tap: {getattr(r, tap): i for i, r in enumerate(self.residuals.values())} for tap in ("branch", "sum")
         }
         streams = WIRINGS[method.wiring].streams
-        places = [f"{stack}.0" for stack in self.stacks] + [site.name for site in self.sites]
+        places = [name for s in self.sites for name in ([f"{s.stack}.0"] if s.index == 1 else []) + [s.name]]
         self._taps = {place: [nn.Identity() for _ in streams] for place in places}
         self._states = {
             f"{place}:{stream}" if stream else place: tap

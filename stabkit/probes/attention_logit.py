@@ -13,7 +13,7 @@ from stabkit.model.branch import Attention
 from stabkit.model.flat import Flat
 from stabkit.model.transformer import Transformer
 from stabkit.probes.base import Pass, Probe
-from stabkit.probes.hooks import on_taps
+from stabkit.probes.tools.hooks import on_taps
 
 
 class AttentionLogit(Probe):

@@ -11,8 +11,8 @@ import torch
 from stabkit.model.flat import Flat
 from stabkit.model.transformer import Transformer
 from stabkit.probes.base import Pass, Probe
-from stabkit.probes.hooks import on_taps
-from stabkit.probes.quantities import lengths
+from stabkit.probes.tools.hooks import on_taps
+from stabkit.probes.tools.quantities import lengths
 
 TINY = 1e-8
 """A product of lengths below which a cosine is 0: of a state that is nothing."""

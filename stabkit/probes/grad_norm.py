@@ -16,7 +16,7 @@ import torch
 from stabkit.model.flat import Flat
 from stabkit.model.transformer import Transformer
 from stabkit.probes.base import Pass, Probe
-from stabkit.probes.hooks import on_taps
+from stabkit.probes.tools.hooks import on_taps
 
 
 class GradNorm(Probe):

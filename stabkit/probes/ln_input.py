@@ -16,8 +16,8 @@ import torch
 from stabkit.model.flat import Flat
 from stabkit.model.transformer import Transformer
 from stabkit.probes.base import Pass, Probe
-from stabkit.probes.hooks import on_taps, token_means
-from stabkit.probes.quantities import lengths
+from stabkit.probes.tools.hooks import on_taps, token_means
+from stabkit.probes.tools.quantities import lengths
 
 
 class LnInput(Probe):

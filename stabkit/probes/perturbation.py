@@ -12,8 +12,8 @@ import torch
 from stabkit.model.flat import Flat
 from stabkit.model.transformer import Transformer, tensors
 from stabkit.probes.base import Pass, Probe
-from stabkit.probes.hooks import token_means
-from stabkit.probes.quantities import lengths
+from stabkit.probes.tools.hooks import token_means
+from stabkit.probes.tools.quantities import lengths
 from stabkit.streams import stream
 
 SIZE = 1e-4

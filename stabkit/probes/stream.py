@@ -14,8 +14,8 @@ import torch
 from stabkit.model.flat import Flat
 from stabkit.model.transformer import Transformer
 from stabkit.probes.base import Pass, Probe
-from stabkit.probes.hooks import of_stacks, on_taps
-from stabkit.probes.quantities import lengths
+from stabkit.probes.tools.hooks import of_stacks, on_taps
+from stabkit.probes.tools.quantities import lengths
 
 
 class Stream(Probe):

@@ -12,8 +12,8 @@ import torch
 
 from stabkit.model.flat import Flat
 from stabkit.model.transformer import Transformer
-from stabkit.probes import quantities
 from stabkit.probes.base import Pass, Probe
+from stabkit.probes.tools import quantities
 
 
 class TokenCosine(Probe):

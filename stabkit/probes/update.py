@@ -14,7 +14,7 @@ import torch
 from stabkit.model.flat import Flat
 from stabkit.model.transformer import Transformer
 from stabkit.probes.base import Pass, Probe
-from stabkit.probes.quantities import lengths, moved
+from stabkit.probes.tools.quantities import lengths, moved
 
 
 class Update(Probe):

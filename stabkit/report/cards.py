@@ -6,14 +6,14 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
-from stabkit.figures import FIGURES, SURFACES
+from stabkit.figures import FIGURES, SURFACES, Picture
+from stabkit.figures.probes import recorded
 from stabkit.figures.quick.once import Runs
 from stabkit.figures.shared.comparison import trained
 from stabkit.figures.shared.surfaces import Landscape
@@ -46,12 +46,12 @@ class Card:
     note: str
 
 
-def source(figure: ModuleType, runs: Sequence[Run]) -> Sequence[Run]:
+def source(figure: Picture, runs: Sequence[Run]) -> Sequence[Run]:
     """What a figure of runs is made of: all of them where single steps are its matter, else those that were trained."""
     return runs if single_steps(figure) else trained(runs)
 
 
-def single_steps(figure: ModuleType) -> bool:
+def single_steps(figure: Picture) -> bool:
     """Whether single steps are the matter of a figure."""
     return bool(getattr(figure, "SINGLE_STEPS", False))
 
@@ -62,8 +62,9 @@ def of_runs(runs: Sequence[Run], surfaces: Sequence[Surface] = ()) -> list[Card]
     steps_only = bool(runs) and all(run.spec.single_step for run in runs)
     landscape = Landscape(runs, surfaces)
     every, later = Runs(runs), Runs(trained(runs))
-    sources: list[tuple[ModuleType, Any]] = [(figure, landscape) for figure in SURFACES if surfaces]
+    sources: list[tuple[Picture, Any]] = [(figure, landscape) for figure in SURFACES if surfaces]
     sources += [(figure, every if single_steps(figure) else later) for figure in FIGURES]
+    sources += [(figure, later) for figure in recorded.of_runs(later)]
     frames = [(figure, figure.select(made_of), made_of) for figure, made_of in sources]
     some = [
         (figure, frame, made_of)
@@ -76,7 +77,7 @@ def of_runs(runs: Sequence[Run], surfaces: Sequence[Surface] = ()) -> list[Card]
 
 
 def card(
-    figure: ModuleType, frame: pd.DataFrame, made_of: Any, before: str = "", picture: drawn.Picture | None = None
+    figure: Picture, frame: pd.DataFrame, made_of: Any, before: str = "", picture: drawn.Picture | None = None
 ) -> Card:
     """What was selected and its picture, drawn if it is not yet, wrapped up with downloads and the folded table;
     `before` its name, where a page has several of its kind."""
@@ -138,7 +139,7 @@ def script_data(value: Any) -> Markup:
     return Markup(text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"))
 
 
-def _folded(frame: pd.DataFrame, figure: ModuleType) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...], str]:
+def _folded(frame: pd.DataFrame, figure: Picture) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...], str]:
     """The drawn values for reading: steps or layers down, runs across, or the frame as it is."""
     if frame.empty:
         return (), (), "Nothing was drawn."

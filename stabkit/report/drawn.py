@@ -14,14 +14,14 @@ import signal
 import sys
 import threading
 from collections.abc import Sequence
-from types import ModuleType
 from typing import Any, BinaryIO
 
 import pandas as pd
 
+from stabkit.figures import Picture as Figure
 from stabkit.figures.drawing import svg
 
-Asked = tuple[ModuleType, pd.DataFrame, str]
+Asked = tuple[Figure, pd.DataFrame, str]
 """A figure, its frame, its name on the page."""
 Picture = tuple[str, list[dict[str, Any]]]
 """The drawing for the page and its curves."""
@@ -31,7 +31,7 @@ MOST = 255
 """That a byte can count."""
 
 
-def picture(figure: ModuleType, frame: pd.DataFrame, name: str) -> Picture:
+def picture(figure: Figure, frame: pd.DataFrame, name: str) -> Picture:
     """The drawing for the page and its curves; a function of the frame and the name alone."""
     return svg.to_page(figure.draw(frame), name)
 

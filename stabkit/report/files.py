@@ -42,15 +42,17 @@ def write_pictures(runs: Sequence[Run], folder: Path) -> int:
     """Every figure as NAME.svg, .png, .pdf and .csv; returns how many figures."""
     import numpy as np
 
-    from stabkit.figures import FIGURES
+    from stabkit.figures import FIGURES, Picture
     from stabkit.figures.drawing import svg
+    from stabkit.figures.probes import recorded
     from stabkit.report import cards
 
-    for figure in FIGURES:
+    figures: list[Picture] = [*FIGURES, *recorded.of_runs(runs)]
+    for figure in figures:
         with np.errstate(all="ignore"):  # as on the page
             frame = figure.select(cards.source(figure, runs))
             drawn = figure.draw(frame)
         for kind in ("svg", "png", "pdf"):
             svg.save(drawn, folder / f"{figure.NAME}.{kind}")
         write_file(folder / f"{figure.NAME}.csv", frame.to_csv(index=False).encode())
-    return len(FIGURES)
+    return len(figures)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from stabkit import methods
-from stabkit.figures.shared.comparison import OWN_AXES, flat
+from stabkit.figures.shared.comparison import OWN_AXES, flat, method_label
 from stabkit.figures.shared.words import number, plain
+from stabkit.methods import blocks
 from stabkit.spec import ModelConfig, RunSpec
 from stabkit.storage.store import Run
 
@@ -66,6 +67,35 @@ def recipes(specs: Sequence[RunSpec]) -> list[tuple[str, str, str]]:
             if own is not None:
                 found[methods.label(spec.method, spec.options)] = (methods.recipe_words(own), own.source)
     return [(label, *rest) for label, rest in found.items()]
+
+
+def departures(specs: Sequence[RunSpec]) -> list[str]:
+    """What is said of methods whose constants were derived for another block than they were run in."""
+    found: dict[str, dict[str, None]] = {}
+    for spec in specs:
+        method = methods.of(spec)
+        if method is not None and (reason := blocks.departs(method, spec.model)):
+            found.setdefault(f"{reason} ({blocks.name_of(spec.model)} block)", {})[method_label(spec)] = None
+    return [f"{', '.join(labels)}: {reason}" for reason, labels in found.items()]
+
+
+def files(runs: Sequence[Run]) -> list[tuple[str, str, str]]:
+    """(what a file of one's own was taken for, its sha256, its text) of the runs: to be read, never run."""
+    found: dict[tuple[str, str], dict[str, None]] = {}
+    texts: dict[str, str] = {}
+    for run in runs:
+        texts |= run.texts
+        for own in run.spec.files():
+            found.setdefault((own.file, own.digest), {})[own.name] = None
+    return [
+        (plain(f"{file}: {', '.join(names)}"), digest, spelled(texts.get(digest, "")))
+        for (file, digest), names in found.items()
+    ]
+
+
+def spelled(text: str) -> str:
+    """A file's text with its lines, whatever else does not print spelled out."""
+    return "\n".join(plain(line.replace("\t", "    ")) for line in text.split("\n"))
 
 
 def environments(runs: Sequence[Run]) -> list[Environment]:

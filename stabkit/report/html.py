@@ -107,6 +107,8 @@ def render(
         switches=switches(every),
         group_switches=group_switches(every),
         recipes=how.recipes(specs),
+        departures=how.departures(specs),
+        files=how.files(every),
         claimed=bool(claimed),
         **parted(claimed),
         settings=how.settings(specs) if specs else [],

@@ -163,11 +163,17 @@ def current(records: Records, spec: RunSpec) -> dict[str, Table]:
 
 
 def lacking(each: Iterable[Iterable[str]]) -> str:
-    """What is said of the probes that runs lack, a collection of names a run: `3 runs hold no ln_input of today's
-    version: …`; "" where none lacks any."""
-    counts = Counter(probe for probes in each for probe in probes)
-    held = ", ".join(f"{count} run{'s hold' if count > 1 else ' holds'} no {probe}" for probe, count in counts.items())
-    return held and f"{held} of today's version: left out where it is needed, and not trained again for it"
+    """What is said of the probes that runs lack, a collection of names a run: `3 runs hold no stream or cosine of
+    today's version: …`; "" where none lacks any."""
+    by_count: dict[int, list[str]] = {}
+    for probe, count in Counter(probe for probes in each for probe in probes).items():
+        by_count.setdefault(count, []).append(probe)
+    held = [
+        f"{count} run{'s hold' if count > 1 else ' holds'} no {' or '.join(filter(None, (', '.join(names), last)))}"
+        for count, (*names, last) in by_count.items()
+    ]
+    told = ", ".join(held)
+    return told and f"{told} of today's version: left out where it is needed, and not trained again for it"
 
 
 def jsonable(value: Any) -> Any:

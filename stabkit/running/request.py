@@ -16,10 +16,11 @@ from stabkit.errors import StoreError, UsageError
 from stabkit.running import cost
 from stabkit.running.executors import EXECUTORS, Place
 from stabkit.running.executors.base import Answer, Tell
+from stabkit.running.grid import Grid
 from stabkit.running.plan_surfaces import Wanted
 from stabkit.running.plan_translations import Wanted as Translations
 from stabkit.running.work import Job
-from stabkit.spec import Chosen, Grid, RunSpec
+from stabkit.spec import Chosen, RunSpec
 from stabkit.storage import size
 
 MANY_RUNS = 2_000

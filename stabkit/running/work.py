@@ -28,8 +28,9 @@ from stabkit.errors import UsageError
 from stabkit.results import records
 from stabkit.running import texts
 from stabkit.spec import RunSpec
+from stabkit.storage.contents import OWN
 from stabkit.storage.folder import CorruptFolder
-from stabkit.storage.store import OWN, Store
+from stabkit.storage.store import Store
 from stabkit.version import __version__
 
 Job = dict[str, Any]

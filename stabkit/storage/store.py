@@ -38,13 +38,9 @@ from stabkit.results.forecast import model as forecasts
 from stabkit.results.forecast.model import Forecast
 from stabkit.results.records import Table
 from stabkit.spec import ALGO_VERSION, RunSpec
-from stabkit.storage import folder, size
+from stabkit.storage import contents, folder, size
 from stabkit.storage.folder import CorruptFolder, write_file
 from stabkit.storage.translations import Translation, TranslationShelf
-
-OWN = "own.json"
-"""{sha256: text} of the files of methods and probes of one's own, in the folder of a run that has any."""
-FILES = ("spec.json", "outcome.json", "records.npz", "weights.safetensors", "environment.json")
 
 
 @dataclass(frozen=True)
@@ -120,12 +116,12 @@ class Store:
         try:
             folder.check_version(path, ALGO_VERSION)
             run_spec = spec.from_json(json.loads(folder.read(path / "spec.json", folder.SMALL)))
-            files, digest = folder.load(path, files_of(run_spec), ALGO_VERSION, _limits(run_spec))
+            files, digest = folder.load(path, contents.files_of(run_spec), ALGO_VERSION, _limits(run_spec))
             kept = json.loads(files["outcome.json"])
             environment = json.loads(files["environment.json"])
             outcomes.check(kept)
             held = records.current(records.from_bytes(files["records.npz"]), run_spec)
-            texts = _texts(files[OWN], run_spec) if OWN in files else {}
+            texts = contents.texts(files[contents.OWN], run_spec) if contents.OWN in files else {}
             if not isinstance(environment, dict) or any(isinstance(v, (dict, list)) for v in environment.values()):
                 raise ValueError("its environment.json is not a flat object")
         except records.UnreadableRecords as error:
@@ -149,9 +145,9 @@ class Store:
         folder.remove(self.runs / run_id, self._partial())
 
     def commit(self, run_spec: RunSpec, files: Mapping[str, bytes]) -> None:
-        """Write one run's folder, whole or not at all. `files` holds the bytes of every name in FILES."""
-        if set(files) != set(files_of(run_spec)):
-            raise ValueError(f"a run has {files_of(run_spec)}, got {sorted(files)}")
+        """Write one run's folder, whole or not at all. `files` holds the bytes of every name in `contents.files_of`."""
+        if set(files) != set(contents.files_of(run_spec)):
+            raise ValueError(f"a run has {contents.files_of(run_spec)}, got {sorted(files)}")
         run_id = run_spec.run_id
         folder.commit(self.runs / run_id, self._partial(), files, ALGO_VERSION, lambda: self._whole(run_id))
         self.forget(run_id)
@@ -264,22 +260,6 @@ class Store:
 
 FIXED = 64_000_000
 """Bytes on top of what a file is expected to have before it is taken for one that is not ours."""
-
-
-def files_of(run_spec: RunSpec) -> tuple[str, ...]:
-    """The names of the files in a run's folder."""
-    return (*FILES, OWN) if run_spec.files() else FILES
-
-
-def _texts(data: bytes, run_spec: RunSpec) -> dict[str, str]:
-    """The texts of OWN; raises ValueError unless they are those that the spec names."""
-    texts = json.loads(data)
-    if not isinstance(texts, dict) or set(texts) != {one.digest for one in run_spec.files()}:
-        raise ValueError(f"its {OWN} does not hold the files that its spec names")
-    for digest, text in texts.items():
-        if hashlib.sha256(str(text).encode()).hexdigest() != digest:
-            raise ValueError(f"its {OWN} holds another text than its spec names")
-    return texts
 
 
 def _limits(run_spec: RunSpec) -> dict[str, int]:

@@ -20,7 +20,8 @@ from stabkit.methods.own import Texts, said
 from stabkit.model import second
 from stabkit.model.flat import Flat
 from stabkit.model.transformer import Transformer
-from stabkit.probes import PROBES, own
+from stabkit.probes import PROBES
+from stabkit.probes.tools import own
 from stabkit.spec import Chosen, ModelConfig, Own, RunSpec, TaskConfig, TrainConfig, depth_text
 from stabkit.tasks import objective
 from stabkit.tasks.base import PAD, Task

@@ -22,7 +22,8 @@ from stabkit.errors import UsageError
 from stabkit.methods.own import Texts
 from stabkit.model.flat import Flat
 from stabkit.model.transformer import Transformer, tensors
-from stabkit.probes import PROBES, Pass, Probe, own
+from stabkit.probes import PROBES, Pass, Probe
+from stabkit.probes.tools import own
 from stabkit.results.outcome import Outcome, judge, over
 from stabkit.results.records import Recorder, Table
 from stabkit.spec import RunSpec, recorded_steps, snapshot_steps, validation_steps
@@ -107,7 +108,9 @@ def run(
     flat = Flat(model, model.parts())
     groups = factors.groups(spec, model.method, model, flat)
     optimizer = optim.OPTIMIZERS[config.optimizer](config, flat.theta, flat.grad, groups)
-    probes = [probe(model, flat) for probe in (*PROBES, *(own.probe(one, texts) for one in spec.probes))]
+    chosen = (*PROBES, *(own.probe(one, texts) for one in spec.probes))
+    # those of step 0 last: one passes the batch again, and others would take what they then see for this pass
+    probes = [probe(model, flat) for probe in sorted(chosen, key=lambda probe: probe.when == "start")]
     recorder = Recorder()
     record_at, validate_at, keep_at = map(set, (recorded_steps(spec), validation_steps(spec), snapshot_steps(spec)))
     probe_batch, validation = task.probe(), task.validation()

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from stabkit.cli.parsing import grids
 from stabkit.cli.options import TRAINING
+from stabkit.cli.parsing import grids
 from stabkit.errors import UsageError
+from stabkit.running.request import Request
 from stabkit.spec import RunSpec
 from stabkit.tasks.synthetic import Synthetic
 from tests.commands import stabkit, strict
@@ -27,7 +28,7 @@ def test_a_slip_of_the_pen_is_named_before_any_file_is_read(name: str, value: st
         request(tmp_path, **lost, **{name: value}, bleu=True)
 
 
-def request(tmp_path: Path, **options: Any) -> parse.Request:
+def request(tmp_path: Path, **options: Any) -> Request:
     defaults = {name: default for name, (_, default) in TRAINING.items()}
     given = {"models": "deepnorm,pre-ln", "depths": "2", "out": str(tmp_path), **options}
     return grids.sweep({**defaults, **given})

@@ -63,7 +63,7 @@ def test_omega_is_the_recursion_written_out_by_hand(options):
     expected = {}
     memory = None
     for stack, tokens in (("encoder", source), ("decoder", target)):
-        x = by_hand._embed(tokens)
+        x = by_hand._embed(stack, tokens)
         pads = (source == 0).repeat_interleave(2, dim=0)[:, :, None].double() * -1e30
         keep = (tokens != 0).t() if options.get("padding") == "no" else torch.ones_like(tokens.t(), dtype=torch.bool)
         total = 0.0 if options.get("embedding") == "no" else np.var(x[keep].numpy())

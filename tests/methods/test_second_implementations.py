@@ -2,32 +2,38 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
-from torch.nn import functional as F
 
 from stabkit import methods
-from stabkit.methods.papers import sub_ln
 from stabkit.methods.base import sites
+from stabkit.methods.blocks import BLOCKS
+from stabkit.methods.count import parameters
+from stabkit.methods.papers import sub_ln
+from stabkit.model import second
 from stabkit.model.transformer import Transformer
 from stabkit.spec import ModelConfig
 
 D, FF, H, V = 16, 24, 2, 50
 SOURCE = torch.tensor([[5, 6, 7, 8, 2], [9, 4, 2, 0, 0]])
 TARGET = torch.tensor([[1, 11, 12, 13], [1, 14, 15, 0]])
+ELSE = {"norm": "dyt", "ffn_kind": "swiglu", "qk_norm": True, "tied": False}
+"""What neither block has."""
 
 
-def model(text: str, n: int = 2, m: int = 3, base: str = "xavier_normal", width: int = D) -> Transformer:
+def model(
+    text: str, n: int = 2, m: int = 3, base: str = "xavier_normal", width: int = D, **block: object
+) -> Transformer:
     """In float64, every parameter moved a little, so that nothing is 0 or 1 by chance."""
     key, options = methods.parse(text)
-    config = ModelConfig(
-        encoder_layers=n, decoder_layers=m, hidden=width, ffn=FF if width == D else 2 * width, heads=H, base_init=base
-    )
+    sizes = {"hidden": width, "ffn": FF if width == D else 2 * width, "heads": H}
+    config = ModelConfig(encoder_layers=n, decoder_layers=m, base_init=base, **sizes, **block)
     return Transformer(config, methods.build(key, options), V, seed=0).double().eval()
 
 
-def stirred(text: str, **sizes: int) -> Transformer:
+def stirred(text: str, **sizes: object) -> Transformer:
     made = model(text, **sizes)
     torch.manual_seed(1)
     with torch.no_grad():
@@ -36,118 +42,21 @@ def stirred(text: str, **sizes: int) -> Transformer:
     return made
 
 
-def attention(g: nn.Module, query: torch.Tensor, memory: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    """Head by head, one sentence at a time, before the output matrix: (B, T, D)."""
-    named = {role: (m, m.role(role)) for m in g.children() for role in getattr(m, "roles", ())}
-
-    def mapped(role: str, x: torch.Tensor, head: int) -> torch.Tensor:
-        linear, weight = named[role]
-        y = x @ weight[head].T
-        if linear.bias is not None:
-            y = y + linear.bias.view(linear.heads, len(linear.roles), linear.size)[head, linear.roles.index(role)]
-        return y
-
-    heads = []
-    for head in range(H):
-        q, k, v = mapped("query", query, head), mapped("key", memory, head), mapped("value", memory, head)
-        scores = q @ k.transpose(1, 2) / math.sqrt(q.shape[-1])
-        heads.append(torch.softmax(scores.masked_fill(mask, -math.inf), dim=-1) @ v)
-    return torch.cat(heads, dim=-1)
-
-
-def affine(linear: nn.Module, x: torch.Tensor) -> torch.Tensor:
-    return x @ linear.weight.T + (0 if linear.bias is None else linear.bias)
-
-
-def branch(
-    key: str, r: nn.Module, kind: str, x: torch.Tensor, memory: torch.Tensor, mask: torch.Tensor
-) -> torch.Tensor:
-    """What is added to the shortcut, written out for each scheme on its own."""
-    g = r.g
-    pre = key in ("pre-ln", "dlcl", "normformer", "sub-ln")
-    u = r.norm_in(x) if pre else x
-    if key == "r-fixup":
-        u = u + g.first.b
-    if kind == "ffn":
-        hidden = affine(g.up, u)
-        if key == "r-fixup":
-            hidden = torch.relu(hidden + g.mid.b) + g.last.b
-        else:
-            hidden = torch.relu(hidden)
-        if key in ("sub-ln", "normformer"):
-            hidden = g.last(hidden)
-        f = affine(g.down, hidden)
-    else:
-        heads = attention(g, u, u if kind == "self" else memory, mask)
-        if key == "sub-ln" and kind == "self":
-            heads = g.last(heads)
-        if key == "normformer" and kind == "self":
-            heads = heads * g.last.gamma.repeat_interleave(D // H)
-        f = affine(g.out, heads)
-        if key == "normformer" and kind == "self":
-            f = r.norm_branch(f)
-    if key in ("rezero", "r-fixup"):
-        f = f * r.gamma
-    return f
-
-
-def slow(key: str, m: Transformer, source: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-    """The logits (B, T, V), sub-layer by sub-layer."""
-    pad = source == 0
-
-    def embed(tokens: torch.Tensor) -> torch.Tensor:
-        d, (_, t) = m.embedding.shape[1], tokens.shape
-        place = torch.arange(t).double()[:, None] / 10000.0 ** (torch.arange(0, d, 2) / d)
-        waves = torch.stack([place.sin(), place.cos()], dim=-1).flatten(1).float().double()  # as the model keeps them
-        return m.embedding[tokens] * math.sqrt(d) * (tokens != 0)[..., None] + waves
-
-    def stack(name: str, tokens: torch.Tensor, memory: torch.Tensor) -> torch.Tensor:
-        t = tokens.shape[1]
-        later = torch.ones(t, t).triu(1).bool().expand(len(tokens), t, t)
-        x = embed(tokens)
-        outputs = [x]
-        for layer in range(1, (m.config.encoder_layers if name == "encoder" else m.config.decoder_layers) + 1):
-            if key == "dlcl":
-                x = combined(m.history[name], outputs)
-            for site, r in m.residuals.items():
-                if (site.stack, site.layer) != (name, layer):
-                    continue
-                mask = pad[:, None, :].expand(-1, t, -1)
-                if name == "decoder" and site.kind == "self":
-                    mask = later
-                f = branch(key, r, site.kind, x, memory, mask)
-                x = r.mean_omega() * x + f
-                if r.norm_out is not None:
-                    x = F.layer_norm(x, (D,), r.norm_out.weight, r.norm_out.bias)
-            outputs.append(x)
-        if key == "dlcl":
-            x = combined(m.history[name], outputs)
-        if key in ("pre-ln", "dlcl", "normformer", "sub-ln"):
-            return m.final[name](x)
-        if key == "r-fixup":
-            end = m.final[name]
-            return (x + end.b) * end.s if name == "encoder" else x + end.b
-        return x
-
-    memory = stack("encoder", source, torch.empty(0))
-    return stack("decoder", target, memory) @ m.embedding.T
-
-
-def combined(history: nn.Module, outputs: list[torch.Tensor]) -> torch.Tensor:
-    """Σ_k W_k·LN_k(y_k), the embedding without a norm; row l of the packed triangle has l + 1 weights."""
-    begin = sum(range(len(outputs)))
-    weights = history.weight[begin : begin + len(outputs)]
-    normed = [outputs[0], *(norm(y) for norm, y in zip(history.norms, outputs[1:], strict=False))]
-    return sum((w * y for w, y in zip(weights, normed, strict=True)), torch.zeros(()))
-
-
+@pytest.mark.parametrize("stacks", [(2, 3), (2, 0), (0, 3)], ids=str)
+@pytest.mark.parametrize("block", [*BLOCKS, "all else"])
 @pytest.mark.parametrize("key", methods.KEYS)
-def test_the_model_computes_what_the_method_says_written_out(key):
-    made = stirred(key)
+def test_the_model_computes_what_the_slots_say_written_out(key, block, stacks):
+    """Against `model/second.py`, which shares no code with it; and it holds as many numbers as the slots count."""
+    method = methods.build(key, {})
+    if method.undefined(*stacks):
+        return
+    made = stirred(key, n=stacks[0], m=stacks[1], **(BLOCKS[block] if block in BLOCKS else ELSE))
     with torch.no_grad():
-        logits = made(SOURCE, TARGET)[1].transpose(0, 1)
-        real = TARGET != 0
-        torch.testing.assert_close(logits[real], slow(key, made, SOURCE, TARGET)[real])
+        ours = made(SOURCE, TARGET)[1].transpose(0, 1).numpy()
+    theirs = second.logits(method, made.config, made.arrays(), SOURCE.numpy(), TARGET.numpy())
+    real = (TARGET if stacks[1] else SOURCE).numpy() != 0
+    np.testing.assert_allclose(ours[real], theirs[real], rtol=1e-9, atol=1e-9)
+    assert sum(p.numel() for p in made.parameters()) == parameters(method, made.config, V)
 
 
 def test_post_norm_dlcl_norms_every_combination_but_the_first():
@@ -156,10 +65,10 @@ def test_post_norm_dlcl_norms_every_combination_but_the_first():
     ys = [torch.randn(3, 1, D, dtype=torch.float64) for _ in range(3)]
     w = history.weight
     with torch.no_grad():
-        torch.testing.assert_close(history.read((ys[0],)), w[0] * ys[0])
-        torch.testing.assert_close(history.read((ys[0], ys[1])), history.norms[0](w[1] * ys[0] + w[2] * ys[1]))
+        torch.testing.assert_close(history.combined((ys[0],)), w[0] * ys[0])
+        torch.testing.assert_close(history.combined((ys[0], ys[1])), history.norms[0](w[1] * ys[0] + w[2] * ys[1]))
         third = w[3] * ys[0] + w[4] * ys[1] + w[5] * ys[2]
-        torch.testing.assert_close(history.read(tuple(ys)), history.norms[1](third))
+        torch.testing.assert_close(history.combined(tuple(ys)), history.norms[1](third))
     assert all(r.norm_out is not None for r in made.residuals.values())
 
 
@@ -167,7 +76,7 @@ def test_dlcl_begins_with_the_average_of_everything_before():
     history = model("dlcl", n=4).history["encoder"]
     ys = tuple(torch.randn(3, 1, D, dtype=torch.float64) for _ in range(5))
     with torch.no_grad():
-        torch.testing.assert_close(history.read(ys), torch.stack(ys).mean(dim=0))
+        torch.testing.assert_close(history.combined(ys), torch.stack(ys).mean(dim=0))
     assert len(history.weight) == 5 * 6 // 2
 
 
@@ -202,12 +111,12 @@ def test_pre_ln_and_post_ln_equal_torchs_own_layers(key):
         x, y = torch.randn(4, 2, D, dtype=torch.float64), torch.randn(3, 2, D, dtype=torch.float64)
         causal = torch.full((3, 3), -math.inf, dtype=torch.float64).triu(1)
         theirs = encoder(x)
-        ours = by["encoder ffn"](by["encoder self"](x, None, None), None, None)
+        ours = by["encoder ffn"](by["encoder self"](x, None, None)[0], None, None)[0]
         torch.testing.assert_close(ours, theirs)
         theirs = decoder(y, ours, tgt_mask=causal)
         keys_by_queries = causal.T.expand(2 * H, 3, 3).contiguous()
-        mine = by["decoder cross"](by["decoder self"](y, None, keys_by_queries), ours, None)
-        torch.testing.assert_close(by["decoder ffn"](mine, None, None), theirs)
+        mine = by["decoder cross"](by["decoder self"](y, None, keys_by_queries)[0], ours, None)[0]
+        torch.testing.assert_close(by["decoder ffn"](mine, None, None)[0], theirs)
 
 
 def copy_attention(g: nn.Module, theirs: nn.MultiheadAttention) -> None:
@@ -226,14 +135,14 @@ def test_rezero_is_the_identity_on_its_embeddings_at_first():
     made = model("rezero")
     with torch.no_grad():
         states, _ = made(SOURCE, TARGET)
-        torch.testing.assert_close(states, made._embed(TARGET))
+        torch.testing.assert_close(states, made._embed("decoder", TARGET))
     assert not list(made.final) and all(r.norm_out is None and r.norm_in is None for r in made.residuals.values())
 
 
 def test_every_branch_of_r_fixup_is_zero_at_first_and_its_maps_have_no_biases():
     made = model("r-fixup")
     with torch.no_grad():
-        torch.testing.assert_close(made(SOURCE, TARGET)[0], made._embed(TARGET))
+        torch.testing.assert_close(made(SOURCE, TARGET)[0], made._embed("decoder", TARGET))
     names = [name for name, _ in made.named_parameters()]
     assert not any(name.endswith(".bias") for name in names)
     method, site = methods.build("r-fixup", {}), sites(18, 18, 64)[-2]

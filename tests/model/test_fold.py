@@ -214,6 +214,7 @@ REFUSED = {
     "rezero": "no norm stands after the sum",
     "r-fixup": "no norm stands after the sum",
     "t-fixup": "no norm stands after the sum",
+    "residual": "its wiring is no chain: two streams",
 }
 
 
@@ -239,7 +240,7 @@ def test_what_stands_in_the_way_is_asked_of_the_slots() -> None:
         ({"gamma": lambda site: Scale(trainable=True)}, "the branch is scaled by γ"),
         ({"inner": lambda site, place: "norm" if place == "last" else ""}, "something stands inside the branch"),
         ({"final": lambda stack: "norm" if stack == "decoder" else ""}, "a norm stands after the decoder"),
-        ({"wiring": "history, norm after"}, "all before it"),
+        ({"wiring": "history, norm after"}, "history, norm after"),
     ):
         assert told in obstacle(replace(plain, **change), places)  # type: ignore[arg-type]
 

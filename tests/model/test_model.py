@@ -58,7 +58,7 @@ def test_post_ln_with_copied_weights_equals_torchs_own_layers(batch):
     same = dict(d_model=16, nhead=4, dim_feedforward=24, dropout=0.0, dtype=torch.float64)
     with torch.no_grad():
         pad = source == 0
-        x = ours._embed(source)
+        x = ours._embed("encoder", source)
         for layer in (1, 2):
             theirs = nn.TransformerEncoderLayer(**same)
             attention, ffn = sub[f"encoder.{layer}.self"], sub[f"encoder.{layer}.ffn"]
@@ -66,7 +66,7 @@ def test_post_ln_with_copied_weights_equals_torchs_own_layers(batch):
             theirs.linear1, theirs.linear2 = ffn.g.up, ffn.g.down
             theirs.norm1, theirs.norm2 = attention.norm_out, ffn.norm_out
             x = theirs(x, src_key_padding_mask=pad)
-        y, memory = ours._embed(target), x
+        y, memory = ours._embed("decoder", target), x
         causal = nn.Transformer.generate_square_subsequent_mask(target.shape[1], dtype=torch.float64)
         for layer in (1, 2, 3):
             theirs = nn.TransformerDecoderLayer(**same)
@@ -104,19 +104,18 @@ def test_the_residual_is_the_one_formula(batch):
         key="all",
         label="all",
         source="test",
-        formula="",
         omega=lambda s: Scale(init=1.7),
         gamma=lambda s: Scale(init=0.3),
-        norm_in=lambda s: True,
-        norm_branch=lambda s: True,
-        norm_out=lambda s: True,
+        norm_in=lambda s: "norm",
+        norm_branch=lambda s: "norm",
+        norm_out=lambda s: "norm",
         final=lambda stack: "norm",
     )
     ours = model(method)
     residual = ours.residuals[ours.sites[1]]
     x = torch.randn(5, 3, 16, dtype=torch.float64)
     expected = residual.norm_out(1.7 * x + 0.3 * residual.norm_branch(residual.g(residual.norm_in(x), None, None)))
-    torch.testing.assert_close(residual(x, None, None), expected)
+    torch.testing.assert_close(residual(x, None, None)[0], expected)
     seen = {}
     residual.branch.register_forward_hook(lambda m, i, o: seen.update(branch=o))
     residual.sum.register_forward_hook(lambda m, i, o: seen.update(sum=o))
@@ -131,7 +130,7 @@ def test_a_vector_scale_is_a_parameter_and_equals_the_number():
     x = torch.randn(4, 2, 16, dtype=torch.float64)
     for made in (plain, vector):
         made.residuals[made.sites[0]].set_omega(2.5)
-    outputs = [made.residuals[made.sites[0]](x, None, None) for made in (plain, vector)]
+    outputs = [made.residuals[made.sites[0]](x, None, None)[0] for made in (plain, vector)]
     torch.testing.assert_close(*outputs)
     assert sum(p.numel() for p in vector.parameters()) - sum(p.numel() for p in plain.parameters()) == 5 * 16
 
@@ -142,7 +141,7 @@ def test_no_two_layers_start_alike_and_every_role_has_its_own_draw():
         linear.role(role).flatten()
         for r in ours.residuals.values()
         for linear in r.g.children()
-        for role in linear.roles
+        for role in getattr(linear, "roles", ())
     ]
     stacked = torch.stack([d for d in drawn if len(d) == 256])
     cosines = torch.corrcoef(stacked) - torch.eye(len(stacked))
@@ -164,7 +163,7 @@ def test_methods_of_one_comparison_share_their_draws_up_to_the_gain():
     post, deep = model("post-ln"), model("deepnorm")
     for (site, a), b in zip(post.residuals.items(), deep.residuals.values(), strict=True):
         for own, other in zip(a.g.children(), b.g.children(), strict=True):
-            for role in own.roles:
+            for role in getattr(own, "roles", ()):
                 torch.testing.assert_close(own.role(role) * deep.method.gain(site, role), other.role(role))
     torch.testing.assert_close(post.embedding, deep.embedding)
 
@@ -178,9 +177,9 @@ def test_a_deeper_encoder_changes_no_draw_of_the_shallower_layers():
 def test_embeddings_are_scaled_and_positions_have_mean_square_one_half():
     ours = model(vocab=2000, config=ModelConfig(encoder_layers=1, decoder_layers=1))
     assert float(ours.embedding[1:].std()) == pytest.approx(1 / 8, rel=0.02) and not ours.embedding[0].any()
-    assert float(ours.positions[:50].square().mean()) == pytest.approx(0.5)
+    assert float(ours.positions.table[:50].square().mean()) == pytest.approx(0.5)
     tokens = torch.tensor([[5]])
-    torch.testing.assert_close(ours._embed(tokens)[0, 0], 8 * ours.embedding[5] + ours.positions[0])
+    torch.testing.assert_close(ours._embed("decoder", tokens)[0, 0], 8 * ours.embedding[5] + ours.positions.table[0])
 
 
 def test_the_flat_vector_is_the_model(batch):

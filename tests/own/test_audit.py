@@ -78,7 +78,15 @@ def test_torchs_own_encoder_layers_pass_when_each_is_drawn_anew():
     assert found(models.TorchLayers(4, norm_first=True, final=True), "pre-ln", 4, 0) == []
 
 
-@pytest.mark.parametrize("method", methods.KEYS)
+FOLLOWED = [key for key in methods.KEYS if key != "residual"]
+
+
+def test_a_wiring_of_several_streams_is_said_not_to_be_followed():
+    with pytest.raises(UsageError, match="several streams is not followed"):
+        audit(torch.nn.Linear(2, 2), methods.build("residual", {}))
+
+
+@pytest.mark.parametrize("method", FOLLOWED)
 def test_our_own_model_of_every_method_passes(method):
     options = {"omega": "closed"} if method == "admin" else {}
     text = methods.parse_back(method, options)
@@ -92,7 +100,7 @@ def test_our_own_model_on_the_base_of_its_authors_passes(method):
     assert done.findings == () and ("torch's default" in done.base) == (method == "rezero")
 
 
-@pytest.mark.parametrize("method", methods.KEYS)
+@pytest.mark.parametrize("method", FOLLOWED)
 def test_our_own_model_of_one_stack_passes(method):
     if methods.build(method, {}).undefined(0, 3):
         with pytest.raises(UsageError, match="one stack"):
@@ -102,7 +110,7 @@ def test_our_own_model_of_one_stack_passes(method):
     assert found(ours(method, 0, 3, **options), methods.parse_back(method, options), 0, 3) == []
 
 
-@pytest.mark.parametrize("method", [key for key in methods.KEYS if key != "deepnorm"])
+@pytest.mark.parametrize("method", [key for key in FOLLOWED if key != "deepnorm"])
 def test_no_other_methods_model_passes_as_deepnorm_nor_deepnorm_as_it(method):
     assert found(ours(method), "deepnorm", 3, 3)
     assert found(ours("deepnorm"), method, 3, 3)

@@ -1,6 +1,7 @@
 """The contract of the probes' table: each equals a slow recomputation, leaves no hook, changes no bit of training."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -133,12 +134,96 @@ def test_perturbation_is_how_far_every_output_moves_when_all_weights_move_by_1e_
     outputs = [{}, {}]
     for model, found in zip((before, after), outputs, strict=True):
         for site, residual in model.residuals.items():
-            residual.register_forward_hook(lambda m, i, o, k=site.name, f=found: f.update({k: o}))
+            residual.register_forward_hook(lambda m, i, o, k=site.name, f=found: f.update({k: o[0]}))
         model(*tensors(TASK.probe())[:2])
     for site in before.sites:
         a, b = (found[site.name][KEEP[site.stack]] for found in outputs)
         expected = float(((b - a).norm(dim=-1) / a.norm(dim=-1)).mean())
         assert records["perturbation"].at(site.name)[0] == pytest.approx(expected, rel=1e-3)
+
+
+def states_of(model):
+    """{stack: the state that enters, and after every layer}, on the probe batch, by hooks of this test's own."""
+    found, handles = {}, []
+    for site, residual in model.residuals.items():
+        own = found.setdefault(site.stack, [])
+        if site.index == 1:
+            handles.append(residual.register_forward_pre_hook(lambda m, i, own=own: own.append(i[0])))
+        if site.index % (site.sublayers // site.depth) == 0:
+            handles.append(residual.register_forward_hook(lambda m, i, o, own=own: own.append(o[0])))
+    with torch.no_grad():
+        model(*tensors(TASK.probe())[:2])
+    for handle in handles:
+        handle.remove()
+    return found
+
+
+def test_stream_is_the_rms_of_the_state_after_every_layer_and_before_the_first(records, slow):
+    for t, (model, _) in enumerate(slow):
+        for stack, states in states_of(model).items():
+            for layer, x in enumerate(states):
+                expected = float((x[KEEP[stack]].double().norm(dim=-1) / 4).mean())
+                assert_close(records["stream"].at(f"{stack}.{layer}")[t], expected)
+
+
+def test_cosine_is_between_the_states_before_and_after_a_layer(records, slow):
+    for t, (model, _) in enumerate(slow):
+        for stack, states in states_of(model).items():
+            for layer, (x, y) in enumerate(zip(states, states[1:], strict=False), 1):
+                a, b = x[KEEP[stack]].double(), y[KEEP[stack]].double()
+                expected = ((a * b).sum(-1) / (a.norm(dim=-1) * b.norm(dim=-1))).mean()
+                assert_close(records["cosine"].at(f"{stack}.{layer}")[t], float(expected))
+
+
+def test_a_second_stream_has_sites_of_its_own():
+    found = train.run(tiny("residual", layers=2, steps=1, warmup=0), TASK).records
+    assert found["stream"].sites[:4] == ("encoder.0", "encoder.0:sum", "encoder.1", "encoder.1:sum")
+    assert set(found["cosine"].sites) == {
+        f"{s}.{n}{k}" for s in ("encoder", "decoder") for n in (1, 2) for k in ("", ":sum")
+    }
+    model = train.build(tiny("residual", layers=2), TASK, torch.device("cpu")).eval()
+    branches = at_taps(model)[0]
+    total = states_of(model)["decoder"][0]
+    for site in model.sites:
+        total = total + branches[site.name, "branch"] if site.stack == "decoder" else total
+    expected = float((total[KEEP["decoder"]].double().norm(dim=-1) / 4).mean())
+    assert_close(found["stream"].at("decoder.2:sum")[0], expected)
+    np.testing.assert_allclose(found["stream"].at("decoder.2"), 1, rtol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"qk_norm": True, "positions": "rotary", "norm": "rms"}], ids=["classic", "changed"]
+)
+def test_the_attention_logit_is_the_largest_over_heads_queries_and_the_keys_they_see(changes):
+    spec = tiny("deepnorm", layers=2, steps=0, warmup=0)
+    spec = replace(spec, model=replace(spec.model, **changes))
+    found = train.run(spec, TASK).records["attention_logit"]
+    model = train.build(spec, TASK, torch.device("cpu")).eval()
+    packed = {}
+    for site, residual in model.residuals.items():
+        if site.kind != "ffn":
+            residual.g.scores.register_forward_pre_hook(lambda m, i, k=site: packed.update({k: i[:2]}))
+    with torch.no_grad():
+        model(*tensors(TASK.probe())[:2])
+    assert found.sites == tuple(site.name for site in packed)
+    for site, (queries, memory) in packed.items():
+        t, b, _ = queries.shape
+        if site.kind == "self":
+            q, k, _ = queries.view(t, b, 2, 3, 8).unbind(3)
+        else:
+            q, k = queries.view(t, b, 2, 8), memory.view(-1, b, 2, 2, 8).unbind(3)[0]
+        largest = -math.inf
+        seen = KEEP["encoder" if site.kind == "cross" or site.stack == "encoder" else "decoder"]
+        for sentence in range(b):
+            for at in torch.nonzero(KEEP[site.stack][:, sentence]).flatten().tolist():
+                keys = [
+                    j
+                    for j in range(len(k))
+                    if seen[j, sentence] and (site.stack == "encoder" or site.kind == "cross" or j <= at)
+                ]
+                scores = torch.einsum("he,jhe->hj", q[at, sentence].double(), k[keys, sentence].double()) / math.sqrt(8)
+                largest = max(largest, float(scores.max()))
+        assert_close(found.at(site.name)[0], largest)
 
 
 def test_gradient_norms_are_those_of_the_training_batch_at_the_same_weights(records, slow):
@@ -237,5 +322,11 @@ def test_hooks_are_gone_after_a_run(monkeypatch):
 
 
 def test_every_file_of_the_folder_has_its_row():
-    files = {p.stem for p in Path(package.__file__).parent.glob("*.py")} - {"__init__", "base", "hooks", "quantities"}
+    files = {p.stem for p in Path(package.__file__).parent.glob("*.py")} - {
+        "__init__",
+        "base",
+        "hooks",
+        "own",
+        "quantities",
+    }
     assert files == {probe.name for probe in PROBES}

@@ -172,7 +172,7 @@ def test_on_a_narrow_screen_the_switches_are_one_line_to_scroll(opened: Callable
 
 def test_a_group_is_switched_off_and_on_with_all_its_methods(opened: Callable[..., Any]) -> None:
     page = opened("twelve")
-    assert page.locator("[data-group]").all_inner_texts() == ["Post-LN", "No-LN", "Pre-LN", "DeepNorm"]
+    assert page.locator("[data-group]").all_inner_texts() == ["Post-LN", "No-LN", "Pre-LN", "DeepNorm", "Dual"]
     group, one = page.locator("[data-group^='rezero']"), page.locator("[data-switch='rezero']")
 
     def visible() -> list[bool]:

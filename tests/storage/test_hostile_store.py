@@ -19,9 +19,10 @@ from stabkit.report.json_document import series, text
 from stabkit.running.plan_runs import plan
 from stabkit.spec import ALGO_VERSION, RunSpec
 from stabkit.storage import folder
+from stabkit.storage.contents import FILES
 from stabkit.storage.export import rows
 from stabkit.storage.folder import CorruptFolder
-from stabkit.storage.store import FILES, Store
+from stabkit.storage.store import Store
 from tests.conftest import files_of, some, tiny
 
 Arrays = dict[str, Any]

@@ -23,10 +23,12 @@ COMMAND = (
     *("--depths", "1", "--models", "deepnorm", "--steps", "3", "--warmup", "4000", "--executor", "inline"),
     *("--hidden", "4", "--ffn", "4", "--heads", "1", "--vocab", "128", "--max-tokens", "64"),
 )
+LATER = ["token_cosine", "weight_grad", "stream", "cosine", "attention_logit"]
+"""Probes that came after the kept run."""
 EDITS = {
     "spec.py": [
         ("    seed: int = 0\n", '    seed: int = 0\n    block: str = "classic"\n'),
-        ("    heads: int = 2\n", '    heads: int = 2\n    norm: str = "layer"\n'),
+        ("    heads: int = 2\n", '    heads: int = 2\n    attention: str = "softmax"\n'),
     ],
     "results/outcome.py": [
         ('"early", "failed"]', '"early", "tomorrow", "failed"]'),
@@ -44,7 +46,7 @@ EDITS = {
             "from stabkit.probes.update import Update\n",
             "from stabkit.probes.drift import Drift\nfrom stabkit.probes.update import Update\n",
         ),
-        ("    Perturbation,\n)", "    Perturbation,\n    Drift,\n)"),
+        ("    AttentionLogit,\n)", "    AttentionLogit,\n    Drift,\n)"),
     ],
 }
 DRIFT = """
@@ -94,18 +96,15 @@ def test_a_run_stored_by_this_version_gets_tomorrows_words_and_page_and_is_not_t
     (stored,) = [entry.name for entry in KEPT.joinpath("runs").iterdir() if entry.name[0] != "."]
     listed = json.loads(stabkit(tomorrow, "runs", "ls", "--json", "--out", str(tmp_path)).stdout)["runs"]
     assert [(one["run_id"], one["outcome"]) for one in listed] == [(stored, "tomorrow")], "a new word on reading"
-    assert listed[0]["spec"]["block"] == "classic" and listed[0]["spec"]["model"]["norm"] == "layer"
+    assert listed[0]["spec"]["block"] == "classic" and listed[0]["spec"]["model"]["attention"] == "softmax"
 
     swept = stabkit(tomorrow, "sweep", *COMMAND, "--json", "--out", str(tmp_path))
     assert "reused 1, new 0" in swept.stderr, "a new field at its default makes no other run"
-    told = (
-        "1 run holds no token_cosine, 1 run holds no weight_grad, 1 run holds no ln_input, 1 run holds no drift "
-        "of today's version"
-    )
+    told = "no token_cosine, weight_grad, ln_input, drift, stream, cosine or attention_logit of today's version"
     assert told in swept.stderr, "what an older run lacks is said"
     (run,) = json.loads(swept.stdout)["runs"]
     assert (
-        run["lacks"] == ["token_cosine", "weight_grad", "ln_input", "drift"]
+        set(run["lacks"]) == {"ln_input", "drift", *LATER}
         and run["update"][-1] > 0
         and run["chain"]["ln_input_growth"] == "nan"
     )
@@ -123,4 +122,4 @@ def test_todays_package_reads_it_and_reuses_it(tmp_path: Path) -> None:
     swept = stabkit(ROOT, "sweep", *COMMAND, "--json", "--out", str(tmp_path))
     assert "reused 1, new 0" in swept.stderr
     lacks = json.loads(swept.stdout)["runs"][0]["lacks"]
-    assert lacks == ["token_cosine", "weight_grad"], "probes that came later: said, and nothing is trained again for it"
+    assert lacks == LATER, "probes that came later: said, and nothing is trained again for it"

@@ -10,8 +10,9 @@ import pytest
 
 from stabkit.errors import StoreBusy, StoreError, UsageError
 from stabkit.spec import ALGO_VERSION
+from stabkit.storage.contents import FILES
 from stabkit.storage.folder import CorruptFolder, OldFolder, write_file
-from stabkit.storage.store import FILES, Store
+from stabkit.storage.store import Store
 from tests.conftest import files_of, tiny
 
 

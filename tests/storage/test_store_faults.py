@@ -20,7 +20,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from stabkit.errors import StoreError
 from stabkit.running.plan_runs import plan
 from stabkit.storage import folder, store
-from stabkit.storage.store import FILES, Store
+from stabkit.storage.contents import FILES
+from stabkit.storage.store import Store
 from tests.conftest import examples, files_of, tiny
 
 CALLS = ("open", "fsync", "rename", "replace", "chmod", "unlink", "scandir")

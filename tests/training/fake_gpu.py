@@ -244,7 +244,7 @@ def mistaken(where: str) -> None:
 
 def _buffer(build: Any, *args: Any) -> Any:
     model = build(*args)
-    model.positions = model.positions.cpu()
+    model.positions.table = model.positions.table.cpu()
     return model
 
 
@@ -256,7 +256,7 @@ def _module(build: Any, *args: Any) -> Any:
 
 def _moments(init: Any, adam: optim.Adam, *args: Any) -> None:
     init(adam, *args)
-    adam.mean = adam.mean.cpu()
+    adam.groups[0][1][2][0] = adam.mean.cpu()
 
 
 def _count(init: Any, adam: optim.Adam, *args: Any) -> None:

@@ -84,7 +84,8 @@ def _all(chosen: Sequence[Method], depths: Sequence[tuple[int, int]]) -> None:
             console.say(f"    source: {method.source}")
             for name, values in _options(method).items():
                 console.say(f"    option {name}: {', '.join(values)} (default {values[0]})")
-            console.say(f"    claims: {', '.join(claim['id'] for claim in _claims(method))}")
+            if carried := _claims(method):
+                console.say(f"    claims: {', '.join(claim['id'] for claim in carried)}")
     console.say()
     for n, m in depths:
         rows = []

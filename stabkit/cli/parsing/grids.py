@@ -13,8 +13,9 @@ from stabkit.cli.parsing import machine, model, own
 from stabkit.cli.parsing import text as texts
 from stabkit.errors import UsageError, nearest
 from stabkit.methods.papers.deepnorm import TABLE_11
+from stabkit.running.grid import Grid
 from stabkit.running.request import Request
-from stabkit.spec import Chosen, Grid, RecipeName, RunSpec
+from stabkit.spec import Chosen, RecipeName, RunSpec
 
 DTYPES = ("float32", "float64")
 SLOPE_RATES = {"float64": "1e-5", "float32": "1e-4,1e-5"}
@@ -41,7 +42,7 @@ def sweep(options: Mapping[str, Any]) -> Request:
     every = text["checkpoint_every"]
     checkpoint_every = None if every == "auto" else ranges.whole("--checkpoint-every", every, 0, 10_000_000)
     files = own.Files()
-    chosen, notes = model.chosen(text["models"], depths, made, files)
+    chosen, notes = model.chosen(text["models"], depths, made, recipe, files)
     probes = own.probes(text.get("probes", ""), files)
     if recipe == "paper":
         model.own_recipe(options.get("given", ()), text)

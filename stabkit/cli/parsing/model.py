@@ -20,6 +20,7 @@ from stabkit.spec import (
     Norm,
     Optimizer,
     Positions,
+    RecipeName,
     TrainConfig,
 )
 
@@ -81,7 +82,7 @@ def train(text: Mapping[str, str], max_tokens: int, *, stop_when_decided: bool) 
 
 
 def chosen(
-    text: str, depths: tuple[tuple[int, int], ...], config: ModelConfig, files: own.Files
+    text: str, depths: tuple[tuple[int, int], ...], config: ModelConfig, recipe: RecipeName, files: own.Files
 ) -> tuple[tuple[Chosen, ...], tuple[str, ...]]:
     """The methods named, and notes: what `all` leaves out, whose constants were derived for another block. A method
     named that its papers do not define here is refused."""
@@ -95,6 +96,8 @@ def chosen(
             label = one.own.label if one.own else methods.label(one.key, one.options)
             label = methods.with_options(label, one.options) if one.own else label
             reasons = [reason for n, m in depths if (reason := method.undefined(n, m))]
+            if recipe == "paper" and method.recipe is None:
+                reasons.append("no paper says how it was trained, so that --recipe paper has nothing for it")
             for n, m in depths if one.own else ():
                 own.sound(method, f"{one.own.file}:{one.own.name}", n, m)  # type: ignore[union-attr]  # it is one's own
             if reasons and item.strip() != "all":

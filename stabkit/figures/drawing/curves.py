@@ -1,8 +1,7 @@
 """Small multiples of curves: a panel a depth, methods by colour, conditions by line style.
 
 A frame for `draw` has the columns of `FACTS`, an x, a y, and, unless its panels are its depths, `panel` (the text over
-each, in their order). Curves of several seeds are one line in a band from the least to the greatest; a run that
-diverged stands for itself and ends in a ✕.
+each, in their order). Several seeds are one line in a band from least to greatest; a run that diverged ends in a ✕.
 """
 
 from __future__ import annotations
@@ -264,7 +263,8 @@ def _across(axes: Axes, group: pd.DataFrame, what: Curves) -> None:
 def _range(seen: pd.DataFrame, groups: list[tuple[Any, pd.DataFrame]], what: Curves) -> tuple[float, float]:
     """Of all that is drawn in any panel, reference lines and their names included."""
     lines = [height for _, group in groups for height, _ in what.reference(group)]
-    values = [float(seen[what.y].min()), float(seen[what.y].max()), *lines]
+    beside = seen[what.beside][_drawable(seen[what.beside], what.log_y)].tolist() if what.beside else []
+    values = [float(seen[what.y].min()), float(seen[what.y].max()), *beside, *lines]
     if what.log_y:
         room = min(1.5, max(1.08, (max(values) / min(values)) ** 0.1))
         return min(values) / room, max(values) * (room**2 if lines else room)

@@ -26,6 +26,7 @@ from functools import lru_cache
 import numpy as np
 
 from stabkit import methods
+from stabkit.methods import blocks
 from stabkit.methods.base import PLACES, Method, Role, Site, sites
 from stabkit.spec import RunSpec
 from stabkit.storage.store import Run
@@ -74,7 +75,7 @@ def number_of(spec: RunSpec) -> int:
 def _number(shape: _Shape) -> int:
     spec = shape.spec
     method, own = methods.of(spec), _sites(spec)
-    if method is None:
+    if method is None or blocks.name_of(spec.model) != "classic":
         return 0
     inner = {(place, method.inner(site, place)) for site in own for place in PLACES} - {(place, "") for place in PLACES}
     if method.wiring != "chain" or any(method.norm_branch(site) for site in own) or inner - {("last", "norm")}:

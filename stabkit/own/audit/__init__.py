@@ -23,6 +23,7 @@ from torch import nn
 from stabkit import methods
 from stabkit.errors import UsageError
 from stabkit.methods.base import Method, Stack
+from stabkit.methods.wirings import WIRINGS
 from stabkit.own.audit import scales, structure, weights
 from stabkit.own.audit.case import BASES, KINDS, Case, Finding
 from stabkit.own.factory import told
@@ -79,6 +80,8 @@ def audit(
     said = None if n is None or m is None else (n, m)
     if method is not None and said is not None and (why := method.undefined(*said)):
         raise UsageError(f"{method.key}: {why}")
+    if method is not None and not _followed(method):
+        raise UsageError(f"{method.key}: a wiring of several streams is not followed by audit")
     run.refuse(model)
     ran, anatomy, stacks = recognised(model, said, inputs)
     found = tuple(stacks[stack].layers if stack in stacks else 0 for stack in ("encoder", "decoder"))
@@ -115,11 +118,16 @@ def _closest(anatomy: Anatomy, stacks: dict[Stack, Found], n: int, m: int) -> Me
     ranked: list[tuple[int, int, int, Method]] = []
     for key in methods.KEYS:
         method = methods.build(key, {})
-        if not method.undefined(n, m):
+        if not method.undefined(n, m) and _followed(method):
             case = Case(method, stacks)
             built = sum(1 for _ in (*structure.judge(case, n, m), *scales.judge(case)))
             ranked.append((built, sum(1 for _ in weights.judge(case, anatomy)), len(ranked), method))
     return min(ranked)[-1]
+
+
+def _followed(method: Method) -> bool:
+    """Whether a model of this method can be compared: its residuals are sums along one stream."""
+    return len(WIRINGS[method.wiring].streams) == 1
 
 
 def recognised(model: nn.Module, said: tuple[int, int] | None, inputs: Any) -> tuple[str, Anatomy, dict[Stack, Found]]:

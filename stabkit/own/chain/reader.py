@@ -1,4 +1,4 @@
-"""The chain of a user's model as rows: what each pass left, turned into the numbers of `probes/quantities.py`.
+"""The chain of a user's model as rows: what each pass left, turned into the numbers of `probes/tools/quantities.py`.
 
 update        F = output of the last stack after its final norm: `state` ‖ΔF‖, `state@step` against θ_{t−1},
               `state@relative` over ‖F(θ_0)‖, `state@size` ‖F‖ over √d, `logits` as `state`
@@ -22,7 +22,7 @@ from torch import nn
 from stabkit.errors import UsageError
 from stabkit.own.sublayers.reading import States, Stream
 from stabkit.own.sublayers.run import Call
-from stabkit.probes import quantities
+from stabkit.probes.tools import quantities
 from stabkit.results.own.cell import Broke
 from stabkit.results.records import Recorder, Table
 

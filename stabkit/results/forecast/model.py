@@ -19,6 +19,7 @@ from typing import Any, Literal
 import numpy as np
 
 from stabkit.errors import StoreError
+from stabkit.methods import blocks
 from stabkit.results.forecast.fit import Array, Logistic, fit
 from stabkit.results.forecast.holdouts import labels, seen
 from stabkit.results.forecast.links import FITTED, Setting, numbers
@@ -205,6 +206,8 @@ def word(p: float | None) -> Word:
 def outside(spec: RunSpec, x: Array, by: Coefficients) -> tuple[str, ...]:
     """Along which axes a run lies beyond the corpus; none where it is in range."""
     found = [path for path in FIXED if _at(spec, path) != _at(DEFAULT, path)]
+    if blocks.name_of(spec.model) != "classic":
+        found.append("block")
     if not spec.model.decoder_layers:
         found.append("encoder-only")
     for name, value, theirs in (

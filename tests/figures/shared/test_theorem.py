@@ -160,6 +160,7 @@ NUMBERS = {
     "DeepNorm": (3, 2),
     "Pre-LN": (0, 0),
     "No-LN": (0, 0),
+    "Dual": (0, 0),
 }
 """{group of DeepNet Table 1: (the theorem of an encoder-decoder, of one stack)}."""
 

@@ -1,0 +1,90 @@
+"""The formula of every method, made from its slots."""
+
+import pytest
+
+from stabkit import methods
+from stabkit.methods import formula
+from stabkit.methods.base import Method, Recipe, Scale
+from stabkit.methods.blocks import BLOCKS
+from stabkit.spec import ModelConfig
+
+AFTER = "after each stack LN(x)"
+FORMULAS = {
+    "post-ln": "x ← LN(x + f(x))",
+    "post-ln-init": "x ← LN(x + f(x))",
+    "ds-init": "x ← LN(x + f(x))",
+    "admin": "x ← LN(ω·x + f(x))",
+    "rezero": "x ← x + γ·f(x)",
+    "r-fixup": "self-attention and cross-attention: x ← x + γ·f(x + b); "
+    "feed-forward: x ← x + γ·W₂·(φ(W₁·(x + b) + b) + b); after the encoder s·(x + b); after the decoder x + b; no biases",
+    "t-fixup": "x ← x + f(x)",
+    "pre-ln": f"x ← x + f(LN(x)); {AFTER}",
+    "dlcl": f"x ← x + f(LN(x)); x_{{l+1}} = Σ_{{k≤l}} W_k·LN(y_k), y₀ bare, W trained, 1/(l+1) at first; {AFTER}",
+    "normformer": "self-attention: x ← x + LN(W_O·γ_h·heads(LN(x))); feed-forward: x ← x + W₂·LN(φ(W₁·LN(x))); "
+    f"cross-attention: x ← x + f(LN(x)); {AFTER}",
+    "sub-ln": "self-attention: x ← x + W_O·LN(heads(LN(x))); feed-forward: x ← x + W₂·LN(φ(W₁·LN(x))); "
+    f"cross-attention: x ← x + f(LN(x)); {AFTER}",
+    "deepnorm": "x ← LN(ω·x + f(x))",
+    "residual": "x ← LN(x + f(x)); s ← s + γ·f, s₀ = x₀; output x + LN(s)",
+}
+
+
+@pytest.mark.parametrize("key", methods.KEYS)
+def test_the_formula_is_what_the_paper_prints(key):
+    assert formula.text(methods.build(key, {})) == FORMULAS[key]
+
+
+def test_options_change_it_where_they_change_slots():
+    assert formula.text(methods.build("dlcl", {"norm": "post"})).startswith("x ← LN(x + f(x)); x_{l+1} = LN(Σ")
+    assert formula.text(methods.build("deepnorm", {"alpha": "one"})) == "x ← LN(x + f(x))"
+    assert "LN(heads" in formula.text(methods.build("sub-ln", {}))
+    assert "x + LN(γ_h·f(LN(x)))" in formula.text(methods.build("normformer", {"heads": "fairseq"}))
+
+
+def test_layers_that_differ_have_each_their_line():
+    mixed = Method(
+        key="mix-ln",
+        label="Mix-LN",
+        source="here",
+        norm_in=lambda site: "norm" if 4 * site.layer > site.depth else "",
+        norm_out=lambda site: "" if 4 * site.layer > site.depth else "norm",
+    )
+    told = formula.lines(mixed, 8, 8)
+    assert told == ["layers 1–2: x ← LN(x + f(x))", "layers 3–8: x ← x + f(LN(x))"]
+
+
+def test_a_stack_of_its_own_has_its_own_line():
+    one = Method(key="one", label="One", source="here", norm_branch=lambda s: "norm" if s.stack == "encoder" else "")
+    assert formula.lines(one, 4, 4) == ["encoder: x ← LN(x + LN(f(x)))", "decoder: x ← LN(x + f(x))"]
+
+
+def test_the_block_is_in_the_formula():
+    llama = ModelConfig(encoder_layers=0, decoder_layers=6, **{**BLOCKS["llama"], "qk_norm": True})
+    assert formula.text(methods.build("pre-ln", {}), llama) == (
+        "self-attention and cross-attention: x ← x + W_O·heads(RMSNorm(x), RMSNorm(q), RMSNorm(k)); "
+        "feed-forward: x ← x + f(RMSNorm(x)); after each stack RMSNorm(x)"
+    )
+
+
+def test_the_authors_constants_have_their_values_beside_them():
+    assert formula.values(methods.build("deepnorm", {}), 6, 6) == (
+        "ω 1.418 | 2.06; W_V, W_O, W₁, W₂ 0.497 | 0.3433"  # 0.81·(6⁵)^(1/16), 18^(1/4); 0.87·(6⁵)^(−1/16), 72^(−1/4)
+    )
+    assert formula.values(methods.build("post-ln", {}), 18, 18) == ""
+    assert formula.values(methods.build("t-fixup", {}), 18, 18).endswith("embedding 0.2803")
+
+
+def test_factors_of_a_recipe_are_told_by_role_and_depth():
+    recipe = Recipe(
+        source="here", lr=1.0, rate=lambda s, role: 0.5 if role == "value" else 1.0, epsilon=lambda s, r: 4 / s.depth
+    )
+    assert formula.factors(recipe, 8, 8).split(", ε")[0] == (
+        "rate × 1 (query, key, out, up, down, embedding, head, vector); 0.5 (value)"
+    )
+    assert "ε × 0.5 (" in formula.factors(recipe, 8, 8)
+    assert formula.factors(Recipe(source="here", lr=1.0), 8, 8) == ""
+
+
+def test_a_trained_scale_stands_in_the_formula_even_at_one():
+    one = Method(key="one", label="One", source="here", gamma=lambda s: Scale(vector=True, trainable=True))
+    assert formula.text(one) == "x ← LN(x + γ·f(x))"

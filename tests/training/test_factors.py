@@ -1,0 +1,132 @@
+"""A recipe's factors on rate and ε, against torch's own Adam with a parameter group for each."""
+
+import numpy as np
+import pytest
+import torch
+
+from stabkit.methods import own
+from stabkit.methods.base import Recipe
+from stabkit.methods.papers import pre_ln
+from stabkit.model.flat import Flat
+from stabkit.model.transformer import Transformer
+from stabkit.spec import ModelConfig, RunSpec
+from stabkit.tasks.synthetic import Synthetic
+from stabkit.training import factors, optim, train
+from stabkit.training.optim import OPTIMIZERS, WHOLE, Group
+
+CONFIG = ModelConfig(encoder_layers=2, decoder_layers=2, hidden=16, ffn=32)
+TASK = Synthetic(vocab=200, max_tokens=64)
+
+
+def by_role_and_depth(site, role):
+    return {"value": 0.5, "up": 0.25, "vector": 2.0, "embedding": 3.0}.get(role, 1.0) / site.layer
+
+
+def with_recipe(**given):
+    from dataclasses import replace
+
+    return replace(pre_ln.method(), recipe=Recipe(source="here", lr=1e-3, **given))
+
+
+def spec_of(recipe="paper", **model):
+    return RunSpec(method="pre-ln", model=CONFIG, recipe=recipe)
+
+
+def built(method):
+    model = Transformer(CONFIG, method, 100, 0)
+    return model, Flat(model, model.parts())
+
+
+def test_every_number_has_the_factors_of_its_role_and_layer():
+    method = with_recipe(rate=by_role_and_depth)
+    model, flat = built(method)
+    groups = factors.groups(spec_of(), method, model, flat)
+    rates = torch.full_like(flat.theta, float("nan"))
+    for group in groups:
+        for part in group.of(rates):
+            assert part.isnan().all()  # each once
+            part.fill_(group.rate)
+    flat.theta.copy_(rates)  # the parameters are views of it
+    assert not rates.isnan().any()
+    assert model.embedding.unique().tolist() == [3.0]
+    for site, residual in model.residuals.items():
+        assert {value for p in (residual.norm_in.weight, residual.norm_in.bias) for value in p.tolist()} == {
+            2.0 / site.layer
+        }
+        for module in residual.g.children():
+            for role in getattr(module, "roles", ()):
+                assert module.role(role).unique().tolist() == [by_role_and_depth(site, role)]
+            if getattr(module, "bias", None) is not None and hasattr(module, "roles"):
+                assert module.bias.unique().tolist() == [2.0 / site.layer]
+    assert model.final["decoder"].weight.unique().tolist() == [2.0 / 2]
+
+
+def test_with_factors_adam_equals_torchs_own_with_a_group_for_each():
+    method = with_recipe(rate=by_role_and_depth, epsilon=lambda site, role: 100.0 if role == "out" else 1.0)
+    model, flat = built(method)
+    groups = factors.groups(spec_of(), method, model, flat)
+    mine = optim.Adam(flat.theta, flat.grad, 0.9, 0.98, 1e-8, groups)
+    parts = [(torch.nn.Parameter(flat.theta[s].clone()), group, s) for group in groups for s in group.parts]
+    named = [{"params": [p], "lr": 1e-3 * g.rate, "eps": 1e-8 * g.epsilon} for p, g, _ in parts]
+    theirs = torch.optim.Adam(named, betas=(0.9, 0.98), fused=True)
+    for seed in range(3):
+        flat.grad.copy_(torch.randn(flat.grad.shape, generator=torch.Generator().manual_seed(seed)))
+        for parameter, _, part in parts:
+            parameter.grad = flat.grad[part].clone()
+        mine.step(1e-3)
+        theirs.step()
+    assert all(torch.equal(flat.theta[part], parameter.detach()) for parameter, _, part in parts)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_every_optimiser_moves_a_group_by_its_factor(name):
+    theta, grad = torch.zeros(4, dtype=torch.float64), torch.ones(4, dtype=torch.float64)
+    config = RunSpec(method="pre-ln", model=CONFIG).train
+    groups = (Group(1.0, 1.0, (slice(0, 2),)), Group(0.25, 1.0, (slice(2, 4),)))
+    optimizer = OPTIMIZERS[name](config, theta, grad, groups)
+    for _ in range(7):
+        optimizer.step(1e-2)
+    assert theta[0] < 0 and theta[3].item() == pytest.approx(0.25 * theta[0].item(), rel=1e-12)
+
+
+def test_in_the_shared_recipe_everything_has_one_factor():
+    method = with_recipe(rate=by_role_and_depth)
+    model, flat = built(method)
+    assert factors.groups(spec_of("shared"), method, model, flat) is WHOLE
+    plain = with_recipe()
+    assert factors.groups(spec_of("paper"), plain, model, flat) is WHOLE
+
+
+FILE = """
+from dataclasses import replace
+from stabkit.methods.base import Recipe
+from stabkit.methods.papers import pre_ln
+
+def slow_values():
+    still = lambda s, r: 0.0 if r == "value" else 1.0
+    recipe = Recipe(source="here", base_init="xavier_normal", lr=1e-3, warmup=0, rate=still)
+    return replace(pre_ln.method(), key="slow-values", label="Slow values", recipe=recipe)
+"""
+
+
+def test_a_run_by_a_recipe_with_factors_moves_what_they_say():
+    text = FILE
+    from stabkit.spec import Own, TaskConfig, TrainConfig
+
+    one = Own(file="my.py", name="slow_values", digest=own.digest(text), label="Slow values")
+    spec = RunSpec(
+        method="own-slow-values",
+        own=one,
+        recipe="paper",
+        model=CONFIG,
+        train=TrainConfig(steps=2, max_tokens=64, warmup=0, lr=1e-3),
+        task=TaskConfig(vocab=200),
+    )
+    result = train.run(spec, TASK, texts={one.digest: text})
+    start = train.build(spec, TASK, torch.device("cpu"), {one.digest: text})
+    for name, p in start.named_parameters():
+        moved = result.weights[name] != p.detach().numpy()
+        if name.endswith("qkv.weight"):
+            rows = moved.reshape(2, 3, 8, 16)
+            assert not rows[:, 2].any() and rows[:, :2].any()
+    assert np.isfinite(result.records["loss"].values).all()
