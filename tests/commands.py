@@ -165,3 +165,8 @@ def strict(text: str) -> Any:
         raise ValueError(name)
 
     return json.loads(text, parse_constant=refuse)
+
+
+def typed(key: str, options: Mapping[str, str]) -> str:
+    """A method as a user types it: `admin:omega=closed`."""
+    return ":".join([key, *(f"{name}={value}" for name, value in options.items())])

@@ -56,8 +56,8 @@ KEYS: tuple[str, ...] = tuple(method.key for method in DEFAULTS)
 
 def build(key: str, options: Mapping[str, str], alpha_scale: float = 1.0, beta_scale: float = 1.0) -> Method:
     """The method of a run. Scales of 1 are left out, so that a method without α and β can still be built."""
-    scales = {name: value for name, value in zip(SCALES, (alpha_scale, beta_scale), strict=True) if value != 1.0}
-    return _row(key)(**options, **scales)
+    given = {name: value for name, value in zip(SCALES, (alpha_scale, beta_scale), strict=True) if value != 1.0}
+    return row(key)(**options, **given)
 
 
 def made(spec: RunSpec, texts: own.Texts = {}) -> Method:  # noqa: B006  # a mapping that nothing writes to
@@ -66,8 +66,8 @@ def made(spec: RunSpec, texts: own.Texts = {}) -> Method:  # noqa: B006  # a map
     if spec.own is None:
         return build(spec.method, spec.options, spec.alpha_scale, spec.beta_scale)
     make = own.row(own.text_of(spec.own, texts), spec.own.file, spec.own.name)
-    scales = {name: getattr(spec, name) for name in SCALES if getattr(spec, name) != 1.0}
-    return own.made(make, f"{spec.own.file}:{spec.own.name}", {**spec.options, **scales})
+    given = {name: getattr(spec, name) for name in SCALES if getattr(spec, name) != 1.0}
+    return own.made(make, f"{spec.own.file}:{spec.own.name}", {**spec.options, **given})
 
 
 def of(spec: RunSpec) -> Method | None:
@@ -94,6 +94,10 @@ def parse(text: str) -> tuple[str, dict[str, str]]:
 
     Keys in any case, with or without hyphens. An option given at its default is left out: it is the same run.
     """
+    if own.parts(text):
+        raise UsageError(
+            f"{text}: a file of one's own is for sweep, slope, tolerance, ablate and `methods check` alone"
+        )
     name, *settings = text.split(":")
     plain = {key.replace("-", ""): key for key in KEYS}
     key = plain.get(name.strip().lower().replace("-", "").replace("_", ""))
@@ -121,14 +125,9 @@ def settled(what: str, valid: Mapping[str, tuple[str, ...]], settings: Sequence[
     return dict(sorted(chosen.items()))
 
 
-def parse_back(key: str, options: Mapping[str, str]) -> str:
-    """The text that `parse` takes: `admin:omega=closed`."""
-    return ":".join([key, *(f"{name}={value}" for name, value in options.items())])
-
-
 def options(key: str) -> dict[str, tuple[str, ...]]:
     """{option: its values, the default first} of a method."""
-    return options_of(_row(key))
+    return options_of(row(key))
 
 
 def options_of(row: Callable[..., Method]) -> dict[str, tuple[str, ...]]:
@@ -144,9 +143,12 @@ def options_of(row: Callable[..., Method]) -> dict[str, tuple[str, ...]]:
 
 def scalable() -> tuple[str, ...]:
     """The methods that have an α and a β to scale."""
-    return tuple(
-        key for key, row in zip(KEYS, METHODS, strict=True) if set(SCALES) <= set(inspect.signature(row).parameters)
-    )
+    return tuple(key for key, row in zip(KEYS, METHODS, strict=True) if scales(row))
+
+
+def scales(row: Callable[..., Method]) -> bool:
+    """Whether the function that makes a method takes factors on α and β."""
+    return set(SCALES) <= set(inspect.signature(row).parameters)
 
 
 def with_recipe(spec: RunSpec, texts: own.Texts = {}) -> RunSpec:  # noqa: B006
@@ -182,5 +184,6 @@ def with_options(name: str, options: Mapping[str, str]) -> str:
     return f"{name} ({', '.join(f'{k}={v}' for k, v in options.items())})" if options else name
 
 
-def _row(key: str) -> Callable[..., Method]:
+def row(key: str) -> Callable[..., Method]:
+    """The row of METHODS that makes this method."""
     return METHODS[KEYS.index(key)]

@@ -22,7 +22,7 @@ from stabkit.claims import Finding, findings
 from stabkit.figures.chain import chain_order
 from stabkit.figures.drawing import style
 from stabkit.figures.quick.once import Runs
-from stabkit.figures.shared.comparison import GROUPS, method_group, shown, trained
+from stabkit.figures.shared.comparison import GROUPS, apart, method_group, shown, trained
 from stabkit.figures.shared.numbers import chain, reference_step, series, update_at
 from stabkit.figures.shared.surfaces import Landscape
 from stabkit.figures.shared.words import number, percent, plain, short
@@ -65,7 +65,7 @@ def render(
 ) -> str:
     """The page of these runs; `failed` are the runs without a result, and why; `claimed` what the claims' tests found,
     where they have been judged already."""
-    every = Runs({run.run_id: run for run in runs}.values())
+    every = Runs(apart({run.run_id: run for run in runs}.values()))
     runs = Runs(trained(every))
     specs = [run.spec for run in every] + [spec for spec, _ in failed]
     verdicts = matrix([run for run in runs if not run.spec.single_step], failed)

@@ -56,6 +56,10 @@ def probe(one: Own, texts: Texts) -> str:
         raise
     except Exception as error:  # whatever a user's class raises
         raise UsageError(said(error, one.file)) from error
+    shape = watched.records[made.name].values.shape
+    if shape[1:] != (len(sites),):
+        came = f"{shape[1]} numbers" if len(shape) == 2 else f"shape {shape[1:]}"
+        raise UsageError(f"{place}: read() is to return a tensor of its {len(sites)} sites, and returned {came}")
     for name, table in plain.records.items():
         if not np.array_equal(table.values, watched.records[name].values, equal_nan=True):
             raise UsageError(f"{place} changes what it watches: {name} is other with it than without")

@@ -16,7 +16,8 @@ FORMULAS = {
     "admin": "x ← LN(ω·x + f(x))",
     "rezero": "x ← x + γ·f(x)",
     "r-fixup": "self-attention and cross-attention: x ← x + γ·f(x + b); "
-    "feed-forward: x ← x + γ·W₂·(φ(W₁·(x + b) + b) + b); after the encoder s·(x + b); after the decoder x + b; no biases",
+    "feed-forward: x ← x + γ·W₂·(φ(W₁·(x + b) + b) + b); "
+    "after the encoder s·(x + b); after the decoder x + b; no biases",
     "t-fixup": "x ← x + f(x)",
     "pre-ln": f"x ← x + f(LN(x)); {AFTER}",
     "dlcl": f"x ← x + f(LN(x)); x_{{l+1}} = Σ_{{k≤l}} W_k·LN(y_k), y₀ bare, W trained, 1/(l+1) at first; {AFTER}",

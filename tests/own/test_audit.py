@@ -20,6 +20,7 @@ from stabkit.own import audit as own_audit
 from stabkit.own.audit import audit
 from stabkit.own.audit.case import Case
 from stabkit.spec import ModelConfig
+from tests.commands import typed
 from tests.own import audit_models as models
 from tests.own.audit_models import Fused, HandNorm, Net, RMSNorm, Separate, Torch, deepnorm, xavier
 
@@ -89,7 +90,7 @@ def test_a_wiring_of_several_streams_is_said_not_to_be_followed():
 @pytest.mark.parametrize("method", FOLLOWED)
 def test_our_own_model_of_every_method_passes(method):
     options = {"omega": "closed"} if method == "admin" else {}
-    text = methods.parse_back(method, options)
+    text = typed(method, options)
     assert found(ours(method, **options), text, 3, 3) == []
 
 
@@ -107,7 +108,7 @@ def test_our_own_model_of_one_stack_passes(method):
             found(ours("post-ln", 0, 3), method, 0, 3)
         return
     options = {"omega": "closed"} if method == "admin" else {}
-    assert found(ours(method, 0, 3, **options), methods.parse_back(method, options), 0, 3) == []
+    assert found(ours(method, 0, 3, **options), typed(method, options), 0, 3) == []
 
 
 @pytest.mark.parametrize("method", [key for key in FOLLOWED if key != "deepnorm"])

@@ -18,7 +18,7 @@ from stabkit.tasks.base import BOS, EOS, PAD, Tokens
 WORDS = 12
 """The vocabulary, marks included: small, so that sentences end of themselves."""
 WIDE = [
-    pytest.param(key, options, id=methods.parse_back(key, options))
+    pytest.param(key, options, id=typed(key, options))
     for key in methods.KEYS
     for options in [{}, *({name: other} for name, values in methods.options(key).items() for other in values[1:])]
 ]

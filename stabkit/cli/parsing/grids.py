@@ -15,7 +15,7 @@ from stabkit.errors import UsageError, nearest
 from stabkit.methods.papers.deepnorm import TABLE_11
 from stabkit.running.grid import Grid
 from stabkit.running.request import Request
-from stabkit.spec import Chosen, RecipeName, RunSpec
+from stabkit.spec import RecipeName, RunSpec
 
 DTYPES = ("float32", "float64")
 SLOPE_RATES = {"float64": "1e-5", "float32": "1e-4,1e-5"}
@@ -102,8 +102,9 @@ def slope(options: Mapping[str, Any]) -> Request:
 
 def ablate(options: Mapping[str, Any]) -> Request:
     """The request of an ablation: a sweep of one method with α and β as two more axes."""
-    key, chosen = methods.parse(str(options["model"]))
-    if key not in methods.scalable():
+    found, row = model.one(str(options["model"]), own.Files())
+    key, chosen = found.key, found.options
+    if not methods.scales(row):
         raise UsageError(f"--model {key} has no α and β to scale; {', '.join(methods.scalable())} has")
     alphas = ranges.scales("--alpha-scale", str(options["alpha_scale"] or "0.25..4"))
     betas = ranges.scales("--beta-scale", str(options["beta_scale"] or "0.25..4"))
@@ -114,9 +115,9 @@ def ablate(options: Mapping[str, Any]) -> Request:
     for word in drops:
         if word in TABLE_11 and any(chosen.get(option) == value for option, value in TABLE_11[word].items()):
             raise UsageError(f"--drop {word}: --model {options['model']} is without it already")
-        if word not in TABLE_11 or any(option not in methods.options(key) for option in TABLE_11[word]):
+        if word not in TABLE_11 or any(option not in methods.options_of(row) for option in TABLE_11[word]):
             raise UsageError(f"--drop: {word!r} is not one of {', '.join(TABLE_11)}{nearest(word, TABLE_11)}")
-    request = sweep({**options, "models": methods.parse_back(key, chosen)})
+    request = sweep({**options, "models": str(options["model"])})
     grid = single(request, "an ablation")
     if options["grid"]:
         grids = [replace(grid, alpha_scales=alphas, beta_scales=betas)]
@@ -124,9 +125,9 @@ def ablate(options: Mapping[str, Any]) -> Request:
         grids = [replace(grid, alpha_scales=alphas)] if asked[0] or asked == (False, False) else []
         grids += [replace(grid, beta_scales=betas)] if asked[1] or asked == (False, False) else []
     if drops:
-        own = "0" if options["recipe"] == "paper" else "0,150"  # a recipe has its own
-        warmups = ranges.wholes("--drop-warmup", str(options["drop_warmup"] or own), 0, 10_000_000)
-        rows = tuple(Chosen(key=key, options=each) for each in (chosen, *({**chosen, **TABLE_11[w]} for w in drops)))
+        usual = "0" if options["recipe"] == "paper" else "0,150"  # a recipe has its own
+        warmups = ranges.wholes("--drop-warmup", str(options["drop_warmup"] or usual), 0, 10_000_000)
+        rows = tuple(replace(found, options=each) for each in (chosen, *({**chosen, **TABLE_11[w]} for w in drops)))
         grids.append(replace(grid, methods=rows, warmups=warmups))
     return replace(request, grids=tuple(grids))
 

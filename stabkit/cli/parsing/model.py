@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import get_args
 
 from stabkit import methods
@@ -122,6 +122,15 @@ def named(item: str, files: own.Files) -> list[tuple[Chosen, Method]]:
         return [given]
     key, options = methods.parse(item)
     return [(Chosen(key=key, options=options), methods.build(key, options))]
+
+
+def one(item: str, files: own.Files) -> tuple[Chosen, Callable[..., Method]]:
+    """The one method of a word, and the function that makes it; raises UsageError where there are several."""
+    found = named(item, files)
+    if len(found) > 1:
+        raise UsageError(f"{item} is not one method; `stabkit methods` lists them")
+    chosen = found[0][0]
+    return chosen, own.row(chosen.own, files) if chosen.own else methods.row(chosen.key)
 
 
 def own_recipe(given: Collection[str], text: Mapping[str, str]) -> None:

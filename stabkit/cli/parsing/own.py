@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -62,6 +62,11 @@ def method(item: str, files: Files) -> tuple[Chosen, Method] | None:
     key = own.key_of(made, place, taken)
     source = Own(file=path.name, name=name, digest=own.digest(text), label=made.label)
     return Chosen(key=key, options=options, own=source), made
+
+
+def row(one: Own, files: Files) -> Callable[..., Method]:
+    """The function that makes a method of these files."""
+    return own.row(own.text_of(one, files.texts), one.file, one.name)
 
 
 def sound(made: Method, place: str, n: int, m: int) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, get_args
 
 from stabkit import methods
@@ -110,6 +110,17 @@ def shown(runs: Iterable[Run]) -> list[Shown]:
             s.run.run_id,
         ),
     )
+
+
+def apart(runs: Iterable[Run]) -> list[Run]:
+    """The runs without those that are another's training once more: of those that differ in further probes alone, the
+    one with the most."""
+    kept: dict[str, Run] = {}
+    for run in runs:
+        training = replace(run.spec, probes=()).run_id
+        if training not in kept or len(kept[training].records) < len(run.records):
+            kept[training] = run
+    return list(kept.values())
 
 
 def trained(runs: Sequence[Run]) -> list[Run]:

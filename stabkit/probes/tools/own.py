@@ -1,7 +1,7 @@
 """A probe from a file of the user's own: `./mine.py:TokenSpread`, a class as those here are.
 
-What it records stands under `own-` and its name, so that no probe of a later version is taken for it. `checked` is the
-contract of the table, on a tiny model: sites, a reading of as many numbers, no hook left, no bit of training changed.
+What it records stands under `own-` and its name, so that no probe of a later version is taken for it. The contract that
+it is to keep is tried by `training/contract.py`.
 """
 
 from __future__ import annotations
@@ -10,11 +10,9 @@ import re
 from functools import cache
 from typing import Any
 
-import torch
-
 from stabkit.errors import UsageError
 from stabkit.methods import own as files
-from stabkit.probes.base import Pass, Probe
+from stabkit.probes.base import Probe
 from stabkit.spec import Own
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
@@ -40,12 +38,3 @@ def _made(text: str, file: str, name: str) -> type[Probe]:
 
 def _is_probe(value: Any) -> bool:
     return isinstance(value, type) and issubclass(value, Probe) and value is not Probe
-
-
-def read(one: Probe, seen: Pass, place: str) -> torch.Tensor:
-    """Its reading, of as many numbers as it has sites; raises UsageError for any other."""
-    values = one.read(seen)
-    if not isinstance(values, torch.Tensor) or values.shape != (len(one.sites),):
-        came = f"shape {tuple(values.shape)}" if isinstance(values, torch.Tensor) else type(values).__name__
-        raise UsageError(f"{place}: read() is to return a tensor of its {len(one.sites)} sites, and returned {came}")
-    return values

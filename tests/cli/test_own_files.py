@@ -1,0 +1,287 @@
+"""`--models ./my.py:function` and `--probes ./mine.py:Class` as a user types them."""
+
+from __future__ import annotations
+
+import html
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from stabkit.storage.store import Store
+from tests.commands import TINY, stabkit, strict
+
+METHOD = '''
+"""Peri-LN."""
+from typing import Literal
+from stabkit.methods.base import Method, Recipe
+
+
+def peri_ln(embedding: Literal["yes", "no"] = "yes", alpha_scale: float = 1.0, beta_scale: float = 1.0) -> Method:
+    return Method(
+        key="peri-ln",
+        label="Peri-LN",
+        source="Kim et al. 2025",
+        norm_in=lambda site: "norm",
+        norm_branch=lambda site: "norm",
+        norm_out=lambda site: "",
+        embedding=lambda stack: "norm" if embedding == "yes" else "",
+        final=lambda stack: "norm",
+        gain=lambda site, role: beta_scale,
+    )
+
+
+def twice():
+    return Method(key="twice", label="Peri-LN", source="here")
+
+
+def trained() -> Method:
+    return Method(key="t", label="T", source="s", recipe=Recipe(source="here", lr=3e-4, warmup=0))
+'''
+PROBE = '''
+import torch
+from stabkit.probes.base import Probe
+from stabkit.probes.tools.hooks import on_taps
+
+
+class Largest(Probe):
+    """The largest entry of every branch."""
+    name = "largest"
+    watches = "probe"
+
+    def __init__(self, model, flat):
+        self.sites = tuple(site.name for site in model.sites)
+        self.model, self.found = model, {}
+
+    def attached(self):
+        return on_taps(self.model.numbered("branch"), self.watches, lambda i, x: self.found.update({i: x.abs().max()}))
+
+    def read(self, seen):
+        return torch.stack([self.found[i] for i in range(len(self.sites))]).double()
+
+
+class NoSites(Probe):
+    name, watches = "none", "probe"
+    def read(self, seen): return torch.zeros(0)
+
+
+class Shadow(Largest):
+    name = "loss"
+
+
+class Nameless(Largest):
+    name = "Not a name"
+
+
+class Wrong(Largest):
+    name = "wrong"
+    def read(self, seen): return torch.zeros(3)
+
+
+class Meddles(Largest):
+    name = "meddles"
+    def read(self, seen):
+        self.model.embedding.data.mul_(1.01)
+        return super().read(seen)
+
+
+class Fails(Largest):
+    name = "fails"
+    def read(self, seen): return 1 / 0
+
+
+class Draws(Largest):
+    name = "draws"
+    def read(self, seen):
+        torch.rand(1)
+        return super().read(seen)
+'''
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    (tmp_path / "my.py").write_text(METHOD, encoding="utf-8")
+    (tmp_path / "mine.py").write_text(PROBE, encoding="utf-8")
+    return tmp_path
+
+
+def sweep(here: Path, *words: str) -> Any:
+    return stabkit("sweep", *TINY, *words, "--out", here / "out", cwd=here)
+
+
+def test_a_method_of_ones_own_is_trained_beside_built_in_ones_and_again_trains_nothing(here: Path) -> None:
+    done = sweep(here, "--models", "./my.py:peri_ln,deepnorm", "--json")
+    assert done.returncode == 0, done.stderr
+    runs = {run["model"]: run for run in strict(done.stdout)["runs"]}
+    assert set(runs) == {"own-peri-ln", "deepnorm"}
+    assert runs["own-peri-ln"]["run_id"].startswith("own-peri-ln-2L-2L-s0-")
+    assert "reused 2, new 0" in sweep(here, "--models", "./my.py:peri_ln,deepnorm").stderr
+    run = Store(here / "out").load(runs["own-peri-ln"]["run_id"])
+    assert list(run.texts.values()) == [METHOD] and run.spec.own is not None and run.spec.own.file == "my.py"
+
+
+def test_the_bytes_of_the_file_are_in_the_id(here: Path) -> None:
+    sweep(here, "--models", "./my.py:peri_ln", "--quiet")
+    (here / "my.py").write_text(METHOD + "# one comment more\n", encoding="utf-8")
+    done = sweep(here, "--models", "./my.py:peri_ln")
+    assert "reused 0, new 1" in done.stderr and len(Store(here / "out").ids()) == 2
+    page = stabkit("report", "--store", here / "out", "--out", here / "page.html", cwd=here)
+    assert page.returncode == 0, page.stderr
+    text = html.unescape((here / "page.html").read_text(encoding="utf-8"))
+    assert text.count("A file of one's own, my.py: peri_ln") == 2, "two versions are told apart"
+    conditions = {run.spec.own.digest[:8] for run in map(Store(here / "out").load, Store(here / "out").ids())}
+    assert all(f"my.py {digest}" in text for digest in conditions)
+
+
+def test_a_page_is_made_without_the_file_and_shows_it_without_running_it(here: Path) -> None:
+    marked = METHOD.replace(
+        '"""Peri-LN."""', f'"""Peri-LN."""\nfrom pathlib import Path\nPath({str(here / "ran")!r}).touch()'
+    )
+    (here / "my.py").write_text(marked, encoding="utf-8")
+    sweep(here, "--models", "./my.py:peri_ln", "--quiet")
+    (here / "my.py").unlink()
+    (here / "ran").unlink()
+    for words in (("report",), ("export", "--to", "csv")):
+        done = stabkit(*words, "--store", here / "out", cwd=here)
+        assert done.returncode == 0, done.stderr
+    done = stabkit("runs", "ls", "--out", here / "out", cwd=here)
+    assert "own-peri-ln" in done.stdout and not (here / "ran").exists()
+    (page,) = (here / "out" / "reports").glob("sweep*.html")
+    assert "norm_branch=lambda site:" in html.unescape(page.read_text(encoding="utf-8"))
+
+
+def test_options_of_a_function_are_given_as_a_built_in_methods_are(here: Path) -> None:
+    done = sweep(here, "--models", "./my.py:peri_ln,./my.py:peri_ln:embedding=no", "--json", "--quiet")
+    assert done.returncode == 0, done.stderr
+    runs = [Store(here / "out").load(run_id) for run_id in Store(here / "out").ids()]
+    assert sorted(run.spec.options.get("embedding", "") for run in runs) == ["", "no"]
+    assert abs(runs[0].kept["parameters"] - runs[1].kept["parameters"]) == 2 * 2 * 16
+    page = next((here / "out" / "reports").glob("*.html")).read_text(encoding="utf-8")
+    assert "Peri-LN (embedding=no)" in page
+
+
+def test_a_probe_of_ones_own_is_recorded_drawn_and_exported(here: Path) -> None:
+    done = sweep(here, "--models", "post-ln", "--probes", "./mine.py:Largest", "--json")
+    (run_id,) = Store(here / "out").ids()
+    run = Store(here / "out").load(run_id)
+    table = run.records["own-largest"]
+    assert run_id.startswith("post-ln-") and table.values.shape == (3, 10) and (table.values > 0).all()
+    plain = sweep(here, "--models", "post-ln", "--quiet", "--json")
+    assert plain.returncode == 0
+    (other,) = {*Store(here / "out").ids()} - {run_id}
+    for name, series in Store(here / "out").load(other).records.items():
+        assert np.array_equal(series.values, run.records[name].values, equal_nan=True), name
+    text = Path(strict(done.stdout)["report"]).read_text(encoding="utf-8")
+    assert 'id="probe-own-largest-site"' in text or "probe-own-largest-site" in text
+    assert "probe-own-largest-step" in text and "probe-stream-site" in text
+    rows = [row for row in stabkit("export", "--store", here / "out").stdout.splitlines() if ",own-largest," in row]
+    assert len(rows) == 3 * 10
+
+
+def test_a_run_with_further_probes_is_shown_once_beside_the_same_without(here: Path) -> None:
+    sweep(here, "--models", "post-ln", "--quiet")
+    sweep(here, "--models", "post-ln", "--probes", "./mine.py:Largest", "--quiet")
+    assert len(Store(here / "out").ids()) == 2
+    stabkit("report", "--store", here / "out", "--out", here / "page.html")
+    text = (here / "page.html").read_text(encoding="utf-8")
+    assert "1 run" in text and "2 runs" not in text and "probe-own-largest-step" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("NoSites", "is a probe without sites"),
+        ("Shadow", "the name 'loss' is a built-in probe's"),
+        ("Nameless", "its `name` is to be small letters"),
+        ("Wrong", "read() is to return a tensor of its 10 sites"),
+        ("Meddles", "changes what it watches"),
+        ("Draws", "changes what it watches"),
+        ("Fails", "ZeroDivisionError"),
+        ("Missing", "has no class of a Probe 'Missing'"),
+        ("torch", "is no class of stabkit.probes.base.Probe"),
+    ],
+)
+def test_a_probe_that_breaks_the_contract_is_one_line_before_anything_is_trained(
+    here: Path, name: str, said: str
+) -> None:
+    done = sweep(here, "--models", "post-ln", "--probes", f"./mine.py:{name}")
+    assert done.returncode == 2 and said in done.stderr.replace("\n", " "), done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1 and not (here / "out" / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--models", "./my.py:peri_ln,./my.py:twice"), "two methods are called Peri-LN"),
+        (("--models", "./my.py:peri_ln:embedding=maybe"), "is one of yes, no, not 'maybe'"),
+        (("--models", "./my.py:peri_ln", "--recipe", "paper"), "no paper says how it was trained"),
+        (("--models", "./none.py:peri_ln"), "No such file"),
+        (("--probes", "mine.py"), "is not FILE.py:CLASS"),
+    ],
+)
+def test_a_slip_is_one_line(here: Path, words: tuple[str, ...], said: str) -> None:
+    done = sweep(here, *words)
+    assert done.returncode == 2 and said in done.stderr, done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_a_recipe_in_the_file_is_the_methods_own(here: Path) -> None:
+    done = stabkit(
+        "sweep", "--models", "./my.py:trained", "--recipe", "paper", "--depths", "2", "--dry-run", "--json", cwd=here
+    )
+    (run,) = strict(done.stdout)["runs"]
+    assert run["spec"]["train"]["lr"] == 3e-4 and run["spec"]["train"]["warmup"] == 0
+
+
+def test_a_file_that_changed_on_the_way_is_told_and_what_was_read_is_run(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from stabkit.running import carry_out
+
+    real = carry_out.out
+
+    def meanwhile(*args: Any, **named: Any) -> Any:
+        (here / "my.py").write_text("something else", encoding="utf-8")
+        return real(*args, **named)
+
+    monkeypatch.setattr(carry_out, "out", meanwhile)
+    done = sweep(here, "--models", "./my.py:peri_ln")
+    assert done.returncode == 0 and "my.py changed since it was read" in done.stderr
+    (run_id,) = Store(here / "out").ids()
+    assert list(Store(here / "out").load(run_id).texts.values()) == [METHOD]
+
+
+def test_a_stored_text_that_was_tampered_with_is_a_corrupt_run(here: Path) -> None:
+    sweep(here, "--models", "./my.py:peri_ln", "--quiet")
+    (folder,) = (here / "out" / "runs").glob("own-*")
+    held = json.loads((folder / "own.json").read_text(encoding="utf-8"))
+    (folder / "own.json").write_text(json.dumps({key: text + "#" for key, text in held.items()}), encoding="utf-8")
+    done = sweep(here, "--models", "./my.py:peri_ln")
+    assert "corrupt run" in done.stderr and "new 1" in done.stderr
+
+
+def test_an_ablation_scales_a_method_that_has_alpha_and_beta(here: Path) -> None:
+    shutil.copy(here / "my.py", here / "other.py")
+    words = ("ablate", "--model", "./other.py:peri_ln", "--beta-scale", "0.5,1", *TINY, "--out", here / "out")
+    done = stabkit(*words, "--json", "--quiet", cwd=here)
+    assert done.returncode == 0, done.stderr
+    assert {run["beta_scale"] for run in strict(done.stdout)["runs"]} == {0.5, 1.0}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("executor", ["processes", "dask"])
+def test_workers_receive_the_bytes(here: Path, executor: str, request: pytest.FixtureRequest) -> None:
+    words = ["--models", "./my.py:peri_ln", "--probes", "./mine.py:Largest", "--executor", executor]
+    if executor == "dask":
+        from distributed import LocalCluster
+
+        with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster:
+            done = sweep(here, *words, "--scheduler", cluster.scheduler_address)
+    else:
+        done = sweep(here, *words, "--workers", "2")
+    assert done.returncode == 0, done.stderr
+    (run_id,) = Store(here / "out").ids()
+    assert run_id.startswith("own-peri-ln") and "own-largest" in Store(here / "out").load(run_id).records
