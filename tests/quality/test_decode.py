@@ -14,6 +14,7 @@ from stabkit.quality.decode import Hypothesis, limit, translate
 from stabkit.results.translation import Search
 from stabkit.spec import ModelConfig
 from stabkit.tasks.base import BOS, EOS, PAD, Tokens
+from tests.commands import typed
 
 WORDS = 12
 """The vocabulary, marks included: small, so that sentences end of themselves."""
