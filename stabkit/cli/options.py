@@ -1,6 +1,6 @@
 """The options of the commands that train, as a table: what each is called, says and defaults to.
 
-Texts stay texts here; `parse.py` reads them. A command takes TRAINING and its own with `@taking(…)`.
+Texts stay texts here; `parsing/` reads them. A command takes TRAINING and its own with `@taking(…)`.
 """
 
 from __future__ import annotations

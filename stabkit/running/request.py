@@ -1,6 +1,6 @@
 """What a command was asked for, as a value: grids, where they run, what is measured beside; and what it would cost.
 
-`cli/parse.py` makes it from options, `carry_out.py` carries it out.
+`cli/parsing/` makes it from options, `carry_out.py` carries it out.
 """
 
 from __future__ import annotations
