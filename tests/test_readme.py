@@ -73,7 +73,7 @@ def test_the_readmes_method_keeps_the_contract(recipes):
     ((command,),) = [printed("check")]
     done = stabkit(*shlex.split(command), cwd=recipes)
     assert done.returncode == 0, done.stderr
-    assert "LN + LayerScale keeps the contract: x ← x + γ·f(LN(x)); after each stack LN(x)" in done.stdout
+    assert "Pre-LN × √½ keeps the contract: x ← ω·x + γ·f(LN(x)); after each stack LN(x)" in done.stdout
     assert "breaks" not in done.stdout
 
 
@@ -86,10 +86,10 @@ def test_the_readmes_recipes_are_swept_and_seen(recipes):
     done = stabkit(*words, *small, "--warmup", "4000", "--quiet", "--out", recipes / "out", cwd=recipes)
     assert done.returncode == 0, done.stderr
     runs = sorted(path.name for path in (recipes / "out" / "runs").glob("[a-z]*"))
-    assert [name.partition("-2L")[0] for name in runs if "-2L-" in name] == ["deepnorm", "own-layer-scale", "pre-ln"]
+    assert [name.partition("-2L")[0] for name in runs if "-2L-" in name] == ["deepnorm", "own-halved", "pre-ln"]
     (page,) = (recipes / "out" / "reports").glob("*.html")
     text = page.read_text(encoding="utf-8")
-    assert "LN + LayerScale" in text and "probe-own-spikes-step" in text and "class Spikes(Probe)" in text
+    assert "Pre-LN × √½" in text and "probe-own-spikes-step" in text and "class Spikes(Probe)" in text
     rows = stabkit("export", "--store", recipes / "out", "--to", "csv").stdout.splitlines()
     assert sum(",own-spikes,state," in row for row in rows) == 6 * 3
 
