@@ -83,9 +83,11 @@ def sites_of(spec: RunSpec) -> tuple[Site, ...]:
     return sites(spec.model.encoder_layers, spec.model.decoder_layers, spec.model.hidden)
 
 
-def parameters(spec: RunSpec) -> int:
-    """What a run's model holds, trained or not; of a method that this version does not know, as Post-LN's."""
-    method = of(spec) or DEFAULTS[0]
+def parameters(spec: RunSpec, texts: own.Texts = {}) -> int:  # noqa: B006
+    """What a run's model holds, trained or not; of a method that this version does not know, or whose file is not among
+    the texts, as Post-LN's."""
+    known = spec.own is not None and spec.own.digest in texts
+    method = (made(spec, texts) if known else of(spec)) or DEFAULTS[0]
     return count(method, spec.model, spec.task.vocab)
 
 
@@ -177,6 +179,13 @@ def recipe_words(recipe: Recipe) -> str:
 def label(key: str, options: Mapping[str, str]) -> str:
     """`ADMIN`, or `ADMIN (omega=closed)` when an option differs from its default."""
     return with_options(DEFAULTS[KEYS.index(key)].label, options)
+
+
+def label_of(spec: RunSpec) -> str:
+    """The same of a run: one from a file of one's own as it calls itself, an unknown key as it stands."""
+    if spec.method in KEYS:
+        return label(spec.method, spec.options)
+    return with_options(spec.own.label if spec.own else spec.method, spec.options)
 
 
 def with_options(name: str, options: Mapping[str, str]) -> str:

@@ -10,6 +10,7 @@ from stabkit import methods
 from stabkit.figures.shared.comparison import OWN_AXES, flat, method_label
 from stabkit.figures.shared.words import number, plain
 from stabkit.methods import blocks
+from stabkit.methods.base import Recipe
 from stabkit.spec import ModelConfig, RunSpec
 from stabkit.storage.store import Run
 
@@ -62,10 +63,14 @@ def recipes(specs: Sequence[RunSpec]) -> list[tuple[str, str, str]]:
     """(method, what it was trained with, the source) of the runs whose methods have each their own recipe."""
     found = {}
     for spec in specs:
-        if spec.recipe == "paper" and spec.method in methods.KEYS:
-            own = methods.DEFAULTS[methods.KEYS.index(spec.method)].recipe
-            if own is not None:
-                found[methods.label(spec.method, spec.options)] = (methods.recipe_words(own), own.source)
+        if spec.recipe == "paper" and (method := methods.of(spec)) and method.recipe:
+            found[methods.label_of(spec)] = (methods.recipe_words(method.recipe), method.recipe.source)
+        elif spec.recipe == "paper" and spec.own:
+            train, base = spec.train, spec.model.base_init
+            given = Recipe(
+                source="", base_init=base, optimizer=train.optimizer, lr=train.lr, warmup=train.warmup, hold=train.hold
+            )
+            found[methods.label_of(spec)] = (methods.recipe_words(given), f"its file, {spec.own.file}")
     return [(label, *rest) for label, rest in found.items()]
 
 

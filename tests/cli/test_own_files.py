@@ -285,3 +285,15 @@ def test_workers_receive_the_bytes(here: Path, executor: str, request: pytest.Fi
     assert done.returncode == 0, done.stderr
     (run_id,) = Store(here / "out").ids()
     assert run_id.startswith("own-peri-ln") and "own-largest" in Store(here / "out").load(run_id).records
+
+
+def test_a_dry_run_counts_the_parameters_of_the_file_that_was_named(here: Path) -> None:
+    done = stabkit("sweep", "--models", "./my.py:peri_ln,pre-ln", "--depths", "2", "--dry-run", cwd=here)
+    assert done.returncode == 0, done.stderr
+    rows = [line for line in done.stdout.splitlines() if "│" in line]
+    counted = {row.split("│")[0].strip(): int(row.split("│")[5].strip().replace(",", "")) for row in rows}
+    assert counted["Peri-LN"] - counted["Pre-LN"] == (10 + 2) * 2 * 64  # a norm on each branch, one on each embedding
+    listed = strict(
+        stabkit("sweep", "--models", "./my.py:peri_ln", "--depths", "2", "--dry-run", "--json", cwd=here).stdout
+    )
+    assert listed["runs"][0]["parameters"] == counted["Peri-LN"]

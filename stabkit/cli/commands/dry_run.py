@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from stabkit import methods as table
 from stabkit.cli import console
@@ -14,9 +14,11 @@ from stabkit.spec import RunSpec
 from stabkit.storage import size
 
 
-def plan(specs: Sequence[RunSpec], planned: Plan, workers: int, pace: float, *, json: bool) -> None:
+def plan(
+    specs: Sequence[RunSpec], planned: Plan, workers: int, pace: float, texts: Mapping[str, str], *, json: bool
+) -> None:
     """`--dry-run`: what would run and what it would cost, told as a range; `pace`: how much longer than estimated the
-    runs in the store took."""
+    runs in the store took; `texts`: the files that the command named."""
     missing = {spec.run_id for spec in planned.missing}
     seconds = pace * sum(map(cost.seconds, planned.missing)) / workers
     memory = workers * max(map(cost.memory, planned.missing), default=0)
@@ -27,7 +29,7 @@ def plan(specs: Sequence[RunSpec], planned: Plan, workers: int, pace: float, *, 
                 "run_id": spec.run_id,
                 "spec": spec.to_json(),
                 "stored": spec.run_id not in missing,
-                "parameters": table.parameters(spec),
+                "parameters": table.parameters(spec, texts),
                 "seconds": round(pace * cost.seconds(spec), 1),
             }
             for spec in specs
@@ -42,13 +44,13 @@ def plan(specs: Sequence[RunSpec], planned: Plan, workers: int, pace: float, *, 
     scaled = any(spec.alpha_scale != 1 or spec.beta_scale != 1 for spec in specs)
     rows = [
         (
-            table.label(spec.method, spec.options),
+            table.label_of(spec),
             spec.depth,
             spec.seed,
             spec.train.warmup,
             f"{spec.train.lr:g}",
             *((f"{spec.alpha_scale:g}", f"{spec.beta_scale:g}") if scaled else ()),
-            f"{table.parameters(spec):,}",
+            f"{table.parameters(spec, texts):,}",
             "in the store" if spec.run_id not in missing else cost.span(pace * cost.seconds(spec)),
         )
         for spec in shown

@@ -77,7 +77,7 @@ def save(run: Run, to: Path, dtype: str = "float64") -> dict[str, Any]:
 def _config(run: Run, folded: Folded) -> dict[str, Any]:
     """What the model is: where it comes from, its sizes, and how its outputs follow from its weights."""
     spec, config = run.spec, run.spec.model
-    label = methods.label(spec.method, spec.options)
+    label = methods.label_of(spec)
     crossed = "torch.nn.TransformerDecoderLayer" if config.encoder_layers else "torch.nn.TransformerEncoderLayer"
     return {
         "schema": SCHEMA,

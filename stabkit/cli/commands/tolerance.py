@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from stabkit import methods
 from stabkit.cli import console
 from stabkit.cli.commands import dry_run, train
 from stabkit.cli.options import TRAINING
@@ -18,7 +17,6 @@ from stabkit.results.forecast.measured import UPDATES
 from stabkit.results.tolerance import Exponent, Tolerance, exponents
 from stabkit.running import cost, plan_runs, request, tolerance
 from stabkit.running.request import Request
-from stabkit.spec import RunSpec
 from stabkit.storage.store import Store
 
 
@@ -45,7 +43,7 @@ def tolerated(params: Mapping[str, Any]) -> None:
     store, command = Store(asked.out), train.again()
     with store.writing(), Signals(command):
         screen = Screen(quiet=bool(params["quiet"]), rounds=True)
-        found = tolerance.search(asked, _label, store, screen, retry_failed=bool(params["retry_failed"]))
+        found = tolerance.search(asked, methods.label_of, store, screen, retry_failed=bool(params["retry_failed"]))
         from stabkit.report import tolerance as page  # pandas and matplotlib
 
         path = page.write(found, asked, command)
@@ -68,16 +66,12 @@ def tolerated(params: Mapping[str, Any]) -> None:
         raise FailedRuns(f"{len(found.failed)} runs have no result; the search of their cells ended there")
 
 
-def _label(spec: RunSpec) -> str:
-    return methods.label(spec.method, spec.options)
-
-
 def _plan(asked: Request, coarse: Request, *, json: bool) -> None:
     """`--dry-run`: the coarse grid, which is certain, and about what the search takes beyond it."""
     specs, store = coarse.specs(), Store(asked.out)
     planned = plan_runs.plan(specs, store, repair=False)
     pace = cost.pace(plan_runs.timed(planned, store))
-    dry_run.plan(specs, planned, coarse.workers, pace, json=json)
+    dry_run.plan(specs, planned, coarse.workers, pace, asked.texts, json=json)
     if not json:
         cells = tolerance.cells_of(asked)
         more = tolerance.BEYOND * pace * sum(map(cost.seconds, cells)) / asked.place.workers

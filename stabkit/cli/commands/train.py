@@ -53,7 +53,7 @@ def show(request: Request, *, json: bool) -> None:
         return
     specs, store = request.specs(), Store(request.out)
     planned = plan_runs.plan(specs, store, repair=False)
-    dry_run.plan(specs, planned, request.workers, cost.pace(plan_runs.timed(planned, store)), json=json)
+    dry_run.plan(specs, planned, request.workers, cost.pace(plan_runs.timed(planned, store)), request.texts, json=json)
 
 
 def run(request: Request, command: str, *, json: bool, quiet: bool, yes: bool, retry_failed: bool) -> None:

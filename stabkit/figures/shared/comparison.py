@@ -130,9 +130,7 @@ def trained(runs: Sequence[Run]) -> list[Run]:
 
 def method_label(spec: RunSpec) -> str:
     """`ADMIN (omega=closed)`; one from a file of one's own as it calls itself; an unknown key stands for itself."""
-    if spec.method in methods.KEYS:
-        return plain(methods.label(spec.method, spec.options))
-    return plain(methods.with_options(spec.own.label if spec.own else spec.method, spec.options))
+    return plain(methods.label_of(spec))
 
 
 def method_rank(spec: RunSpec) -> tuple[int, str]:
