@@ -66,11 +66,12 @@ def recipes(specs: Sequence[RunSpec]) -> list[tuple[str, str, str]]:
         if spec.recipe == "paper" and (method := methods.of(spec)) and method.recipe:
             found[methods.label_of(spec)] = (methods.recipe_words(method.recipe), method.recipe.source)
         elif spec.recipe == "paper" and spec.own:
-            train, base = spec.train, spec.model.base_init
-            given = Recipe(
-                source="", base_init=base, optimizer=train.optimizer, lr=train.lr, warmup=train.warmup, hold=train.hold
+            kept = {name: getattr(spec.train, name) for name in ("optimizer", "lr", "warmup", "hold")}
+            given = methods.recipe_words(Recipe(source="", base_init=spec.model.base_init, **kept))
+            found[methods.label_of(spec)] = (
+                f"{given}; rate and ε by role as its file says",
+                f"its file, {spec.own.file}",
             )
-            found[methods.label_of(spec)] = (methods.recipe_words(given), f"its file, {spec.own.file}")
     return [(label, *rest) for label, rest in found.items()]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from stabkit import methods
 from stabkit.cli import console
 from stabkit.cli.commands import dry_run, train
 from stabkit.cli.options import TRAINING
