@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, get_args, get_type_hints
 
 from stabkit.errors import UsageError, nearest
-from stabkit.methods import own
+from stabkit.methods import own, papers
 from stabkit.methods.base import Method, Recipe, Site, sites
 from stabkit.methods.count import parameters as count
 from stabkit.methods.papers import (
@@ -52,6 +52,15 @@ DEFAULTS: tuple[Method, ...] = tuple(make() for make in METHODS)
 """Every method with its default options, in table order."""
 
 KEYS: tuple[str, ...] = tuple(method.key for method in DEFAULTS)
+
+
+SETS: Mapping[str, tuple[str, ...]] = {
+    "all": KEYS,
+    "papers": tuple(
+        key for key, make in zip(KEYS, METHODS, strict=True) if make.__module__.startswith(papers.__name__)
+    ),
+}
+"""What `--models` calls several at once: every method; those that DeepNet and Very Deep Transformers compare."""
 
 
 def build(key: str, options: Mapping[str, str], alpha_scale: float = 1.0, beta_scale: float = 1.0) -> Method:

@@ -154,7 +154,7 @@ ITEMS: tuple[Item, ...] = (
         "at 6L and 18L, Post-LN and DeepNorm also at 50L and 100L; Post-LN at 6L and 18L also with a warm-up of 100 "
         "updates, for the paper's has one. One seed: a single run a cell proves little where a method is on the edge.",
         commands=(
-            f"sweep --models all --depths 6,18 {LONG}",
+            f"sweep --models papers --depths 6,18 {LONG}",
             f"sweep --models post-ln,deepnorm --depths 50,100 {LONG}",
             f"sweep --models post-ln --depths 6,18 {WARM}",
         ),

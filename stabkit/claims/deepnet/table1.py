@@ -31,7 +31,7 @@ ROWS: dict[str, tuple[str, str]] = {
 }
 """{label: (key, + where the paper gives BLEU and − where it says diverged, at DEPTHS)}."""
 HALF = "the paper lays ReZero's divergence to half precision (§5); these runs are in single or double"
-COMMAND = "stabkit sweep --models all --depths 6,18,50,100 --steps 250 --warmup 0"
+COMMAND = "stabkit sweep --models papers --depths 6,18,50,100 --steps 250 --warmup 0"
 
 
 def _row(label: str, pattern: str) -> Callable[[Sequence[Run]], list[Measured]]:

@@ -84,7 +84,7 @@ def train(text: Mapping[str, str], max_tokens: int, *, stop_when_decided: bool) 
 def chosen(
     text: str, depths: tuple[tuple[int, int], ...], config: ModelConfig, recipe: RecipeName, files: own.Files
 ) -> tuple[tuple[Chosen, ...], tuple[str, ...]]:
-    """The methods named, and notes: what `all` leaves out, whose constants were derived for another block. A method
+    """The methods named, and notes: what a set leaves out, whose constants were derived for another block. A method
     named that its papers do not define here is refused."""
     found: dict[str, Chosen] = {}
     notes: list[str] = []
@@ -100,7 +100,7 @@ def chosen(
                 reasons.append("no paper says how it was trained, so that --recipe paper has nothing for it")
             for n, m in depths if one.own else ():
                 own.sound(method, f"{one.own.file}:{one.own.name}", n, m)  # type: ignore[union-attr]  # it is one's own
-            if reasons and item.strip() != "all":
+            if reasons and item.strip() not in methods.SETS:
                 raise UsageError(f"--models: {method.label} is not defined here: {reasons[0]}")
             if label in found and found[label] != one:
                 raise UsageError(f"--models: two methods are called {label}; give one of them another label")
@@ -115,9 +115,9 @@ def chosen(
 
 
 def named(item: str, files: own.Files) -> list[tuple[Chosen, Method]]:
-    """What a word of --models names: one method, or all built-in ones."""
-    if item.strip() == "all":
-        return [(Chosen(key=key), method) for key, method in zip(methods.KEYS, methods.DEFAULTS, strict=True)]
+    """What a word of --models names: one method, or a set of built-in ones."""
+    if several := methods.SETS.get(item.strip()):
+        return [(Chosen(key=key), methods.build(key, {})) for key in several]
     if given := own.method(item, files):
         return [given]
     key, options = methods.parse(item)
