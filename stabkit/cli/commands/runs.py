@@ -101,7 +101,8 @@ def show(run: Run | Watched, *, json: bool) -> None:
         _show_watch(run, json=json)
         return
     if json:
-        console.document(text({"schema": SCHEMA, **series(run), "environment": dict(run.environment)}))
+        more = {"environment": dict(run.environment), "files": dict(run.texts)}
+        console.document(text({"schema": SCHEMA, **series(run), **more}))
         return
     console.say(run.run_id)
     console.say(f"  {run.path}")
@@ -116,6 +117,10 @@ def show(run: Run | Watched, *, json: bool) -> None:
             if name != "chain":
                 console.say(f"  {name:24} {_flat(value)}")
     console.say(f"  {'seconds_a_step':24} {seconds_a_step(run):.4g}")
+    for own in run.spec.files():
+        console.say(f"{own.file}: {own.name} (sha256 {own.digest[:12]}), a file of one's own")
+        for line in run.texts[own.digest].splitlines():
+            console.say(f"  {line}")
     for one in run.translations:
         console.say(f"translation, beam {one.spec.search.beam}, length penalty {one.spec.search.length_penalty:g}")
         console.say(f"  {'BLEU':24} {one.score.bleu:.2f}")
