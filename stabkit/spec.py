@@ -13,7 +13,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass, replace
 from functools import cache
 from typing import Any, Literal
 
@@ -91,12 +91,23 @@ class TaskConfig:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Own:
-    """A method or a probe from a file of the user's own: what it is called there, and sha256 of the file's bytes."""
+    """A method or a probe from a file of the user's own: what it is called there, sha256 of the file's bytes, and what
+    pages say of it, who never run it."""
 
     file: str
+    """Its last name, which is not in a run's id."""
     name: str
     digest: str
     label: str
+    """What a method calls itself; what a probe's records are called after `own-`."""
+    says: str = ""
+    """A method's formula; the first line of a probe's docstring."""
+    group: str = ""
+    norm_after_sum: bool = False
+    ends_in_norm: bool = False
+    assumes: tuple[str, ...] = ()
+    scaled: bool = False
+    """Whether its recipe has factors on rate or ε."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -156,6 +167,13 @@ class RunSpec:
         """`18L-18L`, as the papers write it; of one stack alone `18L encoder` or `18L decoder`."""
         return depth_text(self.model.encoder_layers, self.model.decoder_layers)
 
+    def _unnamed(self) -> dict[str, Any]:
+        """Its files as their bytes alone: whatever is said of them, and wherever they lie, it is the same run."""
+        if not self.files():
+            return {}
+        own, *_ = bare = [Own(file="", name=one.name, digest=one.digest, label="") for one in self.files()]
+        return {"own": own, "probes": tuple(bare[1:])} if self.own else {"probes": tuple(bare)}
+
     def files(self) -> tuple[Own, ...]:
         """What of this run is from files of the user's own."""
         return (*((self.own,) if self.own else ()), *self.probes)
@@ -168,7 +186,7 @@ class RunSpec:
     @property
     def run_id(self) -> str:
         """`deepnorm-18L-18L-s0-1a2b3c4d5e6f`. Every part is ours: a key from the table of methods, and numbers."""
-        text = canonical({"algo_version": ALGO_VERSION, "spec": self.stored()})
+        text = canonical({"algo_version": ALGO_VERSION, "spec": replace(self, **self._unnamed()).stored()})
         depth = f"{self.model.encoder_layers}L-{self.model.decoder_layers}L"
         return f"{self.method}-{depth}-s{self.seed}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 

@@ -169,7 +169,7 @@ def with_recipe(spec: RunSpec, texts: own.Texts = {}) -> RunSpec:  # noqa: B006
     method = made(spec, texts)
     given = method.recipe
     if given is None:
-        raise UsageError(f"--recipe paper: {method.label} has none, no paper says how it was trained; leave it out")
+        raise UsageError(f"--recipe paper: {method.label} has no recipe here; leave it out")
     return replace(
         spec,
         model=replace(spec.model, base_init=given.base_init),

@@ -7,8 +7,9 @@ The residual of every sub-layer of every method:
     G(u) = I_end( W₂·I_last( φ( I_mid( W₁·I_first(u) ) ) ) )        feed-forward
     G(u) = I_end( W_O·I_last( attention( I_first(u), memory ) ) )   attention; in cross-attention of the query alone
 
-In a block whose feed-forward is gated, φ(I_mid(W₁·u)) is SiLU(I_mid(W_g·u)) ⊙ W₁·u, and W_g takes W₁'s gain. At
-`query`, `key` and `value` stands what is applied to each head of these before the scores. Where a layer reads is its
+In a block whose feed-forward is gated, φ(I_mid(W₁·u)) is SiLU(I_mid(W_g·u)) ⊙ W₁·u. W_g is a role of its own: where
+constants are of W₁ and W₂ it stays as it is drawn, as W_Q and W_K do, which weigh and carry nothing either. At `query`,
+ `key` and `value` stands what is applied to each head of these before the scores. Where a layer reads is its
 stack's wiring (`wirings.py`); before a stack stands what `embedding` says, after it what `final` says. What may stand
 somewhere is a part (`parts.py`). An unfilled slot is the identity, or 1.
 
@@ -32,8 +33,9 @@ from stabkit.tasks.base import Batch
 
 Stack = Literal["encoder", "decoder"]
 Kind = Literal["self", "cross", "ffn"]
-Role = Literal["query", "key", "value", "out", "up", "down", "embedding", "head"]
-"""What a weight does: W_Q, W_K, W_V, W_O of attention; W₁ (`up`) and W₂ (`down`) of the feed-forward; the rest."""
+Role = Literal["query", "key", "value", "out", "up", "gate", "down", "embedding", "head"]
+"""What a weight does: W_Q, W_K, W_V, W_O of attention; W₁ (`up`), W_g (`gate`, where there is one) and W₂ (`down`) of
+the feed-forward; the rest."""
 Place = Literal["first", "mid", "last", "end", "query", "key", "value"]
 """Inside a branch: before its first map, before φ, before its last map, after it; on each head of q, k and v."""
 PLACES: tuple[Place, ...] = ("first", "mid", "last", "end", "query", "key", "value")
@@ -212,8 +214,8 @@ class Method:
     """Paper and equation or section."""
     constants: str = ""
     """Its scales and gains in the author's words and the paper's symbols; "" where all are 1."""
-    group: Group = "Post-LN"
-    """The row group of DeepNet Table 1."""
+    group: Group | None = None
+    """The row group of DeepNet Table 1; None: what its norms say (`groups.py`)."""
     omega: Callable[[Site], Scale] = _one
     gamma: Callable[[Site], Scale] = _one
     gain: Callable[[Site, Role], float] = _xavier
@@ -234,4 +236,4 @@ class Method:
     assumes: tuple[Assumed, ...] = ()
     """What its constants were derived for, where a block may have something else."""
     recipe: Recipe | None = None
-    """None: no paper says how it was trained, so that `--recipe paper` refuses it."""
+    """None: it is not known how its authors trained it, so that `--recipe paper` refuses it."""

@@ -7,10 +7,10 @@ option of its own too.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, get_args
 
-from stabkit.methods.base import Assumed, Method, Place, Site
+from stabkit.methods.base import Method, Place, Site
 from stabkit.methods.parts import PARTS, Part
 from stabkit.spec import FfnKind, ModelConfig
 
@@ -57,10 +57,10 @@ def inner(method: Method, site: Site, place: Place, config: ModelConfig) -> Part
     return method.inner(site, place) or ("norm" if config.qk_norm and place in ("query", "key") else "")
 
 
-def departs(method: Method, config: ModelConfig) -> str:
+def departs(assumes: Sequence[str], config: ModelConfig) -> str:
     """`its constants are derived for LayerNorm and ReLU, here are RMSNorm and SwiGLU`; "" where they are as assumed."""
-    has: Mapping[Assumed, str] = {"LayerNorm": PARTS[config.norm].words, "ReLU": ACTIVATIONS[config.ffn_kind]}
-    other = [(assumed, has[assumed]) for assumed in method.assumes if has[assumed] != assumed]
+    has: Mapping[str, str] = {"LayerNorm": PARTS[config.norm].words, "ReLU": ACTIVATIONS[config.ffn_kind]}
+    other = [(assumed, has[assumed]) for assumed in assumes if has[assumed] != assumed]
     if not other:
         return ""
     derived, here = (" and ".join(words) for words in zip(*other, strict=True))

@@ -8,6 +8,7 @@ from typing import Any
 
 from stabkit.methods.base import Method, Place, Role, Scale, Site, sites
 from stabkit.methods.count import parameters, places
+from stabkit.methods.formula import runs
 from stabkit.methods.papers import post_ln
 from stabkit.methods.parts import PARTS, Part
 from stabkit.spec import ModelConfig
@@ -51,7 +52,7 @@ def of_depth(method: Method, n: int, m: int, profile: Mapping[str, float] | None
                     "omega": "profiled" if method.calibrate and not profile else _scale([omega(site) for site in mine]),
                     "gamma": _scale([method.gamma(site) for site in mine]),
                     "gains": {role: [method.gain(site, role) for site in mine] for role in roles},
-                    "norms": _norms(method, mine[0]),
+                    "norms": _of_layers(method, mine),
                 }
             )
     return rows
@@ -66,6 +67,16 @@ WHERE: Mapping[Place, str] = {
     "key": "on each head's keys",
     "value": "on each head's values",
 }
+
+
+def _of_layers(method: Method, mine: Sequence[Site]) -> str:
+    """What stands where, and in which layers where these differ."""
+    held: dict[str, list[int]] = {}
+    for site in mine:
+        held.setdefault(_norms(method, site), []).append(site.layer)
+    if len(held) == 1:
+        return next(iter(held))
+    return "; ".join(f"layers {runs(layers)}: {words}" for words, layers in held.items())
 
 
 def _norms(method: Method, site: Site) -> str:

@@ -60,7 +60,9 @@ def _scales(method: Method, own: tuple[Site, ...]) -> int:
         named: tuple[tuple[str, Scale], ...] = (("omega", method.omega(site)), ("gamma", method.gamma(site)))
         for name, scale in named:
             key = (name, site.stack, site.layer)
-            if (scale.trainable or scale.vector) and not (scale.shared == "layer" and key in seen):
-                total += site.width if scale.vector else 1
+            if not (scale.trainable or scale.vector) or (scale.shared == "layer" and key in seen):
+                continue
+            total += site.width if scale.vector else 1
+            if scale.shared == "layer":
                 seen.add(key)
     return total

@@ -9,17 +9,17 @@ names another. Where sub-layers differ, each kind has its own line, by layers wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal
 
-from stabkit.methods.base import HEADED, ONE, Method, Place, Recipe, Role, Scale, Site, Stack, sites
+from stabkit.methods.base import HEADED, ONE, Kind, Method, Place, Recipe, Role, Scale, Site, Stack, sites
 from stabkit.methods.blocks import inner as standing
 from stabkit.methods.count import places
 from stabkit.methods.parts import Part, kind
 from stabkit.methods.wirings import WIRINGS
 from stabkit.spec import ModelConfig
 
-KINDS = {"self": "self-attention", "cross": "cross-attention", "ffn": "feed-forward"}
+KINDS: Mapping[Kind, str] = {"self": "self-attention", "cross": "cross-attention", "ffn": "feed-forward"}
 PLAIN = ModelConfig(encoder_layers=0, decoder_layers=0)
 AT = ((18, 18), (18, 0), (0, 18))
 """The first of these (N, M) that a method is defined at is the one whose formula stands for it."""
@@ -102,27 +102,38 @@ def _grouped(own: Sequence[Site], formula: Callable[[Site], str]) -> list[str]:
 
 
 def _where(mine: Sequence[Site], own: Sequence[Site]) -> str:
-    """`encoder self-attention, feed-forward in layers 1–4`: by kind, by stack where stacks differ, by layers where
-    layers do."""
-    for stack in dict.fromkeys(site.stack for site in own):
-        if list(mine) == [site for site in own if site.stack == stack]:
-            return stack
-    kinds = list(dict.fromkeys(site.kind for site in mine))
-    stacks = {site.stack for site in mine}
-    alike = [site for site in own if site.kind in kinds]
-    every = all(site in mine for site in alike)
-    one_stack = not every and len(stacks) == 1 and len({site.stack for site in alike}) > 1
-    words = [KINDS[kind] for kind in kinds]
-    told = "" if len(kinds) == len({site.kind for site in own}) and not every else " and ".join(words)
-    told = " ".join([*stacks, told] if one_stack else [told]).strip()
-    whole = all(site in mine for site in alike if not one_stack or site.stack in stacks)
-    if whole:
-        return told or "everywhere"
-    layers = sorted({site.layer for site in mine})
-    return f"{told} in layers {_runs(layers)}".strip() if told else f"layers {_runs(layers)}"
+    """`feed-forward`, `encoder; decoder self-attention in layers 1–4`: kinds of sub-layers with their layers, those
+    with the same layers together."""
+    layers: dict[tuple[Stack, Kind], tuple[int, ...]] = {}
+    for site in mine:
+        key = (site.stack, site.kind)
+        layers[key] = (*layers.get(key, ()), site.layer)
+    told = []
+    for held in dict.fromkeys(layers.values()):
+        words = _named([key for key, found in layers.items() if found == held], own)
+        stacks = {stack for (stack, _), found in layers.items() if found == held}
+        whole = all(len(held) == next(s.depth for s in own if s.stack == stack) for stack in stacks)
+        told.append(" ".join(filter(None, (words, "" if whole else f"{'in ' if words else ''}layers {runs(held)}"))))
+    return "; ".join(told)
 
 
-def _runs(layers: Iterable[int]) -> str:
+def _named(keys: Sequence[tuple[Stack, Kind]], own: Sequence[Site]) -> str:
+    """Kinds of sub-layers in as few words as they have: of all stacks, of one stack, of some kinds everywhere."""
+    every = list(dict.fromkeys((site.stack, site.kind) for site in own))
+    if set(keys) == set(every):
+        return ""
+    kinds = list(dict.fromkeys(kind for _, kind in keys))
+    if set(keys) == {key for key in every if key[1] in kinds}:
+        return " and ".join(KINDS[kind] for kind in kinds)
+    parts = []
+    for stack in dict.fromkeys(stack for stack, _ in keys):
+        of = [kind for each, kind in keys if each == stack]
+        whole = len(of) == len([key for key in every if key[0] == stack])
+        parts.append(stack if whole else f"{stack} {' and '.join(KINDS[kind] for kind in of)}")
+    return ", ".join(parts)
+
+
+def runs(layers: Iterable[int]) -> str:
     """`1–4, 9`."""
     spans: list[list[int]] = []
     for layer in layers:
@@ -177,7 +188,7 @@ def factors(recipe: Recipe, n: int, m: int) -> str:
 
 
 KNOWN: tuple[Role | Literal["vector"], ...] = (
-    *("query", "key", "value", "out", "up", "down"),
+    *("query", "key", "value", "out", "up", "gate", "down"),
     *("embedding", "head", "vector"),
 )
 
@@ -186,20 +197,22 @@ def _has(site: Site, role: Role | Literal["vector"]) -> bool:
     """Whether a site decides this role's factor."""
     if role in ("embedding", "head"):
         return site.index == 1
-    return role == "vector" or (role in ("up", "down")) == (site.kind == "ffn")
+    return role == "vector" or (role in ("up", "gate", "down")) == (site.kind == "ffn")
 
 
 def _numbers(method: Method, mine: Sequence[Site]) -> dict[str, str]:
     """{ω, γ, W_Q …: its value, or from first to last layer} of a stack."""
-    attention, forward = [s for s in mine if s.kind == "self"], [s for s in mine if s.kind == "ffn"]
+    attention, cross, forward = ([s for s in mine if s.kind == kind] for kind in ("self", "cross", "ffn"))
     found = {
         "ω": "profiled" if method.calibrate else _scales([method.omega(site) for site in mine]),
         "γ": _scales([method.gamma(site) for site in mine]),
     }
-    found |= {
-        name: _span([method.gain(site, role) for site in attention])  # type: ignore[arg-type]  # literal names below
-        for name, role in (("W_Q", "query"), ("W_K", "key"), ("W_V", "value"), ("W_O", "out"))
-    }
+    roles: dict[str, Role] = {"W_Q": "query", "W_K": "key", "W_V": "value", "W_O": "out"}
+    for name, role in roles.items():
+        own, other = (
+            _span([method.gain(site, role) for site in sites]) if sites else "" for sites in (attention, cross)
+        )
+        found[name] = own if other in ("", own) else f"{own} ({other} in cross-attention)"
     found |= {
         name: _span([method.gain(site, role) for site in forward])  # type: ignore[arg-type]
         for name, role in (("W₁", "up"), ("W₂", "down"))
@@ -212,8 +225,12 @@ def _scales(scales: Sequence[Scale]) -> str:
 
 
 def _span(numbers: Sequence[float]) -> str:
+    """One number, or from the first to the last; where others lie beyond these, from which to which."""
     first, last = (f"{number:.4g}" for number in (numbers[0], numbers[-1]))
-    return first if first == last else f"{first} … {last}"
+    least, most = (f"{number:.4g}" for number in (min(numbers), max(numbers)))
+    if {least, most} <= {first, last}:
+        return first if first == last else f"{first} … {last}"
+    return f"{least} to {most}"
 
 
 def _once(found: str) -> str:

@@ -2,17 +2,21 @@
 
 Only a file that this command line names is executed. What runs is its text as it was read once: its sha256 is in the
 run's spec, its bytes travel with every job and rest beside the run, where they are shown and never run. So the file may
-import nothing whose bytes are not in the id: the standard library, torch, numpy and stabkit, and no way around that.
+import nothing whose bytes are not in the id: the standard library (Python's own, not a file that is called like a part
+of it), torch, numpy and stabkit. This guards against slips, not against malice: what a file reads while it runs is its
+own affair, but for `open`, which is refused.
 """
 
 from __future__ import annotations
 
 import ast
 import hashlib
+import importlib.util
 import re
 import sys
+import sysconfig
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -51,7 +55,7 @@ def read(file: Path) -> str:
             raise UsageError(f"{file} has more than {LARGEST:,} bytes: not a file of a method or a probe")
         data = file.read_bytes()
         text = data.decode()
-        tree = ast.parse(text)
+        tree = ast.parse(data)
     except OSError as error:
         raise UsageError(f"{file}: {error.strerror}") from error
     except UnicodeDecodeError as error:
@@ -77,13 +81,23 @@ def _foreign(node: ast.AST) -> str:
         names = [alias.name for alias in node.names]
     elif isinstance(node, ast.ImportFrom):
         names = ["." * node.level + (node.module or "")]
-    elif isinstance(node, ast.Name) and node.id in ("__import__", "exec", "eval", "compile"):
+    elif isinstance(node, ast.Name) and node.id in ("__import__", "exec", "eval", "compile", "open"):
         return node.id
     for name in names:
         root = name.partition(".")[0]
-        if root in BY_NAME or not (root in sys.stdlib_module_names or root in ALLOWED):
+        if root in BY_NAME or not (root in ALLOWED or _of_python(root)):
             return f"import {name}"
     return ""
+
+
+@cache
+def _of_python(root: str) -> bool:
+    """Whether a name is of the standard library, and what would be imported by it is that."""
+    if root not in sys.stdlib_module_names:
+        return False
+    found = importlib.util.find_spec(root)
+    origin = (found and found.origin) or "built-in"
+    return origin in ("built-in", "frozen") or Path(origin).is_relative_to(sysconfig.get_paths()["stdlib"])
 
 
 @lru_cache(maxsize=32)
@@ -93,8 +107,8 @@ def executed(text: str, file: str) -> Mapping[str, Any]:
     module = ModuleType(name)
     sys.modules[name] = module  # dataclasses look their module up
     try:
-        exec(compile(text, file, "exec"), module.__dict__)
-    except Exception as error:  # whatever a user's file raises
+        exec(compile(text.encode(), file, "exec", dont_inherit=True), module.__dict__)
+    except (Exception, SystemExit) as error:  # whatever a user's file raises
         raise UsageError(f"{said(error, file)}") from error
     return module.__dict__
 
@@ -129,8 +143,9 @@ def row(text: str, file: str, name: str) -> Callable[..., Method]:
         kind="function",
         of=lambda key, value: callable(value) and getattr(value, "__module__", "") == module,
     )
-    if not callable(found):
-        raise UsageError(f"{file}:{name} is {type(found).__name__}, not a function that returns a Method")
+    if not callable(found) or isinstance(found, type):
+        what = "a class" if isinstance(found, type) else type(found).__name__
+        raise UsageError(f"{file}:{name} is {what}, not a function that returns a Method")
     return found  # type: ignore[no-any-return]  # what it returns is checked by `made`
 
 
@@ -140,8 +155,8 @@ def made(make: Callable[..., Method], place: str, settings: Mapping[str, Any]) -
         method = make(**settings)
     except UsageError:
         raise
-    except Exception as error:
-        raise UsageError(said(error, place.rpartition(":")[0])) from error
+    except (Exception, SystemExit) as error:
+        raise UsageError(said(error, Path(place.rpartition(":")[0]).name)) from error
     if not isinstance(method, Method):
         raise UsageError(f"{place} returns {type(method).__name__}, not a Method (stabkit.methods.base)")
     return method
@@ -154,7 +169,7 @@ def key_of(method: Method, place: str, taken: Mapping[str, str]) -> str:
     if not plain:
         raise UsageError(f"{place}: the key {method.key!r} has no letter or digit")
     labels = {label.casefold() for label in taken.values()}
-    for name, said_to_be in (("key", method.key in taken), ("label", method.label.casefold() in labels)):
+    for name, said_to_be in (("key", method.key in taken), ("label", method.label.strip().casefold() in labels)):
         if said_to_be:
             raise UsageError(f"{place}: the {name} {getattr(method, name)!r} is a built-in method's; give it another")
     return f"own-{plain}"

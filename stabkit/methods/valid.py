@@ -11,7 +11,13 @@ from stabkit.methods.count import places
 from stabkit.methods.parts import PARTS
 from stabkit.methods.wirings import WIRINGS
 
-ROLES = get_args(Role)
+ROLES: tuple[Role, ...] = get_args(Role)
+BRANCH = ROLES[: ROLES.index("embedding")]
+"""Those that every site is asked for; of the rest the first site is."""
+SLOTS = (
+    *("omega", "gamma", "gain", "norm_in", "norm_branch", "norm_out", "inner", "embedding", "final", "bias"),
+    "undefined",
+)
 
 
 def faults(method: Method, n: int, m: int, width: int = 64) -> Iterator[str]:
@@ -19,12 +25,16 @@ def faults(method: Method, n: int, m: int, width: int = 64) -> Iterator[str]:
     for name in ("key", "label", "source"):
         if not isinstance(getattr(method, name), str) or not getattr(method, name).strip():
             yield f"its {name} is {getattr(method, name)!r}, not a text"
-    yield from _one_of("its group", method.group, get_args(Group))
+    yield from _one_of("its group", method.group or "Post-LN", get_args(Group))
     yield from _one_of("its wiring", method.wiring, tuple(WIRINGS))
     for assumed in method.assumes:
         yield from _one_of("what it assumes", assumed, get_args(Assumed))
     if not isinstance(method.recipe, Recipe | None):
         yield f"its recipe is {method.recipe!r}, not a Recipe"
+    for name in SLOTS:
+        if not callable(getattr(method, name)):
+            yield f"its {name} is {getattr(method, name)!r}, not a function of a site (lambda site: …)"
+            return
     if reason := method.undefined(n, m):
         if not isinstance(reason, str):
             yield f"undefined({n}, {m}) is {reason!r}, not the reason as a text"
@@ -42,14 +52,23 @@ def _site(method: Method, site: Site) -> Iterator[str]:
     for name in ("norm_in", "norm_branch", "norm_out"):
         yield from _part(f"{name} of {site.name}", getattr(method, name)(site))
     for place in places(site):
-        yield from _part(f"inner of {site.name} at {place!r}", method.inner(site, place))
+        where = f"inner of {site.name} at {place!r}"
+        yield from _part(where, part := method.inner(site, place))
+        if part == "heads" and not (site.kind != "ffn" and place in ("first", "last", "end")):
+            yield f"{where} is 'heads', which multiplies each head's entries: of attention, at first, last or end"
     for name in ("omega", "gamma"):
         scale = getattr(method, name)(site)
         if not isinstance(scale, Scale) or not _number(scale.init):
-            yield f"{name} of {site.name} is {scale!r}, not a Scale of a finite number"
-    for role in (*ROLES[:6], *(ROLES[6:] if site.index == 1 else ())):
+            yield f"{name} of {site.name} is {scale!r}, not a Scale of a finite number (Scale(init=0.5))"
+        elif scale.shared not in ("site", "layer") or not {scale.vector, scale.trainable} <= {True, False}:
+            yield f"{name} of {site.name} is {scale!r}: shared is 'site' or 'layer', vector and trainable True or False"
+    for role in (*BRANCH, *(("embedding",) if site.index == 1 else ())):
         if not _number(gain := method.gain(site, role)):
             yield f"gain of {site.name} for {role!r} is {gain!r}, not a finite number"
+    for slot in ("rate", "epsilon") if isinstance(method.recipe, Recipe) else ():
+        for known in (*BRANCH, "vector", *(("embedding", "head") if site.index == 1 else ())):
+            if not _number(factor := getattr(method.recipe, slot)(site, known)):
+                yield f"{slot} of its recipe for {known!r} of {site.name} is {factor!r}, not a finite number"
     if not isinstance(bias := method.bias(site), bool):
         yield f"bias of {site.name} is {bias!r}, not True or False"
 

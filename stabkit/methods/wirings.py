@@ -14,6 +14,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from stabkit.methods.parts import Part
+
 Wiring = Literal["chain", "history, normed", "history, norm after", "two streams"]
 
 
@@ -25,6 +27,9 @@ class Wired:
     """What it adds to the residual's; {N} in the place of a norm around what follows in brackets. "" for the chain."""
     parameters: Callable[[int, int], int]
     """(layers of the stack, trained numbers of one norm) → trained numbers."""
+    end: Part | None = None
+    """What a stack's output passes last, before what the method puts after the stack; None: what its last sub-layer
+    has. "" where the sum of several things leaves it."""
     streams: tuple[str, ...] = ("",)
     """One state passes from sub-layer to sub-layer, or several; the first is the one that branches read, and is named
     by the site alone."""
@@ -38,14 +43,17 @@ def _triangle(layers: int, norm: int) -> int:
 WIRINGS: Mapping[Wiring, Wired] = {
     "chain": Wired(formula="", parameters=lambda layers, norm: 0),
     "history, normed": Wired(
-        formula="x_{l+1} = Σ_{k≤l} W_k·{N}(y_k), y₀ bare, W trained, 1/(l+1) at first", parameters=_triangle
+        formula="x_{l+1} = Σ_{k≤l} W_k·{N}(y_k), y₀ bare, W trained, 1/(l+1) at first", parameters=_triangle, end=""
     ),
     "history, norm after": Wired(
-        formula="x_{l+1} = {N}(Σ_{k≤l} W_k·y_k), x₁ bare, W trained, 1/(l+1) at first", parameters=_triangle
+        formula="x_{l+1} = {N}(Σ_{k≤l} W_k·y_k), x₁ bare, W trained, 1/(l+1) at first",
+        parameters=_triangle,
+        end="norm",
     ),
     "two streams": Wired(
         formula="s ← s + γ·f, s₀ = x₀; output x + {N}(s)",
         parameters=lambda layers, norm: norm,
+        end="",
         streams=("", "sum"),
     ),
 }

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Literal
 
 import torch
 from torch import nn
@@ -28,11 +27,6 @@ from stabkit.model.past import Past
 from stabkit.model.positions import Positions
 from stabkit.spec import FfnKind, ModelConfig
 
-Drawn = Role | Literal["gate"]
-"""The roles, and W_g: a part of the first map, drawn on its own with W₁'s gain."""
-GAINS: Mapping[Drawn, Role] = {"gate": "up"}
-"""Whose gain a matrix takes that has no role of its own."""
-
 
 class Linear(nn.Module):
     """y = x·Wᵀ + b whose rows hold several roles, head by head: weight (heads · len(roles) · size, in).
@@ -41,7 +35,7 @@ class Linear(nn.Module):
     role on its own, as if they were separate matrices of shape (heads · size, in).
     """
 
-    def __init__(self, roles: tuple[Drawn, ...], heads: int, size: int, fan_in: int, bias: bool) -> None:
+    def __init__(self, roles: tuple[Role, ...], heads: int, size: int, fan_in: int, bias: bool) -> None:
         super().__init__()
         self.roles, self.heads, self.size = roles, heads, size
         self.weight = nn.Parameter(torch.empty(heads * len(roles) * size, fan_in))
@@ -50,7 +44,7 @@ class Linear(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return linear(x, self.weight, self.bias)
 
-    def role(self, name: Drawn) -> torch.Tensor:
+    def role(self, name: Role) -> torch.Tensor:
         """A view (heads, size, in) of one role's weights."""
         return self.weight.view(self.heads, len(self.roles), self.size, -1)[:, self.roles.index(name)]
 
@@ -58,8 +52,7 @@ class Linear(nn.Module):
         """Draw every role's initial weights."""
         shape = (self.heads * self.size, self.weight.shape[1])
         for role in self.roles:
-            gain = method.gain(site, GAINS.get(role, role))  # type: ignore[arg-type]  # what is left is a Role
-            drawn = draw.matrix(config.base_init, seed, site.name, role, shape, gain)
+            drawn = draw.matrix(config.base_init, seed, site.name, role, shape, method.gain(site, role))
             self.role(role).copy_(drawn.view(self.heads, self.size, -1))
 
 
@@ -159,7 +152,7 @@ class FeedForward(nn.Module):
         )
 
     @staticmethod
-    def upwards() -> tuple[Drawn, ...]:
+    def upwards() -> tuple[Role, ...]:
         """The matrices that read u."""
         return ("up",)
 
@@ -187,7 +180,7 @@ class SwiGLU(FeedForward):
     """W₂·(SiLU(W_g·x) ⊙ W₁·x), of two thirds of the width (Shazeer 2020, eq. 6)."""
 
     @staticmethod
-    def upwards() -> tuple[Drawn, ...]:
+    def upwards() -> tuple[Role, ...]:
         return ("gate", "up")
 
     def hidden(self, u: torch.Tensor) -> torch.Tensor:

@@ -121,6 +121,10 @@ def obstacle(method: Method, places: tuple[Site, ...]) -> str:
 
 def _method(spec: RunSpec) -> Method:
     method = methods.of(spec)
+    if spec.own is not None:
+        raise UsageError(
+            f"{spec.own.label} does not fold: it is from a file of one's own, which is never run from a store"
+        )
     if method is None:
         raise UsageError(f"there is no method {spec.method!r} with the options {dict(spec.options)} here")
     return method

@@ -98,7 +98,7 @@ class Second:
             half = len(self.w[f"{at}.up.weight"]) // 2
             gate, up = (self.map(f"{at}.up", u, rows) for rows in (slice(0, half), slice(half, None)))
             gate = self.inner(site, "mid", gate)
-            h = gate / (1.0 + np.exp(-gate)) * up
+            h = gate * (0.5 + 0.5 * np.tanh(gate / 2)) * up  # gate·σ(gate), whatever its size
         else:
             h = np.maximum(self.inner(site, "mid", self.map(f"{at}.up", u)), 0.0)
         return self.map(f"{at}.down", self.inner(site, "last", h))
@@ -160,8 +160,9 @@ class Second:
         asked = self.method.omega(site) if name == "omega" else self.method.gamma(site)
         if not asked.trainable and not asked.vector:
             return float(self.w["omega"][self.sites.index(site)]) if name == "omega" else asked.init
-        first = next(s for s in self.sites if (s.stack, s.layer) == (site.stack, site.layer))
-        holder = first if asked.shared == "layer" else site
+        slot = getattr(self.method, name)
+        layer = [s for s in self.sites if (s.stack, s.layer) == (site.stack, site.layer) and slot(s).shared == "layer"]
+        holder = layer[0] if asked.shared == "layer" else site
         return self.w[f"{self.at(holder)}.{name}"]
 
     def embedded(self, tokens: NDArray[Any]) -> Array:

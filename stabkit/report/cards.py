@@ -56,15 +56,16 @@ def single_steps(figure: Picture) -> bool:
     return bool(getattr(figure, "SINGLE_STEPS", False))
 
 
-def of_runs(runs: Sequence[Run], surfaces: Sequence[Surface] = ()) -> list[Card]:
+def of_runs(runs: Sequence[Run], surfaces: Sequence[Surface] = (), probed: Sequence[Run] = ()) -> list[Card]:
     """A card a figure, those of surfaces first; an OPTIONAL one only where it has something to show, and of single
-    steps alone only those AT_START."""
+    steps alone only those AT_START. `probed`: the runs again with those that differ in further probes alone."""
     steps_only = bool(runs) and all(run.spec.single_step for run in runs)
     landscape = Landscape(runs, surfaces)
     every, later = Runs(runs), Runs(trained(runs))
     sources: list[tuple[Picture, Any]] = [(figure, landscape) for figure in SURFACES if surfaces]
     sources += [(figure, every if single_steps(figure) else later) for figure in FIGURES]
-    sources += [(figure, later) for figure in recorded.of_runs(later)]
+    whole = Runs(trained(probed or runs))
+    sources += [(figure, whole) for figure in recorded.of_runs(whole)]
     frames = [(figure, figure.select(made_of), made_of) for figure, made_of in sources]
     some = [
         (figure, frame, made_of)

@@ -68,11 +68,12 @@ def recipes(specs: Sequence[RunSpec]) -> list[tuple[str, str, str]]:
         elif spec.recipe == "paper" and spec.own:
             kept = {name: getattr(spec.train, name) for name in ("optimizer", "lr", "warmup", "hold")}
             given = methods.recipe_words(Recipe(source="", base_init=spec.model.base_init, **kept))
-            found[methods.label_of(spec)] = (
-                f"{given}; rate and ε by role as its file says",
-                f"its file, {spec.own.file}",
-            )
+            factors = FACTORS if spec.own.scaled else ""
+            found[methods.label_of(spec)] = (f"{given}{factors}", f"its file, {spec.own.file}")
     return [(label, *rest) for label, rest in found.items()]
+
+
+FACTORS = ", rate and ε by role and depth"
 
 
 def departures(specs: Sequence[RunSpec]) -> list[str]:
@@ -80,7 +81,8 @@ def departures(specs: Sequence[RunSpec]) -> list[str]:
     found: dict[str, dict[str, None]] = {}
     for spec in specs:
         method = methods.of(spec)
-        if method is not None and (reason := blocks.departs(method, spec.model)):
+        assumes = spec.own.assumes if spec.own else method.assumes if method else ()
+        if reason := blocks.departs(assumes, spec.model):
             found.setdefault(f"{reason} ({blocks.name_of(spec.model)} block)", {})[method_label(spec)] = None
     return [f"{', '.join(labels)}: {reason}" for reason, labels in found.items()]
 

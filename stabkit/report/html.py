@@ -65,7 +65,8 @@ def render(
 ) -> str:
     """The page of these runs; `failed` are the runs without a result, and why; `claimed` what the claims' tests found,
     where they have been judged already."""
-    every = Runs(apart({run.run_id: run for run in runs}.values()))
+    whole = list({run.run_id: run for run in runs}.values())
+    every = Runs(apart(whole))
     runs = Runs(trained(every))
     specs = [run.spec for run in every] + [spec for spec, _ in failed]
     verdicts = matrix([run for run in runs if not run.spec.single_step], failed)
@@ -103,12 +104,12 @@ def render(
         steps_only=bool(every) and all(run.spec.single_step for run in every),
         separation=separation(runs),
         which=chain_order.sentence(runs),
-        cards=cards.of_runs(every, surfaces) if every else [],
+        cards=cards.of_runs(every, surfaces, whole) if every else [],
         switches=switches(every),
         group_switches=group_switches(every),
         recipes=how.recipes(specs),
         departures=how.departures(specs),
-        files=how.files(every),
+        files=how.files(whole),
         claimed=bool(claimed),
         **parted(claimed),
         settings=how.settings(specs) if specs else [],

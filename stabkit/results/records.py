@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import io
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -27,6 +28,8 @@ VERSIONS: Mapping[str, int] = {}
 """Of each probe, where it is not 1: raised when it reads something else at the same θ than before. `loss` and
 `validation`, which every outcome is judged by, have none of their own: they change with ALGO_VERSION."""
 ESSENTIAL = ("loss", "validation")
+NAME = re.compile(r"(own-)?[a-z][a-z0-9_]{0,39}")
+"""What a probe is called, `own-` before it if it is from a file of one's own: pictures are files of that name."""
 
 
 class UnreadableRecords(StoreError):
@@ -149,6 +152,9 @@ def current(records: Records, spec: RunSpec) -> dict[str, Table]:
     Values may be anything: a run diverges as it likes.
     """
     wanted = expected(spec)
+    for name in records:
+        if not NAME.fullmatch(name):
+            raise UnreadableRecords(f"records.npz: {name[:60]!r} is no name of a probe")
     held = {name: table for name, table in records.items() if table.version == VERSIONS.get(name, 1)}
     for name in ESSENTIAL:
         if name not in held or not len(held[name].steps):

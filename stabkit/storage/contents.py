@@ -23,6 +23,6 @@ def texts(data: bytes, run_spec: RunSpec) -> dict[str, str]:
     if not isinstance(found, dict) or set(found) != {one.digest for one in run_spec.files()}:
         raise ValueError(f"its {OWN} does not hold the files that its spec names")
     for digest, text in found.items():
-        if hashlib.sha256(str(text).encode()).hexdigest() != digest:
+        if not isinstance(text, str) or hashlib.sha256(text.encode()).hexdigest() != digest:
             raise ValueError(f"its {OWN} holds another text than its spec names")
     return found

@@ -20,50 +20,85 @@ from stabkit.methods.own import Texts, said
 from stabkit.model import second
 from stabkit.model.flat import Flat
 from stabkit.model.transformer import Transformer
-from stabkit.probes import PROBES
+from stabkit.probes import PROBES, Probe
 from stabkit.probes.tools import own
 from stabkit.spec import Chosen, ModelConfig, Own, RunSpec, TaskConfig, TrainConfig, depth_text
 from stabkit.tasks import objective
 from stabkit.tasks.base import PAD, Task
 from stabkit.tasks.synthetic import Synthetic
 from stabkit.training import train
+from stabkit.training.state import State
 
 SMALL = RunSpec(
     method="deepnorm",
     model=ModelConfig(encoder_layers=2, decoder_layers=2, hidden=16, ffn=32),
-    train=TrainConfig(steps=2, max_tokens=64, warmup=0, dropout=0.1),
+    train=TrainConfig(steps=3, max_tokens=64, warmup=0, dropout=0.1),
     task=TaskConfig(vocab=200),
 )
 """A run that takes a tenth of a second, with everything that may be disturbed."""
 
 
-def probe(one: Own, texts: Texts) -> str:
-    """The name under which a probe of one's own is recorded. Raises UsageError, in one line, where it breaks the
-    contract: sites, as many numbers, no bit of training or of another probe changed."""
+def probe(one: Own, texts: Texts, n: int = 1, m: int = 1) -> Own:
+    """The probe with the name under which it is recorded and what it says of itself, for models with these stacks.
+
+    Raises UsageError, in one line, where it breaks the contract: sites, a tensor of as many numbers, no bit of training
+    or of another probe changed, and after a checkpoint the same records as without one.
+    """
     made, place = own.probe(one, texts), f"{one.file}:{one.name}"
-    if made.name.removeprefix("own-") in {each.name for each in PROBES}:
-        raise UsageError(f"{place}: the name {made.name[4:]!r} is a built-in probe's; give it another")
-    task = Synthetic(vocab=SMALL.task.vocab, max_tokens=SMALL.train.max_tokens)
+    name = made.name.removeprefix("own-")
+    if name in {each.name for each in PROBES}:
+        raise UsageError(f"{place}: the name {name!r} is a built-in probe's; give it another")
+    model = replace(SMALL.model, encoder_layers=2 * bool(n), decoder_layers=2 * bool(m))
+    plain = replace(SMALL, model=model)
     try:
-        model = train.build(SMALL, task, torch.device("cpu"))
-        sites = made(model, Flat(model, model.parts())).sites
-        if not isinstance(sites, tuple) or not sites or not all(isinstance(site, str) and site for site in sites):
-            raise UsageError(f"{place} is a probe without sites: __init__ is to set self.sites, a tuple of names")
-        if len(set(sites)) < len(sites):
-            raise UsageError(f"{place}: two of its sites have one name")
-        plain, watched = (train.run(replace(SMALL, probes=probes), task, texts=texts) for probes in ((), (one,)))
+        _reads(made, plain, place)
+        _records(one, plain, texts, made.name, place)
     except UsageError:
         raise
     except Exception as error:  # whatever a user's class raises
         raise UsageError(said(error, one.file)) from error
-    shape = watched.records[made.name].values.shape
-    if shape[1:] != (len(sites),):
-        came = f"{shape[1]} numbers" if len(shape) == 2 else f"shape {shape[1:]}"
-        raise UsageError(f"{place}: read() is to return a tensor of its {len(sites)} sites, and returned {came}")
-    for name, table in plain.records.items():
-        if not np.array_equal(table.values, watched.records[name].values, equal_nan=True):
-            raise UsageError(f"{place} changes what it watches: {name} is other with it than without")
-    return made.name
+    words = [line.strip() for line in (made.__doc__ or made.__base__.__doc__ or "").splitlines() if line.strip()]
+    return replace(one, label=name, says=words[0].rstrip(".") if words else "")
+
+
+def _reads(made: type[Probe], spec: RunSpec, place: str) -> None:
+    """Sites, and one reading of one pass."""
+    task = _task(spec)
+    model = train.build(spec, task, torch.device("cpu"))
+    one = made(model, Flat(model, model.parts()))
+    sites = getattr(one, "sites", None)
+    if not isinstance(sites, tuple) or not sites or not all(isinstance(site, str) and site for site in sites):
+        raise UsageError(f"{place} is a probe without sites: __init__ is to set self.sites, a tuple of names")
+    if len(set(sites)) < len(sites):
+        raise UsageError(f"{place}: two of its sites have one name")
+    model.train(one.watches == "training")
+    with train.watching([one], one.watches):
+        seen = train.forward(model, task.probe(), spec.train.label_smoothing)
+        seen.loss.backward()  # type: ignore[no-untyped-call]
+    with torch.no_grad():
+        values = one.read(seen)
+    asked = f"read() is to return a tensor of its {len(sites)} site{'s' * (len(sites) > 1)}"
+    if not isinstance(values, torch.Tensor):
+        raise UsageError(f"{place}: {asked}, and returned {type(values).__name__}")
+    if values.shape != (len(sites),):
+        more = "; `.reshape(1)` makes one of a single number" if len(sites) == 1 else ""
+        raise UsageError(f"{place}: {asked}, and returned one of shape {tuple(values.shape)}{more}")
+
+
+def _records(one: Own, spec: RunSpec, texts: Texts, name: str, place: str) -> None:
+    """The same run without it, with it, and with it from a checkpoint on."""
+    task, states = _task(spec), list[State]()
+    without = train.run(spec, task).records
+    watched = replace(spec, probes=(one,))
+    whole = train.run(watched, task, texts=texts, save=states.append, every=1).records
+    for each, table in without.items():
+        if not np.array_equal(table.values, whole[each].values, equal_nan=True):
+            raise UsageError(f"{place} changes what it watches: {each} is other with it than without")
+    again = train.run(watched, task, texts=texts, start=states[-1]).records
+    if not np.array_equal(whole[name].values, again[name].values, equal_nan=True):
+        raise UsageError(
+            f"{place} remembers something that a checkpoint loses: give it `state` and `restore` (stabkit.probes.base)"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +119,13 @@ def method(chosen: Chosen, made: Method, texts: Texts) -> Iterator[Checked]:
     """The contract of the table of methods, sentence by sentence: what its slots say; at six layers, in every
     architecture and block, two updates that are finite at every tap and as many parameters as the slots count; the same
     logits as a second implementation; at a hundred layers a finite loss and gradient."""
-    depths = [(n, m) for n, m in ARCHITECTURES if not made.undefined(n, m)]
-    slips = [f"{depth_text(6 * n, 6 * m)}: {fault}" for n, m in depths for fault in valid.faults(made, 6 * n, 6 * m)]
+    slips = []
+    for n, m in [(layers * n, layers * m) for layers in (6, 100) for n, m in ARCHITECTURES]:
+        try:
+            slips += [f"{depth_text(n, m)}: {fault}" for fault in valid.faults(made, n, m)]
+        except Exception as error:  # whatever a slot raises
+            slips.append(f"{depth_text(n, m)}: {said(error, chosen.own.file if chosen.own else made.key)}")
+    depths = [] if slips else [(n, m) for n, m in ARCHITECTURES if not made.undefined(n, m)]
     more = f", and {len(slips) - 1} more" if len(slips) > 1 else ""
     yield Checked("what its slots say", f"{slips[0]}{more}" if slips else "")
     if slips:
@@ -117,6 +157,7 @@ def _tried(what: str, check: Callable[[RunSpec, Texts], str], spec: RunSpec, tex
 
 
 def _task(spec: RunSpec) -> Task:
+    """The synthetic language for these stacks."""
     whole = Synthetic(vocab=spec.task.vocab, max_tokens=spec.train.max_tokens)
     return objective.of(whole, spec.model.encoder_layers, spec.model.decoder_layers)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from stabkit.methods.base import Method, Role, Site
-from stabkit.model.branch import GAINS, Linear
+from stabkit.model.branch import Linear
 from stabkit.model.flat import Flat
 from stabkit.model.transformer import Transformer
 from stabkit.spec import RunSpec
@@ -58,5 +58,4 @@ def _rows(linear: Linear, part: slice, site: Site) -> Iterator[tuple[slice, Site
     for number in range(linear.heads * len(linear.roles)):
         role = linear.roles[number % len(linear.roles)]
         begin = part.start + number * length
-        known: Role = GAINS.get(role, role)  # type: ignore[arg-type]  # what is left is a Role
-        yield slice(begin, begin + length), site, known
+        yield slice(begin, begin + length), site, role

@@ -12,6 +12,7 @@ from stabkit.claims import CLAIMS, OF_STEPS, OF_SURFACES
 from stabkit.cli.app import app
 from stabkit.errors import UsageError
 from stabkit.methods import formula
+from stabkit.methods.groups import group_of
 from stabkit.model.transformer import Transformer
 from stabkit.spec import ModelConfig, RunSpec
 from stabkit.tasks.synthetic import Synthetic
@@ -57,7 +58,7 @@ def test_every_method_stands_under_its_group_with_formula_source_options_and_cla
             lines[head + 1] == f"    {formula.text(method)}"
             and f"    source: {method.source}" in lines[head : head + 7]
         )
-        assert lines.index(method.group) < head
+        assert lines.index(group_of(method)) < head
         for name, values in methods.options(method.key).items():
             assert f"    option {name}: {', '.join(values)} (default {values[0]})" in lines[head:]
 
@@ -117,7 +118,7 @@ def test_layers_that_differ_are_shown_from_the_first_to_the_last():
 
 def test_what_stands_where_is_told_of_norms_shifts_heads_wiring_and_ends():
     dlcl, r_fixup = listed("dlcl", "--depths", "2"), listed("r-fixup", "--depths", "2")
-    assert "a layer reads: history, normed" in dlcl and "after the encoder: norm, after the decoder: norm" in dlcl
+    assert "wiring: history, normed" in dlcl and "after the encoder: norm, after the decoder: norm" in dlcl
     assert "no biases" in r_fixup and "shift before φ" in r_fixup
     assert "after the encoder: scale shift, after the decoder: shift" in r_fixup
     assert "factor a head before the last map" in listed("normformer", "--depths", "2")
@@ -153,7 +154,7 @@ def test_json_holds_every_method_with_all_that_its_slots_say():
     found = document("--depths", "2,3")
     assert [method["key"] for method in found] == list(methods.KEYS)
     for method, own in zip(found, methods.DEFAULTS, strict=True):
-        assert (method["label"], method["group"], method["source"]) == (own.label, own.group, own.source)
+        assert (method["label"], method["group"], method["source"]) == (own.label, group_of(own), own.source)
         assert (method["recipe"] or {}).get("lr") == (own.recipe.lr if own.recipe else None) and method[
             "wiring"
         ] == own.wiring

@@ -133,7 +133,7 @@ def test_the_bytes_of_the_file_are_in_the_id(here: Path) -> None:
     text = html.unescape((here / "page.html").read_text(encoding="utf-8"))
     assert text.count("A file of one's own, my.py: peri_ln") == 2, "two versions are told apart"
     conditions = {run.spec.own.digest[:8] for run in map(Store(here / "out").load, Store(here / "out").ids())}
-    assert all(f"my.py {digest}" in text for digest in conditions)
+    assert all(f"my.py:peri_ln {digest}" in text for digest in conditions)
 
 
 def test_a_page_is_made_without_the_file_and_shows_it_without_running_it(here: Path) -> None:
@@ -217,7 +217,7 @@ def test_a_probe_that_breaks_the_contract_is_one_line_before_anything_is_trained
     [
         (("--models", "./my.py:peri_ln,./my.py:twice"), "two methods are called Peri-LN"),
         (("--models", "./my.py:peri_ln:embedding=maybe"), "is one of yes, no, not 'maybe'"),
-        (("--models", "./my.py:peri_ln", "--recipe", "paper"), "no paper says how it was trained"),
+        (("--models", "./my.py:peri_ln", "--recipe", "paper"), "has no recipe of its own here"),
         (("--models", "./none.py:peri_ln"), "No such file"),
         (("--probes", "mine.py"), "is not FILE.py:CLASS"),
     ],
@@ -297,3 +297,76 @@ def test_a_dry_run_counts_the_parameters_of_the_file_that_was_named(here: Path) 
         stabkit("sweep", "--models", "./my.py:peri_ln", "--depths", "2", "--dry-run", "--json", cwd=here).stdout
     )
     assert listed["runs"][0]["parameters"] == counted["Peri-LN"]
+
+
+def test_a_file_is_run_only_where_the_command_line_itself_names_it(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here / "my.py").write_text(METHOD + "\nraise SystemExit('it ran')\n", encoding="utf-8")
+    (here / "grid.toml").write_text('models = "./my.py:peri_ln"\n', encoding="utf-8")
+    done = sweep(here, "--config", "grid.toml")
+    assert done.returncode == 2 and "only where the command line names it" in done.stderr
+    monkeypatch.setenv("STABKIT_SWEEP_MODELS", "./my.py:peri_ln")
+    done = sweep(here)
+    assert done.returncode == 2 and "only where the command line names it" in done.stderr
+    done = sweep(here, "--models", "./my.py:peri_ln")
+    assert done.returncode == 2 and "my.py, line" in done.stderr and "SystemExit: it ran" in done.stderr
+
+
+def test_the_same_bytes_are_the_same_run_wherever_they_lie_and_another_function_of_them_is_another(here: Path) -> None:
+    shutil.copy(here / "my.py", here / "other.py")
+    sweep(here, "--models", "./my.py:peri_ln", "--quiet")
+    assert "reused 1, new 0" in sweep(here, "--models", "./other.py:peri_ln").stderr
+    sweep(here, "--models", "./my.py:twice", "--quiet")
+    assert len(Store(here / "out").ids()) == 2
+    stabkit("report", "--store", here / "out", "--out", here / "page.html")
+    text = html.unescape((here / "page.html").read_text(encoding="utf-8"))
+    assert "my.py:peri_ln " in text and "my.py:twice " in text, "two that are called alike are told apart"
+
+
+def test_every_further_probe_of_a_store_is_on_its_page(here: Path) -> None:
+    sweep(here, "--models", "post-ln", "--probes", "./mine.py:Largest", "--quiet")
+    (here / "second.py").write_text(PROBE.replace('name = "largest"', 'name = "greatest"'), encoding="utf-8")
+    sweep(here, "--models", "post-ln", "--probes", "./second.py:Largest", "--quiet")
+    stabkit("report", "--store", here / "out", "--out", here / "page.html")
+    text = html.unescape((here / "page.html").read_text(encoding="utf-8"))
+    assert "probe-own-largest-step" in text and "probe-own-greatest-step" in text and "1 run" in text
+    assert "The largest entry of every branch" in text, "what a probe says of itself"
+
+
+ENCODER = """
+
+class Encoder(Largest):
+    name = "encoder"
+    def read(self, seen):
+        return seen.keep["encoder"].double().mean().expand(len(self.sites))
+
+
+class Running(Largest):
+    name = "running"
+    most = 0.0
+    def read(self, seen):
+        self.most = max(self.most, float(super().read(seen).max() + seen.loss))
+        return torch.full((len(self.sites),), self.most).double()
+"""
+
+
+def test_a_probe_is_tried_on_the_stacks_that_it_is_for(here: Path) -> None:
+    (here / "mine.py").write_text(PROBE + ENCODER, encoding="utf-8")
+    alone = ("--arch", "decoder-only", "--models", "post-ln")
+    assert sweep(here, *alone, "--probes", "./mine.py:Largest").returncode == 0
+    assert sweep(here, "--models", "post-ln", "--probes", "./mine.py:Encoder", "--dry-run").returncode == 0
+    source_too = sweep(here, "--arch", "encoder-only", "--models", "post-ln", "--probes", "./mine.py:Encoder")
+    assert source_too.returncode == 0, source_too.stderr
+
+
+def test_a_probe_that_remembers_what_a_checkpoint_loses_is_refused(here: Path) -> None:
+    (here / "mine.py").write_text(PROBE + ENCODER, encoding="utf-8")
+    done = sweep(here, "--models", "post-ln", "--probes", "./mine.py:Running")
+    assert done.returncode == 2 and "remembers something that a checkpoint loses" in done.stderr, done.stderr
+
+
+def test_a_page_knows_of_a_file_what_its_slots_said(here: Path) -> None:
+    sweep(here, "--models", "./my.py:peri_ln", "--quiet")
+    (run_id,) = Store(here / "out").ids()
+    own = Store(here / "out").load(run_id).spec.own
+    assert (own.group, own.norm_after_sum, own.ends_in_norm) == ("Pre-LN", False, True)
+    assert own.says == "x ← x + LN(f(LN(x))); before each stack LN(x); after each stack LN(x)"

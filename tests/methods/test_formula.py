@@ -80,7 +80,7 @@ def test_factors_of_a_recipe_are_told_by_role_and_depth():
         source="here", lr=1.0, rate=lambda s, role: 0.5 if role == "value" else 1.0, epsilon=lambda s, r: 4 / s.depth
     )
     assert formula.factors(recipe, 8, 8).split(", ε")[0] == (
-        "rate × 1 (query, key, out, up, down, embedding, head, vector); 0.5 (value)"
+        "rate × 1 (query, key, out, up, gate, down, embedding, head, vector); 0.5 (value)"
     )
     assert "ε × 0.5 (" in formula.factors(recipe, 8, 8)
     assert formula.factors(Recipe(source="here", lr=1.0), 8, 8) == ""
@@ -89,3 +89,23 @@ def test_factors_of_a_recipe_are_told_by_role_and_depth():
 def test_a_trained_scale_stands_in_the_formula_even_at_one():
     one = Method(key="one", label="One", source="here", gamma=lambda s: Scale(vector=True, trainable=True))
     assert formula.text(one) == "x ← LN(x + γ·f(x))"
+
+
+def told(**slots):
+    return formula.lines(Method(key="own", label="Own", source="here", **slots), 18, 18)
+
+
+def test_layers_are_named_for_each_kind_and_stack_that_has_them():
+    lower = told(norm_out=lambda s: "norm" if s.stack == "encoder" or s.layer <= 4 else "")
+    assert lower == ["encoder; decoder in layers 1–4: x ← LN(x + f(x))", "decoder in layers 5–18: x ← x + f(x)"]
+    post, pre = told(norm_out=lambda s: "norm" if (s.layer + (s.kind == "ffn")) % 2 else "")
+    attention, forward = "self-attention and cross-attention in layers", "feed-forward in layers"
+    assert f"{attention} 1, 3, 5" in post and f"{forward} 2, 4, 6" in post and post.endswith(": x ← LN(x + f(x))")
+    assert f"{attention} 2, 4, 6" in pre and f"{forward} 1, 3, 5" in pre and pre.endswith(": x ← x + f(x)")
+
+
+def test_values_of_cross_attention_and_of_layers_between_are_not_hidden():
+    cross = Method(key="own", label="Own", source="here", gain=lambda s, r: 0.5 if s.kind == "cross" else 1.0)
+    assert formula.values(cross, 6, 6) == "W_Q, W_K, W_V, W_O 1 | 1 (0.5 in cross-attention)"
+    hill = Method(key="own", label="Own", source="here", gamma=lambda s: Scale(init=2.0 if s.layer == 3 else 1.0))
+    assert formula.values(hill, 6, 6) == "γ 1 to 2"

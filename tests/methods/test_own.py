@@ -137,3 +137,25 @@ def test_nothing_may_pass_for_a_built_in_method(key, label, said):
 def test_a_word_that_names_a_file_is_told_from_one_that_does_not(item, parsed):
     found = own.parts(item)
     assert (found and (str(found[0]), *found[1:])) == parsed
+
+
+def test_a_file_that_is_called_like_a_part_of_the_standard_library_is_not_it(tmp_path, monkeypatch):
+    (tmp_path / "sched.py").write_text("x = 1")
+    (tmp_path / "my.py").write_text("import sched")
+    monkeypatch.syspath_prepend(tmp_path)
+    own._of_python.cache_clear()
+    try:
+        with pytest.raises(UsageError, match="import sched is refused"):
+            own.read(tmp_path / "my.py")
+    finally:
+        own._of_python.cache_clear()
+
+
+def test_a_file_is_compiled_as_a_file_of_its_own():
+    """Nothing of this package's own compilation, as its postponed annotations, is in it."""
+    assert own.executed("def f(x: int): pass", "my.py")["f"].__annotations__ == {"x": int}
+
+
+def test_a_mark_of_byte_order_is_no_slip(tmp_path):
+    (tmp_path / "my.py").write_bytes(b"\xef\xbb\xbfx = 1\n")
+    assert own.executed(own.read(tmp_path / "my.py"), "my.py")["x"] == 1

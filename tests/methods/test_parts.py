@@ -74,13 +74,13 @@ def test_a_gated_feed_forward_has_as_many_weights_as_a_plain_one(ffn):
 
 def test_constants_that_were_derived_for_another_block_are_said_to_be():
     assert (
-        departs(deepnorm.method(), PLAIN)
+        departs(deepnorm.method().assumes, PLAIN)
         == ""
-        == departs(post_ln.method(), ModelConfig(encoder_layers=1, decoder_layers=1, **BLOCKS["llama"]))
+        == departs(post_ln.method().assumes, ModelConfig(encoder_layers=1, decoder_layers=1, **BLOCKS["llama"]))
     )
-    said = departs(deepnorm.method(), ModelConfig(encoder_layers=1, decoder_layers=1, **BLOCKS["llama"]))
+    said = departs(deepnorm.method().assumes, ModelConfig(encoder_layers=1, decoder_layers=1, **BLOCKS["llama"]))
     assert said == "its constants are derived for LayerNorm and ReLU, here are RMSNorm and SwiGLU"
-    said = departs(deepnorm.method(), ModelConfig(encoder_layers=1, decoder_layers=1, norm="dyt"))
+    said = departs(deepnorm.method().assumes, ModelConfig(encoder_layers=1, decoder_layers=1, norm="dyt"))
     assert said == "its constants are derived for LayerNorm, here is DyT"
 
 

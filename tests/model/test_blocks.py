@@ -81,7 +81,7 @@ def test_the_llama_block_under_pre_ln_is_transformers_own_with_copied_weights():
         reference = getattr(theirs.model.layers[0].self_attn, name).weight.grad
         torch.testing.assert_close(first[:, place].reshape(32, 32), reference, rtol=1e-4, atol=1e-7)
     torch.testing.assert_close(
-        ours.embedding.grad, theirs.model.embed_tokens.weight.grad * 32**0.5, rtol=1e-5, atol=1e-8
+        ours.embedding.grad, theirs.model.embed_tokens.weight.grad * 32**0.5, rtol=1e-4, atol=1e-7
     )
 
 

@@ -20,7 +20,7 @@ from stabkit.results.forecast.links import LINKS, Setting, numbers
 from stabkit.results.forecast.measured import UPDATES, measure
 from stabkit.results.forecast.rows import UnreadableRows, from_csv, to_csv
 from stabkit.results.forecast.scores import auc, brier, reliability, skill, wilson
-from stabkit.spec import ModelConfig, RunSpec, TrainConfig
+from stabkit.spec import ModelConfig, Own, RunSpec, TrainConfig
 from stabkit.tasks.synthetic import Synthetic
 from stabkit.training import train
 from tests.conftest import tiny
@@ -217,6 +217,12 @@ def test_what_the_corpus_holds_is_in_range_and_what_it_does_not_says_along_which
     assert "width" in place(coefficients, wide)
     alone = dataclasses.replace(spec(), model=ModelConfig(encoder_layers=12, decoder_layers=0))
     assert "encoder-only" in place(coefficients, alone)
+    llama = dataclasses.replace(spec(), model=dataclasses.replace(spec().model, norm="rms"))
+    assert place(coefficients, llama) == ("block",)
+    scaled = Own(file="my.py", name="f", digest="0" * 64, label="Mine", scaled=True)
+    own = dataclasses.replace(spec(), method="own-mine", own=scaled, recipe="paper")
+    assert "recipe" in place(coefficients, own), "the rate that is a link is not the one that moves the weights"
+    assert "recipe" not in place(coefficients, dataclasses.replace(own, own=dataclasses.replace(scaled, scaled=False)))
     assert "rest" in place(coefficients, spec(), step_last=1e6)
 
 

@@ -16,6 +16,7 @@ from stabkit.claims import findings
 from stabkit.cli.commands import names
 from stabkit.report.html import render
 from stabkit.report.json_document import series, text
+from stabkit.results import records
 from stabkit.running.plan_runs import plan
 from stabkit.spec import ALGO_VERSION, RunSpec
 from stabkit.storage import folder
@@ -199,3 +200,11 @@ def test_a_run_of_a_method_or_option_of_another_version_is_listed_and_drawn(tmp_
     (found,) = names.find(store, [])
     page = render([found], command="x")
     assert found.run_id == foreign.run_id and "tomorrow" in page
+
+
+@pytest.mark.parametrize("name", ["x/../../escaped", "<b>evil", "own-", "own-../x", "Loss", "a" * 60])
+def test_a_table_whose_name_is_no_probes_is_not_read(name: str) -> None:
+    """Names of tables become names of figures, and those names of files."""
+    table = records.Table(np.arange(1), ("a",), np.zeros((1, 1)))
+    with pytest.raises(records.UnreadableRecords, match="is no name of a probe"):
+        records.current({name: table}, tiny())

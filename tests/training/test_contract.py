@@ -30,7 +30,7 @@ def test_what_a_slot_may_not_say_ends_it_at_once():
     made = replace(post_ln.method(), norm_in=lambda site: True)
     assert broken(made) == {
         "what its slots say": "6L-6L: norm_in of encoder.1.self is True, not one of '', 'norm', 'layer', 'rms', 'dyt', "
-        "'shift', 'scale shift', 'heads', and 53 more"
+        "'shift', 'scale shift', 'heads', and 953 more"
     }
 
 
@@ -60,11 +60,11 @@ def mine(): return Method(key="m", label="M", source="here", norm_out=lambda s: 
 
 
 def test_the_command_says_what_broke_and_exits_with_6(tmp_path):
-    text = 'def mine(): return Method(key="m", label="M", source="", gain=lambda s, r: 1)'
-    (tmp_path / "my.py").write_text(f"from stabkit.methods.base import Method\n{text}")
+    slots = 'key="m", label="M", source="here", norm_out=lambda s: "", gain=lambda s, r: 1e6'
+    (tmp_path / "my.py").write_text(f"from stabkit.methods.base import Method\ndef mine(): return Method({slots})")
     done = stabkit("methods", "check", "./my.py:mine", cwd=tmp_path)
-    assert done.returncode == 6 and "breaks  what its slots say: " in done.stdout
-    assert "M breaks 1 of 1 sentences of the contract" in done.stderr
+    assert done.returncode == 6 and "breaks  6L-6L, classic: two updates, finite at every tap: " in done.stdout
+    assert "M breaks " in done.stderr and " checks of the contract" in done.stderr
 
 
 def test_the_command_in_json(tmp_path):

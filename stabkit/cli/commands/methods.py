@@ -12,6 +12,7 @@ from stabkit.cli.parsing import model, own
 from stabkit.errors import ContractBroken, UsageError
 from stabkit.methods import constants, formula
 from stabkit.methods.base import Method, Role, Site, sites
+from stabkit.methods.groups import group_of
 from stabkit.report.json_document import SCHEMA, text
 from stabkit.spec import depth_text
 
@@ -67,16 +68,16 @@ def check(word: str, named: str, *, json: bool) -> None:
     if json:
         console.document(text({"schema": SCHEMA, "key": chosen.key, "checks": [asdict(one) for one in told]}))
     if broken:
-        raise ContractBroken(f"{method.label} breaks {broken} of {len(told)} sentences of the contract")
+        raise ContractBroken(f"{method.label} breaks {broken} of {len(told)} checks of the contract")
     if not json:
         console.say(f"{method.label} keeps the contract: {formula.text(method)}")
 
 
 def _all(chosen: Sequence[Method], depths: Sequence[tuple[int, int]]) -> None:
     """Every method in a few lines, by group, then all constants beside each other."""
-    for group in dict.fromkeys(method.group for method in chosen):
+    for group in dict.fromkeys(group_of(method) for method in chosen):
         console.say(f"{group}")
-        for method in (each for each in chosen if each.group == group):
+        for method in (each for each in chosen if group_of(each) == group):
             console.say(f"  {method.key}  ({method.label})")
             console.say(f"    {formula.text(method)}")
             for line in _constants(method):
@@ -119,7 +120,7 @@ def page(chosen: Sequence[Method], depths: Sequence[tuple[int, int]]) -> str:
         "asked for. Parameters are beside Post-LN's of the same depth (64-128-2).",
     ]
     for method in chosen:
-        lines += ["", f"## {method.label}", "", f"`{method.key}`, {method.group}. `{formula.text(method)}`", ""]
+        lines += ["", f"## {method.label}", "", f"`{method.key}`, {group_of(method)}. `{formula.text(method)}`", ""]
         lines += [f"- Source: {method.source}"]
         lines += [f"- {line[0].upper()}{line[1:]}" for line in _constants(method)]
         for name, values in _options(method).items():
@@ -151,7 +152,7 @@ def page(chosen: Sequence[Method], depths: Sequence[tuple[int, int]]) -> str:
 
 def _one(method: Method, depths: Sequence[tuple[int, int]], profiles: Profiles) -> None:
     """One method: everything that its slots say, at each depth."""
-    console.say(f"{method.key}  ({method.label}; {method.group})")
+    console.say(f"{method.key}  ({method.label}; {group_of(method)})")
     console.say(f"  {formula.text(method)}")
     for line in _constants(method):
         console.say(f"  {line}")
@@ -182,7 +183,7 @@ def _one(method: Method, depths: Sequence[tuple[int, int]], profiles: Profiles) 
             for stack in dict.fromkeys(s.stack for s in sites(n, m, constants.WIDTH))
         }
         console.say(f"  after the {', after the '.join(f'{stack}: {end}' for stack, end in ends.items())}")
-        console.say(f"  embedding × {method.gain(first, 'embedding'):.4f}; a layer reads: {method.wiring}")
+        console.say(f"  embedding × {method.gain(first, 'embedding'):.4f}; wiring: {method.wiring}")
         console.say()
 
 
@@ -191,7 +192,7 @@ def _document(method: Method, depths: Sequence[tuple[int, int]], profiles: Profi
     return {
         "key": method.key,
         "label": method.label,
-        "group": method.group,
+        "group": group_of(method),
         "formula": formula.text(method),
         "scales": method.constants,
         "derived_for": list(method.assumes),
@@ -199,7 +200,10 @@ def _document(method: Method, depths: Sequence[tuple[int, int]], profiles: Profi
         "options": _options(method),
         "recipe": None
         if method.recipe is None
-        else {name: value for name, value in asdict(method.recipe).items() if not callable(value)},
+        else {
+            **{name: value for name, value in asdict(method.recipe).items() if not callable(value)},
+            "factors": {depth_text(n, m): formula.factors(method.recipe, n, m) for n, m in SHOWN_AT[0]},
+        },
         "claims": _claims(method),
         "wiring": method.wiring,
         "depths": [
@@ -217,14 +221,15 @@ def _document(method: Method, depths: Sequence[tuple[int, int]], profiles: Profi
     }
 
 
-SHOWN_AT = ((6, 6), (18, 18))
-"""Where the values of a method's constants are told, or of one stack as deep."""
+SHOWN_AT = (((6, 6), (18, 18)), ((6, 0), (18, 0)), ((0, 6), (0, 18)))
+"""Where the values of a method's constants are told: at the first of these that it is defined at."""
 
 
 def _constants(method: Method) -> list[str]:
     """The author's words for the constants, what they come to, and what they were derived for."""
     told = [f"constants: {method.constants}"] if method.constants else []
-    values = {depth_text(n, m): formula.values(method, n, m) for n, m in SHOWN_AT if not method.undefined(n, m)}
+    depths = next(kept for kept in SHOWN_AT if not method.undefined(*kept[0]))
+    values = {depth_text(n, m): formula.values(method, n, m) for n, m in depths}
     told += [f"at {depth}: {value}" for depth, value in values.items() if value]
     return told + ([f"derived for {' and '.join(method.assumes)}"] if method.assumes else [])
 
@@ -239,7 +244,7 @@ def _recipe(method: Method) -> list[str]:
     own = method.recipe
     if own is None:
         return []
-    told = {depth_text(n, m): formula.factors(own, n, m) for n, m in SHOWN_AT if own.scaled}
+    told = {depth_text(n, m): formula.factors(own, n, m) for n, m in SHOWN_AT[0] if own.scaled}
     return [f"{table.recipe_words(own)} ({own.source})", *(f"{depth}: {words}" for depth, words in told.items())]
 
 
@@ -285,5 +290,9 @@ def _span(values: Sequence[float]) -> str:
 
 
 def _ends(values: Sequence[float]) -> str:
-    first, last = (f"{value:.4f}" for value in (values[0], values[-1]))
+    first, last = map(_number, (values[0], values[-1]))
     return first if first == last else f"{first} … {last}"
+
+
+def _number(value: float) -> str:
+    return f"{value:.4f}" if not value or abs(value) >= 1e-3 else f"{value:.3g}"

@@ -15,7 +15,7 @@ from stabkit.storage.folder import OldFolder
 from stabkit.storage.store import Run, Store
 from stabkit.storage.watched import Watched, WatchShelf
 
-SHAPE = re.compile(r"([a-z-]+)-([0-9]+)L-([0-9]+)L-s([0-9]+)")
+SHAPE = re.compile(r"([a-z0-9-]+)-([0-9]+)L-([0-9]+)L-s([0-9]+)")
 """How a run_id begins."""
 
 
@@ -119,5 +119,6 @@ def home(out: str) -> Store:
     """The store of an output directory; raises UsageError where there are neither runs nor watches."""
     folder = Path(out or ".")
     if not (folder / "runs").is_dir() and not WatchShelf(folder).ids():
-        raise UsageError(f"there are no runs in {folder.resolve()}; --out names the directory that holds runs/")
+        where = "--store, or --out of `stabkit runs`, names the directory that holds runs/"
+        raise UsageError(f"there are no runs in {folder.resolve()}; {where}")
     return Store(folder)

@@ -31,7 +31,8 @@ def train(ctx: typer.Context, read: Callable[[Mapping[str, Any]], Request]) -> N
         print_config(params)
         return
     given = {name for name in params if ctx.get_parameter_source(name).name != "DEFAULT"}  # type: ignore[union-attr]
-    asked = read({**params, "given": given})
+    typed = {name for name in given if ctx.get_parameter_source(name).name == "COMMANDLINE"}  # type: ignore[union-attr]
+    asked = read({**params, "given": given, "typed": typed})
     for note in asked.notes:
         console.warn(note)
     if params["dry_run"]:

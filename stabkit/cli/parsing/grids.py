@@ -41,9 +41,9 @@ def sweep(options: Mapping[str, Any]) -> Request:
     snapshots = ranges.whole("--snapshots", text["snapshots"], 0, 1000)
     every = text["checkpoint_every"]
     checkpoint_every = None if every == "auto" else ranges.whole("--checkpoint-every", every, 0, 10_000_000)
-    files = own.Files()
+    files = own.Files(typed=options.get("typed"))
     chosen, notes = model.chosen(text["models"], depths, made, recipe, files)
-    probes = own.probes(text.get("probes", ""), files)
+    probes = own.probes(text.get("probes", ""), files, depths[0])
     if recipe == "paper":
         model.own_recipe(options.get("given", ()), text)
         warmups = warmups[:1]  # each method has its own
@@ -102,7 +102,7 @@ def slope(options: Mapping[str, Any]) -> Request:
 
 def ablate(options: Mapping[str, Any]) -> Request:
     """The request of an ablation: a sweep of one method with α and β as two more axes."""
-    found, row = model.one(str(options["model"]), own.Files())
+    found, row = model.one(str(options["model"]), own.Files(typed=options.get("typed")))
     key, chosen = found.key, found.options
     if not methods.scales(row):
         raise UsageError(f"--model {key} has no α and β to scale; {', '.join(methods.scalable())} has")

@@ -9,6 +9,7 @@ from stabkit import methods
 from stabkit.cli import ranges
 from stabkit.cli.parsing import own
 from stabkit.errors import UsageError
+from stabkit.methods import formula
 from stabkit.methods.base import Method
 from stabkit.methods.blocks import BLOCKS, Block, departs
 from stabkit.spec import (
@@ -92,14 +93,12 @@ def chosen(
     for item in text.split(","):
         if not item.strip():
             raise UsageError(f"--models: {text!r} has an empty place; `stabkit methods` lists all")
-        for one, method in named(item, files):
+        for one, method in named(item, files, config, depths):
             label = one.own.label if one.own else methods.label(one.key, one.options)
             label = methods.with_options(label, one.options) if one.own else label
             reasons = [reason for n, m in depths if (reason := method.undefined(n, m))]
             if recipe == "paper" and method.recipe is None:
-                reasons.append("no paper says how it was trained, so that --recipe paper has nothing for it")
-            for n, m in depths if one.own else ():
-                own.sound(method, f"{one.own.file}:{one.own.name}", n, m)  # type: ignore[union-attr]  # it is one's own
+                reasons.append("it has no recipe of its own here, so that --recipe paper has nothing for it")
             if reasons and item.strip() not in methods.SETS:
                 raise UsageError(f"--models: {method.label} is not defined here: {reasons[0]}")
             if label in found and found[label] != one:
@@ -108,17 +107,23 @@ def chosen(
                 notes.append(f"{method.label} is left out: {reasons[0]}")
                 continue
             found[label] = one
-            if reason := departs(method, config):
+            if reason := departs(method.assumes, config):
                 apart.setdefault(reason, []).append(label)
     notes += [f"{', '.join(labels)}: {reason}" for reason, labels in apart.items()]
     return tuple(found.values()), tuple(notes)
 
 
-def named(item: str, files: own.Files) -> list[tuple[Chosen, Method]]:
-    """What a word of --models names: one method, or a set of built-in ones."""
+def named(
+    item: str,
+    files: own.Files,
+    config: ModelConfig = formula.PLAIN,
+    depths: Sequence[tuple[int, int]] = ((6, 6),),
+) -> list[tuple[Chosen, Method]]:
+    """What a word of --models names: one method, or a set of built-in ones. A file's is looked at in a block and at
+    depths."""
     if several := methods.SETS.get(item.strip()):
         return [(Chosen(key=key), methods.build(key, {})) for key in several]
-    if given := own.method(item, files):
+    if given := own.method(item, files, config, depths):
         return [given]
     key, options = methods.parse(item)
     return [(Chosen(key=key, options=options), methods.build(key, options))]

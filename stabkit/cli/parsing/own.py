@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from stabkit import methods
 from stabkit.errors import UsageError
-from stabkit.methods import own, valid
+from stabkit.methods import ends, formula, own, valid
 from stabkit.methods.base import Method
-from stabkit.spec import Chosen, Own
+from stabkit.methods.groups import group_of
+from stabkit.spec import Chosen, ModelConfig, Own
 
 
 @dataclass(slots=True)
@@ -21,9 +22,13 @@ class Files:
     """{sha256: text}."""
     read: dict[str, str] = field(default_factory=dict)
     """{path: sha256}."""
+    typed: Collection[str] | None = None
+    """The options that the command line gives itself, not a configuration or the environment; None: all."""
 
-    def text(self, file: Path) -> str:
-        """The text of a file; raises UsageError for one that may not be executed."""
+    def text(self, file: Path, *options: str) -> str:
+        """The text of a file that one of these options names; raises UsageError for one that may not be executed."""
+        if self.typed is not None and not set(options) & set(self.typed):
+            raise UsageError(f"{file}: a file is run only where the command line names it, not from elsewhere")
         if str(file) not in self.read:
             text = own.read(file)
             self.read[str(file)] = own.digest(text)
@@ -44,14 +49,17 @@ def changed(read: Mapping[str, str]) -> list[str]:
     return told
 
 
-def method(item: str, files: Files) -> tuple[Chosen, Method] | None:
-    """The method of a file; None where the text names none. Raises UsageError in one line for whatever is wrong."""
+def method(
+    item: str, files: Files, config: ModelConfig = formula.PLAIN, depths: Sequence[tuple[int, int]] = ((6, 6),)
+) -> tuple[Chosen, Method] | None:
+    """The method of a file in a block and at depths; None where the text names none. Raises UsageError in one line for
+    whatever is wrong."""
     named = own.parts(item)
     if named is None:
         return None
     path, name, settings = named
     place = f"{path}:{name}"
-    text = files.text(path)
+    text = files.text(path, "models", "model")
     make = own.row(text, path.name, name)
     try:
         options = methods.settled(f"method {place}", methods.options_of(make), settings)
@@ -60,7 +68,22 @@ def method(item: str, files: Files) -> tuple[Chosen, Method] | None:
     made = own.made(make, place, options)
     taken = dict(zip(methods.KEYS, (each.label for each in methods.DEFAULTS), strict=True))
     key = own.key_of(made, place, taken)
-    source = Own(file=path.name, name=name, digest=own.digest(text), label=made.label)
+    for n, m in depths:
+        sound(made, place, n, m)
+    n, m = next((depth for depth in depths if not made.undefined(*depth)), depths[0])
+    shape = replace(config, encoder_layers=n, decoder_layers=m)
+    source = Own(
+        file=path.name,
+        name=name,
+        digest=own.digest(text),
+        label=made.label.strip(),
+        says="; ".join(formula.lines(made, n, m, config)),
+        group=group_of(made),
+        norm_after_sum=ends.sums_in_norm(made, shape),
+        ends_in_norm=ends.in_norm(made, shape),
+        assumes=made.assumes,
+        scaled=made.recipe is not None and made.recipe.scaled,
+    )
     return Chosen(key=key, options=options, own=source), made
 
 
@@ -79,20 +102,20 @@ def sound(made: Method, place: str, n: int, m: int) -> None:
         raise UsageError(f"{place}: {found}")
 
 
-def probes(text: str, files: Files) -> tuple[Own, ...]:
-    """The probes of `--probes`, each tried on a tiny model; raises UsageError in one line for whatever is wrong."""
+def probes(text: str, files: Files, depth: tuple[int, int]) -> tuple[Own, ...]:
+    """The probes of `--probes`, each tried on a tiny model with the stacks of (N, M); raises UsageError in one line for
+    whatever is wrong."""
     found: dict[str, Own] = {}
     for item in filter(None, (part.strip() for part in text.split(","))):
         named = own.parts(item)
         if named is None or named[2]:
             raise UsageError(f"--probes: {item!r} is not FILE.py:CLASS, as ./mine.py:TokenSpread")
         path, name, _ = named
-        source = files.text(path)
+        source = files.text(path, "probes")
         from stabkit.training import contract  # torch: only where a probe is to be tried
 
-        one = Own(file=path.name, name=name, digest=own.digest(source), label=name)
-        recorded = contract.probe(one, files.texts)
-        if recorded in found:
-            raise UsageError(f"--probes: {path}:{name} and {found[recorded].name} are both called {recorded[4:]!r}")
-        found[recorded] = one
+        one = contract.probe(Own(file=path.name, name=name, digest=own.digest(source), label=""), files.texts, *depth)
+        if one.label in found:
+            raise UsageError(f"--probes: {path}:{name} and {found[one.label].name} are both called {one.label!r}")
+        found[one.label] = one
     return tuple(found[name] for name in sorted(found))

@@ -41,6 +41,9 @@ COLOURS = {
 FURTHER = ("#7E57C2", "#8C6D31", "#7A7A7A", "#C2185B", "#00A5B8", "#5C7A29", "#B07AA1", "#4E79A7", "#A0522D", "#6B5B95")
 """For the methods without a colour of their own, in table order."""
 
+UNKNOWN = ("#9C27B0", "#795548", "#E64980", "#9E9D24", "#00796B", "#5E35B1")
+"""For methods from files of one's own, and those that this version does not know: none that a built-in method has."""
+
 INK = "#010203"
 """Stands for "the colour of the text around": black on paper, `currentColor` in the page. Nothing else uses it."""
 
@@ -110,8 +113,9 @@ def colour(method: str) -> str:
     if method in COLOURS:
         return COLOURS[method]
     others = [key for key in methods.KEYS if key not in COLOURS]
-    place = others.index(method) if method in others else zlib.crc32(method.encode())
-    return FURTHER[place % len(FURTHER)]
+    if method in others:
+        return FURTHER[others.index(method) % len(FURTHER)]
+    return UNKNOWN[zlib.crc32(method.encode()) % len(UNKNOWN)]
 
 
 def depth_line(place: int, count: int) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from stabkit.figures.drawing import curves
 from stabkit.figures.drawing.curves import Curves, Strokes, conditions
 from stabkit.figures.drawing.style import CONDITION_DASHES
-from stabkit.figures.shared.comparison import FACTS, Shown, shown
+from stabkit.figures.shared.comparison import FACTS, Shown, apart, shown
 from stabkit.figures.shared.numbers import centre
 from stabkit.figures.shared.words import plain, short
 from stabkit.results.records import Table
@@ -51,6 +51,8 @@ class Recorded:
     rows: Callable[[Shown, Table], Iterator[dict[str, Any]]]
     least: int
     """Readings along it that are needed for a curve."""
+    says: str = ""
+    """What a probe of one's own says of itself."""
     OPTIONAL: bool = True
 
     @property
@@ -71,7 +73,7 @@ class Recorded:
 
     @property
     def CAPTION(self) -> str:  # noqa: N802
-        return f"Probe {self.called}."
+        return f"Probe {plain(self.probe)}."
 
     @property
     def READ(self) -> str:  # noqa: N802
@@ -84,15 +86,13 @@ class Recorded:
 
     @property
     def words(self) -> tuple[str, str]:
-        own = f"a probe of one's own, {self.called}"
-        return WORDS.get(
-            self.probe, (self.called, own if self.probe.startswith("own-") else f"the probe {self.called}")
-        )
+        whose = "a probe of one's own" if self.probe.startswith("own-") else "the probe"
+        return WORDS.get(self.probe, (self.called, plain(self.says) or f"{whose} {self.called}"))
 
     def select(self, runs: Sequence[Run]) -> pd.DataFrame:
         """The rows of every run that has recorded it along so many."""
         found: list[dict[str, Any]] = []
-        for each in shown(runs):
+        for each in shown(apart(run for run in runs if self.probe in run.records)):
             table = each.run.records.get(self.probe)
             own = list(self.rows(each, table)) if table is not None and len(table.steps) else []
             found += own if len(own) >= self.least else []
@@ -132,9 +132,15 @@ class Recorded:
                 none=f"No run has recorded {self.called}.",
                 log_y=bool(spread),
                 across="decades" if self.along == "step" else "linear",
+                ticks=_ticks if self.along == "site" else None,
                 strokes=_streams if "stream" in frame and frame["stream"].any() else conditions,
             ),
         )
+
+
+def _ticks(group: pd.DataFrame) -> list[int]:
+    first = int(group["site"].min())
+    return [place for place in (first, *curves.layer_ticks(group, "site")) if place >= first]
 
 
 def _streams(frame: pd.DataFrame) -> Strokes:
@@ -181,15 +187,15 @@ def by_step(each: Shown, table: Table) -> Iterator[dict[str, Any]]:
 def of_runs(runs: Sequence[Run]) -> list[Recorded]:
     """The pictures of every probe that these runs have recorded and that has none of its own."""
     names = dict.fromkeys(name for run in runs for name in run.records if name not in SHOWN_ELSEWHERE)
-    ordered = sorted(
-        names, key=lambda name: (name.startswith("own-"), list(WORDS).index(name) if name in WORDS else 99)
-    )
+    known = list(WORDS)
+    ordered = sorted(names, key=lambda name: known.index(name) if name in WORDS else len(known))
+    says = {f"own-{own.label}": own.says for run in runs for own in run.spec.probes}
     return [
-        Recorded(name, along, label, rows, least)
+        Recorded(name, along, label, rows, 2, says.get(name, ""))
         for name in ordered
-        for along, label, rows, least in (
-            ("site", "site, in the order of the forward pass", by_site, 2),
-            ("step", "step (updates done)", by_step, 2),
+        for along, label, rows in (
+            ("site", "site, in the order of the forward pass", by_site),
+            ("step", "step (updates done)", by_step),
         )
     ]
 

@@ -16,9 +16,9 @@ from stabkit import methods
 from stabkit.figures.quick.once import once
 from stabkit.figures.shared.numbers import outcome_word
 from stabkit.figures.shared.words import listed, plain
-from stabkit.methods import blocks
-from stabkit.methods.base import Group, sites
-from stabkit.methods.parts import normalises
+from stabkit.methods import blocks, ends
+from stabkit.methods.base import Group
+from stabkit.methods.groups import group_of
 from stabkit.spec import ModelConfig, RunSpec
 from stabkit.storage.store import Run
 
@@ -140,9 +140,10 @@ def method_rank(spec: RunSpec) -> tuple[int, str]:
 
 
 def method_group(spec: RunSpec) -> str:
-    """The row group of DeepNet Table 1."""
+    """The row group of DeepNet Table 1, or what a file of one's own was seen to be; of unknown methods `other`."""
     method = methods.of(spec)
-    return method.group if method else "other"
+    found = group_of(method) if method else spec.own.group if spec.own else "other"
+    return found if found in GROUPS else "other"
 
 
 def depth_rank(spec: RunSpec) -> tuple[int, int]:
@@ -152,19 +153,18 @@ def depth_rank(spec: RunSpec) -> tuple[int, int]:
 
 def ends_in_norm(spec: RunSpec) -> bool:
     """Whether the output is what a norm gives, √d long: then ‖ΔF‖ has a ceiling. Of unknown methods, yes."""
+    if spec.own:
+        return spec.own.ends_in_norm
     method = methods.of(spec)
-    own = sites(spec.model.encoder_layers, spec.model.decoder_layers, spec.model.hidden)[-1]
-    if method is None:
-        return True
-    last = method.final(own.stack) or (method.norm_out(own) if method.wiring == "chain" else "")
-    return normalises(last, spec.model.norm)
+    return method is None or ends.in_norm(method, spec.model)
 
 
 def norm_after_sum(spec: RunSpec) -> bool:
     """Whether what leaves a residual sum enters a norm at once, so that ω√d is the length of its shortcut."""
+    if spec.own:
+        return spec.own.norm_after_sum
     method = methods.of(spec)
-    own = sites(spec.model.encoder_layers, spec.model.decoder_layers, spec.model.hidden)[0]
-    return method is None or normalises(method.norm_out(own), spec.model.norm)
+    return method is None or ends.sums_in_norm(method, spec.model)
 
 
 def output_layers(spec: RunSpec) -> list[str]:
@@ -210,11 +210,11 @@ ALWAYS = ("train.warmup", "train.lr", "train.max_tokens", "task.name", "task.voc
 
 def _versions(specs: Sequence[RunSpec]) -> list[str]:
     """`my.py 3f2a91c0` of methods of one's own that are called alike and are of different files; "" of all others."""
-    held: dict[str, set[str]] = {}
+    held: dict[str, set[tuple[str, str]]] = {}
     for spec in specs:
-        held.setdefault(method_label(spec), set()).add(spec.own.digest if spec.own else "")
+        held.setdefault(method_label(spec), set()).add((spec.own.digest, spec.own.name) if spec.own else ("", ""))
     many = {label for label, digests in held.items() if len(digests) > 1}
-    return [f"{s.own.file} {s.own.digest[:8]}" if s.own and method_label(s) in many else "" for s in specs]
+    return [f"{s.own.file}:{s.own.name} {s.own.digest[:8]}" if s.own and method_label(s) in many else "" for s in specs]
 
 
 def setting(spec: RunSpec, warmup: str = "") -> str:

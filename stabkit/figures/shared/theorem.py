@@ -28,6 +28,7 @@ import numpy as np
 from stabkit import methods
 from stabkit.methods import blocks
 from stabkit.methods.base import PLACES, Method, Role, Site, sites
+from stabkit.methods.parts import Part, normalises
 from stabkit.spec import RunSpec
 from stabkit.storage.store import Run
 from stabkit.training.schedule import total
@@ -43,7 +44,7 @@ class _Shape:
 
 def _shape(spec: RunSpec) -> _Shape:
     model, options = spec.model, tuple(sorted(spec.options.items()))
-    size = (model.encoder_layers, model.decoder_layers, model.hidden, model.base_init)
+    size = (model.encoder_layers, model.decoder_layers, model.hidden, model.base_init, blocks.name_of(model))
     return _Shape(spec, (spec.method, options, spec.alpha_scale, spec.beta_scale, *size))
 
 
@@ -80,7 +81,7 @@ def _number(shape: _Shape) -> int:
     inner = {(place, method.inner(site, place)) for site in own for place in PLACES} - {(place, "") for place in PLACES}
     if method.wiring != "chain" or any(method.norm_branch(site) for site in own) or inner - {("last", "norm")}:
         return 0
-    before, after = (all(norm(site) for site in own) for norm in (method.norm_in, method.norm_out))
+    before, after = (all(_normed(norm(site)) for site in own) for norm in (method.norm_in, method.norm_out))
     two = spec.model.encoder_layers > 0 < spec.model.decoder_layers
     if before and inner and not two and not any(method.norm_out(site) for site in own):
         return 4
@@ -100,6 +101,10 @@ def _terms(shape: _Shape) -> tuple[_Term, ...]:
         name, root = site.name, math.sqrt(site.width)
         found.append(_Term(name, f"{name}@omega", root, math.hypot(v, w), v * w, below, cross))
     return tuple(found)
+
+
+def _normed(part: Part) -> bool:
+    return normalises(part, "layer")
 
 
 def _sites(spec: RunSpec) -> tuple[Site, ...]:

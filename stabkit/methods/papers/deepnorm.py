@@ -15,7 +15,7 @@ from typing import Literal
 
 from stabkit.methods.base import Method, Recipe, Role, Scale, Site
 
-UNTOUCHED: tuple[Role, ...] = ("query", "key", "embedding", "head")
+UNTOUCHED: tuple[Role, ...] = ("query", "key", "gate", "embedding", "head")
 
 TABLE_11 = {"deepnorm": {"alpha": "one"}, "init": {"beta": "one"}}
 """DeepNet Table 11: what "− DeepNorm" and "− Init" take away, as options."""

@@ -21,7 +21,6 @@ def method(norm: Literal["pre", "post"] = "pre") -> Method:
         key="dlcl",
         label="DLCL",
         source="Wang et al. 2019 §3",
-        group="Pre-LN" if pre else "Post-LN",
         norm_in=lambda site: "norm" if pre else "",
         norm_out=lambda site: "" if pre else "norm",
         final=lambda stack: "norm" if pre else "",

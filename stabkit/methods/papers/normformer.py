@@ -33,7 +33,6 @@ def method(heads: Literal["paper", "fairseq"] = "paper", res_scale: Literal["no"
         label="NormFormer",
         source="Shleifer et al. 2021 §2",
         constants="every factor 1 at first",
-        group="Pre-LN",
         omega=omega,
         norm_in=lambda site: "norm",
         norm_branch=lambda site: "norm" if site.kind == "self" else "",

@@ -15,7 +15,7 @@ from stabkit.methods.base import BASELINE, Method, Recipe, Role, Site
 
 def method(which: Literal["all", "v_o_ffn"] = "all") -> Method:
     """x ← LN(x + f(x)), weights of layer l divided by N − l + 1."""
-    untouched = ("embedding",) if which == "all" else ("query", "key", "embedding")
+    untouched = ("embedding",) if which == "all" else ("query", "key", "gate", "embedding")
 
     def gain(site: Site, role: Role) -> float:
         return 1.0 if role in untouched else 1.0 / (site.depth - site.layer + 1)

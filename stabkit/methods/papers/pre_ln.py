@@ -15,7 +15,6 @@ def method() -> Method:
         key="pre-ln",
         label="Pre-LN",
         source="Xiong et al. 2020; DeepNet Table 1",
-        group="Pre-LN",
         norm_in=lambda site: "norm",
         norm_out=lambda site: "",
         final=lambda stack: "norm",

@@ -22,7 +22,7 @@ def method() -> Method:
     def gain(site: Site, role: Role) -> float:
         if role in ("out", "down"):
             return 0.0
-        powers: dict[Role, float] = {"embedding": 0.0, "up": -1 / 2}
+        powers: dict[Role, float] = {"embedding": 0.0, "gate": 0.0, "up": -1 / 2}
         return float(site.branches ** powers.get(role, -1 / 6))
 
     def inner(site: Site, place: Place) -> Part:
@@ -34,7 +34,6 @@ def method() -> Method:
         label="R-Fixup",
         source="Zhang, Dauphin & Ma 2019",
         constants="W₁ × L^(−1/2), W_Q, W_K, W_V × L^(−1/6), W₂ = W_O = 0, L = 2N + 3M branches; γ = s, 1 at first",
-        group="No-LN",
         gamma=lambda site: one,
         gain=gain,
         norm_out=lambda site: "",

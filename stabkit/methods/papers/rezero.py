@@ -21,7 +21,6 @@ def method(alpha: Literal["layer", "sublayer"] = "layer") -> Method:
         label="ReZero",
         source="Bachlechner et al. 2021",
         constants=f"γ = α, one trained number a {alpha}, 0 at first".replace("sublayer", "sub-layer"),
-        group="No-LN",
         gamma=lambda site: zero,
         norm_out=lambda site: "",
         recipe=Recipe(

@@ -22,7 +22,7 @@ def method() -> Method:
     """x ← x + f(x), small W_V, W_O, W₁, W₂."""
 
     def gain(site: Site, role: Role) -> float:
-        if role in ("query", "key"):
+        if role in ("query", "key", "gate"):
             return 1.0
         if role == "embedding":
             return float((9 * site.encoder_layers) ** -0.25)
@@ -35,7 +35,6 @@ def method() -> Method:
         source="Huang et al. 2020 §4",
         constants="W_V, W_O, W₁, W₂ × 0.67·N^(−1/4) in the encoder, × (9M)^(−1/4) in the decoder; embedding × "
         "(9N)^(−1/4)",
-        group="No-LN",
         gain=gain,
         norm_out=lambda site: "",
         assumes=("ReLU",),

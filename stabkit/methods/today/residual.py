@@ -10,7 +10,7 @@ Checked in the authors' code (microsoft/ResiDual), whose further scales are 1 at
 
 from __future__ import annotations
 
-from stabkit.methods.base import Method
+from stabkit.methods.base import Method, Recipe
 
 
 def method() -> Method:
@@ -19,6 +19,6 @@ def method() -> Method:
         key="residual",
         label="ResiDual",
         source="Xie et al. 2023",
-        group="Dual",
         wiring="two streams",
+        recipe=Recipe(source="released configuration, hydra_config/iwslt.yaml", lr=5e-4),
     )

@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from stabkit import methods
 from stabkit.errors import StoreError
 from stabkit.methods import blocks
 from stabkit.results.forecast.fit import Array, Logistic, fit
@@ -206,6 +207,9 @@ def word(p: float | None) -> Word:
 def outside(spec: RunSpec, x: Array, by: Coefficients) -> tuple[str, ...]:
     """Along which axes a run lies beyond the corpus; none where it is in range."""
     found = [path for path in FIXED if _at(spec, path) != _at(DEFAULT, path)]
+    method = methods.of(spec)
+    if spec.recipe == "paper" and (spec.own.scaled if spec.own else method and method.recipe and method.recipe.scaled):
+        found.append("recipe")  # its factors are not in the rate that is a link
     if blocks.name_of(spec.model) != "classic":
         found.append("block")
     if not spec.model.decoder_layers:

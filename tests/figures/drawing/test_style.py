@@ -29,7 +29,10 @@ def picture(text: str = "a") -> Figure:
 
 def test_every_method_has_a_colour_of_its_own() -> None:
     assert len({style.colour(key) for key in methods.KEYS}) == len(methods.KEYS)
-    assert style.colour("never heard of") in style.FURTHER
+    assert style.colour("never heard of") in style.UNKNOWN and not set(style.UNKNOWN) & {
+        *style.FURTHER,
+        *style.COLOURS.values(),
+    }
 
 
 def test_drawing_leaves_no_setting_behind() -> None:

@@ -13,6 +13,7 @@ from stabkit.figures.shared import comparison, numbers, words
 from stabkit.figures.shared.comparison import ends_in_norm, norm_after_sum, output_layers, output_stack
 from stabkit.figures.shared.contrast import contrast
 from stabkit.methods.base import Method
+from stabkit.methods.groups import group_of
 from stabkit.storage.store import Run
 from tests.figures.fake_runs import plausible, run, spec, table
 
@@ -149,8 +150,8 @@ def test_the_output_comes_from_the_decoder_or_from_an_encoder_alone() -> None:
 def test_which_outputs_have_a_ceiling_and_which_sums_enter_a_norm_follows_the_group(method: Method) -> None:
     for layers in ((2, 2), (2, 0), (0, 2)):
         if not method.undefined(*layers):
-            assert ends_in_norm(spec(method.key, *layers)) == (method.group not in ("No-LN", "Dual"))
-            assert norm_after_sum(spec(method.key, *layers)) == (method.group in ("Post-LN", "DeepNorm", "Dual"))
+            assert ends_in_norm(spec(method.key, *layers)) == (group_of(method) not in ("No-LN", "Dual"))
+            assert norm_after_sum(spec(method.key, *layers)) == (group_of(method) in ("Post-LN", "DeepNorm", "Dual"))
     assert ends_in_norm(spec("tomorrow", 2)) and norm_after_sum(spec("tomorrow", 2))
 
 

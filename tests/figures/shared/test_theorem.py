@@ -13,6 +13,8 @@ from stabkit import methods
 from stabkit.figures.depth import theory
 from stabkit.figures.shared import share, theorem
 from stabkit.methods.base import Method, sites
+from stabkit.methods.blocks import BLOCKS
+from stabkit.methods.groups import group_of
 from stabkit.storage.store import Run
 from tests.figures.fake_runs import run, spec, table
 
@@ -167,7 +169,7 @@ NUMBERS = {
 
 @pytest.mark.parametrize("method", methods.DEFAULTS, ids=methods.KEYS)
 def test_the_theorem_that_speaks_of_a_method_is_its_groups(method: Method) -> None:
-    both, one = (0, 4) if method.key == "sub-ln" else NUMBERS[method.group]
+    both, one = (0, 4) if method.key == "sub-ln" else NUMBERS[group_of(method)]
     assert theorem.number_of(spec(method.key, 3, 3)) == both
     if not method.undefined(3, 0):
         assert theorem.number_of(spec(method.key, 3, 0)) == theorem.number_of(spec(method.key, 0, 3)) == one
@@ -268,3 +270,12 @@ def test_each_theorem_has_a_constant_of_its_own() -> None:
 
 
 CONSTANTS = (("Post-LN", "2L decoder", 0.1), ("Post-LN", "6L decoder", 0.2), ("ADMIN", "2L decoder", 0.4))
+
+
+@pytest.mark.parametrize("first", ["classic", "llama"])
+def test_no_theorem_speaks_of_another_block_whichever_is_asked_first(first: str) -> None:
+    found = {}
+    for block in sorted(("classic", "llama"), key=lambda name: name != first):
+        made = spec("deepnorm", 7 if first == "classic" else 9)
+        found[block] = theorem.number_of(replace(made, model=replace(made.model, **BLOCKS[block])))  # type: ignore[index]
+    assert found == {"classic": 3, "llama": 0}

@@ -1,0 +1,23 @@
+"""Where lengths are set by a norm: after every sum, and at the output."""
+
+from __future__ import annotations
+
+from stabkit.methods.base import Method, sites
+from stabkit.methods.parts import normalises
+from stabkit.methods.wirings import WIRINGS
+from stabkit.spec import ModelConfig
+
+
+def sums_in_norm(method: Method, config: ModelConfig) -> bool:
+    """Whether every residual sum enters a norm at once."""
+    own = sites(config.encoder_layers, config.decoder_layers, config.hidden, config.base_init)
+    return all(normalises(method.norm_out(site), config.norm) for site in own)
+
+
+def in_norm(method: Method, config: ModelConfig) -> bool:
+    """Whether the output is what a norm gives: of the method after the stack, else of its wiring, else of the last
+    sub-layer."""
+    last = sites(config.encoder_layers, config.decoder_layers, config.hidden, config.base_init)[-1]
+    wired = WIRINGS[method.wiring].end
+    ending = method.final(last.stack) or (method.norm_out(last) if wired is None else wired)
+    return normalises(ending, config.norm)

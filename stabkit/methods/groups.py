@@ -1,0 +1,23 @@
+"""The row group of a method, in the manner of DeepNet Table 1, by where its norms stand."""
+
+from __future__ import annotations
+
+from stabkit.methods.base import Group, Method, sites
+from stabkit.methods.wirings import WIRINGS
+
+AT = ((12, 12), (12, 0), (0, 12))
+"""The first of these (N, M) that a method is defined at is looked at."""
+
+
+def group_of(method: Method) -> Group:
+    """Its own word, or: Dual with several streams; Post-LN where most sums enter a norm; Pre-LN where a norm stands
+    before or on the branch; No-LN without."""
+    if method.group is not None:
+        return method.group
+    if len(WIRINGS[method.wiring].streams) > 1:
+        return "Dual"
+    n, m = next((depth for depth in AT if not method.undefined(*depth)), AT[0])
+    own = sites(n, m, 64)
+    if 2 * sum(bool(method.norm_out(site)) for site in own) >= len(own):
+        return "Post-LN"
+    return "Pre-LN" if any(method.norm_in(site) or method.norm_branch(site) for site in own) else "No-LN"
