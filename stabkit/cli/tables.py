@@ -112,7 +112,8 @@ def verdict(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]]) -> None:
     head = ("", *(("condition",) if verdicts.has_conditions else ()), *verdicts.depths)
     forecast = any(cell.forecast for row in verdicts.rows for cell in row.cells)
     what = "Outcome, or forecast? with the probability that it trains" if forecast else "Outcome"
-    console.table(f"{what}, and ‖ΔF‖ after {verdicts.reference_step} updates", head, rows, _colour)
+    where = "" if verdicts.block == "classic" else f", in the block {verdicts.block}"
+    console.table(f"{what}, and ‖ΔF‖ after {verdicts.reference_step} updates{where}", head, rows, _colour)
     console.say()
     console.paragraph(headline(runs, failed))
     if hint := advice(runs):

@@ -36,7 +36,8 @@ def answer(found: Matrix) -> str:
     if set(told) == {"out of range"}:
         axes = list(dict.fromkeys(axis for row in found.rows for cell in row.cells for axis in cell.axes))
         beyond = "its warm-up hides the answer; `--warmup 0` gives it" if "warm-up" in axes else "no forecast is given"
-        return f"These {UPDATES} updates are out of the forecast's range ({', '.join(axes)}): {beyond}."
+        where = "" if found.block == "classic" else f" in the block {found.block}"
+        return f"These {UPDATES} updates{where} are out of the forecast's range ({', '.join(axes)}): {beyond}."
     sentences: list[str] = []
     for condition, rows in groupby(sorted(found.rows, key=lambda row: _order(found, row)), lambda row: row.condition):
         if len(sentences) < MOST_SAID:
@@ -120,4 +121,6 @@ def _setting(found: Matrix) -> str:
         words.append("without warm-up" if found.warmups == (0,) else f"with a warm-up of {found.warmups[0]}")
     if len(found.rates) == 1:
         words.append(f"at {power(found.rates[0], 6)}")
+    if found.block != "classic":
+        words.append(f"in the block {found.block}")
     return " ".join(words)

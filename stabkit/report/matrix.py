@@ -24,6 +24,7 @@ from stabkit.figures.shared.comparison import (
 )
 from stabkit.figures.shared.numbers import centre, lowest_ratio, outcome_word, reference_step, update_at
 from stabkit.figures.shared.words import listed, plain, short
+from stabkit.methods import blocks
 from stabkit.results.forecast.model import word
 from stabkit.results.outcome import AT_RISK
 from stabkit.spec import RunSpec, canonical
@@ -111,6 +112,8 @@ class Matrix:
     warmups: tuple[int, ...] = ()
     rates: tuple[float, ...] = ()
     """Of the runs that have a row."""
+    block: str = "classic"
+    """Their block, where it is one; where there are several the conditions tell them apart."""
 
     @property
     def has_conditions(self) -> bool:
@@ -142,6 +145,7 @@ def matrix(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]] = ()) -> M
         reference_step=step,
         warmups=tuple(sorted({spec.train.warmup for spec in specs})),
         rates=tuple(sorted({spec.train.lr for spec in specs})),
+        block=named[0] if len(named := sorted({blocks.name_of(spec.model) for spec in specs})) == 1 else "classic",
         rows=tuple(
             Row(
                 method=key,

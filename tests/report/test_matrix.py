@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
 from stabkit.figures.shared.words import several
 from stabkit.methods import KEYS
+from stabkit.methods.blocks import BLOCKS, Block
+from stabkit.report.answer import answer
 from stabkit.report.headline import headline, separation
 from stabkit.report.matrix import matrix
 from stabkit.storage.store import Run
@@ -153,3 +156,14 @@ def test_many_methods_are_counted_and_the_sentence_keeps_its_verb() -> None:
     assert ends(few).startswith("At 18L-18L Post-LN is stuck and ADMIN is stuck where 11 of 13 methods train")
     assert several(["A"], 9) == "A" and several(["A", "B", "C"], 9) == "A, B and C"
     assert several(list("ABCDE"), 9) == "5 of 9 methods" and several(list("ABCDE"), 5) == "all 5 methods"
+
+
+def test_the_block_is_named_where_it_is_not_the_papers() -> None:
+    def of(key: str, block: Block) -> Run:
+        made = spec(key, 18)
+        return plausible(replace(made, model=replace(made.model, **BLOCKS[block])), outcome="trains")
+
+    found = matrix([of("post-ln", "llama"), of("deepnorm", "llama")])
+    assert found.block == "llama" and "in the block llama" in answer(found)
+    both = matrix([of("post-ln", "classic"), of("deepnorm", "llama")])
+    assert both.block == "classic" and {row.condition for row in both.rows} == {"classic block", "llama block"}
