@@ -23,22 +23,24 @@ class AttentionLogit(Probe):
     def __init__(self, model: Transformer, flat: Flat) -> None:
         attentions = [(site, r.g) for site, r in model.residuals.items() if isinstance(r.g, Attention)]
         self.heads = model.config.heads
-        self.stacks = [site.stack for site, _ in attentions]
+        self.kinds = [(site.stack, site.kind) for site, _ in attentions]
+        """Of one kind all have scores of one shape."""
         self.sites = tuple(site.name for site, _ in attentions)
         self.taps: dict[torch.nn.Module, int] = {g.scores.logits: i for i, (_, g) in enumerate(attentions)}
-        self.largest = [torch.empty(0)] * len(self.sites)
+        self.scores = [torch.empty(0)] * len(self.sites)
 
     def attached(self) -> AbstractContextManager[object]:
         return on_taps(self.taps, self.watches, self._see)
 
     def _see(self, i: int, s_SQ: torch.Tensor) -> None:
-        self.largest[i] = s_SQ.amax(dim=0)
+        self.scores[i] = s_SQ
 
     def read(self, seen: Pass) -> torch.Tensor:
-        found: list[torch.Tensor] = []
-        for stack in dict.fromkeys(self.stacks):
-            own = torch.stack([x for x, of in zip(self.largest, self.stacks, strict=True) if of == stack])
-            keep_TB = seen.keep[stack]
-            by_query_NBT = own.view(len(own), keep_TB.shape[1], self.heads, -1).amax(dim=2)
-            found.append(by_query_NBT[:, keep_TB.t()].amax(dim=1).double())
-        return torch.cat(found)
+        found: dict[int, torch.Tensor] = {}
+        for kind in dict.fromkeys(self.kinds):
+            at = [i for i, each in enumerate(self.kinds) if each == kind]
+            keep_TB = seen.keep[kind[0]]
+            by_query_NQ = torch.stack([self.scores[i] for i in at]).amax(dim=1)  # one call for all: they are small
+            by_query_NBT = by_query_NQ.view(len(at), keep_TB.shape[1], self.heads, -1).amax(dim=2)
+            found.update(zip(at, by_query_NBT[:, keep_TB.t()].amax(dim=1), strict=True))
+        return torch.stack([found[i] for i in range(len(self.sites))]).double()
