@@ -25,6 +25,7 @@ from stabkit.model.kernels import attend, attended, linear, scores
 from stabkit.model.part import part
 from stabkit.model.past import Past
 from stabkit.model.positions import Positions
+from stabkit.model.tap import Tap
 from stabkit.spec import FfnKind, ModelConfig
 
 
@@ -66,7 +67,7 @@ class Scores(nn.Module):
     def __init__(self, heads: int, size: int) -> None:
         super().__init__()
         self.heads, self.scale = heads, 1.0 / math.sqrt(size)
-        self.logits = nn.Identity()
+        self.logits = Tap()
 
     def forward(
         self, queries: torch.Tensor, memory: torch.Tensor | None, mask_GST: torch.Tensor | None

@@ -17,6 +17,7 @@ from stabkit.model.branch import FEED_FORWARDS, Attention
 from stabkit.model.part import part
 from stabkit.model.past import Past
 from stabkit.model.positions import Positions
+from stabkit.model.tap import Tap
 from stabkit.spec import ModelConfig
 
 
@@ -48,8 +49,8 @@ class Residual(nn.Module):
         self.omega = _scale("omega", method.omega(site), site, shared)
         self.gamma = _scale("gamma", method.gamma(site), site, shared)
         self.dropout = dropout
-        self.branch = nn.Identity()
-        self.sum = nn.Identity()
+        self.branch = Tap()
+        self.sum = Tap()
 
     def forward(
         self, x: torch.Tensor, memory: torch.Tensor | None, mask: torch.Tensor | None, past: Past | None = None

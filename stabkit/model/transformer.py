@@ -26,6 +26,7 @@ from stabkit.model.part import part
 from stabkit.model.past import Past
 from stabkit.model.positions import POSITIONS
 from stabkit.model.residual import Residual
+from stabkit.model.tap import Tap
 from stabkit.model.wiring import MODULES, Chain, States
 from stabkit.spec import ModelConfig
 from stabkit.tasks.base import PAD, Batch
@@ -72,7 +73,7 @@ class Transformer(nn.Module):
         }
         streams = WIRINGS[method.wiring].streams
         places = [name for s in self.sites for name in ([f"{s.stack}.0"] if s.index == 1 else []) + [s.name]]
-        self._taps = {place: [nn.Identity() for _ in streams] for place in places}
+        self._taps = {place: [Tap() for _ in streams] for place in places}
         self._states = {
             f"{place}:{stream}" if stream else place: tap
             for place, taps in self._taps.items()
@@ -109,16 +110,16 @@ class Transformer(nn.Module):
             module.__dict__["training"] = mode
         return self
 
-    def numbered(self, tap: Literal["branch", "sum"]) -> dict[nn.Module, int]:
+    def numbered(self, tap: Literal["branch", "sum"]) -> dict[Tap, int]:
         """{tap module: place of its site in `sites`}, in that order."""
         return self._numbered[tap]
 
-    def states(self, after: Literal["sub-layer", "layer"]) -> dict[str, nn.Module]:
+    def states(self, after: Literal["sub-layer", "layer"]) -> dict[str, Tap]:
         """{place: the tap that its state passes}: `encoder.0` is what enters a stack, then follows every sub-layer
         (`encoder.1.self`), or every layer (`encoder.1`); of several streams each, `encoder.1:sum`."""
         if after == "sub-layer":
-            return {**self._states}
-        found: dict[str, nn.Module] = {}
+            return dict(self._states)
+        found: dict[str, Tap] = {}
         for name, tap in self._states.items():
             place, colon, stream = name.partition(":")
             found[".".join(place.split(".")[:2]) + colon + stream] = tap  # the last sub-layer of a layer stays

@@ -26,7 +26,7 @@ class AttentionLogit(Probe):
         self.kinds = [(site.stack, site.kind) for site, _ in attentions]
         """Of one kind all have scores of one shape."""
         self.sites = tuple(site.name for site, _ in attentions)
-        self.taps: dict[torch.nn.Module, int] = {g.scores.logits: i for i, (_, g) in enumerate(attentions)}
+        self.taps = {g.scores.logits: i for i, (_, g) in enumerate(attentions)}
         self.scores = [torch.empty(0)] * len(self.sites)
 
     def attached(self) -> AbstractContextManager[object]:

@@ -1,4 +1,5 @@
-"""The contract of every row of METHODS, in every architecture: it builds, steps, stays finite, every tap is seen."""
+"""The contract of every row of METHODS, in every architecture: it builds, steps, stays finite, every tap is seen. At a
+hundred layers: `tests/training/test_contract.py`."""
 
 import json
 import subprocess
@@ -66,12 +67,6 @@ def finite_everywhere(spec: RunSpec) -> train.Result:
 @pytest.mark.parametrize(("key", "stacks"), EVERYWHERE)
 def test_at_six_layers_every_method_steps_and_every_tap_is_seen(key, stacks):
     finite_everywhere(spec_of(key, 6 * stacks[0], 6 * stacks[1]))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("key", "stacks"), EVERYWHERE)
-def test_at_a_hundred_layers_every_method_steps_and_every_tap_is_seen(key, stacks):
-    finite_everywhere(spec_of(key, 100 * stacks[0], 100 * stacks[1], steps=1))
 
 
 @pytest.mark.parametrize("text", VARIANTS)

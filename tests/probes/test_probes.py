@@ -319,6 +319,7 @@ def test_hooks_are_gone_after_a_run(monkeypatch):
     train.run(tiny(steps=1), TASK)
     for module in kept[0].modules():
         assert not module._forward_hooks and not module._forward_pre_hooks and not module._backward_hooks
+        assert not getattr(module, "watchers", [])
 
 
 def test_every_file_of_the_folder_has_its_row():

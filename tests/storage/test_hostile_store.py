@@ -59,14 +59,14 @@ def without(probe: str) -> Callable[[Arrays], Arrays]:
     return lambda arrays: {n: a for n, a in arrays.items() if not n.startswith(f"{probe}.")}
 
 
-def extra(sites: list[str]) -> Callable[[Arrays], Arrays]:
-    name = "../x\x1b[2J</script>"
+def extra(name: str, sites: list[str]) -> Callable[[Arrays], Arrays]:
     table = {"steps": np.array([0]), "sites": np.array(sites), "values": np.full((1, len(sites)), np.nan)}
     return lambda arrays: {**arrays, **{f"{name}.{part}": array for part, array in table.items()}}
 
 
 CORRUPT: dict[str, Callable[[Arrays], Arrays]] = {
     **{f"without {probe}": without(probe) for probe in ("loss", "validation")},
+    "a name that is no probe's": extra("../x\x1b[2J</script>", ["a"]),
     "other sites": one("loss.sites", lambda s: np.array([f"x{name}" for name in s])),
     "sites in bytes": one("loss.sites", lambda s: s.astype("S")),
     "sites twice": one("ln_input.sites", lambda s: np.array(["encoder.1.self"] * len(s))),
@@ -96,7 +96,7 @@ HARMLESS: dict[str, Callable[[Arrays], Arrays]] = {
     "as large as float32": every(lambda v: (v * 0 + 3e38) * (-1.0) ** np.arange(v.size).reshape(v.shape)),
     "as large as float64": every(lambda v: v * 0 + 1.79e308),
     "beyond, with both signs": every(lambda v: (v * 0 + 1.79e308) * (-1.0) ** np.arange(v.size).reshape(v.shape)),
-    "a foreign probe": extra(["=cmd|x", "\n", "</script>"]),
+    "a foreign probe": extra("tomorrow", ["=cmd|x", "\n", "</script>"]),
 }
 
 

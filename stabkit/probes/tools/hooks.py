@@ -7,31 +7,35 @@ from contextlib import contextmanager
 
 import torch
 
+from stabkit.model.tap import Tap
 from stabkit.model.transformer import Transformer
 from stabkit.probes.base import Watches
 
 
 @contextmanager
-def on_taps(
-    modules: Mapping[torch.nn.Module, int], watches: Watches, see: Callable[[int, torch.Tensor], None]
-) -> Iterator[None]:
+def on_taps(taps: Mapping[Tap, int], watches: Watches, see: Callable[[int, torch.Tensor], None]) -> Iterator[None]:
     """Call `see(number, tensor)` with what passes these taps in the watched pass; the other pass goes by unseen.
 
-    The two passes are told apart by the mode that they run in, so that hooks may stay for a whole run: putting a
+    The two passes are told apart by the mode that they run in, so that watchers may stay for a whole run: putting a
     thousand of them on and off costs more than they do.
     """
     training = watches == "training"
 
-    def hook(module: torch.nn.Module, inputs: object, output: torch.Tensor) -> None:
-        if module.training is training:
-            see(modules[module], output)
+    def watcher(tap: Tap, number: int) -> Callable[[torch.Tensor], None]:
+        def watch(x: torch.Tensor) -> None:
+            if tap.training is training:
+                see(number, x)
 
-    handles = [module.register_forward_hook(hook) for module in modules]
+        return watch
+
+    held = [(tap, watcher(tap, number)) for tap, number in taps.items()]
+    for tap, watch in held:
+        tap.watchers.append(watch)
     try:
         yield
     finally:
-        for handle in handles:
-            handle.remove()
+        for tap, watch in held:
+            tap.watchers.remove(watch)
 
 
 def token_means(model: Transformer, values: list[torch.Tensor], keep: Mapping[str, torch.Tensor]) -> torch.Tensor:
