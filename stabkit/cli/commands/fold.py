@@ -21,7 +21,7 @@ from stabkit import methods
 from stabkit.cli import console, ranges
 from stabkit.errors import UsageError
 from stabkit.model.fold import EPS, Folded, difference, fold
-from stabkit.model.plain import Plain
+from stabkit.model.fold.plain import Plain
 from stabkit.model.positions import MAX_POSITIONS
 from stabkit.report import json_document
 from stabkit.spec import ModelConfig

@@ -28,7 +28,7 @@ from stabkit import methods
 from stabkit.errors import UsageError
 from stabkit.methods import blocks
 from stabkit.methods.base import ONE, PLACES, Kind, Method, Site, sites
-from stabkit.model.plain import Plain
+from stabkit.model.fold.plain import Plain
 from stabkit.model.transformer import Transformer
 from stabkit.spec import ModelConfig, RunSpec
 from stabkit.streams import stream

@@ -1,4 +1,4 @@
-"""A plain Post-LN Transformer of torch.nn's own layers: what folded weights are for (`fold.py`)."""
+"""A plain Post-LN Transformer of torch.nn's own layers: what folded weights are for."""
 
 from __future__ import annotations
 
