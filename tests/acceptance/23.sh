@@ -38,13 +38,14 @@ one_line() { # the exit code 2, one line on stderr, and in it this text
 
 # — 1 The kind of norm is a slot
 block "every part's own parameter count, and every model's against the built one, for every method, block, architecture" dev test tests/methods/test_parts.py tests/methods/test_second_implementations.py
-block "no method and no file asks which norm: LayerNorm is made in one place" bash -c "[ \"\$(grep -rln 'LayerNorm(' stabkit/model stabkit/methods --include=*.py | tr '\n' ' ')\" = 'stabkit/model/part.py ' ] || grep -rn 'nn.LayerNorm(' stabkit/model"
+block "norms are made in one file" bash -c "[ \"\$(grep -rlE 'nn.(Layer|RMS)Norm\\(' stabkit/model stabkit/methods --include=*.py)\" = stabkit/model/part.py ]"
+block "no method and no file asks which norm (but the second implementation, which computes each)" bash -c "! grep -rnE '(norm|kind|part)[a-z_.()]* == \"(layer|rms|dyt)\"' stabkit --include=*.py | grep -v model/second.py"
 block "an embedding norm and q/k-norm" dev test tests/methods/test_parts.py -k "embedding_norm or one_head"
-block "costs are known without torch" python3 "$root/dev.py" test tests/test_architecture.py -k "torch"
+block "costs are known without torch" bash -c ".venv/bin/python -c \"import sys; from stabkit import methods; from stabkit.spec import *; assert methods.parameters(RunSpec(method='residual', model=ModelConfig(encoder_layers=6, decoder_layers=6, norm='rms'))) > 0 and 'torch' not in sys.modules\""
 # — 2 What the catalogue says is true
 block "formulas from the slots" dev test tests/methods/test_formula.py
 block "the author's constants, with their values at 6L and 18L" bash -c "$stab methods deepnorm | tee '$work/m' | grep -q 'constants: ω = α' && grep -q 'at 6L-6L: ω 1.418 | 2.06' '$work/m' && grep -q 'at 18L-18L: ω 1.999 | 2.711' '$work/m'"
-block "no recipe unless given" bash -c "! $stab methods residual | grep -q 'its own recipe'"
+block "no recipe unless given" bash -c "cd '$work/user' && $stab methods ./my.py:peri_ln >'$work/m' && ! grep -q 'its own recipe' '$work/m' && grep -q 'Pre-LN' '$work/m'"
 block "docs/methods.md is what the command writes" dev test tests/test_readme.py -k page_of_methods
 # — 3 Wiring for two streams
 block "ResiDual, whole, with a site a stream" dev test tests/probes/test_probes.py tests/methods/test_second_implementations.py -k "stream or residual"
@@ -68,7 +69,7 @@ block "bytes in the id, workers and Dask, changed files, tampered stores" dev te
 block "an import beyond the id" one_line "import pandas is refused" sweep --models ./foreign.py:f
 block "a key that shadows a built-in" one_line "is a built-in method's" sweep --models ./my.py:shadow
 block "a function that returns no Method" one_line "not a Method" sweep --models ./my.py:nothing
-block "a probe without sites" one_line "a probe without sites" sweep --probes ./mine.py:NoSites
+block "a probe without sites" one_line "a probe without sites" sweep --models post-ln --probes ./mine.py:NoSites
 # — 7 A probe of one's own is seen; older runs say what they lack
 block "kept runs of an older version: read, not trained again, told what they lack" dev test tests/storage/test_kept_runs.py
 # — 8 methods check, recipes
