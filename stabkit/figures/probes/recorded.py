@@ -194,7 +194,7 @@ def of_runs(runs: Sequence[Run]) -> list[Recorded]:
         Recorded(name, along, label, rows, 2, says.get(name, ""))
         for name in ordered
         for along, label, rows in (
-            ("site", "site, in the order of the forward pass", by_site),
+            ("site", "site, from the input on", by_site),
             ("step", "step (updates done)", by_step),
         )
     ]
