@@ -107,7 +107,7 @@ class Own:
     ends_in_norm: bool = False
     assumes: tuple[str, ...] = ()
     scaled: bool = False
-    """Whether its recipe has factors on rate or ε."""
+    """Whether it has factors on rate or ε."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -25,7 +25,20 @@ from stabkit.methods.papers import (
     sub_ln,
     t_fixup,
 )
-from stabkit.methods.today import residual
+from stabkit.methods.today import (
+    OUT,
+    completep,
+    depth_mup,
+    dyt,
+    gpt2_init,
+    keel,
+    layernorm_scaling,
+    mix_ln,
+    peri_ln,
+    reordered_norm,
+    residual,
+    sandwich_ln,
+)
 from stabkit.spec import RunSpec
 
 METHODS: tuple[Callable[..., Method], ...] = (
@@ -42,6 +55,16 @@ METHODS: tuple[Callable[..., Method], ...] = (
     sub_ln.method,
     deepnorm.method,
     residual.method,
+    peri_ln.method,
+    sandwich_ln.method,
+    reordered_norm.method,
+    mix_ln.method,
+    keel.method,
+    layernorm_scaling.method,
+    dyt.method,
+    gpt2_init.method,
+    depth_mup.method,
+    completep.method,
 )
 """Each row makes a method. Its keyword arguments are the method's options: texts from a Literal, with a default, which
 users write as `admin:omega=closed`; `alpha_scale` and `beta_scale` are axes of a grid."""
@@ -59,8 +82,17 @@ SETS: Mapping[str, tuple[str, ...]] = {
     "papers": tuple(
         key for key, make in zip(KEYS, METHODS, strict=True) if make.__module__.startswith(papers.__name__)
     ),
+    "today": (
+        *("post-ln", "pre-ln", "deepnorm"),
+        *("peri-ln", "sandwich-ln", "reordered-norm", "mix-ln", "keel", "layernorm-scaling", "dyt", "gpt2-init"),
+        *("depth-mup", "completep"),
+    ),
 }
-"""What `--models` calls several at once: every method; those that DeepNet and Very Deep Transformers compare."""
+"""What `--models` calls several at once: every method; those that DeepNet and Very Deep Transformers compare; those
+that a model of today has, beside three that they are compared with."""
+
+NAMES: Mapping[str, str] = {name: method.key for method in DEFAULTS for name in (method.key, *method.also)}
+"""{what people call it: its key}."""
 
 
 def build(key: str, options: Mapping[str, str], alpha_scale: float = 1.0, beta_scale: float = 1.0) -> Method:
@@ -110,13 +142,19 @@ def parse(text: str) -> tuple[str, dict[str, str]]:
             f"{text}: a file of one's own is for sweep, slope, tolerance, ablate and `methods check` alone"
         )
     name, *settings = text.split(":")
-    plain = {key.replace("-", ""): key for key in KEYS}
-    key = plain.get(name.strip().lower().replace("-", "").replace("_", ""))
+    key = _among(name, NAMES)
     if key is None:
-        raise UsageError(
-            f"unknown method {name.strip()!r}{nearest(name.strip(), KEYS) or ';'} `stabkit methods` lists all"
-        )
+        if out := _among(name, {key: key for key in OUT}):
+            raise UsageError(f"{OUT[out].label} is not here yet: it needs {OUT[out].needs} ({OUT[out].source})")
+        close = nearest(name.strip(), [*NAMES, *OUT, *SETS])
+        raise UsageError(f"unknown method {name.strip()!r}{close or ';'} `stabkit methods` lists all")
     return key, settled(f"method {key}", options(key), settings)
+
+
+def _among(name: str, names: Mapping[str, str]) -> str | None:
+    """What is meant by a name however it is written: DeepNorm, deep_norm, deep-norm."""
+    bare = {known.replace("-", ""): meant for known, meant in names.items()}
+    return bare.get(name.strip().lower().replace("-", "").replace("_", "").replace(" ", "").replace("μ", "mu"))
 
 
 def settled(what: str, valid: Mapping[str, tuple[str, ...]], settings: Sequence[str]) -> dict[str, str]:
@@ -181,8 +219,7 @@ def recipe_words(recipe: Recipe) -> str:
     """`fairseq_uniform, adam, lr 0.0015, warm-up 4000`."""
     warmup = f"warm-up {recipe.warmup}" if recipe.warmup else "no warm-up"
     decay = f", decay after {recipe.hold} updates" if recipe.hold else ""
-    factors = ", rate and ε by role and depth" if recipe.scaled else ""
-    return f"{recipe.base_init}, {recipe.optimizer}, lr {recipe.lr:g}, {warmup}{decay}{factors}"
+    return f"{recipe.base_init}, {recipe.optimizer}, lr {recipe.lr:g}, {warmup}{decay}"
 
 
 def label(key: str, options: Mapping[str, str]) -> str:

@@ -2,19 +2,19 @@
 
 The residual of every sub-layer of every method:
 
-    y = N_out( ω·x + γ·N_branch( G( N_in(x) ) ) )
+    y = N_out( ω·x + γ·N_branch( G( κ·N_in(x) ) ) )
 
     G(u) = I_end( W₂·I_last( φ( I_mid( W₁·I_first(u) ) ) ) )        feed-forward
     G(u) = I_end( W_O·I_last( attention( I_first(u), memory ) ) )   attention; in cross-attention of the query alone
 
 In a block whose feed-forward is gated, φ(I_mid(W₁·u)) is SiLU(I_mid(W_g·u)) ⊙ W₁·u. W_g is a role of its own: where
 constants are of W₁ and W₂ it stays as it is drawn, as W_Q and W_K do, which weigh and carry nothing either. At `query`,
- `key` and `value` stands what is applied to each head of these before the scores. Where a layer reads is its
-stack's wiring (`wirings.py`); before a stack stands what `embedding` says, after it what `final` says. What may stand
-somewhere is a part (`parts.py`). An unfilled slot is the identity, or 1.
+`key` and `value` stands what is applied to each head of these before the scores. Where a layer reads is its stack's
+wiring (`wirings.py`); before a stack stands what `embedding` says, after it what `final` says. What may stand somewhere
+is a part (`parts.py`). An unfilled slot is the identity, or 1.
 
-Paper symbol ↔ code name: ω and α `omega`, γ `gamma`, β `gain`, N and M `depth` of the encoder and of the decoder,
-l `layer` (from 1), i `index` of the sub-layer in its stack (from 1), d `width`.
+Paper symbol ↔ code name: ω and α `omega`, γ `gamma`, κ `kappa`, β `gain`, N and M `depth` of the encoder and of the
+decoder, l `layer` (from 1), i `index` of the sub-layer in its stack (from 1), d `width`.
 
 Nothing here imports torch; a method that profiles does so inside its `calibrate`.
 """
@@ -36,6 +36,9 @@ Kind = Literal["self", "cross", "ffn"]
 Role = Literal["query", "key", "value", "out", "up", "gate", "down", "embedding", "head"]
 """What a weight does: W_Q, W_K, W_V, W_O of attention; W₁ (`up`), W_g (`gate`, where there is one) and W₂ (`down`) of
 the feed-forward; the rest."""
+Known = Role | Literal["vector", "outer"]
+"""What a number of a model is known as to an optimiser; "vector": biases, norms and scales of a sub-layer; "outer":
+what stands before and after a stack, and the weights of its wiring."""
 Place = Literal["first", "mid", "last", "end", "query", "key", "value"]
 """Inside a branch: before its first map, before φ, before its last map, after it; on each head of q, k and v."""
 PLACES: tuple[Place, ...] = ("first", "mid", "last", "end", "query", "key", "value")
@@ -166,7 +169,11 @@ def _defined(encoder_layers: int, decoder_layers: int) -> str:
     return ""
 
 
-def _same(site: Site, role: Role | Literal["vector"]) -> float:
+def _plain(site: Site) -> float:
+    return 1.0
+
+
+def _same(site: Site, role: Known) -> float:
     return 1.0
 
 
@@ -181,16 +188,6 @@ class Recipe:
     warmup: int = 4000
     hold: int = 0
     """Updates at the full rate before the inverse-sqrt decay, where there is no warm-up."""
-    rate: Callable[[Site, Role | Literal["vector"]], float] = _same
-    """What the learning rate of this role's weights is multiplied by; "vector": biases, norms and scales. The first
-    site decides `embedding` and `head`, the last of its stack what stands after the stack (depth-μP, CompleteP)."""
-    epsilon: Callable[[Site, Role | Literal["vector"]], float] = _same
-    """What Adam's ε is multiplied by, likewise."""
-
-    @property
-    def scaled(self) -> bool:
-        """Whether rate or ε differ by role or depth."""
-        return (self.rate, self.epsilon) != (_same, _same)
 
 
 BASELINE = Recipe(source="DeepNet (first version), Appendix D.2", lr=1.5e-3)
@@ -220,6 +217,8 @@ class Method:
     gamma: Callable[[Site], Scale] = _one
     gain: Callable[[Site, Role], float] = _xavier
     """β: what the base initialisation of this role's weight is multiplied by; the first site decides `embedding`."""
+    kappa: Callable[[Site], float] = _plain
+    """κ: what enters the branch is multiplied by, after its norm; a fixed number."""
     norm_in: Callable[[Site], Part] = _bare
     norm_branch: Callable[[Site], Part] = _bare
     norm_out: Callable[[Site], Part] = _normed
@@ -228,6 +227,12 @@ class Method:
     """What a stack's embedded tokens, positions included, pass before its first layer."""
     final: Callable[[Stack], Part] = _stack
     wiring: Wiring = "chain"
+    rate: Callable[[Site, Known], float] = _same
+    """What the learning rate of this role's weights is multiplied by, whatever the recipe (depth-μP, CompleteP): a
+    comparison at one rate is at one base rate. The first site decides `embedding` and `head`, the last of its stack
+    `outer`."""
+    epsilon: Callable[[Site, Known], float] = _same
+    """What Adam's ε is multiplied by, likewise."""
     bias: Callable[[Site], bool] = _yes
     """Whether this sub-layer's linear maps have biases, in a block that has any."""
     calibrate: Calibrate | None = None
@@ -237,3 +242,16 @@ class Method:
     """What its constants were derived for, where a block may have something else."""
     recipe: Recipe | None = None
     """None: it is not known how its authors trained it, so that `--recipe paper` refuses it."""
+    also: tuple[str, ...] = ()
+    """Other names that it goes by, as people type them."""
+
+    @property
+    def scaled(self) -> bool:
+        """Whether rate or ε differ by role or depth."""
+        return (self.rate, self.epsilon) != (_same, _same)
+
+
+def defined(method: Method, layers: int) -> tuple[int, int]:
+    """(N, M) of so many layers: both stacks, or the first of encoder and decoder alone where the method has no both."""
+    found = ((layers, layers), (layers, 0), (0, layers))
+    return next((depth for depth in found if not method.undefined(*depth)), found[0])

@@ -51,6 +51,7 @@ def of_depth(method: Method, n: int, m: int, profile: Mapping[str, float] | None
                     "kind": kind,
                     "omega": "profiled" if method.calibrate and not profile else _scale([omega(site) for site in mine]),
                     "gamma": _scale([method.gamma(site) for site in mine]),
+                    "kappa": [method.kappa(site) for site in mine],
                     "gains": {role: [method.gain(site, role) for site in mine] for role in roles},
                     "norms": _of_layers(method, mine),
                 }
@@ -76,7 +77,7 @@ def _of_layers(method: Method, mine: Sequence[Site]) -> str:
         held.setdefault(_norms(method, site), []).append(site.layer)
     if len(held) == 1:
         return next(iter(held))
-    return "; ".join(f"layers {runs(layers)}: {words}" for words, layers in held.items())
+    return "; ".join(f"layer{'s' * (len(layers) > 1)} {runs(layers)}: {words}" for words, layers in held.items())
 
 
 def _norms(method: Method, site: Site) -> str:

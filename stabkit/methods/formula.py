@@ -10,9 +10,8 @@ names another. Where sub-layers differ, each kind has its own line, by layers wh
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Literal
 
-from stabkit.methods.base import HEADED, ONE, Kind, Method, Place, Recipe, Role, Scale, Site, Stack, sites
+from stabkit.methods.base import HEADED, ONE, Kind, Known, Method, Place, Role, Scale, Site, Stack, defined, sites
 from stabkit.methods.blocks import inner as standing
 from stabkit.methods.count import places
 from stabkit.methods.parts import Part, kind
@@ -21,14 +20,13 @@ from stabkit.spec import ModelConfig
 
 KINDS: Mapping[Kind, str] = {"self": "self-attention", "cross": "cross-attention", "ffn": "feed-forward"}
 PLAIN = ModelConfig(encoder_layers=0, decoder_layers=0)
-AT = ((18, 18), (18, 0), (0, 18))
-"""The first of these (N, M) that a method is defined at is the one whose formula stands for it."""
+LAYERS = 18
+"""Of each stack of the model whose formula stands for a method."""
 
 
 def text(method: Method, config: ModelConfig = PLAIN) -> str:
     """The whole in one line; `config` says the block (its depth is not looked at)."""
-    n, m = next((depth for depth in AT if not method.undefined(*depth)), AT[0])
-    return "; ".join(lines(method, n, m, config))
+    return "; ".join(lines(method, *defined(method, LAYERS), config))
 
 
 def lines(method: Method, n: int, m: int, config: ModelConfig = PLAIN) -> list[str]:
@@ -64,6 +62,8 @@ def around(part: Part, inside: str, config: ModelConfig = PLAIN) -> str:
 def _inside(method: Method, site: Site, config: ModelConfig) -> str:
     """The branch: f, or spelled out as far as something stands inside."""
     read = around(method.norm_in(site), "x", config)
+    own = sites(site.encoder_layers, site.decoder_layers, site.width)
+    read = read if all(method.kappa(each) == 1 for each in own) else f"κ·{read}"
     parts: dict[Place, Part] = {
         place: part for place in places(site) if (part := standing(method, site, place, config))
     }
@@ -113,7 +113,8 @@ def _where(mine: Sequence[Site], own: Sequence[Site]) -> str:
         words = _named([key for key, found in layers.items() if found == held], own)
         stacks = {stack for (stack, _), found in layers.items() if found == held}
         whole = all(len(held) == next(s.depth for s in own if s.stack == stack) for stack in stacks)
-        told.append(" ".join(filter(None, (words, "" if whole else f"{'in ' if words else ''}layers {runs(held)}"))))
+        where = "" if whole else f"{'in ' * bool(words)}layer{'s' * (len(held) > 1)} {runs(held)}"
+        told.append(" ".join(filter(None, (words, where))))
     return "; ".join(told)
 
 
@@ -157,6 +158,11 @@ def _beside(stacks: Sequence[Stack], slot: Callable[[Stack], Part], config: Mode
     return told
 
 
+def shown(method: Method) -> tuple[tuple[int, int], ...]:
+    """Where the values of a method's constants are told: 6 and 18 layers a stack."""
+    return defined(method, 6), defined(method, 18)
+
+
 def values(method: Method, n: int, m: int) -> str:
     """The scales and gains that are not 1, computed at a depth: `ω 3.09 (decoder 3.54), W_V 0.26 …`; "" for none."""
     own = sites(n, m, PLAIN.hidden)
@@ -173,11 +179,11 @@ def values(method: Method, n: int, m: int) -> str:
     return "; ".join(f"{', '.join(alike)} {found}" for found, alike in names.items())
 
 
-def factors(recipe: Recipe, n: int, m: int) -> str:
-    """What a recipe multiplies rate and ε by at a depth, where it does: `rate: W_Q 0.33; ε: …`; "" where all is 1."""
+def factors(method: Method, n: int, m: int) -> str:
+    """What a method multiplies rate and ε by at a depth, where it does: `rate: W_Q 0.33; ε: …`; "" where all is 1."""
     own = sites(n, m, PLAIN.hidden)
     told = []
-    for name, factor in (("rate", recipe.rate), ("ε", recipe.epsilon)):
+    for name, factor in (("rate", method.rate), ("ε", method.epsilon)):
         found = {role: _span([factor(site, role) for site in own if _has(site, role)]) for role in KNOWN}
         alike: dict[str, list[str]] = {}
         for role, span in found.items():
@@ -187,17 +193,17 @@ def factors(recipe: Recipe, n: int, m: int) -> str:
     return ", ".join(told)
 
 
-KNOWN: tuple[Role | Literal["vector"], ...] = (
+KNOWN: tuple[Known, ...] = (
     *("query", "key", "value", "out", "up", "gate", "down"),
-    *("embedding", "head", "vector"),
+    *("vector", "outer", "embedding", "head"),
 )
 
 
-def _has(site: Site, role: Role | Literal["vector"]) -> bool:
+def _has(site: Site, role: Known) -> bool:
     """Whether a site decides this role's factor."""
     if role in ("embedding", "head"):
         return site.index == 1
-    return role == "vector" or (role in ("up", "gate", "down")) == (site.kind == "ffn")
+    return role in ("vector", "outer") or (role in ("up", "gate", "down")) == (site.kind == "ffn")
 
 
 def _numbers(method: Method, mine: Sequence[Site]) -> dict[str, str]:
@@ -206,6 +212,7 @@ def _numbers(method: Method, mine: Sequence[Site]) -> dict[str, str]:
     found = {
         "ω": "profiled" if method.calibrate else _scales([method.omega(site) for site in mine]),
         "γ": _scales([method.gamma(site) for site in mine]),
+        "κ": _span([method.kappa(site) for site in mine]),
     }
     roles: dict[str, Role] = {"W_Q": "query", "W_K": "key", "W_V": "value", "W_O": "out"}
     for name, role in roles.items():

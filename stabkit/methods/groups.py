@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from stabkit.methods.base import Group, Method, sites
+from stabkit.methods.base import Group, Method, defined, sites
 from stabkit.methods.wirings import WIRINGS
 
-AT = ((12, 12), (12, 0), (0, 12))
-"""The first of these (N, M) that a method is defined at is looked at."""
+LAYERS = 12
+"""Of each stack of the model that is looked at."""
 
 
 def group_of(method: Method) -> Group:
@@ -16,8 +16,7 @@ def group_of(method: Method) -> Group:
         return method.group
     if len(WIRINGS[method.wiring].streams) > 1:
         return "Dual"
-    n, m = next((depth for depth in AT if not method.undefined(*depth)), AT[0])
-    own = sites(n, m, 64)
+    own = sites(*defined(method, LAYERS), 64)
     if 2 * sum(bool(method.norm_out(site)) for site in own) >= len(own):
         return "Post-LN"
     return "Pre-LN" if any(method.norm_in(site) or method.norm_branch(site) for site in own) else "No-LN"

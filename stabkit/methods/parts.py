@@ -6,6 +6,7 @@
     dyt           DyT: γ ⊙ tanh(α·x) + β, α one trained number, 0.5 at first           (Zhu et al. 2025, §4)
     shift         x + b, b one trained number, 0 at first                              (R-Fixup)
     scale shift   s·(x + b), s one trained number, 1 at first                          (R-Fixup, after the encoder)
+    rms across heads   RMSNorm over the entries of all heads at once, of q or k                (OLMo 2, §3.3)
     heads         γ_h·x_h, a trained factor, 1 at first, for each head's d/H entries   (NormFormer)
 
 Every slot that says what stands somewhere takes one of these names, "" for nothing. The modules are `model/part.py`'s;
@@ -20,7 +21,7 @@ from typing import Literal, get_args
 
 from stabkit.spec import Norm
 
-Part = Literal["", "norm", "layer", "rms", "dyt", "shift", "scale shift", "heads"]
+Part = Literal["", "norm", "layer", "rms", "dyt", "shift", "scale shift", "heads", "rms across heads"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,6 +43,12 @@ PARTS: Mapping[Part, Kind] = {
     "shift": Kind(words="shift", formula="{} + b", parameters=lambda size, heads: 1),
     "scale shift": Kind(words="scale and shift", formula="s·({} + b)", parameters=lambda size, heads: 2),
     "heads": Kind(words="factor a head", formula="γ_h·{}", parameters=lambda size, heads: heads),
+    "rms across heads": Kind(
+        words="RMSNorm across heads",
+        formula="RMSNorm_H({})",
+        parameters=lambda size, heads: size * heads,
+        normalises=True,
+    ),
 }
 NORMS: tuple[Norm, ...] = get_args(Norm)
 """The kinds that a whole comparison can be made with (`--norm`)."""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import Any, get_args
 
-from stabkit.methods.base import Assumed, Group, Method, Recipe, Role, Scale, Site, Stack, sites
+from stabkit.methods.base import HEADED, Assumed, Group, Method, Recipe, Role, Scale, Site, Stack, sites
 from stabkit.methods.count import places
 from stabkit.methods.parts import PARTS
 from stabkit.methods.wirings import WIRINGS
@@ -15,8 +15,8 @@ ROLES: tuple[Role, ...] = get_args(Role)
 BRANCH = ROLES[: ROLES.index("embedding")]
 """Those that every site is asked for; of the rest the first site is."""
 SLOTS = (
-    *("omega", "gamma", "gain", "norm_in", "norm_branch", "norm_out", "inner", "embedding", "final", "bias"),
-    "undefined",
+    *("omega", "gamma", "kappa", "gain", "norm_in", "norm_branch", "norm_out", "inner", "embedding", "final", "bias"),
+    *("rate", "epsilon", "undefined"),
 )
 
 
@@ -56,6 +56,8 @@ def _site(method: Method, site: Site) -> Iterator[str]:
         yield from _part(where, part := method.inner(site, place))
         if part == "heads" and not (site.kind != "ffn" and place in ("first", "last", "end")):
             yield f"{where} is 'heads', which multiplies each head's entries: of attention, at first, last or end"
+        if part == "rms across heads" and place not in HEADED:
+            yield f"{where} is {part!r}, which reads the heads' queries, keys or values: at query, key or value"
     for name in ("omega", "gamma"):
         scale = getattr(method, name)(site)
         if not isinstance(scale, Scale) or not _number(scale.init):
@@ -65,10 +67,12 @@ def _site(method: Method, site: Site) -> Iterator[str]:
     for role in (*BRANCH, *(("embedding",) if site.index == 1 else ())):
         if not _number(gain := method.gain(site, role)):
             yield f"gain of {site.name} for {role!r} is {gain!r}, not a finite number"
-    for slot in ("rate", "epsilon") if isinstance(method.recipe, Recipe) else ():
-        for known in (*BRANCH, "vector", *(("embedding", "head") if site.index == 1 else ())):
-            if not _number(factor := getattr(method.recipe, slot)(site, known)):
-                yield f"{slot} of its recipe for {known!r} of {site.name} is {factor!r}, not a finite number"
+    for slot in ("rate", "epsilon"):
+        for known in (*BRANCH, "vector", "outer", *(("embedding", "head") if site.index == 1 else ())):
+            if not _number(factor := getattr(method, slot)(site, known)) or factor < 0:
+                yield f"{slot} for {known!r} of {site.name} is {factor!r}, not a finite number of 0 or more"
+    if not _number(kappa := method.kappa(site)):
+        yield f"kappa of {site.name} is {kappa!r}, not a finite number"
     if not isinstance(bias := method.bias(site), bool):
         yield f"bias of {site.name} is {bias!r}, not True or False"
 

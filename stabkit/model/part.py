@@ -64,6 +64,18 @@ class Heads(nn.Module):
         return (x_TBD.view(t, b, len(self.gamma), -1) * self.gamma[:, None]).view(t, b, d)
 
 
+class AcrossHeads(nn.Module):
+    """RMSNorm of (…, heads, size) over both at once."""
+
+    def __init__(self, size: int, heads: int) -> None:
+        super().__init__()
+        self.shape = (heads, size)
+        self.weight = nn.Parameter(torch.ones(heads * size))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return nn.functional.rms_norm(x, self.shape, self.weight.view(self.shape), EPS)
+
+
 MODULES: Mapping[Part, Callable[[int, int], nn.Module]] = {
     "layer": lambda size, heads: nn.LayerNorm(size, eps=EPS),
     "rms": lambda size, heads: nn.RMSNorm(size, eps=EPS),
@@ -71,6 +83,7 @@ MODULES: Mapping[Part, Callable[[int, int], nn.Module]] = {
     "shift": lambda size, heads: Shift(),
     "scale shift": lambda size, heads: ScaleShift(),
     "heads": lambda size, heads: Heads(heads),
+    "rms across heads": AcrossHeads,
 }
 """(entries of the vectors there, heads) → the module, of every name in `methods.parts.PARTS`."""
 

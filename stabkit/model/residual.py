@@ -1,6 +1,6 @@
 """The residual, the one formula that all methods share:
 
-    y = N_out( ω·x + γ·N_branch( G( N_in(x) ) ) )
+    y = N_out( ω·x + γ·N_branch( G( κ·N_in(x) ) ) )
 
 (G: `branch.py`) with two taps, identity modules that probes hook: `branch` (after γ) and `sum` (before N_out).
 ω·x = sum − branch.
@@ -46,6 +46,7 @@ class Residual(nn.Module):
         self.norm_in = part(method.norm_in(site), *of)
         self.norm_branch = part(method.norm_branch(site), *of)
         self.norm_out = part(method.norm_out(site), *of)
+        self.kappa = method.kappa(site)
         self.omega = _scale("omega", method.omega(site), site, shared)
         self.gamma = _scale("gamma", method.gamma(site), site, shared)
         self.dropout = dropout
@@ -56,7 +57,8 @@ class Residual(nn.Module):
         self, x: torch.Tensor, memory: torch.Tensor | None, mask: torch.Tensor | None, past: Past | None = None
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """(T, B, D) → y (T, B, D), and γ·f, which was added."""
-        f = self.g(x if self.norm_in is None else self.norm_in(x), memory, mask, past)
+        u = x if self.norm_in is None else self.norm_in(x)
+        f = self.g(u if self.kappa == 1.0 else u * self.kappa, memory, mask, past)
         if self.dropout:
             f = functional.dropout(f, self.dropout, self.training)
         if self.norm_branch is not None:

@@ -84,9 +84,9 @@ class Second:
         return combined
 
     def branch(self, site: Site, x: Array, memory: Array, sees: NDArray[Any]) -> Array:
-        """γ·N_branch(G(N_in(x)))."""
+        """γ·N_branch(G(κ·N_in(x)))."""
         at = self.at(site)
-        u = self.part(self.method.norm_in(site), f"{at}.norm_in", x)
+        u = self.method.kappa(site) * self.part(self.method.norm_in(site), f"{at}.norm_in", x)
         u = self.inner(site, "first", u)
         f = self.feed_forward(site, u) if site.kind == "ffn" else self.attention(site, u, memory, sees)
         f = self.inner(site, "end", f)
@@ -107,20 +107,31 @@ class Second:
         """Head by head; every map's rows are head by head too, and within a head by role."""
         at, size = f"{self.at(site)}.g", self.config.hidden // self.config.heads
         alone = site.kind == "self"
-        heads = []
+        found: list[list[Array]] = [[], [], []]
         for head in range(self.config.heads):
             if alone:
-                q, k, v = (self.map(f"{at}.qkv", u, block(3 * head + i, size)) for i in range(3))
+                of_head = [self.map(f"{at}.qkv", u, block(3 * head + i, size)) for i in range(3)]
             else:
-                q = self.map(f"{at}.q", u, block(head, size))
-                k, v = (self.map(f"{at}.kv", memory, block(2 * head + i, size)) for i in range(2))
-            q, k, v = self.inner(site, "query", q), self.inner(site, "key", k), self.inner(site, "value", v)
+                of_head = [self.map(f"{at}.q", u, block(head, size))]
+                of_head += [self.map(f"{at}.kv", memory, block(2 * head + i, size)) for i in range(2)]
+            for own, mapped in zip(found, of_head, strict=True):
+                own.append(mapped)
+        for place, own in zip(("query", "key", "value"), found, strict=True):
+            own[:] = self.of_heads(site, place, own)
+        heads = []
+        for q, k, v in zip(*found, strict=True):
             if alone and self.config.positions == "rotary":
                 q, k = turned(q), turned(k)
             score = np.where(sees, q @ k.T / math.sqrt(size), -np.inf)
             weight = np.exp(score - score.max(axis=1, keepdims=True))
             heads.append(weight / weight.sum(axis=1, keepdims=True) @ v)
         return self.map(f"{at}.out", self.inner(site, "last", np.concatenate(heads, axis=1)))
+
+    def of_heads(self, site: Site, place: Any, each: list[Array]) -> list[Array]:
+        """What stands on queries, keys or values: on each head's by itself, or on all heads' beside each other."""
+        if self.method.inner(site, place) != "rms across heads":
+            return [self.inner(site, place, x) for x in each]
+        return np.split(self.inner(site, place, np.concatenate(each, axis=1)), len(each), axis=1)
 
     def map(self, name: str, x: Array, rows: slice = slice(None)) -> Array:
         """x·Wᵀ + b of some rows of a map."""
@@ -142,7 +153,7 @@ class Second:
             centred: Array = x - x.mean(axis=-1, keepdims=True)
             size: Array = np.sqrt((centred**2).mean(axis=-1, keepdims=True) + EPS)
             return centred / size * w["weight"] + w["bias"]
-        if kind == "rms":
+        if kind in ("rms", "rms across heads"):
             rms: Array = np.sqrt((x**2).mean(axis=-1, keepdims=True) + EPS)
             return x / rms * w["weight"]
         if kind == "dyt":

@@ -68,12 +68,8 @@ def recipes(specs: Sequence[RunSpec]) -> list[tuple[str, str, str]]:
         elif spec.recipe == "paper" and spec.own:
             kept = {name: getattr(spec.train, name) for name in ("optimizer", "lr", "warmup", "hold")}
             given = methods.recipe_words(Recipe(source="", base_init=spec.model.base_init, **kept))
-            factors = FACTORS if spec.own.scaled else ""
-            found[methods.label_of(spec)] = (f"{given}{factors}", f"its file, {spec.own.file}")
+            found[methods.label_of(spec)] = (given, f"its file, {spec.own.file}")
     return [(label, *rest) for label, rest in found.items()]
-
-
-FACTORS = ", rate and ε by role and depth"
 
 
 def departures(specs: Sequence[RunSpec]) -> list[str]:

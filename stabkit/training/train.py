@@ -106,7 +106,7 @@ def run(
     config = spec.train
     model = build(spec, task, torch.device(device), texts)
     flat = Flat(model, model.parts())
-    groups = factors.groups(spec, model.method, model, flat)
+    groups = factors.groups(model.method, model, flat)
     optimizer = optim.OPTIMIZERS[config.optimizer](config, flat.theta, flat.grad, groups)
     chosen = (*PROBES, *(own.probe(one, texts) for one in spec.probes))
     # those of step 0 last: one passes the batch again, and others would take what they then see for this pass

@@ -4,7 +4,7 @@ import pytest
 
 from stabkit import methods
 from stabkit.methods import formula
-from stabkit.methods.base import Method, Recipe, Scale
+from stabkit.methods.base import Method, Scale
 from stabkit.methods.blocks import BLOCKS
 from stabkit.spec import ModelConfig
 
@@ -27,6 +27,18 @@ FORMULAS = {
     f"cross-attention: x ← x + f(LN(x)); {AFTER}",
     "deepnorm": "x ← LN(ω·x + f(x))",
     "residual": "x ← LN(x + f(x)); s ← s + γ·f, s₀ = x₀; output x + LN(s)",
+    "peri-ln": f"x ← x + LN(f(LN(x))); before each stack LN(x); {AFTER}",
+    "sandwich-ln": f"x ← x + LN(f(LN(x))); {AFTER}",
+    "reordered-norm": "self-attention and cross-attention: x ← x + LN(W_O·heads(x, RMSNorm_H(q), RMSNorm_H(k))); "
+    f"feed-forward: x ← x + LN(f(x)); {AFTER}",
+    "mix-ln": f"layers 1–4: x ← LN(x + f(x)); layers 5–18: x ← x + f(LN(x)); {AFTER}",
+    "keel": "self-attention in layer 1: x ← x + f(LN(x)); feed-forward and cross-attention in layer 1: "
+    "x ← LN(x + f(LN(x))); layers 2–18: x ← LN(ω·x + f(LN(x)))",
+    "layernorm-scaling": f"x ← x + f(κ·LN(x)); {AFTER}",
+    "dyt": "x ← x + f(DyT(x)); after each stack DyT(x)",
+    "gpt2-init": f"x ← x + f(LN(x)); {AFTER}",
+    "depth-mup": f"x ← x + γ·f(LN(x)); {AFTER}",
+    "completep": f"x ← x + γ·f(LN(x)); {AFTER}",
 }
 
 
@@ -75,15 +87,19 @@ def test_the_authors_constants_have_their_values_beside_them():
     assert formula.values(methods.build("t-fixup", {}), 18, 18).endswith("embedding 0.2803")
 
 
-def test_factors_of_a_recipe_are_told_by_role_and_depth():
-    recipe = Recipe(
-        source="here", lr=1.0, rate=lambda s, role: 0.5 if role == "value" else 1.0, epsilon=lambda s, r: 4 / s.depth
+def test_factors_on_rate_and_epsilon_are_told_by_role_and_depth():
+    own = Method(
+        key="own",
+        label="Own",
+        source="here",
+        rate=lambda s, role: 0.5 if role == "value" else 1.0,
+        epsilon=lambda s, r: 4 / s.depth,
     )
-    assert formula.factors(recipe, 8, 8).split(", ε")[0] == (
-        "rate × 1 (query, key, out, up, gate, down, embedding, head, vector); 0.5 (value)"
+    assert formula.factors(own, 8, 8).split(", ε")[0] == (
+        "rate × 1 (query, key, out, up, gate, down, vector, outer, embedding, head); 0.5 (value)"
     )
-    assert "ε × 0.5 (" in formula.factors(recipe, 8, 8)
-    assert formula.factors(Recipe(source="here", lr=1.0), 8, 8) == ""
+    assert "ε × 0.5 (" in formula.factors(own, 8, 8)
+    assert formula.factors(methods.build("pre-ln", {}), 8, 8) == ""
 
 
 def test_a_trained_scale_stands_in_the_formula_even_at_one():

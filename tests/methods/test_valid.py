@@ -4,7 +4,7 @@ import pytest
 
 from stabkit import methods
 from stabkit.methods import valid
-from stabkit.methods.base import Method, Recipe, Scale
+from stabkit.methods.base import Method, Scale
 from stabkit.methods.groups import group_of
 
 
@@ -35,10 +35,10 @@ def faults(**slots):
         ({"wiring": "three streams"}, "its wiring is 'three streams'"),
         ({"bias": lambda s: 1}, "bias of encoder.1.self is 1, not True or False"),
         ({"assumes": ("GELU",)}, "what it assumes is 'GELU'"),
-        (
-            {"recipe": Recipe(source="s", lr=1.0, rate=lambda s, r: None)},
-            "rate of its recipe for 'query' of encoder.1.self",
-        ),
+        ({"rate": lambda s, r: None}, "rate for 'query' of encoder.1.self is None"),
+        ({"epsilon": lambda s, r: -1.0}, "epsilon for 'query' of encoder.1.self is -1.0, not a finite number of 0 or"),
+        ({"kappa": lambda s: "1"}, "kappa of encoder.1.self is '1', not a finite number"),
+        ({"inner": lambda s, p: "rms across heads" if p == "mid" else ""}, "at query, key or value"),
         ({"recipe": {"lr": 1}}, "not a Recipe"),
     ],
 )

@@ -1,11 +1,12 @@
-"""A recipe's factors on rate and ε, against torch's own Adam with a parameter group for each."""
+"""A method's factors on rate and ε, against torch's own Adam with a parameter group for each."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
 from stabkit.methods import own
-from stabkit.methods.base import Recipe
 from stabkit.methods.papers import pre_ln
 from stabkit.model.flat import Flat
 from stabkit.model.transformer import Transformer
@@ -19,17 +20,11 @@ TASK = Synthetic(vocab=200, max_tokens=64)
 
 
 def by_role_and_depth(site, role):
-    return {"value": 0.5, "up": 0.25, "vector": 2.0, "embedding": 3.0}.get(role, 1.0) / site.layer
+    return {"value": 0.5, "up": 0.25, "vector": 2.0, "embedding": 3.0, "outer": 7.0}.get(role, 1.0) / site.layer
 
 
-def with_recipe(**given):
-    from dataclasses import replace
-
-    return replace(pre_ln.method(), recipe=Recipe(source="here", lr=1e-3, **given))
-
-
-def spec_of(recipe="paper", **model):
-    return RunSpec(method="pre-ln", model=CONFIG, recipe=recipe)
+def with_factors(**given):
+    return replace(pre_ln.method(), **given)
 
 
 def built(method):
@@ -38,9 +33,9 @@ def built(method):
 
 
 def test_every_number_has_the_factors_of_its_role_and_layer():
-    method = with_recipe(rate=by_role_and_depth)
+    method = with_factors(rate=by_role_and_depth)
     model, flat = built(method)
-    groups = factors.groups(spec_of(), method, model, flat)
+    groups = factors.groups(method, model, flat)
     rates = torch.full_like(flat.theta, float("nan"))
     for group in groups:
         for part in group.of(rates):
@@ -58,13 +53,13 @@ def test_every_number_has_the_factors_of_its_role_and_layer():
                 assert module.role(role).unique().tolist() == [by_role_and_depth(site, role)]
             if getattr(module, "bias", None) is not None and hasattr(module, "roles"):
                 assert module.bias.unique().tolist() == [2.0 / site.layer]
-    assert model.final["decoder"].weight.unique().tolist() == [2.0 / 2]
+    assert model.final["decoder"].weight.unique().tolist() == [7.0 / 2]
 
 
 def test_with_factors_adam_equals_torchs_own_with_a_group_for_each():
-    method = with_recipe(rate=by_role_and_depth, epsilon=lambda site, role: 100.0 if role == "out" else 1.0)
+    method = with_factors(rate=by_role_and_depth, epsilon=lambda site, role: 100.0 if role == "out" else 1.0)
     model, flat = built(method)
-    groups = factors.groups(spec_of(), method, model, flat)
+    groups = factors.groups(method, model, flat)
     mine = optim.Adam(flat.theta, flat.grad, 0.9, 0.98, 1e-8, groups)
     parts = [(torch.nn.Parameter(flat.theta[s].clone()), group, s) for group in groups for s in group.parts]
     named = [{"params": [p], "lr": 1e-3 * g.rate, "eps": 1e-8 * g.epsilon} for p, g, _ in parts]
@@ -89,27 +84,22 @@ def test_every_optimiser_moves_a_group_by_its_factor(name):
     assert theta[0] < 0 and theta[3].item() == pytest.approx(0.25 * theta[0].item(), rel=1e-12)
 
 
-def test_in_the_shared_recipe_everything_has_one_factor():
-    method = with_recipe(rate=by_role_and_depth)
-    model, flat = built(method)
-    assert factors.groups(spec_of("shared"), method, model, flat) is WHOLE
-    plain = with_recipe()
-    assert factors.groups(spec_of("paper"), plain, model, flat) is WHOLE
+def test_a_method_without_factors_is_one_group():
+    model, flat = built(pre_ln.method())
+    assert factors.groups(pre_ln.method(), model, flat) is WHOLE
 
 
 FILE = """
 from dataclasses import replace
-from stabkit.methods.base import Recipe
 from stabkit.methods.papers import pre_ln
 
 def slow_values():
     still = lambda s, r: 0.0 if r == "value" else 1.0
-    recipe = Recipe(source="here", base_init="xavier_normal", lr=1e-3, warmup=0, rate=still)
-    return replace(pre_ln.method(), key="slow-values", label="Slow values", recipe=recipe)
+    return replace(pre_ln.method(), key="slow-values", label="Slow values", rate=still)
 """
 
 
-def test_a_run_by_a_recipe_with_factors_moves_what_they_say():
+def test_a_run_of_a_method_with_factors_moves_what_they_say():
     text = FILE
     from stabkit.spec import Own, TaskConfig, TrainConfig
 
@@ -117,7 +107,6 @@ def test_a_run_by_a_recipe_with_factors_moves_what_they_say():
     spec = RunSpec(
         method="own-slow-values",
         own=one,
-        recipe="paper",
         model=CONFIG,
         train=TrainConfig(steps=2, max_tokens=64, warmup=0, lr=1e-3),
         task=TaskConfig(vocab=200),

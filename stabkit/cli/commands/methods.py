@@ -114,7 +114,7 @@ def page(chosen: Sequence[Method], depths: Sequence[tuple[int, int]]) -> str:
         "",
         "Written by `stabkit methods --markdown`. The residual of every sub-layer of every method:",
         "",
-        "    y = N_out( ω·x + γ·N_branch( G( N_in(x) ) ) )",
+        "    y = N_out( ω·x + γ·N_branch( G( κ·N_in(x) ) ) )",
         "",
         "Gains multiply the base initialisation, which all methods of a comparison share unless `--recipe paper` is "
         "asked for. Parameters are beside Post-LN's of the same depth (64-128-2).",
@@ -198,12 +198,8 @@ def _document(method: Method, depths: Sequence[tuple[int, int]], profiles: Profi
         "derived_for": list(method.assumes),
         "source": method.source,
         "options": _options(method),
-        "recipe": None
-        if method.recipe is None
-        else {
-            **{name: value for name, value in asdict(method.recipe).items() if not callable(value)},
-            "factors": {depth_text(n, m): formula.factors(method.recipe, n, m) for n, m in SHOWN_AT[0]},
-        },
+        "recipe": None if method.recipe is None else asdict(method.recipe),
+        "factors": {depth_text(n, m): formula.factors(method, n, m) for n, m in formula.shown(method)},
         "claims": _claims(method),
         "wiring": method.wiring,
         "depths": [
@@ -221,16 +217,12 @@ def _document(method: Method, depths: Sequence[tuple[int, int]], profiles: Profi
     }
 
 
-SHOWN_AT = (((6, 6), (18, 18)), ((6, 0), (18, 0)), ((0, 6), (0, 18)))
-"""Where the values of a method's constants are told: at the first of these that it is defined at."""
-
-
 def _constants(method: Method) -> list[str]:
     """The author's words for the constants, what they come to, and what they were derived for."""
     told = [f"constants: {method.constants}"] if method.constants else []
-    depths = next(kept for kept in SHOWN_AT if not method.undefined(*kept[0]))
-    values = {depth_text(n, m): formula.values(method, n, m) for n, m in depths}
-    told += [f"at {depth}: {value}" for depth, value in values.items() if value]
+    for n, m in formula.shown(method):
+        told += [f"at {depth_text(n, m)}: {words}" for words in (formula.values(method, n, m),) if words]
+        told += [f"at {depth_text(n, m)}: {words}" for words in (formula.factors(method, n, m),) if words]
     return told + ([f"derived for {' and '.join(method.assumes)}"] if method.assumes else [])
 
 
@@ -244,8 +236,7 @@ def _recipe(method: Method) -> list[str]:
     own = method.recipe
     if own is None:
         return []
-    told = {depth_text(n, m): formula.factors(own, n, m) for n, m in SHOWN_AT[0] if own.scaled}
-    return [f"{table.recipe_words(own)} ({own.source})", *(f"{depth}: {words}" for depth, words in told.items())]
+    return [f"{table.recipe_words(own)} ({own.source})"]
 
 
 def _claims(method: Method) -> list[dict[str, str]]:

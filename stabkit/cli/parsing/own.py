@@ -82,7 +82,7 @@ def method(
         norm_after_sum=ends.sums_in_norm(made, shape),
         ends_in_norm=ends.in_norm(made, shape),
         assumes=made.assumes,
-        scaled=made.recipe is not None and made.recipe.scaled,
+        scaled=made.scaled,
     )
     return Chosen(key=key, options=options, own=source), made
 

@@ -38,7 +38,10 @@ COLOURS = {
     "pre-ln": "#56B4E9",
     "sub-ln": "#CC79A7",
 }
-FURTHER = ("#7E57C2", "#8C6D31", "#7A7A7A", "#C2185B", "#00A5B8", "#5C7A29", "#B07AA1", "#4E79A7", "#A0522D", "#6B5B95")
+FURTHER = (
+    *("#7E57C2", "#8C6D31", "#7A7A7A", "#C2185B", "#00A5B8", "#5C7A29", "#B07AA1", "#4E79A7", "#A0522D", "#6B5B95"),
+    *("#D4A017", "#2E8B57", "#E57373", "#1E5AA8", "#9C5A1A", "#D81B9A", "#4DB6AC"),
+)
 """For the methods without a colour of their own, in table order."""
 
 UNKNOWN = ("#9C27B0", "#795548", "#E64980", "#9E9D24", "#00796B", "#5E35B1")

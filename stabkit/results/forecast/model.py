@@ -208,8 +208,8 @@ def outside(spec: RunSpec, x: Array, by: Coefficients) -> tuple[str, ...]:
     """Along which axes a run lies beyond the corpus; none where it is in range."""
     found = [path for path in FIXED if _at(spec, path) != _at(DEFAULT, path)]
     method = methods.of(spec)
-    if spec.recipe == "paper" and (spec.own.scaled if spec.own else method and method.recipe and method.recipe.scaled):
-        found.append("recipe")  # its factors are not in the rate that is a link
+    if spec.own.scaled if spec.own else method and method.scaled:
+        found.append("factors")  # on the rate, which is a link
     if blocks.name_of(spec.model) != "classic":
         found.append("block")
     if not spec.model.decoder_layers:

@@ -1,0 +1,26 @@
+"""DyT: Pre-LN with γ·tanh(α·x) + β in the place of every norm. Zhu et al. 2025 (arXiv 2503.10622), §4.
+
+x ← x + f(DyT(x)); at the end DyT(x); DyT(x) = γ ⊙ tanh(α·x) + β, α one trained number for each
+
+α begins at 0.5, the paper's value for all but language models; for those it has 1.0 at width 1024, the narrowest that
+it gives (Table 11). It also has a trained factor after their embedding, √d at first: here √d is fixed, as in every
+model.
+"""
+
+from __future__ import annotations
+
+from stabkit.methods.base import Method
+
+
+def method() -> Method:
+    """x ← x + f(DyT(x))."""
+    return Method(
+        key="dyt",
+        label="DyT",
+        source="Zhu et al. 2025 §4",
+        constants="α = 0.5 at first",
+        norm_in=lambda site: "dyt",
+        norm_out=lambda site: "",
+        final=lambda stack: "dyt",
+        also=("dynamic-tanh",),
+    )

@@ -1,0 +1,88 @@
+"""What a run looks like over its depth when it is judged: how gradients and states lie along the layers, in numbers.
+
+Layers are the decoder's (the encoder's where there is no decoder), lowest first. All is read at one step, the run's own
+verdict where it has one, so that runs that went on are compared where all were.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stabkit.results.chain import gradient_ratio
+from stabkit.results.records import Records, Table
+
+NEEDED = ("validation", "grad_norm", "cosine", "stream")
+"""Records that all of it comes from."""
+SETTLED = 50
+"""Updates after which a gradient that jumps is a spike and no beginning."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Profile:
+    """Numbers of a run at one step."""
+
+    at: int
+    """The step."""
+    loss: float
+    """Validation loss, nats a token."""
+    gradient: float
+    """First over last layer's gradient norm."""
+    gradient_lowest: float
+    """The lowest of these up to here."""
+    gradient_spread: float
+    """The largest over the smallest layer's gradient norm."""
+    spikes: float
+    """The largest norm of the layers' gradients from update SETTLED on, over its median there."""
+    cosine: float
+    """cos(x_{l−1}, x_l), mean over the layers."""
+    cosine_deep: float
+    """The same over the upper half of them."""
+    stream_start: float
+    """rms of the state that leaves the layers over that of what enters them, at step 0."""
+    stream_half: float
+    """rms of the state after half of the layers over that of what enters them."""
+    stream: float
+    """The same of what leaves the last."""
+
+
+def profile(records: Records, at: int) -> Profile | None:
+    """The numbers at a step; None of a run that ended before it, or was stored without one of the probes, and where one
+    of them is no number."""
+    tables = [records.get(name) for name in NEEDED]
+    if any(table is None or at not in table.steps for table in tables):
+        return None
+    validation, gradient, cosine, stream = (_until(table, at) for table in tables if table is not None)
+    layers = gradient.select(_layers(gradient))
+    cosines, sizes = cosine.select(_layers(cosine)), stream.select(_layers(stream))
+    total = np.sqrt((layers**2).sum(axis=1))[gradient.steps >= min(SETTLED, at)]
+    ratio = gradient_ratio(gradient)
+    with np.errstate(all="ignore"):
+        found = Profile(
+            at=at,
+            loss=float(validation.at("loss")[-1]),
+            gradient=float(ratio[-1]),
+            gradient_lowest=float(ratio.min()),
+            gradient_spread=float(layers[-1].max() / layers[-1].min()),
+            spikes=float(total.max() / np.median(total)),
+            cosine=float(cosines[-1].mean()),
+            cosine_deep=float(cosines[-1, cosines.shape[1] // 2 :].mean()),
+            stream_start=float(sizes[0, -1] / sizes[0, 0]),
+            stream_half=float(sizes[-1, sizes.shape[1] // 2] / sizes[-1, 0]),
+            stream=float(sizes[-1, -1] / sizes[-1, 0]),
+        )
+    return found if all(math.isfinite(getattr(found, name)) for name in found.__dataclass_fields__) else None
+
+
+def _until(table: Table, at: int) -> Table:
+    kept: NDArray[np.bool_] = table.steps <= at
+    return Table(table.steps[kept], table.sites, table.values[kept], table.version)
+
+
+def _layers(table: Table) -> list[str]:
+    """The sites of whole layers of the decoder, of the encoder where there is none, of the first stream."""
+    every = [site for site in table.sites if site.count(".") == 1 and not set(site) & {"@", ":"}]
+    return [site for site in every if site.startswith("decoder.")] or every
