@@ -44,7 +44,9 @@ class Item:
     beside: tuple[str, ...] = ()
     """Claims of other places, and our own readings: shown, and not counted."""
     study: bool = False
-    """Whether its runs become rows of a file (`paper/study.py`): too many to keep, and asked for alone."""
+    """Whether its runs become rows of a file (`paper/studies`): too many to keep, and asked for alone."""
+    ladders: tuple[str, ...] = ()
+    """Of a study, commands whose rates are tried by halving, not all."""
 
     @property
     def ours(self) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from stabkit.paper.item import OURS, TINY, Item
-from stabkit.paper.items_forecast import ITEM as FORECAST
+from stabkit.paper.studies.forecast import ITEM as FORECAST
+from stabkit.paper.studies.today import ITEM as TODAY
 
 SHAPES = "--models post-ln,deepnorm --depths 12 --hidden 64,128,256,512 --ffn 2x --warmup 0 --steps 0"
 TRAINED = (
@@ -30,4 +31,4 @@ START = Item(
     claims=(),
     beside=("tied-start",),
 )
-ITEMS: tuple[Item, ...] = (FORECAST, START)
+ITEMS: tuple[Item, ...] = (FORECAST, START, TODAY)

@@ -17,6 +17,8 @@ from stabkit.results.records import Records, Table
 
 NEEDED = ("validation", "grad_norm", "cosine", "stream")
 """Records that all of it comes from."""
+LOST = 1e-12
+"""A gradient that is this share of another is as good as none; ratios are cut there, and at its inverse."""
 SETTLED = 50
 """Updates after which a gradient that jumps is a spike and no beginning."""
 
@@ -25,8 +27,6 @@ SETTLED = 50
 class Profile:
     """Numbers of a run at one step."""
 
-    at: int
-    """The step."""
     loss: float
     """Validation loss, nats a token."""
     gradient: float
@@ -62,12 +62,11 @@ def profile(records: Records, at: int) -> Profile | None:
     ratio = gradient_ratio(gradient)
     with np.errstate(all="ignore"):
         found = Profile(
-            at=at,
-            loss=float(validation.at("loss")[-1]),
-            gradient=float(ratio[-1]),
-            gradient_lowest=float(ratio.min()),
-            gradient_spread=float(layers[-1].max() / layers[-1].min()),
-            spikes=float(total.max() / np.median(total)),
+            loss=float(validation.at("validation")[-1]),
+            gradient=_cut(ratio[-1]),
+            gradient_lowest=_cut(ratio.min()),
+            gradient_spread=_cut(layers[-1].max() / layers[-1].min()),
+            spikes=_cut(total.max() / np.median(total)),
             cosine=float(cosines[-1].mean()),
             cosine_deep=float(cosines[-1, cosines.shape[1] // 2 :].mean()),
             stream_start=float(sizes[0, -1] / sizes[0, 0]),
@@ -75,6 +74,11 @@ def profile(records: Records, at: int) -> Profile | None:
             stream=float(sizes[-1, -1] / sizes[-1, 0]),
         )
     return found if all(math.isfinite(getattr(found, name)) for name in found.__dataclass_fields__) else None
+
+
+def _cut(ratio: float) -> float:
+    """NaN where both are nothing."""
+    return float(np.clip(ratio, LOST, 1 / LOST))
 
 
 def _until(table: Table, at: int) -> Table:

@@ -10,8 +10,8 @@ import pytest
 from stabkit.cli import lines
 from stabkit.cli.parsing import grids
 from stabkit.errors import UsageError
-from stabkit.paper import items_forecast, study
-from stabkit.paper.items_forecast import BEYOND, DEFAULT_GRID, ITEM, SLICES, WIDTHS, verdict_at
+from stabkit.paper.studies import forecast, study
+from stabkit.paper.studies.forecast import BEYOND, DEFAULT_GRID, ITEM, SLICES, WIDTHS, verdict_at
 from stabkit.results.forecast.holdouts import fixed
 from stabkit.results.forecast.rows import from_csv
 from stabkit.running.request import Request
@@ -30,12 +30,12 @@ def specs(*commands: str) -> list[RunSpec]:
     return [spec for line in commands for spec in request(line).specs()]
 
 
-def corpus() -> list[tuple[RunSpec, items_forecast.Slice]]:
+def corpus() -> list[tuple[RunSpec, forecast.Slice]]:
     """(spec, slice) of every run of the corpus; the task is the slice's, for here there is no text."""
     return [
         (spec, one)
         for seed, one in enumerate(SLICES, 1)
-        for line in items_forecast.commands(one, seed)
+        for line in forecast.commands(one, seed)
         for spec in request(line).specs()
     ]
 
@@ -87,7 +87,7 @@ def tiny_study(monkeypatch: pytest.MonkeyPatch) -> None:
     line = "sweep --models post-ln,deepnorm --depths 1 --hidden 16 --ffn 24 --max-tokens 64 --warmup 0 "
     commands = (line + "--steps 60 --verdict-at 40 --lr 2e-3,2e-2 --seeds 3",)
     item = ITEM.__class__(**{**{f: getattr(ITEM, f) for f in ITEM.__dataclass_fields__}, "commands": commands})
-    monkeypatch.setitem(items_forecast.__dict__, "ITEM", item)
+    monkeypatch.setitem(forecast.__dict__, "ITEM", item)
     from stabkit.cli.commands import paper
 
     monkeypatch.setitem(paper.BY_KEY, "forecast", item)  # type: ignore[index]

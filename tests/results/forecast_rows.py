@@ -56,6 +56,7 @@ def row(i: int = 0, **changes: object) -> Row:
         "warmup": 0,
         "max_tokens": 256,
         "task": "text" if i % 4 else "synthetic",
+        "block": "classic",
         "seed": i + 1,
         "outcome": "trains",
         "steps": 250,

@@ -18,11 +18,11 @@ from stabkit.cli.signals import Signals
 from stabkit.errors import FailedRuns, StabkitError, UsageError, nearest
 from stabkit.paper import plan as plans
 from stabkit.paper import run as engine
-from stabkit.paper import study as studies
 from stabkit.paper.item import Item
 from stabkit.paper.items import BY_KEY, ITEMS, NOT_HERE
 from stabkit.paper.part import Part
 from stabkit.paper.plan import Asked, Step
+from stabkit.paper.studies import study as studies
 from stabkit.report import json_document
 from stabkit.running import cost
 from stabkit.running.request import Request, check
@@ -56,7 +56,7 @@ def run(params: Mapping[str, Any], command: str) -> None:
         _study(chosen[0], params, limit, command)
         return
     if params["rows"]:
-        raise UsageError("--rows is for a study, forecast; these items keep their runs")
+        raise UsageError("--rows is for a study (forecast, today); these items keep their runs")
     asked: dict[str, tuple[Asked, Part]] = {}
     refused: list[Part] = []
     for item in chosen:
@@ -120,9 +120,7 @@ def _study(item: Item, params: Mapping[str, Any], limit: float | None, command: 
     with store.writing(), Signals(command):
         screen, retry = Screen(quiet=params["quiet"]), bool(params["retry_failed"])
         study = studies.run(study, asked.requests, store, screen, limit=limit, retry_failed=retry)
-        from stabkit.paper import study_page  # pandas and matplotlib
-
-        told = study_page.write(study, path, command)
+        told = _page(item).write(study, path, command)
     if params["json"]:
         console.document(json_document.text({"schema": json_document.SCHEMA, "report": str(path), **told}))
     else:
@@ -131,6 +129,13 @@ def _study(item: Item, params: Mapping[str, Any], limit: float | None, command: 
         console.say(f"report: {path}")
     if study.failed:
         raise FailedRuns(f"{len(study.failed)} runs have no result; --retry-failed tries again")
+
+
+def _page(item: Item) -> Any:
+    """The module that writes a study's page."""
+    from stabkit.paper.studies import forecast_page, today_page  # pandas and matplotlib
+
+    return {"forecast": forecast_page, "today": today_page}[item.key]
 
 
 def show(steps: Sequence[Step], refused: Sequence[Part], limit: float | None, *, json: bool) -> None:

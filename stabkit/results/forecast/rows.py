@@ -9,14 +9,16 @@ import csv
 import hashlib
 import io
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
 from stabkit.errors import StoreError
+from stabkit.methods import blocks
 from stabkit.results.forecast.measured import Measured
 from stabkit.results.outcome import Word
+from stabkit.results.profile import Profile
 from stabkit.spec import RUN_ID, RunSpec
 
 Architecture = Literal["encoder-decoder", "decoder-only", "encoder-only"]
@@ -35,6 +37,7 @@ class Row:
     warmup: int
     max_tokens: int
     task: Literal["text", "synthetic"]
+    block: str
     seed: int
     outcome: Word
     steps: int
@@ -45,6 +48,8 @@ class Row:
     """Of the run's folder."""
     measured: Measured | None
     """None where it had diverged by update 16: it has an outcome and no forecast."""
+    profile: Profile | None = None
+    """Where it is judged; None where it ended before, and of rows that were written without."""
 
     @property
     def architecture(self) -> Architecture:
@@ -68,12 +73,28 @@ class Row:
         return self.outcome == "trains"
 
 
-AXES = tuple(field.name for field in fields(Row) if field.name != "measured")
-NUMBERS = tuple(field.name for field in fields(Measured))
-"""Columns of the file."""
+GROUPS: Mapping[str, type[Any]] = {"measured": Measured, "profile": Profile}
+"""What of a row is numbers: all of a group or none."""
+AXES = tuple(field.name for field in fields(Row) if field.name not in GROUPS)
+PREFIX = {"measured": "", "profile": "profile_"}
+NUMBERS = {
+    group: {f"{PREFIX[group]}{field.name}": field.name for field in fields(kind)} for group, kind in GROUPS.items()
+}
+"""{group: {column: field}}."""
+COLUMNS = (*AXES, *(column for columns in NUMBERS.values() for column in columns))
+"""Of the file."""
 
 
-def row(spec: RunSpec, *, outcome: Word, steps: int, validation: float, digest: str, measured: Measured | None) -> Row:
+def row(
+    spec: RunSpec,
+    *,
+    outcome: Word,
+    steps: int,
+    validation: float,
+    digest: str,
+    measured: Measured | None,
+    profile: Profile | None = None,
+) -> Row:
     """The row of a finished run."""
     return Row(
         run_id=spec.run_id,
@@ -85,12 +106,14 @@ def row(spec: RunSpec, *, outcome: Word, steps: int, validation: float, digest: 
         warmup=spec.train.warmup,
         max_tokens=spec.train.max_tokens,
         task="text" if spec.task.source else "synthetic",
+        block=blocks.name_of(spec.model),
         seed=spec.seed,
         outcome=outcome,
         steps=steps,
         validation=validation,
         digest=digest,
         measured=measured,
+        profile=profile,
     )
 
 
@@ -98,9 +121,12 @@ def to_csv(rows: Iterable[Row]) -> bytes:
     """The rows as CSV, sorted by run_id, so that equal rows give equal bytes."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([*AXES, *NUMBERS])
+    writer.writerow(COLUMNS)
     for one in sorted(rows, key=lambda one: one.run_id):
-        numbers = [""] * len(NUMBERS) if one.measured is None else [repr(v) for v in asdict(one.measured).values()]
+        numbers = []
+        for group, columns in NUMBERS.items():
+            held = getattr(one, group)
+            numbers += ["" if held is None else repr(getattr(held, name)) for name in columns.values()]
         writer.writerow([*(getattr(one, name) for name in AXES), *numbers])
     return out.getvalue().encode()
 
@@ -115,7 +141,7 @@ def from_csv(path: Path) -> tuple[Row, ...]:
         lines = list(csv.reader(path.read_text(encoding="utf-8").splitlines()))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise UnreadableRows(f"{path}: {getattr(error, 'strerror', None) or error}") from error
-    if not lines or tuple(lines[0]) != (*AXES, *NUMBERS):
+    if not lines or tuple(lines[0]) != COLUMNS:
         raise UnreadableRows(f"{path}: not a file of rows; its first line must name {', '.join(AXES[:4])}, …")
     found: dict[str, Row] = {}
     for number, line in enumerate(lines[1:], 2):
@@ -130,8 +156,8 @@ def from_csv(path: Path) -> tuple[Row, ...]:
 
 
 def _row(line: Sequence[str]) -> Row:
-    if len(line) != len(AXES) + len(NUMBERS):
-        raise ValueError(f"{len(line)} columns where {len(AXES) + len(NUMBERS)} belong")
+    if len(line) != len(COLUMNS):
+        raise ValueError(f"{len(line)} columns where {len(COLUMNS)} belong")
     axes: dict[str, Any] = dict(zip(AXES, line, strict=False))
     for name in ("encoder_layers", "decoder_layers", "hidden", "warmup", "max_tokens", "seed", "steps"):
         axes[name] = int(axes[name])
@@ -140,13 +166,19 @@ def _row(line: Sequence[str]) -> Row:
         raise ValueError(f"{axes['run_id']!r} is no run_id")
     if axes["outcome"] not in ("trains", "stuck", "diverged", "early") or axes["task"] not in ("text", "synthetic"):
         raise ValueError(f"{axes['outcome']!r} of {axes['task']!r} is no outcome of a task")
-    numbers = line[len(AXES) :]
-    if not any(numbers):
-        return Row(**axes, measured=None)
-    values = [float(value) for value in numbers]
-    if not all(map(math.isfinite, values)):
+    held = dict(zip(COLUMNS, line, strict=True))
+    return Row(**axes, **{name: _group(name, held) for name in GROUPS})
+
+
+def _group(name: str, held: Mapping[str, str]) -> Any:
+    """One of GROUPS from a line; None where its columns are empty."""
+    texts = {field: held[column] for column, field in NUMBERS[name].items()}
+    if not any(texts.values()):
+        return None
+    values = {field: float(text) for field, text in texts.items()}
+    if not all(map(math.isfinite, values.values())):
         raise ValueError("a number that is not finite")
-    return Row(**axes, measured=Measured(**dict(zip(NUMBERS, values, strict=True))))
+    return GROUPS[name](**values)
 
 
 def digest(rows: Iterable[Row]) -> str:

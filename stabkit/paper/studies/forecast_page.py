@@ -13,7 +13,7 @@ from stabkit import methods
 from stabkit.figures import STUDIES
 from stabkit.figures.forecast import groups as groups_figure
 from stabkit.figures.shared.words import percent, plain, short
-from stabkit.paper.study import Study
+from stabkit.paper.studies.study import Study
 from stabkit.report.cards import card
 from stabkit.report.html import shell, template
 from stabkit.results.forecast import model
@@ -46,7 +46,7 @@ def write(study: Study, path: Path, command: str) -> dict[str, Any]:
 def render(study: Study, judged: Judged, command: str) -> str:
     """The page as one HTML file."""
     cards = [card(figure, figure.select(judged), judged) for figure in STUDIES]
-    return template(Path(__file__).with_name("study.html.j2")).render(
+    return template(Path(__file__).with_name("forecast.html.j2")).render(
         **shell(study.item.title, command),
         headline=answer(judged),
         asked=asked(judged),

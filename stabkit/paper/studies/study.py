@@ -1,20 +1,22 @@
 """An item whose runs are too many to keep: each becomes a row of a file, and what has a row is not trained again.
 
 The runs are carried out in parts that take some minutes; after each the file is written anew, whole. A budget ends a
-study between two parts, and the same command goes on. A run that is in the store and has no row yet gets one.
+study between two parts, and the same command goes on. A run that is in the store and has no row yet gets one. Where a
+command's rates are a ladder, what is tried next follows from the rows.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from stabkit.paper.item import Item
+from stabkit.results import ladder
 from stabkit.results.forecast.measured import measure
 from stabkit.results.forecast.rows import Row, from_csv, row, to_csv
+from stabkit.results.profile import profile
 from stabkit.running import carry_out, cost
 from stabkit.running.request import Request
 from stabkit.spec import RunSpec
@@ -35,8 +37,10 @@ class Study:
     """Where its rows are."""
     rows: tuple[Row, ...]
     """Of its own runs, in their order."""
+    specs: Mapping[str, RunSpec]
+    """{run_id: spec} of all that its commands name."""
     missing: tuple[RunSpec, ...]
-    """What has no row yet."""
+    """What has no row yet and is wanted; of a ladder the next rungs."""
     failed: tuple[tuple[RunSpec, str], ...] = ()
 
 
@@ -44,13 +48,37 @@ def begun(item: Item, commands: Sequence[str], requests: Sequence[Request], path
     """What the file holds of it; raises UnreadableRows for a file that is none."""
     held = _held(path)
     specs = {spec.run_id: spec for request in requests for spec in request.specs()}
+    wanted = dict[str, RunSpec]()
+    for text, request in zip(item.commands, requests, strict=True):
+        some = next_rungs(request.specs(), held) if text in item.ladders else request.specs()
+        wanted |= {spec.run_id: spec for spec in some}
     return Study(
         item=item,
         commands=tuple(commands),
         path=path,
         rows=tuple(held[run_id] for run_id in specs if run_id in held),
-        missing=tuple(spec for run_id, spec in specs.items() if run_id not in held),
+        specs=specs,
+        missing=tuple(spec for run_id, spec in wanted.items() if run_id not in held),
     )
+
+
+def cell(spec: RunSpec) -> str:
+    """What a ladder's runs share: all but the rate."""
+    return replace(spec, train=replace(spec.train, lr=1.0)).run_id
+
+
+def next_rungs(specs: Sequence[RunSpec], held: Mapping[str, Row]) -> list[RunSpec]:
+    """What is to be tried next of every cell of a ladder."""
+    cells: dict[str, list[RunSpec]] = {}
+    for spec in specs:
+        cells.setdefault(cell(spec), []).append(spec)
+    found = []
+    for own in cells.values():
+        rungs = {spec.train.lr: spec for spec in sorted(own, key=lambda spec: spec.train.lr)}
+        ends = {rate: held[spec.run_id].trains for rate, spec in rungs.items() if spec.run_id in held}
+        if (rate := ladder.next_rung(tuple(rungs), ends)) is not None:
+            found.append(rungs[rate])
+    return found
 
 
 def run(
@@ -65,17 +93,18 @@ def run(
     """Carry out what has no row, as long as `limit` seconds last."""
     begin = time.monotonic()
     first = max(requests, key=lambda request: request.corpus is not None)
-    failed: list[tuple[RunSpec, str]] = []
-    for some in parts(study.missing, first.place.workers):
+    failed: dict[str, tuple[RunSpec, str]] = {}
+    while some := next(parts([s for s in study.missing if s.run_id not in failed], first.place.workers), None):
         need = sum(map(cost.seconds, some)) / first.place.workers
         if limit is not None and time.monotonic() - begin + need > limit:
             break
         done = carry_out.out(first.of(some), store, listener, retry_failed=retry_failed)
-        failed += done.failed
+        failed |= {spec.run_id: (spec, reason) for spec, reason in done.failed}
         study.path.parent.mkdir(parents=True, exist_ok=True)
         rows = [*_held(study.path).values(), *map(row_of, done.runs)]
         write_file(study.path, to_csv(rows))
-    return dataclasses.replace(begun(study.item, study.commands, requests, study.path), failed=tuple(failed))
+        study = begun(study.item, study.commands, requests, study.path)
+    return replace(study, failed=tuple(failed.values()))
 
 
 def parts(specs: Sequence[RunSpec], workers: int) -> Iterator[list[RunSpec]]:
@@ -102,6 +131,7 @@ def row_of(run: Run) -> Row:
         validation=float(outcome["validation_loss"]),
         digest=run.digest,
         measured=measure(run.records, float(run.kept["unigram_loss"])),
+        profile=profile(run.records, run.spec.expected_steps),
     )
 
 

@@ -1,0 +1,36 @@
+"""The highest rate that trains, by training: which rung of a ladder of rates to try next, and what the rungs tried say.
+
+Halving: begin in the middle, go up where a run trains and down where it does not, until the highest rung that trains
+and the one above it, which does not, are known. That a rate below one that trains trains too is taken for granted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """What is known of a cell's highest rate."""
+
+    passes: float | None
+    """The highest rung that trains; None where none is known to."""
+    fails: float | None
+    """The lowest rung that does not; None where none is known not to."""
+    known: bool
+    """Whether nothing is left to try."""
+
+
+def limit(rungs: Sequence[float], trains: Mapping[float, bool]) -> Limit:
+    """What the rungs tried so far say; rungs ascend."""
+    passes = max((rate for rate, well in trains.items() if well), default=None)
+    fails = min((rate for rate, well in trains.items() if not well and (passes is None or rate > passes)), default=None)
+    return Limit(passes, fails, next_rung(rungs, trains) is None)
+
+
+def next_rung(rungs: Sequence[float], trains: Mapping[float, bool]) -> float | None:
+    """The rate to try next; None where the limit is known, or lies beyond an end of the ladder."""
+    low = max((i for i, rate in enumerate(rungs) if trains.get(rate, False)), default=-1)
+    high = min((i for i, rate in enumerate(rungs) if i > low and not trains.get(rate, True)), default=len(rungs))
+    return rungs[(low + high) // 2] if high - low > 1 else None
