@@ -220,8 +220,8 @@ def test_what_the_corpus_holds_is_in_range_and_what_it_does_not_says_along_which
     llama = dataclasses.replace(spec(), model=dataclasses.replace(spec().model, norm="rms"))
     assert place(coefficients, llama) == ("block",)
     scaled = Own(file="my.py", name="f", digest="0" * 64, label="Mine", scaled=True)
-    own = dataclasses.replace(spec(), method="own-mine", own=scaled, recipe="paper")
-    assert "recipe" in place(coefficients, own), "the rate that is a link is not the one that moves the weights"
+    own = dataclasses.replace(spec(), method="own-mine", own=scaled)
+    assert "factors" in place(coefficients, own), "the rate that is a link is not the one that moves the weights"
     assert "recipe" not in place(coefficients, dataclasses.replace(own, own=dataclasses.replace(scaled, scaled=False)))
     assert "rest" in place(coefficients, spec(), step_last=1e6)
 
