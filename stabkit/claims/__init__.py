@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stabkit.claims import admin, quality, reasons, settings, start
+from stabkit.claims import admin, quality, reasons, settings, start, today
 from stabkit.claims.base import ORDER, WEIGHTS, Claim, Finding
 from stabkit.claims.deepnet import ablation, chain, depth, lemma, slope, surfaces, table1, update
 from stabkit.claims.verdict import judge
@@ -31,6 +31,7 @@ CLAIMS: tuple[Claim, ...] = (
     *settings.CLAIMS,
     *reasons.CLAIMS,
     *start.CLAIMS,
+    *today.CLAIMS,
 )
 OF_STEPS: tuple[Claim, ...] = slope.CLAIMS
 """Judged on single steps of SGD."""
@@ -39,9 +40,12 @@ OF_SURFACES: tuple[Claim, ...] = surfaces.CLAIMS
 
 
 def findings(runs: Sequence[Run], drawn: Sequence[Surface] = ()) -> list[Finding]:
-    """Every claim judged: central ones first, of each weight those that hold before those that do not."""
+    """Every claim judged, those of today's methods where the method is here: central ones first, of each weight those
+    that hold before those that do not."""
     later, steps = (Runs(run for run in runs if run.spec.single_step is single) for single in (False, True))
-    found = [judge(claim, steps if claim.at_start and not later else later) for claim in CLAIMS]
+    here = {run.spec.method for run in runs}
+    asked = [claim for claim in CLAIMS if claim not in today.CLAIMS or claim.methods[0] in here]
+    found = [judge(claim, steps if claim.at_start and not later else later) for claim in asked]
     found += [judge(claim, steps) for claim in OF_STEPS]
     found += [judge(claim, Landscape(runs, drawn)) for claim in OF_SURFACES]
     return sorted(found, key=lambda one: (WEIGHTS.index(one.claim.weight), ORDER.index(one.verdict)))

@@ -17,8 +17,7 @@ from stabkit.claims.base import Measured
 from stabkit.figures.shared.comparison import OWN_AXES, Shown, conditions, depth_rank, flat, setting, shown
 from stabkit.figures.shared.numbers import outcome_word, series
 from stabkit.figures.shared.words import listed
-from stabkit.methods import blocks
-from stabkit.spec import RunSpec
+from stabkit.methods.blocks import name_of
 from stabkit.storage.store import Run
 
 Number = Callable[[Run], float]
@@ -75,7 +74,7 @@ class Cell:
     def measured(self, values: Mapping[int, float], *labels: str, when: str = "", **more: Any) -> Measured:
         """A number of this cell by seed; `labels` whose runs it is made of, `when` at which step of them."""
         runs = [run for label in labels or self.runs for run in self.of(label)]
-        steps = min((run.spec.train.steps for run in runs), default=0)
+        steps = min((run.spec.expected_steps for run in runs), default=0)
         return Measured(
             where=listed(self.where, when),
             apart=self.apart,
@@ -101,10 +100,10 @@ def over(one: float, other: float) -> float:
     return one / other if math.isfinite(one) and math.isfinite(other) and other > 0 else math.nan
 
 
-def cells(runs: Sequence[Run]) -> Iterator[Cell]:
-    """Every cell, shallow before deep."""
+def cells(runs: Sequence[Run], *, blocks: bool = False) -> Iterator[Cell]:
+    """Every cell, shallow before deep; `blocks`: of other blocks than the papers' too."""
     held: dict[tuple[tuple[int, int], str], list[Shown]] = {}
-    for each in as_published(runs):
+    for each in alike(runs) if blocks else as_published(runs):
         held.setdefault((depth_rank(each.run.spec), each.condition), []).append(each)
     for (_, apart), members in sorted(held.items(), key=lambda item: item[0][0]):
         by: dict[str, dict[int, Run]] = {}
@@ -148,15 +147,15 @@ def warmups(runs: Sequence[Run], label: str) -> Iterator[Warmups]:
             yield Warmups(depth, listed(told, beside), setting(one.spec, warmup=told), layers, by[0], by[max(by)])
 
 
+def alike(runs: Sequence[Run]) -> list[Shown]:
+    """The runs whose α and β are the papers', all trained by one recipe: own recipes compare more than the method."""
+    kept = (each for each in shown(runs) if each.run.spec.recipe == "shared")
+    return [each for each in kept if each.run.spec.alpha_scale == 1 == each.run.spec.beta_scale]
+
+
 def as_published(runs: Sequence[Run]) -> list[Shown]:
-    """The runs whose α and β are the papers', in the papers' block, all trained by one recipe: own recipes compare more
-    than the method, and of another block the papers do not speak."""
-    return [each for each in shown(runs) if _published(each.run.spec)]
-
-
-def _published(spec: RunSpec) -> bool:
-    scales = spec.alpha_scale == 1 == spec.beta_scale
-    return scales and spec.recipe == "shared" and blocks.name_of(spec.model) == "classic"
+    """Those of them in the papers' block: of another the papers do not speak."""
+    return [each for each in alike(runs) if name_of(each.run.spec.model) == "classic"]
 
 
 def groups(runs: Sequence[Run]) -> Iterator[tuple[str, list[Run]]]:

@@ -18,6 +18,7 @@ what pictures are drawn with in `drawing/`, what keeps a page to seconds in `qui
 from __future__ import annotations
 
 from types import ModuleType
+from typing import Any
 
 from stabkit.figures.ablation import ablation, boundary, robustness, scale_map, table11
 from stabkit.figures.chain import (
@@ -43,6 +44,7 @@ from stabkit.figures.own import own_gradient, own_stream, own_update
 from stabkit.figures.probes import recorded
 from stabkit.figures.quality import bleu, significance
 from stabkit.figures.surfaces import between, cuts, landscape, path_plane
+from stabkit.figures.today import along, rates
 from stabkit.figures.watched import watched_gradient, watched_loss, watched_stream, watched_update
 
 Picture = ModuleType | recorded.Recorded
@@ -83,6 +85,9 @@ FIGURES: tuple[ModuleType, ...] = (
 
 STUDIES: tuple[ModuleType, ...] = (which_link, calibration, groups, widths)
 """Those of `stabkit paper forecast`: they select from rows judged (`results.forecast.judged.Judged`)."""
+
+TODAY: tuple[Any, ...] = (rates, along.gradient, along.use)
+"""Those of `stabkit paper today`: they select from a `results.today.Today`."""
 
 SEARCHES: tuple[ModuleType, ...] = (tolerance,)
 """Those of `stabkit tolerance`: they select from what its search found."""

@@ -35,7 +35,9 @@ from stabkit.errors import StabkitError, StoreBusy, StoreError
 from stabkit.results import outcome as outcomes
 from stabkit.results import records
 from stabkit.results.forecast import model as forecasts
+from stabkit.results.forecast.measured import Measured, measure
 from stabkit.results.forecast.model import Forecast
+from stabkit.results.profile import Profile, profile
 from stabkit.results.records import Table
 from stabkit.spec import ALGO_VERSION, RunSpec
 from stabkit.storage import contents, folder, size
@@ -72,6 +74,16 @@ class Run:
     def forecast(self) -> Forecast | None:
         """What its updates 0 to 16 say of how it ends; None where it has fewer or had diverged by then."""
         return forecasts.forecast(self.records, self.spec, float(self.kept["unigram_loss"]))
+
+    @cached_property
+    def measured(self) -> Measured | None:
+        """The numbers of its updates 0 to 16; None where it has fewer or had diverged by then."""
+        return measure(self.records, float(self.kept["unigram_loss"]))
+
+    @cached_property
+    def profile(self) -> Profile | None:
+        """How it lies over its depth where it is judged; None where it ended before."""
+        return profile(self.records, self.spec.expected_steps)
 
     @cached_property
     def lacks(self) -> tuple[str, ...]:

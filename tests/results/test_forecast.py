@@ -222,7 +222,7 @@ def test_what_the_corpus_holds_is_in_range_and_what_it_does_not_says_along_which
     scaled = Own(file="my.py", name="f", digest="0" * 64, label="Mine", scaled=True)
     own = dataclasses.replace(spec(), method="own-mine", own=scaled)
     assert "factors" in place(coefficients, own), "the rate that is a link is not the one that moves the weights"
-    assert "recipe" not in place(coefficients, dataclasses.replace(own, own=dataclasses.replace(scaled, scaled=False)))
+    assert "factors" not in place(coefficients, dataclasses.replace(own, own=dataclasses.replace(scaled, scaled=False)))
     assert "rest" in place(coefficients, spec(), step_last=1e6)
 
 

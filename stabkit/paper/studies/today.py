@@ -12,9 +12,13 @@ Every run is judged after 250 updates; what is early then goes on to 800.
 
 from __future__ import annotations
 
+from stabkit import methods
 from stabkit.paper.item import OURS, TINY, Item
+from stabkit.paper.studies.study import Study
+from stabkit.results.today import Today
 
 BLOCKS = ("classic", "llama")
+KEYS = methods.SETS["today"]
 RATE = 1e-3
 """Of TABLE, the papers' long runs' here: between what Post-LN and what DeepNorm bear at 18 layers."""
 RUNGS = tuple(float(f"{2.5e-4 * 2**k:.3g}") for k in range(12))
@@ -42,6 +46,19 @@ LADDER = (
     *(sweep(block, SEARCHED[:2], RUNGS, str(SEED)) for block in BLOCKS),
     *(sweep(block, SEARCHED[2:], RUNGS, str(SEED)) for block in BLOCKS),
 )
+
+
+def read(study: Study) -> Today:
+    """What the rows of the study come to."""
+    plain, tried = ({run_id for line in lines for run_id in study.of[line]} for lines in (TABLE, LADDER))
+    return Today(
+        table=tuple(row for row in study.rows if row.run_id in plain),
+        ladder=tuple(row for row in study.rows if row.run_id in tried),
+        rungs=RUNGS,
+        blocks=BLOCKS,
+        keys=KEYS,
+    )
+
 
 ITEM = Item(
     key="today",

@@ -1,13 +1,158 @@
-"""The page of the table of 2026."""
+"""The page of the table of 2026, as HTML and as Markdown, and what a command says of it."""
 
 from __future__ import annotations
 
+import csv
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from stabkit.claims import today as claims
+from stabkit.claims.base import ORDER, Finding
+from stabkit.claims.verdict import judge
+from stabkit.figures import TODAY
+from stabkit.figures.shared.words import percent, plain, short
+from stabkit.methods.today import OUT
+from stabkit.paper.studies import kept, today, today_words
 from stabkit.paper.studies.study import Study
+from stabkit.paper.studies.today_words import Costs
+from stabkit.report.cards import card
+from stabkit.report.html import shell, template
+from stabkit.results.forecast.model import ours
+from stabkit.results.forecast.newcomers import Newcomers, newcomers, to_json
+from stabkit.results.forecast.rows import digest
+from stabkit.results.forecast.scores import Scores
+from stabkit.results.today import Number, Today
+from stabkit.storage.folder import write_file
+
+COSTS = "today_cost.csv"
+"""Beside the rows: `benchmarks/today_cost.py` writes it."""
 
 
 def write(study: Study, path: Path, command: str) -> dict[str, Any]:
     """Write the page; returns what it says, for `--json` and the terminal."""
-    return {"answer": f"{len(study.rows)} runs are in, {len(study.missing)} are next."}
+    found, cost = today.read(study), costs(study.path.with_name(COSTS))
+    new = newcomers(found.ladder, ours().before)
+    judged = findings(study)
+    write_file(path, render(study, found, cost, new, judged, command).encode())
+    write_file(path.with_suffix(".md"), markdown(study, found, cost, new, judged).encode())
+    return {
+        "answer": today_words.answer(found),
+        "sentences": sentences(found, new),
+        "rows": str(study.path),
+        "missing": len(study.missing),
+        "table": [one.to_json() for one in found.cells],
+        "exponents": [
+            {"block": block, "method": method, "value": n.value, "low": n.low, "high": n.high}
+            for (block, method), n in found.exponents.items()
+        ],
+        "cost": [
+            {"block": b, "method": m, "value": n.value, "low": n.low, "high": n.high} for (b, m), n in cost.items()
+        ],
+        "forecast": {name: to_json(own) for name, own in today_words.scores(new)},
+        "claims": [{"id": one.claim.key, "verdict": one.verdict, "measured": one.measured} for one in judged],
+    }
+
+
+def sentences(found: Today, new: Newcomers) -> list[str]:
+    """What the page says beside its first sentence."""
+    return [text for text in (today_words.depth_sentence(found), today_words.forecast_sentence(new)) if text]
+
+
+def costs(path: Path) -> Costs:
+    """{(block, method): a step's time over Pre-LN's}; nothing where it was not measured."""
+    if not path.exists():
+        return {}
+    with path.open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    return {(r["block"], r["method"]): Number(float(r["ratio"]), float(r["low"]), float(r["high"])) for r in rows}
+
+
+def findings(study: Study) -> list[Finding]:
+    """The claims of today's methods, judged on all runs; those that hold first."""
+    runs = kept.runs(study)
+    own = [claim for claim in claims.CLAIMS if claim.methods[0] in today.KEYS]
+    return sorted((judge(claim, runs) for claim in own), key=lambda one: ORDER.index(one.verdict))
+
+
+@np.errstate(all="ignore")
+def render(study: Study, found: Today, cost: Costs, new: Newcomers, judged: Sequence[Finding], command: str) -> str:
+    """The page as one HTML file."""
+    return template(Path(__file__).with_name("today.html.j2")).render(
+        **shell(study.item.title, command),
+        headline=today_words.answer(found),
+        sentences=sentences(found, new),
+        tables=today_words.tables(found, cost),
+        cards=[card(figure, figure.select(found), found) for figure in TODAY],
+        judged=judged,
+        forecast=[(name, *scored(own)) for name, own in today_words.scores(new)],
+        out=[(one.label, one.formula, one.needs, one.source) for one in OUT.values()],
+        scaled=study.item.scaled,
+        commands=[plain(line) for line in study.commands],
+        rows=plain(str(study.path)),
+        count=len(study.rows),
+        digest=digest(study.rows),
+        missing=len(study.missing),
+        failed=[(plain(spec.run_id), plain(reason)) for spec, reason in study.failed],
+        switches=[],
+        group_switches=[],
+    )
+
+
+def scored(own: Scores) -> tuple[str, ...]:
+    """(runs, share that trains, AUC, skill, share with a word, share of these right)."""
+    return (
+        str(own.n),
+        percent(own.base_rate),
+        short(own.auc),
+        short(own.skill),
+        percent(own.coverage),
+        percent(own.accuracy),
+    )
+
+
+FORECAST = ("runs", "train", "AUC", "Brier skill", "with a word", "of these right")
+
+
+def markdown(study: Study, found: Today, cost: Costs, new: Newcomers, judged: Sequence[Finding]) -> str:
+    """The same as a page of `docs/`."""
+    lines = [
+        f"# {study.item.title}",
+        "",
+        "Written by `stabkit paper today` from the rows beside it, [today.csv](today.csv), as a page with pictures "
+        "([reports/today.html](../reports/today.html)) and as this file; no number here is typed by hand.",
+        "",
+        today_words.answer(found),
+        *(f"\n{text}" for text in sentences(found, new)),
+        "",
+        study.item.scaled[:1].upper() + study.item.scaled[1:],
+    ]
+    for block, own in today_words.tables(found, cost).items():
+        lines += ["", f"## {block.capitalize()} block"]
+        for table in own:
+            lines += [
+                "",
+                f"{table.caption}.",
+                "",
+                *_table(("method", *table.heads), [(label, *texts) for _, label, texts in table.rows]),
+            ]
+    lines += ["", "## What the papers say of their own methods", ""]
+    lines += _table(
+        ("verdict", "the paper says", "measured"),
+        [(one.verdict, f"{one.claim.sentence} ({one.claim.source})", _measured(one)) for one in judged],
+    )
+    lines += ["", "## Does the forecast hold for them?", "", today_words.forecast_sentence(new), ""]
+    lines += _table(("", *FORECAST), [(name, *scored(own)) for name, own in today_words.scores(new)])
+    lines += ["", "## Not here yet", ""]
+    lines += [f"- {one.label}: `{one.formula}`. It needs {one.needs} ({one.source})." for one in OUT.values()]
+    return "\n".join(lines) + "\n"
+
+
+def _measured(one: Finding) -> str:
+    return " ".join(filter(None, (one.measured, f"({one.reason})" if one.reason else ""))).replace("|", "\\|")
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    return [f"| {' | '.join(heads)} |", "|" + "---|" * len(heads), *(f"| {' | '.join(row)} |" for row in rows)]

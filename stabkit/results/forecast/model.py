@@ -25,6 +25,7 @@ from stabkit.results.forecast.fit import Array, Logistic, fit
 from stabkit.results.forecast.holdouts import labels, seen
 from stabkit.results.forecast.links import FITTED, Setting, numbers
 from stabkit.results.forecast.measured import measure
+from stabkit.results.forecast.newcomers import newcomers
 from stabkit.results.forecast.rows import Row, digest
 from stabkit.results.forecast.scores import LIKELY, UNLIKELY
 from stabkit.results.records import Records
@@ -32,7 +33,7 @@ from stabkit.spec import ModelConfig, RunSpec, canonical
 
 Word = Literal["likely trains", "likely stuck", "open", "out of range"]
 """`likely stuck` stands for stuck and diverged together."""
-SCHEMA = "stabkit-forecast/1"
+SCHEMA = "stabkit-forecast/2"
 FILE = Path(__file__).with_name("coefficients.json")
 FACTOR = 2.0
 """Batch and vocabulary may be this many times the corpus' or a share of it."""
@@ -87,6 +88,14 @@ class Coefficients:
     max_tokens: float
     vocab: float
     corpus: str
+    methods: tuple[str, ...]
+    """Of the corpus."""
+    blocks: tuple[str, ...]
+    """Those that it is given for."""
+    abstains: tuple[str, ...]
+    """Methods for which it was too often wrong where it had not seen them (`newcomers.py`): no forecast is given."""
+    before: Logistic
+    """The fit without the runs that were joined later: what these are judged by."""
 
 
 def settings(depth: int, hidden: int, warmup: int) -> dict[str, float]:
@@ -104,9 +113,13 @@ LEAST = 0.5
 """The spread of an axis along which the corpus hardly varies: half a doubling."""
 
 
-def fitted(rows: Sequence[Row]) -> dict[str, Any]:
-    """The document of coefficients for labelled rows: what `coefficients.json` holds."""
-    rows = sorted((row for row in rows if row.labelled), key=lambda row: row.run_id)
+def fitted(rows: Sequence[Row], joined: Sequence[Row] = ()) -> dict[str, Any]:
+    """The document of coefficients for labelled rows: what `coefficients.json` holds. Those `joined` are scored by the
+    fit without them first, which says for which of their blocks and methods a forecast is given at all."""
+    first, later = (sorted((r for r in some if r.labelled), key=lambda r: r.run_id) for some in (rows, joined))
+    before = fit(numbers(seen(first)), labels(first))
+    new = newcomers(later, before)
+    rows = sorted((*first, *later), key=lambda row: row.run_id)
     x = numbers(seen(rows))
     found = fit(x, labels(rows))
     axes = np.array([list(settings(r.depth, r.hidden, r.warmup).values()) for r in rows])
@@ -121,10 +134,11 @@ def fitted(rows: Sequence[Row]) -> dict[str, Any]:
         "runs": len(rows),
         "links": [link.key for link in FITTED],
         "axes": list(AXES),
-        "mean": found.mean.tolist(),
-        "scale": found.scale.tolist(),
-        "weight": found.weight.tolist(),
-        "bias": found.bias,
+        **_of(found),
+        "before": {"corpus": digest(first), "runs": len(first), **_of(before)},
+        "methods": sorted({row.method for row in rows}),
+        "blocks": sorted({row.block for row in first} | set(new.trusted("block"))),
+        "abstains": sorted(set(new.of("method")) - {row.method for row in first} - set(new.trusted("method"))),
         "spread": spread.tolist(),
         "reach": float(np.quantile(apart.min(axis=1), SHARE)),
         "max_tokens": float(np.median([row.max_tokens for row in rows])),
@@ -132,6 +146,17 @@ def fitted(rows: Sequence[Row]) -> dict[str, Any]:
         "places": places.tolist(),
     }
     return {**body, "sha256": hashlib.sha256(canonical(body).encode()).hexdigest()}
+
+
+def _of(found: Logistic) -> dict[str, Any]:
+    """A fit as JSON values."""
+    arrays = {name: getattr(found, name).tolist() for name in ("mean", "scale", "weight")}
+    return {**arrays, "bias": found.bias}
+
+
+def _logistic(body: Mapping[str, Any]) -> Logistic:
+    mean, scale, weight = (np.array(body[name], dtype=np.float64) for name in ("mean", "scale", "weight"))
+    return Logistic(mean, scale, weight, float(body["bias"]))
 
 
 def load(path: Path = FILE) -> Coefficients:
@@ -153,17 +178,18 @@ def read(data: bytes, path: str) -> Coefficients:
             raise ValueError(f"its content has sha256 {is_[:12]}…, and it says {str(said)[:12]}…")
         if (body["schema"], body["links"], body["axes"]) != (SCHEMA, [link.key for link in FITTED], list(AXES)):
             raise ValueError("it was fitted for other links than this version reads")
-        names = ("mean", "scale", "weight", "spread", "places")
-        array = {name: np.array(body[name], dtype=np.float64) for name in names}
-        logistic = Logistic(array["mean"], array["scale"], array["weight"], float(body["bias"]))
         return Coefficients(
-            logistic,
-            array["places"],
-            array["spread"],
+            _logistic(body),
+            np.array(body["places"], dtype=np.float64),
+            np.array(body["spread"], dtype=np.float64),
             float(body["reach"]),
             float(body["max_tokens"]),
             float(body["vocab"]),
             str(body["corpus"]),
+            tuple(body["methods"]),
+            tuple(body["blocks"]),
+            tuple(body["abstains"]),
+            _logistic(body["before"]),
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         whose = hashlib.sha256(data).hexdigest()
@@ -173,7 +199,8 @@ def read(data: bytes, path: str) -> Coefficients:
 
 
 @cache
-def _ours() -> Coefficients:
+def ours() -> Coefficients:
+    """Those of the package."""
     return load()
 
 
@@ -184,7 +211,7 @@ def forecast(
     measured = measure(records, unigram)
     if measured is None:
         return None
-    by = coefficients or _ours()
+    by = coefficients or ours()
     x = numbers([(measured, Setting(spec.train.lr, spec.model.hidden))])
     axes = outside(spec, x[0], by)
     p = None if axes else float(by.logistic.probability(x)[0])
@@ -208,10 +235,12 @@ def outside(spec: RunSpec, x: Array, by: Coefficients) -> tuple[str, ...]:
     """Along which axes a run lies beyond the corpus; none where it is in range."""
     found = [path for path in FIXED if _at(spec, path) != _at(DEFAULT, path)]
     method = methods.of(spec)
-    if spec.own.scaled if spec.own else method and method.scaled:
+    if spec.own.scaled if spec.own else method and method.scaled and spec.method not in by.methods:
         found.append("factors")  # on the rate, which is a link
-    if blocks.name_of(spec.model) != "classic":
+    if blocks.name_of(spec.model) not in by.blocks:
         found.append("block")
+    if spec.method in by.abstains:
+        found.append("method")
     if not spec.model.decoder_layers:
         found.append("encoder-only")
     for name, value, theirs in (

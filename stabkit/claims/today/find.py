@@ -1,0 +1,146 @@
+"""Numbers that the claims of today's methods are tested with: of each run its profile (`results/profile.py`), seed by
+seed against another method's, or a line over all depths."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+
+from stabkit.claims.base import Measured, Threshold, power
+from stabkit.claims.evidence import Cell, alike, cells, fails, fates, trains
+from stabkit.figures.shared.comparison import setting
+from stabkit.results import student
+from stabkit.results.profile import Profile
+from stabkit.storage.store import Run
+
+Find = Callable[[Sequence[Run]], list[Measured]]
+LEAST_DEEP = 6
+"""Layers from which on there is a depth to speak of."""
+
+
+def of(number: Callable[[Profile], float]) -> Callable[[Run], float]:
+    """A number of a run's profile; NaN of a run without."""
+    return lambda run: number(run.profile) if run.profile else math.nan
+
+
+def deep(runs: Sequence[Run], *labels: str) -> Iterator[Cell]:
+    """The cells of LEAST_DEEP layers and more that have all of these methods."""
+    for cell in cells(runs, blocks=True):
+        if cell.layers >= LEAST_DEEP and set(labels) <= set(cell.runs):
+            yield cell
+
+
+def against(label: str, *others: str, number: Callable[[Profile], float], parts: bool = False) -> Find:
+    """A method's number over that of another, at the depths that have both; a part of the claim for each other."""
+
+    def find(runs: Sequence[Run]) -> list[Measured]:
+        return [
+            cell.measured(
+                cell.ratio(label, other, of(number)), label, other, **({"part": f"than {other}’s"} if parts else {})
+            )
+            for other in others
+            for cell in deep(runs, label, other)
+        ]
+
+    return find
+
+
+def growth(label: str, *limits: tuple[str, Threshold]) -> Find:
+    """How the variance of a method's states grows over depth, against each limit, a part of the claim each."""
+
+    def find(runs: Sequence[Run]) -> list[Measured]:
+        return [
+            cell.measured(cell.values(label, of(upper_over_lower)), label, part=part, threshold=threshold, beside=part)
+            for part, threshold in limits
+            for cell in deep(runs, label)
+        ]
+
+    return find
+
+
+def upper_over_lower(seen: Profile) -> float:
+    """What the variance of the states grows by in the upper half of the layers over what it does in the lower: 1 of a
+    straight line, and of an exponential the factor of half of the layers. NaN where it does not grow."""
+    lower, upper = seen.stream_half**2 - 1, seen.stream**2 - seen.stream_half**2
+    return upper / lower if lower > 0 and upper > 0 else math.nan
+
+
+def angle(seen: Profile) -> float:
+    """Between what enters a layer and what leaves it, mean over the upper half: arccos of the mean cosine."""
+    return math.acos(max(-1.0, min(1.0, seen.cosine_deep)))
+
+
+def where_it_fails(label: str, other: str) -> Find:
+    """Where the other fails in every seed: whether the method trains."""
+
+    def find(runs: Sequence[Run]) -> list[Measured]:
+        found = []
+        for cell in deep(runs, label, other):
+            if all(map(fails, cell.of(other))):
+                shares = cell.share(lambda mine, theirs: trains(mine), label, other)
+                found.append(cell.measured(shares, label, other, beside=fates(cell, label, other)))
+        return found
+
+    return find
+
+
+def nats_beside(label: str, other: str) -> Find:
+    """The method's loss less the other's, where both train."""
+
+    def find(runs: Sequence[Run]) -> list[Measured]:
+        found = []
+        for cell in deep(runs, label, other):
+            mine, theirs = (cell.values(one, of(lambda seen: seen.loss)) for one in (label, other))
+            both = [seed for seed in cell.seeds(label, other) if trains(cell.runs[other][seed])]
+            values = {seed: mine[seed] - theirs[seed] for seed in both if seed in mine and seed in theirs}
+            found.append(cell.measured(values, label, other))
+        return found
+
+    return find
+
+
+FEWEST, SPAN = 3, 4.0
+"""Depths, and deepest over shallowest, that a line needs."""
+
+
+def flat(label: str, number: Callable[[Run], float]) -> Find:
+    """How far the exponent of a method's number in the depth lies from 0: one line through all runs of a setting, with
+    its 95 % interval."""
+
+    def find(runs: Sequence[Run]) -> list[Measured]:
+        held: dict[str, list[Run]] = {}
+        for each in alike(runs):
+            if each.label == label:
+                held.setdefault(each.condition, []).append(each.run)
+        return [found for apart, own in held.items() if (found := _line(apart, own, number))]
+
+    return find
+
+
+def _line(apart: str, own: Sequence[Run], number: Callable[[Run], float]) -> Measured | None:
+    points = [(layers(run), value) for run in own if 0 < (value := number(run)) < math.inf]
+    depths = sorted({depth for depth, _ in points})
+    if len(depths) < FEWEST or depths[-1] < SPAN * depths[0]:
+        return None
+    p, low, high = student.slope([math.log(x) for x, _ in points], [math.log(y) for _, y in points])
+    most = max(abs(low), abs(high))
+    least = 0.0 if low <= 0 <= high else min(abs(low), abs(high))
+    return Measured(
+        where=f"{depths[0]}–{depths[-1]} layers",
+        apart=apart,
+        condition=setting(own[0].spec),
+        steps=min(run.spec.expected_steps for run in own),
+        values={run.spec.seed: abs(p) for run in own},
+        interval=(least, most),
+        beside=power(p),
+    )
+
+
+def layers(run: Run) -> int:
+    """Of the deeper stack."""
+    return max(run.spec.model.encoder_layers, run.spec.model.decoder_layers)
+
+
+def first_update(run: Run) -> float:
+    """‖ΔF‖ after update 1, before anything saturates."""
+    return run.measured.update_first if run.measured else math.nan

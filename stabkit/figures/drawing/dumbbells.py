@@ -1,0 +1,93 @@
+"""A row a method, a point a depth: small multiples of horizontal dumbbells on one logarithmic axis.
+
+A frame has `panel`, `method`, `label`, `depth`, `x` (NaN: nothing is drawn) and may have `low` and `high`, an interval.
+The deeper, the fuller the point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from stabkit.figures.drawing import lettering, style
+from stabkit.figures.shared.words import short
+
+ROW, NAMES, GAP, TOP, BOTTOM = 0.21, 1.15, 0.2, 0.3, 0.75
+"""Inches: of a method, for the names, between panels, above and below them."""
+MOST_LABEL = 24
+"""Letters of a name."""
+EDGE = 1.25
+"""What limits are widened by, and how far outside a point beyond them stands."""
+
+
+def draw(
+    frame: pd.DataFrame, name: str, limits: tuple[float, float], ticks: Sequence[float], lines: Mapping[float, str]
+) -> Figure:
+    """`name` of the axis; `lines`: {where: what} of vertical references."""
+    with style.look():
+        drawn = frame[frame["x"].notna()]
+        if drawn.empty:
+            return style.empty("There are no runs yet.")
+        labels = list(dict.fromkeys(drawn["label"]))
+        depths = sorted(set(drawn["depth"]))
+        groups = list(drawn.groupby("panel", sort=False))
+        tall = TOP + ROW * len(labels) + BOTTOM
+        figure = Figure(figsize=(style.WIDTH, tall))
+        wide = (style.WIDTH - NAMES - GAP * len(groups)) / max(len(groups), 2)
+        for number, (title, own) in enumerate(groups):
+            left = NAMES + number * (wide + GAP)
+            place = (left / style.WIDTH, BOTTOM / tall, wide / style.WIDTH, ROW * len(labels) / tall)
+            axes = style.panel(figure, place)
+            axes.set_title(str(title))
+            axes.tick_params(labelleft=not number)
+            style.log_axis(axes, "x", limits[0] / EDGE, limits[1] * EDGE, ticks=ticks)
+            axes.set_xticks(list(ticks), [short(tick) for tick in ticks])
+            axes.set_ylim(len(labels) - 0.4, -0.6)
+            axes.set_yticks(range(len(labels)), [lettering.safe(label, MOST_LABEL) for label in labels])
+            for where, what in lines.items():
+                axes.axvline(where, color=style.INK, linewidth=0.7, linestyle=":", alpha=0.7)
+                axes.text(where, -0.65, what, fontsize=7, va="bottom", ha="center")
+            for height, label in enumerate(labels):
+                _row(axes, height, own[own["label"] == label], limits, depths)
+            axes.set_xlabel(name)
+        handles = [
+            Line2D([], [], linestyle="none", marker="o", color=style.INK, label=f"{n} layers", **_face(n, depths))
+            for n in depths
+        ]
+        style.legend(figure, handles, ncols=len(handles))
+        return figure
+
+
+def _row(axes: Axes, place: int, own: pd.DataFrame, limits: tuple[float, float], depths: Sequence[int]) -> None:
+    if own.empty:
+        return
+    method = str(own["method"].iloc[0])
+    hue, (low, high) = style.colour(method), limits
+    x = own["x"].clip(low / EDGE**0.6, high * EDGE**0.6).to_numpy()
+    (line,) = axes.plot(x, np.full(len(x), place), "-", color=hue, linewidth=1.0, alpha=0.6)
+    style.mark(line, method)
+    for row, at in zip(own.to_dict("records"), x, strict=True):
+        if "low" in row and np.isfinite(row["low"]):
+            ends = np.clip([row["low"], row["high"]], low / EDGE, high * EDGE)
+            (bar,) = axes.plot(ends, [place, place], "-", color=hue, linewidth=2.4, alpha=0.35)
+            style.mark(bar, method)
+        shape = "<" if row["x"] < low else ">" if row["x"] > high else "o"
+        (point,) = axes.plot([at], [place], shape, color=hue, markersize=5.5, **_face(row["depth"], depths, hue))
+        style.mark(point, method, f"{row['label']}, {row['depth']} layers: {short(row['x'])}")
+
+
+def _face(depth: int, depths: Sequence[int], hue: str = style.INK) -> dict[str, Any]:
+    """The deepest is full, the shallowest empty, between them half."""
+    place = list(depths).index(depth)
+    if place == 0 and len(depths) > 1:
+        return {"markerfacecolor": "none"}
+    if place == len(depths) - 1:
+        return {"markerfacecolor": hue}
+    style_of = "left" if place % 2 else "bottom"
+    return {"fillstyle": style_of, "markerfacecolor": hue, "markerfacecoloralt": "none"}

@@ -1,0 +1,122 @@
+"""What depth does to a method at the table's rate: two pictures of a cell's numbers, a row a method.
+
+gradient   the gradient that reaches the first layer, of the last one's
+use        1 − cos between neighbouring states: how far a layer turns what it is given
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from stabkit.figures.drawing import dumbbells
+from stabkit.figures.shared.words import short
+from stabkit.results.today import Cell, Number, Today
+
+COLUMNS = ("run", "panel", "method", "label", "depth", "x", "low", "high")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Along:
+    """One number of the cells as a figure."""
+
+    NAME: str
+    SHORT: str
+    CAPTION: str
+    READ: str
+    of: Callable[[Cell], Number | None]
+    axis: str
+    limits: tuple[float, float]
+    ticks: Sequence[float]
+    lines: Mapping[float, str]
+    extreme: str
+    """What the lowest is called: `the least gradient`."""
+    INDEX: str | None = None
+    VALUE: str = "x"
+
+    def select(self, found: Today) -> pd.DataFrame:
+        """One row a cell that has the number."""
+        rows = []
+        for key in found.keys:
+            for one in sorted(found.cells, key=lambda one: (found.blocks.index(one.block), one.depth)):
+                number = self.of(one) if one.method == key else None
+                if number is not None:
+                    rows.append(
+                        {
+                            "run": f"{one.block} {one.method} {one.depth}",
+                            "panel": f"{one.block} block",
+                            "method": one.method,
+                            "label": one.label,
+                            "depth": one.depth,
+                            "x": number.value,
+                            "low": np.nan if number.low is None else number.low,
+                            "high": np.nan if number.high is None else number.high,
+                        }
+                    )
+        return pd.DataFrame(rows, columns=list(COLUMNS))
+
+    def title(self, found: Today) -> str:
+        """Whose is lowest where it is deepest, block by block."""
+        frame = self.select(found)
+        told = []
+        for panel, own in frame.groupby("panel", sort=False):
+            least = own[own["depth"] == own["depth"].max()].nsmallest(1, "x").iloc[0]
+            told.append(
+                f"in the {panel} at {least['depth']} layers {least['label']} has {self.extreme}, {short(least['x'])}"
+            )
+        words = "; ".join(told)
+        return words[:1].upper() + words[1:] or self.SHORT
+
+    def alt(self, frame: pd.DataFrame) -> str:
+        """What the picture shows, for those who do not see it."""
+        parts = []
+        for (panel, label), own in frame.groupby(["panel", "label"], sort=False):
+            values = ", ".join(f"{row['depth']}: {short(row['x'])}" for row in own.to_dict("records"))
+            parts.append(f"{label}, {panel}: {values}")
+        return f"Chart of the {self.axis} by method and depth. {'; '.join(parts)}."
+
+    def draw(self, frame: pd.DataFrame) -> Figure:
+        """A panel a block."""
+        return dumbbells.draw(frame, self.axis, self.limits, self.ticks, self.lines)
+
+
+def turned(one: Cell) -> Number | None:
+    """1 − cos, its interval the other way round."""
+    if one.cosine is None:
+        return None
+    low, high = (None if end is None else 1 - end for end in (one.cosine.high, one.cosine.low))
+    return Number(1 - one.cosine.value, low, high)
+
+
+gradient = Along(
+    NAME="today_gradient",
+    SHORT="Gradient at the bottom",
+    CAPTION="The link of DeepNet §2 that decides, for methods that it does not know.",
+    READ="First over last layer’s gradient norm after 250 updates at the table’s rate; bars are 95 % over seeds, where "
+    "there are several. A triangle at the left edge: less than that. In this project’s runs those that train keep more "
+    "than some hundredths.",
+    of=lambda one: one.gradient,
+    axis="first over last layer’s gradient norm",
+    limits=(1e-6, 1e2),
+    ticks=(1e-6, 1e-4, 1e-2, 1, 100),
+    lines={1.0: "even"},
+    extreme="the least gradient at the bottom",
+)
+use = Along(
+    NAME="today_use",
+    SHORT="What a layer does",
+    CAPTION="Is the depth used? A layer that only passes on what it is given turns it by nothing.",
+    READ="1 − cos between what enters a layer and what leaves it, mean over layers and tokens, after 250 updates at "
+    "the table’s rate; bars are 95 % over seeds, where there are several. It falls with depth where more layers "
+    "share one way; who falls fastest uses depth least. Of a run that is stuck it says little.",
+    of=turned,
+    axis="1 − cosine of neighbouring states",
+    limits=(1e-3, 1.0),
+    ticks=(1e-3, 1e-2, 0.1, 1),
+    lines={},
+    extreme="the layers that do least",
+)

@@ -1,0 +1,46 @@
+"""A row as a run: what claims and tables of runs ask for, where the run itself is not kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from stabkit.figures.quick.once import Runs
+from stabkit.paper.studies.study import Study
+from stabkit.results.forecast.measured import Measured
+from stabkit.results.profile import Profile
+from stabkit.results.records import Table
+from stabkit.spec import RunSpec
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kept:
+    """What is left of a run; the same names as `storage.store.Run` has."""
+
+    spec: RunSpec
+    outcome: Mapping[str, Any]
+    digest: str
+    measured: Measured | None
+    profile: Profile | None
+    records: Mapping[str, Table] = field(default_factory=dict)
+    """None is kept: a claim that asks for them finds nothing."""
+
+    @property
+    def run_id(self) -> str:
+        return self.spec.run_id
+
+
+def runs(study: Study) -> Runs:
+    """The rows of a study."""
+    found = [
+        Kept(
+            spec=study.specs[row.run_id],
+            outcome={"outcome": row.outcome, "steps": row.steps, "validation_loss": row.validation},
+            digest=row.digest,
+            measured=row.measured,
+            profile=row.profile,
+        )
+        for row in study.rows
+    ]
+    return Runs(cast(Any, found))

@@ -1,0 +1,229 @@
+"""What the page of the table of 2026 says, in sentences and tables: the same for HTML, Markdown and JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from stabkit import methods
+from stabkit.claims.exponents import NEARLY
+from stabkit.figures.shared.words import percent, several, short
+from stabkit.figures.today.rates import height
+from stabkit.results.forecast.newcomers import TRUSTED, Newcomers
+from stabkit.results.forecast.scores import Scores
+from stabkit.results.today import BESIDE, Cell, Number, Today
+from stabkit.results.tolerance import power
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One table: (method key, its label, texts) a row."""
+
+    caption: str
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, str, tuple[str, ...]], ...]
+
+
+def tables(found: Today, cost: Costs) -> dict[str, list[Table]]:
+    """{block: its tables}."""
+    return {
+        block: [_trains(found, block), _well(found, block, cost), _links(found, block)]
+        for block in found.blocks
+        if any(one.block == block for one in found.cells)
+    }
+
+
+def _rows(
+    found: Today, block: str, texts: Callable[[str, dict[int, Cell]], Sequence[str]]
+) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
+    own = ((key, found.of(block, key)) for key in found.keys)
+    return tuple((key, methods.label(key, {}), tuple(texts(key, cells))) for key, cells in own if cells)
+
+
+def _depths(found: Today, block: str, has: Callable[[Cell], Any]) -> list[int]:
+    return sorted({one.depth for one in found.cells if one.block == block and has(one)})
+
+
+def _trains(found: Today, block: str) -> Table:
+    ran, searched = (_depths(found, block, has) for has in (lambda one: one.outcomes, lambda one: one.limit))
+    return Table(
+        f"Who trains at 1e-3, and the highest rate that trains ({block} block)",
+        (*(f"{n} layers" for n in ran), *(f"rate at {n}" for n in searched)),
+        _rows(
+            found,
+            block,
+            lambda key, cells: [
+                *(fate(cells[n]) if n in cells else "–" for n in ran),
+                *(limit(cells[n], found) if n in cells else "–" for n in searched),
+            ],
+        ),
+    )
+
+
+def _well(found: Today, block: str, cost: Costs) -> Table:
+    ran, searched = (_depths(found, block, has) for has in (lambda one: one.loss, lambda one: one.best))
+    return Table(
+        f"Validation loss after 250 updates at 1e-3, seed by seed less Pre-LN’s, and at the best of the rates tried; a "
+        f"step’s cost ({block} block)",
+        (
+            *(f"{n} layers" for n in ran),
+            *(f"less Pre-LN’s, {n}" for n in ran),
+            *(f"best at {n}, its rate" for n in searched),
+            "a step, of Pre-LN’s",
+        ),
+        _rows(
+            found,
+            block,
+            lambda key, cells: [
+                *(told(_alone(cells[n].loss), 3) if n in cells else "–" for n in ran),
+                *(told(cells[n].beside, signed=True) if n in cells and key != BESIDE else "–" for n in ran),
+                *(best(cells[n]) if n in cells else "–" for n in searched),
+                told(cost.get((block, key)), 3),
+            ],
+        ),
+    )
+
+
+def _links(found: Today, block: str) -> Table:
+    ran = _depths(found, block, lambda one: one.gradient)
+    return Table(
+        "What depth does at 1e-3: exponent of ‖ΔF‖ after update 1 in the depth, first over last layer’s gradient, "
+        f"cosine of neighbouring states, both after 250 updates ({block} block)",
+        ("‖ΔF‖ exponent", *(f"gradient, {n}" for n in ran), *(f"cosine, {n}" for n in ran)),
+        _rows(
+            found,
+            block,
+            lambda key, cells: [
+                told(found.exponents.get((block, key)), signed=True),
+                *(told(cells[n].gradient) if n in cells else "–" for n in ran),
+                *(told(cells[n].cosine, 3) if n in cells else "–" for n in ran),
+            ],
+        ),
+    )
+
+
+Costs = dict[tuple[str, str], Number]
+"""{(block, method): a step's time over Pre-LN's}."""
+
+
+def fate(one: Cell) -> str:
+    """`trains 5/5`; of several outcomes each; of one run the word alone."""
+    count = sum(one.outcomes.values())
+    if not count:
+        return "–"
+    ordered = sorted(one.outcomes.items(), key=lambda item: -item[1])
+    return ", ".join(word if count == 1 else f"{word} {n}/{count}" for word, n in ordered)
+
+
+def limit(one: Cell, found: Today) -> str:
+    """`4e-3`; `none` below every rung, `above 0.5`; `not yet` while the search goes on."""
+    if one.limit is None:
+        return "–"
+    if not one.limit.known:
+        return "not yet"
+    if one.limit.passes is None:
+        return f"none from {power(found.rungs[0])} on"
+    return f"{power(one.limit.passes)}{' or more' if one.limit.fails is None else ''}"
+
+
+def best(one: Cell) -> str:
+    """`4.87 (3.2e-2)`."""
+    return "–" if one.best is None else f"{short(one.best[1], 3)} ({power(one.best[0])})"
+
+
+def told(number: Number | None, digits: int = 2, *, signed: bool = False) -> str:
+    """`0.94 (0.92 to 0.96)`; one seed's number alone; – for none."""
+    if number is None:
+        return "–"
+
+    def write(value: float) -> str:
+        return f"{value:+.2f}".replace("-", "−") if signed else short(value, digits)
+
+    if number.low is None or number.high is None:
+        return write(number.value)
+    return f"{write(number.value)} ({write(number.low)} to {write(number.high)})"
+
+
+def _alone(number: Number | None) -> Number | None:
+    """Without its interval."""
+    return None if number is None else Number(number.value)
+
+
+def answer(found: Today) -> str:
+    """The page's sentence, block by block at the greatest depth that was searched: who bears the most, who does not
+    train at the table's rate, whose loss is lowest at a rate of its own."""
+    told = []
+    for block in found.blocks:
+        searched = [one for one in found.cells if one.block == block and one.limit and one.limit.known]
+        if not searched:
+            continue
+        depth = max(one.depth for one in searched)
+        here = [one for one in searched if one.depth == depth]
+        most = max(height(one, found) for one in here)
+        top = [one.label for one in here if height(one, found) == most]
+        parts = [
+            f"In the {block} block at {depth} layers {several(top, len(here))} "
+            f"bear{'s' * (len(top) == 1)} the highest rate, {limit(_first(here, top[0]), found)}"
+        ]
+        lost = [one.label for one in found.cells if (one.block, one.depth, one.trains) == (block, depth, False)]
+        if lost:
+            parts.append(f"{several(lost, len(here))} do{'es' * (len(lost) == 1)} not train at 1e-3")
+        losses = [(one.best[1], one) for one in here if one.best]
+        if losses:
+            low, which = min(losses, key=lambda one: one[0])
+            parts.append(f"the lowest loss at a rate of its own has {which.label}, {short(low, 3)}")
+        told.append("; ".join(parts))
+    return ". ".join(told) + "." if told else "No search is through yet."
+
+
+def _first(cells: Sequence[Cell], label: str) -> Cell:
+    return next(one for one in cells if one.label == label)
+
+
+def depth_sentence(found: Today) -> str:
+    """Whose ‖ΔF‖ is shown to keep its size over depth, and whose grows most, block by block."""
+    told = []
+    for block in found.blocks:
+        own = {key: found.exponents[block, key] for key in found.keys if (block, key) in found.exponents}
+        flat = [methods.label(key, {}) for key, number in own.items() if _flat(number)]
+        if own:
+            key = max(own, key=lambda key: own[key].value)
+            words = f"of {several(flat, len(own))}" if flat else "of no method"
+            told.append(
+                f"in the {block} block the first update’s ‖ΔF‖ is shown to keep its size over depth {words}, and grows "
+                f"fastest of {methods.label(key, {})} (N^{own[key].value:.2f})"
+            )
+    words = "; ".join(told)
+    return f"{words[:1].upper()}{words[1:]}." if words else ""
+
+
+def _flat(number: Number) -> bool:
+    """Whether the whole interval lies within NEARLY of 0."""
+    return None not in (number.low, number.high) and max(abs(number.low or 0), abs(number.high or 0)) <= NEARLY
+
+
+def forecast_sentence(own: Newcomers) -> str:
+    """How the forecast did on runs that it had never seen the like of."""
+    one = own.whole
+    if not own.rows:
+        return "No run of the search has an outcome yet."
+    bad = [f"{value}" for value in own.of("block") if value not in own.trusted("block")]
+    lost = [methods.label(key, {}) for key in own.of("method") if key not in own.trusted("method")]
+    words = (
+        f"below {TRUSTED:g} for {several(lost, len(own.of('method')))}" if lost else "for every method at least that"
+    )
+    return (
+        f"On {one.n} runs of the search, {percent(one.base_rate)} of which train, the forecast as it stood has an AUC "
+        f"of {short(one.auc)} and a Brier skill of {short(one.skill)}; {percent(one.coverage)} of its forecasts are a "
+        f"word, {percent(one.accuracy)} of these right. Its skill is {words}"
+        + (f", and for the {several(bad, 2)} block" if bad else "")
+        + "."
+    )
+
+
+def scores(own: Newcomers) -> list[tuple[str, Scores]]:
+    """(whose, scores): all, each block, each method."""
+    found = [("all", own.whole)] if own.rows else []
+    found += [(f"{block} block", one) for block, one in own.of("block").items()]
+    return found + [(methods.label(key, {}), one) for key, one in own.of("method").items()]
