@@ -56,7 +56,7 @@ def test_every_method_stands_under_its_group_with_formula_source_options_and_cla
         head = lines.index(f"  {method.key}  ({method.label})")
         assert (
             lines[head + 1] == f"    {formula.text(method)}"
-            and f"    source: {method.source}" in lines[head : head + 7]
+            and f"    source: {method.source}" in lines[head : head + 9]
         )
         assert lines.index(group_of(method)) < head
         for name, values in methods.options(method.key).items():

@@ -20,8 +20,9 @@ from stabkit import methods
 from stabkit.cli import entry
 from stabkit.cli.commands.fold import load, save
 from stabkit.errors import UsageError
+from stabkit.methods.able import folds
 from stabkit.methods.base import Scale, sites
-from stabkit.model.fold import EPS, Folded, batch, difference, fold, obstacle, original, plain
+from stabkit.model.fold import EPS, Folded, batch, difference, fold, original, plain
 from stabkit.running import work
 from stabkit.spec import ALGO_VERSION, RunSpec
 from stabkit.storage import folder
@@ -215,7 +216,10 @@ REFUSED = {
     "r-fixup": "no norm stands after the sum",
     "t-fixup": "no norm stands after the sum",
     "residual": "its wiring is no chain: two streams",
+    "reordered-norm": "a norm stands on the branch, before the sum",
 }
+BEFORE = ("peri-ln", "sandwich-ln", "mix-ln", "keel", "layernorm-scaling", "dyt", "gpt2-init", "depth-mup", "completep")
+REFUSED |= dict.fromkeys(BEFORE, "a norm stands before the branch")
 
 
 @pytest.mark.parametrize("key", methods.KEYS)
@@ -233,16 +237,17 @@ def test_every_method_folds_or_is_refused_by_name_with_the_reason(key: str) -> N
 
 def test_what_stands_in_the_way_is_asked_of_the_slots() -> None:
     plain, places = methods.build("post-ln", {}), sites(2, 2, 16)
-    assert obstacle(plain, places) == ""
+    assert folds(plain, places) == ""
     for change, told in (
         ({"norm_branch": lambda site: site.name == "decoder.1.cross"}, "a norm stands on the branch, before the sum"),
+        ({"kappa": lambda site: 0.5}, "what the branch reads is scaled by κ"),
         ({"gamma": lambda site: Scale(init=2.0)}, "the branch is scaled by γ (at encoder.1.self)"),
         ({"gamma": lambda site: Scale(trainable=True)}, "the branch is scaled by γ"),
         ({"inner": lambda site, place: "norm" if place == "last" else ""}, "something stands inside the branch"),
         ({"final": lambda stack: "norm" if stack == "decoder" else ""}, "a norm stands after the decoder"),
         ({"wiring": "history, norm after"}, "history, norm after"),
     ):
-        assert told in obstacle(replace(plain, **change), places)  # type: ignore[arg-type]
+        assert told in folds(replace(plain, **change), places)  # type: ignore[arg-type]
 
 
 def damaged(name: str, change: Callable[[np.ndarray], Any]) -> Callable[[Weights], Weights]:

@@ -79,12 +79,22 @@ def test_torchs_own_encoder_layers_pass_when_each_is_drawn_anew():
     assert found(models.TorchLayers(4, norm_first=True, final=True), "pre-ln", 4, 0) == []
 
 
-FOLLOWED = [key for key in methods.KEYS if key != "residual"]
+FOLLOWED = [key for key in methods.KEYS if key not in ("residual", "dyt")]
 
 
 def test_a_wiring_of_several_streams_is_said_not_to_be_followed():
     with pytest.raises(UsageError, match="several streams is not followed"):
         audit(torch.nn.Linear(2, 2), methods.build("residual", {}))
+    with pytest.raises(UsageError, match="and no DyT"):
+        audit(torch.nn.Linear(2, 2), methods.build("dyt", {}))
+
+
+@pytest.mark.parametrize(
+    ("method", "said"), [("layernorm-scaling", "κ"), ("depth-mup", "rate and ε"), ("reordered-norm", "queries")]
+)
+def test_what_of_a_recipe_is_not_looked_at_is_said(method, said):
+    done = judged(ours(method, 0, 3), method, 0, 3)
+    assert done.findings == () and said in done.notes[-1] and "not compared" in done.notes[-1]
 
 
 @pytest.mark.parametrize("method", FOLLOWED)

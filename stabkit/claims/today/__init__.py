@@ -43,8 +43,8 @@ def _claim(key: str, sentence: str, source: str, method: str, *beside: str, line
     )
 
 
-LINEAR = at_most(1.5, "a straight line gives 1; ours: half more")
-BOUNDED = at_most(3.0, "branches of one length that all point one way give 3, and no more; an exponential has no bound")
+LINEAR = at_most(1.5, "ours: a straight line gives 1, and half more is still nearly one")
+BOUNDED = at_most(3.0, "ours: branches of one length that all point one way give 3; an exponential has no bound")
 FLAT = at_most(NEARLY, f"the paper: as large at every depth; ours: an exponent of {NEARLY:g} at most, up or down")
 
 CLAIMS: tuple[Claim, ...] = (

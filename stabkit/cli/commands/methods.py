@@ -10,9 +10,10 @@ from stabkit import methods as table
 from stabkit.cli import console
 from stabkit.cli.parsing import model, own
 from stabkit.errors import ContractBroken, UsageError
-from stabkit.methods import constants, formula
-from stabkit.methods.base import Method, Role, Site, sites
+from stabkit.methods import able, constants, formula
+from stabkit.methods.base import Method, Role, Site, defined, sites
 from stabkit.methods.groups import group_of
+from stabkit.methods.today import OUT
 from stabkit.report.json_document import SCHEMA, text
 from stabkit.spec import depth_text
 
@@ -40,7 +41,9 @@ def methods(name: str, depths: Sequence[tuple[int, int]], *, json: bool, markdow
     if markdown:
         console.document(page(chosen, depths))
     elif json:
-        console.document(text({"schema": SCHEMA, "methods": [_document(each, depths, profiles) for each in chosen]}))
+        out = [{"key": key, **one._asdict()} for key, one in OUT.items()] if len(chosen) > 1 else []
+        found = [_document(each, depths, profiles) for each in chosen]
+        console.document(text({"schema": SCHEMA, "methods": found, "out": out}))
     elif name:
         _one(chosen[0], depths, profiles)
     else:
@@ -54,9 +57,9 @@ def check(word: str, named: str, *, json: bool) -> None:
     if not named:
         raise UsageError("`stabkit methods check` needs a method: a name, or ./my.py:function")
     files = own.Files()
-    ((chosen, method),) = found if len(found := model.named(named, files)) == 1 else ((None, None),)
-    if chosen is None or method is None:
+    if len(found := model.named(named, files)) > 1:
         raise UsageError("`stabkit methods check` takes one method")
+    ((chosen, method),) = found
     from stabkit.training import contract  # torch
 
     told = []
@@ -96,7 +99,7 @@ def _all(chosen: Sequence[Method], depths: Sequence[tuple[int, int]]) -> None:
                 continue
             stacks = constants.by_stack(n, m).values()
             scales = " | ".join(dict.fromkeys(_scales(method, own) for own in stacks))
-            gains = " | ".join(dict.fromkeys(_span([method.gain(site, _last(site)) for site in own]) for own in stacks))
+            gains = " | ".join(dict.fromkeys(_ends([method.gain(site, _last(site)) for site in own]) for own in stacks))
             rows.append((method.label, scales, gains, f"{constants.added(method, n, m):+,}"))
         console.table(
             f"At {depth_text(n, m)} (encoder | decoder, first … last sub-layer); parameters beside Post-LN's "
@@ -104,6 +107,8 @@ def _all(chosen: Sequence[Method], depths: Sequence[tuple[int, int]]) -> None:
             ("method", "ω (α), and γ where there is one", "gain (β) of W_O, W₂, on xavier_normal", "parameters"),
             rows,
         )
+    if len(chosen) > 1:
+        console.say("\n".join(["Not here yet:", *(f"  {line}" for line in _out()), ""]))
     console.say("`stabkit methods NAME --depths 100x100` prints every constant of one; `--json` prints all.")
 
 
@@ -126,6 +131,7 @@ def page(chosen: Sequence[Method], depths: Sequence[tuple[int, int]]) -> str:
         for name, values in _options(method).items():
             lines.append(f"- Option `{name}`: {', '.join(f'`{value}`' for value in values)} (the first is the default)")
         lines += [f"- Its own recipe: {words}" for words in _recipe(method)]
+        lines += [f"- `{name}` {line}" for name, line in _able(method)]
         lines += [f"- Claim `{claim['id']}`: {claim['sentence']} ({claim['source']})" for claim in _claims(method)]
         head = (
             "depth",
@@ -147,6 +153,8 @@ def page(chosen: Sequence[Method], depths: Sequence[tuple[int, int]]) -> str:
                 first = (depth_text(n, m), f"{constants.added(method, n, m):+,}") if i == 0 else ("", "")
                 cells = (row["stack"], row["kind"], _shown(row["omega"]), _shown(row["gamma"]), *gains, row["norms"])
                 lines.append(f"| {first[0]} | {' | '.join(cells)} | {first[1]} |")
+    if len(chosen) > 1:
+        lines += ["", "## Not here yet", "", *(f"- {line}" for line in _out())]
     return "\n".join(lines)
 
 
@@ -159,8 +167,8 @@ def _one(method: Method, depths: Sequence[tuple[int, int]], profiles: Profiles) 
     console.say(f"  source: {method.source}")
     for name, values in _options(method).items():
         console.say(f"  option {name}: {', '.join(values)} (default {values[0]})")
-    for words in _recipe(method):
-        console.say(f"  its own recipe: {words}")
+    for name, line in (*(("its own recipe:", words) for words in _recipe(method)), *_able(method)):
+        console.say(f"  {name} {line}")
     for claim in _claims(method):
         console.say(f"  claim {claim['id']}: {claim['sentence']} ({claim['source']})")
     console.say()
@@ -177,11 +185,8 @@ def _one(method: Method, depths: Sequence[tuple[int, int]], profiles: Profiles) 
         )
         if profiles:
             console.say(f"  ω profiled on {PROFILED}")
-        first = sites(n, m, constants.WIDTH)[0]
-        ends = {
-            stack: method.final(stack) or "nothing"
-            for stack in dict.fromkeys(s.stack for s in sites(n, m, constants.WIDTH))
-        }
+        first, *_ = own = sites(n, m, constants.WIDTH)
+        ends = {stack: method.final(stack) or "nothing" for stack in dict.fromkeys(site.stack for site in own)}
         console.say(f"  after the {', after the '.join(f'{stack}: {end}' for stack, end in ends.items())}")
         console.say(f"  embedding × {method.gain(first, 'embedding'):.4f}; wiring: {method.wiring}")
         console.say()
@@ -201,6 +206,7 @@ def _document(method: Method, depths: Sequence[tuple[int, int]], profiles: Profi
         "recipe": None if method.recipe is None else asdict(method.recipe),
         "factors": {depth_text(n, m): formula.factors(method, n, m) for n, m in formula.shown(method)},
         "claims": _claims(method),
+        "able": dict(_able(method)),
         "wiring": method.wiring,
         "depths": [
             {"depth": depth_text(n, m), "undefined": reason}
@@ -226,6 +232,15 @@ def _constants(method: Method) -> list[str]:
     return told + ([f"derived for {' and '.join(method.assumes)}"] if method.assumes else [])
 
 
+def _out() -> list[str]:
+    return [f"{one.label}: `{one.formula}`. It needs {one.needs} ({one.source})." for one in OUT.values()]
+
+
+def _able(method: Method) -> tuple[tuple[str, str], ...]:
+    """(command, what it can do for this method)."""
+    return able.told(method, sites(*defined(method, 6), constants.WIDTH))
+
+
 def _options(method: Method) -> dict[str, tuple[str, ...]]:
     """The options of a built-in method."""
     return table.options(method.key) if method.key in table.KEYS else {}
@@ -234,9 +249,7 @@ def _options(method: Method) -> dict[str, tuple[str, ...]]:
 def _recipe(method: Method) -> list[str]:
     """Its own recipe and where that is from; nothing where no paper gives one."""
     own = method.recipe
-    if own is None:
-        return []
-    return [f"{table.recipe_words(own)} ({own.source})"]
+    return [] if own is None else [f"{table.recipe_words(own)} ({own.source})"]
 
 
 def _claims(method: Method) -> list[dict[str, str]]:
@@ -263,11 +276,11 @@ def _shown(value: Any) -> str:
 
 def _scales(method: Method, own: Sequence[Site]) -> str:
     """ω of a stack, and γ where it is not 1."""
-    omega = "profiled" if method.calibrate else _span([method.omega(site).init for site in own])
+    omega = "profiled" if method.calibrate else _ends([method.omega(site).init for site in own])
     gammas = [method.gamma(site) for site in own]
     trained = " trained" if any(scale.trainable for scale in gammas) else ""
     plain = not trained and all(scale.init == 1 for scale in gammas)
-    return omega if plain else f"{omega}, γ {_span([scale.init for scale in gammas])}{trained}"
+    return omega if plain else f"{omega}, γ {_ends([scale.init for scale in gammas])}{trained}"
 
 
 def _last(site: Site) -> Role:
@@ -275,12 +288,8 @@ def _last(site: Site) -> Role:
     return "down" if site.kind == "ffn" else "out"
 
 
-def _span(values: Sequence[float]) -> str:
-    """`0.2608`, or from the first to the last where they differ."""
-    return _ends(values)
-
-
 def _ends(values: Sequence[float]) -> str:
+    """`0.2608`, or from the first to the last where they differ."""
     first, last = map(_number, (values[0], values[-1]))
     return first if first == last else f"{first} … {last}"
 

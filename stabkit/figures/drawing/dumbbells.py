@@ -47,7 +47,7 @@ def draw(
             axes.set_title(str(title))
             axes.tick_params(labelleft=not number)
             style.log_axis(axes, "x", limits[0] / EDGE, limits[1] * EDGE, ticks=ticks)
-            axes.set_xticks(list(ticks), [short(tick) for tick in ticks])
+            axes.set_xticks(list(ticks), [short(tick, 1) for tick in ticks])
             axes.set_ylim(len(labels) - 0.4, -0.6)
             axes.set_yticks(range(len(labels)), [lettering.safe(label, MOST_LABEL) for label in labels])
             for where, what in lines.items():

@@ -30,17 +30,11 @@ from stabkit.figures.shared.words import SUPERSCRIPT, plain
 
 Group = TypeVar("Group")
 
-COLOURS = {
-    "post-ln": "#D55E00",
-    "post-ln-init": "#E69F00",
-    "admin": "#0072B2",
-    "deepnorm": "#009E73",
-    "pre-ln": "#56B4E9",
-    "sub-ln": "#CC79A7",
-}
-FURTHER = (
-    *("#7E57C2", "#8C6D31", "#7A7A7A", "#C2185B", "#00A5B8", "#5C7A29", "#B07AA1", "#4E79A7", "#A0522D", "#6B5B95"),
-    *("#D4A017", "#2E8B57", "#E57373", "#1E5AA8", "#9C5A1A", "#D81B9A", "#4DB6AC"),
+COLOURS = {"post-ln": "#D55E00", "post-ln-init": "#E69F00", "admin": "#0072B2", "deepnorm": "#009E73"}
+COLOURS |= {"pre-ln": "#56B4E9", "sub-ln": "#CC79A7"}
+FURTHER = tuple(
+    "#7E57C2 #8C6D31 #7A7A7A #C2185B #00A5B8 #5C7A29 #B07AA1 #4E79A7 #A0522D #6B5B95 #D4A017 #2E8B57 #E57373 #1E5AA8 "
+    "#9C5A1A #D81B9A #4DB6AC".split()
 )
 """For the methods without a colour of their own, in table order."""
 

@@ -27,7 +27,8 @@ from numpy.typing import NDArray
 from stabkit import methods
 from stabkit.errors import UsageError
 from stabkit.methods import blocks
-from stabkit.methods.base import ONE, PLACES, Kind, Method, Site, sites
+from stabkit.methods.able import folds
+from stabkit.methods.base import Kind, Method, Site, sites
 from stabkit.model.fold.plain import Plain
 from stabkit.model.transformer import Transformer
 from stabkit.spec import ModelConfig, RunSpec
@@ -70,7 +71,7 @@ def fold(weights: Arrays, spec: RunSpec) -> Folded:
     method = _method(spec)
     config = spec.model
     places = sites(config.encoder_layers, config.decoder_layers, config.hidden, config.base_init)
-    if why := obstacle(method, places):
+    if why := folds(method, places):
         raise UsageError(f"{method.label} does not fold into a plain Post-LN model: {why}")
     if not config.tied:
         raise UsageError("a model with a softmax of its own (--untied) does not fold: the plain model's is tied")
@@ -96,27 +97,6 @@ def fold(weights: Arrays, spec: RunSpec) -> Folded:
             eps[norm] = float(EPS / omega**2)
         norm_before = norm
     return Folded(config, arrays, eps, {name: omega for name, omega in omegas.items() if np.any(omega != 1.0)})
-
-
-def obstacle(method: Method, places: tuple[Site, ...]) -> str:
-    """Why this method is not x ← LN(ω·x + f(x)) and nothing else; "" where it is."""
-    for site in places:
-        reasons = {
-            "a norm stands before the branch": method.norm_in(site),
-            "a norm stands on the branch, before the sum": method.norm_branch(site),
-            "no norm stands after the sum": not method.norm_out(site),
-            "the branch is scaled by γ": method.gamma(site) != ONE,
-            "something stands inside the branch": any(method.inner(site, place) for place in PLACES),
-            f"the norm is no LayerNorm but {method.norm_out(site)}": method.norm_out(site) not in ("norm", "layer"),
-        }
-        for reason, holds in reasons.items():
-            if holds:
-                return f"{reason} (at {site.name})"
-    for stack in dict.fromkeys(site.stack for site in places):
-        for part, where in ((method.embedding(stack), "before"), (method.final(stack), "after")):
-            if part:
-                return f"a {part} stands {where} the {stack}"
-    return "" if method.wiring == "chain" else f"its wiring is no chain: {method.wiring}"
 
 
 def _method(spec: RunSpec) -> Method:

@@ -22,8 +22,8 @@ from torch import nn
 
 from stabkit import methods
 from stabkit.errors import UsageError
-from stabkit.methods.base import Method, Stack
-from stabkit.methods.wirings import WIRINGS
+from stabkit.methods import able
+from stabkit.methods.base import Method, Site, Stack, defined, sites
 from stabkit.own.audit import scales, structure, weights
 from stabkit.own.audit.case import BASES, KINDS, Case, Finding
 from stabkit.own.factory import told
@@ -80,8 +80,8 @@ def audit(
     said = None if n is None or m is None else (n, m)
     if method is not None and said is not None and (why := method.undefined(*said)):
         raise UsageError(f"{method.key}: {why}")
-    if method is not None and not _followed(method):
-        raise UsageError(f"{method.key}: a wiring of several streams is not followed by audit")
+    if method is not None and (why := able.audits(method, _sites(method, said))):
+        raise UsageError(f"{method.key}: {why}")
     run.refuse(model)
     ran, anatomy, stacks = recognised(model, said, inputs)
     found = tuple(stacks[stack].layers if stack in stacks else 0 for stack in ("encoder", "decoder"))
@@ -99,8 +99,8 @@ def audit(
     left = [stack for stack in anatomy.stacks if stack not in stacks.values()]
     if left:
         notes.append(f"{sum(len(stack.sublayers) for stack in left)} sub-layers of other stacks were not judged")
-    if method.calibrate is not None:
-        notes.append(f"{method.label}'s ω come from data and are not compared")
+    if beside := able.unjudged(method, case.sites):
+        notes.append(f"of {method.label}'s recipe not compared: {', '.join(beside)}")
     return Audit(
         method=method,
         depth=case.depth,
@@ -118,16 +118,19 @@ def _closest(anatomy: Anatomy, stacks: dict[Stack, Found], n: int, m: int) -> Me
     ranked: list[tuple[int, int, int, Method]] = []
     for key in methods.KEYS:
         method = methods.build(key, {})
-        if not method.undefined(n, m) and _followed(method):
+        if not method.undefined(n, m) and not able.audits(method, sites(n, m, WIDTH)):
             case = Case(method, stacks)
             built = sum(1 for _ in (*structure.judge(case, n, m), *scales.judge(case)))
             ranked.append((built, sum(1 for _ in weights.judge(case, anatomy)), len(ranked), method))
     return min(ranked)[-1]
 
 
-def _followed(method: Method) -> bool:
-    """Whether a model of this method can be compared: its residuals are sums along one stream."""
-    return len(WIRINGS[method.wiring].streams) == 1
+WIDTH = 64
+"""Of sites that are asked for no size."""
+
+
+def _sites(method: Method, said: tuple[int, int] | None) -> tuple[Site, ...]:
+    return sites(*(said or defined(method, 2)), WIDTH)
 
 
 def recognised(model: nn.Module, said: tuple[int, int] | None, inputs: Any) -> tuple[str, Anatomy, dict[Stack, Found]]:

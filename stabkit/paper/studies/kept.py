@@ -25,6 +25,7 @@ class Kept:
     profile: Profile | None
     records: Mapping[str, Table] = field(default_factory=dict)
     """None is kept: a claim that asks for them finds nothing."""
+    translations: tuple[()] = ()
 
     @property
     def run_id(self) -> str:

@@ -1,0 +1,117 @@
+"""The claims of today's methods, on runs whose profiles are made by hand: able to hold, able to fail."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from stabkit.claims import findings, today
+from stabkit.claims.verdict import judge
+from stabkit.methods import SETS
+from stabkit.paper.studies.kept import Kept
+from stabkit.results.profile import Profile
+from stabkit.spec import ModelConfig, RunSpec, TrainConfig
+from tests.results.forecast_rows import measured
+
+EVERY = {claim.key: claim for claim in today.CLAIMS}
+PLAIN = Profile(
+    loss=5.3,
+    gradient=1.0,
+    gradient_lowest=0.5,
+    gradient_spread=4.0,
+    spikes=2.0,
+    cosine=0.9,
+    cosine_deep=0.9,
+    stream_start=1.4,
+    stream_half=3.0,
+    stream=6.0,
+)
+
+
+def kept(method: str, depth: int = 18, seed: int = 0, outcome: str = "trains", first: float = 1.0, **given: Any) -> Any:
+    from dataclasses import replace
+
+    spec = RunSpec(
+        method=method,
+        model=ModelConfig(encoder_layers=0, decoder_layers=depth),
+        train=TrainConfig(steps=800, verdict_at=250, lr=1e-3, warmup=0, max_tokens=256),
+        seed=seed,
+    )
+    seen = measured(update_first=first)
+    return Kept(spec=spec, outcome={"outcome": outcome}, digest="", measured=seen, profile=replace(PLAIN, **given))
+
+
+def five(method: str, **given: Any) -> list[Any]:
+    return [kept(method, seed=seed, **given) for seed in range(5)]
+
+
+def powers(method: str, name: str, exponent: float) -> list[Any]:
+    return [kept(method, depth, **{name: depth**exponent}) for depth in (6, 18, 50, 100)]
+
+
+LINEAR, SQUARE = {"stream_half": 5.0**0.5, "stream": 3.0}, {"stream_half": 3.0, "stream": 5.0}
+CASES = {
+    "peri-linear": (five("peri-ln", **LINEAR), five("peri-ln", stream_half=2.0, stream=9.0)),
+    "sandwich-scale": (five("sandwich-ln", stream=3.0) + five("pre-ln"), five("sandwich-ln") + five("pre-ln")),
+    "reordered-spikes": (five("reordered-norm", spikes=1.5) + five("pre-ln"), five("reordered-norm") + five("pre-ln")),
+    "mix-even": (
+        five("mix-ln", gradient_spread=2.0) + five("pre-ln") + five("post-ln"),
+        five("mix-ln", gradient_spread=5.0) + five("pre-ln") + five("post-ln"),
+    ),
+    "keel-trains": (
+        five("keel") + five("post-ln", outcome="stuck"),
+        five("keel", outcome="stuck") + five("post-ln", outcome="stuck"),
+    ),
+    "lns-deep": (
+        five("layernorm-scaling", cosine_deep=0.8) + five("pre-ln"),
+        five("layernorm-scaling") + five("pre-ln"),
+    ),
+    "dyt-matches": (five("dyt") + five("pre-ln"), five("dyt", loss=5.5) + five("pre-ln")),
+    "gpt2-start": (powers("gpt2-init", "stream_start", 0.02), powers("gpt2-init", "stream_start", 0.5)),
+    "depth-mup-flat": (powers("depth-mup", "first", -0.1), powers("depth-mup", "first", 0.7)),
+    "completep-flat": (powers("completep", "first", 0.0), powers("completep", "first", -0.7)),
+    "residual-gradient": (
+        five("residual") + five("post-ln", gradient_lowest=1e-3),
+        five("residual", gradient_lowest=1e-3) + five("post-ln", gradient_lowest=1e-3),
+    ),
+}
+"""{claim: (runs of which it holds, of which it fails)}."""
+
+
+@pytest.mark.parametrize("key", EVERY)
+def test_a_claim_is_able_to_hold_and_able_to_fail(key: str) -> None:
+    holds, fails = CASES[key]
+    assert judge(EVERY[key], holds).verdict == "holds", judge(EVERY[key], holds)
+    assert judge(EVERY[key], fails).verdict == "fails", judge(EVERY[key], fails)
+    assert judge(EVERY[key], []).verdict == "untested"
+
+
+def test_growth_as_a_square_is_not_linear_and_not_exponential_either() -> None:
+    found = judge(EVERY["peri-linear"], five("peri-ln", **SQUARE))
+    assert found.verdict == "mixed" and {place.verdict for place in found.places} == {"holds", "fails"}
+
+
+def test_where_post_ln_trains_nothing_is_said_of_keel() -> None:
+    assert judge(EVERY["keel-trains"], five("keel") + five("post-ln")).verdict == "untested"
+
+
+def test_one_seed_alone_decides_nothing_whose_spread_is_not_known() -> None:
+    one = [kept("reordered-norm", spikes=1.0), kept("pre-ln")]
+    assert judge(EVERY["reordered-spikes"], one).verdict in ("undecided", "holds")
+
+
+def test_each_method_of_today_has_one_central_claim_of_its_own() -> None:
+    own = [claim.methods[0] for claim in EVERY.values()]
+    assert len(set(own)) == len(own) and set(SETS["today"]) - {"post-ln", "pre-ln", "deepnorm"} <= set(own)
+    assert {claim.weight for claim in EVERY.values()} == {"central"} and "residual" in own
+
+
+def test_they_are_asked_where_their_method_is() -> None:
+    asked = {found.claim.key for found in findings(five("keel") + five("post-ln", outcome="stuck"))}
+    assert asked & set(EVERY) == {"keel-trains"}
+
+
+def test_a_run_that_goes_on_is_told_by_where_it_was_judged() -> None:
+    (place,) = judge(EVERY["dyt-matches"], CASES["dyt-matches"][0]).places
+    assert place.measured.steps == 250
