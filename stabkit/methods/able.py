@@ -66,5 +66,5 @@ def told(method: Method, places: Sequence[Site]) -> tuple[tuple[str, str], ...]:
     beside = unjudged(method, places)
     most = "sums, norms, scales and what was drawn" + (f"; not {', nor '.join(beside)}" if beside else "")
     refused, plain = audits(method, places), folds(method, places)
-    fold = f"does not fold into a plain Post-LN model: {plain}" if plain else "folds into a plain Post-LN model"
+    fold = f"refuses it: {plain}" if plain else "makes a plain Post-LN model of it"
     return ("audit", f"refuses it: {refused}" if refused else f"judges {most}"), ("fold", fold)

@@ -6,8 +6,12 @@ and the one above it, which does not, are known. That a rate below one that trai
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+
+LARGE = 0.1
+"""Rates from here on are written out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +31,11 @@ def limit(rungs: Sequence[float], trains: Mapping[float, bool]) -> Limit:
     passes = max((rate for rate, well in trains.items() if well), default=None)
     fails = min((rate for rate, well in trains.items() if not well and (passes is None or rate > passes)), default=None)
     return Limit(passes, fails, next_rung(rungs, trains) is None)
+
+
+def written(rate: float) -> str:
+    """`4e-3`, `0.256`."""
+    return f"{rate:g}" if rate >= LARGE else f"{float(f'{rate:.1e}'.split('e')[0]):g}e{math.floor(math.log10(rate))}"
 
 
 def next_rung(rungs: Sequence[float], trains: Mapping[float, bool]) -> float | None:

@@ -83,10 +83,14 @@ def train(text: Mapping[str, str], max_tokens: int, *, stop_when_decided: bool) 
 
 
 def chosen(
-    text: str, depths: tuple[tuple[int, int], ...], config: ModelConfig, recipe: RecipeName, files: own.Files
+    text: str,
+    depths: tuple[tuple[int, int], ...],
+    config: ModelConfig,
+    trained: tuple[RecipeName, Optimizer],
+    files: own.Files,
 ) -> tuple[tuple[Chosen, ...], tuple[str, ...]]:
     """The methods named, and notes: what a set leaves out, whose constants were derived for another block. A method
-    named that its papers do not define here is refused."""
+    named that its papers do not define here is refused. `trained`: by which recipe and optimiser."""
     found: dict[str, Chosen] = {}
     notes: list[str] = []
     apart: dict[str, list[str]] = {}
@@ -97,8 +101,10 @@ def chosen(
             label = one.own.label if one.own else methods.label(one.key, one.options)
             label = methods.with_options(label, one.options) if one.own else label
             reasons = [reason for n, m in depths if (reason := method.undefined(n, m))]
-            if recipe == "paper" and method.recipe is None:
+            if trained[0] == "paper" and method.recipe is None:
                 reasons.append("it has no recipe of its own here, so that --recipe paper has nothing for it")
+            if method.scaled and trained[1] == "sgd":
+                reasons.append(f"its factors on rate and ε are Adam’s, and these are steps of SGD ({method.source})")
             if reasons and item.strip() not in methods.SETS:
                 raise UsageError(f"--models: {method.label} is not defined here: {reasons[0]}")
             if label in found and found[label] != one:

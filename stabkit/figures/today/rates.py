@@ -8,8 +8,8 @@ from matplotlib.figure import Figure
 
 from stabkit.figures.drawing import dumbbells
 from stabkit.figures.shared.words import several
+from stabkit.results.ladder import written
 from stabkit.results.today import Cell, Today
-from stabkit.results.tolerance import power
 
 NAME = "today_rates"
 SHORT = "Rates that train"
@@ -63,7 +63,7 @@ def title(found: Today) -> str:
         here = own[own["depth"] == own["depth"].max()]
         best = list(here.loc[here["x"] == here["x"].max(), "label"])
         most, last = float(here["x"].max()), found.rungs[-1]
-        much = f"more than {power(last)}" if most > last else power(most)
+        much = f"more than {written(last)}" if most > last else written(most)
         where = f"At {here['depth'].iloc[0]} layers in the {panel}"
         verb = f"bear{'s' * (len(best) == 1)} {'most, ' * (len(here) > 1)}{much}"
         told.append(f"{where} {several(best, len(here))} {verb}")
@@ -74,7 +74,7 @@ def alt(frame: pd.DataFrame) -> str:
     """What the picture shows, for those who do not see it."""
     parts = []
     for (panel, label), own in frame[frame["x"].notna()].groupby(["panel", "label"], sort=False):
-        values = ", ".join(f"{row['depth']}: {power(row['x'])}" for row in own.to_dict("records"))
+        values = ", ".join(f"{row['depth']}: {written(row['x'])}" for row in own.to_dict("records"))
         parts.append(f"{label}, {panel}: {values}")
     return f"Chart of the highest rate that trains by method and depth. {'; '.join(parts)}."
 

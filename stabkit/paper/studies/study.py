@@ -39,8 +39,6 @@ class Study:
     """Of its own runs, in their order."""
     specs: Mapping[str, RunSpec]
     """{run_id: spec} of all that its commands name."""
-    of: Mapping[str, tuple[str, ...]]
-    """{command: the ids of its runs}."""
     missing: tuple[RunSpec, ...]
     """What has no row yet and is wanted; of a ladder the next rungs."""
     failed: tuple[tuple[RunSpec, str], ...] = ()
@@ -60,10 +58,6 @@ def begun(item: Item, commands: Sequence[str], requests: Sequence[Request], path
         path=path,
         rows=tuple(held[run_id] for run_id in specs if run_id in held),
         specs=specs,
-        of={
-            text: tuple(spec.run_id for spec in request.specs())
-            for text, request in zip(item.commands, requests, strict=True)
-        },
         missing=tuple(spec for run_id, spec in wanted.items() if run_id not in held),
     )
 

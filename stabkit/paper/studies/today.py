@@ -12,9 +12,11 @@ Every run is judged after 250 updates; what is early then goes on to 800.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from stabkit import methods
 from stabkit.paper.item import OURS, TINY, Item
-from stabkit.paper.studies.study import Study
+from stabkit.results.forecast.rows import Row
 from stabkit.results.today import Today
 
 BLOCKS = ("classic", "llama")
@@ -48,12 +50,11 @@ LADDER = (
 )
 
 
-def read(study: Study) -> Today:
+def read(rows: Sequence[Row]) -> Today:
     """What the rows of the study come to."""
-    plain, tried = ({run_id for line in lines for run_id in study.of[line]} for lines in (TABLE, LADDER))
     return Today(
-        table=tuple(row for row in study.rows if row.run_id in plain),
-        ladder=tuple(row for row in study.rows if row.run_id in tried),
+        table=tuple(row for row in rows if row.seed != SEED),
+        ladder=tuple(row for row in rows if row.seed == SEED),
         rungs=RUNGS,
         blocks=BLOCKS,
         keys=KEYS,

@@ -33,7 +33,7 @@ COSTS = "today_cost.csv"
 
 def write(study: Study, path: Path, command: str) -> dict[str, Any]:
     """Write the page; returns what it says, for `--json` and the terminal."""
-    found, cost = today.read(study), costs(study.path.with_name(COSTS))
+    found, cost = today.read(study.rows), costs(study.path.with_name(COSTS))
     new = newcomers(found.ladder, ours().before)
     judged = findings(study)
     write_file(path, render(study, found, cost, new, judged, command).encode())

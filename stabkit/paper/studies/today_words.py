@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,8 +13,8 @@ from stabkit.figures.shared.words import percent, several, short
 from stabkit.figures.today.rates import height
 from stabkit.results.forecast.newcomers import TRUSTED, Newcomers
 from stabkit.results.forecast.scores import Scores
+from stabkit.results.ladder import written
 from stabkit.results.today import BESIDE, Cell, Number, Today
-from stabkit.results.tolerance import power
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,13 +124,13 @@ def limit(one: Cell, found: Today) -> str:
     if not one.limit.known:
         return "not yet"
     if one.limit.passes is None:
-        return f"none from {power(found.rungs[0])} on"
-    return f"{power(one.limit.passes)}{' or more' if one.limit.fails is None else ''}"
+        return f"none from {written(found.rungs[0])} on"
+    return f"{written(one.limit.passes)}{' or more' if one.limit.fails is None else ''}"
 
 
 def best(one: Cell) -> str:
     """`4.87 (3.2e-2)`."""
-    return "–" if one.best is None else f"{short(one.best[1], 3)} ({power(one.best[0])})"
+    return "–" if one.best is None else f"{short(one.best[1], 3)} ({written(one.best[0])})"
 
 
 def told(number: Number | None, digits: int = 2, *, signed: bool = False) -> str:
@@ -155,11 +156,12 @@ def answer(found: Today) -> str:
     train at the table's rate, whose loss is lowest at a rate of its own."""
     told = []
     for block in found.blocks:
-        searched = [one for one in found.cells if one.block == block and one.limit and one.limit.known]
-        if not searched:
+        known = [one for one in found.cells if one.block == block and one.limit and one.limit.known]
+        whole = [n for n in {one.depth for one in known} if sum(one.depth == n for one in known) == len(found.keys)]
+        if not whole:
             continue
-        depth = max(one.depth for one in searched)
-        here = [one for one in searched if one.depth == depth]
+        depth = max(whole)
+        here = [one for one in known if one.depth == depth]
         most = max(height(one, found) for one in here)
         top = [one.label for one in here if height(one, found) == most]
         parts = [
@@ -172,7 +174,7 @@ def answer(found: Today) -> str:
         losses = [(one.best[1], one) for one in here if one.best]
         if losses:
             low, which = min(losses, key=lambda one: one[0])
-            parts.append(f"the lowest loss at a rate of its own has {which.label}, {short(low, 3)}")
+            parts.append(f"the lowest loss of all rates tried has {which.label}, {short(low, 3)}")
         told.append("; ".join(parts))
     return ". ".join(told) + "." if told else "No search is through yet."
 
@@ -208,11 +210,12 @@ def forecast_sentence(own: Newcomers) -> str:
     one = own.whole
     if not own.rows:
         return "No run of the search has an outcome yet."
-    bad = [f"{value}" for value in own.of("block") if value not in own.trusted("block")]
-    lost = [methods.label(key, {}) for key in own.of("method") if key not in own.trusted("method")]
-    words = (
-        f"below {TRUSTED:g} for {several(lost, len(own.of('method')))}" if lost else "for every method at least that"
-    )
+    bad = [value for value in own.of("block") if value not in own.trusted("block")]
+    of = own.of("method")
+    lost = [methods.label(key, {}) for key in of if of[key].skill < TRUSTED]
+    alike = [methods.label(key, {}) for key in of if math.isnan(of[key].skill)]
+    words = f"below {TRUSTED:g} for {several(lost, len(of))}" if lost else f"at least {TRUSTED:g} for every method"
+    words += f" and cannot be told of {several(alike, len(of))}, whose runs all end alike" if alike else ""
     return (
         f"On {one.n} runs of the search, {percent(one.base_rate)} of which train, the forecast as it stood has an AUC "
         f"of {short(one.auc)} and a Brier skill of {short(one.skill)}; {percent(one.coverage)} of its forecasts are a "
