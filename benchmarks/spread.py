@@ -3,7 +3,8 @@
 Writes stabkit/claims/spread.csv. Trains what OUT lacks of the commands below (all, or those of these numbers), on
 Multi30k; every claim is measured on every place with five seeds, by its own function, and the range over the five is
 what one seed must lie off the threshold by (`claims/spread.py`). Half an hour on two cores; rows are written
-command by command; those of commands that were not asked for stay where some were, and go where all are.
+command by command; those of commands that were not asked for stay where some were, and go where all are. NUMBER
+`today`, the last of all: from the rows of docs/today.csv, whose runs at 6 and 18 layers have five seeds; a second.
 """
 
 from __future__ import annotations
@@ -11,12 +12,19 @@ from __future__ import annotations
 import csv
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+from stabkit import claims
 from stabkit.claims import CLAIMS, OF_STEPS, OF_SURFACES
+from stabkit.claims.base import Claim
 from stabkit.claims.spread import FILE, SEEDS, width
+from stabkit.cli.commands.paper import opened
 from stabkit.figures.quick.once import Runs
 from stabkit.figures.shared.surfaces import Landscape
+from stabkit.paper.studies import today
+from stabkit.paper.studies.kept import runs
 from stabkit.storage.store import Store
 from stabkit.storage.surfaces import SurfaceShelf
 
@@ -30,6 +38,7 @@ COMMANDS = (
     "landscape --model deepnorm --seeds 0..4 --points 3 --path none",
 )
 COLUMNS = ("claim", "where", "condition")
+ROWS = Path(__file__).resolve().parents[1] / "docs" / "today.csv"
 TABLE = Path(__file__).resolve().parents[1] / "stabkit" / "claims" / FILE
 
 
@@ -47,11 +56,18 @@ def main(data: str, out: str, *numbers: str) -> None:
             stdout=subprocess.DEVNULL,
         )
         rows |= measured(store)
-        with open(TABLE, "w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow((*COLUMNS, "spread"))
-            writer.writerows((*key, f"{value:.4g}") for key, value in sorted(rows.items()))
-        print(f"{len(rows)} places of {len({key[0] for key in rows})} claims: {TABLE}", flush=True)
+        write(rows)
+    if not numbers or "today" in numbers:
+        write(rows | spreads(runs(opened(today.ITEM, ROWS, data)), claims.today.CLAIMS))
+
+
+def write(rows: dict[tuple[str, ...], float]) -> None:
+    """The file, whole."""
+    with open(TABLE, "w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow((*COLUMNS, "spread"))
+        writer.writerows((*key, f"{value:.4g}") for key, value in sorted(rows.items()))
+    print(f"{len(rows)} places of {len({key[0] for key in rows})} claims: {TABLE}", flush=True)
 
 
 def kept() -> dict[tuple[str, ...], float]:
@@ -63,17 +79,24 @@ def kept() -> dict[tuple[str, ...], float]:
 def measured(folder: Path) -> dict[tuple[str, ...], float]:
     """The spread of every claim at every place of a store that has five seeds."""
     store, rows = Store(folder), dict[tuple[str, ...], float]()
-    runs = [store.load(run_id) for run_id in store.ids()]
-    trained, steps = (Runs(run for run in runs if run.spec.single_step is single) for single in (False, True))
+    every = [store.load(run_id) for run_id in store.ids()]
+    trained, steps = (Runs(run for run in every if run.spec.single_step is single) for single in (False, True))
     shelf = SurfaceShelf(folder)
-    drawn = Landscape(runs, [shelf.load(surface_id) for surface_id in shelf.ids()])
-    for source, claims in ((trained, CLAIMS), (steps, OF_STEPS), (drawn, OF_SURFACES)):
-        for claim in claims:
-            for found in claim.find(source):
-                values = [value for _, value in sorted(found.values.items())][:SEEDS]
-                if len(values) == SEEDS and found.interval is None:
-                    key = (claim.key, found.where, found.condition)
-                    rows[key] = max(rows.get(key, 0.0), width(values, claim.scale))
+    drawn = Landscape(every, [shelf.load(surface_id) for surface_id in shelf.ids()])
+    for source, some in ((trained, CLAIMS), (steps, OF_STEPS), (drawn, OF_SURFACES)):
+        rows |= spreads(source, some)
+    return rows
+
+
+def spreads(source: Any, some: Sequence[Claim]) -> dict[tuple[str, ...], float]:
+    """Of some claims, measured on these runs or surfaces."""
+    rows = dict[tuple[str, ...], float]()
+    for claim in some:
+        for found in claim.find(source):
+            values = [value for _, value in sorted(found.values.items())][:SEEDS]
+            if len(values) == SEEDS and found.interval is None:
+                key = (claim.key, found.where, found.condition)
+                rows[key] = max(rows.get(key, 0.0), width(values, claim.scale))
     return rows
 
 

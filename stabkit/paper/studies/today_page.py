@@ -34,7 +34,7 @@ COSTS = "today_cost.csv"
 def write(study: Study, path: Path, command: str) -> dict[str, Any]:
     """Write the page; returns what it says, for `--json` and the terminal."""
     found, cost = today.read(study.rows), costs(study.path.with_name(COSTS))
-    new = newcomers(found.ladder, ours().before)
+    new = newcomers(found.ladder, ours().before, ours().highest)
     judged = findings(study)
     write_file(path, render(study, found, cost, new, judged, command).encode())
     write_file(path.with_suffix(".md"), markdown(study, found, cost, new, judged).encode())
@@ -51,7 +51,7 @@ def write(study: Study, path: Path, command: str) -> dict[str, Any]:
         "cost": [
             {"block": b, "method": m, "value": n.value, "low": n.low, "high": n.high} for (b, m), n in cost.items()
         ],
-        "forecast": {name: to_json(own) for name, own in today_words.scores(new)},
+        "forecast": {name: {**to_json(own), "skill": skill} for name, own, skill in today_words.scores(new)},
         "claims": [{"id": one.claim.key, "verdict": one.verdict, "measured": one.measured} for one in judged],
     }
 
@@ -87,7 +87,7 @@ def render(study: Study, found: Today, cost: Costs, new: Newcomers, judged: Sequ
         tables=today_words.tables(found, cost),
         cards=[card(figure, figure.select(found), found) for figure in TODAY],
         judged=judged,
-        forecast=[(name, *scored(own)) for name, own in today_words.scores(new)],
+        forecast=[(name, *scored(own, skill)) for name, own, skill in today_words.scores(new)],
         out=[(one.label, one.formula, one.needs, one.source) for one in OUT.values()],
         scaled=study.item.scaled,
         commands=[plain(line) for line in study.commands],
@@ -101,13 +101,13 @@ def render(study: Study, found: Today, cost: Costs, new: Newcomers, judged: Sequ
     )
 
 
-def scored(own: Scores) -> tuple[str, ...]:
+def scored(own: Scores, skill: float) -> tuple[str, ...]:
     """(runs, share that trains, AUC, skill, share with a word, share of these right)."""
     return (
         str(own.n),
         percent(own.base_rate),
         short(own.auc),
-        short(own.skill),
+        short(skill),
         percent(own.coverage),
         percent(own.accuracy),
     )
@@ -144,7 +144,7 @@ def markdown(study: Study, found: Today, cost: Costs, new: Newcomers, judged: Se
         [(one.verdict, f"{one.claim.sentence} ({one.claim.source})", _measured(one)) for one in judged],
     )
     lines += ["", "## Does the forecast hold for them?", "", today_words.forecast_sentence(new), ""]
-    lines += _table(("", *FORECAST), [(name, *scored(own)) for name, own in today_words.scores(new)])
+    lines += _table(("", *FORECAST), [(name, *scored(own, skill)) for name, own, skill in today_words.scores(new)])
     lines += ["", "## Not here yet", ""]
     lines += [f"- {one.label}: `{one.formula}`. It needs {one.needs} ({one.source})." for one in OUT.values()]
     return "\n".join(lines) + "\n"

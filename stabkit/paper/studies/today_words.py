@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -207,26 +206,32 @@ def _flat(number: Number) -> bool:
 
 def forecast_sentence(own: Newcomers) -> str:
     """How the forecast did on runs that it had never seen the like of."""
-    one = own.whole
     if not own.rows:
         return "No run of the search has an outcome yet."
-    bad = [value for value in own.of("block") if value not in own.trusted("block")]
-    of = own.of("method")
-    lost = [methods.label(key, {}) for key in of if of[key].skill < TRUSTED]
-    alike = [methods.label(key, {}) for key in of if math.isnan(of[key].skill)]
-    words = f"below {TRUSTED:g} for {several(lost, len(of))}" if lost else f"at least {TRUSTED:g} for every method"
-    words += f" and cannot be told of {several(alike, len(of))}, whose runs all end alike" if alike else ""
-    return (
-        f"On {one.n} runs of the search, {percent(one.base_rate)} of which train, the forecast as it stood has an AUC "
-        f"of {short(one.auc)} and a Brier skill of {short(one.skill)}; {percent(one.coverage)} of its forecasts are a "
-        f"word, {percent(one.accuracy)} of these right. Its skill is {words}"
-        + (f", and for the {several(bad, 2)} block" if bad else "")
-        + "."
-    )
+    near, far = own.within.whole, own.whole
+    of, trusted = own.within.of("method"), own.trusted("method")
+    lost = [methods.label(key, {}) for key in of if key not in trusted]
+    bad = [block for block in own.within.of("block") if block not in own.trusted("block")]
+    words = [
+        f"On the search’s {near.n} runs at rates of its corpus (up to {written(own.highest)}) the forecast as it stood "
+        f"has an AUC of {short(near.auc)} and a Brier skill of {short(near.skill)}, and {percent(near.accuracy)} of "
+        "its words are right",
+        f"with the rates beyond, which it calls out of range, these would be {short(far.auc)} and {short(far.skill)}",
+    ]
+    if lost:
+        words.append(f"it is not given for {several(lost, len(of))}, where its skill is below {TRUSTED:g}")
+    if bad:
+        words.append(f"and not in the {several(bad, 2)} block")
+    return "; ".join(words) + "."
 
 
-def scores(own: Newcomers) -> list[tuple[str, Scores]]:
-    """(whose, scores): all, each block, each method."""
-    found = [("all", own.whole)] if own.rows else []
-    found += [(f"{block} block", one) for block, one in own.of("block").items()]
-    return found + [(methods.label(key, {}), one) for key, one in own.of("method").items()]
+def scores(own: Newcomers) -> list[tuple[str, Scores, float]]:
+    """(whose, scores, skill): at the corpus' rates, there each block and each method, and at all rates."""
+    if not own.rows:
+        return []
+    near = own.within
+    found = [(f"rates up to {written(own.highest)}", near.whole)]
+    found += [(f"there, the {block} block", one) for block, one in sorted(near.of("block").items())]
+    by = near.of("method")
+    found += [(f"there, {methods.label(key, {})}", by[key]) for key in methods.KEYS if key in by]
+    return [(name, one, near.skill(one)) for name, one in found] + [("all rates", own.whole, own.whole.skill)]

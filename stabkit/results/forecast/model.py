@@ -96,6 +96,8 @@ class Coefficients:
     """Methods for which it was too often wrong where it had not seen them (`newcomers.py`): no forecast is given."""
     before: Logistic
     """The fit without the runs that were joined later: what these are judged by."""
+    highest: float
+    """The highest rate of the runs that it was fitted on."""
 
 
 def settings(depth: int, hidden: int, warmup: int) -> dict[str, float]:
@@ -118,7 +120,8 @@ def fitted(rows: Sequence[Row], joined: Sequence[Row] = ()) -> dict[str, Any]:
     fit without them first, which says for which of their blocks and methods a forecast is given at all."""
     first, later = (sorted((r for r in some if r.labelled), key=lambda r: r.run_id) for some in (rows, joined))
     before = fit(numbers(seen(first)), labels(first))
-    new = newcomers(later, before)
+    highest = max(row.rate for row in first)
+    new = newcomers(later, before, highest)
     rows = sorted((*first, *later), key=lambda row: row.run_id)
     x = numbers(seen(rows))
     found = fit(x, labels(rows))
@@ -135,7 +138,7 @@ def fitted(rows: Sequence[Row], joined: Sequence[Row] = ()) -> dict[str, Any]:
         "links": [link.key for link in FITTED],
         "axes": list(AXES),
         **_of(found),
-        "before": {"corpus": digest(first), "runs": len(first), **_of(before)},
+        "before": {"corpus": digest(first), "runs": len(first), "highest": highest, **_of(before)},
         "methods": sorted({row.method for row in rows}),
         "blocks": sorted({row.block for row in first} | set(new.trusted("block"))),
         "abstains": sorted(set(new.of("method")) - {row.method for row in first} - set(new.trusted("method"))),
@@ -190,6 +193,7 @@ def read(data: bytes, path: str) -> Coefficients:
             tuple(body["blocks"]),
             tuple(body["abstains"]),
             _logistic(body["before"]),
+            float(body["before"]["highest"]),
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         whose = hashlib.sha256(data).hexdigest()

@@ -1,7 +1,8 @@
 """Does the forecast hold for methods and blocks that its corpus lacks? A hold-out that nobody chose for it.
 
 Runs of another study are scored by a fit that has seen none of them, as it stood. Only then are they joined to the
-corpus; for a method or block whose skill was below TRUSTED the forecast goes on to abstain.
+corpus; for a method or block whose skill was below TRUSTED the forecast goes on to abstain. What decides are runs at
+rates that the corpus has: beyond them it never spoke.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from stabkit.results.forecast.scores import Scores, score
 
 TRUSTED = 0.25
 """Brier skill from which on a forecast is worth giving."""
+NEARLY = 1.1
+"""A rate this many times the corpus' highest still is its own: 0.032 beside 0.03."""
 AXES: Mapping[str, Callable[[Row], str]] = {"block": lambda row: row.block, "method": lambda row: row.method}
 """What they are told apart by."""
 
@@ -31,6 +34,14 @@ class Newcomers:
 
     rows: tuple[Row, ...]
     by: Logistic
+    highest: float
+    """The highest rate of the corpus."""
+
+    @cached_property
+    def within(self) -> Newcomers:
+        """Those at rates of the corpus."""
+        kept = tuple(row for row in self.rows if row.rate <= self.highest * NEARLY)
+        return Newcomers(kept, self.by, self.highest)
 
     @cached_property
     def p(self) -> Array:
@@ -48,14 +59,20 @@ class Newcomers:
         own = {value: np.array([one == value for one in values], dtype=bool) for value in dict.fromkeys(values)}
         return {value: score(self.p[mine], label[mine]) for value, mine in own.items()}
 
+    def skill(self, own: Scores) -> float:
+        """Brier skill of a group; where its runs all end alike, which its own base rate knows, against that of all."""
+        share = self.whole.base_rate
+        return own.skill if 0 < own.trained < own.n else 1 - own.brier / (share * (1 - share))
+
     def trusted(self, axis: str) -> list[str]:
-        """The blocks or methods that it may be given for; one with runs of one outcome alone has shown nothing."""
-        return [value for value, own in self.of(axis).items() if own.skill >= TRUSTED]
+        """The blocks or methods that it may be given for."""
+        near = self.within
+        return [value for value, own in near.of(axis).items() if near.skill(own) >= TRUSTED]
 
 
-def newcomers(rows: Sequence[Row], by: Logistic) -> Newcomers:
+def newcomers(rows: Sequence[Row], by: Logistic, highest: float) -> Newcomers:
     """The labelled ones of these rows."""
-    return Newcomers(tuple(sorted((row for row in rows if row.labelled), key=lambda row: row.run_id)), by)
+    return Newcomers(tuple(sorted((row for row in rows if row.labelled), key=lambda row: row.run_id)), by, highest)
 
 
 def to_json(own: Scores) -> dict[str, Any]:

@@ -1,0 +1,204 @@
+"""The table of 2026: its design, its numbers by hand, its page and its document, and what is committed of it."""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+import statistics
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from stabkit import methods
+from stabkit.cli import lines
+from stabkit.cli.commands import paper
+from stabkit.cli.parsing import grids
+from stabkit.figures import TODAY
+from stabkit.paper.studies import today, today_page, today_words
+from stabkit.paper.studies.today import BLOCKS, ITEM, KEYS, LADDER, RUNGS, SEED, TABLE
+from stabkit.results.forecast import model
+from stabkit.results.forecast.judged import Judged
+from stabkit.results.forecast.newcomers import TRUSTED, newcomers
+from stabkit.results.forecast.rows import Row, from_csv, to_csv
+from stabkit.results.today import Number
+from stabkit.spec import RunSpec
+from tests.claims.test_today import PLAIN
+from tests.results.forecast_rows import row
+
+HERE = Path(__file__).parents[2]
+ROWS = HERE / "docs" / "today.csv"
+
+
+def specs(*commands: str) -> list[RunSpec]:
+    found = []
+    for line in commands:
+        name, options = lines.words(line)
+        assert name == "sweep"
+        found += grids.sweep({**options, "given": set(), "out": "nowhere"}).specs()
+    return found
+
+
+def test_the_table_is_as_it_was_asked_for() -> None:
+    runs = specs(*TABLE)
+    count = Counter((one.model.norm, one.model.decoder_layers) for one in runs)
+    assert count == {(norm, n): 13 * (5 if n < 50 else 1) for norm in ("layer", "rms") for n in (6, 18, 50, 100)}
+    assert {one.model.encoder_layers for one in runs} == {0} and {one.train.max_tokens for one in runs} == {256}
+    assert {one.method for one in runs} == set(KEYS) == set(methods.SETS["today"]) and len(KEYS) == 13
+
+
+def test_the_search_has_rates_on_both_sides_and_a_seed_of_its_own() -> None:
+    runs = specs(*LADDER)
+    assert {one.train.lr for one in runs} == set(RUNGS) and {one.seed for one in runs} == {SEED}
+    assert {one.model.decoder_layers for one in runs} == {6, 18, 50}
+    assert SEED not in {one.seed for one in specs(*TABLE)}
+    assert all(b / a == pytest.approx(2) for a, b in zip(RUNGS, RUNGS[1:], strict=False))
+    assert {one.train.verdict_at for one in specs(*ITEM.commands)} == {250}
+
+
+def made(key: str, depth: int, block: str, seed: int, loss: float, **given: Any) -> Row:
+    profile = replace(PLAIN, loss=loss, **given.pop("profile", {}))
+    place = {"method": key, "encoder_layers": 0, "decoder_layers": depth, "block": block, "rate": 1e-3}
+    unique = abs(hash((key, depth, block, seed, given.get("rate", 0)))) % 16**12
+    run_id = f"{key}-0L-{depth}L-s{seed}-{unique:012x}"
+    return row(0, **{**place, "run_id": run_id, "seed": seed, "task": "text", "profile": profile, **given})
+
+
+LOSSES = {"pre-ln": (5.0, 5.1, 5.2, 5.3, 5.4), "keel": (5.1, 5.1, 5.3, 5.5, 5.5), "post-ln": (6.0, 6.1, 6.0, 6.1, 6.0)}
+
+
+def rows() -> list[Row]:
+    found = [
+        made(key, depth, block, seed, loss, outcome="stuck" if key == "post-ln" and depth > 6 else "trains")
+        for block in BLOCKS
+        for key, losses in LOSSES.items()
+        for depth in (6, 18)
+        for seed, loss in enumerate(losses)
+    ]
+    found += [made(key, 50, block, 0, 5.0) for key in ("pre-ln", "keel") for block in BLOCKS]
+    found += [
+        made("keel", 6, "llama", SEED, loss, rate=rate, outcome=end)
+        for rate, loss, end in ((8e-3, 4.9, "trains"), (0.032, 6.2, "stuck"), (0.016, 4.8, "trains"))
+    ]
+    return found
+
+
+def test_a_cells_numbers_are_those_of_its_seeds() -> None:
+    found = today.read(rows())
+    cell = found.of("classic", "keel")[18]
+    assert cell.outcomes == {"trains": 5} and cell.trains and cell.limit is None
+    assert cell.loss is not None and cell.loss.value == pytest.approx(statistics.fmean(LOSSES["keel"]))
+    half = 2.776 * statistics.stdev(LOSSES["keel"]) / math.sqrt(5)
+    assert (cell.loss.low, cell.loss.high) == pytest.approx((cell.loss.value - half, cell.loss.value + half))
+    apart = [mine - theirs for mine, theirs in zip(LOSSES["keel"], LOSSES["pre-ln"], strict=True)]
+    assert cell.beside is not None and cell.beside.value == pytest.approx(statistics.fmean(apart))
+    assert found.of("classic", "post-ln")[18].trains is False
+    deep = found.of("classic", "keel")[50].loss
+    assert deep is not None and deep.low is None, "one seed has no interval"
+
+
+def test_a_limit_is_the_highest_rung_that_trains_and_the_best_loss_is_of_all_rungs() -> None:
+    cell = today.read(rows()).of("llama", "keel")[6]
+    assert cell.limit is not None and (cell.limit.passes, cell.limit.fails, cell.limit.known) == (0.016, 0.032, True)
+    assert cell.best == (0.016, 4.8)
+
+
+def test_an_exponent_needs_three_depths_and_finds_a_power() -> None:
+    some = [
+        replace(one, measured=replace(one.measured, update_first=0.1 * one.decoder_layers**0.5))
+        for one in rows()
+        if one.measured
+    ]
+    found = today.read(some).exponents
+    assert found["classic", "keel"].value == pytest.approx(0.5)
+    assert ("classic", "post-ln") not in found, "two depths"
+
+
+def study(some: list[Row] | tuple[Row, ...], missing: int = 0) -> Any:
+    return SimpleNamespace(
+        rows=tuple(some), item=ITEM, commands=ITEM.commands, path=ROWS, missing=[None] * missing, failed=(), specs={}
+    )
+
+
+def test_the_page_says_how_far_it_is_and_survives_having_nothing(tmp_path: Path, undrawn: None) -> None:
+    empty = today.read(())
+    words = today_words.answer(empty)
+    assert words == "No search is through yet."
+    new = newcomers((), model.ours().before, 0.03)
+    page = today_page.render(study((), 7), empty, {}, new, [], "stabkit paper today")
+    assert "Not whole yet" in page and "7 of them next" in page
+    full = today.read(rows())
+    page = today_page.render(study(rows()), full, {}, newcomers(full.ladder, model.ours().before, 0.03), [], "stabkit")
+    assert "Not whole yet" not in page and "stuck 5/5" in page and "1.6e-2" in page
+
+
+def test_every_picture_has_a_title_and_words_for_those_who_do_not_see_it() -> None:
+    full = today.read(rows())
+    for figure in TODAY:
+        frame = figure.select(full)
+        assert not frame.empty and figure.title(full) and "Keel" in figure.alt(frame)
+        figure.draw(frame)
+
+
+def test_a_number_is_written_with_its_interval() -> None:
+    assert today_words.told(Number(5.301, 5.25, 5.35), 3) == "5.30 (5.25 to 5.35)"
+    assert today_words.told(Number(-0.1), signed=True) == "−0.10" and today_words.told(None) == "–"
+
+
+# — what is committed —
+
+
+def committed() -> tuple[Row, ...]:
+    return from_csv(ROWS)
+
+
+def test_the_committed_rows_are_of_the_study_and_read_back_to_the_byte() -> None:
+    found = committed()
+    assert to_csv(found) == ROWS.read_bytes()
+    assert {one.method for one in found} == set(KEYS) and {one.block for one in found} == set(BLOCKS)
+    assert {one.rate for one in found if one.seed != SEED} == {1e-3}
+    assert {one.rate for one in found if one.seed == SEED} <= set(RUNGS)
+    assert sum(one.outcome == "early" for one in found) <= 0.05 * len(found)
+
+
+def test_the_forecast_was_scored_before_it_was_joined() -> None:
+    """The coefficients hold the fit without these runs, and that is the one by which they are judged."""
+    ladder = today.read(committed()).ladder
+    own = newcomers(ladder, model.ours().before, model.ours().highest)
+    assert len(own.rows) >= 120 and len(own.of("block")) == 2
+    corpus = Judged(from_csv(HERE / "docs" / "forecast.csv")).fitted_rows
+    document = model.fitted(corpus, ladder)
+    assert document["before"]["runs"] == len(corpus) and document["runs"] == len(corpus) + len(own.rows)
+    kept = model.ours()
+    assert kept.before.weight == pytest.approx(document["before"]["weight"])
+    near = own.within
+    doubted = {key for key, one in near.of("method").items() if near.skill(one) < TRUSTED}
+    assert set(kept.abstains) == doubted - {one.method for one in corpus}
+    assert kept.highest == max(one.rate for one in corpus) == 0.03
+
+
+def test_the_docs_say_what_the_rows_say(multi30k: Path) -> None:
+    """docs/today.md is what `stabkit paper today` writes from the committed rows."""
+    begun = paper.opened(ITEM, ROWS, str(multi30k))
+    assert len(begun.rows) == len(committed()), "every row is of a run that the commands name"
+    found, cost = today.read(begun.rows), today_page.costs(ROWS.with_name(today_page.COSTS))
+    new = newcomers(found.ladder, model.ours().before, model.ours().highest)
+    text = today_page.markdown(begun, found, cost, new, today_page.findings(begun))
+    assert text == (HERE / "docs" / "today.md").read_text(encoding="utf-8")
+
+
+def test_the_readme_says_what_the_rows_say() -> None:
+    text = (HERE / "README.md").read_text(encoding="utf-8")
+    assert today_words.answer(today.read(committed())) in re.sub(r"\s+", " ", text)
+
+
+def test_the_costs_are_of_every_method_and_block() -> None:
+    with ROWS.with_name(today_page.COSTS).open(encoding="utf-8") as file:
+        found = list(csv.DictReader(file))
+    assert {(one["block"], one["method"]) for one in found} == {(block, key) for block in BLOCKS for key in KEYS}
+    assert all(float(one["low"]) <= float(one["ratio"]) <= float(one["high"]) for one in found)
+    assert all(one["processor"] for one in found)
