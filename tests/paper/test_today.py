@@ -175,10 +175,19 @@ def test_the_forecast_was_scored_before_it_was_joined() -> None:
     assert document["before"]["runs"] == len(corpus) and document["runs"] == len(corpus) + len(own.rows)
     kept = model.ours()
     assert kept.before.weight == pytest.approx(document["before"]["weight"])
-    near = own.within
-    doubted = {key for key, one in near.of("method").items() if near.skill(one) < TRUSTED}
-    assert set(kept.abstains) == doubted - {one.method for one in corpus}
     assert kept.highest == max(one.rate for one in corpus) == 0.03
+
+
+def test_a_method_that_the_forecast_cannot_tell_gets_none(undrawn: None) -> None:
+    """Told before it is joined: skill by runs of both outcomes, or against everyone's base rate where all end alike."""
+    corpus = Judged(from_csv(HERE / "docs" / "forecast.csv")).fitted_rows
+    own = newcomers(today.read(committed()).ladder, model.ours().before, model.ours().highest)
+    near, document = own.within, model.fitted(corpus, own.rows)
+    doubted = {key for key, one in near.of("method").items() if near.skill(one) < TRUSTED}
+    assert set(document["abstains"]) == doubted - {one.method for one in corpus}
+    (alike,) = [one for key, one in near.of("method").items() if key == "pre-ln"]
+    share = near.whole.base_rate
+    assert alike.trained == alike.n and near.skill(alike) == pytest.approx(1 - alike.brier / (share * (1 - share)))
 
 
 def test_the_docs_say_what_the_rows_say(multi30k: Path) -> None:
