@@ -50,7 +50,7 @@ block "docs/methods.md is what the command writes" dev test tests/test_readme.py
 # — 3 Wiring for two streams
 block "ResiDual, whole, with a site a stream" dev test tests/probes/test_probes.py tests/methods/test_second_implementations.py -k "stream or residual"
 # — 4 Rate and ε by role and depth
-block "factors of a recipe, 1 in the shared one" dev test tests/training/test_factors.py
+block "factors on rate and ε by role and depth (a slot of the method since 24)" dev test tests/training/test_factors.py
 # — 5 Blocks
 block "transformers can be installed" dev libraries
 block "llama against transformers' own, forward and gradients" dev test tests/model/test_blocks.py -m "libraries or not libraries"

@@ -20,6 +20,8 @@ from stabkit.figures.shared.words import short
 
 ROW, NAMES, GAP, TOP, BOTTOM = 0.21, 1.15, 0.2, 0.3, 0.75
 """Inches: of a method, for the names, between panels, above and below them."""
+LINE: dict[str, Any] = {"color": style.INK, "linewidth": 0.8, "linestyle": ":", "alpha": 0.8}
+"""Of a vertical reference."""
 MOST_LABEL = 24
 """Letters of a name."""
 EDGE = 1.25
@@ -50,9 +52,8 @@ def draw(
             axes.set_xticks(list(ticks), [short(tick, 1) for tick in ticks])
             axes.set_ylim(len(labels) - 0.4, -0.6)
             axes.set_yticks(range(len(labels)), [lettering.safe(label, MOST_LABEL) for label in labels])
-            for where, what in lines.items():
-                axes.axvline(where, color=style.INK, linewidth=0.7, linestyle=":", alpha=0.7)
-                axes.text(where, -0.65, what, fontsize=7, va="bottom", ha="center")
+            for where in lines:
+                axes.axvline(where, **LINE)
             for height, label in enumerate(labels):
                 _row(axes, height, own[own["label"] == label], limits, depths)
             axes.set_xlabel(name)
@@ -60,6 +61,7 @@ def draw(
             Line2D([], [], linestyle="none", marker="o", color=style.INK, label=f"{n} layers", **_face(n, depths))
             for n in depths
         ]
+        handles += [Line2D([], [], label=what, **LINE) for what in lines.values()]
         style.legend(figure, handles, ncols=len(handles))
         return figure
 
