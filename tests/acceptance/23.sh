@@ -8,7 +8,7 @@ mkdir -p "$work/user"
 cat >"$work/user/my.py" <<'PY'
 from stabkit.methods.base import Method
 def peri_ln():
-    return Method(key="peri-ln", label="Peri-LN", source="Kim et al. 2025", norm_in=lambda s: "norm",
+    return Method(key="my-peri", label="My Peri", source="Kim et al. 2025", norm_in=lambda s: "norm",
         norm_branch=lambda s: "norm", norm_out=lambda s: "", embedding=lambda stack: "norm", final=lambda stack: "norm")
 def shadow():
     return Method(key="deepnorm", label="Mine", source="here")
@@ -62,8 +62,8 @@ block "constants derived for another block are said" bash -c "$stab sweep --mode
 # — 6 From a file of one's own
 own() { user "sweep --models ./my.py:peri_ln,deepnorm --probes ./mine.py:TokenCosine --depths 2,6 --steps 8 --warmup 0 -q --json --out '$work/o' >'$work/o.json'"; }
 block "--models ./my.py:peri_ln --probes ./mine.py:TokenCosine" own
-block "  … ids begin with own-" bash -c "ls '$work/o/runs' | grep -q '^own-peri-ln-2L-2L-s0-'"
-block "  … the page without the files" bash -c "mv '$work/user' '$work/moved' && $stab report --store '$work/o' --out '$work/p.html' && grep -q 'probe-own-spread-step' '$work/p.html' && grep -q 'Peri-LN' '$work/p.html'; c=\$?; mv '$work/moved' '$work/user'; exit \$c"
+block "  … ids begin with own-" bash -c "ls '$work/o/runs' | grep -q '^own-my-peri-2L-2L-s0-'"
+block "  … the page without the files" bash -c "mv '$work/user' '$work/moved' && $stab report --store '$work/o' --out '$work/p.html' && grep -q 'probe-own-spread-step' '$work/p.html' && grep -q 'My Peri' '$work/p.html'; c=\$?; mv '$work/moved' '$work/user'; exit \$c"
 block "  … in export" bash -c "$stab export --store '$work/o' | grep -q ',own-spread,state,'"
 block "bytes in the id, workers and Dask, changed files, tampered stores" dev test tests/cli/test_own_files.py tests/methods/test_own.py -m "slow or not slow"
 block "an import beyond the id" one_line "import pandas is refused" sweep --models ./foreign.py:f

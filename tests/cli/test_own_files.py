@@ -22,8 +22,8 @@ from stabkit.methods.base import Method, Recipe
 
 def peri_ln(embedding: Literal["yes", "no"] = "yes", alpha_scale: float = 1.0, beta_scale: float = 1.0) -> Method:
     return Method(
-        key="peri-ln",
-        label="Peri-LN",
+        key="my-peri",
+        label="My Peri",
         source="Kim et al. 2025",
         norm_in=lambda site: "norm",
         norm_branch=lambda site: "norm",
@@ -35,7 +35,7 @@ def peri_ln(embedding: Literal["yes", "no"] = "yes", alpha_scale: float = 1.0, b
 
 
 def twice():
-    return Method(key="twice", label="Peri-LN", source="here")
+    return Method(key="twice", label="My Peri", source="here")
 
 
 def trained() -> Method:
@@ -116,10 +116,10 @@ def test_a_method_of_ones_own_is_trained_beside_built_in_ones_and_again_trains_n
     done = sweep(here, "--models", "./my.py:peri_ln,deepnorm", "--json")
     assert done.returncode == 0, done.stderr
     runs = {run["model"]: run for run in strict(done.stdout)["runs"]}
-    assert set(runs) == {"own-peri-ln", "deepnorm"}
-    assert runs["own-peri-ln"]["run_id"].startswith("own-peri-ln-2L-2L-s0-")
+    assert set(runs) == {"own-my-peri", "deepnorm"}
+    assert runs["own-my-peri"]["run_id"].startswith("own-my-peri-2L-2L-s0-")
     assert "reused 2, new 0" in sweep(here, "--models", "./my.py:peri_ln,deepnorm").stderr
-    run = Store(here / "out").load(runs["own-peri-ln"]["run_id"])
+    run = Store(here / "out").load(runs["own-my-peri"]["run_id"])
     assert list(run.texts.values()) == [METHOD] and run.spec.own is not None and run.spec.own.file == "my.py"
 
 
@@ -148,7 +148,7 @@ def test_a_page_is_made_without_the_file_and_shows_it_without_running_it(here: P
         done = stabkit(*words, "--store", here / "out", cwd=here)
         assert done.returncode == 0, done.stderr
     done = stabkit("runs", "ls", "--out", here / "out", cwd=here)
-    assert "own-peri-ln" in done.stdout and not (here / "ran").exists()
+    assert "own-my-peri" in done.stdout and not (here / "ran").exists()
     (page,) = (here / "out" / "reports").glob("sweep*.html")
     assert "norm_branch=lambda site:" in html.unescape(page.read_text(encoding="utf-8"))
 
@@ -160,7 +160,7 @@ def test_options_of_a_function_are_given_as_a_built_in_methods_are(here: Path) -
     assert sorted(run.spec.options.get("embedding", "") for run in runs) == ["", "no"]
     assert abs(runs[0].kept["parameters"] - runs[1].kept["parameters"]) == 2 * 2 * 16
     page = next((here / "out" / "reports").glob("*.html")).read_text(encoding="utf-8")
-    assert "Peri-LN (embedding=no)" in page
+    assert "My Peri (embedding=no)" in page
 
 
 def test_a_probe_of_ones_own_is_recorded_drawn_and_exported(here: Path) -> None:
@@ -215,7 +215,7 @@ def test_a_probe_that_breaks_the_contract_is_one_line_before_anything_is_trained
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--models", "./my.py:peri_ln,./my.py:twice"), "two methods are called Peri-LN"),
+        (("--models", "./my.py:peri_ln,./my.py:twice"), "two methods are called My Peri"),
         (("--models", "./my.py:peri_ln:embedding=maybe"), "is one of yes, no, not 'maybe'"),
         (("--models", "./my.py:peri_ln", "--recipe", "paper"), "has no recipe of its own here"),
         (("--models", "./none.py:peri_ln"), "No such file"),
@@ -284,7 +284,7 @@ def test_workers_receive_the_bytes(here: Path, executor: str, request: pytest.Fi
         done = sweep(here, *words, "--workers", "2")
     assert done.returncode == 0, done.stderr
     (run_id,) = Store(here / "out").ids()
-    assert run_id.startswith("own-peri-ln") and "own-largest" in Store(here / "out").load(run_id).records
+    assert run_id.startswith("own-my-peri") and "own-largest" in Store(here / "out").load(run_id).records
 
 
 def test_a_dry_run_counts_the_parameters_of_the_file_that_was_named(here: Path) -> None:
@@ -292,11 +292,11 @@ def test_a_dry_run_counts_the_parameters_of_the_file_that_was_named(here: Path) 
     assert done.returncode == 0, done.stderr
     rows = [line for line in done.stdout.splitlines() if "│" in line]
     counted = {row.split("│")[0].strip(): int(row.split("│")[5].strip().replace(",", "")) for row in rows}
-    assert counted["Peri-LN"] - counted["Pre-LN"] == (10 + 2) * 2 * 64  # a norm on each branch, one on each embedding
+    assert counted["My Peri"] - counted["Pre-LN"] == (10 + 2) * 2 * 64  # a norm on each branch, one on each embedding
     listed = strict(
         stabkit("sweep", "--models", "./my.py:peri_ln", "--depths", "2", "--dry-run", "--json", cwd=here).stdout
     )
-    assert listed["runs"][0]["parameters"] == counted["Peri-LN"]
+    assert listed["runs"][0]["parameters"] == counted["My Peri"]
 
 
 def test_a_file_is_run_only_where_the_command_line_itself_names_it(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
