@@ -21,6 +21,8 @@ from stabkit.results.ladder import Limit
 
 BESIDE = "pre-ln"
 """What losses are compared with."""
+PLATEAU = 0.5
+"""Share of √(2d) from which on ‖ΔF‖ counts as saturated, as in every fit of a page."""
 FEWEST = 3
 """Depths that an exponent needs."""
 
@@ -141,6 +143,16 @@ class Today:
                 held.setdefault((row.block, row.method), []).append((math.log(row.decoder_layers), math.log(value)))
         fitted = {key: points for key, points in held.items() if len({x for x, _ in points}) >= FEWEST}
         return {key: Number(*student.slope(*zip(*points, strict=True))) for key, points in fitted.items()}
+
+    @cached_property
+    def saturated(self) -> frozenset[tuple[str, str]]:
+        """(block, method) whose ‖ΔF‖ after update 1 is beyond PLATEAU·√(2d) at some depth: two unrelated outputs of
+        length √d lie √(2d) apart, and an exponent of what can hardly grow says nothing."""
+        return frozenset(
+            (row.block, row.method)
+            for row in self.table
+            if row.measured and row.measured.update_first > PLATEAU * math.sqrt(2 * row.hidden)
+        )
 
 
 def _by_place(rows: Sequence[Row]) -> dict[tuple[str, int, str], list[Row]]:

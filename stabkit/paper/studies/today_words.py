@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from stabkit import methods
+from stabkit.claims.evidence import MARGIN
 from stabkit.claims.exponents import NEARLY
 from stabkit.figures.shared.words import percent, several, short
 from stabkit.figures.today.rates import height
+from stabkit.paper.studies.today import RATE, VERDICT
 from stabkit.results.forecast.newcomers import TRUSTED, Newcomers
 from stabkit.results.forecast.scores import Scores
 from stabkit.results.ladder import written
@@ -48,7 +50,8 @@ def _depths(found: Today, block: str, has: Callable[[Cell], Any]) -> list[int]:
 def _trains(found: Today, block: str) -> Table:
     ran, searched = (_depths(found, block, has) for has in (lambda one: one.outcomes, lambda one: one.limit))
     return Table(
-        f"Who trains at 1e-3, and the highest rate that trains ({block} block)",
+        f"Who trains at {written(RATE)}, and the highest rate that trains, of which twice does not (one seed; {block} "
+        "block)",
         (*(f"{n} layers" for n in ran), *(f"rate at {n}" for n in searched)),
         _rows(
             found,
@@ -64,8 +67,8 @@ def _trains(found: Today, block: str) -> Table:
 def _well(found: Today, block: str, cost: Costs) -> Table:
     ran, searched = (_depths(found, block, has) for has in (lambda one: one.loss, lambda one: one.best))
     return Table(
-        f"Validation loss after 250 updates at 1e-3, seed by seed less Pre-LN’s, and at the best of the rates tried; a "
-        f"step’s cost ({block} block)",
+        f"Validation loss after {VERDICT} updates at {written(RATE)}, seed by seed less Pre-LN’s, and at the best of "
+        f"the rates tried (one seed); a step’s cost ({block} block)",
         (
             *(f"{n} layers" for n in ran),
             *(f"less Pre-LN’s, {n}" for n in ran),
@@ -88,14 +91,15 @@ def _well(found: Today, block: str, cost: Costs) -> Table:
 def _links(found: Today, block: str) -> Table:
     ran = _depths(found, block, lambda one: one.gradient)
     return Table(
-        "What depth does at 1e-3: exponent of ‖ΔF‖ after update 1 in the depth, first over last layer’s gradient, "
-        f"cosine of neighbouring states, both after 250 updates ({block} block)",
+        f"What depth does at {written(RATE)}: exponent of ‖ΔF‖ after update 1 in the depth, first over last layer’s "
+        f"gradient, cosine of neighbouring states, both after {VERDICT} updates ({block} block)",
         ("‖ΔF‖ exponent", *(f"gradient, {n}" for n in ran), *(f"cosine, {n}" for n in ran)),
         _rows(
             found,
             block,
             lambda key, cells: [
-                told(found.exponents.get((block, key)), signed=True),
+                told(found.exponents.get((block, key)), signed=True)
+                + (", saturated" if (block, key) in found.saturated else ""),
                 *(told(cells[n].gradient) if n in cells else "–" for n in ran),
                 *(told(cells[n].cosine, 3) if n in cells else "–" for n in ran),
             ],
@@ -169,13 +173,21 @@ def answer(found: Today) -> str:
         ]
         lost = [one.label for one in found.cells if (one.block, one.depth, one.trains) == (block, depth, False)]
         if lost:
-            parts.append(f"{several(lost, len(here))} do{'es' * (len(lost) == 1)} not train at 1e-3")
-        losses = [(one.best[1], one) for one in here if one.best]
-        if losses:
-            low, which = min(losses, key=lambda one: one[0])
-            parts.append(f"the lowest loss of all rates tried has {which.label}, {short(low, 3)}")
+            parts.append(f"{several(lost, len(here))} do{'es' * (len(lost) == 1)} not train at {written(RATE)}")
+        parts += _lowest(here)
         told.append("; ".join(parts))
     return ". ".join(told) + "." if told else "No search is through yet."
+
+
+def _lowest(here: Sequence[Cell]) -> list[str]:
+    """Whose loss is the lowest of all rates tried: one seed each, so all within MARGIN of it."""
+    losses = {one.label: one.best[1] for one in here if one.best}
+    if not losses:
+        return []
+    low = min(losses.values())
+    near = [label for label, loss in losses.items() if loss <= low + MARGIN]
+    many = f"have, within {MARGIN:g} nats of each other," if len(near) > 1 else "has"
+    return [f"{several(near, len(here))} {many} the lowest loss of the rates tried, {short(low, 3)}"]
 
 
 def _first(cells: Sequence[Cell], label: str) -> Cell:
@@ -183,10 +195,12 @@ def _first(cells: Sequence[Cell], label: str) -> Cell:
 
 
 def depth_sentence(found: Today) -> str:
-    """Whose ‖ΔF‖ is shown to keep its size over depth, and whose grows most, block by block."""
+    """Whose ‖ΔF‖ is shown to keep its size over depth, and whose grows most, block by block, of those that are not
+    saturated."""
     told = []
     for block in found.blocks:
-        own = {key: found.exponents[block, key] for key in found.keys if (block, key) in found.exponents}
+        grows = [key for key in found.keys if (block, key) in {*found.exponents} - found.saturated]
+        own = {key: found.exponents[block, key] for key in grows}
         flat = [methods.label(key, {}) for key, number in own.items() if _flat(number)]
         if own:
             key = max(own, key=lambda key: own[key].value)
@@ -216,7 +230,7 @@ def forecast_sentence(own: Newcomers) -> str:
         f"On the search’s {near.n} runs at rates of its corpus (up to {written(own.highest)}) the forecast as it stood "
         f"has an AUC of {short(near.auc)} and a Brier skill of {short(near.skill)}, and {percent(near.accuracy)} of "
         "its words are right",
-        f"with the rates beyond, which it calls out of range, these would be {short(far.auc)} and {short(far.skill)}",
+        f"with the rates beyond, which its corpus lacks, these would be {short(far.auc)} and {short(far.skill)}",
     ]
     if lost:
         words.append(f"it is not given for {several(lost, len(of))}, where its skill is below {TRUSTED:g}")
