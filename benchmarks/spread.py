@@ -58,7 +58,10 @@ def main(data: str, out: str, *numbers: str) -> None:
         rows |= measured(store)
         write(rows)
     if not numbers or "today" in numbers:
-        write(rows | spreads(runs(opened(today.ITEM, ROWS, data)), claims.today.CLAIMS))
+        write(
+            rows
+            | spreads(runs(opened(today.ITEM, ROWS, data), lambda spec: spec.seed != today.SEED), claims.today.CLAIMS)
+        )
 
 
 def write(rows: dict[tuple[str, ...], float]) -> None:

@@ -70,9 +70,10 @@ def measured(block: str, rounds: int, task: Synthetic) -> dict[str, list[float]]
 
 
 def interval(values: list[float]) -> tuple[float, float]:
-    """The order statistics between which the median lies with 95 %, by the sign test."""
+    """The order statistics between which the median lies with 95 % at least, by the sign test's own binomial."""
     ordered, n = sorted(values), len(values)
-    place = max(0, math.floor(n / 2 - 1.96 * math.sqrt(n) / 2))
+    below = [sum(math.comb(n, k) for k in range(place + 1)) / 2**n for place in range(n // 2)]
+    place = max((place for place, share in enumerate(below) if share <= 0.025), default=0)
     return ordered[place], ordered[n - 1 - place]
 
 

@@ -57,8 +57,6 @@ class Cell:
     """Between neighbouring states, mean over the layers."""
     limit: Limit | None
     """The highest rate that trains, where it was searched."""
-    best: tuple[float, float] | None
-    """(rate, loss) of the lowest loss of all rates that the search tried."""
 
     @property
     def label(self) -> str:
@@ -105,7 +103,6 @@ class Today:
     def _cell(self, place: tuple[str, int, str], mine: Sequence[Row], tried: Sequence[Row]) -> Cell:
         block, depth, method = place
         profiles = [row.profile for row in mine if row.profile]
-        losses = [(row.rate, row.profile.loss) for row in tried if row.profile]
         return Cell(
             block=block,
             depth=depth,
@@ -117,7 +114,6 @@ class Today:
             lowest=geometric([one.gradient_lowest for one in profiles]),
             cosine=mean([one.cosine for one in profiles]),
             limit=ladder.limit(self.rungs, {row.rate: row.trains for row in tried}) if tried else None,
-            best=min(losses, key=lambda one: one[1], default=None),
         )
 
     def _beside(self, place: tuple[str, int, str], mine: Sequence[Row]) -> Number | None:

@@ -96,9 +96,14 @@ def test_where_post_ln_trains_nothing_is_said_of_keel() -> None:
     assert judge(EVERY["keel-trains"], five("keel") + five("post-ln")).verdict == "untested"
 
 
-def test_one_seed_alone_decides_nothing_whose_spread_is_not_known() -> None:
-    one = [kept("reordered-norm", spikes=1.0), kept("pre-ln")]
-    assert judge(EVERY["reordered-spikes"], one).verdict in ("undecided", "holds")
+def test_a_stuck_run_of_the_method_itself_is_no_witness() -> None:
+    stuck = five("sandwich-ln", stream=3.0, outcome="stuck") + five("pre-ln")
+    assert judge(EVERY["sandwich-scale"], stuck).verdict == "untested"
+
+
+def test_an_exponent_of_what_is_saturated_decides_nothing() -> None:
+    flat = [kept("completep", depth, first=9.0) for depth in (6, 18, 50, 100)]
+    assert judge(EVERY["completep-flat"], flat).verdict == "out of reach"
 
 
 def test_each_method_of_today_has_one_central_claim_of_its_own() -> None:

@@ -31,9 +31,10 @@ def test_a_part_costs_what_it_says(name):
 
 @pytest.mark.parametrize("name", PARTS)
 def test_a_part_normalises_where_the_length_that_leaves_it_is_its_own(name):
-    made, x = part.part(name, "layer", 8, 1), 10 * torch.randn(50, 1, 8)
+    shape = (50, 2, 8) if name == "rms across heads" else (50, 1, 8)  # heads are its own
+    made, x = part.part(name, "layer", 8, 2), 10 * torch.randn(shape)
     with torch.no_grad():
-        ratio = (made(10 * x).norm(dim=-1) / made(x).norm(dim=-1)).numpy()
+        ratio = (made(10 * x).flatten(1).norm(dim=-1) / made(x).flatten(1).norm(dim=-1)).numpy()
     assert np.allclose(ratio, 1, atol=1e-3) == PARTS[name].normalises
 
 

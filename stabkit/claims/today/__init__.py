@@ -24,6 +24,7 @@ from stabkit.claims.today.find import (
     of,
     where_it_fails,
 )
+from stabkit.figures.shared.contrast import SATURATED
 
 SWEEP = "stabkit sweep --models today --arch decoder-only --depths 6,18 --steps 250 --warmup 0 --lr 1e-3 --seeds 0..4"
 LESS = at_most(0.9, "ours: a tenth less, more than another batch makes of it")
@@ -153,7 +154,7 @@ CLAIMS: tuple[Claim, ...] = (
         line=True,
         threshold=FLAT,
         scale="difference",
-        find=flat("Depth-μP", first_update),
+        find=flat("Depth-μP", first_update, SATURATED),
     ),
     _claim(
         "completep-flat",
@@ -164,7 +165,7 @@ CLAIMS: tuple[Claim, ...] = (
         line=True,
         threshold=FLAT,
         scale="difference",
-        find=flat("CompleteP", first_update),
+        find=flat("CompleteP", first_update, SATURATED),
     ),
     _claim(
         "residual-gradient",

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from stabkit.claims.base import Measured, Threshold, power
 from stabkit.claims.evidence import Cell, alike, cells, fails, fates, trains
+from stabkit.claims.exponents import NEARLY
 from stabkit.figures.shared.comparison import setting
 from stabkit.results import student
 from stabkit.results.profile import Profile
@@ -31,7 +32,8 @@ def deep(runs: Sequence[Run], *labels: str) -> Iterator[Cell]:
 
 
 def against(label: str, *others: str, number: Callable[[Profile], float], parts: bool = False) -> Find:
-    """A method's number over that of another, at the depths that have both; a part of the claim for each other."""
+    """A method's number over that of another, at the depths that have both and where the method trains in every seed; a
+    part of the claim for each other."""
 
     def find(runs: Sequence[Run]) -> list[Measured]:
         return [
@@ -40,6 +42,7 @@ def against(label: str, *others: str, number: Callable[[Profile], float], parts:
             )
             for other in others
             for cell in deep(runs, label, other)
+            if all(map(trains, cell.of(label)))
         ]
 
     return find
@@ -53,6 +56,7 @@ def growth(label: str, *limits: tuple[str, Threshold]) -> Find:
             cell.measured(cell.values(label, of(upper_over_lower)), label, part=part, threshold=threshold, beside=part)
             for part, threshold in limits
             for cell in deep(runs, label)
+            if all(map(trains, cell.of(label)))
         ]
 
     return find
@@ -103,26 +107,28 @@ FEWEST, SPAN = 3, 4.0
 """Depths, and deepest over shallowest, that a line needs."""
 
 
-def flat(label: str, number: Callable[[Run], float]) -> Find:
+def flat(label: str, number: Callable[[Run], float], ceiling: float = math.inf) -> Find:
     """How far the exponent of a method's number in the depth lies from 0: one line through all runs of a setting, with
-    its 95 % interval."""
+    its 95 % interval. Where a number is beyond `ceiling`·√(2d) it can hardly grow: that it does not decides nothing."""
 
     def find(runs: Sequence[Run]) -> list[Measured]:
         held: dict[str, list[Run]] = {}
         for each in alike(runs):
             if each.label == label:
                 held.setdefault(each.condition, []).append(each.run)
-        return [found for apart, own in held.items() if (found := _line(apart, own, number))]
+        return [found for apart, own in held.items() if (found := _line(apart, own, number, ceiling))]
 
     return find
 
 
-def _line(apart: str, own: Sequence[Run], number: Callable[[Run], float]) -> Measured | None:
+def _line(apart: str, own: Sequence[Run], number: Callable[[Run], float], ceiling: float) -> Measured | None:
     points = [(layers(run), value) for run in own if 0 < (value := number(run)) < math.inf]
     depths = sorted({depth for depth, _ in points})
     if len(depths) < FEWEST or depths[-1] < SPAN * depths[0]:
         return None
     p, low, high = student.slope([math.log(x) for x, _ in points], [math.log(y) for _, y in points])
+    bound = ceiling * math.sqrt(2 * own[0].spec.model.hidden)
+    saturated = max(value for _, value in points) > bound
     most = max(abs(low), abs(high))
     least = 0.0 if low <= 0 <= high else min(abs(low), abs(high))
     return Measured(
@@ -133,6 +139,7 @@ def _line(apart: str, own: Sequence[Run], number: Callable[[Run], float]) -> Mea
         values={run.spec.seed: abs(p) for run in own},
         interval=(least, most),
         beside=power(p),
+        beyond="‖ΔF‖ is saturated at some of these depths, at this rate" if saturated and least <= NEARLY else "",
     )
 
 
@@ -142,5 +149,5 @@ def layers(run: Run) -> int:
 
 
 def first_update(run: Run) -> float:
-    """‖ΔF‖ after update 1, before anything saturates."""
+    """‖ΔF‖ after update 1."""
     return run.measured.update_first if run.measured else math.nan

@@ -81,7 +81,7 @@ def _row(axes: Axes, place: int, own: pd.DataFrame, limits: tuple[float, float],
             style.mark(bar, method)
         shape = "<" if row["x"] < low else ">" if row["x"] > high else "o"
         (point,) = axes.plot([at], [place], shape, color=hue, markersize=5.5, **_face(row["depth"], depths, hue))
-        style.mark(point, method, f"{row['label']}, {row['depth']} layers: {short(row['x'])}")
+        style.mark(point, method, f"{row['label']}, {row['depth']} layers: {row.get('text') or short(row['x'])}")
 
 
 def _face(depth: int, depths: Sequence[int], hue: str = style.INK) -> dict[str, Any]:

@@ -20,7 +20,7 @@ READ = (
     "The highest rate that trains within some hundred updates without warm-up; twice as much does not. A triangle at "
     "an edge: the lowest rate tried does not train (left), the highest does (right). Dotted: the rate of the table."
 )
-COLUMNS = ("run", "panel", "method", "label", "depth", "x", "passes", "fails", "known")
+COLUMNS = ("run", "panel", "method", "label", "depth", "x", "passes", "fails", "known", "text")
 
 
 def select(found: Today) -> pd.DataFrame:
@@ -36,6 +36,7 @@ def select(found: Today) -> pd.DataFrame:
             "passes": one.limit.passes if one.limit.passes is not None else np.nan,
             "fails": one.limit.fails if one.limit.fails is not None else np.nan,
             "known": one.limit.known,
+            "text": words(one, found),
         }
         for key in found.keys
         for one in sorted(found.cells, key=lambda one: (found.blocks.index(one.block), one.depth))
@@ -54,13 +55,27 @@ def height(one: Cell, found: Today) -> float:
     return one.limit.passes if one.limit.fails is not None else 2 * found.rungs[-1]
 
 
+def words(one: Cell, found: Today) -> str:
+    """`4e-3`; `none from 2.5e-4 on`; `0.512 or more`; `not yet` while the search goes on."""
+    if one.limit is None:
+        return "–"
+    if not one.limit.known:
+        return "not yet"
+    if one.limit.passes is None:
+        return f"none from {written(found.rungs[0])} on"
+    return f"{written(one.limit.passes)}{' or more' if one.limit.fails is None else ''}"
+
+
 def title(found: Today) -> str:
     """Who bears most where it is deepest, block by block."""
     frame = select(found)
     frame = frame[frame["x"].notna()]
     told = []
     for panel, own in frame.groupby("panel", sort=False):
-        here = own[own["depth"] == own["depth"].max()]
+        whole = own.groupby("depth")["label"].count() == len(found.keys)
+        if not whole.any():
+            continue
+        here = own[own["depth"] == whole[whole].index.max()]
         best = list(here.loc[here["x"] == here["x"].max(), "label"])
         most, last = float(here["x"].max()), found.rungs[-1]
         much = f"more than {written(last)}" if most > last else written(most)
@@ -74,7 +89,7 @@ def alt(frame: pd.DataFrame) -> str:
     """What the picture shows, for those who do not see it."""
     parts = []
     for (panel, label), own in frame[frame["x"].notna()].groupby(["panel", "label"], sort=False):
-        values = ", ".join(f"{row['depth']}: {written(row['x'])}" for row in own.to_dict("records"))
+        values = ", ".join(f"{row['depth']}: {row['text']}" for row in own.to_dict("records"))
         parts.append(f"{label}, {panel}: {values}")
     return f"Chart of the highest rate that trains by method and depth. {'; '.join(parts)}."
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -32,8 +32,8 @@ class Kept:
         return self.spec.run_id
 
 
-def runs(study: Study) -> Runs:
-    """The rows of a study."""
+def runs(study: Study, wanted: Callable[[RunSpec], bool]) -> Runs:
+    """The rows of a study, of the specs that are wanted."""
     found = [
         Kept(
             spec=study.specs[row.run_id],
@@ -43,5 +43,6 @@ def runs(study: Study) -> Runs:
             profile=row.profile,
         )
         for row in study.rows
+        if wanted(study.specs[row.run_id])
     ]
     return Runs(cast(Any, found))

@@ -14,9 +14,7 @@ from pathlib import Path
 
 from stabkit.paper.item import Item
 from stabkit.results import ladder
-from stabkit.results.forecast.measured import measure
 from stabkit.results.forecast.rows import Row, from_csv, row, to_csv
-from stabkit.results.profile import profile
 from stabkit.running import carry_out, cost
 from stabkit.running.request import Request
 from stabkit.spec import RunSpec
@@ -130,8 +128,8 @@ def row_of(run: Run) -> Row:
         steps=outcome["steps"],
         validation=float(outcome["validation_loss"]),
         digest=run.digest,
-        measured=measure(run.records, float(run.kept["unigram_loss"])),
-        profile=profile(run.records, run.spec.expected_steps),
+        measured=run.measured,
+        profile=run.profile,
     )
 
 

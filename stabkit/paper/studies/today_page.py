@@ -21,7 +21,7 @@ from stabkit.paper.studies.today_words import Costs
 from stabkit.report.cards import card
 from stabkit.report.html import shell, template
 from stabkit.results.forecast.model import ours
-from stabkit.results.forecast.newcomers import Newcomers, newcomers, to_json
+from stabkit.results.forecast.newcomers import TRUSTED, Newcomers, newcomers, to_json
 from stabkit.results.forecast.rows import digest
 from stabkit.results.forecast.scores import Scores
 from stabkit.results.today import Number, Today
@@ -58,7 +58,11 @@ def write(study: Study, path: Path, command: str) -> dict[str, Any]:
 
 def sentences(found: Today, new: Newcomers) -> list[str]:
     """What the page says beside its first sentence."""
-    return [text for text in (today_words.depth_sentence(found), today_words.forecast_sentence(new)) if text]
+    return [
+        text
+        for text in (today_words.depth_sentence(found), today_words.forecast_sentence(new, ours().abstains))
+        if text
+    ]
 
 
 def costs(path: Path) -> Costs:
@@ -71,8 +75,8 @@ def costs(path: Path) -> Costs:
 
 
 def findings(study: Study) -> list[Finding]:
-    """The claims of today's methods, judged on all runs; those that hold first."""
-    runs = kept.runs(study)
+    """The claims of today's methods, judged on the table's runs, which no outcome has chosen; those that hold first."""
+    runs = kept.runs(study, lambda spec: spec.seed != today.SEED)
     own = [claim for claim in claims.CLAIMS if claim.methods[0] in today.KEYS]
     return sorted((judge(claim, runs) for claim in own), key=lambda one: ORDER.index(one.verdict))
 
@@ -90,6 +94,8 @@ def render(study: Study, found: Today, cost: Costs, new: Newcomers, judged: Sequ
         forecast=[(name, *scored(own, skill)) for name, own, skill in today_words.scores(new)],
         out=[(one.label, one.formula, one.needs, one.source) for one in OUT.values()],
         scaled=study.item.scaled,
+        joined=set(today.KEYS) <= set(ours().methods),
+        trusted=TRUSTED,
         commands=[plain(line) for line in study.commands],
         rows=plain(str(study.path)),
         count=len(study.rows),
@@ -125,6 +131,11 @@ def markdown(study: Study, found: Today, cost: Costs, new: Newcomers, judged: Se
         "([reports/today.html](../reports/today.html)) and as this file; no number here is typed by hand.",
         "",
         today_words.answer(found),
+        *(
+            ["", f"**Not whole yet**: {len(study.missing)} runs are next, and more may follow."]
+            if study.missing
+            else []
+        ),
         *(f"\n{text}" for text in sentences(found, new)),
         "",
         study.item.scaled[:1].upper() + study.item.scaled[1:],
@@ -143,7 +154,7 @@ def markdown(study: Study, found: Today, cost: Costs, new: Newcomers, judged: Se
         ("verdict", "the paper says", "measured"),
         [(one.verdict, f"{one.claim.sentence} ({one.claim.source})", _measured(one)) for one in judged],
     )
-    lines += ["", "## Does the forecast hold for them?", "", today_words.forecast_sentence(new), ""]
+    lines += ["", "## Does the forecast hold for them?", "", today_words.forecast_sentence(new, ours().abstains), ""]
     lines += _table(("", *FORECAST), [(name, *scored(own, skill)) for name, own, skill in today_words.scores(new)])
     lines += ["", "## Not here yet", ""]
     lines += [f"- {one.label}: `{one.formula}`. It needs {one.needs} ({one.source})." for one in OUT.values()]

@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from stabkit import methods
-from stabkit.claims.evidence import MARGIN
 from stabkit.claims.exponents import NEARLY
 from stabkit.figures.shared.words import percent, several, short
 from stabkit.figures.today.rates import height
-from stabkit.paper.studies.today import RATE, VERDICT
+from stabkit.figures.today.rates import words as limit_words
+from stabkit.paper.studies.today import DEEP, RATE, VERDICT
 from stabkit.results.forecast.newcomers import TRUSTED, Newcomers
 from stabkit.results.forecast.scores import Scores
 from stabkit.results.ladder import written
+from stabkit.results.profile import LOST
 from stabkit.results.today import BESIDE, Cell, Number, Today
 
 
@@ -50,29 +51,28 @@ def _depths(found: Today, block: str, has: Callable[[Cell], Any]) -> list[int]:
 def _trains(found: Today, block: str) -> Table:
     ran, searched = (_depths(found, block, has) for has in (lambda one: one.outcomes, lambda one: one.limit))
     return Table(
-        f"Who trains at {written(RATE)}, and the highest rate that trains, of which twice does not (one seed; {block} "
-        "block)",
+        f"Who trains at {written(RATE)}, and the highest rate that trains, of which twice does not (one seed; of "
+        f"Depth-μP’s rate its layers have √(2/N); {block} block)",
         (*(f"{n} layers" for n in ran), *(f"rate at {n}" for n in searched)),
         _rows(
             found,
             block,
             lambda key, cells: [
                 *(fate(cells[n]) if n in cells else "–" for n in ran),
-                *(limit(cells[n], found) if n in cells else "–" for n in searched),
+                *(limit_words(cells[n], found) if n in cells else "–" for n in searched),
             ],
         ),
     )
 
 
 def _well(found: Today, block: str, cost: Costs) -> Table:
-    ran, searched = (_depths(found, block, has) for has in (lambda one: one.loss, lambda one: one.best))
+    ran = _depths(found, block, lambda one: one.loss)
     return Table(
-        f"Validation loss after {VERDICT} updates at {written(RATE)}, seed by seed less Pre-LN’s, and at the best of "
-        f"the rates tried (one seed); a step’s cost ({block} block)",
+        f"Validation loss after {VERDICT} updates at {written(RATE)}, and seed by seed less Pre-LN’s, in brackets 95 % "
+        f"over seeds; what a step costs at 18 layers, in brackets 95 % over rounds ({block} block)",
         (
             *(f"{n} layers" for n in ran),
             *(f"less Pre-LN’s, {n}" for n in ran),
-            *(f"best at {n}, its rate" for n in searched),
             "a step, of Pre-LN’s",
         ),
         _rows(
@@ -81,7 +81,6 @@ def _well(found: Today, block: str, cost: Costs) -> Table:
             lambda key, cells: [
                 *(told(_alone(cells[n].loss), 3) if n in cells else "–" for n in ran),
                 *(told(cells[n].beside, signed=True) if n in cells and key != BESIDE else "–" for n in ran),
-                *(best(cells[n]) if n in cells else "–" for n in searched),
                 told(cost.get((block, key)), 3),
             ],
         ),
@@ -91,8 +90,9 @@ def _well(found: Today, block: str, cost: Costs) -> Table:
 def _links(found: Today, block: str) -> Table:
     ran = _depths(found, block, lambda one: one.gradient)
     return Table(
-        f"What depth does at {written(RATE)}: exponent of ‖ΔF‖ after update 1 in the depth, first over last layer’s "
-        f"gradient, cosine of neighbouring states, both after {VERDICT} updates ({block} block)",
+        f"What depth does at {written(RATE)}: exponent of ‖ΔF‖ after update 1 in the depth, in brackets 95 % of its "
+        f"line; first over last layer’s gradient and cosine of neighbouring states after {VERDICT} updates, in "
+        f"brackets 95 % over seeds ({block} block)",
         ("‖ΔF‖ exponent", *(f"gradient, {n}" for n in ran), *(f"cosine, {n}" for n in ran)),
         _rows(
             found,
@@ -100,7 +100,7 @@ def _links(found: Today, block: str) -> Table:
             lambda key, cells: [
                 told(found.exponents.get((block, key)), signed=True)
                 + (", saturated" if (block, key) in found.saturated else ""),
-                *(told(cells[n].gradient) if n in cells else "–" for n in ran),
+                *(_floored(cells[n].gradient) if n in cells else "–" for n in ran),
                 *(told(cells[n].cosine, 3) if n in cells else "–" for n in ran),
             ],
         ),
@@ -120,22 +120,6 @@ def fate(one: Cell) -> str:
     return ", ".join(word if count == 1 else f"{word} {n}/{count}" for word, n in ordered)
 
 
-def limit(one: Cell, found: Today) -> str:
-    """`4e-3`; `none` below every rung, `above 0.5`; `not yet` while the search goes on."""
-    if one.limit is None:
-        return "–"
-    if not one.limit.known:
-        return "not yet"
-    if one.limit.passes is None:
-        return f"none from {written(found.rungs[0])} on"
-    return f"{written(one.limit.passes)}{' or more' if one.limit.fails is None else ''}"
-
-
-def best(one: Cell) -> str:
-    """`4.87 (3.2e-2)`."""
-    return "–" if one.best is None else f"{short(one.best[1], 3)} ({written(one.best[0])})"
-
-
 def told(number: Number | None, digits: int = 2, *, signed: bool = False) -> str:
     """`0.94 (0.92 to 0.96)`; one seed's number alone; – for none."""
     if number is None:
@@ -147,6 +131,11 @@ def told(number: Number | None, digits: int = 2, *, signed: bool = False) -> str
     if number.low is None or number.high is None:
         return write(number.value)
     return f"{write(number.value)} ({write(number.low)} to {write(number.high)})"
+
+
+def _floored(number: Number | None) -> str:
+    """A gradient ratio; at the floor, where it was cut, `at most 10⁻¹²`."""
+    return f"at most {short(LOST, 1)}" if number and number.value <= LOST * 1.001 else told(number)
 
 
 def _alone(number: Number | None) -> Number | None:
@@ -169,25 +158,27 @@ def answer(found: Today) -> str:
         top = [one.label for one in here if height(one, found) == most]
         parts = [
             f"In the {block} block at {depth} layers {several(top, len(here))} "
-            f"bear{'s' * (len(top) == 1)} the highest rate, {limit(_first(here, top[0]), found)}"
+            f"bear{'s' * (len(top) == 1)} the highest rate, {limit_words(_first(here, top[0]), found)} (one seed)"
         ]
         lost = [one.label for one in found.cells if (one.block, one.depth, one.trains) == (block, depth, False)]
         if lost:
             parts.append(f"{several(lost, len(here))} do{'es' * (len(lost) == 1)} not train at {written(RATE)}")
-        parts += _lowest(here)
+        parts += _beside(found, block)
         told.append("; ".join(parts))
     return ". ".join(told) + "." if told else "No search is through yet."
 
 
-def _lowest(here: Sequence[Cell]) -> list[str]:
-    """Whose loss is the lowest of all rates tried: one seed each, so all within MARGIN of it."""
-    losses = {one.label: one.best[1] for one in here if one.best}
-    if not losses:
+def _beside(found: Today, block: str) -> list[str]:
+    """Whose loss at the table's rate is shown to be below Pre-LN's, at the greatest depth that has several seeds."""
+    own = [one for one in found.cells if one.block == block and one.beside and one.beside.high is not None]
+    depth = max((one.depth for one in own), default=0)
+    here = [one for one in own if one.depth == depth and one.method != BESIDE]
+    less = [one.label for one in here if one.beside and (one.beside.high or 0) < 0]
+    if not here:
         return []
-    low = min(losses.values())
-    near = [label for label, loss in losses.items() if loss <= low + MARGIN]
-    many = f"have, within {MARGIN:g} nats of each other," if len(near) > 1 else "has"
-    return [f"{several(near, len(here))} {many} the lowest loss of the rates tried, {short(low, 3)}"]
+    who = several(less, len(here)) if less else "no method"
+    verb = "are" if len(less) > 1 else "is"
+    return [f"at {depth} layers and {written(RATE)} {who} {verb} shown to lose less than Pre-LN"]
 
 
 def _first(cells: Sequence[Cell], label: str) -> Cell:
@@ -195,20 +186,21 @@ def _first(cells: Sequence[Cell], label: str) -> Cell:
 
 
 def depth_sentence(found: Today) -> str:
-    """Whose ‖ΔF‖ is shown to keep its size over depth, and whose grows most, block by block, of those that are not
-    saturated."""
+    """Whose ‖ΔF‖ is shown to keep its size over depth, block by block, of those that are not saturated; nothing of a
+    block whose deepest runs are not all in."""
     told = []
     for block in found.blocks:
-        grows = [key for key in found.keys if (block, key) in {*found.exponents} - found.saturated]
-        own = {key: found.exponents[block, key] for key in grows}
+        ran = [one for one in found.cells if one.block == block and one.outcomes]
+        deepest = max((one.depth for one in ran), default=0)
+        if deepest < DEEP[-1] or sum(one.depth == deepest for one in ran) < len(found.keys):
+            continue
+        own = {key: found.exponents[block, key] for key in found.keys if (block, key) not in found.saturated}
         flat = [methods.label(key, {}) for key, number in own.items() if _flat(number)]
-        if own:
-            key = max(own, key=lambda key: own[key].value)
-            words = f"of {several(flat, len(own))}" if flat else "of no method"
-            told.append(
-                f"in the {block} block the first update’s ‖ΔF‖ is shown to keep its size over depth {words}, and grows "
-                f"fastest of {methods.label(key, {})} (N^{own[key].value:.2f})"
-            )
+        words = several(flat, len(own)) if flat else "none"
+        told.append(
+            f"in the {block} block {len(found.keys) - len(own)} of {len(found.keys)} methods’ first update at "
+            f"{written(RATE)} saturates; of the others ‖ΔF‖ is shown to keep its size over depth for {words}"
+        )
     words = "; ".join(told)
     return f"{words[:1].upper()}{words[1:]}." if words else ""
 
@@ -218,24 +210,20 @@ def _flat(number: Number) -> bool:
     return None not in (number.low, number.high) and max(abs(number.low or 0), abs(number.high or 0)) <= NEARLY
 
 
-def forecast_sentence(own: Newcomers) -> str:
-    """How the forecast did on runs that it had never seen the like of."""
+def forecast_sentence(own: Newcomers, abstains: Sequence[str]) -> str:
+    """How the forecast did on runs that it had never seen the like of; for which methods the package gives none."""
     if not own.rows:
         return "No run of the search has an outcome yet."
     near, far = own.within.whole, own.whole
-    of, trusted = own.within.of("method"), own.trusted("method")
-    lost = [methods.label(key, {}) for key in of if key not in trusted]
-    bad = [block for block in own.within.of("block") if block not in own.trusted("block")]
     words = [
-        f"On the search’s {near.n} runs at rates of its corpus (up to {written(own.highest)}) the forecast as it stood "
-        f"has an AUC of {short(near.auc)} and a Brier skill of {short(near.skill)}, and {percent(near.accuracy)} of "
-        "its words are right",
+        f"On the search’s {near.n} runs at rates of its corpus the forecast as it stood has an AUC of "
+        f"{short(near.auc)} and a Brier skill of {short(near.skill)}, and {percent(near.accuracy)} of its words "
+        "are right",
         f"with the rates beyond, which its corpus lacks, these would be {short(far.auc)} and {short(far.skill)}",
     ]
-    if lost:
-        words.append(f"it is not given for {several(lost, len(of))}, where its skill is below {TRUSTED:g}")
-    if bad:
-        words.append(f"and not in the {several(bad, 2)} block")
+    if abstains:
+        names = several([methods.label(key, {}) for key in abstains], len(methods.KEYS))
+        words.append(f"it is not given for {names}, where its skill was below {TRUSTED:g}")
     return "; ".join(words) + "."
 
 
@@ -244,7 +232,7 @@ def scores(own: Newcomers) -> list[tuple[str, Scores, float]]:
     if not own.rows:
         return []
     near = own.within
-    found = [(f"rates up to {written(own.highest)}", near.whole)]
+    found = [("rates of its corpus", near.whole)]
     found += [(f"there, the {block} block", one) for block, one in sorted(near.of("block").items())]
     by = near.of("method")
     found += [(f"there, {methods.label(key, {})}", by[key]) for key in methods.KEYS if key in by]
