@@ -9,9 +9,9 @@ The residual of every sub-layer of every method:
 
 In a block whose feed-forward is gated, φ(I_mid(W₁·u)) is SiLU(I_mid(W_g·u)) ⊙ W₁·u. W_g is a role of its own: where
 constants are of W₁ and W₂ it stays as it is drawn, as W_Q and W_K do, which weigh and carry nothing either. At `query`,
-`key` and `value` stands what is applied to each head of these before the scores. Where a layer reads is its stack's
-wiring (`wirings.py`); before a stack stands what `embedding` says, after it what `final` says. What may stand somewhere
-is a part (`parts.py`). An unfilled slot is the identity, or 1.
+`key` and `value` stands what is applied to these before the scores, to each head or across all. Where a layer reads is
+its stack's wiring (`wirings.py`); before a stack stands what `embedding` says, after it what `final` says. What may
+stand somewhere is a part (`parts.py`). An unfilled slot is the identity, or 1.
 
 Paper symbol ↔ code name: ω and α `omega`, γ `gamma`, κ `kappa`, β `gain`, N and M `depth` of the encoder and of the
 decoder, l `layer` (from 1), i `index` of the sub-layer in its stack (from 1), d `width`.
@@ -40,7 +40,7 @@ Known = Role | Literal["vector", "outer"]
 """What a number of a model is known as to an optimiser; "vector": biases, norms and scales of a sub-layer; "outer":
 what stands before and after a stack, and the weights of its wiring."""
 Place = Literal["first", "mid", "last", "end", "query", "key", "value"]
-"""Inside a branch: before its first map, before φ, before its last map, after it; on each head of q, k and v."""
+"""Inside a branch: before its first map, before φ, before its last map, after it; on q, k and v."""
 PLACES: tuple[Place, ...] = ("first", "mid", "last", "end", "query", "key", "value")
 HEADED: tuple[Place, ...] = ("query", "key", "value")
 """The places where a part reads a head's d/H entries, with one set of weights for all heads."""

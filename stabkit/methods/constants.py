@@ -64,9 +64,9 @@ WHERE: Mapping[Place, str] = {
     "mid": "before φ",
     "last": "before the last map",
     "end": "after the last map",
-    "query": "on each head's queries",
-    "key": "on each head's keys",
-    "value": "on each head's values",
+    "query": "on the queries",
+    "key": "on the keys",
+    "value": "on the values",
 }
 
 

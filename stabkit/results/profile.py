@@ -18,7 +18,8 @@ from stabkit.results.records import Records, Table
 NEEDED = ("validation", "grad_norm", "cosine", "stream")
 """Records that all of it comes from."""
 LOST = 1e-12
-"""A gradient that is this share of another is as good as none; ratios are cut there, and at its inverse."""
+"""A gradient that is this share of another is as good as none; ratios are cut there, and at its inverse. Where there is
+no gradient at all, it counts as lost."""
 SETTLED = 50
 """Updates after which a gradient that jumps is a spike and no beginning."""
 
@@ -59,14 +60,14 @@ def profile(records: Records, at: int) -> Profile | None:
     layers = gradient.select(_layers(gradient))
     cosines, sizes = cosine.select(_layers(cosine)), stream.select(_layers(stream))
     total = np.sqrt((layers**2).sum(axis=1))[gradient.steps >= min(SETTLED, at)]
-    ratio = gradient_ratio(gradient)
+    ratio = np.where((layers == 0).all(axis=1), LOST, gradient_ratio(gradient))
     with np.errstate(all="ignore"):
         found = Profile(
             loss=float(validation.at("validation")[-1]),
             gradient=_cut(ratio[-1]),
             gradient_lowest=_cut(ratio.min()),
-            gradient_spread=_cut(layers[-1].max() / layers[-1].min()),
-            spikes=_cut(total.max() / np.median(total)),
+            gradient_spread=_cut(layers[-1].max() / layers[-1].min()) if layers[-1].any() else 1 / LOST,
+            spikes=_cut(total.max() / np.median(total)) if total.any() else 1.0,
             cosine=float(cosines[-1].mean()),
             cosine_deep=float(cosines[-1, cosines.shape[1] // 2 :].mean()),
             stream_start=float(sizes[0, -1] / sizes[0, 0]),

@@ -72,3 +72,12 @@ def test_a_gradient_that_is_gone_is_cut_and_one_that_is_no_number_leaves_none(re
     lost = profile(with_first(0.0), STEPS)
     assert lost.gradient == lost.gradient_lowest == LOST and lost.gradient_spread == 1 / LOST
     assert profile(with_first(math.nan), STEPS) is None
+
+
+def test_a_run_without_any_gradient_keeps_its_loss(records):
+    gradient = records["grad_norm"]
+    values = gradient.values.copy()
+    values[-1] = 0.0
+    found = profile({**records, "grad_norm": Table(gradient.steps, gradient.sites, values, gradient.version)}, STEPS)
+    assert found.gradient == found.gradient_lowest == LOST and found.gradient_spread == 1 / LOST
+    assert found.loss == profile(records, STEPS).loss

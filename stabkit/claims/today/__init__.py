@@ -26,7 +26,10 @@ from stabkit.claims.today.find import (
 )
 from stabkit.figures.shared.contrast import SATURATED
 
-SWEEP = "stabkit sweep --models today --arch decoder-only --depths 6,18 --steps 250 --warmup 0 --lr 1e-3 --seeds 0..4"
+SWEEP = (
+    "stabkit sweep --models today --arch decoder-only --depths 6,18 --steps 250 --warmup 0 --lr 1e-3 --max-tokens 256 "
+    "--seeds 0..4"
+)
 LESS = at_most(0.9, "ours: a tenth less, more than another batch makes of it")
 
 
