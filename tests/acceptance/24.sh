@@ -17,7 +17,7 @@ block "  … and runs, at small depths" bash -c "$stab sweep --models today --ar
 # — 1 Methods
 block "one file and one row each" bash -c "for m in $TEN; do ls stabkit/methods/today/\$(echo \$m | tr - _).py || exit 1; done; [ \"\$(ls stabkit/methods/today/*.py | wc -l)\" -eq 12 ]"
 block "formula, constants, second implementation, of every method in every block and architecture" dev test tests/methods tests/training/test_factors.py
-block "bits of the twelve stay (reference runs)" dev test tests/running -k reference
+block "bits of the twelve stay (reference runs)" dev test tests/running/test_determinism.py -k committed_one
 block "stabkit methods lists what is out, with reason and slot" bash -c "$stab methods >'$work/m'; for w in nGPT hyper-connections SiameseNorm 'value residual'; do grep -q \"\$w\" '$work/m' || exit 1; done"
 for set in papers:12 today:13 all:23; do
   block "--models ${set%:*}: ${set#*:} methods" bash -c "$stab sweep --models ${set%:*} --depths 2 --steps 1 --warmup 0 --dry-run --json --out '$work/plan' >'$work/p.json' && python3 -c \"import json; m = {r['spec']['method'] for r in json.load(open('$work/p.json'))['runs']}; assert len(m) == ${set#*:}, m\""
