@@ -16,15 +16,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from stabkit import claims
-from stabkit.claims import CLAIMS, OF_STEPS, OF_SURFACES
+from stabkit.claims import CLAIMS, OF_STEPS, OF_SURFACES, OF_TODAY
 from stabkit.claims.base import Claim
 from stabkit.claims.spread import FILE, SEEDS, width
-from stabkit.cli.commands.paper import opened
+from stabkit.cli import lines
+from stabkit.cli.parsing import grids
 from stabkit.figures.quick.once import Runs
 from stabkit.figures.shared.surfaces import Landscape
-from stabkit.paper.studies import today
-from stabkit.paper.studies.kept import runs
+from stabkit.paper.studies import kept, study, today
 from stabkit.storage.store import Store
 from stabkit.storage.surfaces import SurfaceShelf
 
@@ -43,7 +42,7 @@ TABLE = Path(__file__).resolve().parents[1] / "stabkit" / "claims" / FILE
 
 
 def main(data: str, out: str, *numbers: str) -> None:
-    rows = kept() if numbers else {}
+    rows = there() if numbers else {}
     for number, command in enumerate(COMMANDS):
         if numbers and str(number) not in numbers:
             continue
@@ -58,10 +57,7 @@ def main(data: str, out: str, *numbers: str) -> None:
         rows |= measured(store)
         write(rows)
     if not numbers or "today" in numbers:
-        write(
-            rows
-            | spreads(runs(opened(today.ITEM, ROWS, data), lambda spec: spec.seed != today.SEED), claims.today.CLAIMS)
-        )
+        write(rows | spreads(of_today(data), OF_TODAY))
 
 
 def write(rows: dict[tuple[str, ...], float]) -> None:
@@ -73,10 +69,18 @@ def write(rows: dict[tuple[str, ...], float]) -> None:
     print(f"{len(rows)} places of {len({key[0] for key in rows})} claims: {TABLE}", flush=True)
 
 
-def kept() -> dict[tuple[str, ...], float]:
+def there() -> dict[tuple[str, ...], float]:
     """The rows that there are."""
     with open(TABLE, encoding="utf-8") as file:
         return {tuple(row[name] for name in COLUMNS): float(row["spread"]) for row in csv.DictReader(file)}
+
+
+def of_today(data: str) -> Runs:
+    """The runs of the table of 2026, as its rows have them."""
+    text = {"data": data, "source": "de", "target": "en", "out": str(ROWS.parent), "given": set()}
+    requests = [grids.sweep({**lines.words(command)[1], **text}) for command in today.ITEM.commands]
+    begun = study.begun(today.ITEM, today.ITEM.commands, requests, ROWS)
+    return kept.runs(begun, lambda spec: spec.seed != today.SEED)
 
 
 def measured(folder: Path) -> dict[tuple[str, ...], float]:

@@ -17,7 +17,7 @@ from stabkit.figures.shared.surfaces import Landscape
 from stabkit.storage.store import Run
 from stabkit.storage.surfaces import Surface
 
-__all__ = ["CLAIMS", "OF_STEPS", "OF_SURFACES", "Finding", "findings"]
+__all__ = ["CLAIMS", "EVERY", "OF_STEPS", "OF_SURFACES", "OF_TODAY", "Finding", "findings"]
 
 CLAIMS: tuple[Claim, ...] = (
     *update.CLAIMS,
@@ -31,21 +31,23 @@ CLAIMS: tuple[Claim, ...] = (
     *settings.CLAIMS,
     *reasons.CLAIMS,
     *start.CLAIMS,
-    *today.CLAIMS,
 )
 OF_STEPS: tuple[Claim, ...] = slope.CLAIMS
 """Judged on single steps of SGD."""
 OF_SURFACES: tuple[Claim, ...] = surfaces.CLAIMS
 """Judged on surfaces and their runs."""
+OF_TODAY: tuple[Claim, ...] = today.CLAIMS
+"""Of the methods of after 2022: each is asked where its own method, the first that it names, was trained."""
+EVERY = (*CLAIMS, *OF_STEPS, *OF_SURFACES, *OF_TODAY)
 
 
 def findings(runs: Sequence[Run], drawn: Sequence[Surface] = ()) -> list[Finding]:
-    """Every claim judged, those of today's methods where the method is here: central ones first, of each weight those
-    that hold before those that do not."""
+    """Every claim judged that is asked of these runs: central ones first, of each weight those that hold before those
+    that do not."""
     later, steps = (Runs(run for run in runs if run.spec.single_step is single) for single in (False, True))
     here = {run.spec.method for run in runs}
-    asked = [claim for claim in CLAIMS if claim not in today.CLAIMS or claim.methods[0] in here]
-    found = [judge(claim, steps if claim.at_start and not later else later) for claim in asked]
+    found = [judge(claim, steps if claim.at_start and not later else later) for claim in CLAIMS]
     found += [judge(claim, steps) for claim in OF_STEPS]
     found += [judge(claim, Landscape(runs, drawn)) for claim in OF_SURFACES]
+    found += [judge(claim, later) for claim in OF_TODAY if claim.methods[0] in here]
     return sorted(found, key=lambda one: (WEIGHTS.index(one.claim.weight), ORDER.index(one.verdict)))

@@ -14,6 +14,9 @@ from stabkit.results.records import Records, Table
 REFERENCE_STEP = 16
 """Where ‖ΔF‖ is compared between runs: late enough to be past the first step's noise, early enough that nothing is
 saturated under warm-up."""
+SATURATED = 0.5
+"""Of √(2d), how far two unrelated states of length √d lie apart: a ‖ΔF‖ beyond it can hardly grow, so that it neither
+orders methods nor shows how it goes with depth."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -9,22 +9,20 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
 from stabkit import methods
 from stabkit.results import ladder, student
+from stabkit.results.chain import SATURATED
+from stabkit.results.exponent import exponent
 from stabkit.results.forecast.rows import Row
 from stabkit.results.ladder import Limit
 
 BESIDE = "pre-ln"
 """What losses are compared with."""
-PLATEAU = 0.5
-"""Share of √(2d) from which on ‖ΔF‖ counts as saturated, as in every fit of a page."""
-FEWEST = 3
-"""Depths that an exponent needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +84,8 @@ class Today:
     blocks: tuple[str, ...]
     keys: tuple[str, ...]
     """The methods, in their order."""
+    rate: float
+    """That of the table."""
 
     @cached_property
     def cells(self) -> tuple[Cell, ...]:
@@ -130,24 +130,30 @@ class Today:
         """{depth: cell} of a method in a block."""
         return {one.depth: one for one in self.cells if (one.block, one.method) == (block, method)}
 
+    def deepest(self, block: str, has: Callable[[Cell], Any]) -> list[Cell]:
+        """The cells of the greatest depth at which every method has it; none where there is no such depth."""
+        own = [one for one in self.cells if one.block == block and has(one)]
+        whole = [n for n, count in Counter(one.depth for one in own).items() if count == len(self.keys)]
+        return [one for one in own if one.depth == max(whole)] if whole else []
+
     @cached_property
     def exponents(self) -> Mapping[tuple[str, str], Number]:
-        """{(block, method): the exponent in the depth of ‖ΔF‖ after update 1}, where FEWEST depths have one."""
+        """{(block, method): the exponent in the depth of ‖ΔF‖ after update 1}, where there are depths enough."""
         held: dict[tuple[str, str], list[tuple[float, float]]] = {}
         for row in self.table:
-            if row.measured and 0 < (value := row.measured.update_first) < math.inf:
-                held.setdefault((row.block, row.method), []).append((math.log(row.decoder_layers), math.log(value)))
-        fitted = {key: points for key, points in held.items() if len({x for x, _ in points}) >= FEWEST}
-        return {key: Number(*student.slope(*zip(*points, strict=True))) for key, points in fitted.items()}
+            if row.measured:
+                held.setdefault((row.block, row.method), []).append((row.decoder_layers, row.measured.update_first))
+        fitted = {key: exponent(points) for key, points in held.items()}
+        return {key: Number(*found) for key, found in fitted.items() if found}
 
     @cached_property
     def saturated(self) -> frozenset[tuple[str, str]]:
-        """(block, method) whose ‖ΔF‖ after update 1 is beyond PLATEAU·√(2d) at some depth: two unrelated outputs of
-        length √d lie √(2d) apart, and an exponent of what can hardly grow says nothing."""
+        """(block, method) whose ‖ΔF‖ after update 1 is beyond SATURATED·√(2d) at some depth, so that its
+        exponent says nothing."""
         return frozenset(
             (row.block, row.method)
             for row in self.table
-            if row.measured and row.measured.update_first > PLATEAU * math.sqrt(2 * row.hidden)
+            if row.measured and row.measured.update_first > SATURATED * math.sqrt(2 * row.hidden)
         )
 
 

@@ -9,14 +9,13 @@ from pathlib import Path
 import pytest
 
 from stabkit import claims, methods
-from stabkit.claims import CLAIMS, OF_STEPS, OF_SURFACES, findings, today
+from stabkit.claims import CLAIMS, EVERY, OF_STEPS, OF_TODAY, findings
 from stabkit.claims.base import ORDER, WEIGHTS, Finding
 from stabkit.claims.verdict import judge
 from stabkit.storage.store import Run
 from tests.figures.fake_runs import ended, plausible, run, spec, step, sweep, table, translated
 
 CLAIM = {claim.key: claim for claim in (*CLAIMS, *OF_STEPS)}
-EVERY = (*CLAIMS, *OF_STEPS, *OF_SURFACES)
 
 
 def found(key: str, runs: list[Run]) -> Finding:
@@ -133,7 +132,7 @@ def test_central_claims_stand_first_and_those_that_hold_before_those_that_do_not
     ],
 )
 def test_judging_survives_any_runs(runs: list[Run]) -> None:
-    assert len(findings(runs)) == len(EVERY) - len(today.CLAIMS), "today's are asked where their methods are"
+    assert len(findings(runs)) == len(EVERY) - len(OF_TODAY), "today's are asked where their methods are"
     assert not any(math.isnan(place.value) for one in findings(runs) for place in one.places)
 
 

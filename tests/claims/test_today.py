@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from stabkit.claims import findings, today
+from stabkit.claims import OF_TODAY, findings
 from stabkit.claims.verdict import judge
 from stabkit.methods import SETS
 from stabkit.paper.studies.kept import Kept
@@ -14,7 +14,7 @@ from stabkit.results.profile import Profile
 from stabkit.spec import ModelConfig, RunSpec, TrainConfig
 from tests.results.forecast_rows import measured
 
-EVERY = {claim.key: claim for claim in today.CLAIMS}
+EVERY = {claim.key: claim for claim in OF_TODAY}
 PLAIN = Profile(
     loss=5.3,
     gradient=1.0,

@@ -10,12 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stabkit.claims import CLAIMS, OF_STEPS, OF_SURFACES, spread, verdict
+from stabkit.claims import EVERY, spread, verdict
 from stabkit.claims.base import MOST, Claim, Finding, Measured, Scale, at_least, at_most
 from tests.conftest import examples
 
 LIMIT = at_least(2.0, "ours: two-fold")
-EVERY = (*CLAIMS, *OF_STEPS, *OF_SURFACES)
 
 
 def claim(scale: Scale = "ratio", parts: Sequence[str] = (), **more: object) -> Claim:

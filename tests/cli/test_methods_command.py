@@ -8,7 +8,7 @@ import torch
 from typer.testing import CliRunner
 
 from stabkit import methods
-from stabkit.claims import CLAIMS, OF_STEPS, OF_SURFACES
+from stabkit.claims import EVERY
 from stabkit.cli.app import app
 from stabkit.errors import UsageError
 from stabkit.methods import formula
@@ -164,15 +164,15 @@ def test_json_holds_every_method_with_all_that_its_slots_say():
 
 def test_every_claim_is_carried_by_the_methods_that_it_names():
     carried = {method["key"]: {claim["id"] for claim in method["claims"]} for method in document("--depths", "2")}
-    for claim in (*CLAIMS, *OF_STEPS, *OF_SURFACES):
+    for claim in EVERY:
         assert {key for key, keys in carried.items() if claim.key in keys} == set(claim.methods)
     assert all(carried[key] for key in set(methods.KEYS) - {"residual"})
 
 
-EVERYWHERE = [(one.key, *depth) for one in methods.DEFAULTS for depth in DEPTHS if not one.undefined(*depth)]
+PLACES = [(one.key, *depth) for one in methods.DEFAULTS for depth in DEPTHS if not one.undefined(*depth)]
 
 
-@pytest.mark.parametrize(("key", "n", "m"), EVERYWHERE)
+@pytest.mark.parametrize(("key", "n", "m"), PLACES)
 def test_the_parameters_added_are_the_difference_of_real_models(key, n, m):
     arch = "encoder-decoder" if n and m else "encoder-only" if n else "decoder-only"
     (found,) = document(key, "--depths", f"{n}x{m}" if n and m else str(n or m), "--arch", arch)

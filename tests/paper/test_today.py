@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import math
 import re
 import statistics
@@ -13,10 +14,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from stabkit import methods
 from stabkit.cli import lines
-from stabkit.cli.commands import paper
+from stabkit.cli.app import app
 from stabkit.cli.parsing import grids
 from stabkit.figures import TODAY
 from stabkit.paper.studies import today, today_page, today_words
@@ -189,14 +191,14 @@ def test_a_method_that_the_forecast_cannot_tell_gets_none(undrawn: None) -> None
     assert alike.trained == alike.n and near.skill(alike) == pytest.approx(1 - alike.brier / (share * (1 - share)))
 
 
-def test_the_docs_say_what_the_rows_say(multi30k: Path) -> None:
-    """docs/today.md is what `stabkit paper today` writes from the committed rows."""
-    begun = paper.opened(ITEM, ROWS, str(multi30k))
-    assert len(begun.rows) == len(committed()), "every row is of a run that the commands name"
-    found, cost = today.read(begun.rows), today_page.costs(ROWS.with_name(today_page.COSTS))
-    new = newcomers(found.ladder, model.ours().before, model.ours().highest)
-    text = today_page.markdown(begun, found, cost, new, today_page.findings(begun))
-    assert text == (HERE / "docs" / "today.md").read_text(encoding="utf-8")
+def test_the_docs_say_what_the_rows_say(multi30k: Path, tmp_path: Path, undrawn: None) -> None:
+    """docs/today.md is what `stabkit paper today` writes from the committed rows, each of a run that it names."""
+    text = ["--data", str(multi30k), "--source", "de", "--target", "en", "--rows", str(ROWS), "--out", str(tmp_path)]
+    done = CliRunner().invoke(app, ["paper", "today", *text, "--budget", "1s", "--json", "-q"])
+    assert done.exit_code == 0, done.output
+    page = Path(json.loads(done.stdout)["report"])
+    assert page.with_suffix(".md").read_text(encoding="utf-8") == (HERE / "docs" / "today.md").read_text("utf-8")
+    assert f"{len(committed())} rows" in page.read_text(encoding="utf-8")
 
 
 def test_the_readme_says_what_the_rows_say() -> None:

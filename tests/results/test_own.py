@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stabkit.results.exponent import too_few
 from stabkit.results.own.cell import Broke, Cell, Facts, Sublayer, facts
-from stabkit.results.own.depth_fit import depth_fit, geometric, too_few
+from stabkit.results.own.depth_fit import depth_fit, geometric
 from stabkit.results.own.verdict import Limits, verdict
 from stabkit.results.records import Table
 

@@ -17,9 +17,9 @@ from stabkit.claims.exponents import NEARLY, falling, of_lines, sizes
 from stabkit.figures.depth import update_depth
 from stabkit.figures.quick.once import once
 from stabkit.figures.shared import depth_fit
-from stabkit.figures.shared.contrast import SATURATED
 from stabkit.figures.shared.numbers import centre, reference_step, series
 from stabkit.figures.shared.words import listed, short
+from stabkit.results.chain import SATURATED
 from stabkit.storage.store import Run
 
 P, INIT, D, PRE = "Post-LN", "Post-LN-init", "DeepNorm", "Pre-LN"

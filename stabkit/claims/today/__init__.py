@@ -12,9 +12,7 @@ from stabkit.claims.base import MOST, MUCH, Claim, at_least, at_most, closely, n
 from stabkit.claims.evidence import MARGIN
 from stabkit.claims.exponents import NEARLY
 from stabkit.claims.today.find import (
-    FEWEST,
     LEAST_DEEP,
-    SPAN,
     against,
     angle,
     first_update,
@@ -24,12 +22,18 @@ from stabkit.claims.today.find import (
     of,
     where_it_fails,
 )
-from stabkit.figures.shared.contrast import SATURATED
+from stabkit.results.chain import SATURATED
+from stabkit.results.exponent import FEWEST, SPAN
 
-SWEEP = (
-    "stabkit sweep --models today --arch decoder-only --depths 6,18 --steps 250 --warmup 0 --lr 1e-3 --max-tokens 256 "
-    "--seeds 0..4"
-)
+
+def sweep(depths: str) -> str:
+    """The command that tests them, at these depths."""
+    return (
+        f"stabkit sweep --models today --arch decoder-only --depths {depths} --steps 250 --warmup 0 --lr 1e-3 "
+        "--max-tokens 256 --seeds 0..4"
+    )
+
+
 LESS = at_most(0.9, "ours: a tenth less, more than another batch makes of it")
 
 
@@ -41,7 +45,7 @@ def _claim(key: str, sentence: str, source: str, method: str, *beside: str, line
         source=source,
         weight="central",
         needs=f"{' and '.join((method, *beside))} at {where}, to a verdict",
-        command=SWEEP.replace("6,18", "6,18,50") if line else SWEEP,
+        command=sweep("6,18,50" if line else "6,18"),
         methods=(method, *beside),
         **given,
     )
@@ -55,7 +59,7 @@ CLAIMS: tuple[Claim, ...] = (
     _claim(
         "peri-linear",
         "Peri-LN’s states grow in variance linearly with depth, not exponentially.",
-        "Kim et al. 2025 §3",
+        "Kim et al. 2025, abstract",
         "peri-ln",
         test="Peri-LN: what the variance grows by in the upper half of the layers over what it does in the lower",
         threshold=LINEAR,
@@ -91,7 +95,7 @@ CLAIMS: tuple[Claim, ...] = (
     _claim(
         "mix-even",
         "Mix-LN’s gradients are more even over the layers than Pre-LN’s and Post-LN’s.",
-        "Li et al. 2024 §4, Fig. 3",
+        "Li et al. 2024, abstract and Fig. 3",
         "mix-ln",
         "pre-ln",
         "post-ln",
@@ -173,7 +177,7 @@ CLAIMS: tuple[Claim, ...] = (
     _claim(
         "residual-gradient",
         "ResiDual’s gradient does not vanish at the bottom as Post-LN’s does.",
-        "Xie et al. 2023, abstract and §3",
+        "Xie et al. 2023, abstract",
         "residual",
         "post-ln",
         test="the lowest ratio of the first to the last layer’s gradient norm: ResiDual’s over Post-LN’s",

@@ -10,7 +10,7 @@ from stabkit.claims.base import Measured, Threshold, power
 from stabkit.claims.evidence import Cell, alike, cells, fails, fates, trains
 from stabkit.claims.exponents import NEARLY
 from stabkit.figures.shared.comparison import setting
-from stabkit.results import student
+from stabkit.results.exponent import exponent
 from stabkit.results.profile import Profile
 from stabkit.storage.store import Run
 
@@ -103,10 +103,6 @@ def nats_beside(label: str, other: str) -> Find:
     return find
 
 
-FEWEST, SPAN = 3, 4.0
-"""Depths, and deepest over shallowest, that a line needs."""
-
-
 def flat(label: str, number: Callable[[Run], float], ceiling: float = math.inf) -> Find:
     """How far the exponent of a method's number in the depth lies from 0: one line through all runs of a setting, with
     its 95 % interval. Where a number is beyond `ceiling`·√(2d) it can hardly grow: that it does not decides nothing."""
@@ -123,16 +119,16 @@ def flat(label: str, number: Callable[[Run], float], ceiling: float = math.inf) 
 
 def _line(apart: str, own: Sequence[Run], number: Callable[[Run], float], ceiling: float) -> Measured | None:
     points = [(layers(run), value) for run in own if 0 < (value := number(run)) < math.inf]
-    depths = sorted({depth for depth, _ in points})
-    if len(depths) < FEWEST or depths[-1] < SPAN * depths[0]:
+    line = exponent(points)
+    if line is None:
         return None
-    p, low, high = student.slope([math.log(x) for x, _ in points], [math.log(y) for _, y in points])
+    p, low, high = line
     bound = ceiling * math.sqrt(2 * own[0].spec.model.hidden)
     saturated = max(value for _, value in points) > bound
     most = max(abs(low), abs(high))
     least = 0.0 if low <= 0 <= high else min(abs(low), abs(high))
     return Measured(
-        where=f"{depths[0]}–{depths[-1]} layers",
+        where=f"{min(points)[0]}–{max(points)[0]} layers",
         apart=apart,
         condition=setting(own[0].spec),
         steps=min(run.spec.expected_steps for run in own),

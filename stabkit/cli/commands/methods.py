@@ -253,9 +253,9 @@ def _recipe(method: Method) -> list[str]:
 
 
 def _claims(method: Method) -> list[dict[str, str]]:
-    from stabkit.claims import CLAIMS, OF_STEPS, OF_SURFACES  # pandas: not for `--help`
+    from stabkit.claims import EVERY  # pandas: not for `--help`
 
-    carried = [claim for claim in (*CLAIMS, *OF_STEPS, *OF_SURFACES) if method.key in claim.methods]
+    carried = [claim for claim in EVERY if method.key in claim.methods]
     return [
         {"id": claim.key, "sentence": claim.sentence, "source": claim.source, "weight": claim.weight}
         for claim in carried

@@ -12,7 +12,6 @@ from typing import Any
 from stabkit.cli import console
 from stabkit.cli import lines as lines_of
 from stabkit.cli.commands import names
-from stabkit.cli.options import TRAINING
 from stabkit.cli.parsing import grids, landscape, machine
 from stabkit.cli.progress import Screen
 from stabkit.cli.signals import Signals
@@ -132,14 +131,6 @@ def _study(item: Item, params: Mapping[str, Any], limit: float | None, command: 
         raise FailedRuns(f"{len(study.failed)} runs have no result; --retry-failed tries again")
 
 
-def opened(item: Item, rows: Path, data: str, source: str = "de", target: str = "en") -> studies.Study:
-    """A study as its rows have it, with nothing carried out."""
-    text = {"data": data, "source": source, "target": target, "out": str(rows.parent), "yes": True}
-    defaults = {name: default for name, (_, default) in TRAINING.items() if name not in REPLACED}
-    asked, part = ask(item, {**defaults, **text})
-    return studies.begun(item, part.commands, asked.requests, rows)
-
-
 def _page(item: Item) -> Any:
     """The module that writes a study's page."""
     from stabkit.paper.studies import forecast_page, today_page  # pandas and matplotlib
@@ -253,14 +244,14 @@ def ask(item: Item, params: Mapping[str, Any]) -> tuple[Asked, Part]:
     for text in item.commands:
         command, options = lines_of.words(text)
         options |= {name: params[name] for name in PASSED if f"--{name} " not in text}
-        options |= {name: params[name] for name in REPLACED if params.get(name)}
+        options |= {name: params[name] for name in REPLACED if params[name]}
         request = PARSERS[command]({**options, "given": set()})
         if not params["yes"]:
             check(request)
         requests.append(request)
         notes += request.notes
         lines.append(f"stabkit {lines_of.line(command, options)}")
-    instead = " ".join(f"--{name} {params[name]}" for name in REPLACED if params.get(name))
+    instead = " ".join(f"--{name} {params[name]}" for name in REPLACED if params[name])
     return plans.asked(item, requests), Part(item=item, commands=tuple(lines), instead=instead, notes=tuple(notes))
 
 

@@ -42,7 +42,7 @@ def sweep(options: Mapping[str, Any]) -> Request:
     every = text["checkpoint_every"]
     checkpoint_every = None if every == "auto" else ranges.whole("--checkpoint-every", every, 0, 10_000_000)
     files = own.Files(typed=options.get("typed"))
-    chosen, notes = model.chosen(text["models"], depths, made, (recipe, train.optimizer), files)
+    chosen, notes = model.chosen(text["models"], depths, made, recipe, train.optimizer, files)
     probes = own.probes(text.get("probes", ""), files, depths[0])
     if recipe == "paper":
         model.own_recipe(options.get("given", ()), text)

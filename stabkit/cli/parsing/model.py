@@ -86,11 +86,12 @@ def chosen(
     text: str,
     depths: tuple[tuple[int, int], ...],
     config: ModelConfig,
-    trained: tuple[RecipeName, Optimizer],
+    recipe: RecipeName,
+    optimizer: Optimizer,
     files: own.Files,
 ) -> tuple[tuple[Chosen, ...], tuple[str, ...]]:
     """The methods named, and notes: what a set leaves out, whose constants were derived for another block. A method
-    named that its papers do not define here is refused. `trained`: by which recipe and optimiser."""
+    named that its papers do not define here is refused."""
     found: dict[str, Chosen] = {}
     notes: list[str] = []
     apart: dict[str, list[str]] = {}
@@ -101,9 +102,9 @@ def chosen(
             label = one.own.label if one.own else methods.label(one.key, one.options)
             label = methods.with_options(label, one.options) if one.own else label
             reasons = [reason for n, m in depths if (reason := method.undefined(n, m))]
-            if trained[0] == "paper" and method.recipe is None:
+            if recipe == "paper" and method.recipe is None:
                 reasons.append("it has no recipe of its own here, so that --recipe paper has nothing for it")
-            if method.scaled and trained[1] == "sgd":
+            if method.scaled and optimizer == "sgd":
                 reasons.append(f"its factors on rate and ε are Adam’s, and these are steps of SGD ({method.source})")
             if reasons and item.strip() not in methods.SETS:
                 raise UsageError(f"--models: {method.label} is not defined here: {reasons[0]}")

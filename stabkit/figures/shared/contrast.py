@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from stabkit.figures.quick.once import once
 from stabkit.figures.shared.comparison import Shown, condition_order, depth_rank, shown
 from stabkit.figures.shared.numbers import centre, reference_step, update_at
+from stabkit.results.chain import SATURATED
 from stabkit.storage.store import Run
 
 
@@ -40,8 +41,6 @@ class Contrast:
 
 PAIR = {"Post-LN", "DeepNorm"}
 """The two that DeepNet compares throughout."""
-SATURATED = 0.5
-"""Of √(2d): where both methods are beyond it at the reference step, they have left the regime that orders them."""
 
 
 @once

@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 
 from stabkit.figures.quick.points import HIGHEST, LOWEST, parted
-from stabkit.figures.shared.contrast import SATURATED
 from stabkit.figures.shared.numbers import centre
+from stabkit.results.chain import SATURATED
 
 FIT_RANGE = (6, 50)
 """Layers: deeper, Post-LN's numbers vary several-fold with the seed."""

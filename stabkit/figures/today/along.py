@@ -61,13 +61,12 @@ class Along:
 
     def title(self, found: Today) -> str:
         """Whose is lowest where it is deepest, block by block."""
-        frame = self.select(found)
         told = []
-        for panel, own in frame.groupby("panel", sort=False):
-            least = own[own["depth"] == own["depth"].max()].nsmallest(1, "x").iloc[0]
-            told.append(
-                f"in the {panel} at {least['depth']} layers {least['label']} has {self.extreme}, {short(least['x'])}"
-            )
+        for block in found.blocks:
+            here = {one.label: number.value for one in found.deepest(block, self.of) if (number := self.of(one))}
+            if here:
+                least, depth = min(here, key=here.__getitem__), found.deepest(block, self.of)[0].depth
+                told.append(f"in the {block} block at {depth} layers {least} has {self.extreme}, {short(here[least])}")
         words = "; ".join(told)
         return words[:1].upper() + words[1:] or self.SHORT
 
@@ -96,9 +95,9 @@ gradient = Along(
     NAME="today_gradient",
     SHORT="Gradient at the bottom",
     CAPTION="The link of DeepNet §2 that decides, for methods that it does not know.",
-    READ="First over last layer’s gradient norm after 250 updates at the table’s rate; bars are 95 % over seeds, where "
-    "there are several. A triangle at the left edge: less than that. In this project’s runs those that train keep more "
-    "than some hundredths.",
+    READ="First over last layer’s gradient norm after equal updates at the table’s rate; bars are 95 % over seeds, "
+    "where there are several. A triangle at the left edge: less than that. In this project’s runs those that train "
+    "keep more than some hundredths.",
     of=lambda one: one.gradient,
     axis="first over last layer’s gradient norm",
     limits=(1e-6, 1e2),
@@ -110,7 +109,7 @@ use = Along(
     NAME="today_use",
     SHORT="What a layer does",
     CAPTION="Is the depth used? A layer that only passes on what it is given turns it by nothing.",
-    READ="1 − cos between what enters a layer and what leaves it, mean over layers and tokens, after 250 updates at "
+    READ="1 − cos between what enters a layer and what leaves it, mean over layers and tokens, after equal updates at "
     "the table’s rate; bars are 95 % over seeds, where there are several. It falls with depth where more layers "
     "share one way; who falls fastest uses depth least. Of a run that is stuck it says little.",
     of=turned,

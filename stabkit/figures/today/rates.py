@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
@@ -20,7 +22,7 @@ READ = (
     "The highest rate that trains within some hundred updates without warm-up; twice as much does not. A triangle at "
     "an edge: the lowest rate tried does not train (left), the highest does (right). Dotted: the rate of the table."
 )
-COLUMNS = ("run", "panel", "method", "label", "depth", "x", "passes", "fails", "known", "text")
+COLUMNS = ("run", "panel", "method", "label", "depth", "x", "passes", "fails", "known", "table", "text")
 
 
 def select(found: Today) -> pd.DataFrame:
@@ -36,6 +38,7 @@ def select(found: Today) -> pd.DataFrame:
             "passes": one.limit.passes if one.limit.passes is not None else np.nan,
             "fails": one.limit.fails if one.limit.fails is not None else np.nan,
             "known": one.limit.known,
+            "table": found.rate,
             "text": words(one, found),
         }
         for key in found.keys
@@ -46,13 +49,24 @@ def select(found: Today) -> pd.DataFrame:
 
 
 def height(one: Cell, found: Today) -> float:
-    """The highest rate that trains, to order and to draw: below every rung where none does, above where all do; NaN
-    while the search goes on."""
+    """The highest rate that trains, to order and to draw: 0 where none that was tried does, ∞ where all do; NaN while
+    the search goes on."""
     if one.limit is None or not one.limit.known:
         return np.nan
     if one.limit.passes is None:
-        return found.rungs[0] / 2
-    return one.limit.passes if one.limit.fails is not None else 2 * found.rungs[-1]
+        return 0.0
+    return one.limit.passes if one.limit.fails is not None else np.inf
+
+
+def searched(one: Cell) -> bool:
+    """Whether its limit is known."""
+    return one.limit is not None and one.limit.known
+
+
+def most(cells: Sequence[Cell], found: Today) -> list[Cell]:
+    """Those that bear the highest rate."""
+    highest = max(height(one, found) for one in cells)
+    return [one for one in cells if height(one, found) == highest]
 
 
 def words(one: Cell, found: Today) -> str:
@@ -68,20 +82,15 @@ def words(one: Cell, found: Today) -> str:
 
 def title(found: Today) -> str:
     """Who bears most where it is deepest, block by block."""
-    frame = select(found)
-    frame = frame[frame["x"].notna()]
     told = []
-    for panel, own in frame.groupby("panel", sort=False):
-        whole = own.groupby("depth")["label"].count() == len(found.keys)
-        if not whole.any():
+    for block in found.blocks:
+        here = found.deepest(block, searched)
+        if not here:
             continue
-        here = own[own["depth"] == whole[whole].index.max()]
-        best = list(here.loc[here["x"] == here["x"].max(), "label"])
-        most, last = float(here["x"].max()), found.rungs[-1]
-        much = f"more than {written(last)}" if most > last else written(most)
-        where = f"At {here['depth'].iloc[0]} layers in the {panel}"
-        verb = f"bear{'s' * (len(best) == 1)} {'most, ' * (len(here) > 1)}{much}"
-        told.append(f"{where} {several(best, len(here))} {verb}")
+        best = most(here, found)
+        verb = f"bear{'s' * (len(best) == 1)} {'most, ' * (len(here) > 1)}{words(best[0], found)}"
+        labels = several([one.label for one in best], len(here))
+        told.append(f"At {here[0].depth} layers in the {block} block {labels} {verb}")
     return "; ".join(told[:1] + [one[0].lower() + one[1:] for one in told[1:]]) or "Rates that train"
 
 
@@ -99,4 +108,5 @@ def draw(frame: pd.DataFrame) -> Figure:
     ends = (frame["passes"].min(), frame["fails"].max()) if len(frame) else (1e-3, 1e-1)
     low, high = (float(np.nan_to_num(end, nan=default)) for end, default in zip(ends, (2.5e-4, 0.5), strict=True))
     ticks = [tick for tick in (3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3) if low / 2 <= tick <= high * 2]
-    return dumbbells.draw(frame, "highest rate that trains", (low, high), ticks, {1e-3: "the table’s rate"})
+    lines = dict.fromkeys(frame["table"], "the table’s rate")
+    return dumbbells.draw(frame, "highest rate that trains", (low, high), ticks, lines)

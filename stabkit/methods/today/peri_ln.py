@@ -19,7 +19,7 @@ def method(embedding: Literal["norm", "none"] = "norm") -> Method:
     return Method(
         key="peri-ln",
         label="Peri-LN",
-        source="Kim et al. 2025 §3",
+        source="Kim et al. 2025",
         norm_in=lambda site: "norm",
         norm_branch=lambda site: "norm",
         norm_out=lambda site: "",

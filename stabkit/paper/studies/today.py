@@ -58,6 +58,7 @@ def read(rows: Sequence[Row]) -> Today:
         rungs=RUNGS,
         blocks=BLOCKS,
         keys=KEYS,
+        rate=RATE,
     )
 
 

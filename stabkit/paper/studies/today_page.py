@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from stabkit.claims import today as claims
+from stabkit.claims import OF_TODAY
 from stabkit.claims.base import ORDER, Finding
 from stabkit.claims.verdict import judge
 from stabkit.figures import TODAY
@@ -77,7 +77,7 @@ def costs(path: Path) -> Costs:
 def findings(study: Study) -> list[Finding]:
     """The claims of today's methods, judged on the table's runs, which no outcome has chosen; those that hold first."""
     runs = kept.runs(study, lambda spec: spec.seed != today.SEED)
-    own = [claim for claim in claims.CLAIMS if claim.methods[0] in today.KEYS]
+    own = [claim for claim in OF_TODAY if claim.methods[0] in today.KEYS]
     return sorted((judge(claim, runs) for claim in own), key=lambda one: ORDER.index(one.verdict))
 
 
@@ -96,6 +96,8 @@ def render(study: Study, found: Today, cost: Costs, new: Newcomers, judged: Sequ
         scaled=study.item.scaled,
         joined=set(today.KEYS) <= set(ours().methods),
         trusted=TRUSTED,
+        verdict=today.VERDICT,
+        last=today.LAST,
         commands=[plain(line) for line in study.commands],
         rows=plain(str(study.path)),
         count=len(study.rows),

@@ -9,7 +9,7 @@ from typing import Any
 from stabkit import methods
 from stabkit.claims.exponents import NEARLY
 from stabkit.figures.shared.words import percent, several, short
-from stabkit.figures.today.rates import height
+from stabkit.figures.today.rates import most, searched
 from stabkit.figures.today.rates import words as limit_words
 from stabkit.paper.studies.today import DEEP, RATE, VERDICT
 from stabkit.results.forecast.newcomers import TRUSTED, Newcomers
@@ -148,17 +148,13 @@ def answer(found: Today) -> str:
     train at the table's rate, whose loss is lowest at a rate of its own."""
     told = []
     for block in found.blocks:
-        known = [one for one in found.cells if one.block == block and one.limit and one.limit.known]
-        whole = [n for n in {one.depth for one in known} if sum(one.depth == n for one in known) == len(found.keys)]
-        if not whole:
+        here = found.deepest(block, searched)
+        if not here:
             continue
-        depth = max(whole)
-        here = [one for one in known if one.depth == depth]
-        most = max(height(one, found) for one in here)
-        top = [one.label for one in here if height(one, found) == most]
+        depth, top = here[0].depth, most(here, found)
         parts = [
-            f"In the {block} block at {depth} layers {several(top, len(here))} "
-            f"bear{'s' * (len(top) == 1)} the highest rate, {limit_words(_first(here, top[0]), found)} (one seed)"
+            f"In the {block} block at {depth} layers {several([one.label for one in top], len(here))} "
+            f"bear{'s' * (len(top) == 1)} the highest rate, {limit_words(top[0], found)} (one seed)"
         ]
         lost = [one.label for one in found.cells if (one.block, one.depth, one.trains) == (block, depth, False)]
         if lost:
@@ -181,18 +177,12 @@ def _beside(found: Today, block: str) -> list[str]:
     return [f"at {depth} layers and {written(RATE)} {who} {verb} shown to lose less than Pre-LN"]
 
 
-def _first(cells: Sequence[Cell], label: str) -> Cell:
-    return next(one for one in cells if one.label == label)
-
-
 def depth_sentence(found: Today) -> str:
     """Whose ‖ΔF‖ is shown to keep its size over depth, block by block, of those that are not saturated; nothing of a
     block whose deepest runs are not all in."""
     told = []
     for block in found.blocks:
-        ran = [one for one in found.cells if one.block == block and one.outcomes]
-        deepest = max((one.depth for one in ran), default=0)
-        if deepest < DEEP[-1] or sum(one.depth == deepest for one in ran) < len(found.keys):
+        if not any(one.depth == DEEP[-1] for one in found.deepest(block, lambda one: one.outcomes)):
             continue
         own = {key: found.exponents[block, key] for key in found.keys if (block, key) not in found.saturated}
         flat = [methods.label(key, {}) for key, number in own.items() if _flat(number)]

@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stabkit.results import student
+from stabkit.results.exponent import too_few
 
-FEWEST, SPAN = 3, 4.0
-"""Depths, and deepest over shallowest, that a fit needs."""
 CLEARLY = 4.0
 """Times the exponential's squared residual that the power's is before a number is said to go exponentially: what begins
 level and then grows as √N bends upwards at first, too."""
@@ -40,16 +39,6 @@ class DepthFit:
     factor_high: float
     exponential: bool
     """Whether the exponential leaves less than a quarter of the power's squared residual, of a number that changes."""
-
-
-def too_few(depths: Sequence[float]) -> str:
-    """Why no fit is made of these depths; "" where one is."""
-    different = sorted(set(depths))
-    if len(different) < FEWEST:
-        return f"{len(different)} depth{'s' * (len(different) != 1)}, a fit needs {FEWEST}"
-    if different[-1] < SPAN * different[0]:
-        return f"depths from {different[0]:g} to {different[-1]:g}, a fit needs a factor of {SPAN:g} between them"
-    return ""
 
 
 def depth_fit(values: Mapping[int, Mapping[int, float]]) -> DepthFit | None:

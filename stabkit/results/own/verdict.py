@@ -24,8 +24,9 @@ from typing import Any
 
 import numpy as np
 
+from stabkit.results.exponent import too_few
 from stabkit.results.own.cell import Cell
-from stabkit.results.own.depth_fit import depth_fit, geometric, too_few
+from stabkit.results.own.depth_fit import depth_fit, geometric
 from stabkit.results.own.link import ORDER, Evidence, Link, Word, worst
 from stabkit.results.own.words import grows, law, power, rounded, share, times, updates
 
