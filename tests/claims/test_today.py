@@ -50,9 +50,9 @@ def powers(method: str, name: str, exponent: float) -> list[Any]:
     return [kept(method, depth, **{name: depth**exponent}) for depth in (6, 18, 50, 100)]
 
 
-LINEAR, SQUARE = {"stream_half": 5.0**0.5, "stream": 3.0}, {"stream_half": 3.0, "stream": 5.0}
+LINEAR, SQUARE = {"stream_half": 5.0**0.5, "stream": 3.0}, {"stream_half": 5.0, "stream": 10.0}
 CASES = {
-    "peri-linear": (five("peri-ln", **LINEAR), five("peri-ln", stream_half=2.0, stream=9.0)),
+    "peri-linear": (five("peri-ln", **LINEAR), five("peri-ln", stream_half=3.0, stream=9.0)),
     "sandwich-scale": (five("sandwich-ln", stream=3.0) + five("pre-ln"), five("sandwich-ln") + five("pre-ln")),
     "reordered-spikes": (five("reordered-norm", spikes=1.5) + five("pre-ln"), five("reordered-norm") + five("pre-ln")),
     "mix-even": (

@@ -20,6 +20,8 @@ from stabkit.claims.today.find import (
     growth,
     nats_beside,
     of,
+    of_an_exponential,
+    upper_over_lower,
     where_it_fails,
 )
 from stabkit.results.chain import SATURATED
@@ -52,7 +54,7 @@ def _claim(key: str, sentence: str, source: str, method: str, *beside: str, line
 
 
 LINEAR = at_most(1.5, "ours: a straight line gives 1, and half more is still nearly one")
-BOUNDED = at_most(3.0, "ours: branches of one length that all point one way give 3; an exponential has no bound")
+BOUNDED = at_most(0.5, "ours: an exponential between the same ends gives 1; less than half of that is none")
 FLAT = at_most(NEARLY, f"the paper: as large at every depth; ours: an exponent of {NEARLY:g} at most, up or down")
 
 CLAIMS: tuple[Claim, ...] = (
@@ -61,11 +63,14 @@ CLAIMS: tuple[Claim, ...] = (
         "Peri-LN’s states grow in variance linearly with depth, not exponentially.",
         "Kim et al. 2025, abstract",
         "peri-ln",
-        test="Peri-LN: what the variance grows by in the upper half of the layers over what it does in the lower",
+        test="Peri-LN: what the variance grows by in the upper half of the layers over what it does in the lower; and "
+        "that over what an exponential between the same ends gives",
         threshold=LINEAR,
         scale="ratio",
         tell=closely,
-        find=growth("Peri-LN", ("linearly", LINEAR), ("not exponentially", BOUNDED)),
+        find=growth(
+            "Peri-LN", ("linearly", upper_over_lower, LINEAR), ("not exponentially", of_an_exponential, BOUNDED)
+        ),
         parts=("linearly", "not exponentially"),
     ),
     _claim(

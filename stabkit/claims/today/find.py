@@ -48,13 +48,13 @@ def against(label: str, *others: str, number: Callable[[Profile], float], parts:
     return find
 
 
-def growth(label: str, *limits: tuple[str, Threshold]) -> Find:
-    """How the variance of a method's states grows over depth, against each limit, a part of the claim each."""
+def growth(label: str, *limits: tuple[str, Callable[[Profile], float], Threshold]) -> Find:
+    """How the variance of a method's states grows over depth: a number and a limit for each part of the claim."""
 
     def find(runs: Sequence[Run]) -> list[Measured]:
         return [
-            cell.measured(cell.values(label, of(upper_over_lower)), label, part=part, threshold=threshold, beside=part)
-            for part, threshold in limits
+            cell.measured(cell.values(label, of(number)), label, part=part, threshold=threshold, beside=part)
+            for part, number, threshold in limits
             for cell in deep(runs, label)
             if all(map(trains, cell.of(label)))
         ]
@@ -64,9 +64,14 @@ def growth(label: str, *limits: tuple[str, Threshold]) -> Find:
 
 def upper_over_lower(seen: Profile) -> float:
     """What the variance of the states grows by in the upper half of the layers over what it does in the lower: 1 of a
-    straight line, and of an exponential the factor of half of the layers. NaN where it does not grow."""
+    straight line, 3 of a square. NaN where it does not grow."""
     lower, upper = seen.stream_half**2 - 1, seen.stream**2 - seen.stream_half**2
     return upper / lower if lower > 0 and upper > 0 else math.nan
+
+
+def of_an_exponential(seen: Profile) -> float:
+    """The same over what an exponential between the same ends gives, the square root of all its growth."""
+    return upper_over_lower(seen) / seen.stream
 
 
 def angle(seen: Profile) -> float:
