@@ -12,6 +12,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stabkit.paper.studies import today
 from stabkit.results.forecast import model
 from stabkit.results.forecast.fit import RIDGE, fit
 from stabkit.results.forecast.holdouts import seen
@@ -246,12 +247,19 @@ def test_damaged_and_foreign_coefficients_are_refused_with_their_digest(tmp_path
 
 
 def test_the_coefficients_of_the_package_are_those_of_the_committed_rows():
-    """Refitted from docs/forecast.csv: the same to eight digits, the same corpus."""
+    """Refitted from docs/forecast.csv and, joined, the search of docs/today.csv: the same to eight digits."""
     from pathlib import Path
 
-    rows = Path(__file__).parents[2] / "docs" / "forecast.csv"
-    again, kept = model.fitted(Judged(from_csv(rows)).fitted_rows), json.loads(model.FILE.read_text())
-    assert again["corpus"] == kept["corpus"] and again["links"] == kept["links"]
-    for name in ("mean", "scale", "weight", "bias", "spread", "reach"):
+    docs = Path(__file__).parents[2] / "docs"
+    joined = today.read(from_csv(docs / "today.csv")).ladder
+    again = model.fitted(Judged(from_csv(docs / "forecast.csv")).fitted_rows, joined)
+    kept = json.loads(model.FILE.read_text())
+    for name in ("corpus", "runs", "links", "blocks", "abstains", "methods"):
+        assert again[name] == kept[name], name
+    assert again["before"]["corpus"] == kept["before"]["corpus"]
+    for here, there in ((again, kept), (again["before"], kept["before"])):
+        for name in ("mean", "scale", "weight", "bias"):
+            np.testing.assert_allclose(here[name], there[name], rtol=1e-8, atol=1e-10)
+    for name in ("spread", "reach"):
         np.testing.assert_allclose(again[name], kept[name], rtol=1e-8, atol=1e-10)
-    assert rows.stat().st_size < 1_000_000
+    assert (docs / "forecast.csv").stat().st_size < 1_000_000
