@@ -27,7 +27,7 @@ from stabkit.results.forecast import model
 from stabkit.results.forecast.judged import Judged
 from stabkit.results.forecast.newcomers import TRUSTED, newcomers
 from stabkit.results.forecast.rows import Row, from_csv, to_csv
-from stabkit.results.today import Number
+from stabkit.results.today import Number, Today
 from stabkit.spec import RunSpec
 from tests.claims.test_today import PLAIN
 from tests.results.forecast_rows import row
@@ -125,15 +125,19 @@ def study(some: list[Row] | tuple[Row, ...], missing: int = 0) -> Any:
     )
 
 
+def content(some: Any, found: Today) -> today_page.Content:
+    searched, tabled = (newcomers(own, model.ours().before, 0.03) for own in (found.ladder, found.table))
+    return today_page.Content(study=some, found=found, cost={}, searched=searched, tabled=tabled, judged=())
+
+
 def test_the_page_says_how_far_it_is_and_survives_having_nothing(tmp_path: Path, undrawn: None) -> None:
     empty = today.read(())
     words = today_words.answer(empty)
     assert words == "No search is through yet."
-    new = newcomers((), model.ours().before, 0.03)
-    page = today_page.render(study((), 7), empty, {}, new, [], "stabkit paper today")
+    page = today_page.render(content(study((), 7), empty), "stabkit paper today")
     assert "Not whole yet" in page and "7 of them next" in page
     full = today.read(rows())
-    page = today_page.render(study(rows()), full, {}, newcomers(full.ladder, model.ours().before, 0.03), [], "stabkit")
+    page = today_page.render(content(study(rows()), full), "stabkit")
     assert "Not whole yet" not in page and "stuck 5/5" in page and "1.6e-2" in page
 
 
@@ -143,6 +147,13 @@ def test_every_picture_has_a_title_and_words_for_those_who_do_not_see_it() -> No
         frame = figure.select(full)
         assert not frame.empty and figure.title(full) and "Keel" in figure.alt(frame)
         figure.draw(frame)
+
+
+def test_the_forecast_says_of_whom_it_has_seen_no_failure() -> None:
+    rates = [made("pre-ln", 6, "llama", SEED, 5.0, rate=rate) for rate in (1e-3, 2e-3)]
+    new = newcomers([*today.read(rows()).ladder, *rates], model.ours().before, 0.03)
+    assert "of Pre-LN every run at the corpus’ rates trains" in today_words.forecast_sentence(new)
+    assert today_words.given_sentence(()) == "" and "for DyT, where" in today_words.given_sentence(("dyt",))
 
 
 def test_a_number_is_written_with_its_interval() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -31,16 +33,52 @@ COSTS = "today_cost.csv"
 """Beside the rows: `benchmarks/today_cost.py` writes it."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Content:
+    """All that the page says, from the study's rows and the costs beside them."""
+
+    study: Study
+    found: Today
+    cost: Costs
+    searched: Newcomers
+    """The search's runs by the forecast that has seen none of them."""
+    tabled: Newcomers
+    """The table's likewise: other seeds, one rate."""
+    judged: Sequence[Finding]
+
+    @cached_property
+    def scores(self) -> list[tuple[str, Scores, float]]:
+        return today_words.scores(self.searched, self.tabled)
+
+    @cached_property
+    def sentences(self) -> list[str]:
+        """What the page says beside its first sentence."""
+        depth, forecast = today_words.depth_sentence(self.found), today_words.forecast_sentence(self.searched)
+        return [text for text in (depth, forecast, today_words.given_sentence(ours().abstains)) if text]
+
+
+def content(study: Study) -> Content:
+    """Of a study as far as it has come."""
+    found = today.read(study.rows)
+    return Content(
+        study=study,
+        found=found,
+        cost=costs(study.path.with_name(COSTS)),
+        searched=newcomers(found.ladder, ours().before, ours().highest),
+        tabled=newcomers(found.table, ours().before, ours().highest),
+        judged=findings(study),
+    )
+
+
 def write(study: Study, path: Path, command: str) -> dict[str, Any]:
     """Write the page; returns what it says, for `--json` and the terminal."""
-    found, cost = today.read(study.rows), costs(study.path.with_name(COSTS))
-    new = newcomers(found.ladder, ours().before, ours().highest)
-    judged = findings(study)
-    write_file(path, render(study, found, cost, new, judged, command).encode())
-    write_file(path.with_suffix(".md"), markdown(study, found, cost, new, judged).encode())
+    all_ = content(study)
+    write_file(path, render(all_, command).encode())
+    write_file(path.with_suffix(".md"), markdown(all_).encode())
+    found = all_.found
     return {
         "answer": today_words.answer(found),
-        "sentences": sentences(found, new),
+        "sentences": all_.sentences,
         "rows": str(study.path),
         "missing": len(study.missing),
         "table": [one.to_json() for one in found.cells],
@@ -49,20 +87,11 @@ def write(study: Study, path: Path, command: str) -> dict[str, Any]:
             for (block, method), n in found.exponents.items()
         ],
         "cost": [
-            {"block": b, "method": m, "value": n.value, "low": n.low, "high": n.high} for (b, m), n in cost.items()
+            {"block": b, "method": m, "value": n.value, "low": n.low, "high": n.high} for (b, m), n in all_.cost.items()
         ],
-        "forecast": {name: {**to_json(own), "skill": skill} for name, own, skill in today_words.scores(new)},
-        "claims": [{"id": one.claim.key, "verdict": one.verdict, "measured": one.measured} for one in judged],
+        "forecast": {name: {**to_json(own), "skill": skill} for name, own, skill in all_.scores},
+        "claims": [{"id": one.claim.key, "verdict": one.verdict, "measured": one.measured} for one in all_.judged],
     }
-
-
-def sentences(found: Today, new: Newcomers) -> list[str]:
-    """What the page says beside its first sentence."""
-    return [
-        text
-        for text in (today_words.depth_sentence(found), today_words.forecast_sentence(new, ours().abstains))
-        if text
-    ]
 
 
 def costs(path: Path) -> Costs:
@@ -82,19 +111,19 @@ def findings(study: Study) -> list[Finding]:
 
 
 @np.errstate(all="ignore")
-def render(study: Study, found: Today, cost: Costs, new: Newcomers, judged: Sequence[Finding], command: str) -> str:
+def render(all_: Content, command: str) -> str:
     """The page as one HTML file."""
+    study, found = all_.study, all_.found
     return template(Path(__file__).with_name("today.html.j2")).render(
         **shell(study.item.title, command),
         headline=today_words.answer(found),
-        sentences=sentences(found, new),
-        tables=today_words.tables(found, cost),
+        sentences=all_.sentences,
+        tables=today_words.tables(found, all_.cost),
         cards=[card(figure, figure.select(found), found) for figure in TODAY],
-        judged=judged,
-        forecast=[(name, *scored(own, skill)) for name, own, skill in today_words.scores(new)],
+        judged=all_.judged,
+        forecast=[(name, *scored(own, skill)) for name, own, skill in all_.scores],
         out=[(one.label, one.formula, one.needs, one.source) for one in OUT.values()],
         scaled=study.item.scaled,
-        joined=set(today.KEYS) <= set(ours().methods),
         trusted=TRUSTED,
         verdict=today.VERDICT,
         last=today.LAST,
@@ -124,8 +153,9 @@ def scored(own: Scores, skill: float) -> tuple[str, ...]:
 FORECAST = ("runs", "train", "AUC", "Brier skill", "with a word", "of these right")
 
 
-def markdown(study: Study, found: Today, cost: Costs, new: Newcomers, judged: Sequence[Finding]) -> str:
+def markdown(all_: Content) -> str:
     """The same as a page of `docs/`."""
+    study, found = all_.study, all_.found
     lines = [
         f"# {study.item.title}",
         "",
@@ -138,11 +168,11 @@ def markdown(study: Study, found: Today, cost: Costs, new: Newcomers, judged: Se
             if study.missing
             else []
         ),
-        *(f"\n{text}" for text in sentences(found, new)),
+        *(f"\n{text}" for text in all_.sentences),
         "",
         study.item.scaled[:1].upper() + study.item.scaled[1:],
     ]
-    for block, own in today_words.tables(found, cost).items():
+    for block, own in today_words.tables(found, all_.cost).items():
         lines += ["", f"## {block.capitalize()} block"]
         for table in own:
             lines += [
@@ -154,10 +184,10 @@ def markdown(study: Study, found: Today, cost: Costs, new: Newcomers, judged: Se
     lines += ["", "## What the papers say of their own methods", ""]
     lines += _table(
         ("verdict", "the paper says", "measured"),
-        [(one.verdict, f"{one.claim.sentence} ({one.claim.source})", _measured(one)) for one in judged],
+        [(one.verdict, f"{one.claim.sentence} ({one.claim.source})", _measured(one)) for one in all_.judged],
     )
-    lines += ["", "## Does the forecast hold for them?", "", today_words.forecast_sentence(new, ours().abstains), ""]
-    lines += _table(("", *FORECAST), [(name, *scored(own, skill)) for name, own, skill in today_words.scores(new)])
+    lines += ["", "## Does the forecast hold for them?", "", today_words.forecast_sentence(all_.searched), ""]
+    lines += _table(("", *FORECAST), [(name, *scored(own, skill)) for name, own, skill in all_.scores])
     lines += ["", "## Not here yet", ""]
     lines += [f"- {one.label}: `{one.formula}`. It needs {one.needs} ({one.source})." for one in OUT.values()]
     return "\n".join(lines) + "\n"

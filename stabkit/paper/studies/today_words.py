@@ -144,21 +144,22 @@ def _alone(number: Number | None) -> Number | None:
 
 
 def answer(found: Today) -> str:
-    """The page's sentence, block by block at the greatest depth that was searched: who bears the most, who does not
-    train at the table's rate, whose loss is lowest at a rate of its own."""
+    """The page's sentence, block by block: who bears the highest rate at the greatest depth that was searched, who does
+    not train at the table's rate at the greatest of all, whose loss there is shown to be below Pre-LN's."""
     told = []
     for block in found.blocks:
         here = found.deepest(block, searched)
         if not here:
             continue
-        depth, top = here[0].depth, most(here, found)
+        top = most(here, found)
         parts = [
-            f"In the {block} block at {depth} layers {several([one.label for one in top], len(here))} "
+            f"In the {block} block at {here[0].depth} layers {several([one.label for one in top], len(here))} "
             f"bear{'s' * (len(top) == 1)} the highest rate, {limit_words(top[0], found)} (one seed)"
         ]
-        lost = [one.label for one in found.cells if (one.block, one.depth, one.trains) == (block, depth, False)]
-        if lost:
-            parts.append(f"{several(lost, len(here))} do{'es' * (len(lost) == 1)} not train at {written(RATE)}")
+        ran = found.deepest(block, lambda one: one.outcomes)
+        if lost := [one.label for one in ran if not one.trains]:
+            verb = f"do{'es' * (len(lost) == 1)} not train"
+            parts.append(f"at {ran[0].depth} layers and {written(RATE)} {several(lost, len(ran))} {verb}")
         parts += _beside(found, block)
         told.append("; ".join(parts))
     return ". ".join(told) + "." if told else "No search is through yet."
@@ -200,8 +201,8 @@ def _flat(number: Number) -> bool:
     return None not in (number.low, number.high) and max(abs(number.low or 0), abs(number.high or 0)) <= NEARLY
 
 
-def forecast_sentence(own: Newcomers, abstains: Sequence[str]) -> str:
-    """How the forecast did on runs that it had never seen the like of; for which methods the package gives none."""
+def forecast_sentence(own: Newcomers) -> str:
+    """How the forecast did on runs that it had never seen the like of."""
     if not own.rows:
         return "No run of the search has an outcome yet."
     near, far = own.within.whole, own.whole
@@ -211,19 +212,31 @@ def forecast_sentence(own: Newcomers, abstains: Sequence[str]) -> str:
         "are right",
         f"with the rates beyond, which its corpus lacks, these would be {short(far.auc)} and {short(far.skill)}",
     ]
-    if abstains:
-        names = several([methods.label(key, {}) for key in abstains], len(methods.KEYS))
-        words.append(f"it is not given for {names}, where its skill was below {TRUSTED:g}")
+    by = own.within.of("method")
+    if alike := [methods.label(key, {}) for key, one in by.items() if one.trained == one.n]:
+        words.append(
+            f"of {several(alike, len(by))} every run at the corpus’ rates trains: whether a failure of theirs would be "
+            "told, these runs cannot say"
+        )
     return "; ".join(words) + "."
 
 
-def scores(own: Newcomers) -> list[tuple[str, Scores, float]]:
-    """(whose, scores, skill): at the corpus' rates, there each block and each method, and at all rates."""
-    if not own.rows:
+def given_sentence(abstains: Sequence[str]) -> str:
+    """For which methods the package gives no forecast."""
+    if not abstains:
+        return ""
+    names = several([methods.label(key, {}) for key in abstains], len(methods.KEYS))
+    return f"No forecast is given for {names}, where its Brier skill was below {TRUSTED:g}."
+
+
+def scores(own: Newcomers, tabled: Newcomers) -> list[tuple[str, Scores, float]]:
+    """(whose, scores, skill): of the search at the corpus’ rates, by block, by method, and at all; of the table."""
+    if not own.rows or not tabled.rows:
         return []
     near = own.within
     found = [("rates of its corpus", near.whole)]
     found += [(f"there, the {block} block", one) for block, one in sorted(near.of("block").items())]
     by = near.of("method")
     found += [(f"there, {methods.label(key, {})}", by[key]) for key in methods.KEYS if key in by]
-    return [(name, one, near.skill(one)) for name, one in found] + [("all rates", own.whole, own.whole.skill)]
+    whole = [("all rates", own.whole), (f"the table’s runs, at {written(RATE)}", tabled.whole)]
+    return [(name, one, near.skill(one)) for name, one in found] + [(name, one, one.skill) for name, one in whole]
