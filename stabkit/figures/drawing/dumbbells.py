@@ -18,12 +18,14 @@ from matplotlib.lines import Line2D
 from stabkit.figures.drawing import lettering, style
 from stabkit.figures.shared.words import short
 
-ROW, NAMES, GAP, TOP, BOTTOM = 0.21, 1.15, 0.2, 0.3, 0.75
+ROW, NAMES, GAP, TOP, BOTTOM = 0.26, 1.15, 0.2, 0.3, 0.75
 """Inches: of a method, for the names, between panels, above and below them."""
 LINE: dict[str, Any] = {"color": style.INK, "linewidth": 0.8, "linestyle": ":", "alpha": 0.8}
 """Of a vertical reference."""
 MOST_LABEL = 24
 """Letters of a name."""
+FAN = 0.5
+"""Of a row, how far apart its shallowest and its deepest point stand, so that equal ones are seen."""
 EDGE = 1.25
 """What limits are widened by, and how far outside a point beyond them stands."""
 
@@ -72,15 +74,16 @@ def _row(axes: Axes, place: int, own: pd.DataFrame, limits: tuple[float, float],
     method = str(own["method"].iloc[0])
     hue, (low, high) = style.colour(method), limits
     x = own["x"].clip(low / EDGE**0.6, high * EDGE**0.6).to_numpy()
-    (line,) = axes.plot(x, np.full(len(x), place), "-", color=hue, linewidth=1.0, alpha=0.6)
+    down = [place + FAN * (list(depths).index(depth) / max(len(depths) - 1, 1) - 0.5) for depth in own["depth"]]
+    (line,) = axes.plot(x, down, "-", color=hue, linewidth=1.0, alpha=0.6)
     style.mark(line, method)
-    for row, at in zip(own.to_dict("records"), x, strict=True):
+    for row, at, height in zip(own.to_dict("records"), x, down, strict=True):
         if "low" in row and np.isfinite(row["low"]):
             ends = np.clip([row["low"], row["high"]], low / EDGE, high * EDGE)
-            (bar,) = axes.plot(ends, [place, place], "-", color=hue, linewidth=2.4, alpha=0.35)
+            (bar,) = axes.plot(ends, [height, height], "-", color=hue, linewidth=2.4, alpha=0.35)
             style.mark(bar, method)
         shape = "<" if row["x"] < low else ">" if row["x"] > high else "o"
-        (point,) = axes.plot([at], [place], shape, color=hue, markersize=5.5, **_face(row["depth"], depths, hue))
+        (point,) = axes.plot([at], [height], shape, color=hue, markersize=5.5, **_face(row["depth"], depths, hue))
         style.mark(point, method, f"{row['label']}, {row['depth']} layers: {row.get('text') or short(row['x'])}")
 
 

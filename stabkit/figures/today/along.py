@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 
 from stabkit.figures.drawing import dumbbells
 from stabkit.figures.shared.words import short
+from stabkit.results.profile import LOST
 from stabkit.results.today import Cell, Number, Today
 
 COLUMNS = ("run", "panel", "method", "label", "depth", "x", "low", "high")
@@ -35,6 +36,7 @@ class Along:
     lines: Mapping[float, str]
     extreme: str
     """What the lowest is called: `the least gradient`."""
+    tell: Callable[[float], str] = short
     INDEX: str | None = None
     VALUE: str = "x"
 
@@ -61,20 +63,21 @@ class Along:
 
     def title(self, found: Today) -> str:
         """Whose is lowest where it is deepest, block by block."""
-        told = []
+        held: dict[str, list[str]] = {}
         for block in found.blocks:
-            here = {one.label: number.value for one in found.deepest(block, self.of) if (number := self.of(one))}
-            if here:
-                least, depth = min(here, key=here.__getitem__), found.deepest(block, self.of)[0].depth
-                told.append(f"in the {block} block at {depth} layers {least} has {self.extreme}, {short(here[least])}")
-        words = "; ".join(told)
-        return words[:1].upper() + words[1:] or self.SHORT
+            own = [(number.value, one) for one in found.deepest(block, self.of) if (number := self.of(one))]
+            if own:
+                value, least = min(own, key=lambda pair: pair[0])
+                words = f"at {least.depth} layers in the {block} block {self.tell(value)}"
+                held.setdefault(least.label, []).append(words)
+        told = [f"{label} has {self.extreme}: {', '.join(words)}" for label, words in held.items()]
+        return "; ".join(told) or self.SHORT
 
     def alt(self, frame: pd.DataFrame) -> str:
         """What the picture shows, for those who do not see it."""
         parts = []
         for (panel, label), own in frame.groupby(["panel", "label"], sort=False):
-            values = ", ".join(f"{row['depth']}: {short(row['x'])}" for row in own.to_dict("records"))
+            values = ", ".join(f"{row['depth']}: {self.tell(row['x'])}" for row in own.to_dict("records"))
             parts.append(f"{label}, {panel}: {values}")
         return f"Chart of the {self.axis} by method and depth. {'; '.join(parts)}."
 
@@ -96,25 +99,25 @@ gradient = Along(
     SHORT="Gradient at the bottom",
     CAPTION="The link of DeepNet §2 that decides, for methods that it does not know.",
     READ="First over last layer’s gradient norm after equal updates at the table’s rate; bars are 95 % over seeds, "
-    "where there are several. A triangle at the left edge: less than that. In this project’s runs those that train "
-    "keep more than some hundredths.",
+    "where there are several. A triangle at the left edge: less than that.",
     of=lambda one: one.gradient,
     axis="first over last layer’s gradient norm",
     limits=(1e-6, 1e2),
     ticks=(1e-6, 1e-4, 1e-2, 1, 100),
     lines={1.0: "even"},
     extreme="the least gradient at the bottom",
+    tell=lambda value: f"at most {short(LOST, 1)}" if value <= LOST * 1.001 else short(value),
 )
 use = Along(
     NAME="today_use",
     SHORT="What a layer does",
     CAPTION="Is the depth used? A layer that only passes on what it is given turns it by nothing.",
     READ="1 − cos between what enters a layer and what leaves it, mean over layers and tokens, after equal updates at "
-    "the table’s rate; bars are 95 % over seeds, where there are several. It falls with depth where more layers "
-    "share one way; who falls fastest uses depth least. Of a run that is stuck it says little.",
+    "the table’s rate; bars are 95 % over seeds, where there are several. Whether layers that turn less are worth "
+    "less, the losses say. Of a run that is stuck it says little.",
     of=turned,
     axis="1 − cosine of neighbouring states",
-    limits=(1e-3, 1.0),
+    limits=(3e-4, 1.0),
     ticks=(1e-3, 1e-2, 0.1, 1),
     lines={},
     extreme="the layers that do least",

@@ -53,8 +53,9 @@ class Content:
     @cached_property
     def sentences(self) -> list[str]:
         """What the page says beside its first sentence."""
-        depth, forecast = today_words.depth_sentence(self.found), today_words.forecast_sentence(self.searched)
-        return [text for text in (depth, forecast, today_words.given_sentence(ours().abstains)) if text]
+        blocks, depth = today_words.block_sentences(self.found), today_words.depth_sentence(self.found)
+        forecast = today_words.forecast_sentence(self.searched), today_words.given_sentence(ours().abstains)
+        return [text for text in (*blocks, depth, *forecast) if text]
 
 
 def content(study: Study) -> Content:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -144,8 +144,40 @@ def _alone(number: Number | None) -> Number | None:
 
 
 def answer(found: Today) -> str:
-    """The page's sentence, block by block: who bears the highest rate at the greatest depth that was searched, who does
-    not train at the table's rate at the greatest of all, whose loss there is shown to be below Pre-LN's."""
+    """The page's one sentence: who does not train at the table's rate at the greatest depth, and who bears the highest
+    rate in every block at the greatest depth that was searched."""
+    ran, known = (
+        {block: own for block in found.blocks if (own := found.deepest(block, has))}
+        for has in (lambda one: one.outcomes, searched)
+    )
+    if not ran or not known:
+        return "No search is through yet."
+    lost: dict[tuple[int, str], list[str]] = {}
+    for block, own in ran.items():
+        names = [one.label for one in own if not one.trains]
+        verb = f"do{'es' * (len(names) == 1)} not train and the other {len(own) - len(names)} of {len(own)} do"
+        words = f"{several(names, len(own))} {verb}" if names else f"all {len(own)} methods train"
+        lost.setdefault((own[0].depth, words), []).append(block)
+    parts = [
+        f"at {depth} layers and {written(RATE)} {words}, {_where(own, ran)}" for (depth, words), own in lost.items()
+    ]
+    best = [{one.label for one in most(own, found)} for own in known.values()]
+    top = [methods.label(key, {}) for key in found.keys if all(methods.label(key, {}) in own for own in best)]
+    if top:
+        depth = min(own[0].depth for own in known.values())
+        verb = f"bear{'s' * (len(top) == 1)} the highest rate"
+        parts.append(f"{several(top, len(found.keys))} {verb} at {depth}, {_where(list(known), known)}")
+    words = "; ".join(parts)
+    return f"{words[:1].upper()}{words[1:]}."
+
+
+def _where(some: Sequence[str], every: Collection[str]) -> str:
+    """`in the llama block`; `in both blocks` of two."""
+    return "in both blocks" if len(some) == len(every) == 2 else f"in the {' and '.join(some)} block"
+
+
+def block_sentences(found: Today) -> list[str]:
+    """The same block by block: which rate is borne, and whose loss is shown to be below Pre-LN's."""
     told = []
     for block in found.blocks:
         here = found.deepest(block, searched)
@@ -156,13 +188,8 @@ def answer(found: Today) -> str:
             f"In the {block} block at {here[0].depth} layers {several([one.label for one in top], len(here))} "
             f"bear{'s' * (len(top) == 1)} the highest rate, {limit_words(top[0], found)} (one seed)"
         ]
-        ran = found.deepest(block, lambda one: one.outcomes)
-        if lost := [one.label for one in ran if not one.trains]:
-            verb = f"do{'es' * (len(lost) == 1)} not train"
-            parts.append(f"at {ran[0].depth} layers and {written(RATE)} {several(lost, len(ran))} {verb}")
-        parts += _beside(found, block)
-        told.append("; ".join(parts))
-    return ". ".join(told) + "." if told else "No search is through yet."
+        told.append("; ".join([*parts, *_beside(found, block)]) + ".")
+    return told
 
 
 def _beside(found: Today, block: str) -> list[str]:
