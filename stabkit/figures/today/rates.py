@@ -20,7 +20,8 @@ VALUE = "x"
 CAPTION = "Not drawn in the papers: every method under one base initialisation, one data order and one seed."
 READ = (
     "The highest rate that trains within some hundred updates without warm-up; twice as much does not. A triangle at "
-    "an edge: the lowest rate tried does not train (left), the highest does (right). Dotted: the rate of the table."
+    "an edge: the lowest rate tried does not train (left), the highest does (right). Dotted: the rate of the "
+    "table. A rate that trains is not yet one that trains well."
 )
 COLUMNS = ("run", "panel", "method", "label", "depth", "x", "passes", "fails", "known", "table", "text")
 

@@ -166,7 +166,7 @@ def answer(found: Today) -> str:
     if top:
         depth = min(own[0].depth for own in known.values())
         verb = f"bear{'s' * (len(top) == 1)} the highest rate"
-        parts.append(f"{several(top, len(found.keys))} {verb} at {depth}, {_where(list(known), known)}")
+        parts.append(f"{several(top, len(found.keys))} {verb} at {depth} layers, {_where(list(known), known)}")
     words = "; ".join(parts)
     return f"{words[:1].upper()}{words[1:]}."
 
