@@ -24,9 +24,21 @@ for set in papers:12 today:13 all:23; do
 done
 # — 2 Does the forecast hold for them?
 block "120 labelled runs and more, both blocks, scored before they are joined; coefficients are of what is said" dev test tests/paper/test_today.py tests/results/test_forecast.py
-block "the page tells the hold-out by method and by block" bash -c "grep -q 'hold-out' reports/today.html"
+block "the page tells the hold-out by method and by block, and where no forecast is given" bash -c "$stab paper today $text --rows docs/today.csv --out '$work/page' --json -q >'$work/today.json' && python3 -c \"
+import json
+d = json.load(open('$work/today.json')); f = d['forecast']
+near = f['rates of its corpus']; assert near['n'] >= 120 and 0 < near['trained'] < near['n'], near
+blocks = [f'there, the {b} block' for b in ('classic', 'llama')]; assert sum(f[b]['n'] for b in blocks) == near['n']
+own = {k: v for k, v in f.items() if k.startswith('there, ') and k not in blocks}; assert len(own) == 13, own
+assert sum(v['n'] for v in own.values()) == near['n'] and all(f[b]['skill'] >= 0.25 for b in blocks)
+low = [k[7:] for k, v in own.items() if v['skill'] < 0.25]; assert low and all(any(k in t and 'No forecast' in t for t in d['sentences']) for k in low), low
+\""
+block "llama's block has a forecast now, DyT none" bash -c "$stab sweep --models pre-ln,dyt --arch decoder-only --block llama --depths 6 --steps 16 --warmup 0 $text --json -q --out '$work/given' >'$work/given.json' && python3 -c \"
+import json
+f = {r['spec']['method']: r['forecast'] for r in json.load(open('$work/given.json'))['runs']}
+assert f['pre-ln']['p_trains'] > 0.9 and f['dyt']['p_trains'] is None and f['dyt']['axes'] == ['method'], f\""
 # — 3 The table
-block "the page follows from the committed rows alone" bash -c "$stab paper today $text --rows docs/today.csv --out '$work/page' --json -q >'$work/today.json' && python3 -c \"import json; d = json.load(open('$work/today.json')); assert not d['missing'] and len(d['table']) == 2 * 13 * 4, (d['missing'], len(d['table']))\""
+block "the page follows from the committed rows alone" bash -c "python3 -c \"import json; d = json.load(open('$work/today.json')); assert not d['missing'] and len(d['table']) == 2 * 13 * 4, (d['missing'], len(d['table']))\""
 block "docs/today.md is what the rows say; the README's row and sentence too" dev test tests/paper/test_today.py -k "docs or readme"
 block "one central claim a method from its own paper" bash -c "$stab methods --json >'$work/m.json' && python3 -c \"import json; by = {m['key']: m['claims'] for m in json.load(open('$work/m.json'))['methods']}; [print(k) for k in '$TEN residual'.split() if not any(c['weight'] == 'central' for c in by[k])]; assert all(sum(c['weight'] == 'central' for c in by[k]) >= 1 for k in '$TEN residual'.split())\""
 # — Bad input
