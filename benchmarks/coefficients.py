@@ -12,7 +12,7 @@ import json
 import sys
 from pathlib import Path
 
-from stabkit.paper.studies.today import SEED
+from stabkit.paper.studies import today
 from stabkit.results.forecast import model
 from stabkit.results.forecast.judged import Judged
 from stabkit.results.forecast.rows import from_csv
@@ -21,7 +21,7 @@ from stabkit.results.forecast.rows import from_csv
 def main(rows: str = "docs/forecast.csv", joined: str = "docs/today.csv") -> None:
     judged = Judged(from_csv(Path(rows)))
     later = from_csv(Path(joined)) if Path(joined).exists() else ()
-    document = model.fitted(judged.fitted_rows, [row for row in later if row.seed == SEED])
+    document = model.fitted(judged.fitted_rows, today.read(later).halved)
     model.FILE.write_text(json.dumps(document, separators=(",", ":")) + "\n", encoding="utf-8")
     print(f"{document['runs']} runs, corpus {document['corpus'][:12]}…, {model.FILE.stat().st_size:,} bytes")
 

@@ -1,7 +1,9 @@
-"""The highest rate that trains, by training: which rung of a ladder of rates to try next, and what the rungs tried say.
+"""The highest rate that trains and the one that loses least, by training: which rung of a ladder of rates to try next,
+and what the rungs tried say.
 
-Halving: begin in the middle, go up where a run trains and down where it does not, until the highest rung that trains
-and the one above it, which does not, are known. That a rate below one that trains trains too is taken for granted.
+First halving: begin in the middle, go up where a run trains and down where it does not, until the highest rung that
+trains and the one above it, which does not, are known. That a rate below one that trains trains too is taken for
+granted. Then down: the rungs beside the one of the lowest loss, until it lies between two that lose more.
 """
 
 from __future__ import annotations
@@ -24,6 +26,43 @@ class Limit:
     """The lowest rung that does not; None where none is known not to."""
     known: bool
     """Whether nothing is left to try."""
+
+
+@dataclass(frozen=True, slots=True)
+class Best:
+    """What is known of the rate that loses least."""
+
+    rate: float
+    loss: float
+    known: bool
+    """Whether both rungs beside it lose more, or it is at an end of the ladder."""
+
+
+def best(rungs: Sequence[float], losses: Mapping[float, float]) -> Best | None:
+    """The rung of the lowest loss so far; None where no rung tried has a loss that is a number."""
+    tried = {rate: loss for rate, loss in losses.items() if math.isfinite(loss)}
+    if not tried:
+        return None
+    rate = min(sorted(tried), key=tried.__getitem__)
+    return Best(rate, tried[rate], next_lower(rungs, losses) is None)
+
+
+def next_lower(rungs: Sequence[float], losses: Mapping[float, float]) -> float | None:
+    """The rung to try next for the lowest loss, an untried one beside the best; None where both are tried."""
+    tried = {rate: loss for rate, loss in losses.items() if math.isfinite(loss)}
+    if not tried:
+        return None
+    place = rungs.index(min(sorted(tried), key=tried.__getitem__))
+    beside = [rungs[i] for i in (place + 1, place - 1) if 0 <= i < len(rungs)]
+    return next((rate for rate in beside if rate not in losses), None)
+
+
+def halved(rungs: Sequence[float], trains: Mapping[float, bool]) -> list[float]:
+    """The rungs that halving alone tried, in its order."""
+    found: dict[float, bool] = {}
+    while (rate := next_rung(rungs, found)) is not None and rate in trains:
+        found[rate] = trains[rate]
+    return list(found)
 
 
 def limit(rungs: Sequence[float], trains: Mapping[float, bool]) -> Limit:

@@ -19,7 +19,7 @@ from stabkit.results import ladder, student
 from stabkit.results.chain import SATURATED
 from stabkit.results.exponent import exponent
 from stabkit.results.forecast.rows import Row
-from stabkit.results.ladder import Limit
+from stabkit.results.ladder import Best, Limit
 
 BESIDE = "pre-ln"
 """What losses are compared with."""
@@ -55,6 +55,8 @@ class Cell:
     """Between neighbouring states, mean over the layers."""
     limit: Limit | None
     """The highest rate that trains, where it was searched."""
+    best: Best | None
+    """The rate of the lowest loss after equal updates, likewise."""
 
     @property
     def label(self) -> str:
@@ -88,6 +90,16 @@ class Today:
     """That of the table."""
 
     @cached_property
+    def halved(self) -> tuple[Row, ...]:
+        """Of the ladder what the search for the highest rate tried: half of the runs or more lie near it, on both
+        sides, and no loss has chosen them."""
+        found = []
+        for own in _by_place(self.ladder).values():
+            kept = ladder.halved(self.rungs, {row.rate: row.trains for row in own})
+            found += [row for row in own if row.rate in kept]
+        return tuple(found)
+
+    @cached_property
     def cells(self) -> tuple[Cell, ...]:
         """Every cell of which there is a row, by block, depth and method."""
         table, tried = self._plain, _by_place(self.ladder)
@@ -114,6 +126,7 @@ class Today:
             lowest=geometric([one.gradient_lowest for one in profiles]),
             cosine=mean([one.cosine for one in profiles]),
             limit=ladder.limit(self.rungs, {row.rate: row.trains for row in tried}) if tried else None,
+            best=ladder.best(self.rungs, {row.rate: row.equal_loss for row in tried}),
         )
 
     def _beside(self, place: tuple[str, int, str], mine: Sequence[Row]) -> Number | None:

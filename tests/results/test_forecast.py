@@ -251,7 +251,7 @@ def test_the_coefficients_of_the_package_are_those_of_the_committed_rows():
     from pathlib import Path
 
     docs = Path(__file__).parents[2] / "docs"
-    joined = today.read(from_csv(docs / "today.csv")).ladder
+    joined = today.read(from_csv(docs / "today.csv")).halved
     again = model.fitted(Judged(from_csv(docs / "forecast.csv")).fitted_rows, joined)
     kept = json.loads(model.FILE.read_text())
     for name in ("corpus", "runs", "links", "blocks", "abstains", "methods"):

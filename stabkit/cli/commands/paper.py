@@ -108,6 +108,8 @@ def _study(item: Item, params: Mapping[str, Any], limit: float | None, command: 
     """An item whose runs become rows: what has none is trained as long as the budget lasts, and the page is written."""
     if not params["data"]:
         raise UsageError(f"{item.key} studies a text beside the synthetic task: --data DIR --source de --target en")
+    if params["seeds"]:
+        raise UsageError(f"{item.key} has seeds of its own, by which its runs are told apart; leave --seeds out")
     asked, part = ask(item, params)
     store = Store(machine.output(str(params["out"])))
     rows = Path(params["rows"]) if params["rows"] else store.out / "studies" / f"{item.key}.csv"

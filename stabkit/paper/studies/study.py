@@ -14,7 +14,7 @@ from pathlib import Path
 
 from stabkit.paper.item import Item
 from stabkit.results import ladder
-from stabkit.results.forecast.rows import Row, from_csv, row, to_csv
+from stabkit.results.forecast.rows import AXES, Row, UnreadableRows, from_csv, row, to_csv
 from stabkit.running import carry_out, cost
 from stabkit.running.request import Request
 from stabkit.spec import RunSpec
@@ -43,9 +43,14 @@ class Study:
 
 
 def begun(item: Item, commands: Sequence[str], requests: Sequence[Request], path: Path) -> Study:
-    """What the file holds of it; raises UnreadableRows for a file that is none."""
+    """What the file holds of it; raises UnreadableRows for a file that is none, or says of a run what it is not."""
     held = _held(path)
     specs = {spec.run_id: spec for request in requests for spec in request.specs()}
+    for run_id, spec in specs.items():
+        if run_id in held and (wrong := _departs(held[run_id], spec)):
+            raise UnreadableRows(f"{path}: the row of {run_id} says {wrong}")
+    if held and not set(held) & set(specs):
+        raise UnreadableRows(f"{path}: none of its {len(held)} rows is of a run of {item.key}; name a file of its own")
     wanted = dict[str, RunSpec]()
     for text, request in zip(item.commands, requests, strict=True):
         some = next_rungs(request.specs(), held) if text in item.ladders else request.specs()
@@ -58,6 +63,13 @@ def begun(item: Item, commands: Sequence[str], requests: Sequence[Request], path
         specs=specs,
         missing=tuple(spec for run_id, spec in wanted.items() if run_id not in held),
     )
+
+
+def _departs(held: Row, spec: RunSpec) -> str:
+    """What a row says otherwise than the specification that its run_id stands for; "" where nothing."""
+    own = row(spec, outcome=held.outcome, steps=held.steps, validation=held.validation, digest="", measured=None)
+    differ = [name for name in AXES if name != "digest" and getattr(own, name) != getattr(held, name)]
+    return ", ".join(f"{name} {getattr(held, name)} where it is {getattr(own, name)}" for name in differ)
 
 
 def cell(spec: RunSpec) -> str:
@@ -73,8 +85,11 @@ def next_rungs(specs: Sequence[RunSpec], held: Mapping[str, Row]) -> list[RunSpe
     found = []
     for own in cells.values():
         rungs = {spec.train.lr: spec for spec in sorted(own, key=lambda spec: spec.train.lr)}
-        ends = {rate: held[spec.run_id].trains for rate, spec in rungs.items() if spec.run_id in held}
-        if (rate := ladder.next_rung(tuple(rungs), ends)) is not None:
+        rows = {rate: held[spec.run_id] for rate, spec in rungs.items() if spec.run_id in held}
+        rate = ladder.next_rung(tuple(rungs), {rate: row.trains for rate, row in rows.items()})
+        if rate is None:
+            rate = ladder.next_lower(tuple(rungs), {rate: row.equal_loss for rate, row in rows.items()})
+        if rate is not None:
             found.append(rungs[rate])
     return found
 

@@ -65,7 +65,7 @@ def content(study: Study) -> Content:
         study=study,
         found=found,
         cost=costs(study.path.with_name(COSTS)),
-        searched=newcomers(found.ladder, ours().before, ours().highest),
+        searched=newcomers(found.halved, ours().before, ours().highest),
         tabled=newcomers(found.table, ours().before, ours().highest),
         judged=findings(study),
     )

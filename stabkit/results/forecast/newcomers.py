@@ -7,6 +7,7 @@ rates that the corpus has: beyond them it never spoke.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -60,9 +61,12 @@ class Newcomers:
         return {value: score(self.p[mine], label[mine]) for value, mine in own.items()}
 
     def skill(self, own: Scores) -> float:
-        """Brier skill of a group; where its runs all end alike, which its own base rate knows, against that of all."""
+        """Brier skill of a group; where its runs all end alike, which its own base rate knows, against that of all; NaN
+        where all of them do."""
         share = self.whole.base_rate
-        return own.skill if 0 < own.trained < own.n else 1 - own.brier / (share * (1 - share))
+        if 0 < own.trained < own.n:
+            return own.skill
+        return 1 - own.brier / (share * (1 - share)) if 0 < share < 1 else math.nan
 
     def trusted(self, axis: str) -> list[str]:
         """The blocks or methods that it may be given for."""

@@ -72,11 +72,18 @@ class Row:
         """One class; `stuck` and `diverged` are the other."""
         return self.outcome == "trains"
 
+    @property
+    def equal_loss(self) -> float:
+        """Validation loss where it is judged, after as many updates as all others; infinite where it ended before."""
+        return self.profile.loss if self.profile else math.inf
+
 
 GROUPS: Mapping[str, type[Any]] = {"measured": Measured, "profile": Profile}
 """What of a row is numbers: all of a group or none."""
 AXES = tuple(field.name for field in fields(Row) if field.name not in GROUPS)
 PREFIX = {"measured": "", "profile": "profile_"}
+SIGNED = ("cosine_start", "cosine_last", "cosine", "cosine_deep", "loss_rises", "moved", "still")
+"""The numbers that may lie below 0."""
 NUMBERS = {
     group: {f"{PREFIX[group]}{field.name}": field.name for field in fields(kind)} for group, kind in GROUPS.items()
 }
@@ -178,6 +185,8 @@ def _group(name: str, held: Mapping[str, str]) -> Any:
     values = {field: float(text) for field, text in texts.items()}
     if not all(map(math.isfinite, values.values())):
         raise ValueError("a number that is not finite")
+    if wrong := next((field for field, value in values.items() if value < 0 and field not in SIGNED), ""):
+        raise ValueError(f"{wrong} is below 0, which it cannot be")
     return GROUPS[name](**values)
 
 
