@@ -117,12 +117,16 @@ LEAST = 0.5
 
 def fitted(rows: Sequence[Row], joined: Sequence[Row] = ()) -> dict[str, Any]:
     """The document of coefficients for labelled rows: what `coefficients.json` holds. Those `joined` are scored by the
-    fit without them first, which says for which of their blocks and methods a forecast is given at all."""
+    fit without them first, which says for which of their blocks and methods a forecast is given at all; where none is,
+    their runs do not shape it either."""
     first, later = (sorted((r for r in some if r.labelled), key=lambda r: r.run_id) for some in (rows, joined))
     before = fit(numbers(seen(first)), labels(first))
     highest = max(row.rate for row in first)
     new = newcomers(later, before, highest)
-    rows = sorted((*first, *later), key=lambda row: row.run_id)
+    given = {row.block for row in first} | set(new.trusted("block"))
+    abstains = set(new.of("method")) - {row.method for row in first} - set(new.trusted("method"))
+    kept = (row for row in later if row.block in given and row.method not in abstains)
+    rows = sorted((*first, *kept), key=lambda row: row.run_id)
     x = numbers(seen(rows))
     found = fit(x, labels(rows))
     axes = np.array([list(settings(r.depth, r.hidden, r.warmup).values()) for r in rows])
@@ -140,8 +144,8 @@ def fitted(rows: Sequence[Row], joined: Sequence[Row] = ()) -> dict[str, Any]:
         **_of(found),
         "before": {"corpus": digest(first), "runs": len(first), "highest": highest, **_of(before)},
         "methods": sorted({row.method for row in rows}),
-        "blocks": sorted({row.block for row in first} | set(new.trusted("block"))),
-        "abstains": sorted(set(new.of("method")) - {row.method for row in first} - set(new.trusted("method"))),
+        "blocks": sorted(given),
+        "abstains": sorted(abstains),
         "spread": spread.tolist(),
         "reach": float(np.quantile(apart.min(axis=1), SHARE)),
         "max_tokens": float(np.median([row.max_tokens for row in rows])),
