@@ -86,7 +86,7 @@ FIGURES: tuple[ModuleType, ...] = (
 STUDIES: tuple[ModuleType, ...] = (which_link, calibration, groups, widths)
 """Those of `stabkit paper forecast`: they select from rows judged (`results.forecast.judged.Judged`)."""
 
-TODAY: tuple[Any, ...] = (rates, along.gradient, along.use)
+TODAY: tuple[Any, ...] = (along.least, rates, along.gradient, along.use)
 """Those of `stabkit paper today`: they select from a `results.today.Today`."""
 
 SEARCHES: tuple[ModuleType, ...] = (tolerance,)

@@ -55,6 +55,8 @@ class Cell:
     """Between neighbouring states, mean over the layers."""
     limit: Limit | None
     """The highest rate that trains, where it was searched."""
+    tried: Mapping[float, tuple[str, float]]
+    """{rate: (outcome, loss after equal updates)} of the search."""
     best: Best | None
     """The rate of the lowest loss after equal updates, likewise."""
 
@@ -70,7 +72,11 @@ class Cell:
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values."""
-        return {**asdict(self), "outcomes": dict(self.outcomes), "label": self.label}
+        tried = [
+            {"rate": rate, "outcome": word, "loss": loss if math.isfinite(loss) else None}
+            for rate, (word, loss) in sorted(self.tried.items())
+        ]
+        return {**asdict(self), "outcomes": dict(self.outcomes), "tried": tried, "label": self.label}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,6 +132,7 @@ class Today:
             lowest=geometric([one.gradient_lowest for one in profiles]),
             cosine=mean([one.cosine for one in profiles]),
             limit=ladder.limit(self.rungs, {row.rate: row.trains for row in tried}) if tried else None,
+            tried={row.rate: (row.outcome, row.equal_loss) for row in tried},
             best=ladder.best(self.rungs, {row.rate: row.equal_loss for row in tried}),
         )
 
@@ -142,6 +149,11 @@ class Today:
     def of(self, block: str, method: str) -> dict[int, Cell]:
         """{depth: cell} of a method in a block."""
         return {one.depth: one for one in self.cells if (one.block, one.method) == (block, method)}
+
+    @property
+    def unigram(self) -> float:
+        """What the best constant predictor loses; NaN without a row."""
+        return statistics.median([row.measured.unigram for row in self.table if row.measured] or [math.nan])
 
     def deepest(self, block: str, has: Callable[[Cell], Any]) -> list[Cell]:
         """The cells of the greatest depth at which every method has it; none where there is no such depth."""

@@ -21,7 +21,7 @@ from stabkit.cli import lines
 from stabkit.cli.app import app
 from stabkit.cli.parsing import grids
 from stabkit.figures import TODAY
-from stabkit.paper.studies import today, today_page, today_words
+from stabkit.paper.studies import today, today_page, today_tables, today_words
 from stabkit.paper.studies.today import BLOCKS, ITEM, KEYS, LADDER, RUNGS, SEED, TABLE
 from stabkit.results.forecast import model
 from stabkit.results.forecast.judged import Judged
@@ -84,7 +84,12 @@ def rows() -> list[Row]:
     found += [made(key, 50, block, 0, 5.0) for key in ("pre-ln", "keel") for block in BLOCKS]
     found += [
         made("keel", 6, "llama", SEED, loss, rate=rate, outcome=end)
-        for rate, loss, end in ((8e-3, 4.9, "trains"), (0.032, 6.2, "stuck"), (0.016, 4.8, "trains"))
+        for rate, loss, end in (
+            (8e-3, 4.9, "trains"),
+            (0.064, 6.3, "stuck"),
+            (0.016, 4.8, "trains"),
+            (0.032, 6.2, "stuck"),
+        )
     ]
     return found
 
@@ -151,14 +156,19 @@ def test_every_picture_has_a_title_and_words_for_those_who_do_not_see_it() -> No
 
 def test_the_forecast_says_of_whom_it_has_seen_no_failure() -> None:
     rates = [made("pre-ln", 6, "llama", SEED, 5.0, rate=rate) for rate in (1e-3, 2e-3)]
-    new = newcomers([*today.read(rows()).halved, *rates], model.ours().before, 0.03)
-    assert "of Pre-LN every run at the corpus’ rates trains" in today_words.forecast_sentence(new)
+    full, by = today.read(rows()), model.ours().before
+    new, tabled = newcomers([*full.halved, *rates], by, 0.03), newcomers(full.table, by, 0.03)
+    scored, alike, table = today_words.forecast_sentences(new, tabled)
+    assert alike.startswith("Every run of Pre-LN at these rates trains") and f"{tabled.whole.n} runs" in table
+    assert f"{new.within.whole.n} runs" in scored and today_words.forecast_sentences(newcomers([], by, 0.03), tabled)
+    heads = [name for name, _ in today_words.scores(new, tabled)]
+    assert heads[0].startswith("the search, at rates") and heads[-1] == "the table, at 1e-3" and "Keel" in heads
     assert today_words.given_sentence(()) == "" and "for DyT, where" in today_words.given_sentence(("dyt",))
 
 
 def test_a_number_is_written_with_its_interval() -> None:
-    assert today_words.told(Number(5.301, 5.25, 5.35), 3) == "5.30 (5.25 to 5.35)"
-    assert today_words.told(Number(-0.1), signed=True) == "−0.10" and today_words.told(None) == "–"
+    assert today_tables.told(Number(5.301, 5.25, 5.35), 3) == "5.30 (5.25 to 5.35)"
+    assert today_tables.told(Number(-0.1), signed=True) == "−0.10" and today_tables.told(None) == "–"
 
 
 # — what is committed —
@@ -196,9 +206,9 @@ def test_a_method_that_the_forecast_cannot_tell_gets_none(undrawn: None) -> None
     corpus = Judged(from_csv(HERE / "docs" / "forecast.csv")).fitted_rows
     own = newcomers(today.read(committed()).halved, model.ours().before, model.ours().highest)
     near, document = own.within, model.fitted(corpus, own.rows)
-    doubted = {key for key, one in near.of("method").items() if near.skill(one) < TRUSTED}
+    doubted = {key for key, one in near.of("method").items() if near.skill(one.whole) < TRUSTED}
     assert set(document["abstains"]) == doubted - {one.method for one in corpus}
-    (alike,) = [one for key, one in near.of("method").items() if key == "pre-ln"]
+    alike = near.of("method")["pre-ln"].whole
     share = near.whole.base_rate
     assert alike.trained == alike.n and near.skill(alike) == pytest.approx(1 - alike.brier / (share * (1 - share)))
 

@@ -51,7 +51,7 @@ def draw(
             axes.set_title(str(title))
             axes.tick_params(labelleft=not number)
             style.log_axis(axes, "x", limits[0] / EDGE, limits[1] * EDGE, ticks=ticks)
-            axes.set_xticks(list(ticks), [short(tick, 1) for tick in ticks])
+            axes.set_xticks(list(ticks), [f"{tick:g}" if 1 <= tick < 1e4 else short(tick, 1) for tick in ticks])
             axes.set_ylim(len(labels) - 0.4, -0.6)
             axes.set_yticks(range(len(labels)), [lettering.safe(label, MOST_LABEL) for label in labels])
             for where in lines:

@@ -78,7 +78,10 @@ def words(one: Cell, found: Today) -> str:
         return "not yet"
     if one.limit.passes is None:
         return f"none from {written(found.rungs[0])} on"
-    return f"{written(one.limit.passes)}{' or more' if one.limit.fails is None else ''}"
+    above = one.limit.fails
+    if above is None:
+        return f"{written(one.limit.passes)} or more"
+    return written(one.limit.passes) + (f", {written(above)} undecided" if one.tried[above][0] == "early" else "")
 
 
 def title(found: Today) -> str:
@@ -89,7 +92,7 @@ def title(found: Today) -> str:
         if not here:
             continue
         best = most(here, found)
-        verb = f"bear{'s' * (len(best) == 1)} {'most, ' * (len(here) > 1)}{words(best[0], found)}"
+        verb = f"train{'s' * (len(best) == 1)} at the highest rate, {words(best[0], found)}"
         labels = several([one.label for one in best], len(here))
         told.append(f"At {here[0].depth} layers in the {block} block {labels} {verb}")
     return "; ".join(told[:1] + [one[0].lower() + one[1:] for one in told[1:]]) or "Rates that train"

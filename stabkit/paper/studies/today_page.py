@@ -17,15 +17,14 @@ from stabkit.claims.verdict import judge
 from stabkit.figures import TODAY
 from stabkit.figures.shared.words import percent, plain, short
 from stabkit.methods.today import OUT
-from stabkit.paper.studies import kept, today, today_words
+from stabkit.paper.studies import kept, today, today_tables, today_words
 from stabkit.paper.studies.study import Study
-from stabkit.paper.studies.today_words import Costs
+from stabkit.paper.studies.today_tables import Costs, with_sign
 from stabkit.report.cards import card
 from stabkit.report.html import shell, template
 from stabkit.results.forecast.model import ours
 from stabkit.results.forecast.newcomers import TRUSTED, Newcomers, newcomers, to_json
 from stabkit.results.forecast.rows import digest
-from stabkit.results.forecast.scores import Scores
 from stabkit.results.today import Number, Today
 from stabkit.storage.folder import write_file
 
@@ -47,15 +46,20 @@ class Content:
     judged: Sequence[Finding]
 
     @cached_property
-    def scores(self) -> list[tuple[str, Scores, float]]:
+    def scores(self) -> list[tuple[str, Newcomers]]:
         return today_words.scores(self.searched, self.tabled)
 
     @cached_property
     def sentences(self) -> list[str]:
         """What the page says beside its first sentence."""
         blocks, depth = today_words.block_sentences(self.found), today_words.depth_sentence(self.found)
-        forecast = today_words.forecast_sentence(self.searched), today_words.given_sentence(ours().abstains)
-        return [text for text in (*blocks, depth, *forecast) if text]
+        return [text for text in (*blocks, depth, *self.forecast) if text]
+
+    @cached_property
+    def forecast(self) -> list[str]:
+        """What it says of the forecast."""
+        said = today_words.forecast_sentences(self.searched, self.tabled)
+        return [text for text in (*said, today_words.given_sentence(ours().abstains)) if text]
 
 
 def content(study: Study) -> Content:
@@ -90,7 +94,7 @@ def write(study: Study, path: Path, command: str) -> dict[str, Any]:
         "cost": [
             {"block": b, "method": m, "value": n.value, "low": n.low, "high": n.high} for (b, m), n in all_.cost.items()
         ],
-        "forecast": {name: {**to_json(own), "skill": skill} for name, own, skill in all_.scores},
+        "forecast": {name: to_json(own) for name, own in all_.scores},
         "claims": [{"id": one.claim.key, "verdict": one.verdict, "measured": one.measured} for one in all_.judged],
     }
 
@@ -119,10 +123,11 @@ def render(all_: Content, command: str) -> str:
         **shell(study.item.title, command),
         headline=today_words.answer(found),
         sentences=all_.sentences,
-        tables=today_words.tables(found, all_.cost),
+        tables=today_tables.tables(found, all_.cost),
         cards=[card(figure, figure.select(found), found) for figure in TODAY],
         judged=all_.judged,
-        forecast=[(name, *scored(own, skill)) for name, own, skill in all_.scores],
+        forecast=[(name, *scored(own)) for name, own in all_.scores],
+        heads=FORECAST,
         out=[(one.label, one.formula, one.needs, one.source) for one in OUT.values()],
         scaled=study.item.scaled,
         trusted=TRUSTED,
@@ -139,19 +144,23 @@ def render(all_: Content, command: str) -> str:
     )
 
 
-def scored(own: Scores, skill: float) -> tuple[str, ...]:
-    """(runs, share that trains, AUC, skill, share with a word, share of these right)."""
+def scored(own: Newcomers) -> tuple[str, ...]:
+    """A row of the forecast's table, by FORECAST."""
+    whole = own.whole
+    low, high = own.skill_interval
+    alike = whole.trained in (0, whole.n)
+    skill = f"{with_sign(whole.skill)} ({with_sign(low)} to {with_sign(high)})"
     return (
-        str(own.n),
-        percent(own.base_rate),
-        short(own.auc),
-        short(skill),
-        percent(own.coverage),
-        percent(own.accuracy),
+        str(whole.n),
+        percent(whole.base_rate),
+        "–" if alike else short(whole.auc),
+        "– (all end alike)" if alike else skill,
+        percent(whole.coverage),
+        percent(whole.accuracy),
     )
 
 
-FORECAST = ("runs", "train", "AUC", "Brier skill", "with a word", "of these right")
+FORECAST = ("runs", "that train", "AUC", "Brier skill (95 %)", "likely, either way", "of these right")
 
 
 def markdown(all_: Content) -> str:
@@ -173,7 +182,7 @@ def markdown(all_: Content) -> str:
         "",
         study.item.scaled[:1].upper() + study.item.scaled[1:],
     ]
-    for block, own in today_words.tables(found, all_.cost).items():
+    for block, own in today_tables.tables(found, all_.cost).items():
         lines += ["", f"## {block.capitalize()} block"]
         for table in own:
             lines += [
@@ -187,8 +196,8 @@ def markdown(all_: Content) -> str:
         ("verdict", "the paper says", "measured"),
         [(one.verdict, f"{one.claim.sentence} ({one.claim.source})", _measured(one)) for one in all_.judged],
     )
-    lines += ["", "## Does the forecast hold for them?", "", today_words.forecast_sentence(all_.searched), ""]
-    lines += _table(("", *FORECAST), [(name, *scored(own, skill)) for name, own, skill in all_.scores])
+    lines += ["", "## Does the forecast hold for them?", "", *all_.forecast, ""]
+    lines += _table(("of", *FORECAST), [(name, *scored(own)) for name, own in all_.scores])
     lines += ["", "## Not here yet", ""]
     lines += [f"- {one.label}: `{one.formula}`. It needs {one.needs} ({one.source})." for one in OUT.values()]
     return "\n".join(lines) + "\n"
