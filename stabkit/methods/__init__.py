@@ -169,9 +169,10 @@ def settled(what: str, valid: Mapping[str, tuple[str, ...]], settings: Sequence[
             colons = "; options are apart by colons" if "," in value else ""
             words = ", ".join(valid[option])
             raise UsageError(f"option {option} of {what} is one of {words}, not {value!r}{colons}")
-        if value != valid[option][0]:
-            chosen[option] = value
-    return dict(sorted(chosen.items()))
+        if option in chosen:
+            raise UsageError(f"option {option} of {what} stands there twice: {chosen[option]} and {value}")
+        chosen[option] = value
+    return dict(sorted((option, value) for option, value in chosen.items() if value != valid[option][0]))
 
 
 def options(key: str) -> dict[str, tuple[str, ...]]:

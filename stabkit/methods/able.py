@@ -35,7 +35,7 @@ def audits(method: Method, places: Sequence[Site]) -> str:
     """Why a model of this method is not followed by `audit`; "" where it is."""
     if len(WIRINGS[method.wiring].streams) > 1:
         return "a wiring of several streams is not followed by audit"
-    if "dyt" in set(_parts(method, places)):
+    if {"dyt", "dyt 1"} & set(_parts(method, places)):
         return "audit recognises LayerNorm and RMSNorm, and no DyT"
     return ""
 

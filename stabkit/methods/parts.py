@@ -3,7 +3,7 @@
     norm          whatever norm the comparison is made with: LayerNorm, unless `--norm` or `--block` says another
     layer         LayerNorm: γ ⊙ (x − mean)/√(var + ε) + β                             (Ba et al. 2016)
     rms           RMSNorm: γ ⊙ x/√(mean(x²) + ε)                                       (Zhang & Sennrich 2019, eq. 4)
-    dyt           DyT: γ ⊙ tanh(α·x) + β, α one trained number, 0.5 at first           (Zhu et al. 2025, §4)
+    dyt, dyt 1    DyT: γ ⊙ tanh(α·x) + β, α one trained number, 0.5 or 1 at first      (Zhu et al. 2025, §4, Table 11)
     shift         x + b, b one trained number, 0 at first                              (R-Fixup)
     scale shift   s·(x + b), s one trained number, 1 at first                          (R-Fixup, after the encoder)
     rms across heads   RMSNorm over the entries of all heads at once, of q or k                (OLMo 2, §3.3)
@@ -21,7 +21,7 @@ from typing import Literal, get_args
 
 from stabkit.spec import Norm
 
-Part = Literal["", "norm", "layer", "rms", "dyt", "shift", "scale shift", "heads", "rms across heads"]
+Part = Literal["", "norm", "layer", "rms", "dyt", "dyt 1", "shift", "scale shift", "heads", "rms across heads"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,6 +40,7 @@ PARTS: Mapping[Part, Kind] = {
     "layer": Kind(words="LayerNorm", formula="LN({})", parameters=lambda size, heads: 2 * size, normalises=True),
     "rms": Kind(words="RMSNorm", formula="RMSNorm({})", parameters=lambda size, heads: size, normalises=True),
     "dyt": Kind(words="DyT", formula="DyT({})", parameters=lambda size, heads: 2 * size + 1),
+    "dyt 1": Kind(words="DyT of α = 1", formula="DyT({})", parameters=lambda size, heads: 2 * size + 1),
     "shift": Kind(words="shift", formula="{} + b", parameters=lambda size, heads: 1),
     "scale shift": Kind(words="scale and shift", formula="s·({} + b)", parameters=lambda size, heads: 2),
     "heads": Kind(words="factor a head", formula="γ_h·{}", parameters=lambda size, heads: heads),

@@ -12,16 +12,13 @@ from stabkit.spec import Norm
 
 EPS = 1e-5
 """Of every norm."""
-ALPHA = 0.5
-"""α of DyT at first (Zhu et al. 2025, §4)."""
-
 
 class DyT(nn.Module):
-    """γ ⊙ tanh(α·x) + β."""
+    """γ ⊙ tanh(α·x) + β, α as given at first."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, alpha: float) -> None:
         super().__init__()
-        self.alpha = nn.Parameter(torch.full((), ALPHA))
+        self.alpha = nn.Parameter(torch.full((), alpha))
         self.weight = nn.Parameter(torch.ones(size))
         self.bias = nn.Parameter(torch.zeros(size))
 
@@ -79,7 +76,8 @@ class AcrossHeads(nn.Module):
 MODULES: Mapping[Part, Callable[[int, int], nn.Module]] = {
     "layer": lambda size, heads: nn.LayerNorm(size, eps=EPS),
     "rms": lambda size, heads: nn.RMSNorm(size, eps=EPS),
-    "dyt": lambda size, heads: DyT(size),
+    "dyt": lambda size, heads: DyT(size, 0.5),
+    "dyt 1": lambda size, heads: DyT(size, 1.0),
     "shift": lambda size, heads: Shift(),
     "scale shift": lambda size, heads: ScaleShift(),
     "heads": lambda size, heads: Heads(heads),

@@ -156,7 +156,7 @@ class Second:
         if kind in ("rms", "rms across heads"):
             rms: Array = np.sqrt((x**2).mean(axis=-1, keepdims=True) + EPS)
             return x / rms * w["weight"]
-        if kind == "dyt":
+        if kind in ("dyt", "dyt 1"):
             return np.tanh(w["alpha"] * x) * w["weight"] + w["bias"]
         if kind == "shift":
             return x + w["b"]

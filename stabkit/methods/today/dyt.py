@@ -3,24 +3,28 @@
 x ← x + f(DyT(x)); at the end DyT(x); DyT(x) = γ ⊙ tanh(α·x) + β, α one trained number for each
 
 α begins at 0.5, the paper's value for all but language models; for those it has 1.0 at width 1024, the narrowest that
-it gives (Table 11). It also has a trained factor after their embedding, √d at first: here √d is fixed, as in every
-model.
+it gives, and less where it is wider (Table 11): `dyt:alpha=1`. It also has a trained factor after their embedding, √d at
+first: here √d is fixed, as in every model.
 """
 
 from __future__ import annotations
 
+from typing import Literal
+
 from stabkit.methods.base import Method
+from stabkit.methods.parts import Part
 
 
-def method() -> Method:
+def method(alpha: Literal["0.5", "1"] = "0.5") -> Method:
     """x ← x + f(DyT(x))."""
+    part: Part = "dyt" if alpha == "0.5" else "dyt 1"
     return Method(
         key="dyt",
         label="DyT",
         source="Zhu et al. 2025 §4",
-        constants="α = 0.5 at first",
-        norm_in=lambda site: "dyt",
+        constants=f"α = {alpha} at first",
+        norm_in=lambda site: part,
         norm_out=lambda site: "",
-        final=lambda stack: "dyt",
+        final=lambda stack: part,
         also=("dynamic-tanh",),
     )
