@@ -22,7 +22,8 @@ def _config(ctx: typer.Context, path: str | None) -> str | None:
 Models = Annotated[
     str,
     typer.Option(
-        help="Methods, papers (the twelve) or all; options after a colon: admin:omega=closed; own: ./my.py:function."
+        help="Methods, papers (the twelve), today or all; options after a colon: admin:omega=closed; own: "
+        "./my.py:function."
     ),
 ]
 Probes = Annotated[str, typer.Option(help="Further probes from files of your own: ./mine.py:TokenSpread.")]

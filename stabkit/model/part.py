@@ -13,6 +13,7 @@ from stabkit.spec import Norm
 EPS = 1e-5
 """Of every norm."""
 
+
 class DyT(nn.Module):
     """γ ⊙ tanh(α·x) + β, α as given at first."""
 

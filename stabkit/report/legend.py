@@ -30,7 +30,10 @@ MEANINGS = (
             ("likely trains", "forecast of the first 16 updates, dashed: it trains with p ≥ 0.9"),
             ("likely stuck", "likewise: it is stuck or diverges, p ≤ 0.1 that it trains"),
             ("open", "likewise: in between"),
-            ("out of range", "no forecast: like no run that it was fitted on"),
+            (
+                "out of range",
+                "no forecast: like no run of its fit, or of a method for which it was tested and often wrong",
+            ),
         )
     ),
 )

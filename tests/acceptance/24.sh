@@ -44,7 +44,7 @@ block "one central claim a method from its own paper" bash -c "$stab methods --j
 # — Bad input
 block "an undefined combination, with reason and source" refused "is not defined here" sweep --models t-fixup --arch decoder-only --depths 2
 block "a name that is nearly one" refused "peri-ln" sweep --models peri-lm --depths 2
-block "a name that people use" bash -c "$stab methods olmo-2 | grep -q 'Reordered norm'"
+block "a name that people use" bash -c "$stab methods olmo-2 | grep -q 'OLMo 2 order'"
 block "not here yet" refused "not here yet" sweep --models nGPT --depths 2
 for m in $TEN; do
   block "audit and fold say what they can do for $m" bash -c "$stab methods $m | tee '$work/m' | grep -q 'audit' && grep -q 'fold' '$work/m'"

@@ -122,6 +122,7 @@ def test_options_are_checked_and_a_default_is_the_same_run():
         ("admin:omga=closed", "did you mean 'omega'"),
         ("admin:omega=close", "profile, closed, constant"),
         ("pre-ln:x=1", "it has none"),
+        ("mix-ln:share=0.5:share=0.25", "twice: 0.5 and 0.25"),
         ("zzz", "stabkit methods"),
     ],
 )

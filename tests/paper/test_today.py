@@ -20,6 +20,7 @@ from stabkit import methods
 from stabkit.cli import lines
 from stabkit.cli.app import app
 from stabkit.cli.parsing import grids
+from stabkit.errors import StoreError
 from stabkit.figures import TODAY
 from stabkit.paper.studies import today, today_page, today_tables, today_words
 from stabkit.paper.studies.today import BLOCKS, ITEM, KEYS, LADDER, RUNGS, SEED, TABLE
@@ -234,3 +235,22 @@ def test_the_costs_are_of_every_method_and_block() -> None:
     assert {(one["block"], one["method"]) for one in found} == {(block, key) for block in BLOCKS for key in KEYS}
     assert all(float(one["low"]) <= float(one["ratio"]) <= float(one["high"]) for one in found)
     assert all(one["processor"] for one in found)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\xff\xfe\x00",
+        b"block,method\nclassic,keel\n",
+        b"block,method,ratio,low,high\nclassic,keel,1.0\n",
+        b"block,method,ratio,low,high\nclassic,keel,nan,nan,nan\n",
+        b"block,method,ratio,low,high\nclassic,keel,-1,-2,0\n",
+        b"block,method,ratio,low,high\nclassic,keel,1.0,1.1,1.2\n",
+    ],
+)
+def test_times_that_are_none_are_refused(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / today_page.COSTS
+    path.write_bytes(content)
+    with pytest.raises(StoreError, match="today_cost"):
+        today_page.costs(path)

@@ -30,7 +30,7 @@ def test_what_a_slot_may_not_say_ends_it_at_once():
     made = replace(post_ln.method(), norm_in=lambda site: True)
     assert broken(made) == {
         "what its slots say": "6L-6L: norm_in of encoder.1.self is True, not one of '', 'norm', 'layer', 'rms', 'dyt', "
-        "'shift', 'scale shift', 'heads', 'rms across heads', and 953 more"
+        "'dyt 1', 'shift', 'scale shift', 'heads', 'rms across heads', and 953 more"
     }
 
 

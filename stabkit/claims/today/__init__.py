@@ -95,7 +95,7 @@ CLAIMS: tuple[Claim, ...] = (
         threshold=LESS,
         scale="ratio",
         tell=closely,
-        find=against("Reordered norm", "Pre-LN", number=lambda seen: seen.spikes),
+        find=against("OLMo 2 order", "Pre-LN", number=lambda seen: seen.spikes),
     ),
     _claim(
         "mix-even",
@@ -140,7 +140,7 @@ CLAIMS: tuple[Claim, ...] = (
         "Zhu et al. 2025 §5",
         "dyt",
         "pre-ln",
-        test="validation loss where Pre-LN trains: DyT’s less Pre-LN’s",
+        test="validation loss where Pre-LN trains: DyT’s less Pre-LN’s, α 0.5 at first",
         threshold=at_most(MARGIN, f"ours: {MARGIN:g} nats, below which two losses are one"),
         scale="difference",
         tell=nats,
@@ -159,7 +159,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     _claim(
         "depth-mup-flat",
-        "Depth-μP’s updates are as large at every depth, so that one rate serves all.",
+        "Depth-μP’s updates are as large at every depth.",
         "Yang et al. 2023 §1, Table 1",
         "depth-mup",
         test="‖ΔF‖ after update 1: its exponent in the depth, at one rate",

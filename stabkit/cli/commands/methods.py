@@ -28,10 +28,12 @@ Profiles = Mapping[tuple[int, int], Mapping[str, float]]
 
 
 def methods(name: str, depths: Sequence[tuple[int, int]], *, json: bool, markdown: bool = False) -> None:
-    """`methods`: the table at the first of the depths; with a name its constants at each of them."""
+    """`methods`: the table of all, or of a set by its name; with a method's its constants at each of the depths."""
+    keys = table.SETS.get(name or "all", ())
+    name = "" if keys else name
     own_one = own.method(name, own.Files()) if name else None
     key, options = table.parse(name) if name and not own_one else ("", {})
-    chosen = [own_one[1] if own_one else table.build(key, options)] if name else list(table.DEFAULTS)
+    chosen = [table.build(each, {}) for each in keys] or [own_one[1] if own_one else table.build(key, options)]
     if name and (reasons := [reason for n, m in depths if (reason := chosen[0].undefined(n, m))]):
         raise UsageError(f"{chosen[0].label} is not defined for these --depths: {reasons[0]}")
     profiling = key and chosen[0].calibrate and not markdown
@@ -162,7 +164,7 @@ def _one(method: Method, depths: Sequence[tuple[int, int]], profiles: Profiles) 
     """One method: everything that its slots say, at each depth."""
     console.say(f"{method.key}  ({method.label}; {group_of(method)})")
     console.say(f"  {formula.text(method)}")
-    for line in _constants(method):
+    for line in _constants(method, depths):
         console.say(f"  {line}")
     console.say(f"  source: {method.source}")
     for name, values in _options(method).items():
@@ -204,7 +206,7 @@ def _document(method: Method, depths: Sequence[tuple[int, int]], profiles: Profi
         "source": method.source,
         "options": _options(method),
         "recipe": None if method.recipe is None else asdict(method.recipe),
-        "factors": {depth_text(n, m): formula.factors(method, n, m) for n, m in formula.shown(method)},
+        "factors": {depth_text(n, m): formula.factors(method, n, m) for n, m in depths if not method.undefined(n, m)},
         "claims": _claims(method),
         "able": dict(_able(method)),
         "wiring": method.wiring,
@@ -223,10 +225,10 @@ def _document(method: Method, depths: Sequence[tuple[int, int]], profiles: Profi
     }
 
 
-def _constants(method: Method) -> list[str]:
+def _constants(method: Method, depths: Sequence[tuple[int, int]] = ()) -> list[str]:
     """The author's words for the constants, what they come to, and what they were derived for."""
     told = [f"constants: {method.constants}"] if method.constants else []
-    for n, m in formula.shown(method):
+    for n, m in depths or formula.shown(method):
         told += [f"at {depth_text(n, m)}: {words}" for words in (formula.values(method, n, m),) if words]
         told += [f"at {depth_text(n, m)}: {words}" for words in (formula.factors(method, n, m),) if words]
     return told + ([f"derived for {' and '.join(method.assumes)}"] if method.assumes else [])

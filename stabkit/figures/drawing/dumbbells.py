@@ -26,8 +26,8 @@ MOST_LABEL = 24
 """Letters of a name."""
 FAN = 0.5
 """Of a row, how far apart its shallowest and its deepest point stand, so that equal ones are seen."""
-EDGE = 1.25
-"""What limits are widened by, and how far outside a point beyond them stands."""
+EDGE = 0.03
+"""Of the limits' span in logarithms: what they are widened by, and how far outside a point beyond them stands."""
 
 
 def draw(
@@ -50,7 +50,7 @@ def draw(
             axes = style.panel(figure, place)
             axes.set_title(str(title))
             axes.tick_params(labelleft=not number)
-            style.log_axis(axes, "x", limits[0] / EDGE, limits[1] * EDGE, ticks=ticks)
+            style.log_axis(axes, "x", limits[0] / _edge(limits), limits[1] * _edge(limits), ticks=ticks)
             axes.set_xticks(list(ticks), [f"{tick:g}" if 1 <= tick < 1e4 else short(tick, 1) for tick in ticks])
             axes.set_ylim(len(labels) - 0.4, -0.6)
             axes.set_yticks(range(len(labels)), [lettering.safe(label, MOST_LABEL) for label in labels])
@@ -73,18 +73,24 @@ def _row(axes: Axes, place: int, own: pd.DataFrame, limits: tuple[float, float],
         return
     method = str(own["method"].iloc[0])
     hue, (low, high) = style.colour(method), limits
-    x = own["x"].clip(low / EDGE**0.6, high * EDGE**0.6).to_numpy()
+    edge = _edge(limits)
+    x = own["x"].clip(low / edge**0.6, high * edge**0.6).to_numpy()
     down = [place + FAN * (list(depths).index(depth) / max(len(depths) - 1, 1) - 0.5) for depth in own["depth"]]
     (line,) = axes.plot(x, down, "-", color=hue, linewidth=1.0, alpha=0.6)
     style.mark(line, method)
     for row, at, height in zip(own.to_dict("records"), x, down, strict=True):
         if "low" in row and np.isfinite(row["low"]):
-            ends = np.clip([row["low"], row["high"]], low / EDGE, high * EDGE)
+            ends = np.clip([row["low"], row["high"]], low / edge, high * edge)
             (bar,) = axes.plot(ends, [height, height], "-", color=hue, linewidth=2.4, alpha=0.35)
             style.mark(bar, method)
         shape = "<" if row["x"] < low else ">" if row["x"] > high else "o"
         (point,) = axes.plot([at], [height], shape, color=hue, markersize=5.5, **_face(row["depth"], depths, hue))
         style.mark(point, method, f"{row['label']}, {row['depth']} layers: {row.get('text') or short(row['x'])}")
+
+
+def _edge(limits: tuple[float, float]) -> float:
+    """The factor."""
+    return float((limits[1] / limits[0]) ** EDGE)
 
 
 def _face(depth: int, depths: Sequence[int], hue: str = style.INK) -> dict[str, Any]:

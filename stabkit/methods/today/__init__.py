@@ -24,7 +24,7 @@ OUT: Mapping[str, Out] = {
     ),
     "hyper-connections": Out(
         "hyper-connections",
-        "X ← H_res·X + H_postᵀ·f(H_pre·X), X of n streams",
+        "h₀ = A_mᵀ·H, H ← A_rᵀ·H + Bᵀ·f(h₀), H of n streams, A_m, A_r and B trained",
         "a wiring of n streams whose mixing is trained, and that makes what a branch reads out of all of them",
         "Zhu et al. 2024, arXiv 2409.19606",
     ),

@@ -25,7 +25,7 @@ def method(query_key: Literal["norm", "none"] = "norm") -> Method:
 
     return Method(
         key="reordered-norm",
-        label="Reordered norm",
+        label="OLMo 2 order",
         source="OLMo 2 (2025) §3.3.2; Swin V2 (2021) §3.2",
         norm_branch=lambda site: "norm",
         norm_out=lambda site: "",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +15,7 @@ import numpy as np
 from stabkit.claims import OF_TODAY
 from stabkit.claims.base import ORDER, Finding
 from stabkit.claims.verdict import judge
+from stabkit.errors import StoreError
 from stabkit.figures import TODAY
 from stabkit.figures.shared.words import percent, plain, short
 from stabkit.methods.today import OUT
@@ -30,6 +32,8 @@ from stabkit.storage.folder import write_file
 
 COSTS = "today_cost.csv"
 """Beside the rows: `benchmarks/today_cost.py` writes it."""
+TIMES = ("block", "method", "ratio", "low", "high")
+"""What the page reads of it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,12 +104,28 @@ def write(study: Study, path: Path, command: str) -> dict[str, Any]:
 
 
 def costs(path: Path) -> Costs:
-    """{(block, method): a step's time over Pre-LN's}; nothing where it was not measured."""
+    """{(block, method): a step's time over Pre-LN's}; nothing where it was not measured. Raises StoreError for a file
+    that is none of `benchmarks/today_cost.py`."""
     if not path.exists():
         return {}
-    with path.open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    return {(r["block"], r["method"]): Number(float(r["ratio"]), float(r["low"]), float(r["high"])) for r in rows}
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            rows = csv.DictReader(file, strict=True)
+            if not set(TIMES) <= set(rows.fieldnames or ()):
+                raise ValueError(f"its first line must name {', '.join(TIMES)}")
+            return {(row["block"], row["method"]): _ratio(row) for row in rows}
+    except (OSError, UnicodeDecodeError, csv.Error, TypeError, ValueError) as error:
+        raise StoreError(
+            f"{path}: not the steps' times of benchmarks/today_cost.py ({type(error).__name__}: {error}); "
+            "write it anew or move it away"
+        ) from error
+
+
+def _ratio(row: Mapping[str, str]) -> Number:
+    value, low, high = (float(row[name]) for name in ("ratio", "low", "high"))
+    if not 0 < low <= value <= high < math.inf:
+        raise ValueError(f"{value:g} ({low:g} to {high:g}) is no ratio of two times within its interval")
+    return Number(value, low, high)
 
 
 def findings(study: Study) -> list[Finding]:

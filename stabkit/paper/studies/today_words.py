@@ -39,10 +39,12 @@ def answer(found: Today) -> str:
     parts = [f"at {n} layers and {written(RATE)} {words}, {_where(own, ran)}" for (n, words), own in fates.items()]
     least: dict[tuple[int, str], list[str]] = {}
     for block, own in tuned.items():
-        least.setdefault((own[0].depth, several([one.label for one in lowest(own)], len(own))), []).append(block)
+        top = [one.label for one in lowest(own)]
+        words = f"{several(top, len(own))} lose{'s' * (len(top) == 1)} least"
+        least.setdefault((own[0].depth, words), []).append(block)
     for n in dict.fromkeys(depth for depth, _ in least):
-        by = [f"by {who} {_where(own, tuned)}" for (depth, who), own in least.items() if depth == n]
-        parts.append(f"at {n} layers and each method’s own best rate least is lost {' and '.join(by)}")
+        who = [f"{words} {_where(own, tuned)}" for (depth, words), own in least.items() if depth == n]
+        parts.append(f"at {n} layers, each at its own best rate, {', '.join(who)}")
     words = "; ".join(parts)
     return f"{words[:1].upper()}{words[1:]} (one seed)."
 
@@ -68,7 +70,7 @@ def block_sentences(found: Today) -> list[str]:
             continue
         rates = {one.method: f"{one.label} ({lowest_words(one)})" for one in tuned}
         top = [rates[one.method] for one in lowest(tuned)]
-        beside = "" if BESIDE in [one.method for one in lowest(tuned)] else f"; of {rates[BESIDE]}"
+        beside = "" if BESIDE in [one.method for one in lowest(tuned)] else f", more by {rates[BESIDE]}"
         parts = [f"In the {block} block at {tuned[0].depth} layers least is lost by {several(top, len(tuned))}{beside}"]
         parts += _order(tuned) + _beside(found, block)
         said.append("; ".join(parts) + ".")
