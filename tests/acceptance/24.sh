@@ -27,11 +27,11 @@ block "120 labelled runs and more, both blocks, scored before they are joined; c
 block "the page tells the hold-out by method and by block, and where no forecast is given" bash -c "$stab paper today $text --rows docs/today.csv --out '$work/page' --json -q >'$work/today.json' && python3 -c \"
 import json
 d = json.load(open('$work/today.json')); f = d['forecast']
-near = f['rates of its corpus']; assert near['n'] >= 120 and 0 < near['trained'] < near['n'], near
-blocks = [f'there, the {b} block' for b in ('classic', 'llama')]; assert sum(f[b]['n'] for b in blocks) == near['n']
-own = {k: v for k, v in f.items() if k.startswith('there, ') and k not in blocks}; assert len(own) == 13, own
+near = f['the search, at rates of its corpus']; assert near['n'] >= 120 and 0 < near['trained'] < near['n'], near
+blocks = [f'its {b} block' for b in ('classic', 'llama')]; assert sum(f[b]['n'] for b in blocks) == near['n']
+own = {k: v for k, v in f.items() if not k.startswith(('its ', 'the '))}; assert len(own) == 13, own
 assert sum(v['n'] for v in own.values()) == near['n'] and all(f[b]['skill'] >= 0.25 for b in blocks)
-low = [k[7:] for k, v in own.items() if v['skill'] < 0.25]; assert low and all(any(k in t and 'No forecast' in t for t in d['sentences']) for k in low), low
+low = [k for k, v in own.items() if v['skill'] < 0.25]; assert low and all(any(k in t and 'No forecast' in t for t in d['sentences']) for k in low), low
 \""
 block "llama's block has a forecast now, DyT none" bash -c "$stab sweep --models pre-ln,dyt --arch decoder-only --block llama --depths 6 --steps 16 --warmup 0 $text --json -q --out '$work/given' >'$work/given.json' && python3 -c \"
 import json
