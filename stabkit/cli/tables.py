@@ -16,7 +16,7 @@ from stabkit.storage.store import Run
 
 if TYPE_CHECKING:
     from stabkit.claims import Finding
-    from stabkit.report.matrix import Cell
+    from stabkit.report.verdict.matrix import Cell
     from stabkit.storage.surfaces import Surface
 
 COLOURS = {"trains": "green", "stuck": "red", "diverged": "bold red", "failed": "magenta", "early": ""}
@@ -89,9 +89,9 @@ def verdict(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]]) -> None:
     if all(run.spec.single_step for run in runs) and runs:
         return
     from stabkit.figures.shared.words import short
-    from stabkit.report.answer import answer
-    from stabkit.report.headline import advice, headline
-    from stabkit.report.matrix import matrix
+    from stabkit.report.verdict.answer import answer
+    from stabkit.report.verdict.headline import advice, headline
+    from stabkit.report.verdict.matrix import matrix
 
     verdicts = matrix(runs, failed)
     if said := answer(verdicts):

@@ -20,8 +20,8 @@ from stabkit.paper.items import NOT_HERE
 from stabkit.paper.part import Part
 from stabkit.report import how
 from stabkit.report.cards import Card, card, source
-from stabkit.report.headline import headline
 from stabkit.report.html import chain_rows, group_switches, shell, switches, template
+from stabkit.report.verdict.headline import headline
 from stabkit.storage.store import Run
 
 TITLE = "The papers’ figures and tables, rerun"

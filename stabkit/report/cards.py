@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,11 +34,18 @@ class Card:
     """One figure as the page shows it."""
 
     name: str
+    room: str
+    """Of `stabkit.figures`, that the figure comes from."""
+    needs: str
+    """What these runs lack for it; "" where there is something to see."""
     short: str
     title: str
     svg: Markup
     alt: str
+    see: str
+    """What there is to see, in a sentence."""
     read: str
+    """How to read the rest; of marks those alone that are drawn."""
     caption: str
     data: Markup
     """JSON for the script: the curves under the pointer, and the frame for the CSV."""
@@ -83,23 +91,51 @@ def card(
     """What was selected and its picture, drawn if it is not yet, wrapped up with downloads and the folded table;
     `before` its name, where a page has several of its kind."""
     name = before + figure.NAME
-    image, marks = picture or drawn.picture(figure, frame, name)
+    image, marks, needs = picture or drawn.picture(figure, frame, name)
     head, rows, note = _folded(frame, figure)
+    see, read = reading(figure.READ, frame)
     table = _packed(frame)
     large = len(json.dumps(table)) > DATA_LIMIT
     return Card(
         name=name,
+        room=room(figure),
+        needs=needs,
         short=figure.SHORT,
         title=figure.title(made_of),
         svg=Markup(image),
         alt=figure.alt(frame),
-        read=figure.READ,
+        see=see,
+        read=read,
         caption=figure.CAPTION,
         data=script_data({"name": name, "curves": marks, "table": None if large else table}),
         head=head,
         rows=rows,
         note=note + (" Too long for this page: `stabkit report --figures DIR` writes it as CSV." if large else ""),
     )
+
+
+MARKS: Mapping[str, Callable[[pd.DataFrame], bool]] = {
+    "✕": lambda frame: _has(frame, "diverged"),
+    "square": lambda frame: _has(frame, "stuck"),
+    "band": lambda frame: "seed" not in frame or frame["seed"].nunique() > 1,
+}
+"""{word of a mark: whether a frame has what it stands for}."""
+
+
+def _has(frame: pd.DataFrame, word: str) -> bool:
+    return "outcome" not in frame or word in set(frame["outcome"])
+
+
+def reading(text: str, frame: pd.DataFrame) -> tuple[str, str]:
+    """The first sentence, and the others without those that explain only marks which this frame does not have."""
+    first, *rest = re.split(r"(?<=[.!?]) (?=[^a-z])", text)
+    asked = [(sentence, [has for word, has in MARKS.items() if word in sentence]) for sentence in rest]
+    return first, " ".join(sentence for sentence, needs in asked if not needs or any(has(frame) for has in needs))
+
+
+def room(figure: Picture) -> str:
+    """The folder of `stabkit.figures` that it stands in."""
+    return str(getattr(figure, "__name__", type(figure).__module__)).split(".")[-2]
 
 
 def _packed(frame: pd.DataFrame) -> dict[str, Any]:

@@ -23,8 +23,8 @@ from stabkit.figures.drawing import svg
 
 Asked = tuple[Figure, pd.DataFrame, str]
 """A figure, its frame, its name on the page."""
-Picture = tuple[str, list[dict[str, Any]]]
-"""The drawing for the page and its curves."""
+Picture = tuple[str, list[dict[str, Any]], str]
+"""The drawing for the page, its curves, and "" or what it needs before there is anything to draw."""
 FEWEST = 6
 """Pictures from which on a copy is worth its while."""
 MOST = 255
@@ -32,8 +32,9 @@ MOST = 255
 
 
 def picture(figure: Figure, frame: pd.DataFrame, name: str) -> Picture:
-    """The drawing for the page and its curves; a function of the frame and the name alone."""
-    return svg.to_page(figure.draw(frame), name)
+    """The drawing for the page, its curves and what it lacks; a function of the frame and the name alone."""
+    drawing = figure.draw(frame)
+    return (*svg.to_page(drawing, name), str(drawing.get_label() or ""))
 
 
 def pictures(asked: Sequence[Asked]) -> list[Picture]:
@@ -92,6 +93,8 @@ def _received(reader: BinaryIO, pid: int) -> dict[int, Picture]:
     if status:
         return {}
     try:
-        return {int(place): (str(image), marks) for place, (image, marks) in json.loads(data).items()}
+        return {
+            int(place): (str(image), marks, str(needs)) for place, (image, marks, needs) in json.loads(data).items()
+        }
     except ValueError:
         return {}

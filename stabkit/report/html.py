@@ -19,18 +19,20 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
 
 from stabkit.claims import Finding, findings
+from stabkit.claims.base import ORDER
 from stabkit.figures.chain import chain_order
 from stabkit.figures.drawing import style
 from stabkit.figures.quick.once import Runs
 from stabkit.figures.shared.comparison import GROUPS, apart, method_group, shown, trained
-from stabkit.figures.shared.numbers import chain, reference_step, series, update_at
+from stabkit.figures.shared.numbers import chain, reference_step, update_at
 from stabkit.figures.shared.surfaces import Landscape
 from stabkit.figures.shared.words import number, percent, plain, short
-from stabkit.report import cards, how, legend, turn
-from stabkit.report.answer import answer
-from stabkit.report.headline import headline, separation
+from stabkit.report import cards, how, order, turn
 from stabkit.report.json_document import seconds_a_step
-from stabkit.report.matrix import OUTCOMES, Matrix, matrix
+from stabkit.report.verdict import legend, sparks
+from stabkit.report.verdict.answer import answer
+from stabkit.report.verdict.headline import headline, separation
+from stabkit.report.verdict.matrix import OUTCOMES, Matrix, matrix
 from stabkit.results.records import lacking
 from stabkit.spec import RunSpec
 from stabkit.storage.store import Run
@@ -38,8 +40,6 @@ from stabkit.storage.surfaces import Surface
 from stabkit.version import __version__
 
 HERE = Path(__file__).parent / "assets"
-TITLE = "Does it stay stable at this depth?"
-SPARK_WIDTH, SPARK_HEIGHT = 96, 30
 
 CHAIN = (
     ("update_first", "‖ΔF‖, step 1"),
@@ -61,7 +61,7 @@ def render(
     failed: Sequence[tuple[RunSpec, str]] = (),
     claimed: Sequence[Finding] | None = None,
     surfaces: Sequence[Surface] = (),
-    title: str = TITLE,
+    title: str = "",
 ) -> str:
     """The page of these runs; `failed` are the runs without a result, and why; `claimed` what the claims' tests found,
     where they have been judged already."""
@@ -74,13 +74,16 @@ def render(
     turn_script = (HERE / "turn.js").read_text(encoding="utf-8")
     turning = turn.rows(Landscape(runs, surfaces)) if surfaces else []
     environments = how.environments(every)
-    around = shell(title, command)
+    asked = order.kind(every, surfaces)
+    ordered = order.order(cards.of_runs(every, surfaces, whole) if every else [], asked.leads)
+    said = opening(asked, ordered, answer(verdicts), headline(runs, failed))
+    around = shell(title or asked.asks, command, said[0])
     if turning:
         around["hashes"] += [script_hash(turn_script), turn.plotly()[1]]
     return template(HERE / "page.html.j2").render(
         **around,
-        answer=answer(verdicts),
-        headline=headline(runs, failed),
+        headline=said[0],
+        second=said[1:],
         turning=[
             {"name": row["name"], "labels": [one["label"] for one in row["surfaces"]], "data": cards.script_data(row)}
             for row in turning
@@ -88,14 +91,16 @@ def render(
         turn_script=Markup(turn_script),
         plotly=turn.plotly()[0] if turning else "",
         matrix=verdicts,
+        lowest=verdicts.lowest,
         forecast=any(cell.forecast for row in verdicts.rows for cell in row.cells),
+        judged=any(math.isfinite(cell.loss) for row in verdicts.rows for cell in row.cells),
         groups=[(group, [row for row in verdicts.rows if row.group == group]) for group in _groups(verdicts)],
         known=OUTCOMES,
         meanings=legend.meanings(verdicts),
         several=", median over seeds" if len({spec.seed for spec in specs}) > 1 else " (one seed)",
         tint=legend.tint,
         notes=legend.notes,
-        sparks=_sparks(runs, verdicts),
+        sparks=sparks.of(runs, verdicts),
         anchors={run.run_id: anchor(run.spec) for run in runs},
         chain_head=[name.format(step=reference_step(runs)) for _, name in CHAIN],
         chain_rows=chain_rows([run for run in runs if not run.spec.single_step], verdicts.reference_step),
@@ -104,13 +109,14 @@ def render(
         steps_only=bool(every) and all(run.spec.single_step for run in every),
         separation=separation(runs),
         which=chain_order.sentence(runs),
-        cards=cards.of_runs(every, surfaces, whole) if every else [],
+        order=ordered,
         switches=switches(every),
         group_switches=group_switches(every),
         recipes=how.recipes(specs),
         departures=how.departures(specs),
         files=how.files(whole),
         claimed=bool(claimed),
+        counted=counted(claimed),
         **parted(claimed),
         settings=how.settings(specs) if specs else [],
         tasks=_tasks(specs),
@@ -125,6 +131,15 @@ def render(
     )
 
 
+def opening(asked: order.Kind, ordered: order.Order, answered: str, compared: str) -> list[str]:
+    """The answer to the page's question, then what else there is to say in a sentence."""
+    if asked is order.LANDSCAPE:
+        said = [f"{ordered.leads[0].title}." if ordered.leads else "", answered, compared]
+    else:
+        said = [compared, answered] if asked is order.ABLATE else [answered, compared]
+    return [text for text in said if text]
+
+
 def parted(claimed: Sequence[Finding]) -> dict[str, list[Finding]]:
     """The claims as a page has them: those that these runs test by weight, and the untested."""
     tested = [found for found in claimed if found.verdict != "untested"]
@@ -136,11 +151,21 @@ def parted(claimed: Sequence[Finding]) -> dict[str, list[Finding]]:
     }
 
 
-def shell(title: str, command: str) -> dict[str, Any]:
-    """What every page has, whatever it shows: title and command, style and script, and the script's hash."""
+def counted(claimed: Sequence[Finding]) -> str:
+    """`2 hold, 1 mixed, 3 fail, 4 undecided` of the central claims."""
+    words = [found.verdict for found in claimed if found.claim.weight == "central"]
+    told = {"holds": "hold", "fails": "fail"}
+    return ", ".join(
+        f"{words.count(word)} {told.get(word, word)}" for word in ORDER if word != "untested" and word in words
+    )
+
+
+def shell(title: str, command: str, said: str = "") -> dict[str, Any]:
+    """What every page has, whatever it shows: title, answer and command, style and script, and the script's hash."""
     script = (HERE / "page.js").read_text(encoding="utf-8")
     return {
         "title": plain(title),
+        "said": plain(said.replace("`", "")),
         "command": plain(command),
         "version": __version__,
         "css": Markup((HERE / "page.css").read_text(encoding="utf-8")),
@@ -247,23 +272,3 @@ def _tasks(specs: Sequence[RunSpec]) -> list[Mapping[str, str]]:
         }
         for task in sorted(tasks, key=lambda task: (task.name, task.source, task.target, task.digest, task.vocab))
     ]
-
-
-def _sparks(runs: Sequence[Run], verdicts: Matrix) -> dict[str, str]:
-    """{run_id: points of its ‖ΔF‖ over the steps}, logarithmic, all runs on one scale; step 0 has no logarithm."""
-    curves: dict[str, tuple[list[float], list[float]]] = {}
-    for run in runs:
-        steps, values = series(run, "update", "state")
-        seen = np.flatnonzero((values >= style.LOWEST) & (values <= style.HIGHEST))
-        seen = seen[np.unique(np.linspace(0, len(seen) - 1, 48).round().astype(int))] if len(seen) else seen
-        curves[run.run_id] = steps[seen].astype(float).tolist(), np.log10(values[seen]).tolist()
-    heights = [y for _, ys in curves.values() for y in ys]
-    last = max((x for xs, _ in curves.values() for x in xs), default=1.0)
-    low, high = min(heights, default=0.0), max(heights, default=1.0)
-    wide, tall = SPARK_WIDTH - 4, SPARK_HEIGHT - 4
-
-    def point(x: float, y: float) -> str:
-        across = 2 + wide * (x - 1) / max(last - 1, 1)
-        return f"{across:.1f},{2 + tall * (high - y) / max(high - low, math.ulp(1)):.1f}"
-
-    return {key: " ".join(point(x, y) for x, y in zip(xs, ys, strict=True)) for key, (xs, ys) in curves.items()}

@@ -52,8 +52,8 @@ def sweep(
 
 def answered(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]]) -> dict[str, Any]:
     """The sentence that answers, and one word a method, condition and depth; of single steps neither."""
-    from stabkit.report import answer  # figures, and with them matplotlib
-    from stabkit.report.matrix import matrix
+    from stabkit.report.verdict import answer  # figures, and with them matplotlib
+    from stabkit.report.verdict.matrix import matrix
 
     trained = [run for run in runs if not run.spec.single_step]
     found = matrix(trained, [one for one in failed if not one[0].single_step])

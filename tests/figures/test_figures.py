@@ -35,7 +35,7 @@ from stabkit.figures.quality import bleu, significance
 from stabkit.figures.shared import depth_fit, scales, theorem
 from stabkit.methods import with_recipe
 from stabkit.report.cards import card
-from stabkit.report.headline import headline
+from stabkit.report.verdict.headline import headline
 from stabkit.results import records
 from stabkit.storage.store import Run
 from tests.conftest import FULL

@@ -7,8 +7,8 @@ import re
 import pytest
 
 from stabkit.report import html
-from stabkit.report.answer import answer, cells
-from stabkit.report.matrix import matrix
+from stabkit.report.verdict.answer import answer, cells
+from stabkit.report.verdict.matrix import matrix
 from stabkit.results.forecast.model import Forecast, word
 from stabkit.storage.store import Run
 from tests.figures.fake_runs import at16

@@ -10,9 +10,9 @@ import pytest
 from stabkit.figures.shared.words import several
 from stabkit.methods import KEYS
 from stabkit.methods.blocks import BLOCKS, Block
-from stabkit.report.answer import answer
-from stabkit.report.headline import headline, separation
-from stabkit.report.matrix import matrix
+from stabkit.report.verdict.answer import answer
+from stabkit.report.verdict.headline import headline, separation
+from stabkit.report.verdict.matrix import matrix
 from stabkit.storage.store import Run
 from tests.figures.fake_runs import MEASURED, at16, plausible, run, spec, sweep, table
 

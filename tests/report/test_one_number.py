@@ -14,8 +14,8 @@ from stabkit.figures.shared import depth_fit
 from stabkit.figures.shared.contrast import contrast
 from stabkit.figures.shared.numbers import centre
 from stabkit.figures.shared.words import short
-from stabkit.report.headline import headline
-from stabkit.report.matrix import matrix
+from stabkit.report.verdict.headline import headline
+from stabkit.report.verdict.matrix import matrix
 from tests.figures.fake_runs import sweep
 
 SEEDS = [(0,), (0, 1), (0, 1, 2), (0, 1, 2, 3), (0, 1, 2, 3, 4)]

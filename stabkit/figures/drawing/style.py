@@ -178,9 +178,9 @@ def line(axes: Axes, x: Any, y: Any, **look: Any) -> Line2D:
 
 
 def empty(reason: str) -> Figure:
-    """A picture that says why there is nothing to see."""
+    """A picture that says why there is nothing to see; its label says so too, and a page leaves it out."""
     with look():
-        figure = Figure(figsize=(WIDTH, 1.2))
+        figure = Figure(figsize=(WIDTH, 1.2), label=reason)
         figure.text(0.5, 0.5, reason, ha="center", va="center")
         return figure
 

@@ -33,6 +33,37 @@ for (const bar of document.querySelectorAll(".switches")) {
 }
 for (const entry of document.querySelectorAll("[data-legend]")) entry.addEventListener("click", () => flip(entry.dataset.legend));
 
+// A column head sorts the rows, best first, and once more brings the methods back into their order.
+for (const table of document.querySelectorAll("table.matrix")) {
+  const bodies = [...table.tBodies], rows = [...table.querySelectorAll("tbody tr")], places = rows.map((row) => row.parentElement);
+  for (const button of table.querySelectorAll("button.sort")) {
+    button.hidden = false;
+    button.addEventListener("click", () => {
+      const again = button.getAttribute("aria-pressed") === "true", column = button.parentElement.cellIndex;
+      for (const each of table.querySelectorAll("button.sort")) each.setAttribute("aria-pressed", "false");
+      rows.forEach((row, i) => places[i].append(row));
+      if (again) return;
+      button.setAttribute("aria-pressed", "true");
+      const rank = (row) => Number(row.cells[column].dataset.rank.replace("inf", "Infinity"));
+      bodies[0].append(...rows.filter((row) => !row.classList.contains("group")).sort((a, b) => rank(a) - rank(b)));
+    });
+  }
+}
+
+// Whoever follows a link into what is folded finds it open; on paper all is.
+function unfold() {
+  for (let each = document.getElementById(decodeURIComponent(location.hash.slice(1))); each; each = each.parentElement)
+    if (each.tagName === "DETAILS") each.open = true;
+}
+addEventListener("hashchange", unfold);
+unfold();
+let folded = [];
+addEventListener("beforeprint", () => {
+  folded = [...document.querySelectorAll("details.fold:not([open])")];
+  for (const each of folded) each.open = true;
+});
+addEventListener("afterprint", () => { for (const each of folded) each.open = false; });
+
 const number = (value) => value !== 0 && (Math.abs(value) < 1e-3 || Math.abs(value) >= 1e5) ? value.toExponential(2) : String(value);
 
 function nearest(curves, x, y) {

@@ -24,9 +24,9 @@ from stabkit.figures.shared.comparison import trained
 from stabkit.figures.shared.numbers import reference_step
 from stabkit.model.transformer import tensors
 from stabkit.report import cards
-from stabkit.report.headline import headline
 from stabkit.report.html import render
-from stabkit.report.matrix import matrix
+from stabkit.report.verdict.headline import headline
+from stabkit.report.verdict.matrix import matrix
 from stabkit.spec import RunSpec
 from stabkit.storage.store import Run
 from stabkit.tasks.synthetic import Synthetic

@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Any
 
 from stabkit.figures.shared.words import several
-from stabkit.report.matrix import Cell, Matrix, Row
+from stabkit.report.verdict.matrix import Cell, Matrix, Row
 from stabkit.results.forecast.measured import UPDATES
 from stabkit.results.tolerance import power
 

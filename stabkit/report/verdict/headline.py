@@ -19,7 +19,7 @@ from stabkit.figures.shared.comparison import (
 from stabkit.figures.shared.contrast import Contrast, contrast
 from stabkit.figures.shared.numbers import centre, chain, lowest_ratio, outcome_word, reference_step, update_at
 from stabkit.figures.shared.words import several, short
-from stabkit.report.matrix import badness
+from stabkit.report.verdict.matrix import badness
 from stabkit.results.outcome import stuck_by_loss
 from stabkit.spec import RunSpec
 from stabkit.storage.store import Run

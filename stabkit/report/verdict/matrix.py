@@ -23,8 +23,9 @@ from stabkit.figures.shared.comparison import (
     method_rank,
 )
 from stabkit.figures.shared.numbers import centre, lowest_ratio, outcome_word, reference_step, update_at
-from stabkit.figures.shared.words import listed, plain, short
+from stabkit.figures.shared.words import listed, number, plain, short
 from stabkit.methods import blocks
+from stabkit.results.chain import SATURATED
 from stabkit.results.forecast.model import word
 from stabkit.results.outcome import AT_RISK
 from stabkit.spec import RunSpec, canonical
@@ -41,6 +42,11 @@ class Cell:
     outcomes: tuple[tuple[str, int], ...] = ()
     """(word, how many), worst first."""
     update: float = math.nan
+    saturated: bool = False
+    """Whether ‖ΔF‖ is so near the output's own size that it can hardly grow."""
+    loss: float = math.nan
+    """Validation loss of those that were judged; NaN where one was not."""
+    unigram: float = math.nan
     gradient_ratio: float = math.nan
     details: tuple[str, ...] = ()
     run_ids: tuple[str, ...] = ()
@@ -84,6 +90,25 @@ class Cell:
         return "> 0.99" if self.p_trains > 0.99 else "< 0.01" if self.p_trains < 0.01 else f"{self.p_trains:.2f}"
 
     @property
+    def value(self) -> str:
+        """What decides: the forecast's probability, the loss of what was judged, else ‖ΔF‖ if it is not saturated."""
+        if self.forecast:
+            return self.probability
+        if math.isfinite(self.loss):
+            return short(self.loss, 3)
+        return "" if self.saturated else short(self.update)
+
+    @property
+    def rank(self) -> float:
+        """By which a column is sorted, best first: judged by loss, then forecasts by probability, then what diverged or
+        says nothing."""
+        if math.isfinite(self.loss):
+            return self.loss
+        if not math.isnan(self.p_trains):
+            return 1e3 * (2 - self.p_trains)
+        return 1e4 * (1 + len(OUTCOMES) - badness(self.worst)) if self.total else math.inf
+
+    @property
     def words(self) -> str:
         """`trains`, `trains 3/3`, `diverged 1/3, trains 2/3`; `–` for none."""
         if self.total <= 1:
@@ -114,6 +139,16 @@ class Matrix:
     """Of the runs that have a row."""
     block: str = "classic"
     """Their block, where it is one; where there are several the conditions tell them apart."""
+
+    @property
+    def lowest(self) -> frozenset[tuple[str, ...]]:
+        """The cells, by their runs, with the lowest loss of their depth, where several train."""
+        found = set()
+        for column in zip(*(row.cells for row in self.rows), strict=True):
+            train = [cell for cell in column if cell.worst == "trains" and math.isfinite(cell.loss)]
+            if len(train) > 1:
+                found.add(min(train, key=lambda cell: cell.loss).run_ids)
+        return frozenset(found)
 
     @property
     def has_conditions(self) -> bool:
@@ -221,6 +256,9 @@ def _cell(runs: list[Run], reasons: list[str], step: int, beside: Mapping[str, l
     told, p, axes = _forecast(runs) if not reasons else ("", math.nan, ())
     alike = list(dict.fromkeys(likeness(run.spec) for run in runs))
     model = runs[0].spec.model if runs else None
+    update = centre(update_at(run, step) for run in runs)
+    judged = bool(runs) and all(outcome_word(run) in ("trains", "stuck") for run in runs)
+    losses = [number(run.outcome.get("validation_loss")) for run in runs]
     return Cell(
         forecast=told,
         p_trains=p,
@@ -228,7 +266,10 @@ def _cell(runs: list[Run], reasons: list[str], step: int, beside: Mapping[str, l
         layers=(model.encoder_layers, model.decoder_layers) if model else (0, 0),
         beside=_beside([one for key in alike for one in beside.get(key, ())], step),
         outcomes=tuple(sorted(counts.items(), key=lambda item: (badness(item[0]), item[0]))),
-        update=centre(update_at(run, step) for run in runs),
+        update=update,
+        saturated=model is not None and update > SATURATED * math.sqrt(2 * model.hidden),
+        loss=centre(losses) if judged else math.nan,
+        unigram=centre(number(run.outcome.get("unigram_loss")) for run in runs),
         gradient_ratio=centre(map(lowest_ratio, runs)),
         details=tuple(plain(str(run.outcome.get("detail", ""))) for run in runs),
         run_ids=tuple(run.run_id for run in runs),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from stabkit.report.matrix import OUTCOMES, Cell, Matrix
+import math
+
+from stabkit.report.verdict.matrix import OUTCOMES, Cell, Matrix
 from stabkit.results.outcome import AT_UNIGRAM, NO_SIGN, SEEN, VANISHED
 
 KINDS = {
@@ -28,8 +30,8 @@ MEANINGS = (
         (KINDS[word], word, meaning)
         for word, meaning in (
             ("likely trains", "forecast of the first 16 updates, dashed: it trains with p ≥ 0.9"),
-            ("likely stuck", "likewise: it is stuck or diverges, p ≤ 0.1 that it trains"),
-            ("open", "likewise: in between"),
+            ("likely stuck", "forecast likewise: it is stuck or diverges, p ≤ 0.1 that it trains"),
+            ("open", "forecast likewise: p between the two, or seeds that differ"),
             (
                 "out of range",
                 "no forecast: like no run of its fit, or of a method for which it was tested and often wrong",
@@ -52,6 +54,8 @@ def tint(cell: Cell) -> str:
 def notes(cell: Cell) -> list[str]:
     """The few words below a cell's curve: two of what its runs say, and how many say something else."""
     told = [text for text in (*cell.details, *cell.reasons) if text and not (cell.forecast and text == NO_SIGN)]
+    if math.isfinite(cell.loss):  # which stands above them
+        told = [text for text in told if not text.startswith("loss ")]
     texts = list(dict.fromkeys(told))
     return texts if len(texts) <= 2 else [texts[0], f"and {len(texts) - 1} more"]
 

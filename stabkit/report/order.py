@@ -1,0 +1,113 @@
+"""In which order a page tells: the question of its command, the figures that carry the answer, the rest by section.
+
+The command is known by its runs, so that a page made again from a store is the same: surfaces are `landscape`'s, scaled
+α or β `ablate`'s, single steps alone `slope`'s, and all else is a sweep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from stabkit.figures.shared.numbers import outcome_word
+from stabkit.report.cards import Card
+from stabkit.storage.store import Run
+from stabkit.storage.surfaces import Surface
+
+FIRST = 3
+"""Figures that stand open."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Kind:
+    """One command's page: what it asks, and its figures in the order in which they answer that."""
+
+    key: str
+    asks: str
+    leads: tuple[str, ...]
+
+
+SWEEP = Kind(
+    key="sweep",
+    asks="Does it stay stable at this depth?",
+    leads=("chain_order", "update_depth", "grad_norm", "update", "branch_ratio"),
+)
+JUDGED = Kind(
+    key="sweep",
+    asks=SWEEP.asks,
+    leads=("table11", "validation_loss", "chain_order", "grad_norm", "bleu", "update_depth", "table1", "update"),
+)
+"""A sweep of which some runs have a verdict."""
+SLOPE = Kind(
+    key="slope",
+    asks="How far does one tiny step move the output at each depth?",
+    leads=("slope", "goal", "theory", "dependency"),
+)
+ABLATE = Kind(
+    key="ablate",
+    asks="How far may α and β be off, and which part is needed?",
+    leads=("scale_map", "ablation", "table11", "boundary", "robustness", "validation_loss"),
+)
+LANDSCAPE = Kind(
+    key="landscape",
+    asks="How rough is the loss around the weights, and by whose ruler?",
+    leads=("landscape", "cuts", "path_plane", "between"),
+)
+KINDS: tuple[Kind, ...] = (SWEEP, JUDGED, SLOPE, ABLATE, LANDSCAPE)
+
+ROOMS: Mapping[str, str] = {
+    "surfaces": "The loss around the weights",
+    "ablation": "Factors and parts",
+    "methods": "The methods beside each other",
+    "chain": "Link by link",
+    "depth": "Depth, and what theory says of it",
+    "quality": "Translation quality",
+    "probes": "Further probes",
+}
+"""{room of `figures`: its heading}, in the order of the page."""
+
+
+def kind(runs: Sequence[Run], surfaces: Sequence[Surface] = ()) -> Kind:
+    """Whose page this is."""
+    if surfaces:
+        return LANDSCAPE
+    if runs and all(run.spec.single_step for run in runs):
+        return SLOPE
+    if any(run.spec.alpha_scale != 1 or run.spec.beta_scale != 1 for run in runs):
+        return ABLATE
+    return JUDGED if any(outcome_word(run) != "early" for run in runs) else SWEEP
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Section:
+    """Figures of one subject, folded."""
+
+    key: str
+    title: str
+    cards: tuple[Card, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Order:
+    """The figures of a page as it shows them."""
+
+    leads: tuple[Card, ...]
+    sections: tuple[Section, ...]
+    nothing: tuple[Card, ...]
+    """Those without anything to show: each says what it needs."""
+
+
+def order(cards: Sequence[Card], leads: Sequence[str]) -> Order:
+    """The first that have something to show of those that lead; the others by room."""
+    some = {card.name: card for card in cards if not card.needs}
+    first = [some[name] for name in leads if name in some][:FIRST]
+    rest = [card for card in some.values() if card not in first]
+    sections = [
+        Section(key=room, title=title, cards=tuple(card for card in rest if card.room == room))
+        for room, title in ROOMS.items()
+    ]
+    return Order(
+        leads=tuple(first),
+        sections=tuple(one for one in sections if one.cards),
+        nothing=tuple(card for card in cards if card.needs),
+    )
