@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,10 +17,27 @@ if TYPE_CHECKING:
     from stabkit.storage.surfaces import Surface
 
 
-def page_name(specs: Sequence[RunSpec], surfaces: Sequence[Surface] = (), kind: str = "landscape") -> str:
-    """The name of a command's page: it belongs to its grid, and to its surfaces where it drew any (`kind`)."""
+MOST_NAMED = 4
+"""Depths, and methods, that a page's name holds each."""
+
+
+def page_name(command: str, specs: Sequence[RunSpec], surfaces: Sequence[Surface] = ()) -> str:
+    """`sweep-6L-18L-post-ln-deepnorm-1f3a.html`: a command's page by its grid; the digits tell apart what else differs
+    in its runs and surfaces."""
+    depths = [text.partition("-")[0] if len(set(text.split("-"))) == 1 else text for text in _once(specs, "depth")]
+    methods = _once(specs, "method")
+    if len(depths) > MOST_NAMED:
+        depths = [depths[0], "to", depths[-1]]
+    grid = [*depths, *(methods if len(methods) <= MOST_NAMED else [f"{len(methods)}-methods"])]
     names = [*(spec.run_id for spec in specs), *sorted(surface.surface_id for surface in surfaces)]
-    return f"{kind if surfaces else 'sweep'}-{hashlib.sha256(chr(10).join(names).encode()).hexdigest()[:8]}.html"
+    digits = hashlib.sha256("\n".join(names).encode()).hexdigest()[:4]
+    return "-".join([command, *(re.sub(r"[^A-Za-z0-9]+", "-", word) for word in grid), digits]) + ".html"
+
+
+def _once(specs: Sequence[RunSpec], name: str) -> list[str]:
+    """Depths from shallow to deep, methods in their order."""
+    deep = sorted(specs, key=lambda spec: spec.model.encoder_layers + spec.model.decoder_layers)
+    return list(dict.fromkeys(getattr(spec, name) for spec in (deep if name == "depth" else specs)))
 
 
 def write_page(

@@ -82,5 +82,5 @@ def between(params: dict[str, Any]) -> None:
         surfaces = carry_out.surfaces(
             request, plan_surfaces.between(runs, request.surfaces), Screen(quiet=params["quiet"])
         )
-    path = store.out / "reports" / files.page_name([run.spec for run in runs], surfaces, "between")
+    path = store.out / "reports" / files.page_name("landscape-between", [run.spec for run in runs], surfaces)
     console.say(f"report: {files.write_page(runs, [], findings(runs, surfaces), path, again(), surfaces)}")

@@ -71,7 +71,7 @@ def run(request: Request, command: str, *, json: bool, quiet: bool, yes: bool, r
         from stabkit.report import files
 
         claimed = findings(done.runs, done.surfaces)
-        path = store.out / "reports" / files.page_name(request.specs(), done.surfaces)
+        path = store.out / "reports" / files.page_name(command.split()[1], request.specs(), done.surfaces)
         page = files.write_page(done.runs, done.failed, claimed, path, command, done.surfaces)
     for line in own.changed(request.files):
         console.warn(line)

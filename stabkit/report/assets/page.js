@@ -97,18 +97,44 @@ function save(name, kind, blob) {
   setTimeout(() => URL.revokeObjectURL(link.href), 10000);
 }
 
-function standalone(svg) {
-  const copy = svg.cloneNode(true), box = svg.viewBox.baseVal;
+// The picture alone; with a card also what it says and where it comes from, for those who pass it on.
+function standalone(svg, card) {
+  const copy = svg.cloneNode(true), box = svg.viewBox.baseVal, size = {width: box.width, height: box.height}, texts = [];
   for (const hidden of copy.querySelectorAll(".off:not([data-legend]), .dot")) hidden.remove();
   copy.setAttribute("style", "color: #000; font-family: 'DejaVu Sans', Verdana, sans-serif");
-  const paper = document.createElementNS("http://www.w3.org/2000/svg", "rect");
-  for (const [key, value] of Object.entries({width: box.width, height: box.height, fill: "#fff"})) paper.setAttribute(key, value);
-  copy.insertBefore(paper, copy.firstChild);
-  return new Blob([new XMLSerializer().serializeToString(copy)], {type: "image/svg+xml"});
+  if (card) {
+    const command = document.querySelector(".command code"), lines = wrapped(card.querySelector("h3").textContent.trim(), 84);
+    const source = `${document.querySelector("meta[name=generator]").content}: ${command ? command.textContent : ""}`;
+    lines.forEach((line, i) => texts.push([line, 12 * (i - lines.length) + 4, 9.5, "bold"]));
+    wrapped(source, 130).slice(0, 2).forEach((line, i) => texts.push([line, box.height + 8 + 8 * i, 6, "normal"]));
+    size.top = 12 * lines.length + 10;
+    size.height += size.top + 22;
+    copy.setAttribute("viewBox", `0 ${-size.top} ${size.width} ${size.height}`);
+    copy.setAttribute("height", size.height);
+  }
+  draw(copy, "rect", {y: -(size.top ?? 0), width: size.width, height: size.height, fill: "#fff"}, true);
+  for (const [line, y, high, weight] of texts)
+    draw(copy, "text", {x: 6, y, "font-size": high, "font-weight": weight, fill: "#000"}).textContent = line;
+  return [new Blob([new XMLSerializer().serializeToString(copy)], {type: "image/svg+xml"}), size];
 }
 
-function raster(svg, then) {
-  const picture = new Image(), url = URL.createObjectURL(standalone(svg)), box = svg.viewBox.baseVal;
+function draw(svg, name, attributes, first) {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  return first ? svg.insertBefore(made, svg.firstChild) : svg.appendChild(made);
+}
+
+function wrapped(text, wide) {
+  const lines = [""];
+  for (const word of text.split(/\s+/)) {
+    if (lines.at(-1) && lines.at(-1).length + word.length >= wide) lines.push("");
+    lines.push(`${lines.pop()} ${word}`.trim());
+  }
+  return lines;
+}
+
+function raster(svg, card, then) {
+  const [whole, box] = standalone(svg, card), picture = new Image(), url = URL.createObjectURL(whole);
   picture.addEventListener("load", () => {
     const canvas = document.createElement("canvas");
     [canvas.width, canvas.height] = [box.width * 3, box.height * 3];
@@ -137,8 +163,8 @@ for (const card of document.querySelectorAll(".card")) {
   svg.addEventListener("pointermove", (event) => point(svg, dot, data.curves, event));
   svg.addEventListener("pointerleave", () => { tip.hidden = true; dot.setAttribute("visibility", "hidden"); });
   const get = {
-    svg: () => save(data.name, "svg", standalone(svg)),
-    png: () => raster(svg, (blob) => save(data.name, "png", blob)),
+    svg: () => save(data.name, "svg", standalone(svg)[0]),
+    png: () => raster(svg, card, (blob) => save(data.name, "png", blob)),
     csv: () => save(data.name, "csv", csv(data.table)),
   };
   card.querySelector(".get").hidden = false;
