@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 
 from stabkit.figures import FIGURES
 from stabkit.figures.chain import update
@@ -271,3 +272,33 @@ def test_surfaces_are_unpacked_when_they_come_into_view_and_nothing_is_fetched(
 
 def test_pages_without_a_surface_hold_no_plotly(pages: dict[str, Path]) -> None:
     assert 'id="plotly"' not in pages["sixteen"].read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("name", "scheme"), [("none", "light"), ("hostile", "light"), ("sixteen", "light"), ("sixteen", "dark")]
+)
+def test_axe_finds_nothing_that_would_keep_a_reader_out(opened: Callable[..., Any], name: str, scheme: str) -> None:
+    """Landmarks, table heads, names of figures and buttons, contrast: all that is folded is open, and of rows that are
+    alike three are left."""
+    page = opened(name, width=1600, anew=True)
+    page.emulate_media(color_scheme=scheme)
+    page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
+    page.evaluate("for (const each of document.querySelectorAll('.runs tbody tr:nth-child(n + 4)')) each.remove()")
+    page.evaluate("for (const each of document.querySelectorAll('.drawing svg > *')) each.remove()")
+    found = Axe().run(page).response["violations"]
+    assert [(one["id"], one["nodes"][0]["html"][:100]) for one in found] == []
+
+
+def test_rows_are_sorted_by_a_column_and_come_back(opened: Callable[..., Any]) -> None:
+    page = opened("twelve", anew=True)
+    rows = "[...document.querySelectorAll('.matrix tbody tr[data-method]')]"
+    labels, ranks = (
+        f"{rows}.map((row) => row.dataset.method)",
+        f"{rows}.map((row) => Number(row.cells[1].dataset.rank))",
+    )
+    first, button = page.evaluate(labels), page.locator("button.sort").first
+    button.click()
+    after = page.evaluate(ranks)
+    assert after == sorted(after) and sorted(page.evaluate(labels)) == sorted(first)
+    button.click()
+    assert page.evaluate(labels) == first
