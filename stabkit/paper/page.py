@@ -51,6 +51,7 @@ def render(parts: Sequence[Part], beyond: Sequence[tuple[Item, str]], command: s
         not_here=NOT_HERE,
         switches=switches(every),
         group_switches=group_switches(every),
+        lit=(),
         environments=environments,
         mixed=how.mixed(environments),
         wall=how.duration(sum(map(how.wall_seconds, every))),

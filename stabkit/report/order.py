@@ -25,6 +25,8 @@ class Kind:
     key: str
     asks: str
     leads: tuple[str, ...]
+    figures_first: bool = False
+    """Where they are the answer, and what became of the runs stands below them."""
 
 
 SWEEP = Kind(
@@ -42,6 +44,7 @@ SLOPE = Kind(
     key="slope",
     asks="How far does one tiny step move the output at each depth?",
     leads=("slope", "goal", "theory", "dependency"),
+    figures_first=True,
 )
 ABLATE = Kind(
     key="ablate",
@@ -52,6 +55,7 @@ LANDSCAPE = Kind(
     key="landscape",
     asks="How rough is the loss around the weights, and by whose ruler?",
     leads=("landscape", "cuts", "path_plane", "between"),
+    figures_first=True,
 )
 KINDS: tuple[Kind, ...] = (SWEEP, JUDGED, SLOPE, ABLATE, LANDSCAPE)
 

@@ -68,6 +68,7 @@ def render(study: Study, judged: Judged, command: str) -> str:
         failed=[(plain(spec.run_id), plain(reason)) for spec, reason in study.failed],
         switches=[],
         group_switches=[],
+        lit=(),
     )
 
 

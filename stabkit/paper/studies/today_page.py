@@ -161,6 +161,7 @@ def render(all_: Content, command: str) -> str:
         failed=[(plain(spec.run_id), plain(reason)) for spec, reason in study.failed],
         switches=[],
         group_switches=[],
+        lit=(),
     )
 
 

@@ -23,7 +23,33 @@ function flip(method) {
   }
 }
 
-for (const bar of document.querySelectorAll(".switches")) {
+// Of many methods a few are in colour, and a switch brings one into it or out of it.
+const lit = new Set((document.querySelector(".switches")?.dataset.lit ?? "").split(" ").filter(Boolean));
+
+function light(method) {
+  lit.has(method) ? lit.delete(method) : lit.add(method);
+  const others = [...lit].map((key) => `:not([data-method="${CSS.escape(key)}"])`).join("");
+  document.getElementById("lit").textContent = lit.size ? `.drawing [data-method]${others} { opacity: 0.3; filter: grayscale(1); }` : "";
+  press();
+}
+
+function press() {
+  for (const each of document.querySelectorAll("[data-lit] [data-switch]")) each.setAttribute("aria-pressed", String(lit.has(each.dataset.switch)));
+  for (const each of document.querySelectorAll("[data-lit] [data-group]"))
+    each.setAttribute("aria-pressed", String(each.dataset.group.split(" ").every((key) => lit.has(key))));
+}
+press();
+
+for (const bar of document.querySelectorAll(".switches[data-lit]")) {
+  bar.hidden = false;
+  for (const group of bar.querySelectorAll("[data-group]")) group.addEventListener("click", () => {
+    const keys = group.dataset.group.split(" "), all = keys.every((key) => lit.has(key));
+    for (const key of keys) if (lit.has(key) === all) light(key);
+  });
+  for (const button of bar.querySelectorAll("[data-switch]")) button.addEventListener("click", () => light(button.dataset.switch));
+}
+
+for (const bar of document.querySelectorAll(".switches:not([data-lit])")) {
   bar.hidden = false;
   for (const button of bar.querySelectorAll("[data-switch]")) button.addEventListener("click", () => flip(button.dataset.switch));
   for (const button of bar.querySelectorAll("[data-group]")) button.addEventListener("click", () => {

@@ -77,6 +77,7 @@ def render(found: Probed, done: Done, command: str) -> str:
         cells=[_cell(cell) for cell in found.cells],
         switches=[],
         group_switches=[],
+        lit=(),
     )
 
 

@@ -53,6 +53,7 @@ def render(found: Watched, command: str) -> str:
         notes=[plain(note) for note in facts.notes],
         switches=[],
         group_switches=[],
+        lit=(),
     )
 
 

@@ -31,6 +31,8 @@ from stabkit.results.outcome import AT_RISK
 from stabkit.spec import RunSpec, canonical
 from stabkit.storage.store import Run
 
+MOST_TOLD_APART = 6
+"""Methods that a figure shows in colour side by side."""
 OUTCOMES = ("diverged", "stuck", "failed", "early", "trains")
 """Worst first: a cell takes the colour of its worst run. `early` is a run too short to judge."""
 
@@ -149,6 +151,19 @@ class Matrix:
             if len(train) > 1:
                 found.add(min(train, key=lambda cell: cell.loss).run_ids)
         return frozenset(found)
+
+    @property
+    def lit(self) -> tuple[str, ...]:
+        """Of more methods than a figure can tell apart at a glance the three that it shows in colour: the best, the
+        middle and the worst, each where it is deepest; () of fewer."""
+        ranks: dict[str, float] = {}
+        for row in self.rows:
+            last = [cell.rank for cell in row.cells if cell.total]
+            ranks[row.method] = min(ranks.get(row.method, math.inf), last[-1] if last else math.inf)
+        if len(ranks) <= MOST_TOLD_APART:
+            return ()
+        order = sorted(ranks, key=lambda key: ranks[key])
+        return order[0], order[len(order) // 2], order[-1]
 
     @property
     def has_conditions(self) -> bool:
