@@ -259,7 +259,7 @@ def test_surfaces_are_unpacked_when_they_come_into_view_and_nothing_is_fetched(
 ) -> None:
     page_file = once("landscape", write_landscape) / "page.html"
     assert page_file.stat().st_size < 4_000_000
-    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    context = browser.new_context(viewport={"width": width, "height": 300}, color_scheme=scheme)
     page = context.new_page()
     wrong: list[str] = []
     page.on("pageerror", lambda error: wrong.append(str(error)))

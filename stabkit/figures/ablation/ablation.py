@@ -26,8 +26,9 @@ INDEX: str | None = None
 VALUE = "validation_loss"
 CAPTION = "DeepNet Fig. 9 (journal version), validation loss for BLEU."
 READ = (
-    "At 1 the method is itself. The paper: a small factor on α or a large one on β destabilises, a large factor on α "
-    "or a small one on β undermines performance. On the dashed line nothing is learnt. Seeds: median and band."
+    "Where the loss stays low around 1, α or β may be off by that factor; at 1 the method is itself. The paper: a "
+    "small factor on α or a large one on β destabilises, a large factor on α or a small one on β undermines "
+    "performance. On the dashed line nothing is learnt. Seeds: median and band."
 )
 COLUMNS = (*FACTS, "axis", "scale", "unigram_loss", "validation_loss")
 OPTIONAL = True

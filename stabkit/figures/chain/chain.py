@@ -33,8 +33,8 @@ INDEX: str | None = None
 VALUE = "update"
 CAPTION = "DeepNet §2 (journal version): the chain of Fig. 3(a) to 3(d), one row a run."
 READ = (
-    "Each row is one run, each column one link, on one scale down the column; dotted: 1. The number is the link's last "
-    "value. Where the rows of stuck runs differ from those of training ones, there the chain breaks."
+    "Where the rows of stuck runs differ from those of training ones, there the chain breaks. Each row is one run, "
+    "each column one link, on one scale down the column; dotted: 1. The number is the link's last value."
 )
 COLUMNS = (*FACTS, "step", "update", "ln_input", "gradient", "loss")
 MOST = 80

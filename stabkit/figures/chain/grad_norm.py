@@ -29,8 +29,8 @@ INDEX: str | None = "layer"
 VALUE = "grad_norm"
 CAPTION = "DeepNet Fig. 3(d) (journal version)."
 READ = (
-    "Layer 1 is the lowest. A curve that falls to the left by decades is a decoder whose lower layers receive almost "
-    "no gradient: they do not learn. Several seeds: median in a band from the least to the greatest; thin "
+    "A curve that falls to the left by decades is a decoder whose lower layers receive almost no gradient: they do not "
+    "learn. Layer 1 is the lowest. Several seeds: median in a band from the least to the greatest; thin "
     "dotted line: the mean over all recorded steps. A layer whose gradient is exactly 0 has no point. ✕: diverged, at "
     "the last step with finite gradients."
 )

@@ -27,7 +27,8 @@ INDEX: str | None = None
 VALUE = "ln_input"
 CAPTION = "DeepNet Fig. 3(b) and 3(c) (journal version)."
 READ = (
-    "First what enters the norms after a feed-forward, then after attention. √d is the length of a "
+    "A level line: what enters the norms keeps the size that it began with. First what enters those after a "
+    "feed-forward, then after attention. √d is the length of a "
     "normalised state: ω√d is what stands here by construction when a branch adds nothing, so DeepNorm and ADMIN lie "
     "higher than Post-LN without being in danger; the next figure divides that out. Of methods with the norm elsewhere "
     "or without: the residual stream after the sub-layer, which grows with every branch that is added."

@@ -27,8 +27,8 @@ INDEX: str | None = "step"
 VALUE = "validation_loss"
 CAPTION = "DeepNet Fig. 2(c) (journal version); Very Deep Transformers (ADMIN) Fig. 2."
 READ = (
-    "Label smoothing is part of both the loss and the dashed line. A model that knows nothing but how frequent each "
-    "word is stands on the dashed line; a stuck one stays there. A run of fewer than 40 steps is read once, at its "
+    "A model that knows nothing but how frequent each word is stands on the dashed line; a stuck one stays there. "
+    "Label smoothing is part of both the loss and the dashed line. A run of fewer than 40 steps is read once, at its "
     "end: it cannot be judged."
 )
 COLUMNS = (*FACTS, "unigram_loss", "step", "validation_loss")

@@ -36,8 +36,8 @@ CAPTION = (
     "DeepNet Theorems 2, 3 and, under SGD, 4 (journal version), predicted against measured: not drawn in the paper."
 )
 READ = (
-    "A point is one run at one step. On a line of slope 1 the theorem (2 and 3 from the ‖Δθ‖ of that step) tells ‖ΔF‖ "
-    "up to a constant; each theorem's line has the one that suits its points best. R² is of the logarithms, with a "
+    "On a line of slope 1 the theorem (2 and 3 from the ‖Δθ‖ of that step) tells ‖ΔF‖ up to a constant. A point is one "
+    "run at one step; each theorem's line has the one that suits its points best. R² is of the logarithms, with a "
     "constant for each theorem; it falls below 0 where the mean alone would predict better, and over all steps it is "
     "helped by both growing in time. Left out is what lies beyond half of √(2d), where ‖ΔF‖ bends."
 )
