@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from stabkit.storage.surfaces import Surface
 
 
-MOST_NAMED = 4
-"""Depths, and methods, that a page's name holds each."""
+MOST_DEPTHS, MOST_METHODS = 4, 3
+"""That a page's name holds."""
 
 
 def page_name(command: str, specs: Sequence[RunSpec], surfaces: Sequence[Surface] = ()) -> str:
@@ -26,9 +26,9 @@ def page_name(command: str, specs: Sequence[RunSpec], surfaces: Sequence[Surface
     in its runs and surfaces."""
     depths = [text.partition("-")[0] if len(set(text.split("-"))) == 1 else text for text in _once(specs, "depth")]
     methods = _once(specs, "method")
-    if len(depths) > MOST_NAMED:
+    if len(depths) > MOST_DEPTHS:
         depths = [depths[0], "to", depths[-1]]
-    grid = [*depths, *(methods if len(methods) <= MOST_NAMED else [f"{len(methods)}-methods"])]
+    grid = [*depths, *(methods if len(methods) <= MOST_METHODS else [f"{len(methods)}-methods"])]
     names = [*(spec.run_id for spec in specs), *sorted(surface.surface_id for surface in surfaces)]
     digits = hashlib.sha256("\n".join(names).encode()).hexdigest()[:4]
     return "-".join([command, *(re.sub(r"[^A-Za-z0-9]+", "-", word) for word in grid), digits]) + ".html"
