@@ -29,7 +29,7 @@ from stabkit.figures.shared.surfaces import Landscape
 from stabkit.figures.shared.words import number, percent, plain, short
 from stabkit.report import cards, how, order, turn
 from stabkit.report.json_document import seconds_a_step
-from stabkit.report.verdict import legend, sparks
+from stabkit.report.verdict import legend, panel, sparks
 from stabkit.report.verdict.answer import answer
 from stabkit.report.verdict.headline import headline, separation
 from stabkit.report.verdict.matrix import OUTCOMES, Matrix, matrix
@@ -103,6 +103,8 @@ def render(
         notes=legend.notes,
         sparks=sparks.of(runs, verdicts),
         anchors={run.run_id: anchor(run.spec) for run in runs},
+        curves={run.run_id: panel.key(run.spec) for run in runs},
+        panels=panel.panels([run for run in runs if not run.spec.single_step]),
         chain_head=[name.format(step=reference_step(runs)) for _, name in CHAIN],
         chain_rows=chain_rows([run for run in runs if not run.spec.single_step], verdicts.reference_step),
         every_row=chain_rows(every, verdicts.reference_step),
