@@ -35,7 +35,7 @@ def test_branches_over_n_move_the_output_as_far_at_any_depth(step):
 def test_post_ln_fails_by_the_gradient_and_by_nothing_else():
     found = verdict(cells("post_ln"))
     assert found.word == "fail" and [n for n, link in found.links.items() if link.verdict == "fail"] == ["gradient"]
-    assert found.gradient.fit.exponential
+    assert found.gradient.fit.factor_high < 1  # that it falls, three seeds decide; by which law, only twelve do
 
 
 @pytest.mark.parametrize("name", ["pre_ln", "deepnorm", "keel"])
