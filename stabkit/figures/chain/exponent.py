@@ -151,9 +151,8 @@ def draw(frame: pd.DataFrame) -> Figure:
                 (line,) = axes.plot(
                     own["step"],
                     own["exponent"],
-                    color=hue,
                     linewidth=1.8,
-                    marker="." if len(own) == 1 else "",
+                    **style.signed(method, own["exponent"]),
                     label=lettering.safe(str(own["label"].iloc[0]), 40),
                 )
                 style.mark(line, method, listed(str(name), str(own["depth"].iloc[0])))

@@ -226,7 +226,7 @@ def _one(axes: Axes, name: str, own: pd.DataFrame, dashes: Any) -> Line2D:
     style.mark(line, method)
     if (high > low).any():
         style.mark(axes.vlines(middle.index, low, high, color=hue, alpha=0.55, linewidth=1.4), method)
-    (points,) = axes.plot(middle.index, middle, "o", color=hue, markersize=5)
+    (points,) = axes.plot(middle.index, middle, linestyle="", **style.dotted(method))
     style.mark(points, method, name)
     bottom, top = axes.get_ylim()
     worst = bottom if own["measure"].iloc[0] == quality.BLEU else top

@@ -136,7 +136,7 @@ def _method(axes: Axes, label: str, own: pd.DataFrame) -> list[Artist]:
             style.mark(seen, method, f"{name}, seed {seed}")
     by = own.groupby("layers")
     layers = np.array(sorted(own["layers"].unique()))
-    (points,) = axes.plot(layers, by["relative"].agg(centre), "o-", color=hue, markersize=4.5, label=name)
+    (points,) = axes.plot(layers, by["relative"].agg(centre), label=name, **style.dotted(method))
     style.mark(points, method, name)
     theory = by["theorem_relative"].agg(centre).to_numpy()
     if not np.isfinite(theory).any():

@@ -120,7 +120,7 @@ def _line(axes: Axes, label: str, own: pd.DataFrame) -> tuple[float, str, str]:
     for tied, mine in own.groupby("tied"):
         by = mine.sort_values("hidden")
         dash = "-" if tied else (0, (3, 1.5))
-        (line,) = axes.plot(by["hidden"], by["loss"], marker="o", markersize=4, linestyle=dash, color=hue)
+        (line,) = axes.plot(by["hidden"], by["loss"], linestyle=dash, **style.dotted(method))
         style.mark(line, method, f"{name}, {'tied' if tied else 'untied'}")
         end = float(by["loss"].iloc[-1])
     return end, name, hue

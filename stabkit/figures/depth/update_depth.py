@@ -208,12 +208,10 @@ def _method(axes: Axes, label: str, shape: str, frame: pd.DataFrame, lines: pd.D
     (points,) = axes.plot(
         x[seen],
         y[seen],
-        color=hue,
         label=name,
-        marker="o" if shape == "N = M" else "s",
-        markersize=4.5,
         markerfacecolor="none" if "(" in label else hue,  # open: an option away from the method itself
         linewidth=1.4 if shape in JOINED else 0,
+        **{**style.dotted(method), "markeredgewidth": 1, **({} if shape == "N = M" else {"marker": "s"})},
     )
     style.mark(points, method, told)
     lost = frame[frame["outcome"] == "diverged"]

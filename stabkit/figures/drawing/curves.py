@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import numpy as np
 import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -196,10 +195,9 @@ def _curve(axes: Axes, own: Mapping[str, list[Any]], what: Curves, look: dict[st
     method, label = str(own["method"][0]), str(own["label"][0])
     hue = style.colour(method)
     width = look["linewidth"]
-    line: dict[str, Any] = {"color": hue, "linestyle": look["linestyle"], "label": lettering.safe(label, 40)}
-    seen = {
-        y: [value if drawable(value, what.log_y) else math.nan for value in own[y]] for y in (what.y, what.beside) if y
-    }
+    line: dict[str, Any] = {"linestyle": look["linestyle"], "label": lettering.safe(label, 40)}
+    columns = [y for y in (what.y, what.beside) if y]
+    seen = {y: [value if drawable(value, what.log_y) else math.nan for value in own[y]] for y in columns}
     condition, depth = str(own["condition"][0]), str(own["depth"][0])
     handle: Artist = Line2D([], [], **line)
     kept, lost = list[int](), dict[str, list[int]]()
@@ -207,7 +205,7 @@ def _curve(axes: Axes, own: Mapping[str, list[Any]], what: Curves, look: dict[st
         (lost.setdefault(run, []) if outcome == "diverged" else kept).append(place)
     for places in lost.values():
         x, y = [own[what.x][i] for i in places], [seen[what.y][i] for i in places]
-        handle = style.line(axes, x, y, linewidth=0.9, **line)
+        handle = style.line(axes, x, y, linewidth=0.9, **line, **style.signed(method, y))
         style.mark(handle, method, listed(label, depth, condition, f"seed {own['seed'][places[0]]}", "diverged"))
         for at, value in [point for point in zip(x, y, strict=True) if not math.isnan(point[1])][-1:]:
             cross = style.line(axes, [at], [value], marker="x", linestyle="", color=hue, markersize=7, mew=2, zorder=5)
@@ -226,10 +224,9 @@ def _curve(axes: Axes, own: Mapping[str, list[Any]], what: Curves, look: dict[st
             x_beside, second, _, _ = over_seeds(x, [seen[what.beside][i] for i in kept], what.middle)
             thin = style.line(axes, x_beside, second, color=hue, linewidth=0.8, linestyle=":")
             style.mark(thin, method)
-        line["marker"] = "o" if what.places else "." if np.isfinite(middle).sum() == 1 else ""
-        line["markersize"] = 4 if what.places else None
         thick = 0.5 if what.places else width if len(seeds) > 1 else min(width, 1.4)
-        handle = style.line(axes, x_of, middle, linewidth=thick, **line)
+        ink = style.dotted(method) if what.places else style.signed(method, middle)
+        handle = style.line(axes, x_of, middle, linewidth=thick, **line, **ink)
         whose = f"seed {own['seed'][kept[0]]}" if len(seeds) == 1 else f"{_word(what)} of {len(seeds)} seeds"
         style.mark(handle, method, listed(label, depth, condition, whose))
     if not style.method_of(handle):

@@ -1,4 +1,4 @@
-"""One look for every picture: colour = method, line style and weight = depth, ink that follows the page.
+"""One look for every picture: colour and sign = method, line style and weight = depth, ink that follows the page.
 
 Drawing happens inside `look()`, on matplotlib Figure objects, never through pyplot; `svg.py` turns them into svg for
 the page and into files. Whatever belongs to one method is given to `mark`, with a name if it is a curve to point at:
@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal, TypeVar
 
@@ -22,7 +21,7 @@ from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 
-from stabkit import methods
+from stabkit.figures.drawing.hues import hue
 from stabkit.figures.drawing.lettering import safe
 from stabkit.figures.quick import points
 from stabkit.figures.quick.panel import Panel
@@ -30,19 +29,12 @@ from stabkit.figures.shared.words import SUPERSCRIPT, plain
 
 Group = TypeVar("Group")
 
-COLOURS = {"post-ln": "#D55E00", "post-ln-init": "#E69F00", "admin": "#0072B2", "deepnorm": "#009E73"}
-COLOURS |= {"pre-ln": "#56B4E9", "sub-ln": "#CC79A7"}
-FURTHER = tuple(
-    "#7E57C2 #8C6D31 #7A7A7A #C2185B #00A5B8 #5C7A29 #B07AA1 #4E79A7 #A0522D #6B5B95 #D4A017 #2E8B57 #E57373 #1E5AA8 "
-    "#9C5A1A #D81B9A #4DB6AC".split()
-)
-"""For the methods without a colour of their own, in table order."""
-
-UNKNOWN = ("#9C27B0", "#795548", "#E64980", "#9E9D24", "#00796B", "#5E35B1")
-"""For methods from files of one's own, and those that this version does not know: none that a built-in method has."""
-
 INK = "#010203"
 """Stands for "the colour of the text around": black on paper, `currentColor` in the page. Nothing else uses it."""
+
+SIGN: dict[str, Any] = {"markersize": 5, "markeredgewidth": 0}
+SIGN_EVERY = (0.02, 0.2)
+"""Shares of a panel's diagonal along a line: where its first sign stands, and how far from one to the next."""
 
 DASHES: tuple[Any, ...] = ((0, (1, 1.4)), (0, (4, 1.6)), (0, (6, 1.4, 1, 1.4)), "-")
 """Line styles from the shallowest to the deepest of up to four depths."""
@@ -107,12 +99,19 @@ def look(**changes: Any) -> Iterator[None]:
 
 def colour(method: str) -> str:
     """The method's colour, the same on every page."""
-    if method in COLOURS:
-        return COLOURS[method]
-    others = [key for key in methods.KEYS if key not in COLOURS]
-    if method in others:
-        return FURTHER[others.index(method) % len(FURTHER)]
-    return UNKNOWN[zlib.crc32(method.encode()) % len(UNKNOWN)]
+    return hue(method)[0]
+
+
+def signed(method: str, values: Iterable[float]) -> dict[str, Any]:
+    """Colour and sign of a method's line through `values`, the sign here and there: it stands for no measurement."""
+    if sum(map(math.isfinite, values)) < 2:
+        return dotted(method)
+    return {"color": hue(method)[0], "marker": hue(method)[1], "markevery": SIGN_EVERY, **SIGN}
+
+
+def dotted(method: str) -> dict[str, Any]:
+    """Colour and sign of a method's measurements where each has its mark: the sign, else a disc."""
+    return {"color": hue(method)[0], "marker": hue(method)[1] or "o", "markevery": None, **SIGN}
 
 
 def depth_line(place: int, count: int) -> dict[str, Any]:
@@ -252,10 +251,10 @@ def label_ends(axes: Axes, ends: Sequence[tuple[float, str, str]], step: float, 
     if len(ends) > MOST_NAMES:
         ends = [ends[round(i * (len(ends) - 1) / (MOST_NAMES - 1))] for i in range(MOST_NAMES)]
     span = _log(high) - _log(low)
-    wanted = sorted(((_log(min(max(value, low), high)) - _log(low)) / span, text, hue) for value, text, hue in ends)
+    wanted = sorted(((_log(min(max(value, low), high)) - _log(low)) / span, text, ink) for value, text, ink in ends)
     placed = spread([at for at, _, _ in wanted], step)
-    for (at, text, hue), to in zip(wanted, placed, strict=True):
-        (lead,) = axes.plot([1.005, 1.035], [at, to], color=hue, linewidth=1, transform=axes.transAxes, clip_on=False)
+    for (at, text, ink), to in zip(wanted, placed, strict=True):
+        (lead,) = axes.plot([1.005, 1.035], [at, to], color=ink, linewidth=1, transform=axes.transAxes, clip_on=False)
         word = axes.text(1.045, to, safe(text, 16), transform=axes.transAxes, va="center", fontsize=7.5)
         if method:
             mark(lead, method)

@@ -114,7 +114,7 @@ def draw(frame: pd.DataFrame) -> Figure:
                 name += f", {short(centre(mine.loc[of_place, 'roughness']))}"
                 hue = style.colour(method)
                 band = axes.fill_between(middle.index, by.min(), by.max(), color=hue, alpha=0.18, linewidth=0)
-                (line,) = axes.plot(middle.index, middle, color=hue, linewidth=1.6, label=name)
+                (line,) = axes.plot(middle.index, middle, linewidth=1.6, label=name, **style.signed(method, middle))
                 style.mark(band, method)
                 style.mark(line, method, listed(str(label), str(depth), str(ruler)))
                 handles.append(line)

@@ -19,6 +19,7 @@ from stabkit.cli import tables
 from stabkit.cli.app import app
 from stabkit.figures import FIGURES
 from stabkit.figures.depth import goal, slope, update_depth
+from stabkit.figures.drawing import style
 from stabkit.figures.shared import depth_fit
 from stabkit.figures.shared.comparison import trained
 from stabkit.figures.shared.numbers import reference_step
@@ -252,7 +253,8 @@ def text_of(page: str) -> str:
 
 def test_the_drawing_has_a_point_a_depth_for_every_method() -> None:
     drawn = slope.draw(slope.select(STEPS))
-    points = [line for axes in drawn.axes for line in axes.lines if line.get_marker() in ("o", "s")]
+    signs = ("s", "o", *(style.dotted(method)["marker"] for method in methods.KEYS))
+    points = [line for axes in drawn.axes for line in axes.lines if line.get_marker() in signs]
     heights = sorted(np.asarray(line.get_ydata()).tolist() for line in points)
     assert heights == [[2.0, 2.0], [pytest.approx(24.0), pytest.approx(60.0)]]
 

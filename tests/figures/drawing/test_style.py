@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
-from stabkit import methods
 from stabkit.figures.drawing import lettering, style, svg
 from tests.conftest import examples
 
@@ -25,14 +24,6 @@ def picture(text: str = "a") -> Figure:
         style.label_ends(axes, [(1.0, text, "#123456")], step=0.1)
         style.reference(axes, 1.0, "√(2d): ‖ΔF‖")
         return figure
-
-
-def test_every_method_has_a_colour_of_its_own() -> None:
-    assert len({style.colour(key) for key in methods.KEYS}) == len(methods.KEYS)
-    assert style.colour("never heard of") in style.UNKNOWN and not set(style.UNKNOWN) & {
-        *style.FURTHER,
-        *style.COLOURS.values(),
-    }
 
 
 def test_drawing_leaves_no_setting_behind() -> None:
