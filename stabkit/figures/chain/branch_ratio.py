@@ -87,6 +87,7 @@ def draw(frame: pd.DataFrame) -> Figure:
             none="No run has recorded its branch ratios.",
             beside="last",
             reference=lambda group: [(1.0, "1: equally long")],
+            grouped=True,
             ticks=lambda group: curves.layer_ticks(group, "sublayer"),
         ),
     )

@@ -137,6 +137,7 @@ def draw(frame: pd.DataFrame) -> Figure:
         frame,
         Curves(
             x="sublayer",
+            grouped=True,
             y="perturbation",
             x_label=f"{output_stack(frame['depth'])} sub-layer",
             y_label="‖x(θ+δ) − x(θ)‖ / ‖x(θ)‖",

@@ -20,6 +20,7 @@ from matplotlib.ticker import FixedLocator
 
 from stabkit.figures.drawing import lettering, style
 from stabkit.figures.drawing.style import CONDITION_DASHES
+from stabkit.figures.quick import groups as groups_of
 from stabkit.figures.quick.points import drawable, median, over_seeds, parted
 from stabkit.figures.shared.numbers import centre
 from stabkit.figures.shared.words import listed, short
@@ -83,6 +84,8 @@ class Curves:
     """The x axis: decades for the steps of long runs, where what matters happens first; factors are marked one by one
     on a log scale."""
     ticks: Callable[[pd.DataFrame], Sequence[float]] | None = None
+    grouped: bool = False
+    """Whether a panel of many places shows the medians of neighbours."""
     places: Sequence[str] = ()
     """Where x counts places from 0 on: their names. What stands at them are marks, joined by thin lines."""
     strokes: Callable[[pd.DataFrame], Strokes] = conditions
@@ -119,9 +122,11 @@ def draw(frame: pd.DataFrame, what: Curves) -> Figure:
             more=more,
         )
         low, high = _range(seen, groups, what)
+        values, one = [y for y in (what.y, what.beside) if y], ["run", strokes.column]
         handles: dict[str, Artist] = {}
         for place, (axes, (key, group)) in enumerate(zip(all_axes, groups, strict=True)):
             lettering.entitle(axes, *(str(text) for text in key))
+            group, told = groups_of.medians(group, what.x, values, one) if what.grouped else (group, "")
             if what.log_y:
                 style.log_axis(axes, "y", low, high)
             else:
@@ -136,7 +141,7 @@ def draw(frame: pd.DataFrame, what: Curves) -> Figure:
             strokes.finish(axes, group, what)
             if place % min(what.columns, len(groups)) == 0:
                 axes.set_ylabel(what.y_label)
-            axes.set_xlabel(what.x_label)
+            axes.set_xlabel(what.x_label + told)
         shown = [
             Line2D([], [], color=style.INK, label=lettering.safe(text, 40), **{"linewidth": 1.2, **strokes.looks[text]})
             for text in strokes.named
@@ -227,15 +232,11 @@ def _curve(axes: Axes, own: Mapping[str, list[Any]], what: Curves, look: dict[st
         thick = 0.5 if what.places else width if len(seeds) > 1 else min(width, 1.4)
         ink = style.dotted(method) if what.places else style.signed(method, middle)
         handle = style.line(axes, x_of, middle, linewidth=thick, **line, **ink)
-        whose = f"seed {own['seed'][kept[0]]}" if len(seeds) == 1 else f"{_word(what)} of {len(seeds)} seeds"
+        whose = f"seed {own['seed'][kept[0]]}" if len(seeds) == 1 else f"median of {len(seeds)} seeds"
         style.mark(handle, method, listed(label, depth, condition, whose))
     if not style.method_of(handle):
         style.mark(handle, method)
     return handle
-
-
-def _word(what: Curves) -> str:
-    return "median"
 
 
 def _across(axes: Axes, group: pd.DataFrame, what: Curves) -> None:

@@ -33,7 +33,7 @@ INK = "#010203"
 """Stands for "the colour of the text around": black on paper, `currentColor` in the page. Nothing else uses it."""
 
 SIGN: dict[str, Any] = {"markersize": 5, "markeredgewidth": 0}
-SIGN_EVERY = (0.02, 0.2)
+SIGN_EVERY = (0.02, 0.3)
 """Shares of a panel's diagonal along a line: where its first sign stands, and how far from one to the next."""
 
 DASHES: tuple[Any, ...] = ((0, (1, 1.4)), (0, (4, 1.6)), (0, (6, 1.4, 1, 1.4)), "-")

@@ -132,6 +132,7 @@ class Recorded:
                 none=f"No run has recorded {self.called}.",
                 log_y=bool(spread),
                 across="decades" if self.along == "step" else "linear",
+                grouped=self.along == "site",
                 ticks=_ticks if self.along == "site" else None,
                 strokes=_streams if "stream" in frame and frame["stream"].any() else conditions,
             ),
