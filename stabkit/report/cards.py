@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import math
 import re
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,7 +27,7 @@ from stabkit.storage.surfaces import Surface
 
 DATA_LIMIT = 400_000
 """Bytes of one figure's data; a longer table is not put into the page (`--figures DIR` writes all)."""
-TABLE_LIMIT = 2_500
+TABLE_LIMIT = 800
 """Cells of a folded table; beyond it the page shows the first rows and says so."""
 
 
@@ -47,8 +49,10 @@ class Card:
     read: str
     """How to read the rest; of marks those alone that are drawn."""
     caption: str
-    data: Markup
-    """JSON for the script: the curves under the pointer, and the frame for the CSV."""
+    data: str
+    """For the script, packed: the curves under the pointer, and the frame for the CSV."""
+    large: bool
+    """Whether its frame is too large for the page, so that there is no CSV to get."""
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     note: str
@@ -94,7 +98,7 @@ def card(
     image, marks, needs = picture or drawn.picture(figure, frame, name)
     head, rows, note = _folded(frame, figure)
     see, read = reading(figure.READ, frame)
-    table = _packed(frame)
+    table = _grouped(frame)
     large = len(json.dumps(table)) > DATA_LIMIT
     return Card(
         name=name,
@@ -107,7 +111,8 @@ def card(
         see=see,
         read=read,
         caption=figure.CAPTION,
-        data=script_data({"name": name, "curves": marks, "table": None if large else table}),
+        data=packed({"curves": marks, "table": None if large else table}),
+        large=large,
         head=head,
         rows=rows,
         note=note + (" Too long for this page: `stabkit report --figures DIR` writes it as CSV." if large else ""),
@@ -138,7 +143,7 @@ def room(figure: Picture) -> str:
     return str(getattr(figure, "__name__", type(figure).__module__)).split(".")[-2]
 
 
-def _packed(frame: pd.DataFrame) -> dict[str, Any]:
+def _grouped(frame: pd.DataFrame) -> dict[str, Any]:
     """The frame with what is the same in all rows of a run written once: {"facts", "columns", "runs", "rows"}."""
     if frame.empty:
         return {"facts": [], "columns": list(frame.columns), "runs": [], "rows": []}
@@ -174,6 +179,12 @@ def script_data(value: Any) -> Markup:
     """JSON that cannot end the element it stands in."""
     text = json.dumps(value, separators=(",", ":"), allow_nan=False)
     return Markup(text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"))
+
+
+def packed(value: Any) -> str:
+    """JSON as a page carries what is read on request: deflated (RFC 1950), in base64; half its size or less."""
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
 
 
 def _folded(frame: pd.DataFrame, figure: Picture) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...], str]:

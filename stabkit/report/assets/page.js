@@ -179,23 +179,28 @@ function csv(table) {
   return new Blob([lines.map((line) => line.map(quoted).join(",") + "\n").join("")], {type: "text/csv"});
 }
 
+// A card's numbers are packed in it, and unpacked when they are first asked for.
+async function unpacked(card) {
+  const bytes = Uint8Array.from(atob(card.querySelector("script[data-packed]").textContent), (c) => c.charCodeAt(0));
+  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).json();
+}
+
 for (const card of document.querySelectorAll(".card")) {
-  const svg = card.querySelector(".drawing svg"), data = JSON.parse(card.querySelector("script").textContent);
-  const dot = document.createElementNS("http://www.w3.org/2000/svg", "circle");
-  dot.setAttribute("class", "dot");
-  dot.setAttribute("r", "3.5");
-  dot.setAttribute("visibility", "hidden");
-  svg.append(dot);
-  svg.addEventListener("pointermove", (event) => point(svg, dot, data.curves, event));
+  const svg = card.querySelector(".drawing svg"), dot = draw(svg, "circle", {class: "dot", r: 3.5, visibility: "hidden"});
+  const name = card.querySelector("h3").id.replace("figure-", "");
+  let curves = [], asked = null;
+  const data = () => asked ??= unpacked(card).then((found) => { curves = found.curves; return found; });
+  if ("DecompressionStream" in window) svg.addEventListener("pointerenter", data, {once: true});
+  svg.addEventListener("pointermove", (event) => point(svg, dot, curves, event));
   svg.addEventListener("pointerleave", () => { tip.hidden = true; dot.setAttribute("visibility", "hidden"); });
   const get = {
-    svg: () => save(data.name, "svg", standalone(svg)[0]),
-    png: () => raster(svg, card, (blob) => save(data.name, "png", blob)),
-    csv: () => save(data.name, "csv", csv(data.table)),
+    svg: () => save(name, "svg", standalone(svg)[0]),
+    png: () => raster(svg, card, (blob) => save(name, "png", blob)),
+    csv: () => data().then((found) => save(name, "csv", csv(found.table))),
   };
   card.querySelector(".get").hidden = false;
   for (const button of card.querySelectorAll("[data-get]")) {
-    if (button.dataset.get === "csv" && !data.table) button.remove();
+    if (button.dataset.get === "csv" && !("DecompressionStream" in window)) button.remove();
     else button.addEventListener("click", get[button.dataset.get]);
   }
 }
