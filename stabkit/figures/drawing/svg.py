@@ -21,6 +21,7 @@ from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from stabkit.figures.drawing import style
+from stabkit.figures.drawing.lean import lean
 from stabkit.storage.folder import write_file
 
 MOST_TOLD = 1e300
@@ -38,6 +39,7 @@ def to_page(figure: Figure, name: str = "") -> tuple[str, list[dict[str, Any]]]:
     marked, known = _marks(figure)
     root = ET.fromstring(_bytes(figure, marked, known, "svg", svg_fonttype="none", savefig_facecolor="none"))
     _tidy(root, name, {f"mark{i}": info for i, info in enumerate(known)})
+    lean(root)
     root.attrib = {
         "xmlns": "http://www.w3.org/2000/svg",
         "viewBox": root.attrib["viewBox"],
@@ -132,7 +134,9 @@ def _tidy(element: ET.Element, name: str, marks: Mapping[str, Mapping[str, Any]]
             value = value.replace("url(#", f"url(#{name}-")
         elif key == "style":
             value = _css(value)
-        elif key in ("d", "x", "y", "width", "height"):
+        elif key == "d":
+            value = " ".join(value.split())
+        elif key in ("x", "y", "width", "height"):
             value = _rounded(" ".join(value.split()))
         attributes[key] = value
     element.attrib = attributes
@@ -147,9 +151,8 @@ def _tidy(element: ET.Element, name: str, marks: Mapping[str, Mapping[str, Any]]
 
 
 def _rounded(value: str) -> str:
-    """Every number to two decimals; to one in a long curve, which needs less than a marker's outline."""
-    digits = 1 if len(value) > 400 else 2
-    return _NUMBER.sub(lambda number: f"{float(number[0]):.{digits}f}".rstrip("0").rstrip("."), value)
+    """Every number to two decimals."""
+    return _NUMBER.sub(lambda number: f"{float(number[0]):.2f}".rstrip("0").rstrip("."), value)
 
 
 def _css(text: str) -> str:
