@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pandas as pd
 import pytest
@@ -48,6 +48,7 @@ def some(cases: Iterable[Case], of: int = 3) -> list[Case]:
     return list(cases) if FULL else list(cases)[::of]
 
 
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 MULTI30K = Path(os.environ.get("STABKIT_MULTI30K", Path(__file__).parents[2] / "shared" / "data" / "multi30k"))
 
 
@@ -111,6 +112,17 @@ def drawings(once: Callable[[str, Callable[[Path], None]], Path]) -> Iterator[Ca
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(drawn, "picture", kept)
         yield real
+
+
+@pytest.fixture(scope="module")  # while it is open an event loop runs in this thread
+def browser() -> Iterator[Any]:
+    need("browser", BROWSER is not None, "no Chromium on this machine: the page was not opened in one")
+    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with sync_api.sync_playwright() as playwright:
+        flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+        chromium = playwright.chromium.launch(executable_path=BROWSER, args=flags)
+        yield chromium
+        chromium.close()
 
 
 def _sweep(folder: Path) -> None:

@@ -1,7 +1,7 @@
 """The page: one self-contained HTML file, computed from the runs. No network, one script of our own.
 
 Texts reach the page only through jinja2's escaping; ids are made of our own hex digits; the pictures come from
-`figures.shared.svg.to_page`, which matplotlib has escaped; what the script reads is JSON without a `<`.
+`figures.drawing.svg.to_page`, which matplotlib has escaped; what the script reads is packed to base64.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import re
+import zlib
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -113,13 +114,13 @@ def test_the_first_screen_holds_the_sentence_the_command_and_the_matrix(page: st
 def test_the_tables_for_the_csv_hold_exactly_what_is_drawn(page: str) -> None:
     from stabkit.figures import FIGURES
 
-    found = [json.loads(text) for text in re.findall(r'<script type="application/json">(.*?)</script>', page, re.S)]
+    found = re.findall(r'<h3 id="figure-([^"]+)">.*?<script type="text/plain" data-packed>(.*?)</script>', page, re.S)
     runs = sweep((6, 18))
     drawn = [figure for figure in FIGURES if not getattr(figure, "OPTIONAL", False) or len(figure.select(runs))]
     assert {"theory", "dependency", "perturbation"} <= {figure.NAME for figure in drawn}
     needs = [figure for figure in drawn if figure.draw(figure.select(runs)).get_label()]
     assert page.count('<span class="needs">') == len(needs) > 0, "one line says which"
-    shown = {data["name"]: data for data in found}
+    shown = {name: json.loads(zlib.decompress(base64.b64decode(text))) for name, text in found}
     assert set(shown) == {figure.NAME for figure in drawn if figure not in needs} and len(shown) == len(found)
     for figure in (one for one in drawn if one.NAME in shown):
         data = shown[figure.NAME]
@@ -150,7 +151,8 @@ def test_our_own_readings_stand_apart_from_what_the_papers_say(undrawn: None) ->
 def test_a_table_too_long_for_the_page_is_left_out_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cards, "DATA_LIMIT", 100)
     text = render(sweep((6,)), command=COMMAND)
-    assert '"table":null' in text and "stabkit report --figures DIR" in text
+    assert '<button type="button" data-get="svg">' in text and '<button type="button" data-get="csv">' not in text
+    assert "stabkit report --figures DIR" in text
 
 
 HOSTILE = [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import shutil
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -17,27 +16,15 @@ from stabkit.figures import FIGURES
 from stabkit.figures.chain import update
 from stabkit.methods import KEYS
 from stabkit.report.html import render
-from tests.conftest import FULL, need
+from tests.conftest import FULL
 from tests.figures.fake_runs import plausible, spec, step, sweep
 from tests.surface.test_landscape import drawn
 
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 ONE = plausible(spec("post-ln", 18))
 SHOWN = sum(not getattr(figure, "OPTIONAL", False) or len(figure.select([ONE])) > 0 for figure in FIGURES)
 """Pictures of plausible runs, short and unscaled."""
 NAMES = ["none", "one", "sixteen", "hostile", "twelve", *(["forty"] if FULL else [])]
 HOSTILE = "</script><script>document.title='hacked'</script><img src=x onerror=alert(1)>" + "x" * 200
-
-
-@pytest.fixture(scope="module")  # while it is open an event loop runs in this thread
-def browser() -> Iterator[Any]:
-    need("browser", BROWSER is not None, "no Chromium on this machine: the page was not opened in one")
-    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    with sync_api.sync_playwright() as playwright:
-        flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-        chromium = playwright.chromium.launch(executable_path=BROWSER, args=flags)
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture(scope="session")
@@ -144,8 +131,8 @@ def test_pointing_at_a_curve_tells_its_run_its_step_and_its_value(opened: Callab
     page.evaluate("location.hash = 'figure-update'")  # a link into what is folded opens it
     card = page.locator(".card", has=page.locator("#figure-update"))
     curve = page.evaluate(
-        "JSON.parse([...document.querySelectorAll('.card')].find((c) => c.querySelector('#figure-update'))"
-        ".querySelector('script').textContent).curves[0]"
+        "unpacked([...document.querySelectorAll('.card')].find((c) => c.querySelector('#figure-update')))"
+        ".then((found) => found.curves[0])"
     )
     svg = card.locator(".drawing svg")
     svg.scroll_into_view_if_needed()
@@ -153,6 +140,7 @@ def test_pointing_at_a_curve_tells_its_run_its_step_and_its_value(opened: Callab
     scale = box["width"] / page.evaluate("(svg) => svg.viewBox.baseVal.width", svg.element_handle())
     x, y = curve["p"][9]
     page.mouse.move(box["x"] + x * scale, box["y"] + y * scale)
+    page.locator("#tip").wait_for(state="visible")
     told = page.locator("#tip").inner_text()
     assert told.startswith("Post-LN") and "seed 0" in told and "step 10: " in told
     assert float(told.rpartition(": ")[2]) == pytest.approx(curve["v"][9][1])

@@ -28,7 +28,7 @@ def lean(element: ET.Element) -> None:
 def _thin(element: ET.Element) -> None:
     for child in list(element):
         _thin(child)
-    if element.tag not in ("svg", "g", "defs"):
+    if element.tag not in ("svg", "g"):  # what stands in <defs> inherits from whatever uses it
         return
     children: list[ET.Element] = []
     for style, run in groupby((part for child in element for part in _shown(child)), _shared):

@@ -188,11 +188,12 @@ async function unpacked(card) {
 for (const card of document.querySelectorAll(".card")) {
   const svg = card.querySelector(".drawing svg"), dot = draw(svg, "circle", {class: "dot", r: 3.5, visibility: "hidden"});
   const name = card.querySelector("h3").id.replace("figure-", "");
-  let curves = [], asked = null;
+  let curves = [], asked = null, last = null;
   const data = () => asked ??= unpacked(card).then((found) => { curves = found.curves; return found; });
-  if ("DecompressionStream" in window) svg.addEventListener("pointerenter", data, {once: true});
-  svg.addEventListener("pointermove", (event) => point(svg, dot, curves, event));
-  svg.addEventListener("pointerleave", () => { tip.hidden = true; dot.setAttribute("visibility", "hidden"); });
+  const at = (event) => { last = event; if (event) point(svg, dot, curves, event); };
+  if ("DecompressionStream" in window) svg.addEventListener("pointerenter", () => data().then(() => at(last)), {once: true});
+  svg.addEventListener("pointermove", at);
+  svg.addEventListener("pointerleave", () => { last = null; tip.hidden = true; dot.setAttribute("visibility", "hidden"); });
   const get = {
     svg: () => save(name, "svg", standalone(svg)[0]),
     png: () => raster(svg, card, (blob) => save(name, "png", blob)),

@@ -236,7 +236,7 @@ def test_a_page_of_single_steps_shows_what_is_known_before_training_and_judges_n
     assert 'class="matrix"' not in page and "nothing was trained, and there is no outcome" in page
     assert all(made.run_id in page for made in STEPS)
     assert headline(STEPS) == f"{slope.title(STEPS)}."
-    assert text_of(page).index(headline(STEPS)) < text_of(page).index('"name":"slope"')
+    assert text_of(page).index(headline(STEPS)) < text_of(page).index('id="figure-slope"')
     assert "12 (2L-2L) to 30 (6L-6L) times as far" in slope.title(STEPS)
 
 
