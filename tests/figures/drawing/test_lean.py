@@ -56,7 +56,9 @@ def test_steps_lead_to_the_places_the_path_named(first: tuple[float, float], res
     assert [name.upper() for name, _ in found] == [name.upper() for name, _ in whole]
     for (_, ends), (_, points) in zip(found, whole, strict=True):
         assert len(ends) == len(points)
-        assert all(abs(a - b) <= near for end, point in zip(ends, points, strict=True) for a, b in zip(end, point))
+        assert all(
+            abs(a - b) <= near for end, point in zip(ends, points, strict=True) for a, b in zip(end, point, strict=True)
+        )
 
 
 def test_a_path_in_another_grammar_is_left_alone() -> None:
