@@ -132,6 +132,7 @@ BudgetOption = Annotated[
 ItemDepths = Annotated[str, typer.Option("--depths", help="Instead of the items' own: a smaller version of all.")]
 ItemSteps = Annotated[str, typer.Option("--steps", help="Instead of the items' own.")]
 ItemSeeds = Annotated[str, typer.Option("--seeds", help="Instead of the items' own.")]
+Whole = Annotated[bool, typer.Option("--whole", help="All items in one file, in place of an index and a page each.")]
 Rows = Annotated[
     str, typer.Option("--rows", help="A study's rows; a run that has one is not trained. Default: in <out>/studies/.")
 ]

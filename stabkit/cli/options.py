@@ -85,6 +85,7 @@ PAPER: dict[str, tuple[Any, Any]] = {
     "depths": (flags.ItemDepths, ""),
     "steps": (flags.ItemSteps, ""),
     "seeds": (flags.ItemSeeds, ""),
+    "whole": (flags.Whole, False),
     **{name: TRAINING[name] for name in MACHINE},
 }
 """The options of `stabkit paper`; what its items share besides is their own."""

@@ -21,7 +21,6 @@ from stabkit.paper.part import Part
 from stabkit.paper.plan import Asked, Step
 from stabkit.running import carry_out, cost
 from stabkit.spec import RunSpec
-from stabkit.storage.folder import write_file
 from stabkit.storage.store import Run, Store
 from stabkit.storage.surfaces import Surface, SurfaceShelf
 from stabkit.storage.translations import TranslationShelf
@@ -104,11 +103,10 @@ def run_one(asked: Asked, part: Part, store: Store, listener: Listener, *, retry
     )
 
 
-def write_page(parts: Sequence[Part], beyond: Sequence[Step], path: Path, command: str) -> Path:
-    """One self-contained page of all parts."""
-    from stabkit.paper.page import render  # matplotlib
+def write_page(parts: Sequence[Part], beyond: Sequence[Step], path: Path, command: str) -> None:
+    """The page of all parts, and where it is an index theirs."""
+    from stabkit.paper.page import write  # matplotlib
 
     ordered = sorted(parts, key=lambda part: ITEMS.index(part.item))
     left = [(step.asked.item, cost.duration(step.seconds)) for step in beyond]
-    write_file(path, render(ordered, left, command).encode())
-    return path
+    write(ordered, left, path, command)

@@ -27,8 +27,10 @@ from stabkit.storage.surfaces import Surface
 
 DATA_LIMIT = 400_000
 """Bytes of one figure's data; a longer table is not put into the page (`--figures DIR` writes all)."""
-TABLE_LIMIT = 800
-"""Cells of a folded table; beyond it the page shows the first rows and says so."""
+TABLE_LIMIT = 300
+"""Cells of a folded table; beyond it the page shows rows at equal distances, the last among them, and says so."""
+
+ALL_TOO_LONG = "All are too many for this page: `stabkit report --figures DIR` writes them as CSV."
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -111,11 +113,11 @@ def card(
         see=see,
         read=read,
         caption=figure.CAPTION,
-        data=packed({"curves": marks, "table": None if large else table}),
+        data=packed({"curves": [_across(mark) for mark in marks], "table": None if large else table}),
         large=large,
         head=head,
         rows=rows,
-        note=note + (" Too long for this page: `stabkit report --figures DIR` writes it as CSV." if large else ""),
+        note=f"{note} {ALL_TOO_LONG if large else 'The CSV has all.'}" if note and len(frame) else note,
     )
 
 
@@ -143,10 +145,16 @@ def room(figure: Picture) -> str:
     return str(getattr(figure, "__name__", type(figure).__module__)).split(".")[-2]
 
 
+def _across(mark: Mapping[str, Any]) -> dict[str, Any]:
+    """A curve with its points by axis, which packs better than by point: "p" and "v" are [all x, all y]."""
+    return {**mark, **{key: [list(axis) for axis in zip(*mark[key], strict=True)] for key in ("p", "v")}}
+
+
 def _grouped(frame: pd.DataFrame) -> dict[str, Any]:
-    """The frame with what is the same in all rows of a run written once: {"facts", "columns", "runs", "rows"}."""
+    """The frame with what is the same in all rows of a run written once, and all else column by column: {"facts",
+    "runs": [[fact, …] of each run], "columns", "of": [each row's run], "cells": [each column's values]}."""
     if frame.empty:
-        return {"facts": [], "columns": list(frame.columns), "runs": [], "rows": []}
+        return {"facts": [], "runs": [], "columns": list(frame.columns), "of": [], "cells": []}
     cells = {str(name): frame[name].tolist() for name in frame.columns}
     first: dict[str, int] = {}
     for i, run in enumerate(cells["run"]):
@@ -155,12 +163,12 @@ def _grouped(frame: pd.DataFrame) -> dict[str, Any]:
     facts = [name for name, values in cells.items() if all(map(_same, values, (values[i] for i in leads)))]
     columns = [name for name in cells if name not in facts]
     places = {run: place for place, run in enumerate(first)}
-    rows = zip((places[run] for run in cells["run"]), *(map(_number, cells[name]) for name in columns), strict=True)
     return {
         "facts": facts,
-        "columns": columns,
         "runs": [[_number(cells[name][i]) for name in facts] for i in first.values()],
-        "rows": [list(row) for row in rows],
+        "columns": columns,
+        "of": [places[run] for run in cells["run"]],
+        "cells": [list(map(_number, cells[name])) for name in columns],
     }
 
 
@@ -195,7 +203,8 @@ def _folded(frame: pd.DataFrame, figure: Picture) -> tuple[tuple[str, ...], tupl
         names = [name for name in frame.columns if name not in ("run", "method")]
         head, count = tuple(name.replace("_", " ") for name in names), len(frame)
         kept = max(1, TABLE_LIMIT // len(head))
-        rows = [tuple(map(_cell, row)) for row in frame[names].head(kept).itertuples(index=False)]
+        some = frame[names].iloc[_spread(count, kept)]
+        rows = [tuple(map(_cell, row)) for row in some.itertuples(index=False)]
     else:
         place = {run: i for i, run in enumerate(frame["run"].unique())}
         first = frame.drop_duplicates("run")
@@ -216,9 +225,14 @@ def _folded(frame: pd.DataFrame, figure: Picture) -> tuple[tuple[str, ...], tupl
         count, kept = len(lines), max(1, TABLE_LIMIT // len(head))
         rows = [
             (str(index), *(_cell(lines[index][i]) if i in lines[index] else "" for i in range(len(place))))
-            for index in sorted(lines)[:kept]
+            for index in [sorted(lines)[i] for i in _spread(count, kept)]
         ]
-    return head, tuple(rows), f"The first {kept} of {count} rows." if count > kept else ""
+    return head, tuple(rows), f"{kept} of {count} rows, evenly spread." if count > kept else ""
+
+
+def _spread(count: int, kept: int) -> list[int]:
+    """As many places of so many, from the first to the last."""
+    return list(range(count)) if count <= kept else [round(i * (count - 1) / max(kept - 1, 1)) for i in range(kept)]
 
 
 def _cell(value: Any) -> str:

@@ -10,7 +10,8 @@ import base64
 import hashlib
 import math
 import re
-from collections.abc import Mapping, Sequence
+import shlex
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +83,6 @@ def render(
         around["hashes"] += [script_hash(turn_script), turn.plotly()[1]]
     return template(HERE / "page.html.j2").render(
         **around,
-        headline=said[0],
         second=said[1:],
         turning=[
             {"name": row["name"], "labels": [one["label"] for one in row["surfaces"]], "data": cards.script_data(row)}
@@ -155,9 +155,9 @@ def parted(claimed: Sequence[Finding]) -> dict[str, list[Finding]]:
     }
 
 
-def counted(claimed: Sequence[Finding]) -> str:
-    """`2 hold, 1 mixed, 3 fail, 4 undecided` of the central claims."""
-    words = [found.verdict for found in claimed if found.claim.weight == "central"]
+def counted(claimed: Sequence[Finding], weights: Collection[str] = ("central",)) -> str:
+    """`2 hold, 1 mixed, 3 fail, 4 undecided` of the claims of these weights."""
+    words = [found.verdict for found in claimed if found.claim.weight in weights]
     told = {"holds": "hold", "fails": "fail"}
     return ", ".join(
         f"{words.count(word)} {told.get(word, word)}" for word in ORDER if word != "untested" and word in words
@@ -169,14 +169,30 @@ def shell(title: str, command: str, said: str = "") -> dict[str, Any]:
     script = (HERE / "page.js").read_text(encoding="utf-8")
     return {
         "title": plain(title),
+        "headline": said,
         "said": plain(said.replace("`", "")),
         "command": plain(command),
+        "elsewhere": plain(elsewhere(command)),
         "version": __version__,
         "css": Markup((HERE / "page.css").read_text(encoding="utf-8")),
         "script": Markup(script),
         "hashes": [script_hash(script)],
         "swatch": style.colour,
     }
+
+
+def elsewhere(command: str) -> str:
+    """The command as somebody can run it who lacks its text; "" where it has none."""
+    words, told = shlex.split(command), list[str]()
+    if not any(word.partition("=")[0] == "--data" for word in words):
+        return ""
+    while words:
+        word = words.pop(0)
+        if word.partition("=")[0] not in ("--data", "--source", "--target", "--out"):
+            told.append(word)
+        elif "=" not in word and words:
+            words.pop(0)
+    return shlex.join(told)
 
 
 def template(path: Path) -> Template:

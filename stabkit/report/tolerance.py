@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from stabkit.figures.depth import tolerance as figure
 from stabkit.figures.shared.words import listed, plain, several, short
 from stabkit.report import how
 from stabkit.report.cards import card
+from stabkit.report.files import page_name
 from stabkit.report.html import HERE, chain_rows, shell, template
 from stabkit.results.tolerance import Exponent, Tolerance, exponents, power
 from stabkit.running.request import Request
@@ -24,8 +24,7 @@ TITLE = "Which rate does each depth tolerate?"
 
 def write(found: Searched, asked: Request, command: str) -> Path:
     """Write the page; returns where."""
-    names = "\n".join(spec.run_id for spec in asked.specs())
-    path = asked.out / "reports" / f"tolerance-{hashlib.sha256(names.encode()).hexdigest()[:8]}.html"
+    path = asked.out / "reports" / page_name("tolerance", asked.specs())
     write_file(path, render(found, command).encode())
     return path
 
@@ -37,8 +36,7 @@ def render(found: Searched, command: str) -> str:
     columns, table = cells(found.found)
     environments = how.environments(found.runs)
     return template(HERE / "tolerance.html.j2").render(
-        **shell(TITLE, command),
-        headline=answer(found.found, fits),
+        **shell(TITLE, command, answer(found.found, fits)),
         heads=columns,
         table=table,
         fits=[

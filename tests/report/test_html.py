@@ -125,7 +125,7 @@ def test_the_tables_for_the_csv_hold_exactly_what_is_drawn(page: str) -> None:
     for figure in (one for one in drawn if one.NAME in shown):
         data = shown[figure.NAME]
         frame, packed = figure.select(runs), data["table"]
-        rows = [[*packed["runs"][run], *rest] for run, *rest in packed["rows"]]
+        rows = [[*packed["runs"][run], *(cells[i] for cells in packed["cells"])] for i, run in enumerate(packed["of"])]
         read = pd.DataFrame(rows, columns=[*packed["facts"], *packed["columns"]])[list(frame.columns)]
         numbers = {name: float for name in frame.columns if frame[name].dtype == float}  # a column of NaN alone is null
         read = read.astype(numbers)

@@ -164,7 +164,7 @@ def show(steps: Sequence[Step], refused: Sequence[Part], limit: float | None, *,
 
 
 def _verdicts(parts: Sequence[Part], beyond: Sequence[Step]) -> None:
-    from stabkit.paper.page import named  # pandas and matplotlib
+    from stabkit.paper.section import named  # pandas and matplotlib
 
     rows = []
     for part in sorted(parts, key=lambda part: ITEMS.index(part.item)):
@@ -258,7 +258,10 @@ def ask(item: Item, params: Mapping[str, Any]) -> tuple[Asked, Part]:
 
 
 def _name(params: Mapping[str, Any]) -> str:
-    """The name of the page: it belongs to the items, to what replaces their settings and to the text."""
+    """The name of the page: it belongs to the items, to what replaces their settings and to the text. Of several items
+    it is an index in a folder, unless all are to be in one file."""
     told = [*params["items"], *(f"{name}={params[name]}" for name in (*REPLACED, "data", "source", "target", "vocab"))]
-    first = params["items"][0] if len(params["items"]) == 1 else "items"
-    return f"paper-{first}-{hashlib.sha256(chr(10).join(told).encode()).hexdigest()[:8]}.html"
+    names = params["items"] if len(params["items"]) <= 3 else [f"{len(params['items'])}-items"]
+    name = "-".join(["paper", *names, hashlib.sha256(chr(10).join(told).encode()).hexdigest()[:4]])
+    several = len(wanted(params["items"])) > 1 and not params["whole"]
+    return f"{name}/index.html" if several else f"{name}.html"

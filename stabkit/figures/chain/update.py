@@ -112,7 +112,7 @@ def draw(frame: pd.DataFrame) -> Figure:
 def _curves(axes: Axes, group: pd.DataFrame, depths: list[str]) -> None:
     method = str(group["method"].iloc[0])
     hue = style.colour(method)
-    ends: list[tuple[float, str, str]] = []
+    ends: list[style.End] = []
     unseen: list[str] = []
     names = ["run", "label", "condition", "seed", "outcome", "encoder_layers", "decoder_layers", "step", "update"]
     end = group["step"].max()
@@ -145,7 +145,7 @@ def _curves(axes: Axes, group: pd.DataFrame, depths: list[str]) -> None:
                 seed = own["seed"][own["run"].index(run)]
                 unseen.append(f"{short_depth} seed {seed}: diverged at step {max(steps)}")
         if len(middle) and x[-1] == end:
-            ends.append((float(middle[-1]), short_depth, hue))
+            ends.append((float(middle[-1]), short_depth, hue, method))
         elif len(middle):  # ended before the others: named where it ends
             axes.annotate(
                 short_depth,
@@ -156,7 +156,7 @@ def _curves(axes: Axes, group: pd.DataFrame, depths: list[str]) -> None:
             )
     for line_number, text in enumerate(unseen[:6]):
         axes.text(0.03, 0.03 + 0.07 * line_number, f"✕ {text}", transform=axes.transAxes, fontsize=7)
-    style.label_ends(axes, ends, LINE / HEIGHT, method)
+    style.label_ends(axes, ends, LINE / HEIGHT)
 
 
 def _short_depth(own: Mapping[str, list[Any]]) -> str:

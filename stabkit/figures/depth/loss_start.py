@@ -113,7 +113,7 @@ def draw(frame: pd.DataFrame) -> Figure:
         return figure
 
 
-def _line(axes: Axes, label: str, own: pd.DataFrame) -> tuple[float, str, str]:
+def _line(axes: Axes, label: str, own: pd.DataFrame) -> style.End:
     method = str(own["method"].iloc[0])
     hue, name = style.colour(method), lettering.safe(label, 40)
     end = 0.0
@@ -123,4 +123,4 @@ def _line(axes: Axes, label: str, own: pd.DataFrame) -> tuple[float, str, str]:
         (line,) = axes.plot(by["hidden"], by["loss"], linestyle=dash, **style.dotted(method))
         style.mark(line, method, f"{name}, {'tied' if tied else 'untied'}")
         end = float(by["loss"].iloc[-1])
-    return end, name, hue
+    return end, name, hue, method

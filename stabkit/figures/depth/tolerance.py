@@ -118,7 +118,7 @@ def draw(frame: pd.DataFrame) -> Figure:
         return figure
 
 
-def _method(axes: Axes, label: str, own: pd.DataFrame) -> tuple[float, str, str]:
+def _method(axes: Axes, label: str, own: pd.DataFrame) -> style.End:
     """A method's median, band, and the cells at the edges; where its line ends, its name and colour."""
     method = str(own["method"].iloc[0])
     hue, name = style.colour(method), lettering.safe(label, 40)
@@ -126,7 +126,7 @@ def _method(axes: Axes, label: str, own: pd.DataFrame) -> tuple[float, str, str]
     in_range = own.groupby("x")["known"].transform("all")
     own = own[in_range]
     if own.empty:
-        return COARSE[0], f"{name}: out of range", hue
+        return COARSE[0], f"{name}: out of range", hue, method
     held = own.assign(height=own["height"].clip(low / 1.2, high * 1.2))
     by = held.groupby("x")["height"]
     x = np.array(sorted(held["x"].unique()), dtype=float)
@@ -140,4 +140,4 @@ def _method(axes: Axes, label: str, own: pd.DataFrame) -> tuple[float, str, str]
         whole = bool(held.loc[held["x"] == at, "monotone"].all())
         (point,) = axes.plot([at], [value], shape, color=hue, markersize=5, markerfacecolor=hue if whole else "none")
         style.mark(point, method)
-    return float(middle[-1]), name, hue
+    return float(middle[-1]), name, hue, method

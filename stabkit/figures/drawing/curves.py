@@ -22,11 +22,15 @@ from stabkit.figures.drawing import lettering, style
 from stabkit.figures.drawing.style import CONDITION_DASHES
 from stabkit.figures.quick import groups as groups_of
 from stabkit.figures.quick.points import drawable, median, over_seeds, parted
+from stabkit.figures.shared.comparison import MOST_IN_COLOUR
 from stabkit.figures.shared.numbers import centre
 from stabkit.figures.shared.words import listed, short
 
 DRAWN = ("run", "method", "label", "condition", "depth", "seed", "outcome")
 """Columns that a line is drawn from, besides its own."""
+
+BEYOND = 1.0
+"""Inches right of the panels where methods are named at the ends of their lines."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -112,14 +116,16 @@ def draw(frame: pd.DataFrame, what: Curves) -> Figure:
         titles = [lettering.wrapped(*(str(text) for text in key)) for key, _ in groups]
         labels = [lettering.safe(str(text), 40) for text in (*frame["label"].unique(), *strokes.named)]
         beside = min(6 if max(map(len, labels)) <= 20 else 3, len(labels))
+        named = frame["method"].nunique() > MOST_IN_COLOUR and strokes.finish is not _name_depths
         figure, all_axes = style.panels(
             len(groups),
             what.columns,
             what.height,
             titles=max(map(len, titles)),
             right=strokes.right,
-            legend=-(-len(labels) // beside),
+            legend=-(-(len(strokes.named) if named else len(labels)) // beside),
             more=more,
+            beyond=BEYOND if named else 0.0,
         )
         low, high = _range(seen, groups, what)
         values, one = [y for y in (what.y, what.beside) if y], ["run", strokes.column]
@@ -139,6 +145,8 @@ def draw(frame: pd.DataFrame, what: Curves) -> Figure:
                 if plain or label not in handles:
                     handles[label] = handle
             strokes.finish(axes, group, what)
+            if named and (place + 1) % min(what.columns, len(groups)) == 0 or named and place == len(groups) - 1:
+                _name_methods(axes, group, what)
             if place % min(what.columns, len(groups)) == 0:
                 axes.set_ylabel(what.y_label)
             axes.set_xlabel(what.x_label + told)
@@ -146,7 +154,9 @@ def draw(frame: pd.DataFrame, what: Curves) -> Figure:
             Line2D([], [], color=style.INK, label=lettering.safe(text, 40), **{"linewidth": 1.2, **strokes.looks[text]})
             for text in strokes.named
         ]
-        style.legend(figure, [*handles.values(), *shown], ncols=beside, handlelength=2.4)
+        entries = shown if named else [*handles.values(), *shown]
+        if entries:
+            style.legend(figure, entries, ncols=beside, handlelength=2.4)
         return figure
 
 
@@ -191,8 +201,19 @@ def _name_depths(axes: Axes, group: pd.DataFrame, what: Curves) -> None:
         kept = own[_drawable(own[what.y], what.log_y)]
         if len(kept):
             last = kept[kept[what.x] == kept[what.x].max()]
-            ends.append((what.middle(last[what.y].tolist()), str(depth), style.colour(str(method))))
-    style.label_ends(axes, ends, 0.15 / what.height, str(group["method"].iloc[0]))
+            ends.append((what.middle(last[what.y].tolist()), str(depth), style.colour(str(method)), str(method)))
+    style.label_ends(axes, ends, 0.15 / what.height)
+
+
+def _name_methods(axes: Axes, group: pd.DataFrame, what: Curves) -> None:
+    """Each method beside the panel, at the height of its last reading."""
+    ends = []
+    for (method, label), own in group.groupby(["method", "label"], sort=False):
+        kept = own[_drawable(own[what.y], what.log_y)]
+        if len(kept):
+            last = kept[kept[what.x] == kept[what.x].max()]
+            ends.append((what.middle(last[what.y].tolist()), str(label), style.colour(str(method)), str(method)))
+    style.label_ends(axes, ends, min(0.15, 2.1 / max(len(ends), 1)) / what.height)
 
 
 def _curve(axes: Axes, own: Mapping[str, list[Any]], what: Curves, look: dict[str, Any]) -> Artist:

@@ -43,7 +43,7 @@ def draw(frame: pd.DataFrame, x: str, y: str, limits: Mapping[float, str]) -> Fi
                 text = f"{depth}L" if depth else "all seeds"
                 (line,) = axes.plot(at, middle, color=HUE, **look)
                 style.mark(line, "", text)
-                ends.append((float(middle[-1]), text, HUE))
+                ends.append((float(middle[-1]), text, HUE, ""))
             style.label_ends(axes, ends, 0.06)
             axes.set_xlabel(x)
         panels[0].set_ylabel(y)

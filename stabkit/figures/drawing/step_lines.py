@@ -43,7 +43,7 @@ def draw(frame: pd.DataFrame, y: str, limits: Mapping[float, str]) -> Figure:
             for place, (run, mine) in enumerate(lines):
                 (line,) = axes.plot(mine["x"], mine["value"], color=HUE, **style.depth_line(place, len(lines)))
                 style.mark(line, "", str(run))
-                ends.append((float(mine["value"].iloc[-1]), str(run), HUE))
+                ends.append((float(mine["value"].iloc[-1]), str(run), HUE, ""))
             style.label_ends(axes, ends, 0.07)
             axes.set_xlabel("update")
         panels[0].set_ylabel(y)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal, TypeVar
 
@@ -46,7 +46,7 @@ LEFT, TITLE_LINE, LEGEND_LINE = 0.74, 0.155, 0.2
 """Inches: left of the first panel for its scale, a line of a panel's title, a line of the legend."""
 
 MOST_NAMES = 12
-"""Beside the lines of one panel; of more lines the first, the last and evenly chosen ones between are named."""
+"""Beside the lines of one panel, or as many as fit; of more the first, the last and evenly chosen ones between."""
 
 MOST_PANELS = 12
 """Small multiples in one picture; of more, eleven evenly chosen ones and a note."""
@@ -129,20 +129,28 @@ def kept(groups: Sequence[Group]) -> tuple[list[Group], int]:
 
 
 def panels(
-    count: int, columns: int, height: float, *, titles: int = 1, right: float = 0.1, legend: int = 0, more: int = 0
+    count: int,
+    columns: int,
+    height: float,
+    *,
+    titles: int = 1,
+    right: float = 0.1,
+    legend: int = 0,
+    more: int = 0,
+    beyond: float = 0.0,
 ) -> tuple[Figure, list[Axes]]:
     """A figure of `count` small multiples, at most `columns` beside each other; only the first column has tick labels.
 
-    `height` of a row and `right`, the room right of each panel, in inches; `titles` lines over a panel, `legend` lines
-    under all; a note in the place after the last says that `more` panels were left out. The places are computed:
-    matplotlib's own layout takes longer than the drawing.
+    `height` of a row, `right`, the room right of each panel, and `beyond`, that right of all, in inches; `titles` lines
+    over a panel, `legend` lines under all; a note in the place after the last says that `more` panels were left out.
+    The places are computed: matplotlib's own layout takes longer than the drawing.
     """
     places = max(count, 1) + bool(more)
     columns = max(1, min(columns, places))
     rows = -(-places // columns)
     tall = rows * height + (0.1 + LEGEND_LINE * legend if legend else 0.0)
     figure = Figure(figsize=(WIDTH, tall))
-    width = (WIDTH - LEFT) / columns
+    width = (WIDTH - LEFT - beyond) / columns
     top, bottom = 0.1 + TITLE_LINE * titles, 0.46
     found = []
     for i in range(places):
@@ -245,17 +253,24 @@ def legend(parent: Figure | Axes, handles: Sequence[Artist], **placed: Any) -> L
     return made
 
 
-def label_ends(axes: Axes, ends: Sequence[tuple[float, str, str]], step: float, method: str = "") -> None:
-    """Names right of the panel beside the ends of their lines: (value, text, colour), `step` of its height apart."""
+End = tuple[float, str, str, str]
+"""Where a line ends: its last value, its name, its colour, its method or ""."""
+
+
+def label_ends(axes: Axes, ends: Sequence[End], step: float) -> None:
+    """Names right of the panel beside the ends of their lines, `step` of its height apart."""
     low, high = axes.get_ylim()
-    if len(ends) > MOST_NAMES:
-        ends = [ends[round(i * (len(ends) - 1) / (MOST_NAMES - 1))] for i in range(MOST_NAMES)]
-    span = _log(high) - _log(low)
-    wanted = sorted(((_log(min(max(value, low), high)) - _log(low)) / span, text, ink) for value, text, ink in ends)
-    placed = spread([at for at, _, _ in wanted], step)
-    for (at, text, ink), to in zip(wanted, placed, strict=True):
+    most = max(MOST_NAMES, int(1 / step))
+    if len(ends) > most:
+        ends = [ends[round(i * (len(ends) - 1) / (most - 1))] for i in range(most)]
+    scale: Callable[[float], float] = _log if axes.get_yscale() == "log" else float
+    span = scale(high) - scale(low)
+    wanted = sorted(((scale(min(max(end[0], low), high)) - scale(low)) / span, *end[1:]) for end in ends)
+    placed = within(spread([end[0] for end in wanted], step), step)
+    size = 7.5 if len(ends) <= MOST_NAMES else 6.5
+    for (at, text, ink, method), to in zip(wanted, placed, strict=True):
         (lead,) = axes.plot([1.005, 1.035], [at, to], color=ink, linewidth=1, transform=axes.transAxes, clip_on=False)
-        word = axes.text(1.045, to, safe(text, 16), transform=axes.transAxes, va="center", fontsize=7.5)
+        word = axes.text(1.045, to, safe(text, 16), transform=axes.transAxes, va="center", fontsize=size)
         if method:
             mark(lead, method)
             mark(word, method)
@@ -273,6 +288,13 @@ def reference(axes: Axes, value: float, name: str = "") -> None:
         fontsize=7,
         va="bottom",
     )
+
+
+def within(placed: Sequence[float], step: float) -> list[float]:
+    """Sorted places that are `step` apart, pushed into the panel from above as far as that goes, then from below."""
+    last = len(placed) - 1
+    under = [min(at, 1.0 - (last - i) * step) for i, at in enumerate(placed)]
+    return [max(at, i * step) for i, at in enumerate(under)]
 
 
 def spread(wanted: Sequence[float], step: float) -> list[float]:

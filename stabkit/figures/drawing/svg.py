@@ -39,7 +39,7 @@ def to_page(figure: Figure, name: str = "") -> tuple[str, list[dict[str, Any]]]:
     marked, known = _marks(figure)
     root = ET.fromstring(_bytes(figure, marked, known, "svg", svg_fonttype="none", savefig_facecolor="none"))
     _tidy(root, name, {f"mark{i}": info for i, info in enumerate(known)})
-    lean(root)
+    lean(root, name)
     root.attrib = {
         "xmlns": "http://www.w3.org/2000/svg",
         "viewBox": root.attrib["viewBox"],

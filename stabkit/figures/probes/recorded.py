@@ -141,7 +141,7 @@ class Recorded:
 
 def _ticks(group: pd.DataFrame) -> list[int]:
     first = int(group["site"].min())
-    return [place for place in (first, *curves.layer_ticks(group, "site")) if place >= first]
+    return sorted({first, *(place for place in curves.layer_ticks(group, "site") if place > first)})
 
 
 def _streams(frame: pd.DataFrame) -> Strokes:

@@ -29,7 +29,8 @@ const lit = new Set((document.querySelector(".switches")?.dataset.lit ?? "").spl
 function light(method) {
   lit.has(method) ? lit.delete(method) : lit.add(method);
   const others = [...lit].map((key) => `:not([data-method="${CSS.escape(key)}"])`).join("");
-  document.getElementById("lit").textContent = lit.size ? `.drawing [data-method]${others} { opacity: 0.3; filter: grayscale(1); }` : "";
+  const names = ".drawing text[data-method] { opacity: 1 !important; cursor: pointer; }";
+  document.getElementById("lit").textContent = lit.size ? `.drawing [data-method]${others} { opacity: 0.3; filter: grayscale(1); } ${names}` : names;
   press();
 }
 
@@ -47,6 +48,7 @@ for (const bar of document.querySelectorAll(".switches[data-lit]")) {
     for (const key of keys) if (lit.has(key) === all) light(key);
   });
   for (const button of bar.querySelectorAll("[data-switch]")) button.addEventListener("click", () => light(button.dataset.switch));
+  for (const name of document.querySelectorAll(".drawing text[data-method]")) name.addEventListener("click", () => light(name.dataset.method));
 }
 
 for (const bar of document.querySelectorAll(".switches:not([data-lit])")) {
@@ -94,8 +96,8 @@ const number = (value) => value !== 0 && (Math.abs(value) < 1e-3 || Math.abs(val
 
 function nearest(curves, x, y) {
   let best = null, least = 14 * 14;
-  for (const curve of curves) if (!off.has(curve.m)) for (let i = 0; i < curve.p.length; i += 1) {
-    const far = (curve.p[i][0] - x) ** 2 + (curve.p[i][1] - y) ** 2;
+  for (const curve of curves) if (!off.has(curve.m)) for (let i = 0; i < curve.p[0].length; i += 1) {
+    const far = (curve.p[0][i] - x) ** 2 + (curve.p[1][i] - y) ** 2;
     if (far < least) { least = far; best = [curve, i]; }
   }
   return best;
@@ -108,9 +110,9 @@ function point(svg, dot, curves, event) {
   dot.setAttribute("visibility", found ? "visible" : "hidden");
   if (!found) return;
   const [curve, i] = found;
-  dot.setAttribute("cx", curve.p[i][0]);
-  dot.setAttribute("cy", curve.p[i][1]);
-  tip.textContent = `${curve.n}\n${curve.x} ${number(curve.v[i][0])}: ${number(curve.v[i][1])}`;
+  dot.setAttribute("cx", curve.p[0][i]);
+  dot.setAttribute("cy", curve.p[1][i]);
+  tip.textContent = `${curve.n}\n${curve.x} ${number(curve.v[0][i])}: ${number(curve.v[1][i])}`;
   tip.style.left = `${Math.max(4, Math.min(event.clientX + 14, innerWidth - tip.offsetWidth - 8))}px`;
   tip.style.top = `${Math.max(4, event.clientY - tip.offsetHeight - 12)}px`;
 }
@@ -175,7 +177,7 @@ const quoted = (value) => value === null ? "" : /[",\n\r]/.test(value) ? `"${Str
 
 function csv(table) {
   const lines = [[...table.facts, ...table.columns]];
-  for (const [run, ...row] of table.rows) lines.push([...table.runs[run], ...row]);
+  table.of.forEach((run, i) => lines.push([...table.runs[run], ...table.cells.map((column) => column[i])]));
   return new Blob([lines.map((line) => line.map(quoted).join(",") + "\n").join("")], {type: "text/csv"});
 }
 

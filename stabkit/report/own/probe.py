@@ -52,10 +52,15 @@ def write(found: Probed, done: Done, asked: Asked, command: str) -> Path:
     """Write the page; returns where."""
     name = asked.factory.replace(":", "-").replace(".", "-")[:60]
     words = (asked.depths, asked.seeds, asked.lrs, asked.steps, asked.blocks)
-    key = hashlib.sha256(repr(words).encode()).hexdigest()[:8]
-    path = asked.out / "reports" / f"probe-{name}-{key}.html"
+    key = hashlib.sha256(repr(words).encode()).hexdigest()[:4]
+    path = asked.out / "reports" / f"{'-'.join(['probe', name, *_ends(asked.depths), key])}.html"
     write_file(path, render(found, done, command).encode())
     return path
+
+
+def _ends(depths: Sequence[int | None]) -> list[str]:
+    """`6L`, `48L`: the first and the last, of a factory that takes a depth."""
+    return [f"{depth}L" for depth in dict.fromkeys((*depths[:1], *depths[-1:])) if depth is not None]
 
 
 @np.errstate(all="ignore")
@@ -63,8 +68,7 @@ def render(found: Probed, done: Done, command: str) -> str:
     """The page as one HTML file."""
     worst = found.worst
     return template(HERE / "probe.html.j2").render(
-        **shell(TITLE, command),
-        headline=answer(found),
+        **shell(TITLE, command, answer(found)),
         word=worst.word,
         rates=rates(found),
         several=len(found.verdicts) > 1,

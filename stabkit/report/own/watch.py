@@ -33,8 +33,7 @@ def render(found: Watched, command: str) -> str:
     for own in facts.sublayers:
         kinds[own.kind] = kinds.get(own.kind, 0) + 1
     return template(HERE / "watch.html.j2").render(
-        **shell(TITLE, command),
-        headline=answer(found),
+        **shell(TITLE, command, answer(found)),
         ended=ended(found),
         alarms=[{"step": f"{a.step:,}", "link": a.link, "sentence": plain(a.sentence)} for a in found.alarms],
         cards=[card(figure, frame, found) for figure in WATCHED for frame in [figure.select(found)] if not frame.empty],

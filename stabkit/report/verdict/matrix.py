@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 from stabkit.figures.shared.comparison import (
     GROUPS,
+    MOST_IN_COLOUR,
     condition_order,
     conditions,
     depth_rank,
@@ -31,8 +32,6 @@ from stabkit.results.outcome import AT_RISK
 from stabkit.spec import RunSpec, canonical
 from stabkit.storage.store import Run
 
-MOST_TOLD_APART = 6
-"""Methods that a figure shows in colour side by side."""
 OUTCOMES = ("diverged", "stuck", "failed", "early", "trains")
 """Worst first: a cell takes the colour of its worst run. `early` is a run too short to judge."""
 
@@ -83,6 +82,11 @@ class Cell:
     def answer(self) -> str:
         """The one word of the cell: the forecast where there is one, else the outcomes."""
         return self.forecast or self.words
+
+    @property
+    def answered(self) -> bool:
+        """Whether it says something of its method: by every run's outcome, or a forecast within its range."""
+        return self.forecast not in ("", "out of range") or self.worst in ("trains", "stuck", "diverged")
 
     @property
     def probability(self) -> str:
@@ -155,14 +159,14 @@ class Matrix:
     @property
     def lit(self) -> tuple[str, ...]:
         """Of more methods than a figure can tell apart at a glance the three that it shows in colour: the best, the
-        middle and the worst, each where it is deepest; () of fewer."""
+        middle and the worst, each where it is deepest and has an answer; () of fewer."""
         ranks: dict[str, float] = {}
         for row in self.rows:
-            last = [cell.rank for cell in row.cells if cell.total]
+            last = [cell.rank for cell in row.cells if cell.answered]
             ranks[row.method] = min(ranks.get(row.method, math.inf), last[-1] if last else math.inf)
-        if len(ranks) <= MOST_TOLD_APART:
+        if len(ranks) <= MOST_IN_COLOUR:
             return ()
-        order = sorted(ranks, key=lambda key: ranks[key])
+        order = sorted((key for key in ranks if ranks[key] < math.inf), key=lambda key: ranks[key]) or list(ranks)
         return order[0], order[len(order) // 2], order[-1]
 
     @property

@@ -21,7 +21,7 @@ def picture(text: str = "a") -> Figure:
         style.log_axis(axes, "y", 1e-3, 10)
         axes.plot([1, 2], [0.1, 1], color=style.colour("post-ln"), marker="o")
         lettering.entitle(axes, text)
-        style.label_ends(axes, [(1.0, text, "#123456")], step=0.1)
+        style.label_ends(axes, [(1.0, text, "#123456", "")], step=0.1)
         style.reference(axes, 1.0, "√(2d): ‖ΔF‖")
         return figure
 

@@ -1,0 +1,24 @@
+"""A page's picture as a thumbnail: its lines and areas without a word, what is told at a glance."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+
+SVG = "{http://www.w3.org/2000/svg}"
+TALL = 0.5
+"""Of its width, beyond which a sketch is cut off below."""
+
+
+def sketch(picture: str) -> str:
+    """The svg without texts, and without what the page's script reads; hidden from those who hear the page."""
+    ET.register_namespace("", SVG.strip("{}"))
+    root = ET.fromstring(picture)
+    for each in list(root.iter()):
+        each[:] = [one for one in each if one.tag != f"{SVG}text"]
+        for key in ("data-method", "data-legend"):
+            each.attrib.pop(key, None)
+    for each in list(root.iter()):
+        each[:] = [one for one in each if one.tag != f"{SVG}g" or len(one)]
+    x, y, width, height = (float(part) for part in root.attrib["viewBox"].split())
+    root.attrib = {"viewBox": f"{x:g} {y:g} {width:g} {min(height, TALL * width):g}", "aria-hidden": "true"}
+    return ET.tostring(root, encoding="unicode")

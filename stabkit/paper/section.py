@@ -1,0 +1,109 @@
+"""An item as its page tells it: the paper's picture, ours, what is scaled down, its claims by weight, its figures."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from stabkit.claims import Finding
+from stabkit.claims.base import ORDER, WEIGHTS
+from stabkit.figures import FIGURES, SURFACES
+from stabkit.figures.drawing.sketch import sketch
+from stabkit.figures.shared.surfaces import Landscape
+from stabkit.figures.shared.words import plain
+from stabkit.paper.part import Part
+from stabkit.report import how, order
+from stabkit.report.cards import Card, card, source
+from stabkit.report.verdict.headline import headline
+from stabkit.storage.store import Run
+
+SAID = 2
+"""Figures whose titles say what came out, before the claims."""
+COLOURS = {"reproduces": "holds", "holds as far as decided": "holds", "does not reproduce": "fails", "in part": "mixed"}
+"""The colour of a claim in which an item's verdict is written; others in that of the untested."""
+NAMED = {figure.NAME: figure for figure in (*FIGURES, *SURFACES)}
+
+
+@lru_cache(maxsize=64)  # the pages are written anew after every item
+@np.errstate(all="ignore")  # runs diverge as they like: what comes of it is NaN or infinity and is drawn as such
+def of_part(part: Part) -> dict[str, Any]:
+    """All that a template asks of an item."""
+    claims, cards = part.judged(), _cards(part)
+    word, told = verdict(claims), [one for one in cards if not one.needs]
+    return {
+        "part": part,
+        "item": part.item,
+        "ours": ". ".join(card.title for card in told[:SAID]) or headline(part.runs),
+        "commands": [plain(command) for command in part.commands],
+        "instead": plain(part.instead),
+        "notes": [plain(note) for note in part.notes],
+        "stopped": plain(part.stopped),
+        "claims": [one for one in claims if one.verdict != "untested"],
+        "untested": [one for one in claims if one.verdict == "untested"],
+        "beside": [one for key in part.item.beside if (one := part.findings[key]).verdict != "untested"],
+        "verdict": word,
+        "weighed": by_weight(claims),
+        "named": named(claims),
+        "colour": COLOURS.get(word, "untested"),
+        "sketch": sketch(told[0].svg) if told else "",
+        "leads": told[: order.FIRST],
+        "more": told[order.FIRST :],
+        "nothing": [one for one in cards if one.needs],
+        "runs": len(part.runs),
+        "texts": _texts(part.runs),
+        "failed": [(plain(spec.run_id), plain(reason)) for spec, reason in part.failed],
+        "wall": how.duration(sum(map(how.wall_seconds, part.runs))),
+        "sequences": sorted({run.spec.seed for run in part.runs}),
+    }
+
+
+def verdict(claims: Sequence[Finding]) -> str:
+    """How an item's claims came out; it reproduces only where every one of them was decided and holds."""
+    words = [one.verdict for one in claims]
+    decided = [word for word in words if word in ("holds", "mixed", "fails")]
+    if not decided:
+        return next((word for word in ("undecided", "out of reach") if word in words), "drawn")
+    if set(decided) == {"holds"}:
+        return "reproduces" if len(decided) == len(words) else "holds as far as decided"
+    return "does not reproduce" if set(decided) == {"fails"} else "in part"
+
+
+def by_weight(claims: Sequence[Finding]) -> str:
+    """`central: 1 holds, 1 undecided · side: 1 fails`: how many of each weight came out how, what holds first."""
+    told = []
+    for weight in WEIGHTS:
+        words = Counter(str(one.verdict) for one in claims if one.claim.weight == weight)
+        del words["untested"]
+        if words:
+            told.append(f"{weight}: " + ", ".join(f"{words[word]} {word}" for word in ORDER if words[word]))
+    return " · ".join(told)
+
+
+def named(claims: Sequence[Finding]) -> str:
+    """`holds: stuck, order; fails: last-layer; untested: growth`: each by its key, what holds first."""
+    by = {word: [one.claim.key for one in claims if one.verdict == word] for word in ORDER}
+    return "; ".join(f"{word}: {', '.join(keys)}" for word, keys in by.items() if keys)
+
+
+def _texts(runs: Sequence[Run]) -> str:
+    """What was learnt, and how many sentences were translated."""
+    tasks = {run.spec.task for run in runs}
+    sentences = {len(one.hypotheses) for run in runs for one in run.translations}
+    names = [f"{plain(task.name)}, vocabulary {task.vocab}" for task in sorted(tasks, key=lambda task: task.name)]
+    names = list(dict.fromkeys(names))
+    return "; ".join([*names, *(f"{count} test sentences translated" for count in sorted(sentences))])
+
+
+def _cards(part: Part) -> list[Card]:
+    drawn = []
+    for name in part.item.figures:
+        figure = NAMED[name]
+        made_of: Any = Landscape(part.runs, part.surfaces) if figure in SURFACES else source(figure, part.runs)
+        frame = figure.select(made_of)
+        if not (getattr(figure, "OPTIONAL", False) and frame.empty):
+            drawn.append(card(figure, frame, made_of, f"{part.item.key}-"))
+    return drawn
