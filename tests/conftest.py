@@ -140,7 +140,7 @@ def swept(once: Callable[[str, Callable[[Path], None]], Path]) -> Path:
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages without their pictures, for tests that look at something else: drawing is most of what a page costs."""
-    monkeypatch.setattr(drawn, "picture", lambda figure, frame, name: ("<svg></svg>", [], ""))
+    monkeypatch.setattr(drawn, "picture", lambda figure, frame, name: ('<svg viewBox="0 0 1 1"></svg>', [], ""))
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -18,6 +17,7 @@ from stabkit.figures.shared.words import plain
 from stabkit.paper.part import Part
 from stabkit.report import how, order
 from stabkit.report.cards import Card, card, source
+from stabkit.report.html import counted
 from stabkit.report.verdict.headline import headline
 from stabkit.storage.store import Run
 
@@ -42,7 +42,7 @@ def of_part(part: Part) -> dict[str, Any]:
         "instead": plain(part.instead),
         "notes": [plain(note) for note in part.notes],
         "stopped": plain(part.stopped),
-        "claims": [one for one in claims if one.verdict != "untested"],
+        "claims": sorted((one for one in claims if one.verdict != "untested"), key=_rank),
         "untested": [one for one in claims if one.verdict == "untested"],
         "beside": [one for key in part.item.beside if (one := part.findings[key]).verdict != "untested"],
         "verdict": word,
@@ -73,14 +73,14 @@ def verdict(claims: Sequence[Finding]) -> str:
 
 
 def by_weight(claims: Sequence[Finding]) -> str:
-    """`central: 1 holds, 1 undecided · side: 1 fails`: how many of each weight came out how, what holds first."""
-    told = []
-    for weight in WEIGHTS:
-        words = Counter(str(one.verdict) for one in claims if one.claim.weight == weight)
-        del words["untested"]
-        if words:
-            told.append(f"{weight}: " + ", ".join(f"{words[word]} {word}" for word in ORDER if words[word]))
-    return " · ".join(told)
+    """`central: 2 hold, 1 undecided · side: 1 fails`: how many of each weight came out how, what holds first."""
+    told = {weight: counted(claims, (weight,)) for weight in WEIGHTS}
+    return " · ".join(f"{weight}: {words}" for weight, words in told.items() if words)
+
+
+def _rank(found: Finding) -> tuple[int, int]:
+    """Central claims first, and of those what holds."""
+    return WEIGHTS.index(found.claim.weight), ORDER.index(found.verdict)
 
 
 def named(claims: Sequence[Finding]) -> str:

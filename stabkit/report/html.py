@@ -158,10 +158,9 @@ def parted(claimed: Sequence[Finding]) -> dict[str, list[Finding]]:
 def counted(claimed: Sequence[Finding], weights: Collection[str] = ("central",)) -> str:
     """`2 hold, 1 mixed, 3 fail, 4 undecided` of the claims of these weights."""
     words = [found.verdict for found in claimed if found.claim.weight in weights]
-    told = {"holds": "hold", "fails": "fail"}
-    return ", ".join(
-        f"{words.count(word)} {told.get(word, word)}" for word in ORDER if word != "untested" and word in words
-    )
+    several = {"holds": "hold", "fails": "fail"}
+    counts = [(words.count(word), word) for word in ORDER if word != "untested" and word in words]
+    return ", ".join(f"{count} {several.get(word, word) if count > 1 else word}" for count, word in counts)
 
 
 def shell(title: str, command: str, said: str = "") -> dict[str, Any]:
@@ -183,9 +182,9 @@ def shell(title: str, command: str, said: str = "") -> dict[str, Any]:
 
 def elsewhere(command: str) -> str:
     """The command as somebody can run it who lacks its text; "" where it has none."""
-    words, told = shlex.split(command), list[str]()
-    if not any(word.partition("=")[0] == "--data" for word in words):
+    if "--data" not in command:
         return ""
+    words, told = shlex.split(command), list[str]()
     while words:
         word = words.pop(0)
         if word.partition("=")[0] not in ("--data", "--source", "--target", "--out"):

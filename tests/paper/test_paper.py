@@ -8,11 +8,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from markupsafe import escape
 
 from stabkit.cli.entry import main
 from stabkit.errors import FailedRuns, StoreError
-from stabkit.paper.items import ITEMS
-from stabkit.paper.page import verdict
+from stabkit.paper.items import BY_KEY, ITEMS
+from stabkit.paper.page import of_item
+from stabkit.paper.section import verdict
 from stabkit.running import carry_out
 from stabkit.tasks import synthetic
 
@@ -95,9 +97,11 @@ def test_an_interrupted_paper_goes_on_where_it_stopped(tmp_path: Path, capsys, m
     monkeypatch.setattr(carry_out, "out", breaks)
     assert run("paper", *words) == 130
     first = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "runs").iterdir() if path.name[0] != "."}
-    (page,) = (path.read_text() for path in (tmp_path / "reports").iterdir())
-    assert '<h2 id="table11">' in page or '<h2 id="fig9">' in page, "what had ended is on a page already"
-    assert "the same command with a larger one goes on" in page
+    (folder,) = (tmp_path / "reports").iterdir()
+    index = (folder / "index.html").read_text()
+    (done,) = {path.stem for path in folder.iterdir()} - {"index"}
+    assert f'href="{done}.html"' in index, "what had ended is on a page already"
+    assert "the same command with a larger one goes on" in index
     monkeypatch.setattr(carry_out, "out", real)
     code, out, _ = paper(capsys, *words)
     after = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "runs").iterdir() if path.name[0] != "."}
@@ -110,9 +114,9 @@ def test_an_interrupted_paper_goes_on_where_it_stopped(tmp_path: Path, capsys, m
 def test_an_item_is_told_by_its_own_figures(tmp_path: Path, capsys) -> None:
     paper(capsys, "fig4", *SMALL, "--out", str(tmp_path))
     (page,) = (path.read_text() for path in (tmp_path / "reports").iterdir())
-    here = page.partition("<b>Here.</b> ")[2].partition("</p>")[0]
+    here = page.partition('<p class="headline">')[2].partition("</p>")[0]
     titles = re.findall(r'<h3 id="figure-fig4-[a-z_]+"><a[^>]*>([^<]*)<', page)
-    assert here and here.split(". ")[0] == titles[0]
+    assert here.startswith("Fig. 4 ") and here.removeprefix("Fig. 4 ").partition(". ")[2].startswith(titles[0])
 
 
 @pytest.mark.parametrize("option", ["--depths", "--seeds", "--steps", "--budget"])
@@ -123,9 +127,33 @@ def test_an_empty_value_is_refused(option: str, tmp_path: Path, capsys) -> None:
 
 @pytest.mark.usefixtures("undrawn")
 def test_the_page_keeps_the_papers_order_whatever_the_plans(tmp_path: Path, capsys) -> None:
-    paper(capsys, "table11", "fig2", *SMALL, "--out", str(tmp_path))
-    (page,) = (path.read_text() for path in (tmp_path / "reports").iterdir())
-    assert page.index('<h2 id="fig2">') < page.index('<h2 id="table11">')
+    for whole, first, second in (
+        ((), 'href="fig2.html"', 'href="table11.html"'),
+        (("--whole",), '<h2 id="fig2">', '<h2 id="table11">'),
+    ):
+        _, out, _ = paper(capsys, "table11", "fig2", *SMALL, *whole, "--json", "--out", str(tmp_path))
+        page = Path(json.loads(out)["report"]).read_text()
+        assert page.index(first) < page.index(second)
+
+
+def test_an_index_leads_to_a_page_an_item_and_back(tmp_path: Path, capsys) -> None:
+    _, out, _ = paper(capsys, "fig2", "fig4", *SMALL, "--json", "--out", str(tmp_path))
+    index = Path(json.loads(out)["report"])
+    assert re.fullmatch(r"paper-fig2-fig4-[0-9a-f]{4}", index.parent.name) and index.name == "index.html"
+    text = index.read_text()
+    assert text.count('<span class="sketch"><svg') == 2 and "<text" not in text and 'class="card"' not in text
+    for key in ("fig2", "fig4"):
+        page = (index.parent / f"{key}.html").read_text()
+        assert f'href="{key}.html"' in text and 'href="index.html"' in page and escape(BY_KEY[key].theirs) in page
+        shown = page.partition('id="more-')[0].count('<article class="card"')
+        assert 1 <= shown <= 3 and f"stabkit paper {key} --depths 2" in page
+    assert len(text) < 300_000
+
+
+def test_the_command_of_an_item_is_that_of_all_without_the_others() -> None:
+    said = "stabkit paper all --budget 20m --data ../d --source de --out=o --quiet"
+    assert of_item(said, BY_KEY["fig4"]) == "stabkit paper fig4 --data ../d --source de --quiet"
+    assert of_item("stabkit paper fig1 fig4 --out fig1", BY_KEY["fig4"]) == "stabkit paper fig4"
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -141,9 +169,11 @@ def test_an_item_that_fails_is_on_the_page_beside_the_others(tmp_path: Path, cap
     monkeypatch.setattr(carry_out, "out", breaks)
     code, out, err = paper(capsys, "table11", "fig2", *SMALL, "--out", str(tmp_path))
     assert code == FailedRuns.exit_code and "did not end" in err and "report:" in out
-    (page,) = (path.read_text() for path in (tmp_path / "reports").iterdir())
-    assert "the disk is full" in page and "Not run to its end" in page
-    assert '<h2 id="fig2">' in page and '<h2 id="table11">' in page
+    (folder,) = (tmp_path / "reports").iterdir()
+    pages = {path.stem: path.read_text() for path in folder.iterdir()}
+    assert set(pages) == {"index", "fig2", "table11"}
+    (stopped,) = (key for key, page in pages.items() if "the disk is full" in page)
+    assert "Not run to its end" in pages[stopped] and ">stopped</b>" in pages["index"]
 
 
 def test_items_that_need_what_the_text_lacks_are_left_out_of_all_with_the_reason(tmp_path: Path, capsys) -> None:

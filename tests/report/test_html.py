@@ -248,3 +248,17 @@ def test_groups_can_be_switched_where_there_are_several_of_many_methods(undrawn:
     drawn = [value for tag, name, value in page.attributes if tag == "button" and name == "data-group"]
     assert drawn == [keys for _, keys in buttons(*many)]
     assert "data-group" not in {name for _, name, _ in page_of([run(spec("post-ln", 2), {})]).attributes}
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("stabkit sweep --depths 6", ""),
+        ("stabkit sweep --data D --source de --target en --depths 6 --out o", "stabkit sweep --depths 6"),
+        ("stabkit sweep --data=D --source=de --target=en --seeds 0..2", "stabkit sweep --seeds 0..2"),
+    ],
+)
+def test_a_reader_without_the_text_has_a_command_too(command: str, told: str, undrawn: None) -> None:
+    page = "".join(page_of([], command=command).text)
+    assert html.elsewhere(command) == told and (told in page) == bool(told) or not told
+    assert ("Without that text" in page) == bool(told)

@@ -150,7 +150,7 @@ def test_pointing_at_a_curve_tells_its_run_its_step_and_its_value(opened: Callab
 
 def test_a_method_is_switched_off_and_on_in_the_whole_page(opened: Callable[..., Any]) -> None:
     page = opened("sixteen")
-    curves = page.locator(".drawing svg g[data-method='post-ln']")
+    curves = page.locator(".drawing svg [data-method='post-ln']")
     rows = page.locator("tr[data-method='post-ln']")
     assert curves.count() > 20 and rows.count() > 4 and rows.first.is_visible()
     button = page.locator("[data-switch='post-ln']")

@@ -15,6 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from stabkit.figures.drawing import lettering, style
+from stabkit.figures.drawing.line_ends import End, label_ends
 from stabkit.figures.quick import points
 from stabkit.figures.quick.once import once
 from stabkit.figures.shared.comparison import FACTS, shown
@@ -112,7 +113,7 @@ def draw(frame: pd.DataFrame) -> Figure:
 def _curves(axes: Axes, group: pd.DataFrame, depths: list[str]) -> None:
     method = str(group["method"].iloc[0])
     hue = style.colour(method)
-    ends: list[style.End] = []
+    ends: list[End] = []
     unseen: list[str] = []
     names = ["run", "label", "condition", "seed", "outcome", "encoder_layers", "decoder_layers", "step", "update"]
     end = group["step"].max()
@@ -156,7 +157,7 @@ def _curves(axes: Axes, group: pd.DataFrame, depths: list[str]) -> None:
             )
     for line_number, text in enumerate(unseen[:6]):
         axes.text(0.03, 0.03 + 0.07 * line_number, f"✕ {text}", transform=axes.transAxes, fontsize=7)
-    style.label_ends(axes, ends, LINE / HEIGHT)
+    label_ends(axes, ends, LINE / HEIGHT)
 
 
 def _short_depth(own: Mapping[str, list[Any]]) -> str:

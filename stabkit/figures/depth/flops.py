@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from stabkit.figures.drawing import lettering, style
+from stabkit.figures.drawing.line_ends import spread
 from stabkit.figures.drawing.outcomes import MARKS
 from stabkit.figures.quick.once import once
 from stabkit.figures.shared import quality
@@ -251,7 +252,7 @@ def _panel(axes: Axes, every: Sequence[Model], column: str, share: float) -> Non
     chosen = sorted(range(len(every)), key=lambda i: wanted[i])
     if len(chosen) > NAMED:
         chosen = [chosen[round(i * (len(chosen) - 1) / (NAMED - 1))] for i in range(NAMED)]
-    spots = style.spread([wanted[i] for i in chosen], 0.066)
+    spots = spread([wanted[i] for i in chosen], 0.066)
     shift = min(0.0, 0.98 - max(spots, default=0.0))
     for i, spot in zip(chosen, spots, strict=True):
         _beside(axes, every[i], heights[i], spot + shift)

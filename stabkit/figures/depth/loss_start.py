@@ -15,6 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from stabkit.figures.drawing import lettering, style
+from stabkit.figures.drawing.line_ends import End, label_ends
 from stabkit.figures.quick.once import once
 from stabkit.figures.shared.comparison import FACTS, shown
 from stabkit.figures.shared.numbers import centre
@@ -107,13 +108,13 @@ def draw(frame: pd.DataFrame) -> Figure:
             style.log_axis(axes, "y", low, high, ticks=[tick for tick in TICKS if low < tick < high])
             style.reference(axes, unigram, "unigram loss")
             ends = [_line(axes, str(label), mine) for label, mine in own.groupby("label", sort=False)]
-            style.label_ends(axes, ends, 0.07)
+            label_ends(axes, ends, 0.07)
             axes.set_xlabel("width d")
             axes.set_ylabel("loss at θ₀, nats")
         return figure
 
 
-def _line(axes: Axes, label: str, own: pd.DataFrame) -> style.End:
+def _line(axes: Axes, label: str, own: pd.DataFrame) -> End:
     method = str(own["method"].iloc[0])
     hue, name = style.colour(method), lettering.safe(label, 40)
     end = 0.0

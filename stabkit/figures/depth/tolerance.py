@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from stabkit.figures.drawing import lettering, style
+from stabkit.figures.drawing.line_ends import End, label_ends
 from stabkit.figures.shared.words import several
 from stabkit.results.tolerance import COARSE, FACTOR, Tolerance, power
 
@@ -112,13 +113,13 @@ def draw(frame: pd.DataFrame) -> Figure:
             for rate, whose in THEIRS:
                 style.reference(axes, rate, f"{power(rate)}: {whose}")
             ends = [_method(axes, str(label), mine) for label, mine in own.groupby("label", sort=False)]
-            style.label_ends(axes, ends, 0.06)
+            label_ends(axes, ends, 0.06)
             axes.set_xlabel("width d" if own["axis"].iloc[0] == "width" else "depth N, layers of a stack")
             axes.set_ylabel("highest rate that passes")
         return figure
 
 
-def _method(axes: Axes, label: str, own: pd.DataFrame) -> style.End:
+def _method(axes: Axes, label: str, own: pd.DataFrame) -> End:
     """A method's median, band, and the cells at the edges; where its line ends, its name and colour."""
     method = str(own["method"].iloc[0])
     hue, name = style.colour(method), lettering.safe(label, 40)

@@ -19,6 +19,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator
 
 from stabkit.figures.drawing import lettering, style
+from stabkit.figures.drawing.line_ends import BEYOND, label_ends, last_read
 from stabkit.figures.drawing.style import CONDITION_DASHES
 from stabkit.figures.quick import groups as groups_of
 from stabkit.figures.quick.points import drawable, median, over_seeds, parted
@@ -28,9 +29,6 @@ from stabkit.figures.shared.words import listed, short
 
 DRAWN = ("run", "method", "label", "condition", "depth", "seed", "outcome")
 """Columns that a line is drawn from, besides its own."""
-
-BEYOND = 1.0
-"""Inches right of the panels where methods are named at the ends of their lines."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,7 +62,7 @@ def depths(frame: pd.DataFrame) -> Strokes:
     """A line style and a weight a depth; each is named where its line ends."""
     found = [str(depth) for depth in by_depth(frame)["depth"].unique()]
     looks = {depth: style.depth_line(place, len(found)) for place, depth in enumerate(found)}
-    return Strokes(column="depth", looks=looks, right=0.85, finish=_name_depths)
+    return Strokes(column="depth", looks=looks, right=0.85, finish=_name)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -116,7 +114,7 @@ def draw(frame: pd.DataFrame, what: Curves) -> Figure:
         titles = [lettering.wrapped(*(str(text) for text in key)) for key, _ in groups]
         labels = [lettering.safe(str(text), 40) for text in (*frame["label"].unique(), *strokes.named)]
         beside = min(6 if max(map(len, labels)) <= 20 else 3, len(labels))
-        named = frame["method"].nunique() > MOST_IN_COLOUR and strokes.finish is not _name_depths
+        named = frame["method"].nunique() > MOST_IN_COLOUR and strokes.finish is not _name
         figure, all_axes = style.panels(
             len(groups),
             what.columns,
@@ -145,8 +143,8 @@ def draw(frame: pd.DataFrame, what: Curves) -> Figure:
                 if plain or label not in handles:
                     handles[label] = handle
             strokes.finish(axes, group, what)
-            if named and (place + 1) % min(what.columns, len(groups)) == 0 or named and place == len(groups) - 1:
-                _name_methods(axes, group, what)
+            if named and (place + 1 == len(groups) or (place + 1) % what.columns == 0):
+                _name(axes, group, what, "label")
             if place % min(what.columns, len(groups)) == 0:
                 axes.set_ylabel(what.y_label)
             axes.set_xlabel(what.x_label + told)
@@ -154,8 +152,7 @@ def draw(frame: pd.DataFrame, what: Curves) -> Figure:
             Line2D([], [], color=style.INK, label=lettering.safe(text, 40), **{"linewidth": 1.2, **strokes.looks[text]})
             for text in strokes.named
         ]
-        entries = shown if named else [*handles.values(), *shown]
-        if entries:
+        if entries := shown if named else [*handles.values(), *shown]:
             style.legend(figure, entries, ncols=beside, handlelength=2.4)
         return figure
 
@@ -194,26 +191,10 @@ def _crosses(axes: Axes, group: pd.DataFrame, what: Curves) -> None:
         style.mark(cross, str(method))
 
 
-def _name_depths(axes: Axes, group: pd.DataFrame, what: Curves) -> None:
-    """The depth of each line beside the panel, at the height of its last reading."""
-    ends = []
-    for (method, depth), own in group.groupby(["method", "depth"], sort=False):
-        kept = own[_drawable(own[what.y], what.log_y)]
-        if len(kept):
-            last = kept[kept[what.x] == kept[what.x].max()]
-            ends.append((what.middle(last[what.y].tolist()), str(depth), style.colour(str(method)), str(method)))
-    style.label_ends(axes, ends, 0.15 / what.height)
-
-
-def _name_methods(axes: Axes, group: pd.DataFrame, what: Curves) -> None:
-    """Each method beside the panel, at the height of its last reading."""
-    ends = []
-    for (method, label), own in group.groupby(["method", "label"], sort=False):
-        kept = own[_drawable(own[what.y], what.log_y)]
-        if len(kept):
-            last = kept[kept[what.x] == kept[what.x].max()]
-            ends.append((what.middle(last[what.y].tolist()), str(label), style.colour(str(method)), str(method)))
-    style.label_ends(axes, ends, min(0.15, 2.1 / max(len(ends), 1)) / what.height)
+def _name(axes: Axes, group: pd.DataFrame, what: Curves, each: str = "depth") -> None:
+    """Each depth, or `each` of another column, beside the panel, at the height of its last reading."""
+    found = last_read(group, what.x, what.y, each, middle=what.middle, log=what.log_y)
+    label_ends(axes, found, min(0.15, 2.1 / max(len(found), 1)) / what.height)
 
 
 def _curve(axes: Axes, own: Mapping[str, list[Any]], what: Curves, look: dict[str, Any]) -> Artist:

@@ -9,6 +9,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from stabkit.figures.drawing import style
+from stabkit.figures.drawing.line_ends import label_ends
 
 HUE = "#0072B2"
 
@@ -44,7 +45,7 @@ def draw(frame: pd.DataFrame, x: str, y: str, limits: Mapping[float, str]) -> Fi
                 (line,) = axes.plot(at, middle, color=HUE, **look)
                 style.mark(line, "", text)
                 ends.append((float(middle[-1]), text, HUE, ""))
-            style.label_ends(axes, ends, 0.06)
+            label_ends(axes, ends, 0.06)
             axes.set_xlabel(x)
         panels[0].set_ylabel(y)
         return figure

@@ -10,13 +10,12 @@ TALL = 0.5
 
 
 def sketch(picture: str) -> str:
-    """The svg without texts, and without what the page's script reads; hidden from those who hear the page."""
+    """The svg without texts, legend and what the page's script reads; hidden from those who hear the page."""
     ET.register_namespace("", SVG.strip("{}"))
     root = ET.fromstring(picture)
     for each in list(root.iter()):
-        each[:] = [one for one in each if one.tag != f"{SVG}text"]
-        for key in ("data-method", "data-legend"):
-            each.attrib.pop(key, None)
+        each[:] = [one for one in each if one.tag != f"{SVG}text" and "data-legend" not in one.attrib]
+        each.attrib.pop("data-method", None)
     for each in list(root.iter()):
         each[:] = [one for one in each if one.tag != f"{SVG}g" or len(one)]
     x, y, width, height = (float(part) for part in root.attrib["viewBox"].split())

@@ -9,6 +9,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from stabkit.figures.drawing import style
+from stabkit.figures.drawing.line_ends import label_ends
 
 HUE = "#0072B2"
 LINEAR = 16
@@ -44,7 +45,7 @@ def draw(frame: pd.DataFrame, y: str, limits: Mapping[float, str]) -> Figure:
                 (line,) = axes.plot(mine["x"], mine["value"], color=HUE, **style.depth_line(place, len(lines)))
                 style.mark(line, "", str(run))
                 ends.append((float(mine["value"].iloc[-1]), str(run), HUE, ""))
-            style.label_ends(axes, ends, 0.07)
+            label_ends(axes, ends, 0.07)
             axes.set_xlabel("update")
         panels[0].set_ylabel(y)
         return figure

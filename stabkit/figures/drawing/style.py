@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal, TypeVar
 
@@ -22,7 +22,6 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 
 from stabkit.figures.drawing.hues import hue
-from stabkit.figures.drawing.lettering import safe
 from stabkit.figures.quick import points
 from stabkit.figures.quick.panel import Panel
 from stabkit.figures.shared.words import SUPERSCRIPT, plain
@@ -44,9 +43,6 @@ WIDTH = 9.6
 
 LEFT, TITLE_LINE, LEGEND_LINE = 0.74, 0.155, 0.2
 """Inches: left of the first panel for its scale, a line of a panel's title, a line of the legend."""
-
-MOST_NAMES = 12
-"""Beside the lines of one panel, or as many as fit; of more the first, the last and evenly chosen ones between."""
 
 MOST_PANELS = 12
 """Small multiples in one picture; of more, eleven evenly chosen ones and a note."""
@@ -253,29 +249,6 @@ def legend(parent: Figure | Axes, handles: Sequence[Artist], **placed: Any) -> L
     return made
 
 
-End = tuple[float, str, str, str]
-"""Where a line ends: its last value, its name, its colour, its method or ""."""
-
-
-def label_ends(axes: Axes, ends: Sequence[End], step: float) -> None:
-    """Names right of the panel beside the ends of their lines, `step` of its height apart."""
-    low, high = axes.get_ylim()
-    most = max(MOST_NAMES, int(1 / step))
-    if len(ends) > most:
-        ends = [ends[round(i * (len(ends) - 1) / (most - 1))] for i in range(most)]
-    scale: Callable[[float], float] = _log if axes.get_yscale() == "log" else float
-    span = scale(high) - scale(low)
-    wanted = sorted(((scale(min(max(end[0], low), high)) - scale(low)) / span, *end[1:]) for end in ends)
-    placed = within(spread([end[0] for end in wanted], step), step)
-    size = 7.5 if len(ends) <= MOST_NAMES else 6.5
-    for (at, text, ink, method), to in zip(wanted, placed, strict=True):
-        (lead,) = axes.plot([1.005, 1.035], [at, to], color=ink, linewidth=1, transform=axes.transAxes, clip_on=False)
-        word = axes.text(1.045, to, safe(text, 16), transform=axes.transAxes, va="center", fontsize=size)
-        if method:
-            mark(lead, method)
-            mark(word, method)
-
-
 def reference(axes: Axes, value: float, name: str = "") -> None:
     """A reference line across the panel, its name on it."""
     axes.axhline(value, color=INK, linewidth=0.8, linestyle=(0, (2, 2)), alpha=0.7)
@@ -288,26 +261,6 @@ def reference(axes: Axes, value: float, name: str = "") -> None:
         fontsize=7,
         va="bottom",
     )
-
-
-def within(placed: Sequence[float], step: float) -> list[float]:
-    """Sorted places that are `step` apart, pushed into the panel from above as far as that goes, then from below."""
-    last = len(placed) - 1
-    under = [min(at, 1.0 - (last - i) * step) for i, at in enumerate(placed)]
-    return [max(at, i * step) for i, at in enumerate(under)]
-
-
-def spread(wanted: Sequence[float], step: float) -> list[float]:
-    """Sorted places moved as little as possible (least squares), so that neighbours are at least `step` apart."""
-    blocks: list[tuple[float, int]] = []  # pooled adjacent violators of `wanted` less i steps: (mean, members)
-    for i, at in enumerate(wanted):
-        mean, members = at - i * step, 1
-        while blocks and blocks[-1][0] > mean:
-            before, more = blocks.pop()
-            mean, members = (before * more + mean * members) / (more + members), more + members
-        blocks.append((mean, members))
-    flat = [mean for mean, members in blocks for _ in range(members)]
-    return [at + i * step for i, at in enumerate(flat)]
 
 
 def _log(value: float) -> float:

@@ -184,7 +184,7 @@ def matrix(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]] = ()) -> M
     depths = sorted({(depth_rank(spec), spec.depth) for spec in specs})
     rows = sorted(
         {
-            (_group_rank(spec), method_rank(spec), order[text], spec.method, method_label(spec), text)
+            (GROUPS.index(method_group(spec)), method_rank(spec), order[text], spec.method, method_label(spec), text)
             for spec, text in zip(specs, texts, strict=True)
         }
     )
@@ -298,7 +298,3 @@ def _cell(runs: list[Run], reasons: list[str], step: int, beside: Mapping[str, l
 
 def badness(word: str) -> int:
     return OUTCOMES.index(word) if word in OUTCOMES else len(OUTCOMES)
-
-
-def _group_rank(spec: RunSpec) -> int:
-    return GROUPS.index(method_group(spec))

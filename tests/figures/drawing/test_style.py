@@ -12,6 +12,9 @@ from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
 from stabkit.figures.drawing import lettering, style, svg
+from stabkit.figures.drawing import sketch as sketch_module
+from stabkit.figures.drawing.line_ends import label_ends, spread, within
+from stabkit.figures.drawing.sketch import sketch
 from tests.conftest import examples
 
 
@@ -21,7 +24,7 @@ def picture(text: str = "a") -> Figure:
         style.log_axis(axes, "y", 1e-3, 10)
         axes.plot([1, 2], [0.1, 1], color=style.colour("post-ln"), marker="o")
         lettering.entitle(axes, text)
-        style.label_ends(axes, [(1.0, text, "#123456", "")], step=0.1)
+        label_ends(axes, [(1.0, text, "#123456", "")], step=0.1)
         style.reference(axes, 1.0, "√(2d): ‖ΔF‖")
         return figure
 
@@ -38,13 +41,31 @@ def test_the_ink_of_the_page_follows_the_page() -> None:
     assert "<style" not in drawn and "<metadata" not in drawn and "DejaVu" not in drawn
 
 
-def test_ids_carry_the_pictures_name_and_every_reference_has_its_id() -> None:
-    root = ET.fromstring(svg.to_page(picture(), "update")[0])
+def test_ids_are_the_pictures_own_and_every_reference_has_its_id() -> None:
+    root, other = (ET.fromstring(svg.to_page(picture(), name)[0]) for name in ("update", "other"))
     ids = [element.attrib["id"] for element in root.iter() if "id" in element.attrib]
-    assert ids and all(name.startswith("update-") for name in ids) and len(set(ids)) == len(ids)
+    assert ids and len(set(ids)) == len(ids)
+    assert not set(ids) & {element.attrib.get("id") for element in other.iter()}
     for element in root.iter():
         for value in (element.attrib.get("href", ""), element.attrib.get("clip-path", "")):
             assert not value or value.strip("url()").removeprefix("#") in ids
+
+
+@examples(40)
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
+def test_names_beside_a_panel_stand_apart_and_within_it(wanted: list[float]) -> None:
+    step = 1 / 12
+    placed = within(spread(sorted(wanted), step), step)
+    assert placed[0] >= 0 and placed[-1] <= 1 + 1e-9
+    assert all(b - a >= step - 1e-9 for a, b in zip(placed, placed[1:], strict=False))
+
+
+def test_a_sketch_has_no_word_and_no_more_height_than_half_its_width() -> None:
+    drawn = svg.to_page(picture(), "one")[0]
+    small = sketch(drawn)
+    assert "<text" in drawn and "<text" not in small and small.count("<path") > 3
+    _, _, width, height = map(float, ET.fromstring(small).attrib["viewBox"].split())
+    assert height <= sketch_module.TALL * width
 
 
 def test_equal_pictures_give_equal_bytes(tmp_path: Path) -> None:
@@ -87,7 +108,7 @@ def test_the_font_can_draw_whatever_is_made_safe(text: str) -> None:
 @given(st.lists(st.floats(0, 1), max_size=8), st.floats(0.01, 0.3))
 def test_names_are_moved_apart_and_keep_their_order_and_their_middle(places: list[float], step: float) -> None:
     places = sorted(places)
-    placed = style.spread(places, step)
+    placed = spread(places, step)
     assert all(b - a >= step - 1e-9 for a, b in zip(placed, placed[1:], strict=False))
     assert sum(placed) == pytest.approx(sum(places), abs=1e-6)
     if all(b - a >= step for a, b in zip(places, places[1:], strict=False)):
