@@ -3,6 +3,7 @@
 (() => {
   const cards = [...document.querySelectorAll("[data-turn]")];
   if (!cards.length || !("DecompressionStream" in window)) return;
+  if (!document.createElement("canvas").getContext("webgl")) return; // the contours beside them are enough
   const packed = document.getElementById("plotly");
   let ready = null;
 
