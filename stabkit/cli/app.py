@@ -9,6 +9,7 @@ import typer
 
 from stabkit.cli import console
 from stabkit.cli.flags import Arch, Dtype, Json, Out
+from stabkit.cli.front.help import ROOT, Commands
 from stabkit.cli.options import COMMANDS, PAPER, taking
 from stabkit.errors import UsageError
 
@@ -16,12 +17,13 @@ app = typer.Typer(
     name="stabkit",
     help="Will this residual, normalisation and initialisation scheme stay stable at this depth, and if not, "
     "which link of the chain breaks?",
+    cls=Commands,
+    epilog=ROOT,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"auto_envvar_prefix": "STABKIT", "help_option_names": ["-h", "--help"]},
 )
-runs_app = typer.Typer(help="List, show and remove finished runs.", no_args_is_help=True)
+runs_app = typer.Typer(cls=Commands, help="List, show and remove finished runs.", no_args_is_help=True)
 app.add_typer(runs_app, name="runs")
 
 
@@ -154,11 +156,12 @@ def report(
     out: Annotated[str, typer.Option("--out", help="The HTML file to write.")] = "",
     figures: Annotated[str, typer.Option(help="A directory for every figure as SVG, PNG, PDF and CSV.")] = "",
     store: Annotated[str, typer.Option(envvar="STABKIT_HOME", help="Where runs/ is; default: here.")] = "",
+    show: Annotated[bool, typer.Option("--open", help="Show the page in a browser.")] = False,
 ) -> None:
     """Render finished runs as one HTML file."""
     from stabkit.cli.commands import report
 
-    report.run(runs or [], store, out, figures)
+    report.run(runs or [], store, out, figures, show=show)
 
 
 @app.command()
@@ -283,8 +286,8 @@ def audit(
         str, typer.Option(help="Layers that it is said to have: 18x12, or 18 for 18x18; left out: those found.")
     ] = "",
     arch: Annotated[
-        str, typer.Option(help="encoder-decoder, encoder-only or decoder-only (then --depths is one number).")
-    ] = "encoder-decoder",
+        str, typer.Option(help="encoder-decoder, encoder-only or decoder-only; left out: what is found.")
+    ] = "",
     json: Json = False,
 ) -> None:
     """Compare your own model with a method's recipe: run it once, measure it, say what is violated.

@@ -24,7 +24,8 @@ def main() -> None:
         if code == 130:
             console.error("interrupted")  # typer turns an early Ctrl-C into a code of its own
     except typer.TyperException as error:
-        console.error(_sentence(error))
+        if said := _sentence(error):  # `stabkit` alone has said its help
+            console.error(said)
         code = 2
     except StabkitError as error:
         console.error(error)

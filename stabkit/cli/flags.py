@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from stabkit.cli.front import complete
+
 
 def _config(ctx: typer.Context, path: str | None) -> str | None:
     """Defaults from a TOML file: a key is an option's name; flags and the environment win over it."""
@@ -22,36 +24,30 @@ def _config(ctx: typer.Context, path: str | None) -> str | None:
 Models = Annotated[
     str,
     typer.Option(
-        help="Methods, papers (the twelve), today or all; options after a colon: admin:omega=closed; own: "
-        "./my.py:function."
+        help="Names, or papers (the twelve), today, all; with options: admin:omega=closed; own: ./my.py:function.",
+        autocompletion=complete.methods,
     ),
 ]
-Probes = Annotated[str, typer.Option(help="Further probes from files of your own: ./mine.py:TokenSpread.")]
-Arch = Annotated[str, typer.Option(help="encoder-decoder (translation), encoder-only or decoder-only (next words).")]
+Probes = Annotated[str, typer.Option(help="Further probes of yours: ./mine.py:TokenSpread.")]
+Arch = Annotated[str, typer.Option(help="encoder-decoder, encoder-only or decoder-only.")]
 OptimizerOption = Annotated[str, typer.Option("--optimizer", help="adam, sgd, radam (as its paper) or radam-torch.")]
 RecipeOption = Annotated[
-    str, typer.Option("--recipe", help="shared, or paper: each method's own base, optimiser, rate and warm-up.")
+    str, typer.Option("--recipe", help="shared, or paper: each method's own base, optimiser, rate.")
 ]
 Dtype = Annotated[str, typer.Option(help="float32 or float64.")]
 Depths = Annotated[str, typer.Option(help="Layers: 6,18 is 6L-6L and 18L-18L; 60x12 is 60L-12L.")]
 Seeds = Annotated[str, typer.Option(help="Seeds: 0,1 or 0..4.")]
 Steps = Annotated[str, typer.Option(help="Updates of each run.")]
-Warmup = Annotated[
-    str, typer.Option(help="Warm-up updates, then inverse-sqrt decay; 0 is a constant rate. A list is an axis.")
-]
+Warmup = Annotated[str, typer.Option(help="Then inverse-sqrt decay; 0: a constant rate. An axis.")]
 Rate = Annotated[str, typer.Option("--lr", help="Peak learning rate. A list is an axis.")]
-MaxTokens = Annotated[
-    str, typer.Option(help="Batch size: sentences × the longer side with its end mark. A list is an axis.")
-]
+MaxTokens = Annotated[str, typer.Option(help="Of a batch: sentences × the longer side. An axis.")]
 Dropout = Annotated[str, typer.Option(help="Dropout on embeddings and branches.")]
 Clip = Annotated[str, typer.Option(help="Clip the gradient's global norm; 0 is off.")]
 Smoothing = Annotated[str, typer.Option(help="Label smoothing.")]
 StopWhenDecided = Annotated[
     bool, typer.Option("--stop-when-decided", help="End a run that has diverged or is stuck for good.")
 ]
-VerdictAt = Annotated[
-    str, typer.Option(help="End runs judged after so many updates; those still early go on to --steps. 0: never.")
-]
+VerdictAt = Annotated[str, typer.Option(help="End runs that are judged by then; 0: never.")]
 Bleu = Annotated[bool, typer.Option("--bleu", help="Translate the test set with every trained model: sacreBLEU.")]
 Beam = Annotated[str, typer.Option(help="Beams of --bleu's search; 1 is greedy.")]
 LengthPenalty = Annotated[str, typer.Option(help="--bleu ranks by log p / length^this.")]
@@ -59,17 +55,13 @@ Vocab = Annotated[str, typer.Option(help="Size of the joint vocabulary (subwords
 Hidden = Annotated[str, typer.Option(help="Width d. A list is an axis.")]
 Ffn = Annotated[str, typer.Option(help="Inner width of the feed-forward; 2x is twice the width.")]
 Heads = Annotated[str, typer.Option(help="Attention heads.")]
-BaseInitOption = Annotated[
-    str, typer.Option(help="Base initialisation of all: xavier_normal, fairseq_uniform or torch_uniform.")
-]
-BlockOption = Annotated[
-    str, typer.Option("--block", help="classic (the papers'), or llama: RMSNorm, SwiGLU, rotary positions, no biases.")
-]
+BaseInitOption = Annotated[str, typer.Option(help="xavier_normal, fairseq_uniform or torch_uniform.")]
+BlockOption = Annotated[str, typer.Option("--block", help="classic, or llama: RMSNorm, SwiGLU, rotary, no biases.")]
 NormOption = Annotated[
     str, typer.Option("--norm", help="layer, rms or dyt where a method has a norm; else the block's.")
 ]
 FfnKindOption = Annotated[
-    str, typer.Option("--ffn-kind", help="relu or swiglu (as many weights: two thirds of --ffn); else the block's.")
+    str, typer.Option("--ffn-kind", help="relu or swiglu (two thirds of --ffn); else the block's.")
 ]
 PositionsOption = Annotated[str, typer.Option("--positions", help="sinusoidal or rotary; else the block's.")]
 QkNorm = Annotated[bool, typer.Option("--qk-norm", help="Norm each head's queries and keys.")]
@@ -77,14 +69,12 @@ NoBiases = Annotated[bool, typer.Option("--no-biases", help="Linear maps without
 Untied = Annotated[bool, typer.Option("--untied", help="Give the softmax a weight of its own, not the embedding.")]
 RecordEvery = Annotated[str, typer.Option(help="After step 100, record every so many steps.")]
 Snapshots = Annotated[str, typer.Option(help="Weights kept along the path, evenly; 0 keeps the last only.")]
-Data = Annotated[str, typer.Option(help="Directory of parallel text (train.de, train.en, valid.*; plain or .gz).")]
+Data = Annotated[str, typer.Option(help="Parallel text: train.de, train.en, valid.*; plain or .gz.")]
 Source = Annotated[str, typer.Option(help="Source language: the ending of its files.")]
 Target = Annotated[str, typer.Option(help="Target language: the ending of its files.")]
 Workers = Annotated[str, typer.Option(help="Processes; auto is one a core, on a GPU one.")]
-CheckpointEvery = Annotated[
-    str, typer.Option(help="Updates between checkpoints of a run; auto: about 30 s in runs of over a minute; 0: none.")
-]
-Executor = Annotated[str, typer.Option(help="Where runs train: processes (here), dask (your cluster), inline.")]
+CheckpointEvery = Annotated[str, typer.Option(help="Between checkpoints of a long run; auto: 30 s; 0: none.")]
+Executor = Annotated[str, typer.Option(help="processes (here), dask (your cluster) or inline.")]
 Scheduler = Annotated[str, typer.Option(help="Address of the Dask scheduler: tcp://host:8786.")]
 RunTimeout = Annotated[str, typer.Option(help="Seconds after which a run is given up as hung; 0: never.")]
 RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="Try runs again that failed three times.")]
@@ -93,7 +83,7 @@ Out = Annotated[str, typer.Option(envvar="STABKIT_HOME", help="Where runs/ and r
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no notes.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the grid and what it costs; train nothing.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Run a grid that is larger than this machine seems to be good for.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Run a grid that seems too large for this machine.")]
 ConfigFile = Annotated[
     str | None, typer.Option("--config", callback=_config, is_eager=True, help="TOML file of options; flags win.")
 ]
@@ -107,9 +97,9 @@ BetaScale = Annotated[str, typer.Option(help="Factors on every β, likewise. Nei
 WholeGrid = Annotated[bool, typer.Option("--grid", help="Every α with every β.")]
 Drop = Annotated[str, typer.Option(help="Rows of DeepNet Table 11: deepnorm (α = 1), init (β = 1), or both.")]
 DropWarmup = Annotated[str, typer.Option(help="Warm-ups of --drop's rows and the method beside them; default 0,150.")]
-Model = Annotated[str, typer.Option(help="A method with α and β.")]
+Model = Annotated[str, typer.Option(help="A method with α and β.", autocompletion=complete.method)]
 
-Method = Annotated[str, typer.Option("--model", help="The method whose loss is drawn.")]
+Method = Annotated[str, typer.Option("--model", help="The method whose loss is drawn.", autocompletion=complete.method)]
 Against = Annotated[str, typer.Option(help="The method beside it; '' for none.")]
 At = Annotated[str, typer.Option(help="Around the weights at init, at end, or after so many updates (a snapshot's).")]
 Range = Annotated[str, typer.Option(help="How far the axes reach, in lengths of the directions.")]
@@ -125,7 +115,10 @@ Factory = Annotated[
 Weights = Annotated[str, typer.Option(help="Weights of --factory's model, a .safetensors file.")]
 Between = Annotated[str, typer.Option(help="Instead: the line between two stored runs, or the triangle of three.")]
 PathOption = Annotated[str, typer.Option("--path", help="Plane of the path: pca, hao (Hao et al. 2019) or none.")]
-Items = Annotated[list[str], typer.Argument(help="ls, items such as fig9 table1 admin-table3, or all.")]
+Items = Annotated[
+    list[str],
+    typer.Argument(help="ls, items such as fig9 table1 admin-table3, or all.", autocompletion=complete.items),
+]
 BudgetOption = Annotated[
     str, typer.Option("--budget", help="Time that the whole may take: 45m, 2h; the cheapest items first.")
 ]

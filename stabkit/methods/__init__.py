@@ -146,9 +146,23 @@ def parse(text: str) -> tuple[str, dict[str, str]]:
     if key is None:
         if out := _among(name, {key: key for key in OUT}):
             raise UsageError(f"{OUT[out].label} is not here yet: it needs {OUT[out].needs} ({OUT[out].source})")
+        if option := _among(name, OPTIONS):
+            raise UsageError(f"{name.strip()} is no method but a part of the block: `{option}`")
         close = nearest(name.strip(), [*NAMES, *OUT, *SETS])
         raise UsageError(f"unknown method {name.strip()!r}{close or ';'} `stabkit methods` lists all")
     return key, settled(f"method {key}", options(key), settings)
+
+
+OPTIONS = {
+    "rmsnorm": "--norm rms",
+    "layernorm": "--norm layer",
+    "llama": "--block llama",
+    "swiglu": "--ffn-kind swiglu",
+    "rope": "--positions rotary",
+    "rotary": "--positions rotary",
+    "qk-norm": "--qk-norm",
+}
+"""What people call a method and is an option of the block."""
 
 
 def _among(name: str, names: Mapping[str, str]) -> str | None:

@@ -84,6 +84,12 @@ def loss_surface(
 
     Raises UsageError for a number of points that is even, a model that cannot be copied, a plane of another length, a
     loss that is not one number; what the loss itself raises passes through, and the model is as it was.
+
+    >>> import stabkit, torch
+    >>> model = torch.nn.Linear(4, 1, bias=False)
+    >>> surface = stabkit.loss_surface(model, lambda model: model.weight.square().sum(), points=5)
+    >>> surface.loss.shape, bool((surface.loss >= 0).all())
+    ((5, 5), True)
     """
     if normalise not in NORMALISATIONS:
         raise UsageError(f"normalise is one of {', '.join(NORMALISATIONS)}, not {normalise!r}")

@@ -24,8 +24,10 @@ FEW = 3
 def audit(factory: str, method: str, depths: str, arch: str, *, json: bool) -> None:
     """Compare the factory's model with the recipe and show what was found; raises RecipeViolated on a violation."""
     recipe = methods.build(*methods.parse(method)) if method else None
-    n, m = depth(depths, arch) if depths else (None, None)
+    n, m = depth(depths, arch or "encoder-decoder") if depths else (None, None)
     module, inputs = model(factory, n or m)
+    if depths and not arch and "x" not in depths and not own_audit.both(module, inputs):
+        n = 0  # one stack, as it was found to be
     found = own_audit.audit(module, recipe, n, m, inputs)
     show(found, factory, json=json)
     if count := len(found.findings):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,17 +15,19 @@ from stabkit.report import files
 from stabkit.report.own import watch
 
 
-def run(named: Sequence[str], store: str, out: str, figures: str) -> None:
+def run(named: Sequence[str], store: str, out: str, figures: str, *, show: bool = False) -> None:
     """Render the runs named, or all of the store."""
     home = names.source(named, store)
     found, watches = names.both(home, named)
-    for own in watches:
-        console.say(f"report: {watch.write(own, home.out, again())}")
+    pages = [watch.write(own, home.out, again()) for own in watches]
+    for page in pages:
+        console.say(f"report: {page}")
     if not found and watches and (named or not home.ids()):
         if out or figures:
             console.warn(
                 "--out and --figures are for runs: a watch has its page under reports/, with every figure in it"
             )
+        _open(pages[-1], show)
         return
     if not found:
         which = "none of the runs named" if named else f"no run in {home.runs}"
@@ -35,3 +38,10 @@ def run(named: Sequence[str], store: str, out: str, figures: str) -> None:
         console.say(f"{count} figures, each as SVG, PNG, PDF and CSV: {figures}")
     page = files.write_page(found, [], findings(found), path.absolute(), again())
     console.say(f"report: {page}")
+    _open(page, show)
+
+
+def _open(page: Path, show: bool) -> None:
+    """In the browser that the machine has for files, if asked to; where it has none the path above is enough."""
+    if show and not webbrowser.open(page.absolute().as_uri()):
+        console.warn(f"no browser was found on this machine; open {page} yourself")

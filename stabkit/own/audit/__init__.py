@@ -113,6 +113,12 @@ def audit(
     )
 
 
+def both(model: nn.Module, inputs: Any = None) -> bool:
+    """Whether a model has an encoder and a decoder that reads it; found by running it."""
+    run.refuse(model)
+    return "encoder" in recognised(model, None, inputs)[2]
+
+
 def _closest(anatomy: Anatomy, stacks: dict[Stack, Found], n: int, m: int) -> Method:
     """The recipe of which least is violated: first in structure and scales, then in what was drawn."""
     ranked: list[tuple[int, int, int, Method]] = []

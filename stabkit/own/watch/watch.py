@@ -56,6 +56,18 @@ class Watch:
 
     Raises UsageError for what cannot be watched: no module, no optimiser of its parameters, all of them frozen, LBFGS,
     a batch on another device or that the model cannot be read on.
+
+    >>> import stabkit, torch
+    >>> model = torch.nn.TransformerEncoder(torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 2)
+    >>> optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    >>> with stabkit.watch(model, optimizer, out=out, name="tiny") as watch:
+    ...     for step in range(2):
+    ...         loss = model(torch.ones(1, 3, 8)).square().mean()
+    ...         loss.backward()
+    ...         optimizer.step()
+    ...         watch.loss(loss)
+    >>> watch.steps, watch.ended
+    (2, 'closed')
     """
 
     def __init__(

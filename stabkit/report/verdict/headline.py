@@ -132,10 +132,7 @@ def advice(runs: Sequence[Run]) -> str:
         return "`--steps 250` goes on from these updates to a verdict."
     train = max(runs, key=lambda run: run.spec.train.steps).spec.train
     warming = f" of a warm-up of {train.warmup}" if train.warmup > train.steps else ""
-    return (
-        f"{train.steps} steps{warming} are too few for a verdict; "
-        "`--depths 18 --steps 250 --warmup 0` gives one in minutes."
-    )
+    return f"{train.steps} steps{warming} are too few for a verdict; `--steps 250 --warmup 0` gives one."
 
 
 def _first(found: Contrast) -> str:

@@ -1,0 +1,118 @@
+"""What a person meets first: help in panels, a word that is no command, completion, the page in a browser."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+import webbrowser
+from pathlib import Path
+
+import pytest
+
+from stabkit.cli.commands import report
+from stabkit.cli.front.help import EXAMPLES, MEANT
+from stabkit.cli.options import COMMANDS, PAPER
+from stabkit.paper.items import BY_KEY
+from tests.commands import process, stabkit
+
+WORDS = ["sweep", "ablate", "slope", "tolerance", "landscape", "paper", "report", "export", "fold", "methods", "probe"]
+ROWS = [*([word] for word in WORDS), ["audit"], *(["runs", word] for word in ("ls", "show", "verify", "rm"))]
+
+
+def helped(*words: str) -> str:
+    done = process(*words, "--help", env={**os.environ, "COLUMNS": "120", "TERMINAL_WIDTH": "120"})
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("words", ROWS, ids=" ".join)
+def test_the_help_of_a_command_fits_two_screens_and_ends_with_two_examples(words: list[str]) -> None:
+    text = helped(*words)
+    assert len(text.splitlines()) <= 100 and "env var" not in text and "<str>" not in text
+    for example in EXAMPLES[words[-1]]:
+        assert example in text, "as it can be typed"
+
+
+@pytest.mark.parametrize("name", [name for name in EXAMPLES if name in (*COMMANDS, "paper") and name != "probe"])
+def test_the_examples_of_what_trains_are_understood(name: str, tmp_path: Path) -> None:
+    for example in EXAMPLES[name]:
+        words = [word for word in shlex.split(example)[1:] if word != "--dry-run"]
+        done = stabkit(*words, "--dry-run", "--out", tmp_path / "none")
+        assert done.returncode == 0, done.stderr
+
+
+def test_options_stand_in_panels_and_none_is_forgotten() -> None:
+    text = helped("sweep")
+    places = [text.index(f"─ {panel} ─") for panel in ("What to train", "On what", "How it is trained, and how long")]
+    assert places == sorted(places) and "Where it runs" in text
+    for name in COMMANDS["sweep"]:
+        assert f"--{name.replace('_', '-')}" in text
+    for name in PAPER:
+        assert f"--{name.replace('_', '-')}" in helped("paper")
+    alone = re.search(r"─ Options ─.*?╰", text, re.S)
+    assert alone and "--help" in alone[0] and alone[0].count("--") == 1, "every other option has its panel"
+
+
+def test_alone_it_says_what_to_try_first_and_no_error() -> None:
+    done = stabkit()
+    assert "Start here:" in done.stdout and "stabkit sweep" in done.stdout and "stabkit probe" in done.stdout
+    assert "error" not in done.stderr
+    assert "error" not in stabkit("runs").stderr
+
+
+@pytest.mark.parametrize("word", MEANT)
+def test_a_word_that_people_try_is_answered_with_the_command_that_does_it(word: str) -> None:
+    done = stabkit(word, "a", "b")
+    assert done.returncode == 2 and f"there is no command '{word}': that is `stabkit {MEANT[word]}`" in done.stderr
+    meant = MEANT[word].split()[0]
+    assert meant in (*WORDS, "runs") or meant.startswith("--"), "which is a command"
+
+
+def test_any_other_word_gets_the_nearest_or_all() -> None:
+    assert "did you mean 'sweep'?" in stabkit("swep").stderr
+    assert "there are sweep, ablate" in stabkit("qqqq").stderr
+    assert "did you mean 'verify'?" in stabkit("runs", "verfy").stderr
+
+
+def test_model_and_models_are_both_understood(tmp_path: Path) -> None:
+    for command, option in (("sweep", "--model"), ("ablate", "--models"), ("landscape", "--models")):
+        done = stabkit(command, option, "deepnorm", "--depths", "2", "--dry-run", "--out", tmp_path)
+        assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("stabkit swe", ["sweep"]),
+        ("stabkit sweep --models post-ln,dee", ["post-ln,deepnorm"]),
+        ("stabkit sweep --models to", ["today"]),
+        ("stabkit landscape --model adm", ["admin"]),
+        ("stabkit paper fig", [key for key in BY_KEY if key.startswith("fig")]),
+    ],
+)
+def test_a_shell_completes_commands_methods_and_items(words: str, offered: list[str]) -> None:
+    shell = {"_STABKIT_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
+    program = Path(sys.executable).with_name("stabkit")
+    done = subprocess.run([program], env={**os.environ, **shell}, capture_output=True, text=True)
+    assert done.stdout.split() == offered
+
+
+def test_a_block_that_is_asked_for_as_a_method_is_named_as_the_option_it_is() -> None:
+    done = stabkit("sweep", "--models", "rmsnorm", "--dry-run")
+    assert done.returncode == 2 and "`--norm rms`" in done.stderr and "did you mean" not in done.stderr
+
+
+def test_the_page_is_opened_on_request(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr(webbrowser, "open", lambda url: bool(opened.append(url) or len(opened) == 1))
+    report._open(tmp_path / "a page.html", True)
+    assert opened == [(tmp_path / "a page.html").as_uri()] and capsys.readouterr().err == ""
+    report._open(tmp_path / "a page.html", True)
+    assert "no browser was found" in capsys.readouterr().err
+    report._open(tmp_path / "a page.html", False)
+    assert len(opened) == 2 and sys.modules["webbrowser"] is webbrowser
