@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stabkit.cli import console
@@ -84,19 +85,14 @@ def _slope_cell(own: Any) -> str:
 
 
 def verdict(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]]) -> None:
-    """The sentence that answers, and the verdict matrix: outcome or forecast, ‖ΔF‖ at the reference step, what is
-    known; not of single steps."""
+    """The verdict matrix: outcome or forecast, ‖ΔF‖ at the reference step, what is known; not of single steps."""
     if all(run.spec.single_step for run in runs) and runs:
         return
     from stabkit.figures.shared.words import short
-    from stabkit.report.verdict.answer import answer
-    from stabkit.report.verdict.headline import advice, headline
+    from stabkit.report.verdict.headline import headline
     from stabkit.report.verdict.matrix import matrix
 
     verdicts = matrix(runs, failed)
-    if said := answer(verdicts):
-        console.paragraph(said)
-        console.say()
     rows = []
     for row in verdicts.rows:
         cells = []
@@ -116,8 +112,19 @@ def verdict(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]]) -> None:
     console.table(f"{what}, and ‖ΔF‖ after {verdicts.reference_step} updates{where}", head, rows, _colour)
     console.say()
     console.paragraph(headline(runs, failed))
-    if hint := advice(runs):
-        console.paragraph(hint)
+
+
+def last(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]], page: Path, following: str) -> None:
+    """What stays on the screen: the sentence that answers, the page, the next command worth typing."""
+    from stabkit.report.verdict.answer import answer
+    from stabkit.report.verdict.matrix import matrix
+
+    console.say()
+    if said := answer(matrix([run for run in runs if not run.spec.single_step], failed)):
+        console.paragraph(said)
+    console.say(f"report: {page}")
+    if following:
+        console.say(f"next: {following}")
 
 
 def quality(runs: Sequence[Run]) -> None:

@@ -16,7 +16,7 @@ from stabkit.cli.commands import report
 from stabkit.cli.front.help import EXAMPLES, MEANT
 from stabkit.cli.options import COMMANDS, PAPER
 from stabkit.paper.items import BY_KEY
-from tests.commands import process, stabkit
+from tests.commands import TINY, process, stabkit
 
 WORDS = ["sweep", "ablate", "slope", "tolerance", "landscape", "paper", "report", "export", "fold", "methods", "probe"]
 ROWS = [*([word] for word in WORDS), ["audit"], *(["runs", word] for word in ("ls", "show", "verify", "rm"))]
@@ -116,3 +116,34 @@ def test_the_page_is_opened_on_request(
     assert "no browser was found" in capsys.readouterr().err
     report._open(tmp_path / "a page.html", False)
     assert len(opened) == 2 and sys.modules["webbrowser"] is webbrowser
+
+
+def test_the_last_lines_are_the_answer_the_page_and_the_next_command(tmp_path: Path) -> None:
+    words = ["--models", "deepnorm,post-ln", *TINY, "--out", str(tmp_path)]
+    done = stabkit("sweep", *words)
+    answer, page, following = done.stdout.rstrip().splitlines()[-3:]
+    assert answer.endswith(".") and page.startswith("report: ") and following.startswith("next: stabkit sweep ")
+    told = shlex.split(following.removeprefix("next: stabkit "))
+    assert told[told.index("--steps") + 1] == "250" and told[told.index("--warmup") + 1] == "0"
+    assert stabkit(*told, "--dry-run").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("command", "more", "then"),
+    [
+        ("slope", ("--models", "deepnorm", "--seeds", "0"), "stabkit sweep --models deepnorm --depths 2"),
+        ("ablate", ("--alpha-scale", "1", "--steps", "2", "--warmup", "0"), "stabkit landscape --depths 2"),
+        (
+            "landscape",
+            *(("--points", "3", "--cut-points", "3", "--direction-seeds", "0", "--path", "none", "--steps", "2"),),
+            "stabkit ablate --depths 2",
+        ),
+    ],
+)
+def test_each_command_goes_on_to_another(command: str, more: tuple[str, ...], then: str, tmp_path: Path) -> None:
+    small = ("--depths", "2", "--hidden", "16", "--ffn", "24", "--vocab", "200", "--max-tokens", "128")
+    done = stabkit(command, *small, *more, "--out", tmp_path)
+    assert done.returncode == 0, done.stderr
+    following = done.stdout.rstrip().splitlines()[-1].removeprefix("next: ")
+    assert following.startswith(then)
+    assert stabkit(*shlex.split(following)[1:], "--dry-run").returncode == 0

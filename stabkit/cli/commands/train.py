@@ -6,13 +6,14 @@ import importlib
 import shlex
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import typer
 
 from stabkit.cli import config, console
-from stabkit.cli.commands import dry_run
+from stabkit.cli.commands import dry_run, following
 from stabkit.cli.parsing import own
 from stabkit.cli.progress import Screen
 from stabkit.cli.signals import Signals
@@ -21,7 +22,7 @@ from stabkit.report import json_document
 from stabkit.running import carry_out, cost, plan_runs
 from stabkit.running import request as requests
 from stabkit.running.request import Request
-from stabkit.storage.store import Store
+from stabkit.storage.store import Run, Store
 
 
 def train(ctx: typer.Context, read: Callable[[Mapping[str, Any]], Request]) -> None:
@@ -38,7 +39,8 @@ def train(ctx: typer.Context, read: Callable[[Mapping[str, Any]], Request]) -> N
     if params["dry_run"]:
         show(asked, json=params["json"])
     else:
-        run(asked, again(), **{name: params[name] for name in ("json", "quiet", "yes", "retry_failed")})
+        then = partial(following.after, str(ctx.info_name), params)
+        run(asked, again(), then, **{name: params[name] for name in ("json", "quiet", "yes", "retry_failed")})
 
 
 def print_config(params: Mapping[str, Any]) -> None:
@@ -57,8 +59,17 @@ def show(request: Request, *, json: bool) -> None:
     dry_run.plan(specs, planned, request.workers, cost.pace(plan_runs.timed(planned, store)), request.texts, json=json)
 
 
-def run(request: Request, command: str, *, json: bool, quiet: bool, yes: bool, retry_failed: bool) -> None:
-    """Train what is missing, measure what is asked for, render, print."""
+def run(
+    request: Request,
+    command: str,
+    then: Callable[[Sequence[Run]], str],
+    *,
+    json: bool,
+    quiet: bool,
+    yes: bool,
+    retry_failed: bool,
+) -> None:
+    """Train what is missing, measure what is asked for, render, print; `then` says what to type next."""
     if not yes:
         requests.check(request)
     store = Store(request.out)
@@ -83,8 +94,7 @@ def run(request: Request, command: str, *, json: bool, quiet: bool, yes: bool, r
         tables.quality(done.runs)
         tables.roughness(done.runs, done.surfaces)
         tables.claims(claimed)
-        console.say()
-        console.say(f"report: {page}")
+        tables.last(done.runs, done.failed, page, then(done.runs))
     for spec, reason in done.untranslated:
         console.warn(f"{spec.run_id} is {reason}")
     if done.untranslated:

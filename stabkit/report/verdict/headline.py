@@ -124,17 +124,6 @@ def separation(runs: Sequence[Run]) -> str:
     return f"On this page, {whose}{f', all {cells.pop()}' if len(cells) == 1 else ''}: {'; '.join(told)}."
 
 
-def advice(runs: Sequence[Run]) -> str:
-    """What to run next when every run is too short to judge."""
-    if not runs or any(outcome_word(run) != "early" for run in runs):
-        return ""
-    if any(run.forecast and run.forecast.word != "out of range" for run in runs):
-        return "`--steps 250` goes on from these updates to a verdict."
-    train = max(runs, key=lambda run: run.spec.train.steps).spec.train
-    warming = f" of a warm-up of {train.warmup}" if train.warmup > train.steps else ""
-    return f"{train.steps} steps{warming} are too few for a verdict; `--steps 250 --warmup 0` gives one."
-
-
 def _first(found: Contrast) -> str:
     updates = f"first {found.step} updates move" if found.step > 1 else "first update moves"
     if found.alike:
