@@ -4,6 +4,8 @@
     python3 dev.py sweep             set up, then `stabkit sweep --depths 6,18,50,100`
     python3 dev.py test [ARGS…]      set up, then pytest on every core; `.ci/run` adds the slow tests and all examples
     python3 dev.py lint              set up, then ruff, mypy, and import-linter: the order of the rooms
+    python3 dev.py docs              set up, then the documentation site, strict: docs/_build/html/index.html
+    python3 dev.py evidence [PART…]  set up, then make committed pages anew; without PART list them
     python3 dev.py libraries         set up, then install the libraries whose models `pytest -m libraries` probes
     python3 dev.py COMMAND [ARGS…]   set up, then `stabkit COMMAND ARGS…`
 
@@ -26,6 +28,7 @@ HERE = Path(__file__).resolve().parent
 TORCH = "2.13.0"
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 ROOMS = "from importlinter.cli import lint_imports_command as check; check(['--no-cache'])"
+SITE = "docs/_build/html"
 INPUTS = ("pyproject.toml", "constraints.txt", "dev.py", "stabkit/version.py")
 
 
@@ -42,6 +45,10 @@ def main(arguments: list[str]) -> int:
     if command == "test":
         rest = rest or ["-n", "auto", "--dist", "worksteal"]
         return run([str(python), "-m", "pytest", *rest], cwd=HERE)
+    if command == "docs":
+        return run([str(python), "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "docs", SITE], cwd=HERE)
+    if command == "evidence":
+        return run([str(python), "-m", "benchmarks.evidence", *rest], cwd=HERE)
     if command == "libraries":
         return libraries(python)
     if command == "lint":

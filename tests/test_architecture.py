@@ -59,7 +59,7 @@ def test_what_reads_results_never_imports_torch_and_help_imports_nothing_heavy()
 
 def test_rooms_are_small_and_files_are_short() -> None:
     def own(folder: Path) -> list[Path]:
-        return [path for path in folder.iterdir() if path.name != "__pycache__"]
+        return [path for path in folder.iterdir() if path.name not in ("__pycache__", "py.typed")]
 
     assert len(own(PACKAGE)) <= 25 and sum(path.is_file() for path in own(PACKAGE)) <= 8
     crowded = {str(room): len(own(room)) for room in ROOMS if room != PACKAGE and len(own(room)) > 15}

@@ -1,4 +1,6 @@
-"""The README's commands parse, and its two recipes work as printed."""
+"""The README: short enough to be read in three minutes, its commands parse, its factory and its loop run as printed."""
+
+from __future__ import annotations
 
 import re
 import shlex
@@ -8,19 +10,41 @@ from pathlib import Path
 import pytest
 import torch
 
+from stabkit.methods import KEYS
 from tests.commands import stabkit
 from tests.conftest import MULTI30K, need
 from tests.own import probe_models
 from tests.own.test_watch import loss_of, tokens
 
-README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
-EVERY = re.findall(r"```python\n(.*?)```", README, re.S)
-(GPT,) = [block for block in EVERY if "def gpt(" in block]
-(WATCH,) = [block for block in EVERY if "stabkit.watch(" in block]
-BLOCKS = [block for block in EVERY if block not in (GPT, WATCH)]
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+(GPT, WATCH) = re.findall(r"```python\n(.*?)```", README, re.S)
+PAGES = [ROOT / "README.md", *(ROOT / "docs" / name for name in ("start.md", "results.md", "blocks.md"))]
 COMMANDS = sorted(
-    set(re.findall(r"`stabkit ([a-z][^`\n]*)`", README)) | set(re.findall(r"^\$ stabkit (.*)$", README, re.M))
+    {
+        command
+        for page in PAGES
+        for text in [page.read_text(encoding="utf-8")]
+        for command in [*re.findall(r"`stabkit ([a-z][^`\n]*)`", text), *re.findall(r"^\$ stabkit (.*)$", text, re.M)]
+    }
 )
+PROSE = re.sub(r"```.*?```|^\|.*?$|!\[.*?\]\(.*?\)|\]\([^)]*\)", "", README, flags=re.S | re.M)
+
+
+def test_the_readme_is_one_screen_and_a_bit() -> None:
+    assert len(README.splitlines()) <= 150 and len(PROSE.split()) <= 800
+    assert "twenty-one other methods" in README and len(KEYS) == 23
+
+
+def test_no_sentence_of_the_readme_has_more_than_two_numbers() -> None:
+    for sentence in re.split(r"(?<=[.!?])\s+", re.sub(r"`[^`]*`", "", PROSE)):
+        numbers = re.findall(r"(?<![\w-])\d[\d.,e-]*", sentence)
+        assert len(numbers) <= 2, sentence
+
+
+def test_what_the_readme_leads_to_is_there() -> None:
+    for link in re.findall(r"\]\(([^)#]+)[^)]*\)", README):
+        assert (ROOT / link).exists(), link
 
 
 def executed(block, **names):
@@ -29,9 +53,7 @@ def executed(block, **names):
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_of_the_readme_is_one(command, tmp_path):
-    if " ./" in command:  # a recipe's own file: run whole below
-        return
+def test_every_command_of_the_readme_is_one(command: str, tmp_path: Path) -> None:
     words = shlex.split(
         command.replace("RUN…", "").replace(" RUN", "").replace("FILE.toml", "").replace("FILE", "x.html")
     )
@@ -53,57 +75,6 @@ def test_every_command_of_the_readme_is_one(command, tmp_path):
         assert done.returncode == 0, done.stderr
         options = {word for word in words if word.startswith("--")} - {"--help"}
         assert all(option in done.stdout for option in options)
-
-
-@pytest.fixture
-def recipes(tmp_path):
-    """A directory with the files of the two recipes, as their reader has it."""
-    (tmp_path / "my.py").write_text(BLOCKS[0], encoding="utf-8")
-    (tmp_path / "mine.py").write_text(BLOCKS[1], encoding="utf-8")
-    return tmp_path
-
-
-def printed(part):
-    """The commands of the README that name a file of one's own, with this in them."""
-    return [command for command in COMMANDS if " ./" in command and part in command]
-
-
-def test_the_readmes_method_keeps_the_contract(recipes):
-    """As printed, whole: the models of 100 layers too."""
-    ((command,),) = [printed("check")]
-    done = stabkit(*shlex.split(command), cwd=recipes)
-    assert done.returncode == 0, done.stderr
-    assert "Pre-LN × √½ keeps the contract: x ← ω·x + γ·f(LN(x)); after each stack LN(x)" in done.stdout
-    assert "breaks" not in done.stdout
-
-
-def test_the_readmes_recipes_are_swept_and_seen(recipes):
-    """The printed commands in one, at a size for a test."""
-    (method,), (probe,) = printed("--models"), printed("--probes")
-    words = [*shlex.split(method), *shlex.split(probe)[1:3]]
-    words[words.index("--depths") + 1] = "2,3"
-    small = ("--steps", "2", "--hidden", "16", "--ffn", "24", "--vocab", "200", "--max-tokens", "128")
-    done = stabkit(*words, *small, "--warmup", "4000", "--quiet", "--out", recipes / "out", cwd=recipes)
-    assert done.returncode == 0, done.stderr
-    runs = sorted(path.name for path in (recipes / "out" / "runs").glob("[a-z]*"))
-    assert [name.partition("-2L")[0] for name in runs if "-2L-" in name] == ["deepnorm", "own-halved", "pre-ln"]
-    (page,) = (recipes / "out" / "reports").glob("*.html")
-    text = page.read_text(encoding="utf-8")
-    assert "Pre-LN × √½" in text and "probe-own-spikes-step" in text and "class Spikes(Probe)" in text
-    rows = stabkit("export", "--store", recipes / "out", "--to", "csv").stdout.splitlines()
-    assert sum(",own-spikes,state," in row for row in rows) == 6 * 3
-
-
-def test_the_readmes_surface_is_drawn_and_its_middle_is_the_models_loss(capsys):
-    names = executed(BLOCKS[2])
-    loss = float(((names["model"](names["x"]) - names["y"]) ** 2).mean().detach())
-    assert names["surface"].loss[5, 5] == pytest.approx(loss, rel=1e-6) and capsys.readouterr().out
-
-
-def test_the_page_of_methods_is_what_the_command_writes():
-    page = (Path(__file__).parents[1] / "docs" / "methods.md").read_text(encoding="utf-8")
-    made = stabkit("methods", "--markdown", "--depths", "18,100").stdout
-    assert page == made, "write it anew: stabkit methods --markdown --depths 18,100 > docs/methods.md"
 
 
 def test_the_readmes_loop_is_watched(tmp_path, monkeypatch):

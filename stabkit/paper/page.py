@@ -17,6 +17,7 @@ import numpy as np
 from stabkit.claims import Finding
 from stabkit.claims.base import ORDER
 from stabkit.figures.shared.numbers import reference_step
+from stabkit.figures.shared.words import several
 from stabkit.paper.item import Item
 from stabkit.paper.items import BY_KEY, NOT_HERE
 from stabkit.paper.part import Part
@@ -140,11 +141,20 @@ def _run(runs: Sequence[Run]) -> dict[str, Any]:
 
 
 def _lead(sections: Sequence[Mapping[str, Any]]) -> str:
-    """`18 items of the papers, rerun on small models. The papers’ central claims: 4 hold, 1 mixed, 4 fail. …`"""
+    """`DeepNet Fig. 2, 3 and 4 reproduce in part. The papers’ central claims: 4 hold, 1 mixed, 4 fail. …`"""
     told = [claim for claim, _ in _claims(sections)]
     central, others = counted(told), counted(told, ("side", "background", "ours"))
-    what = f"{len(sections)} item{'s' * (len(sections) != 1)} of the papers, rerun on small models"
-    kinds = (("The papers’ central claims", central), ("The others", others))
+    by: dict[str, list[str]] = {}
+    for section in sections:
+        if section["verdict"] in ("reproduces", "in part", "does not reproduce"):
+            by.setdefault(section["verdict"], []).append(f"{section['item'].short} {section['item'].name}")
+    verbs = {"reproduces": "reproduce", "in part": "reproduce in part", "does not reproduce": "do not reproduce"}
+    told_of = [
+        f"{several(names, len(sections), 'items')} {verbs[word] if len(names) > 1 else _is(word)}"
+        for word, names in by.items()
+    ]
+    what = "; ".join(told_of) or f"Of {len(sections)} items none was decided whole"
+    kinds = (("The papers’ central claims", central), ("Those beside them", others))
     parts = [f"{kind}: {words}" for kind, words in kinds if words]
     return f"{what}. {'. '.join(parts)}." if parts else f"{what}; no claim of theirs was tested."
 

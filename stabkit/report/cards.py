@@ -30,6 +30,8 @@ DATA_LIMIT = 400_000
 TABLE_LIMIT = 300
 """Cells of a folded table; beyond it the page shows rows at equal distances, the last among them, and says so."""
 
+MOST_COLUMNS = 8
+"""Steps or layers of a folded table."""
 ALL_TOO_LONG = "All are too many for this page: `stabkit report --figures DIR` writes them as CSV."
 
 
@@ -196,7 +198,7 @@ def packed(value: Any) -> str:
 
 
 def _folded(frame: pd.DataFrame, figure: Picture) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...], str]:
-    """The drawn values for reading: steps or layers down, runs across, or the frame as it is."""
+    """The drawn values for reading: runs down, steps or layers across, or the frame as it is."""
     if frame.empty:
         return (), (), "Nothing was drawn."
     if figure.INDEX is None:
@@ -205,29 +207,28 @@ def _folded(frame: pd.DataFrame, figure: Picture) -> tuple[tuple[str, ...], tupl
         kept = max(1, TABLE_LIMIT // len(head))
         some = frame[names].iloc[_spread(count, kept)]
         rows = [tuple(map(_cell, row)) for row in some.itertuples(index=False)]
-    else:
-        place = {run: i for i, run in enumerate(frame["run"].unique())}
-        first = frame.drop_duplicates("run")
-        head = (
-            figure.INDEX,
-            *(
-                listed(f"{label} {depth}", condition, f"seed {seed}")
-                for label, depth, condition, seed in zip(
-                    first["label"], first["depth"], first["condition"], first["seed"], strict=True
-                )
-            ),
-        )
-        lines: dict[int, dict[int, float]] = {}
-        for index, run, value in zip(
-            *(frame[name].tolist() for name in (figure.INDEX, "run", figure.VALUE)), strict=True
-        ):
-            lines.setdefault(int(index), {})[place[run]] = float(value)
-        count, kept = len(lines), max(1, TABLE_LIMIT // len(head))
-        rows = [
-            (str(index), *(_cell(lines[index][i]) if i in lines[index] else "" for i in range(len(place))))
-            for index in [sorted(lines)[i] for i in _spread(count, kept)]
-        ]
-    return head, tuple(rows), f"{kept} of {count} rows, evenly spread." if count > kept else ""
+        return head, tuple(rows), f"{kept} of {count} rows, evenly spread." if count > kept else ""
+    return _by_run(frame, figure.INDEX, figure.VALUE)
+
+
+def _by_run(frame: pd.DataFrame, index: str, value: str) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...], str]:
+    """A row a run, a column a step or layer: as many of both as are read with ease, from the first to the last."""
+    runs = frame.drop_duplicates("run")
+    held: dict[str, dict[int, float]] = {}
+    for run, at, number in zip(*(frame[name].tolist() for name in ("run", index, value)), strict=True):
+        held.setdefault(run, {})[int(at)] = float(number)
+    places = sorted({at for own in held.values() for at in own})
+    columns = [places[i] for i in _spread(len(places), MOST_COLUMNS)]
+    kept = _spread(len(runs), max(1, TABLE_LIMIT // (1 + len(columns))))
+    rows = []
+    for label, depth, condition, seed, run in (
+        runs[["label", "depth", "condition", "seed", "run"]].iloc[kept].itertuples(index=False)
+    ):
+        name = listed(f"{label} {depth}", condition, f"seed {seed}")
+        rows.append((name, *(_cell(held[run][at]) if at in held[run] else "" for at in columns)))
+    parts = [f"{len(kept)} of {len(runs)} runs"] if len(kept) < len(runs) else []
+    parts += [f"{len(columns)} of {len(places)} {index}s"] if len(columns) < len(places) else []
+    return (f"run, {index}", *map(str, columns)), tuple(rows), f"{' and '.join(parts)}, evenly spread." if parts else ""
 
 
 def _spread(count: int, kept: int) -> list[int]:

@@ -19,5 +19,5 @@ fi
 # — The report
 block "heat maps, boundary, Table 11: exact frames, drawing survives" dev test tests/figures
 block "the paper's sentences as claims, each holding, failing and untested where it should" dev test tests/claims
-block "the README says it" bash -c "grep -q 'stabkit ablate' '$root/README.md' && ls '$root'/reports/multi30k-ablation.html"
+block "the README says it" bash -c "grep -q 'stabkit ablate' '$root/docs/results.md' && ls '$root'/reports/multi30k-ablation.html"
 exit $failed

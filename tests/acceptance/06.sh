@@ -31,7 +31,7 @@ block "in a browser: unpacked when seen, nothing fetched, light and dark, 400 pi
 # — 9 Claims
 block "Fig. 1 and Fig. 5 as claims under all rulers" dev test tests/claims/test_surface_claims.py
 # — 10 Evidence
-block "the page under reports/, under 12 MB, linked from the README" bash -c "cd '$root' && [ \$(cat reports/multi30k-landscape*.html | wc -c) -lt 12000000 ] && grep -q multi30k-landscape README.md"
+block "the page under reports/, under 12 MB, linked from the results" bash -c "cd '$root' && [ \$(cat reports/multi30k-landscape*.html | wc -c) -lt 12000000 ] && grep -q multi30k-landscape docs/results.md"
 # — Bad input
 block "bad input" dev test tests/surface/test_landscape.py tests/own/test_factory.py -k "bad or named or differs or stranger"
 exit $failed

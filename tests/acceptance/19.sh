@@ -33,5 +33,5 @@ block "frozen layers are a measurement and get said" dev test tests/results/test
 for page in multi30k-default multi30k-no-warmup multi30k-slope multi30k-landscape multi30k-ablation paper; do
   block "a page of $page" test -s "reports/$page.html"
 done
-block "GOAL has a figure and a place in the README" bash -c "grep -q 'docs/goal.png' README.md && test -s docs/goal.png"
+block "GOAL has a figure and a place in the README" bash -c "grep -q 'goal.png' docs/results.md && test -s docs/goal.png"
 exit $failed

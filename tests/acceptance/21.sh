@@ -36,6 +36,6 @@ block "the table" bash -c "for m in gpt2 bert llama gemma2 olmo2 t5 timm_vit tor
 block "pages of GPT-2, Llama and a Post-LN BERT" bash -c "test -s reports/probe-gpt2.html && test -s reports/probe-llama.html && test -s reports/probe-bert.html"
 block "the tutorial and its workflow" dev test tests/test_own_model_page.py -m "slow or not slow"
 block "ten lines in the README" bash -c "grep -q 'stabkit probe model:gpt' README.md"
-block "audit in the wild" bash -c "grep -q 'torchscale' docs/audit_wild.md && grep -q 'audit_wild' README.md"
+block "audit in the wild" bash -c "grep -q 'torchscale' docs/audit_wild.md && grep -q 'audit_wild' docs/index.md"
 block "audit finds method and depth and names probe" bash -c "cd '$work/user' && $stab audit mine:small; [ \$? -eq 6 ] && $stab audit mine:small | grep -q 'stabkit probe'"
 exit $failed

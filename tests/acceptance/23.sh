@@ -75,7 +75,7 @@ block "kept runs of an older version: read, not trained again, told what they la
 # — 8 methods check, recipes
 block "stabkit methods check ./my.py:peri_ln" user "methods check ./my.py:peri_ln"
 block "every built-in method keeps the contract" dev test tests/training/test_contract.py -m "slow or not slow"
-block "the README's recipes, followed to the letter" dev test tests/test_readme.py -k "readmes"
+block "the README's recipes, followed to the letter" dev test tests/test_docs.py -k "of_the_docs"
 # — 9 Probes
 block "stream, cosine, attention_logit against slow recomputations; no bit of training changed" dev test tests/probes
 [ -n "$quick" ] || block "all probes together (read the number: at most a tenth of a step, one core, nothing beside it)" bash -c "cd '$root' && .venv/bin/python benchmarks/probes.py"

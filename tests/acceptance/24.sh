@@ -39,7 +39,7 @@ f = {r['spec']['method']: r['forecast'] for r in json.load(open('$work/given.jso
 assert f['pre-ln']['p_trains'] > 0.9 and f['dyt']['p_trains'] is None and f['dyt']['axes'] == ['method'], f\""
 # — 3 The table
 block "the page follows from the committed rows alone" bash -c "python3 -c \"import json; d = json.load(open('$work/today.json')); assert not d['missing'] and len(d['table']) == 2 * 13 * 4, (d['missing'], len(d['table']))\""
-block "docs/today.md is what the rows say; the README's row and sentence too" dev test tests/paper/test_today.py -k "docs or readme"
+block "docs/today.md is what the rows say; the README's row and sentence too" dev test tests/paper/test_today.py -k "docs or results"
 block "one central claim a method from its own paper" bash -c "$stab methods --json >'$work/m.json' && python3 -c \"import json; by = {m['key']: m['claims'] for m in json.load(open('$work/m.json'))['methods']}; [print(k) for k in '$TEN residual'.split() if not any(c['weight'] == 'central' for c in by[k])]; assert all(sum(c['weight'] == 'central' for c in by[k]) >= 1 for k in '$TEN residual'.split())\""
 # — Bad input
 block "an undefined combination, with reason and source" refused "is not defined here" sweep --models t-fixup --arch decoder-only --depths 2

@@ -99,8 +99,8 @@ def test_json_holds_every_claim_with_its_verdict_and_what_would_test_it(out):
 def test_the_terminal_names_central_claims_within_80_columns(out):
     done = stabkit("sweep", *TINY, "--out", out)
     assert "central claims" in done.stdout and not re.search(r"\d+ of \d+ claims", done.stdout)
-    *lines, page = done.stdout.rstrip().split("\n")
-    assert max(map(len, lines)) <= 80 and page.startswith("report:")
+    *lines, page, following = done.stdout.rstrip().split("\n")
+    assert max(map(len, lines)) <= 80 and page.startswith("report:") and following.startswith("next:")
 
 
 def test_every_figure_is_written_as_files(out, tmp_path):

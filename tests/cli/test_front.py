@@ -119,7 +119,7 @@ def test_the_page_is_opened_on_request(
 
 
 def test_the_last_lines_are_the_answer_the_page_and_the_next_command(tmp_path: Path) -> None:
-    words = ["--models", "deepnorm,post-ln", *TINY, "--out", str(tmp_path)]
+    words = ["--models", "deepnorm,post-ln", *TINY, "--steps", "16", "--out", str(tmp_path)]
     done = stabkit("sweep", *words)
     answer, page, following = done.stdout.rstrip().splitlines()[-3:]
     assert answer.endswith(".") and page.startswith("report: ") and following.startswith("next: stabkit sweep ")

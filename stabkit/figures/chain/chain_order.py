@@ -166,7 +166,8 @@ def draw(frame: pd.DataFrame) -> Figure:
         if frame.empty:
             return style.empty("No run has recorded its chain.")
         links = [link for link in LINKS if link in set(frame["link"])]
-        methods = list(dict.fromkeys(zip(frame["label"], frame["method"], strict=True)))
+        methods = list(dict.fromkeys(zip(frame["label"], frame["method"], frame["condition"], strict=True)))
+        several_conditions = frame["condition"].nunique() > 1
         lines = len(methods) + 1.4  # a line a method under the link's name
         figure, (axes,) = style.panels(1, 1, 0.75 + len(links) * lines * 0.155)
         last = max(2, int(frame["last"].max()))
@@ -176,15 +177,16 @@ def draw(frame: pd.DataFrame) -> Figure:
             axes.text(
                 0.006, top + 0.75, LINKS[link], transform=axes.get_yaxis_transform(), fontsize=8, fontweight="bold"
             )
-            for turn, (label, method) in enumerate(methods):
-                own = frame[(frame["link"] == link) & (frame["label"] == label)]
-                _marks(axes, own, top + 1.5 + turn, method, str(label), never, LINKS[link])
+            for turn, (label, method, condition) in enumerate(methods):
+                own = frame[(frame["link"] == link) & (frame["label"] == label) & (frame["condition"] == condition)]
+                told = condition if several_conditions else ""
+                _marks(axes, own, top + 1.5 + turn, method, str(label), str(told), never, LINKS[link])
             if place:
                 axes.axhline(top, color=style.INK, linewidth=0.5, alpha=0.3)
         axes.set_ylim(len(links) * lines, 0)
         axes.set_yticks([])
         ticks = [tick for tick in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096) if tick <= last][-6:]
-        style.log_axis(axes, "x", 0.3, never * 3.2, ticks=[START, *ticks, never])
+        style.log_axis(axes, "x", 0.3, never * (12 if several_conditions else 3.2), ticks=[START, *ticks, never])
         axes.set_xticks([START, *ticks, never], ["at the start", *map(str, ticks), "never"])
         for edge in (0.75, last * 1.6):
             axes.axvline(edge, color=style.INK, linewidth=0.8, linestyle=(0, (2, 2)), alpha=0.6)
@@ -196,7 +198,9 @@ START = 0.35
 """Where what was so before any update stands on the axis."""
 
 
-def _marks(axes: Axes, own: pd.DataFrame, y: float, method: str, label: str, never: float, link: str) -> None:
+def _marks(
+    axes: Axes, own: pd.DataFrame, y: float, method: str, label: str, condition: str, never: float, link: str
+) -> None:
     """One method's runs on one line: a mark a step and outcome. Its name and depths stand once beside those of the left
     edge, once beside the last of those in training and once beside those of the right edge."""
     hue = style.colour(method)
@@ -206,8 +210,8 @@ def _marks(axes: Axes, own: pd.DataFrame, y: float, method: str, label: str, nev
             for word in dict.fromkeys(marks["outcome"]):
                 look = {**MARKS.get(str(word), MARKS["early"]), "markersize": 5}
                 (drawn,) = axes.plot([x], [y], linestyle="", color=hue, clip_on=False, **look)
-                style.mark(drawn, method, listed(label, link))
+                style.mark(drawn, method, listed(label, condition, link))
         depths = ", ".join(str(depth).split("-")[0] for depth in dict.fromkeys(here["depth"]))
-        name = lettering.safe(f"{label} {depths}", 34)
-        beside = axes.annotate(name, (x, y), (5, 0), textcoords="offset points", va="center", fontsize=6.5, color=hue)
+        name = lettering.safe(listed(f"{label} {depths}", condition), 44)
+        beside = axes.annotate(name, (x, y), (5, 0), textcoords="offset points", va="center", fontsize=6.5)
         style.mark(beside, method)

@@ -49,21 +49,25 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
 
 
 def title(runs: Sequence[Run]) -> str:
-    """Who is at the unigram loss in the end and who well below it, at the shallowest depth where both are seen; else
-    the least and the greatest end."""
+    """Of the runs that were judged, who is at the unigram loss in the end and who well below it, at the depth where
+    most stay there; else the least and the greatest end."""
     frame = select(runs)
     if frame.empty:
         return "Validation loss"
     last = frame[frame["step"] == frame.groupby("run")["step"].transform("max")]
-    share = last.assign(share=last["validation_loss"] / last["unigram_loss"])
+    share = last[last["outcome"] != "early"].assign(share=last["validation_loss"] / last["unigram_loss"])
+    said, most = "", 0
     for (depth, condition), own in share.groupby(["depth", "condition"], sort=False):
         by = own.groupby("label", sort=False)["share"].agg(["min", "max"])
         stuck, trained = list(by.index[by["min"] >= AT_UNIGRAM]), list(by.index[by["max"] < AT_UNIGRAM])
-        if stuck and trained:
-            return (
+        if len(stuck) > most and trained:
+            most = len(stuck)
+            said = (
                 f"At {listed(depth, condition)} {several(stuck, len(by))} end{'s' if len(stuck) == 1 else ''} no "
                 f"better than a constant predictor, {several(trained, len(by))} below it"
             )
+    if said:
+        return said
     finite = last[np.isfinite(last["validation_loss"])]
     means = finite.groupby(["label", "depth", "condition"], sort=False)["validation_loss"].mean()
     if means.empty:

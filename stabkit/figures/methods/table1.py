@@ -65,6 +65,8 @@ def words(own: pd.DataFrame) -> tuple[str, str]:
     count = Counter(own["outcome"])
     trains = own[own["outcome"] == "trains"]
     loss = short(float((trains if len(trains) else own)["validation_loss"].median()), 3)
+    if set(count) == {"early"} and len(own) > 1:
+        return f"{len(own)} too early", loss
     if len(own) == 1:
         return f"1 run: {own['outcome'].iloc[0]}", loss
     rest = ", ".join(f"{n} {word}" for word, n in sorted(count.items()) if word != "trains")
@@ -168,9 +170,7 @@ def _grid(axes: Axes, condition: str, own: pd.DataFrame, depths: list[str]) -> N
             continue
         mine = own[own["label"] == label]
         method = str(mine["method"].iloc[0])
-        name = axes.text(
-            -0.52, at + 0.5, lettering.safe(label, 24), ha="right", va="center", color=style.colour(method)
-        )
+        name = axes.text(-0.52, at + 0.5, lettering.safe(label, 24), ha="right", va="center")
         style.mark(name, method)
         for x, depth in enumerate(depths):
             here = mine[mine["depth"] == depth]

@@ -126,13 +126,18 @@ def sentence(name: str, own: pd.DataFrame) -> str:
     found = cells(own)
     if own["lr"].nunique() == 1 and "lr " not in name:
         name = f"{name}, lr {own['lr'].iloc[0]:g}"
+    pairs, stop = "pairs of factors on α and β", ""
+    for other, only in (("beta_scale", "α"), ("alpha_scale", "β")):
+        if set(own[other]) == {1.0}:
+            spread = sorted(own["alpha_scale" if only == "α" else "beta_scale"])
+            pairs, stop = f"factors on {only}, {spread[0]:g} to {spread[-1]:g}", ","
     failing = [cell.name for cell in found if cell.word in ("stuck", "diverged", "some")]
     undecided = sum(cell.word == "early" for cell in found)
     if undecided == len(found):
-        return f"{name}: {len(found)} pairs of factors on α and β, too short to judge"
+        return f"{name}: {len(found)} {pairs}, too short to judge"
     seeds = " in every seed" if own["seed"].nunique() > 1 else ""
     whole = sum(cell.word == "trains" for cell in found)
-    told = f"{name}: {whole} of {len(found)} pairs of factors on α and β train{seeds}"
+    told = f"{name}: {whole} of {len(found)} {pairs}{stop} train{seeds}"
     if 0 < len(failing) <= 4:
         told += f", not {', '.join(failing[:-1])}{' and ' if len(failing) > 1 else ''}{failing[-1]}"
     hair = [f"{cell.name} ends at {cell.closest:.3f} U" for cell in found if cell.closest > BORDERLINE]

@@ -37,37 +37,27 @@ LARGEST_COPY = 1_000_000_000
 class Watch:
     """Records the chain of a model in training and warns, once a link, through `warnings`.
 
-    watch = stabkit.watch(model, optimizer)    before the loop; step 0 is the model as it is now
-    watch.loss(loss)                           in it, if the loss is to be on the page
-    watch.close()                              after it, or use it in a `with`
+    `watch = stabkit.watch(model, optimizer)` before the loop, where step 0 is the model as it is; `watch.loss(loss)` in
+    it, if the loss is to be on the page; `watch.close()` after it, or use it in a `with`.
 
-    probe     what the model is read on: the arguments of a call as tuple or dict, or one tensor; without it a copy of
-              the first that the model is called with
-    every     `log`: after updates 0 to 16 and the powers of √2; or a number of updates
-    out       the store: records lie in <out>/own/<id>/, what is flushed is kept whatever happens
-    name      begins the id; without it the model's class
-    blocks    names of blocks, `h.*`, where no sums x + f(x) are found
-    warn      False: record alone
-    start     keep a copy of θ_0 for ‖θ_t − θ_0‖; without a word up to 1 GB
-    writer    anything with `add_scalar` or `log`
-    page      True: `close()` makes the page, as `stabkit report` does
+    - probe: what the model is read on: arguments as tuple or dict, or one tensor; without it the model's first call's
+    - every: `log`, after updates 0 to 16 and the powers of √2; or a number of updates
+    - out: the store: records lie in <out>/own/<id>/, what is flushed is kept whatever happens
+    - name, blocks: what begins the id; names of blocks, `h.*`, where no sums x + f(x) are found
+    - warn: False: record alone; page: True: `close()` makes the page, as `stabkit report` does
+    - start: keep a copy of θ_0 for ‖θ_t − θ_0‖, of itself up to 1 GB; writer: what has `add_scalar` or `log`
 
     Of several processes rank 0 writes and warns; all of them make the watch and close it.
 
     Raises UsageError for what cannot be watched: no module, no optimiser of its parameters, all of them frozen, LBFGS,
     a batch on another device or that the model cannot be read on.
 
-    >>> import stabkit, torch
-    >>> model = torch.nn.TransformerEncoder(torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 2)
-    >>> optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
-    >>> with stabkit.watch(model, optimizer, out=out, name="tiny") as watch:
-    ...     for step in range(2):
-    ...         loss = model(torch.ones(1, 3, 8)).square().mean()
-    ...         loss.backward()
-    ...         optimizer.step()
-    ...         watch.loss(loss)
+    >>> model = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 2)
+    >>> optimizer = torch.optim.AdamW(model.parameters())
+    >>> with Watch(model, optimizer, out=out) as watch:
+    ...     _ = model(torch.ones(1, 3, 8)).mean().backward(), optimizer.step()
     >>> watch.steps, watch.ended
-    (2, 'closed')
+    (1, 'closed')
     """
 
     def __init__(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from stabkit.report.verdict.matrix import OUTCOMES, Cell, Matrix
+from stabkit.results.forecast.scores import LIKELY, UNLIKELY
 from stabkit.results.outcome import AT_UNIGRAM, NO_SIGN, SEEN, VANISHED
 
 KINDS = {
@@ -57,7 +58,9 @@ def notes(cell: Cell) -> list[str]:
     if math.isfinite(cell.loss):  # which stands above them
         told = [text for text in told if not text.startswith("loss ")]
     texts = list(dict.fromkeys(told))
-    return texts if len(texts) <= 2 else [texts[0], f"and {len(texts) - 1} more"]
+    shown = texts if len(texts) <= 2 else [texts[0], f"and {len(texts) - 1} more"]
+    differ = cell.forecast == "open" and not math.isnan(cell.p_trains) and not UNLIKELY < cell.p_trains < LIKELY
+    return ["the seeds differ", *shown] if differ else shown
 
 
 def meanings(verdicts: Matrix) -> list[tuple[str, str, str]]:

@@ -1,0 +1,176 @@
+"""Every committed page and picture, made anew by the version that lies here.
+
+    python3 dev.py evidence                 the parts, what each makes, and how long it took when it was last made
+    python3 dev.py evidence default slope   make these
+    python3 dev.py evidence all             make all, those that were never made first
+
+A part is ordinary commands of stabkit; its runs lie under `evidence/`, which git ignores, so that a part that was
+interrupted goes on where it stopped, and one that is whole trains nothing. What was made, when, by which version and in
+how long is a row of `reports/evidence.json`; `tests/report/test_committed.py` holds the pages to it.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from stabkit.spec import ALGO_VERSION
+from stabkit.version import __version__
+
+ROOT = Path(__file__).parents[1]
+REPORTS, STORES, ROWS = ROOT / "reports", ROOT / "evidence", ROOT / "reports" / "evidence.json"
+TEXT = f"--data {os.environ.get('STABKIT_MULTI30K', '../shared/data/multi30k')} --source de --target en"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """A page, the command that makes it, and the pictures that docs take from its runs."""
+
+    page: str
+    """In `reports/`; ending in / for an index and its pages."""
+    command: str
+    """After `stabkit`; OUT is the part's own folder."""
+    before: str = ""
+    """A script that leaves what the command reads."""
+    pictures: tuple[tuple[str, str], ...] = ()
+    """(figure, file in docs/)."""
+
+
+PARTS: dict[str, Part] = {
+    "default": Part(
+        page="multi30k-default.html",
+        command=f"sweep --seeds 0..2 {TEXT} --out OUT",
+        pictures=(("update_depth", "update_depth.png"), ("chain_order", "chain_order.png")),
+    ),
+    "no-warmup": Part(
+        page="multi30k-no-warmup.html",
+        command=f"sweep --depths 6,18 --steps 250 --warmup 0 --max-tokens 512 --seeds 0..2 {TEXT} --out OUT",
+        pictures=(("validation_loss", "validation_loss.png"),),
+    ),
+    "slope": Part(
+        page="multi30k-slope.html",
+        command=f"slope --depths 6,18,50 --seeds 0..2 {TEXT} --out OUT",
+        pictures=(("goal", "goal.png"),),
+    ),
+    "landscape": Part(
+        page="multi30k-landscape.html", command=f"landscape --model deepnorm --seeds 0..2 {TEXT} --out OUT"
+    ),
+    "ablation": Part(page="multi30k-ablation.html", command=f"ablate --seeds 0..2 {TEXT} --out OUT"),
+    "llama": Part(
+        page="multi30k-llama.html",
+        command="sweep --models post-ln,pre-ln,deepnorm,residual --arch decoder-only --block llama --depths 6,18 "
+        f"--steps 150 --warmup 0 --seeds 0..2 {TEXT} --out OUT",
+    ),
+    "thousand": Part(
+        page="multi30k-thousand.html",
+        command="sweep --models post-ln,pre-ln,deepnorm,depth-mup --depths 500 --steps 250 --warmup 0 --max-tokens 256 "
+        f"{TEXT} --out OUT",
+    ),
+    "tolerance": Part(page="tolerance.html", command=f"tolerance --depths 6,18,50,100 {TEXT} --out OUT"),
+    "tolerance-width": Part(
+        page="tolerance-width.html", command=f"tolerance --depths 12 --hidden 64,128,256 --ffn 2x {TEXT} --out OUT"
+    ),
+    "start": Part(page="start.html", command=f"paper start {TEXT} --out OUT"),
+    "paper": Part(page="paper/", command=f"paper all {TEXT} --out OUT --budget 70m"),
+    "forecast": Part(
+        page="forecast.html",
+        command=f"paper forecast {TEXT} --rows docs/forecast.csv --out OUT",
+    ),
+    "today": Part(page="today.html", command=f"paper today {TEXT} --rows docs/today.csv --out OUT"),
+    **{
+        f"probe-{name}": Part(
+            page=f"probe-{name}.html",
+            command=f"probe tests.own.library_models:{name} --depths 6,12,24,48 --out OUT",
+        )
+        for name in ("bert", "gpt2", "llama")
+    },
+    "watch": Part(
+        page="watch-rate-too-high.html",
+        before=f"benchmarks/watched.py {TEXT.split()[1]} OUT",
+        command="report --store OUT",
+    ),
+}
+
+
+def main(named: list[str]) -> int:
+    rows = json.loads(ROWS.read_text(encoding="utf-8")) if ROWS.exists() else {}
+    if not named:
+        for name, part in PARTS.items():
+            row = rows.get(name, {})
+            core = f"{row['trained_seconds'] / 60:.0f} min of one core" if row.get("trained_seconds") else "no runs"
+            last = f"{core}, by {row['version']}, {row['date']}" if row else "never made"
+            print(f"{name:16} reports/{part.page:28} {last}")
+        return 0
+    wanted = sorted(PARTS, key=lambda name: name in rows) if named == ["all"] else named
+    for name in wanted:
+        if name not in PARTS:
+            print(f"no part {name!r}; there are {', '.join(PARTS)}", file=sys.stderr)
+            return 2
+        rows[name] = made(name)
+        ROWS.write_text(json.dumps(rows, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    return 0
+
+
+def made(name: str) -> dict[str, Any]:
+    """Make a part; returns its row. `seconds` is what this call took, `trained_seconds` what its runs took on one core,
+    whenever they were trained."""
+    part, store = PARTS[name], f"evidence/{name}"
+    begun = time.monotonic()
+    if part.before:
+        subprocess.run([sys.executable, *part.before.replace("OUT", store).split()], cwd=ROOT, check=True)
+    words = part.command.replace("OUT", store).split()
+    done = subprocess.run([sys.executable, "-m", "stabkit", *words], cwd=ROOT, text=True, stdout=subprocess.PIPE)
+    if done.returncode:
+        raise SystemExit(f"evidence {name}: stabkit {' '.join(words)} exited with {done.returncode}")
+    (page,) = {Path(line.removeprefix("report: ")) for line in done.stdout.splitlines()[-3:] if "report: " in line}
+    target = REPORTS / part.page
+    if part.page.endswith("/"):
+        shutil.rmtree(target, ignore_errors=True)
+        shutil.copytree(page.parent, target)
+    else:
+        shutil.copy(page, target)
+    if part.pictures:
+        aside = STORES / f"{name}-pictures"
+        words_ = ["report", "--store", store, "--out", str(aside / "page.html"), "--figures", str(aside)]
+        subprocess.run([sys.executable, "-m", "stabkit", *words_], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+        for figure, file in part.pictures:
+            shutil.copy(aside / f"{figure}.png", ROOT / "docs" / file)
+    return {
+        "page": f"reports/{part.page}",
+        "command": f"stabkit {' '.join(words)}",
+        "version": __version__,
+        "algorithm": ALGO_VERSION,
+        "date": datetime.date.today().isoformat(),
+        "seconds": round(time.monotonic() - begun),
+        "trained_seconds": round(trained(STORES / name)),
+        "processor": _processor(),
+    }
+
+
+def trained(store: Path) -> float:
+    """Seconds that the runs of a store took."""
+    found = [json.loads(path.read_text(encoding="utf-8")) for path in store.glob("runs/*/environment.json")]
+    return sum(float(one.get("wall_seconds", 0.0)) for one in found)
+
+
+def _processor() -> str:
+    """What this machine calls itself."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return f"{names[0]}, {os.cpu_count()} cores" if names else platform.machine()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,129 @@
+"""Pages written from the program, so that they cannot differ from it: commands, claims, probes, the gallery."""
+
+from __future__ import annotations
+
+import html
+import inspect
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+
+
+def commands() -> Iterator[str]:
+    """Every command with its options in their panels and two examples."""
+    from typer.main import get_command
+
+    from stabkit.cli.app import app
+    from stabkit.cli.front.help import EXAMPLES, PANELS, lay_out
+
+    yield "# Commands\n\nWhat `stabkit COMMAND --help` says. Every option is also read from the environment"
+    yield "(`STABKIT_SWEEP_SEEDS=0..2`) and from `--config FILE.toml`; `--print-config` writes one.\n"
+    root: Any = get_command(app)
+    runs = root.commands["runs"]
+    every = [(name, one) for name, one in root.commands.items() if name != "runs"]
+    every += [(f"runs {name}", one) for name, one in runs.commands.items()]
+    for name, command in every:
+        lay_out(command, name.split()[-1])
+        yield f"\n## {name}\n\n{_plain(inspect.cleandoc(command.help or ''))}\n"
+        yield "\n```console\n" + "\n".join(f"$ {text}" for text in EXAMPLES[name.split()[-1]]) + "\n```\n"
+        panels: dict[str, list[Any]] = {panel: [] for panel in ("Arguments", "Options", *PANELS)}
+        for one in command.params:
+            if one.name != "help":
+                kind = "Arguments" if one.param_type_name == "argument" else one.rich_help_panel or "Options"
+                panels[kind].append(one)
+        for panel, options in panels.items():
+            if options:
+                yield f"\n**{panel}**\n\n| | | default |\n|---|---|---|\n"
+                for one in options:
+                    yield f"| {_named(one)} | {_plain(one.help or '')} | {_default(one)} |\n"
+
+
+def _named(one: Any) -> str:
+    if one.param_type_name == "argument":
+        return f"`{one.metavar or one.name.upper()}`"
+    names = ", ".join(f"`{text}`" for text in one.opts)
+    return names if one.is_flag else f"{names} {one.metavar}"
+
+
+def _default(one: Any) -> str:
+    value = one.default
+    return "" if value in (None, "", False) or one.param_type_name == "argument" else f"`{value}`"
+
+
+def _plain(text: str) -> str:
+    """Text for a table's cell: no bar, no tag."""
+    return html.escape(text, quote=False).replace("|", "\\|")
+
+
+def claims() -> Iterator[str]:
+    """Every claim, its weight, the number that tests it, its threshold and the reason."""
+    from stabkit.claims import CLAIMS
+
+    yield "# Claims and thresholds\n\n"
+    yield "A claim is a sentence of a paper (or a reading of ours), the number that tests it "
+    yield "place by place, and a threshold with its reason. A place is decided where its seeds lie on one side of the "
+    yield "threshold; one seed where it lies off it by more than seeds spread. The claim's verdict counts its places: "
+    yield "**holds**, **fails**, **mixed**, **undecided** (these runs cannot tell), **out of reach** (no such run "
+    yield "could), **untested**.\n"
+    for weight, title in (
+        ("central", "Central: a paper's argument rests on it"),
+        ("side", "Side"),
+        ("background", "Background: what a paper reports of others"),
+        ("ours", "Readings of our own"),
+    ):
+        yield f"\n## {title}\n"
+        for one in CLAIMS:
+            if one.weight == weight:
+                bound = one.threshold
+                yield f"\n**{_plain(one.sentence)}** ({_plain(one.source)})  \n{_plain(one.test)}; "
+                yield f"{bound.words} {one.tell(bound.value)}: {_plain(bound.reason)}. `{one.command}`\n"
+
+
+def probes() -> Iterator[str]:
+    """What each probe's docstring says."""
+    from stabkit.probes import PROBES
+
+    yield "# Probes and their formulas\n\n"
+    yield "A probe watches a pass and returns one number a site and step; it changes no bit "
+    yield "of training. Step t means after t updates; every series has step 0.\n"
+    for one in PROBES:
+        text = inspect.cleandoc(sys.modules[one.__module__].__doc__ or "")
+        yield f"\n## {one.name}\n\n{_plain(text)}\n"
+
+
+def gallery() -> Iterator[str]:
+    """The committed pages: a sketch of the first picture of each, its question, its answer, how it was made."""
+    from stabkit.figures.drawing.sketch import sketch
+
+    yield "# Results\n\nEvery page here was made by the committed version, by the command that stands on it "
+    yield "(`python3 dev.py evidence`). A page is one file: it can be saved and sent.\n\n"
+    for path in sorted((ROOT / "reports").rglob("*.html")):
+        text = path.read_text(encoding="utf-8")
+        title = re.search(r"<h1>(.*?)</h1>", text, re.S)
+        said = re.search(r'<p class="headline">(.*?)</p>', text, re.S)
+        picture = re.search(r"<svg xmlns.*?</svg>", text, re.S)
+        where = path.relative_to(ROOT).as_posix()
+        small = sketch(picture[0]) if picture else ""
+        answer = re.sub(r"<[^>]+>", "", said[1]).strip() if said else ""
+        yield f'<a class="shown" href="{where}"><span>{small}</span><b>{title[1].strip() if title else where}</b>'
+        yield f"<small>{answer}</small></a>\n\n"
+
+
+PAGES = {"commands": commands, "claims": claims, "probes": probes, "gallery": gallery}
+
+
+def write(app: Any) -> None:
+    for name, made in PAGES.items():
+        page = Path(app.srcdir) / f"{name}.md"
+        text = "".join(made())
+        if not page.exists() or page.read_text(encoding="utf-8") != text:
+            page.write_text(text, encoding="utf-8")
+
+
+def setup(app: Any) -> dict[str, bool]:
+    app.connect("config-inited", lambda app, config: write(app))
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,127 @@
+"""The documentation: its tutorials run as printed, its recipes work, the site builds without a loose end."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from stabkit.running import executors
+from tests.commands import stabkit
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+TUTORIALS = sorted((DOCS / "tutorials").glob("*.md"))
+RECIPES = (DOCS / "extend.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```python\n(.*?)```", RECIPES + (DOCS / "blocks.md").read_text(encoding="utf-8"), re.S)
+COMMANDS = re.findall(r"^\$ stabkit (.*)$", RECIPES, re.M)
+CODES = {"audit": 6}
+"""Exit codes that a tutorial announces."""
+
+
+def blocks(page: Path) -> list[tuple[str, str]]:
+    """(language, text) of a page's blocks, in order."""
+    return re.findall(r"```(python|console)\n(.*?)```", page.read_text(encoding="utf-8"), re.S)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
+def test_a_tutorial_runs_as_printed(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In its order, in one folder, where `mine.py` is that of `my_model`."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(executors.EXECUTORS, "processes", executors.EXECUTORS["inline"])
+    mine = next(text for language, text in blocks(DOCS / "tutorials" / "my_model.md") if language == "python")
+    (tmp_path / "mine.py").write_text(mine, encoding="utf-8")
+    found = blocks(page)
+    assert any(language == "console" for language, _ in found)
+    for language, text in found:
+        if language == "python" and "import stabkit" in text:
+            exec(text, {})  # our own page, not input
+        for line in re.findall(r"^\$ (.*)$", text, re.M) if language == "console" else ():
+            words = shlex.split(line)
+            assert words[0] == "stabkit", line
+            done = stabkit(*words[1:], cwd=tmp_path)
+            assert done.returncode == CODES.get(words[1], 0), f"{line}: {done.stderr}"
+
+
+@pytest.mark.slow
+def test_the_site_builds_without_a_loose_end_and_asks_nothing_of_a_network(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "docs", str(tmp_path / "site")],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    pages = {page.relative_to(tmp_path / "site"): page.read_text(encoding="utf-8") for page in tmp_path.rglob("*.html")}
+    own = {name: text for name, text in pages.items() if name.parts[0] not in ("reports", "_modules")}
+    assert {Path("index.html"), Path("start.html"), Path("commands.html"), Path("gallery.html")} <= set(own)
+    for name, text in own.items():
+        for asked in re.findall(r'<(?:script|img|link|iframe)[^>]*(?:src|href)="([^"]+)"', text):
+            assert "://" not in asked or 'rel="canonical"' in text, (name, asked)
+        assert "@import" not in text
+    formulas = own[Path("formulas.html")]
+    assert formulas.count("<math") > 6 and "mathjax.js" not in formulas.lower()
+    for report in (ROOT / "reports").glob("*.html"):
+        assert Path("reports") / report.name in pages, "each committed page is in the site"
+        assert f'href="reports/{report.name}"' in own[Path("gallery.html")]
+    for command in ("sweep", "probe", "runs verify"):
+        assert f">{command}<" in own[Path("commands.html")]
+
+
+@pytest.fixture
+def recipes(tmp_path):
+    """A directory with the files of the two recipes, as their reader has it."""
+    (tmp_path / "my.py").write_text(BLOCKS[0], encoding="utf-8")
+    (tmp_path / "mine.py").write_text(BLOCKS[1], encoding="utf-8")
+    return tmp_path
+
+
+def printed(part):
+    """The commands of the page that name a file of one's own, with this in them."""
+    return [command for command in COMMANDS if " ./" in command and part in command]
+
+
+def test_the_method_of_the_docs_keeps_the_contract(recipes):
+    """As printed, whole: the models of 100 layers too."""
+    ((command,),) = [printed("check")]
+    done = stabkit(*shlex.split(command), cwd=recipes)
+    assert done.returncode == 0, done.stderr
+    assert "Pre-LN × √½ keeps the contract: x ← ω·x + γ·f(LN(x)); after each stack LN(x)" in done.stdout
+    assert "breaks" not in done.stdout
+
+
+def test_the_recipes_of_the_docs_are_swept_and_seen(recipes):
+    """The printed commands in one, at a size for a test."""
+    (method,), (probe,) = printed("--models"), printed("--probes")
+    words = [*shlex.split(method), *shlex.split(probe)[1:3]]
+    words[words.index("--depths") + 1] = "2,3"
+    small = ("--steps", "2", "--hidden", "16", "--ffn", "24", "--vocab", "200", "--max-tokens", "128")
+    done = stabkit(*words, *small, "--warmup", "4000", "--quiet", "--out", recipes / "out", cwd=recipes)
+    assert done.returncode == 0, done.stderr
+    runs = sorted(path.name for path in (recipes / "out" / "runs").glob("[a-z]*"))
+    assert [name.partition("-2L")[0] for name in runs if "-2L-" in name] == ["deepnorm", "own-halved", "pre-ln"]
+    (page,) = (recipes / "out" / "reports").glob("*.html")
+    text = page.read_text(encoding="utf-8")
+    assert "Pre-LN × √½" in text and "probe-own-spikes-step" in text and "class Spikes(Probe)" in text
+    rows = stabkit("export", "--store", recipes / "out", "--to", "csv").stdout.splitlines()
+    assert sum(",own-spikes,state," in row for row in rows) == 6 * 3
+
+
+def test_the_surface_of_the_docs_is_drawn_and_its_middle_is_the_models_loss(capsys):
+    names: dict = {}
+    exec(BLOCKS[2], names)  # our own page, not input
+    loss = float(((names["model"](names["x"]) - names["y"]) ** 2).mean().detach())
+    assert names["surface"].loss[5, 5] == pytest.approx(loss, rel=1e-6) and capsys.readouterr().out
+
+
+def test_the_page_of_methods_is_what_the_command_writes():
+    page = (DOCS / "methods.md").read_text(encoding="utf-8")
+    made = stabkit("methods", "--markdown", "--depths", "18,100").stdout
+    assert page == made, "write it anew: stabkit methods --markdown --depths 18,100 > docs/methods.md"
