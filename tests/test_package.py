@@ -1,0 +1,83 @@
+"""The wheel and the sdist: built from a copy, installed into a fresh environment, where they are stabkit."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from stabkit.version import __version__
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with both; without isolation, for what builds them is installed."""
+    out = tmp_path_factory.mktemp("dist")
+    words = [sys.executable, "-m", "build", "--no-isolation", "--wheel", "--sdist", "--outdir", str(out), str(ROOT)]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return out
+
+
+@pytest.mark.slow
+def test_the_wheel_installs_into_a_fresh_environment_and_answers(built: Path, tmp_path: Path) -> None:
+    (wheel,) = built.glob("*.whl")
+    venv.EnvBuilder(with_pip=True).create(tmp_path / "env")
+    python = tmp_path / "env" / "bin" / "python"
+    # what it needs is taken from here; the stabkit that lies here is not, for its own .pth is not read
+    (site,) = (tmp_path / "env" / "lib").glob("python*/site-packages")
+    (site / "needs.pth").write_text(f"{sysconfig.get_paths()['purelib']}\n{sysconfig.get_paths()['platlib']}\n")
+    subprocess.run([python, "-m", "pip", "install", "-q", "--no-deps", "--no-index", wheel], check=True)
+    told = subprocess.run(
+        [python, "-c", "import stabkit; print(stabkit.__file__, stabkit.__version__)"],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+    ).stdout.split()
+    assert told[0].startswith(str(site)) and told[1] == __version__
+    small = ["--models", "deepnorm", "--depths", "2", "--steps", "2", "--hidden", "16", "--ffn", "24", "--vocab", "200"]
+    done = subprocess.run(
+        [tmp_path / "env" / "bin" / "stabkit", "sweep", *small, "--out", "out", "-q"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "report: " in done.stdout and len(list((tmp_path / "out" / "reports").glob("sweep-2L-deepnorm-*.html"))) == 1
+
+
+@pytest.mark.slow
+def test_what_is_published_is_whole(built: Path) -> None:
+    (wheel,), (sdist,) = built.glob("*.whl"), built.glob("*.tar.gz")
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+        metadata = archive.read(next(name for name in names if name.endswith("METADATA"))).decode()
+    for name in (
+        "py.typed",
+        "report/assets/page.css",
+        "paper/assets/index.html.j2",
+        "results/forecast/coefficients.json",
+    ):
+        assert f"stabkit/{name}" in names, name
+    assert not {name for name in names if name.startswith(("tests/", "docs/", "reports/"))}
+    for line in (f"Version: {__version__}", "License-Expression: MIT", "Requires-Python: >=3.11", "Typing :: Typed"):
+        assert line in metadata, line
+    assert "Description-Content-Type: text/markdown" in metadata and "## Two commands" in metadata
+    with tarfile.open(sdist) as archive:
+        inside = {name.partition("/")[2] for name in archive.getnames()}
+    assert {"CITATION.cff", "LICENSE", "README.md", "dev.py", "docs/index.md", "tests/test_package.py"} <= inside
+
+
+def test_the_citation_and_the_changelog_are_of_this_version() -> None:
+    assert f"version: {__version__}" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"## {__version__}\n" in (ROOT / "docs" / "changelog.md").read_text(encoding="utf-8")
+    assert f"version = {{{__version__}}}" in (ROOT / "docs" / "citing.md").read_text(encoding="utf-8")
