@@ -41,6 +41,8 @@ class Part:
     """After `stabkit`; OUT is the part's own folder."""
     before: str = ""
     """A script that leaves what the command reads."""
+    which: str = ""
+    """What the page's name holds, where the command makes several."""
     pictures: tuple[tuple[str, str], ...] = ()
     """(figure, file in docs/)."""
 
@@ -97,6 +99,7 @@ PARTS: dict[str, Part] = {
         page="watch-rate-too-high.html",
         before=f"benchmarks/watched.py {TEXT.split()[1]} OUT",
         command="report --store OUT",
+        which="rate-too-high",
     ),
 }
 
@@ -131,7 +134,8 @@ def made(name: str) -> dict[str, Any]:
     done = subprocess.run([sys.executable, "-m", "stabkit", *words], cwd=ROOT, text=True, stdout=subprocess.PIPE)
     if done.returncode:
         raise SystemExit(f"evidence {name}: stabkit {' '.join(words)} exited with {done.returncode}")
-    (page,) = {Path(line.removeprefix("report: ")) for line in done.stdout.splitlines()[-3:] if "report: " in line}
+    told = [line.removeprefix("report: ") for line in done.stdout.splitlines() if line.startswith("report: ")]
+    page = Path(next(line for line in told if part.which in line))
     target = REPORTS / part.page
     if part.page.endswith("/"):
         shutil.rmtree(target, ignore_errors=True)
