@@ -38,7 +38,10 @@ def _version(value: bool) -> None:
 @app.callback()
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+        bool,
+        typer.Option(
+            "--version", callback=_version, is_eager=True, allow_from_autoenv=False, help="Print the version."
+        ),
     ] = False,
 ) -> None:
     pass
@@ -156,12 +159,12 @@ def report(
     out: Annotated[str, typer.Option("--out", help="The HTML file to write.")] = "",
     figures: Annotated[str, typer.Option(help="A directory for every figure as SVG, PNG, PDF and CSV.")] = "",
     store: Annotated[str, typer.Option(envvar="STABKIT_HOME", help="Where runs/ is; default: here.")] = "",
-    show: Annotated[bool, typer.Option("--open", help="Show the page in a browser.")] = False,
+    open: Annotated[bool, typer.Option("--open", help="Show the page in a browser.")] = False,
 ) -> None:
     """Render finished runs as one HTML file."""
     from stabkit.cli.commands import report
 
-    report.run(runs or [], store, out, figures, show=show)
+    report.run(runs or [], store, out, figures, show=open)
 
 
 @app.command()

@@ -8,8 +8,8 @@ from typing import Any
 from stabkit.cli.options import COMMANDS
 from stabkit.errors import UsageError, nearest
 
-ASIDE = ("json", "quiet", "dry_run", "yes", "config", "print_config")
-"""Options of the command's own screen and files."""
+ASIDE = ("json", "quiet", "dry_run", "config", "print_config", "bleu", "beam", "length_penalty")
+"""Options of the command's own screen and files, and translations, of which a table of runs says nothing."""
 
 
 def read(command: str, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -18,13 +18,20 @@ def read(command: str, given: Mapping[str, Any]) -> dict[str, Any]:
     for name in given:
         if name not in known:
             raise UsageError(f"{command}() has no option {name!r}{nearest(name, known)}")
-    return {**known, **{name: _text(known[name], value) for name, value in given.items()}}
+    told = {name: _text(name, known[name], value) for name, value in given.items() if value is not None}
+    return {name: default for name, (_, default) in COMMANDS[command].items()} | told
 
 
-def _text(default: Any, value: Any) -> Any:
-    """`6,18` of (6, 18), `0.001` of 1e-3; a flag stays a flag."""
+def _text(name: str, default: Any, value: Any) -> Any:
+    """`6,18` of (6, 18), `60x12` of [(60, 12)], `0.001` of 1e-3; a flag is True or False."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()  # numpy's and torch's own
     if isinstance(default, bool):
-        return bool(value)
+        if not isinstance(value, bool):
+            raise UsageError(f"{name} is True or False, not {value!r}")
+        return value
+    if isinstance(value, bytes | bool):
+        raise UsageError(f"{name} takes a text or numbers, not {value!r}")
     if isinstance(value, Iterable) and not isinstance(value, str):
-        return ",".join(str(each) for each in value)
+        return ",".join("x".join(map(str, each)) if isinstance(each, tuple) else str(each) for each in value)
     return str(value)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
+import sys
+import warnings
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -11,6 +15,7 @@ from stabkit.cli.commands import probe as command
 from stabkit.errors import UsageError
 from stabkit.figures.shared.probed import Probed
 from stabkit.library.options import read
+from stabkit.results.own import series
 from stabkit.running import plan_probes
 from stabkit.running.executors import EXECUTORS
 from stabkit.storage.store import Store
@@ -23,7 +28,7 @@ def probe(factory: str | Callable[..., Any], depths: str | int | Sequence[int] =
     `__main__`); called with a depth it returns a model, (model, loss) or (model, loss, optimizer). Options have the
     command's names: seeds, steps, lr, blocks, out. Columns: lr, link (stream, update, gradient, finite), verdict
     (pass, warn, fail, cannot tell), exponent (of its law in depth; NaN where there is none), why. Raises UsageError
-    where the factory cannot be called or gives no result at any depth.
+    where the factory cannot be called or gives no result at any depth; warns of each depth that has none.
 
     >>> import stabkit
     >>> found = stabkit.probe("tests.own.probe_models:pre_ln", depths=(2, 4, 8), seeds=0, steps=2, out=out)
@@ -31,6 +36,7 @@ def probe(factory: str | Callable[..., Any], depths: str | int | Sequence[int] =
     ['finite', 'gradient', 'stream', 'update']
     """
     asked, place = command.read({**read("probe", {"depths": depths, **options}), "factory": _name(factory)})
+    asked = dataclasses.replace(asked, here=_where(factory) or asked.here)
     store = Store(asked.out)
     with store.writing():
         done = plan_probes.run(
@@ -41,6 +47,9 @@ def probe(factory: str | Callable[..., Any], depths: str | int | Sequence[int] =
         )
     if not done.cells:
         raise UsageError(f"{asked.factory} gave no result at any depth: {done.failed[0].reason}")
+    series.refuse(done.cells)
+    for one in done.failed:
+        warnings.warn(f"depth {one.depth}, seed {one.seed} has no result: {one.reason}", stacklevel=2)
     from stabkit.report.own.probe import judged
 
     return table(judged(done))
@@ -67,9 +76,15 @@ def _name(factory: str | Callable[..., Any]) -> str:
     if isinstance(factory, str):
         return factory
     module, name = getattr(factory, "__module__", "__main__"), getattr(factory, "__qualname__", "")
-    if module == "__main__" or not name or "<" in name:
+    if module == "__main__" or not name.isidentifier():
         raise UsageError(
             f"probe() runs {name or factory!r} in fresh processes, which cannot import it from here: put it into a "
-            "file beside your script and give 'file:function'"
+            "file beside your script, mine.py, and give 'mine:function'"
         )
     return f"{module}:{name}"
+
+
+def _where(factory: str | Callable[..., Any]) -> str:
+    """The folder from which a function's module can be imported; "" of a name."""
+    file = None if isinstance(factory, str) else getattr(sys.modules.get(factory.__module__), "__file__", None)
+    return str(Path(file).absolute().parents[factory.__module__.count(".")]) if file else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from os import PathLike
@@ -21,6 +22,7 @@ from stabkit.running.executors.base import Lost, Tell
 from stabkit.running.request import check
 from stabkit.spec import RunSpec
 from stabkit.storage import export
+from stabkit.storage.folder import CorruptFolder
 from stabkit.storage.store import Run, Store
 
 COLUMNS = (
@@ -43,11 +45,15 @@ def sweep(models: str | Sequence[str] = "post-ln,post-ln-init,admin,deepnorm", *
     >>> table[["label", "depth", "outcome"]].drop_duplicates().to_dict("records")
     [{'label': 'DeepNorm', 'depth': '2L-2L', 'outcome': 'early'}]
     """
-    asked = grids.sweep({**read("sweep", {"models": models, **options}), "quiet": True, "given": set(options)})
-    check(asked)
+    text = read("sweep", {"models": models, **options})
+    asked = grids.sweep({**text, "quiet": True, "given": set(options)})
+    for note in asked.notes:
+        warnings.warn(note, stacklevel=2)
+    if not text["yes"]:
+        check(asked)
     store = Store(asked.out)
     with store.writing():
-        done = carry_out.out(asked, store, _Silent())
+        done = carry_out.out(asked, store, _Silent(), retry_failed=text["retry_failed"])
     if done.failed:
         first, reason = done.failed[0]
         raise FailedRuns(f"{len(done.failed)} runs have no result; {first.run_id}: {reason}")
@@ -60,7 +66,8 @@ def load_runs(out: str | PathLike[str] = "") -> pd.DataFrame:
     Columns: what it is (run, method, label, condition, depth, encoder_layers, decoder_layers, seed, lr, warmup, steps),
     its outcome, validation_loss and unigram_loss in nats a token, update (‖ΔF‖ at the table's reference step, output
     units), gradient_ratio (lowest layer's over top layer's, the least of the run), forecast (a word or "") and
-    p_trains (NaN where there is none). Raises StoreError where there is no store.
+    p_trains (NaN where there is none). A damaged run is left out with a warning. Raises StoreError where there is no
+    store.
 
     >>> import stabkit
     >>> stabkit.load_runs(out)["method"].unique().tolist()
@@ -109,8 +116,13 @@ def _stored(out: str | PathLike[str]) -> list[Run]:
     home = machine.output(str(out))
     if not (home / "runs").is_dir():
         raise StoreError(f"there is no store at {Path(home)}: it has no folder runs/; give the --out of a sweep")
-    store = Store(home)
-    return [store.load(run_id) for run_id in store.ids()]
+    store, found = Store(home), []
+    for run_id in store.ids():
+        try:
+            found.append(store.load(run_id))
+        except CorruptFolder as error:
+            warnings.warn(f"corrupt run, left out: {error}", stacklevel=3)
+    return found
 
 
 class _Silent:

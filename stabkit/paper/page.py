@@ -31,6 +31,8 @@ ASSETS = Path(__file__).parent / "assets"
 TITLE = "Which figures and tables of the papers reproduce?"
 ASIDE = ("--budget", "--out", "--workers")
 """Options that have no part in an item's result."""
+FLAGS = ("--yes", "--quiet", "-q", "--json", "--whole", "--retry-failed")
+"""Options without a value."""
 Left = Sequence[tuple[Item, str]]
 """What the budget left out, and what it would have taken."""
 
@@ -53,7 +55,9 @@ def write(parts: Sequence[Part], beyond: Left, path: Path, command: str) -> None
 def one(part: Part, command: str, indexed: bool) -> str:
     """The page of an item."""
     section = of_part(part)
-    said = section["ours"] if part.item.ours else f"{section['item'].name} {_is(section['verdict'])}. {section['ours']}"
+    said = section["ours"] if part.item.ours else f"{part.item.name} {_is(section['verdict'])}. {section['ours']}"
+    if section["stopped"] and not part.runs:
+        said = f"{part.item.name} was not run: {section['stopped']}"
     return template(ASSETS / "item.html.j2").render(
         **shell(f"{_place(part.item)}: {part.item.title}", command, said.rstrip(".") + "."),
         section=section,
@@ -65,7 +69,7 @@ def one(part: Part, command: str, indexed: bool) -> str:
 def index(sections: Sequence[Mapping[str, Any]], beyond: Left, command: str) -> str:
     """One screen: every item with a sketch of its picture and how its claims came out."""
     return template(ASSETS / "index.html.j2").render(
-        **shell(TITLE, command, _lead(sections)), sections=sections, **_around(sections, beyond)
+        **shell(TITLE, command, _lead(sections)), sections=sections, **_around(sections, beyond, command)
     )
 
 
@@ -74,7 +78,7 @@ def whole(sections: Sequence[Mapping[str, Any]], beyond: Left, command: str) -> 
     return template(ASSETS / "whole.html.j2").render(
         **shell(TITLE, command, _lead(sections)),
         sections=sections,
-        **_around(sections, beyond),
+        **_around(sections, beyond, command),
         **_run(_every(sections)),
     )
 
@@ -85,7 +89,7 @@ def of_item(command: str, item: Item) -> str:
     skip = False
     for word in shlex.split(command):
         name, equals, _ = word.partition("=")
-        if skip or name in ASIDE or (word in ("all", *BY_KEY) and not told[-1].startswith("--")):
+        if skip or name in ASIDE or (word in ("all", *BY_KEY) and (told[-1] in FLAGS or not told[-1].startswith("-"))):
             skip = name in ASIDE and not equals and not skip
             continue
         told.append(word)
@@ -108,7 +112,7 @@ def _every(sections: Sequence[Mapping[str, Any]]) -> list[Run]:
     return list({run.run_id: run for section in sections for run in section["part"].runs}.values())
 
 
-def _around(sections: Sequence[Mapping[str, Any]], beyond: Left) -> dict[str, Any]:
+def _around(sections: Sequence[Mapping[str, Any]], beyond: Left, command: str) -> dict[str, Any]:
     """What index and whole have besides the items."""
     told = _claims(sections)
     central: dict[str, list[tuple[str, str]]] = {word: [] for word in ORDER}
@@ -118,7 +122,7 @@ def _around(sections: Sequence[Mapping[str, Any]], beyond: Left) -> dict[str, An
     return {
         "central": {word: own for word, own in central.items() if own},
         "keys": {item.key: item.name for item in BY_KEY.values()},
-        "beyond": beyond,
+        "beyond": [(item, need, of_item(command, item)) for item, need in beyond],
         "not_here": NOT_HERE,
     }
 
@@ -153,7 +157,9 @@ def _lead(sections: Sequence[Mapping[str, Any]]) -> str:
         f"{several(names, len(sections), 'items')} {verbs[word] if len(names) > 1 else _is(word)}"
         for word, names in by.items()
     ]
-    what = "; ".join(told_of) or f"Of {len(sections)} items none was decided whole"
+    what = "; ".join(told_of) or (
+        f"Of {len(sections)} items none was decided whole" if len(sections) > 1 else "The one item here was not decided"
+    )
     kinds = (("The papers’ central claims", central), ("Those beside them", others))
     parts = [f"{kind}: {words}" for kind, words in kinds if words]
     return f"{what}. {'. '.join(parts)}." if parts else f"{what}; no claim of theirs was tested."

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import doctest
+import importlib
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import stabkit
 from stabkit.errors import StoreError, UsageError
 from stabkit.library import own, runs
+from stabkit.library.options import read
 from stabkit.own.watch import watch
+from stabkit.running import carry_out
 from stabkit.surface import anymodel
 from tests.own import probe_models
 
@@ -58,6 +62,9 @@ def test_a_sweep_is_a_table_and_the_same_again_trains_nothing(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
+        ({"untied": "False"}, "untied is True or False"),
+        ({"out": b"lib"}, "takes a text or numbers"),
+        ({"bleu": True}, "no option 'bleu'"),
         ({"depth": 2}, "did you mean 'depths'"),
         ({"depths": "two"}, "--depths"),
         ({"models": "deepnrom"}, "did you mean 'deepnorm'"),
@@ -87,3 +94,41 @@ def test_a_model_of_ones_own_is_probed_by_name_or_as_a_function(tmp_path: Path) 
 def test_a_function_that_no_other_process_can_import_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="fresh processes"):
         stabkit.probe(lambda depth: None, depths=2, out=tmp_path)
+
+
+def test_values_of_python_are_read_as_they_are_meant(tmp_path: Path) -> None:
+    text = read("sweep", {"depths": [(3, 2), 6], "lr": np.array([1e-3, 5e-4]), "seeds": np.arange(2), "out": None})
+    assert text["depths"] == "3x2,6" and text["lr"] == "0.001,0.0005" and text["seeds"] == "0,1" and text["out"] == ""
+    assert read("sweep", {"depths": np.array(2)})["depths"] == "2" and text["untied"] is False
+
+
+def test_a_damaged_run_is_left_out_with_a_warning(tmp_path: Path) -> None:
+    stabkit.sweep("deepnorm", seeds=(0, 1), out=tmp_path, **SMALL)
+    (damaged, _) = sorted((tmp_path / "runs").glob("[a-z]*"))
+    (damaged / "outcome.json").write_text("{")
+    with pytest.warns(UserWarning, match="corrupt run, left out"):
+        assert len(stabkit.load_runs(tmp_path)) == 1
+
+
+def test_what_a_sweep_leaves_out_is_warned_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(carry_out, "out", lambda *asked, **more: carry_out.Done([], [], [], []))
+    with pytest.warns(UserWarning, match="is left out"):
+        assert stabkit.sweep("today", optimizer="sgd", out=tmp_path, **SMALL).empty
+
+
+def test_a_depth_without_a_result_is_warned_of_and_a_factory_that_ignores_it_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "partly.py").write_text(
+        "from tests.own.probe_models import pre_ln\n\n\n"
+        "def partly(depth):\n    assert depth < 8, 'too deep'\n    return pre_ln(depth)\n\n\n"
+        "def flat(depth):\n    return pre_ln(2)\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path / "other"))
+    partly = importlib.import_module("partly")
+    options = {"seeds": 0, "steps": 2, "out": tmp_path}
+    with pytest.warns(UserWarning, match="depth 8, seed 0 has no result"):
+        assert len(stabkit.probe(partly.partly, depths=(2, 4, 8), **options)) == 4
+    with pytest.raises(UsageError, match="as many layers as it is asked for"):
+        stabkit.probe(partly.flat, depths=(2, 4), **options)

@@ -154,6 +154,7 @@ def test_the_command_of_an_item_is_that_of_all_without_the_others() -> None:
     said = "stabkit paper all --budget 20m --data ../d --source de --out=o --quiet"
     assert of_item(said, BY_KEY["fig4"]) == "stabkit paper fig4 --data ../d --source de --quiet"
     assert of_item("stabkit paper fig1 fig4 --out fig1", BY_KEY["fig4"]) == "stabkit paper fig4"
+    assert of_item("stabkit paper --yes fig4 fig2 --depths 2", BY_KEY["fig2"]) == "stabkit paper fig2 --yes --depths 2"
 
 
 @pytest.mark.usefixtures("undrawn")

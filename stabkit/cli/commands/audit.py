@@ -28,6 +28,11 @@ def audit(factory: str, method: str, depths: str, arch: str, *, json: bool) -> N
     module, inputs = model(factory, n or m)
     if depths and not arch and "x" not in depths and not own_audit.both(module, inputs):
         n = 0  # one stack, as it was found to be
+    if arch and not depths:
+        asked = ranges.stacks("--arch", arch) == ranges.stacks("--arch", "encoder-decoder")
+        if asked != own_audit.both(module, inputs):
+            there = "one stack" if asked else "an encoder and a decoder that reads it"
+            raise UsageError(f"--arch {arch}: the model has {there}; leave --arch out, or give --depths too")
     found = own_audit.audit(module, recipe, n, m, inputs)
     show(found, factory, json=json)
     if count := len(found.findings):

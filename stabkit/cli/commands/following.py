@@ -9,37 +9,38 @@ from stabkit.cli import lines
 from stabkit.cli.options import COMMANDS
 from stabkit.storage.store import Run
 
-ASIDE = ("json", "quiet", "yes", "retry_failed", "config", "print_config", "dry_run")
-"""Options of one call alone."""
-ALIKE = ("depths", "arch", "block", "hidden", "ffn", "heads", "data", "source", "target", "vocab", "out")
-"""Options that another command takes over."""
+ASIDE = (
+    *("json", "quiet", "yes", "retry_failed", "config", "print_config", "dry_run", "seeds", "dtype", "snapshots"),
+    *("given", "typed", "bleu"),
+)
+"""Options of one call alone, and those whose defaults differ because the commands do."""
+ENOUGH = 250
+"""Updates after which most runs can be judged."""
 
 
 def after(command: str, params: Mapping[str, Any], runs: Sequence[Run]) -> str:
     """`stabkit sweep --depths 6,18 --steps 250 --warmup 0`: of runs too short to judge, their verdicts; of judged ones
     the rates that they bear; of an ablation the loss around its weights, of a surface the factors; of single steps the
-    sweep of the same methods. Nothing where there is nothing to go on from."""
+    sweep of the same methods. All that the two share is taken over. Nothing where there is nothing to go on."""
     if not runs:
         return ""
-    judged = any(run.outcome.get("outcome") != "early" for run in runs)
-    one = {"model": runs[0].spec.method}
     if command == "sweep":
-        if not judged:
-            return _line("sweep", {**params, "steps": "250", "warmup": "0"})
-        return _line("tolerance", {"models": params["models"], **_alike(params)})
+        if any(run.outcome.get("outcome") != "early" for run in runs):
+            return _line("tolerance", params)
+        steps = max(run.spec.train.steps for run in runs)
+        longer = {"steps": str(ENOUGH if steps < ENOUGH else 4 * steps)}
+        return _line("sweep", {**params, **longer, **({} if params["recipe"] == "paper" else {"warmup": "0"})})
     if command == "slope":
-        return _line("sweep", {"models": params["models"], **_alike(params)})
+        return _line("sweep", params)
     if command == "ablate":
-        return _line("landscape", {**one, **_alike(params)})
-    return _line("ablate", {"model": params["model"], **_alike(params)}) if command == "landscape" else ""
-
-
-def _alike(params: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: params[name] for name in ALIKE}
+        return "" if str(params["model"]).startswith((".", "/")) else _line("landscape", params)
+    if runs[0].spec.method == "deepnorm" and command == "landscape":
+        return _line("ablate", params)
+    return ""
 
 
 def _line(command: str, options: Mapping[str, Any]) -> str:
-    """The command with these options, all others at its defaults."""
+    """The command with those of these options that it takes, all others at its defaults."""
     taken = COMMANDS[command]
     known = {name: value for name, value in options.items() if name in taken and name not in ASIDE}
     return f"stabkit {lines.line(command, {**{name: default for name, (_, default) in taken.items()}, **known})}"

@@ -3,12 +3,13 @@ that is no command."""
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 from typing import Any
 
 from typer.core import TyperGroup
 
-from stabkit.errors import UsageError, nearest
+from stabkit.errors import UsageError
 
 TRAIN, ON, LONG, WHERE, OUT = (
     "What to train",
@@ -118,7 +119,9 @@ MEANT: Mapping[str, str] = {
     "rm": "runs rm",
     "reproduce": "paper all",
     "models": "methods",
-    "watch": "report (in a training loop: `stabkit.watch(model, optimizer)`)",
+    "watch": "report",
+    "help": "--help",
+    "version": "--version",
     "completion": "--install-completion",
 }
 """Words that people try, and the command that does it."""
@@ -137,11 +140,16 @@ class Commands(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         word = args[0]
+        if ctx.resilient_parsing:  # while a shell completes nothing is said
+            return super().resolve_command(ctx, args)
         if self.get_command(ctx, word) is None and not word.startswith("-"):
             if ctx.parent is None and word in MEANT:
                 raise UsageError(f"there is no command {word!r}: that is `stabkit {MEANT[word]}`")
             names = self.list_commands(ctx)
-            hint = nearest(word, names) or f"; there are {', '.join(names)}"
+            near = difflib.get_close_matches(word, [*names, *(MEANT if ctx.parent is None else ())], n=1, cutoff=0.6)
+            if near and near[0] in MEANT and near[0] not in names:
+                raise UsageError(f"there is no command {word!r}: did you mean `stabkit {MEANT[near[0]]}`?")
+            hint = f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(names)}"
             raise UsageError(f"there is no command {word!r}{hint}")
         return super().resolve_command(ctx, args)
 
@@ -180,7 +188,7 @@ ROOT = "\n\n".join(
     (
         "Start here:  stabkit sweep  (two minutes: who trains at 6, 18, 50 and 100 layers)",
         "Your own model:  stabkit probe package.module:function --depths 6,12,24",
-        "Every option is also read from the environment (STABKIT_SWEEP_SEEDS=0..2) and from --config FILE.",
+        "Options are read from the environment too (STABKIT_SWEEP_SEEDS=0..2); what trains has --config FILE.",
     )
 )
 """What `stabkit` alone says below its commands."""
