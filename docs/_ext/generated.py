@@ -101,7 +101,8 @@ def gallery() -> Iterator[str]:
 
     yield "# Results\n\nEvery page here was made by the committed version, by the command that stands on it "
     yield "(`python3 dev.py evidence`). A page is one file: it can be saved and sent.\n\n"
-    for path in sorted((ROOT / "reports").rglob("*.html")):
+    pages = [*(ROOT / "reports").glob("*.html"), *(ROOT / "reports").glob("*/index.html")]
+    for path in sorted(pages):
         text = path.read_text(encoding="utf-8")
         title = re.search(r"<h1>(.*?)</h1>", text, re.S)
         said = re.search(r'<p class="headline">(.*?)</p>', text, re.S)

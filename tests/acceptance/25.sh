@@ -41,6 +41,9 @@ block "marks are explained where they are drawn" lacks sweep '✕: diverged'
 block "of many methods three are in colour" dev test tests/report/test_report_in_browser.py -k 'colour'
 block "colours for protanopia, deuteranopia and grey print" dev test tests/figures -k 'protanopia'
 
+# — 5 paper
+block "an index and a page an item; one file on request" dev test tests/paper/test_paper.py -k "index or order or command"
+
 # — 6 to be shared
 block "title and description from the answer" bash -c "grep -q '<meta name=\"description\" content=\"Negative' '$work'/landscape/reports/*.html"
 block "names that say command and grid" bash -c "ls '$work/sweep/reports' | grep -qE '^sweep-6L-18L-post-ln-deepnorm-[0-9a-f]{4}.html$'"

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import html
+import json
 from pathlib import Path
 
 import pytest
 
-PAGES = sorted((Path(__file__).parents[2] / "reports").glob("*.html"))
+from benchmarks.evidence import PARTS, STORES
+from stabkit.spec import ALGO_VERSION
+from stabkit.version import __version__
+
+REPORTS = Path(__file__).parents[2] / "reports"
+PAGES = sorted(REPORTS.rglob("*.html"))
+ROWS = json.loads((REPORTS / "evidence.json").read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
@@ -15,3 +23,24 @@ def test_no_page_shows_a_placeholder_or_a_python_value(page: Path) -> None:
     assert "{{" not in text and "{%" not in text
     for word in (">None<", ">nan<", "<function ", " object at 0x"):
         assert word not in text, word
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_page_that_was_made_anew_says_by_what_version_and_command(name: str) -> None:
+    part, row = PARTS[name], ROWS[name]
+    assert row["page"] == f"reports/{part.page}" and row["algorithm"] == ALGO_VERSION
+    assert row["command"] == f"stabkit {part.command.replace('OUT', f'evidence/{name}')}"
+    page = REPORTS / part.page
+    text = (page / "index.html" if part.page.endswith("/") else page).read_text(encoding="utf-8")
+    assert f'content="stabkit {row["version"]}"' in text and row["version"] == __version__
+    assert f"<code>{html.escape(row['command'])}" in text or "--budget" in row["command"]
+
+
+def test_every_page_is_a_part_and_all_of_them_are_small() -> None:
+    known = {part.page for part in PARTS.values()}
+    for page in PAGES:
+        name = page.relative_to(REPORTS).as_posix()
+        assert name in known or f"{name.partition('/')[0]}/" in known, name
+    sizes = [page.stat().st_size for page in PAGES]
+    assert sum(sizes) < 20e6 and max(sizes) < 8e6
+    assert STORES.name in (REPORTS.parent / ".gitignore").read_text(encoding="utf-8")
