@@ -2,8 +2,8 @@
 
 One DeepNorm encoder-decoder a depth (64-128-2, 256 tokens, everything recorded), each in a worker of its own, one after
 the other, ten updates. A line a depth from what its run recorded of itself; the last has the exponents, fitted in
-logarithms over all depths. What a process needs before there is a model is in both, so that the exponents are below those
-of the model.
+logarithms over all depths. What a process needs before there is a model is in both, so that the exponents are below
+those of the model.
 """
 
 from __future__ import annotations
