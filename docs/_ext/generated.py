@@ -20,8 +20,9 @@ def commands() -> Iterator[str]:
     from stabkit.cli.app import app
     from stabkit.cli.front.help import EXAMPLES, PANELS, lay_out
 
-    yield "# Commands\n\nWhat `stabkit COMMAND --help` says. Every option is also read from the environment"
-    yield "(`STABKIT_SWEEP_SEEDS=0..2`) and from `--config FILE.toml`; `--print-config` writes one.\n"
+    yield "# Commands\n\nWhat `stabkit COMMAND --help` says. Options are also read from the environment "
+    yield "(`STABKIT_SWEEP_SEEDS=0..2`), those of commands that train from `--config FILE.toml`; `--print-config` "
+    yield "writes one.\n"
     root: Any = get_command(app)
     runs = root.commands["runs"]
     every = [(name, one) for name, one in root.commands.items() if name != "runs"]
@@ -99,19 +100,25 @@ def gallery() -> Iterator[str]:
     """The committed pages: a sketch of the first picture of each, its question, its answer, how it was made."""
     from stabkit.figures.drawing.sketch import sketch
 
-    yield "# Results\n\nEvery page here was made by the committed version, by the command that stands on it "
-    yield "(`python3 dev.py evidence`). A page is one file: it can be saved and sent.\n\n"
+    yield "# Results\n\nEach page names the version that made it and its command; `python3 dev.py evidence` makes them "
+    yield "anew. "
+    yield "A page is one file: it can be saved and sent.\n\n"
     pages = [*(ROOT / "reports").glob("*.html"), *(ROOT / "reports").glob("*/index.html")]
+    cards = []
     for path in sorted(pages):
         text = path.read_text(encoding="utf-8")
         title = re.search(r"<h1>(.*?)</h1>", text, re.S)
         said = re.search(r'<p class="headline">(.*?)</p>', text, re.S)
+        made = re.search(r'content="(stabkit [^"]+)"', text)
         picture = re.search(r"<svg xmlns.*?</svg>", text, re.S)
         where = path.relative_to(ROOT).as_posix()
         small = sketch(picture[0]) if picture else ""
         answer = re.sub(r"<[^>]+>", "", said[1]).strip() if said else ""
-        yield f'<a class="shown" href="{where}"><span>{small}</span><b>{title[1].strip() if title else where}</b>'
-        yield f"<small>{answer}</small></a>\n\n"
+        cards.append(
+            f'<a href="{where}">{small}<b>{title[1].strip() if title else where}</b><small>{answer}</small>'
+            f"<small>{made[1] if made else ''}</small></a>"
+        )
+    yield f'<div class="gallery">{"".join(cards)}</div>\n'
 
 
 PAGES = {"commands": commands, "claims": claims, "probes": probes, "gallery": gallery}
