@@ -13,6 +13,7 @@ sys.path[:0] = [str(HERE / "_ext"), str(HERE.parent)]
 
 from stabkit.version import __version__  # noqa: E402  # the path above is what finds it
 
+(HERE / "_build" / "extra").mkdir(parents=True, exist_ok=True)
 project, author, version = "stabkit", "The stabkit founders", __version__
 copyright = "the stabkit founders, MIT licence"
 extensions = ["myst_parser", "sphinx.ext.autodoc", "generated", "mathml", "pages"]
@@ -26,7 +27,7 @@ html_theme = "furo"
 html_title = f"stabkit {version}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
-html_extra_path = ["_build/extra"]
+html_extra_path = ["_build/extra"]  # the committed pages: `_ext/pages.py`
 html_copy_source = False
 html_show_sphinx = False
 autodoc_typehints = "none"

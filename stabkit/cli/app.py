@@ -35,15 +35,13 @@ def _version(value: bool) -> None:
         raise typer.Exit
 
 
+Version = Annotated[
+    bool, typer.Option("--version", callback=_version, is_eager=True, allow_from_autoenv=False, help="Print it.")
+]
+
+
 @app.callback()
-def _root(
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version", callback=_version, is_eager=True, allow_from_autoenv=False, help="Print the version."
-        ),
-    ] = False,
-) -> None:
+def _root(version: Version = False) -> None:
     pass
 
 
