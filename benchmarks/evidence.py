@@ -114,10 +114,10 @@ def main(named: list[str]) -> int:
             print(f"{name:16} reports/{part.page:28} {last}")
         return 0
     wanted = sorted(PARTS, key=lambda name: name in rows) if named == ["all"] else named
+    if unknown := [name for name in wanted if name not in PARTS]:
+        print(f"no part {unknown[0]!r}; there are {', '.join(PARTS)}", file=sys.stderr)
+        return 2
     for name in wanted:
-        if name not in PARTS:
-            print(f"no part {name!r}; there are {', '.join(PARTS)}", file=sys.stderr)
-            return 2
         rows[name] = made(name)
         ROWS.write_text(json.dumps(rows, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     return 0

@@ -63,8 +63,8 @@ def test_the_site_builds_without_a_loose_end_and_asks_nothing_of_a_network(tmp_p
     own = {name: text for name, text in pages.items() if name.parts[0] not in ("reports", "_modules")}
     assert {Path("index.html"), Path("start.html"), Path("commands.html"), Path("gallery.html")} <= set(own)
     for name, text in own.items():
-        for asked in re.findall(r'<(?:script|img|link|iframe)[^>]*(?:src|href)="([^"]+)"', text):
-            assert "://" not in asked or 'rel="canonical"' in text, (name, asked)
+        for tag in re.findall(r"<(?:script|img|link|iframe)[^>]*>", text):
+            assert "://" not in tag, (name, tag)
         assert "@import" not in text
     formulas = own[Path("formulas.html")]
     assert formulas.count("<math") > 6 and "mathjax.js" not in formulas.lower()

@@ -100,8 +100,8 @@ def gallery() -> Iterator[str]:
     """The committed pages: a sketch of the first picture of each, its question, its answer, how it was made."""
     from stabkit.figures.drawing.sketch import sketch
 
-    yield "# Results\n\nEach page names the version that made it and its command; `python3 dev.py evidence` makes them "
-    yield "anew. "
+    yield "# Results\n\nEach page names the version that made it and its command; `python3 dev.py evidence all` makes "
+    yield "them anew. "
     yield "A page is one file: it can be saved and sent.\n\n"
     pages = [*(ROOT / "reports").glob("*.html"), *(ROOT / "reports").glob("*/index.html")]
     cards = []

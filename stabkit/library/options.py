@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -19,6 +20,7 @@ def read(command: str, given: Mapping[str, Any]) -> dict[str, Any]:
         if name not in known:
             raise UsageError(f"{command}() has no option {name!r}{nearest(name, known)}")
     told = {name: _text(name, known[name], value) for name, value in given.items() if value is not None}
+    told.setdefault("out", os.environ.get("STABKIT_HOME", ""))
     return {name: default for name, (_, default) in COMMANDS[command].items()} | told
 
 

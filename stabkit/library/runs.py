@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -46,7 +47,9 @@ def sweep(models: str | Sequence[str] = "post-ln,post-ln-init,admin,deepnorm", *
     [{'label': 'DeepNorm', 'depth': '2L-2L', 'outcome': 'early'}]
     """
     text = read("sweep", {"models": models, **options})
-    asked = grids.sweep({**text, "quiet": True, "given": set(options)})
+    asked = grids.sweep(
+        {**text, "quiet": True, "given": {name for name, value in options.items() if value is not None}}
+    )
     for note in asked.notes:
         warnings.warn(note, stacklevel=2)
     if not text["yes"]:
@@ -61,7 +64,7 @@ def sweep(models: str | Sequence[str] = "post-ln,post-ln-init,admin,deepnorm", *
 
 
 def load_runs(out: str | PathLike[str] = "") -> pd.DataFrame:
-    """Every finished run of the store at `out` (the current directory), a row each, in the order of all tables.
+    """Every finished run of the store at `out` (else STABKIT_HOME, else here), a row each, in the order of all tables.
 
     Columns: what it is (run, method, label, condition, depth, encoder_layers, decoder_layers, seed, lr, warmup, steps),
     its outcome, validation_loss and unigram_loss in nats a token, update (‖ΔF‖ at the table's reference step, output
@@ -113,7 +116,7 @@ def _row(run: Run, facts: dict[str, Any], step: int) -> dict[str, Any]:
 
 
 def _stored(out: str | PathLike[str]) -> list[Run]:
-    home = machine.output(str(out))
+    home = machine.output(str(out) or os.environ.get("STABKIT_HOME", ""))
     if not (home / "runs").is_dir():
         raise StoreError(f"there is no store at {Path(home)}: it has no folder runs/; give the --out of a sweep")
     store, found = Store(home), []

@@ -22,7 +22,6 @@ FIRST = 3
 class Kind:
     """One command's page: what it asks, and its figures in the order in which they answer that."""
 
-    key: str
     asks: str
     leads: tuple[str, ...]
     figures_first: bool = False
@@ -30,34 +29,28 @@ class Kind:
 
 
 SWEEP = Kind(
-    key="sweep",
     asks="Does it stay stable at this depth?",
     leads=("chain_order", "update_depth", "grad_norm", "update", "branch_ratio"),
 )
 JUDGED = Kind(
-    key="sweep",
     asks=SWEEP.asks,
     leads=("table11", "validation_loss", "chain_order", "grad_norm", "bleu", "update_depth", "table1", "update"),
 )
 """A sweep of which some runs have a verdict."""
 SLOPE = Kind(
-    key="slope",
     asks="How far does one tiny step move the output at each depth?",
     leads=("slope", "goal", "theory", "dependency"),
     figures_first=True,
 )
 ABLATE = Kind(
-    key="ablate",
     asks="How far may α and β be off, and which part is needed?",
     leads=("scale_map", "ablation", "table11", "boundary", "robustness", "validation_loss"),
 )
 LANDSCAPE = Kind(
-    key="landscape",
     asks="How rough is the loss around the weights, and by whose ruler?",
     leads=("landscape", "cuts", "path_plane", "between"),
     figures_first=True,
 )
-KINDS: tuple[Kind, ...] = (SWEEP, JUDGED, SLOPE, ABLATE, LANDSCAPE)
 
 ROOMS: Mapping[str, str] = {
     "surfaces": "The loss around the weights",

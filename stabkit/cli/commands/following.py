@@ -9,11 +9,8 @@ from stabkit.cli import lines
 from stabkit.cli.options import COMMANDS
 from stabkit.storage.store import Run
 
-ASIDE = (
-    *("json", "quiet", "yes", "retry_failed", "config", "print_config", "dry_run", "seeds", "dtype", "snapshots"),
-    *("given", "typed", "bleu"),
-)
-"""Options of one call alone, and those whose defaults differ because the commands do."""
+ASIDE = ("json", "quiet", "yes", "retry_failed", "config", "print_config", "dry_run", "bleu")
+"""Options of one call alone."""
 ENOUGH = 250
 """Updates after which most runs can be judged."""
 
@@ -26,21 +23,26 @@ def after(command: str, params: Mapping[str, Any], runs: Sequence[Run]) -> str:
         return ""
     if command == "sweep":
         if any(run.outcome.get("outcome") != "early" for run in runs):
-            return _line("tolerance", params)
+            return _line(command, "tolerance", params)
         steps = max(run.spec.train.steps for run in runs)
         longer = {"steps": str(ENOUGH if steps < ENOUGH else 4 * steps)}
-        return _line("sweep", {**params, **longer, **({} if params["recipe"] == "paper" else {"warmup": "0"})})
+        return _line(command, "sweep", {**params, **longer, **({} if params["recipe"] == "paper" else {"warmup": "0"})})
     if command == "slope":
-        return _line("sweep", params)
-    if command == "ablate":
-        return "" if str(params["model"]).startswith((".", "/")) else _line("landscape", params)
+        return _line(command, "sweep", params)
+    if command == "ablate" and not str(params["model"]).startswith((".", "/")):
+        return _line(command, "landscape", params, "steps", "warmup", "lr")
     if runs[0].spec.method == "deepnorm" and command == "landscape":
-        return _line("ablate", params)
+        return _line(command, "ablate", params)
     return ""
 
 
-def _line(command: str, options: Mapping[str, Any]) -> str:
-    """The command with those of these options that it takes, all others at its defaults."""
-    taken = COMMANDS[command]
-    known = {name: value for name, value in options.items() if name in taken and name not in ASIDE}
-    return f"stabkit {lines.line(command, {**{name: default for name, (_, default) in taken.items()}, **known})}"
+def _line(before: str, then: str, options: Mapping[str, Any], *kept: str) -> str:
+    """The command `then` with these options as far as it takes them; a default of the one before is no wish, where the
+    other has a default of its own, but for those `kept`."""
+    taken, had = COMMANDS[then], COMMANDS[before]
+    told = {name: default for name, (_, default) in taken.items()}
+    for name, value in options.items():
+        if name in taken and name not in ASIDE:
+            wished = value != had[name][1] if name in had else True
+            told[name] = value if wished or name in kept or had[name][1] == told[name] else told[name]
+    return f"stabkit {lines.line(then, told)}"

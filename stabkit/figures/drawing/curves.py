@@ -44,7 +44,7 @@ class Strokes:
     panels: Sequence[str] = ("panel",)
     right: float = 0.1
     """Room right of each panel, in inches."""
-    finish: Callable[[Axes, pd.DataFrame, Curves], None] = lambda axes, group, what: None
+    finish: Callable[..., None] = lambda axes, group, what: None
     """What is written into a panel when its lines are drawn."""
 
 
@@ -115,26 +115,25 @@ def draw(frame: pd.DataFrame, what: Curves) -> Figure:
         labels = [lettering.safe(str(text), 40) for text in (*frame["label"].unique(), *strokes.named)]
         beside = min(6 if max(map(len, labels)) <= 20 else 3, len(labels))
         named = frame["method"].nunique() > MOST_IN_COLOUR and strokes.finish is not _name
+        ends = [own for i, (_, own) in enumerate(groups, 1) if named and (i == len(groups) or i % what.columns == 0)]
+        rest = set(map(str, frame["label"])).difference(*(map(str, own["label"]) for own in ends))
         figure, all_axes = style.panels(
             len(groups),
             what.columns,
             what.height,
             titles=max(map(len, titles)),
             right=strokes.right,
-            legend=-(-(len(strokes.named) if named else len(labels)) // beside),
+            legend=-(-(len(strokes.named) + len(rest)) // beside),
             more=more,
             beyond=BEYOND if named else 0.0,
         )
         low, high = _range(seen, groups, what)
         values, one = [y for y in (what.y, what.beside) if y], ["run", strokes.column]
         handles: dict[str, Artist] = {}
-        for place, (axes, (key, group)) in enumerate(zip(all_axes, groups, strict=True)):
+        for place, (axes, (key, whole)) in enumerate(zip(all_axes, groups, strict=True)):
             lettering.entitle(axes, *(str(text) for text in key))
-            group, told = groups_of.medians(group, what.x, values, one) if what.grouped else (group, "")
-            if what.log_y:
-                style.log_axis(axes, "y", low, high)
-            else:
-                axes.set_ylim(low, high)
+            group, told = groups_of.medians(whole, what.x, values, one) if what.grouped else (whole, "")
+            style.log_axis(axes, "y", low, high) if what.log_y else axes.set_ylim(low, high)
             _across(axes, group, what)
             for height, words in what.reference(group):
                 style.reference(axes, height, words if place % what.columns == 0 else "")
@@ -143,7 +142,7 @@ def draw(frame: pd.DataFrame, what: Curves) -> Figure:
                 if plain or label not in handles:
                     handles[label] = handle
             strokes.finish(axes, group, what)
-            if named and (place + 1 == len(groups) or (place + 1) % what.columns == 0):
+            if any(own is whole for own in ends):
                 _name(axes, group, what, "label")
             if place % min(what.columns, len(groups)) == 0:
                 axes.set_ylabel(what.y_label)
@@ -152,7 +151,7 @@ def draw(frame: pd.DataFrame, what: Curves) -> Figure:
             Line2D([], [], color=style.INK, label=lettering.safe(text, 40), **{"linewidth": 1.2, **strokes.looks[text]})
             for text in strokes.named
         ]
-        if entries := shown if named else [*handles.values(), *shown]:
+        if entries := [*(handle for label, handle in handles.items() if label in rest), *shown]:
             style.legend(figure, entries, ncols=beside, handlelength=2.4)
         return figure
 

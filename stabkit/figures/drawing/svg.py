@@ -32,13 +32,13 @@ _NUMBER = re.compile(r"-?\d+\.\d+")
 def to_page(figure: Figure, name: str = "") -> tuple[str, list[dict[str, Any]]]:
     """The picture for the page and its curves.
 
-    An <svg> with ink in `currentColor`, text as text and ids that start with `name`; marked groups carry their method.
+    An <svg> with ink in `currentColor`, text as text and short ids made of `name`; marked groups carry their method.
     A curve: {"m": method, "n": name, "x": what its x is, "p": [[x, y] in the svg's units], "v": [[x, y] as measured]}.
     Equal figures give equal bytes.
     """
     marked, known = _marks(figure)
     root = ET.fromstring(_bytes(figure, marked, known, "svg", svg_fonttype="none", savefig_facecolor="none"))
-    _tidy(root, name, {f"mark{i}": info for i, info in enumerate(known)})
+    _tidy(root, {f"mark{i}": info for i, info in enumerate(known)})
     lean(root, name)
     root.attrib = {
         "xmlns": "http://www.w3.org/2000/svg",
@@ -115,9 +115,8 @@ def save(figure: Figure, path: Path) -> None:
     write_file(path, to_bytes(figure, path.suffix.lstrip(".").lower()))
 
 
-def _tidy(element: ET.Element, name: str, marks: Mapping[str, Mapping[str, Any]]) -> None:
-    """Namespaces off the names, our ink to `currentColor`, ids made the page's own, marks to their methods, numbers to
-    two decimals."""
+def _tidy(element: ET.Element, marks: Mapping[str, Mapping[str, Any]]) -> None:
+    """Namespaces off the names, our ink to `currentColor`, marks to their methods, numbers to two decimals."""
     element.tag = element.tag.rpartition("}")[2]
     attributes: dict[str, str] = {}
     for key, value in element.attrib.items():
@@ -127,11 +126,6 @@ def _tidy(element: ET.Element, name: str, marks: Mapping[str, Mapping[str, Any]]
                 if value in marks:
                     attributes["data-legend" if marks[value]["legend"] else "data-method"] = str(marks[value]["method"])
                 continue  # matplotlib numbers its groups from 1 in every picture
-            value = f"{name}-{value}" if name else value
-        elif name and key == "href" and value.startswith("#"):
-            value = f"#{name}-{value[1:]}"
-        elif name and key == "clip-path":
-            value = value.replace("url(#", f"url(#{name}-")
         elif key == "style":
             value = _css(value)
         elif key == "d":
@@ -146,7 +140,7 @@ def _tidy(element: ET.Element, name: str, marks: Mapping[str, Mapping[str, Any]]
         if child.tag.rpartition("}")[2] in ("metadata", "style", "title"):
             element.remove(child)
         else:
-            _tidy(child, name, marks)
+            _tidy(child, marks)
             child.tail = None if not (child.tail or "").strip() else child.tail
 
 

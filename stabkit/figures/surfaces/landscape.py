@@ -78,7 +78,7 @@ def title(drawn: Landscape) -> str:
             if len(share) == len(labels) == 2:
                 told.append(f"{percent(share[labels[0]])} against {percent(share[labels[1]])} by {whose(str(ruler))}")
         if told:
-            return f"Negative curvature at {depth}, {labels[0]} against {labels[1]}: {', '.join(told)}"
+            return f"Negative curvature of the surfaces at {depth}, {labels[0]} against {labels[1]}: {', '.join(told)}"
     return "The loss around the weights"
 
 

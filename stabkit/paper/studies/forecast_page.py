@@ -47,7 +47,7 @@ def render(study: Study, judged: Judged, command: str) -> str:
     """The page as one HTML file."""
     cards = [card(figure, figure.select(judged), judged) for figure in STUDIES]
     return template(Path(__file__).with_name("forecast.html.j2")).render(
-        **shell(study.item.title, command, answer(judged)),
+        **shell(study.item.title, command, answer(judged)) | {"elsewhere": ""},  # it needs its text
         asked=asked(judged),
         of=_of(judged),
         miscalibrated=_miscalibrated(judged),

@@ -140,7 +140,7 @@ def render(all_: Content, command: str) -> str:
     """The page as one HTML file."""
     study, found = all_.study, all_.found
     return template(Path(__file__).with_name("today.html.j2")).render(
-        **shell(study.item.title, command, today_words.answer(found)),
+        **shell(study.item.title, command, today_words.answer(found)) | {"elsewhere": ""},  # it needs its text
         sentences=all_.sentences,
         tables=today_tables.tables(found, all_.cost),
         cards=[card(figure, figure.select(found), found) for figure in TODAY],
