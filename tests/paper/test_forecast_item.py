@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,7 @@ from stabkit.errors import UsageError
 from stabkit.paper.studies import forecast, study
 from stabkit.paper.studies.forecast import BEYOND, DEFAULT_GRID, ITEM, SLICES, WIDTHS, verdict_at
 from stabkit.results.forecast.holdouts import fixed
-from stabkit.results.forecast.rows import from_csv
+from stabkit.results.forecast.rows import from_csv, row
 from stabkit.running.request import Request
 from stabkit.spec import RunSpec
 from stabkit.storage.store import Store
@@ -152,3 +154,10 @@ def test_a_study_is_asked_for_alone_and_needs_a_text(tmp_path: Path) -> None:
 def test_all_is_every_item_of_the_papers_and_no_study(tmp_path: Path) -> None:
     done = stabkit("paper", "all", "--dry-run", "--json", "--out", tmp_path / "none")
     assert "forecast" not in {one["item"] for one in strict(done.stdout)["plan"]}
+
+
+def test_a_row_may_say_that_a_loss_was_not_finite_and_not_that_a_run_was_another() -> None:
+    one = specs("sweep --models rezero --depths 2 --steps 3 --warmup 0")[0]
+    held = row(one, outcome="diverged", steps=3, validation=math.nan, digest="", measured=None)
+    assert study._departs(held, one) == ""
+    assert study._departs(replace(held, seed=7), one) == "seed 7 where it is 0"

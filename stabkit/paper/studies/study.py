@@ -68,7 +68,8 @@ def begun(item: Item, commands: Sequence[str], requests: Sequence[Request], path
 def _departs(held: Row, spec: RunSpec) -> str:
     """What a row says otherwise than the specification that its run_id stands for; "" where nothing."""
     own = row(spec, outcome=held.outcome, steps=held.steps, validation=held.validation, digest="", measured=None)
-    differ = [name for name in AXES if name != "digest" and getattr(own, name) != getattr(held, name)]
+    found = ("outcome", "steps", "validation", "digest")  # what the run was found to be; a loss may be NaN
+    differ = [name for name in AXES if name not in found and getattr(own, name) != getattr(held, name)]
     return ", ".join(f"{name} {getattr(held, name)} where it is {getattr(own, name)}" for name in differ)
 
 
