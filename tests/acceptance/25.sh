@@ -25,7 +25,7 @@ block "an ablation" bash -c "$stab ablate --model deepnorm --alpha-scale 0.5,1,2
 block "slopes" bash -c "$stab slope --models post-ln,deepnorm --depths 2,6,12 --out '$work/slope' -q"
 block "  sweep: who trains where" holds sweep 'Does it stay stable at this depth?'
 block "  landscape: how rough, by whose ruler" holds landscape 'class="headline">Negative curvature'
-block "  ablate: how far off" holds ablate 'class="headline">DeepNorm, 2L-2L, lr .*pairs of factors on α'
+block "  ablate: how far off" holds ablate 'class="headline">DeepNorm, 2L-2L, lr .*factors on α'
 block "  slope" holds slope 'class="headline">One SGD step moves'
 for kind in sweep landscape ablate slope; do block "  $kind: three figures stand open" open_cards $kind 3; done
 block "opened by a click, by printing, by a link and by search" dev test tests/report/test_report_in_browser.py -k 'paper or pointing or downloads'
