@@ -27,8 +27,8 @@ block "asymmetric shapes" dev paper admin-table3 --steps 2 --depths 3x2,2x3 --ou
 block "every item, the plan, the budget, an interrupted all" dev test tests/paper -m "slow or not slow"
 
 # — Evidence
-page="$root/reports/paper.html"
-block "paper all on Multi30k, committed, under 6 MB" bash -c "test -s '$page' && test \$(wc -c <'$page') -lt 6000000 && grep -q 'stabkit paper all --budget' '$page'"
+page="$root/reports/paper/index.html"
+block "paper all on Multi30k, committed, under 6 MB" bash -c "test -s '$page' && test \$(wc -c <'$page') -lt 6000000 && grep -q 'stabkit paper all --data .* --budget 15m' '$page'"
 block "Post-LN is stuck at 18L-18L where Post-LN-init trains; the items of a budget" check paper "$page"
 
 # — Bad input

@@ -227,7 +227,9 @@ def paper(path):
         assert page[before:].startswith('<b class="verdict holds"'), sentence
         print("holds:", sentence)
     for key in ("fig1", "fig2", "fig3", "fig4", "admin-fig2a", "admin-table1"):
-        assert f'id="{key}"' in page, key
+        assert f'href="{key}.html"' in page, key
+        with open(os.path.join(os.path.dirname(path), f"{key}.html")) as file:
+            assert f'id="{key}"' in file.read(), key
 
 
 def mutants(path):
