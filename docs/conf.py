@@ -16,7 +16,7 @@ from stabkit.version import __version__  # noqa: E402  # the path above is what 
 (HERE / "_build" / "extra").mkdir(parents=True, exist_ok=True)
 project, author, version = "stabkit", "The stabkit founders", __version__
 copyright = "the stabkit founders, MIT licence"
-extensions = ["myst_parser", "sphinx.ext.autodoc", "generated", "mathml", "pages"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "generated", "mathml", "pages", "rooms"]
 source_suffix = {".md": "markdown"}
 exclude_patterns = ["_ext", "_build"]
 myst_enable_extensions = ["dollarmath", "deflist", "colon_fence"]

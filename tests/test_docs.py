@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,7 @@ def test_the_site_builds_without_a_loose_end_and_asks_nothing_of_a_network(tmp_p
         for tag in re.findall(r"<(?:script|img|link|iframe)[^>]*>", text):
             assert "://" not in tag, (name, tag)
         assert "@import" not in text
+    assert "mermaid" not in own[Path("architecture.html")] and "<b>running</b>" in own[Path("architecture.html")]
     formulas = own[Path("formulas.html")]
     assert formulas.count("<math") > 6 and "mathjax.js" not in formulas.lower()
     for report in (ROOT / "reports").rglob("*.html"):
@@ -74,6 +76,16 @@ def test_the_site_builds_without_a_loose_end_and_asks_nothing_of_a_network(tmp_p
         assert f'href="reports/{report.name}"' in own[Path("gallery.html")]
     for command in ("sweep", "probe", "runs verify"):
         assert f">{command}<" in own[Path("commands.html")]
+
+
+def test_the_picture_of_the_rooms_names_each_in_the_order_of_the_imports() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    order = project["tool"]["importlinter"]["contracts"][0]["layers"]
+    level = {room: number for number, rooms in enumerate(order) for room in rooms.split(" | ")}
+    picture = (DOCS / "architecture.md").read_text(encoding="utf-8").partition("```mermaid")[2].partition("```")[0]
+    named = [room for bold in re.findall(r"<b>(.*?)</b>", picture) for room in bold.split(" · ")]
+    assert set(named) == set(level)
+    assert [level[room] for room in named] == sorted(level[room] for room in named)
 
 
 @pytest.fixture
