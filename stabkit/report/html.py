@@ -32,6 +32,7 @@ from stabkit.report import cards, how, order, turn
 from stabkit.report.json_document import seconds_a_step
 from stabkit.report.verdict import legend, panel, sparks
 from stabkit.report.verdict.answer import answer
+from stabkit.report.verdict.foretold import foretold
 from stabkit.report.verdict.headline import headline, separation
 from stabkit.report.verdict.matrix import OUTCOMES, Matrix, matrix
 from stabkit.results.records import lacking
@@ -112,6 +113,7 @@ def render(
         steps_only=bool(every) and all(run.spec.single_step for run in every),
         separation=separation(runs),
         which=chain_order.sentence(runs),
+        foretold=foretold(runs),
         order=ordered,
         figures_first=asked.figures_first and bool(ordered.leads),
         switches=switches(every),

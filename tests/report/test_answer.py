@@ -8,6 +8,7 @@ import pytest
 
 from stabkit.report import html
 from stabkit.report.verdict.answer import answer, cells
+from stabkit.report.verdict.foretold import foretold
 from stabkit.report.verdict.matrix import matrix
 from stabkit.results.forecast.model import Forecast, word
 from stabkit.storage.store import Run
@@ -49,6 +50,27 @@ def test_out_of_range_names_the_axis_and_the_way_out() -> None:
     assert answer(matrix(runs)).endswith("(warm-up): its warm-up hides the answer; `--warmup 0` gives it.")
     wide = told("deepnorm", None, None, None, axes=("width",))
     assert answer(matrix(wide)).endswith("(width): no forecast is given.")
+
+
+def test_what_had_been_foretold_is_held_against_what_became_of_it() -> None:
+    def ended(method: str, p: float | None, outcome: str, **forecast: object) -> Run:
+        run = at16(method, 18, 9.0, outcome, warmup=0)
+        run.__dict__["forecast"] = Forecast(
+            word=word(p), p_trains=p, features={}, corpus="ab", **{"axes": (), **forecast}
+        )
+        return run
+
+    right = [ended("deepnorm", 0.95, "trains"), ended("admin", 0.95, "stuck"), ended("post-ln", 0.02, "diverged")]
+    assert foretold(right) == (
+        "By 16 updates likely trains: 2 runs, of which 1 trains; likely stuck: 1 run, of which none trains. "
+        "The fit has seen runs like these."
+    )
+    deep = ended("pre-ln", None, "trains", axes=("depth",))
+    assert foretold([deep]) == "There is none for these runs, which lie out of its range (depth)."
+    assert foretold([*right, deep]).endswith(
+        ". There is none for 1 of these 4 runs, which lie out of its range (depth)."
+    )
+    assert foretold(told("admin", 0.95)) == "", "a run that is early has its forecast in the matrix"
 
 
 @pytest.mark.parametrize("axis", ["warm-up", "<warm-up>"])

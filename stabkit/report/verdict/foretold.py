@@ -1,0 +1,39 @@
+"""What sixteen updates had said of the runs that are decided by now, and what became of them: a sentence, computed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from stabkit.figures.shared.numbers import outcome_word
+from stabkit.figures.shared.words import listed
+from stabkit.results.forecast.measured import UPDATES
+from stabkit.storage.store import Run
+
+SAID = {"likely trains": "likely trains", "likely stuck": "likely stuck", "open": "could go either way"}
+"""{the forecast's word: how it is said}."""
+
+
+def foretold(runs: Sequence[Run]) -> str:
+    """`likely trains: 18 runs, of which 18 train; likely stuck: …`; nothing where no run is decided.
+
+    It is no test of the forecast, whose fit has seen runs like those in its range: `stabkit paper forecast` is one.
+    """
+    decided = [run for run in runs if outcome_word(run) in ("trains", "stuck", "diverged") and run.forecast]
+    if not decided:
+        return ""
+    told = []
+    for word, said in SAID.items():
+        own = [run for run in decided if run.forecast and run.forecast.word == word]
+        train = sum(outcome_word(run) == "trains" for run in own)
+        if own:
+            count = f"{len(own)} run{'s' * (len(own) > 1)}"
+            told.append(f"{said}: {count}, of which {train or 'none'} train{'s' * (train < 2)}")
+    beyond = [run.forecast for run in decided if run.forecast and run.forecast.word == "out of range"]
+    sentences = []
+    if told:
+        sentences.append(f"By {UPDATES} updates {'; '.join(told)}. The fit has seen runs like these")
+    if beyond:
+        axes = listed(*dict.fromkeys(axis.replace("_", " ") for one in beyond for axis in one.axes))
+        whose = "these runs" if len(beyond) == len(decided) else f"{len(beyond)} of these {len(decided)} runs"
+        sentences.append(f"There is none for {whose}, which lie out of its range ({axes})")
+    return ". ".join(sentences) + "."
