@@ -21,7 +21,7 @@ LARGEST = 20_000
 def read(path: Path, options: Mapping[str, str]) -> dict[str, Any]:
     """{parameter: text} from a file whose keys are option names; raises UsageError on anything else.
 
-    `options` maps a command's parameters to its option names.
+    `options` maps a command's option names to its parameters; of two names of one parameter a file has one.
     """
     if len(str(path)) > 1000:
         raise UsageError(f"--config: {str(path)[:80]}… is {len(str(path))} characters long")
@@ -38,7 +38,7 @@ def read(path: Path, options: Mapping[str, str]) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise UsageError(f"--config: {path} is not TOML: {error}") from error
     parameters = {
-        option: parameter for parameter, option in options.items() if parameter not in ("config", "print_config")
+        option: parameter for option, parameter in options.items() if parameter not in ("config", "print_config")
     }
     values: dict[str, Any] = {}
     for key, value in found.items():
@@ -47,6 +47,8 @@ def read(path: Path, options: Mapping[str, str]) -> dict[str, Any]:
             raise UsageError(
                 f"--config: {path} has an option {key!r} that this command does not{nearest(name, parameters)}"
             )
+        if parameters[name] in values:
+            raise UsageError(f"--config: {path} has {key!r} twice, under its two names")
         values[parameters[name]] = _text(path, key, value)
     return values
 

@@ -16,8 +16,10 @@ def _config(ctx: typer.Context, path: str | None) -> str | None:
     if path is not None:
         from stabkit.cli import config
 
-        names = {p.name: p.opts[0].lstrip("-") for p in ctx.command.params if p.name and p.opts and p.opts[0][0] == "-"}
-        ctx.default_map = {**(ctx.default_map or {}), **config.read(Path(path), names)}
+        options = {
+            word[2:]: one.name for one in ctx.command.params for word in one.opts if one.name and word[:2] == "--"
+        }
+        ctx.default_map = {**(ctx.default_map or {}), **config.read(Path(path), options)}
     return path
 
 

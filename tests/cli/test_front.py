@@ -81,6 +81,12 @@ def test_model_and_models_are_both_understood(tmp_path: Path) -> None:
     for command, option in (("sweep", "--model"), ("ablate", "--models"), ("landscape", "--models")):
         done = stabkit(command, option, "deepnorm", "--depths", "2", "--dry-run", "--out", tmp_path)
         assert done.returncode == 0, done.stderr
+    (tmp_path / "c.toml").write_text('model = "deepnorm"\ndepths = 2\n')
+    done = stabkit("sweep", "--config", str(tmp_path / "c.toml"), "--print-config")
+    assert done.returncode == 0 and 'models = "deepnorm"' in done.stdout, done.stderr
+    (tmp_path / "c.toml").write_text('model = "deepnorm"\nmodels = "admin"\n')
+    done = stabkit("sweep", "--config", str(tmp_path / "c.toml"), "--print-config")
+    assert done.returncode == 2 and "under its two names" in done.stderr
 
 
 @pytest.mark.parametrize(

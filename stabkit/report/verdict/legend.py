@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from stabkit.report.verdict.matrix import OUTCOMES, Cell, Matrix
+from stabkit.results.forecast.measured import UPDATES
 from stabkit.results.forecast.scores import LIKELY, UNLIKELY
 from stabkit.results.outcome import AT_UNIGRAM, NO_SIGN, SEEN, VANISHED
 
@@ -30,8 +31,8 @@ MEANINGS = (
     *(
         (KINDS[word], word, meaning)
         for word, meaning in (
-            ("likely trains", "forecast of the first 16 updates, dashed: it trains with p ≥ 0.9"),
-            ("likely stuck", "forecast likewise: it is stuck or diverges, p ≤ 0.1 that it trains"),
+            ("likely trains", f"forecast of the first {UPDATES} updates, dashed: it trains with p ≥ {LIKELY}"),
+            ("likely stuck", f"forecast likewise: it is stuck or diverges, p ≤ {UNLIKELY} that it trains"),
             ("open", "forecast likewise: p between the two, or seeds that differ"),
             (
                 "out of range",
