@@ -135,10 +135,11 @@ def facts(spec: RunSpec) -> dict[str, Any]:
 
 def seconds_a_step(run: Run) -> float:
     """Wall time of an update with all that is measured around it, over the steps of the last attempt; NaN where it is
-    not known."""
+    not known, and of a run without an update."""
     try:
-        steps = int(run.outcome["steps"]) + 1 - int(run.environment["first_step"])
-        return float(run.environment["wall_seconds"]) / steps
+        last = int(run.outcome["steps"])
+        steps = last + 1 - int(run.environment["first_step"])
+        return float(run.environment["wall_seconds"]) / steps if last else math.nan
     except (KeyError, TypeError, ValueError, ZeroDivisionError):
         return math.nan
 
