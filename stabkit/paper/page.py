@@ -55,7 +55,11 @@ def write(parts: Sequence[Part], beyond: Left, path: Path, command: str) -> None
 def one(part: Part, command: str, indexed: bool) -> str:
     """The page of an item."""
     section = of_part(part)
-    said = section["ours"] if part.item.ours else f"{part.item.name} {_is(section['verdict'])}. {section['ours']}"
+    said = (
+        section["ours"]
+        if part.item.ours
+        else f"{part.item.name} {comes_out(section['verdict'], [part.item.name])}. {section['ours']}"
+    )
     if section["stopped"] and not part.runs:
         said = f"{part.item.name} was not run: {section['stopped']}"
     return template(ASSETS / "item.html.j2").render(
@@ -101,11 +105,24 @@ def _place(item: Item) -> str:
     return f"{item.paper} {item.name}"
 
 
-def _is(verdict: str) -> str:
-    """`reproduces in part`, `is undecided`: an item's verdict as the end of a sentence."""
-    whole = {"in part": "reproduces in part", "holds as far as decided": "holds as far as it is decided"}
-    reproduces = verdict in ("reproduces", "does not reproduce")
-    return verdict if reproduces else whole.get(verdict, f"is {verdict} here")
+SINGULAR = {
+    "reproduces": "reproduces",
+    "does not reproduce": "does not reproduce",
+    "in part": "reproduces in part",
+    "holds as far as decided": "holds as far as it is decided",
+}
+PLURAL = {
+    "reproduces": "reproduce",
+    "does not reproduce": "do not reproduce",
+    "in part": "reproduce in part",
+    "holds as far as decided": "hold as far as they are decided",
+}
+
+
+def comes_out(verdict: str, items: Sequence[str]) -> str:
+    """`reproduces in part`, `are undecided here`: a verdict as the end of a sentence that begins with these items."""
+    many = len(items) > 1 or "Tables " in items[0]
+    return (PLURAL if many else SINGULAR).get(verdict, f"{'are' if many else 'is'} {verdict} here")
 
 
 def _every(sections: Sequence[Mapping[str, Any]]) -> list[Run]:
@@ -152,11 +169,7 @@ def _lead(sections: Sequence[Mapping[str, Any]]) -> str:
     for section in sections:
         if section["verdict"] in ("reproduces", "in part", "does not reproduce"):
             by.setdefault(section["verdict"], []).append(f"{section['item'].short} {section['item'].name}")
-    verbs = {"reproduces": "reproduce", "in part": "reproduce in part", "does not reproduce": "do not reproduce"}
-    told_of = [
-        f"{several(names, len(sections), 'items')} {verbs[word] if len(names) > 1 else _is(word)}"
-        for word, names in by.items()
-    ]
+    told_of = [f"{several(names, len(sections), 'items')} {comes_out(word, names)}" for word, names in by.items()]
     what = "; ".join(told_of) or (
         f"Of {len(sections)} items none was decided whole" if len(sections) > 1 else "The one item here was not decided"
     )

@@ -13,7 +13,7 @@ from markupsafe import escape
 from stabkit.cli.entry import main
 from stabkit.errors import FailedRuns, StoreError
 from stabkit.paper.items import BY_KEY, ITEMS
-from stabkit.paper.page import of_item
+from stabkit.paper.page import comes_out, of_item
 from stabkit.paper.section import verdict
 from stabkit.running import carry_out
 from stabkit.tasks import synthetic
@@ -216,3 +216,17 @@ class Found:
 )
 def test_an_item_reproduces_only_where_every_claim_was_decided_and_holds(claims, word: str) -> None:
     assert verdict([Found(one) for one in claims]) == word  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("word", "items", "told"),
+    [
+        ("does not reproduce", ["DeepNet Tables 6, 7"], "do not reproduce"),
+        ("does not reproduce", ["DeepNet Table 1"], "does not reproduce"),
+        ("in part", ["DeepNet Fig. 2", "DeepNet Fig. 3"], "reproduce in part"),
+        ("undecided", ["Tables 6, 7"], "are undecided here"),
+        ("out of reach", ["Fig. 6"], "is out of reach here"),
+    ],
+)
+def test_how_items_came_out_is_told_of_one_and_of_several(word: str, items: list[str], told: str) -> None:
+    assert comes_out(word, items) == told
