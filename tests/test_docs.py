@@ -85,6 +85,11 @@ def test_the_picture_of_the_rooms_names_each_in_the_order_of_the_imports() -> No
     picture = (DOCS / "architecture.md").read_text(encoding="utf-8").partition("```mermaid")[2].partition("```")[0]
     named = [room for bold in re.findall(r"<b>(.*?)</b>", picture) for room in bold.split(" · ")]
     assert set(named) == set(level)
+    for arrows in re.findall(r"^ *(\w+(?: --> \w+)+)$", picture, re.M):
+        ends = arrows.split(" --> ")
+        assert ends == sorted(ends, key=lambda name: picture.index(f" {name}[")), (
+            "the site draws boxes as they are written"
+        )
     assert [level[room] for room in named] == sorted(level[room] for room in named)
 
 

@@ -41,6 +41,7 @@ def read(path: Path, options: Mapping[str, str]) -> dict[str, Any]:
         option: parameter for option, parameter in options.items() if parameter not in ("config", "print_config")
     }
     values: dict[str, Any] = {}
+    first: dict[str, str] = {}
     for key, value in found.items():
         name = key.replace("_", "-")
         if name not in parameters:
@@ -48,7 +49,8 @@ def read(path: Path, options: Mapping[str, str]) -> dict[str, Any]:
                 f"--config: {path} has an option {key!r} that this command does not{nearest(name, parameters)}"
             )
         if parameters[name] in values:
-            raise UsageError(f"--config: {path} has {key!r} twice, under its two names")
+            raise UsageError(f"--config: {path} has {first[parameters[name]]!r} and {key!r}, one option: keep one")
+        first[parameters[name]] = key
         values[parameters[name]] = _text(path, key, value)
     return values
 

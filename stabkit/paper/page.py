@@ -61,7 +61,7 @@ def one(part: Part, command: str, indexed: bool) -> str:
         else f"{part.item.name} {comes_out(section['verdict'], [part.item.name])}. {section['ours']}"
     )
     if section["stopped"] and not part.runs:
-        said = f"{part.item.name} was not run: {section['stopped']}"
+        said = f"{part.item.name} {'were' if several_of([part.item.name]) else 'was'} not run: {section['stopped']}"
     return template(ASSETS / "item.html.j2").render(
         **shell(f"{_place(part.item)}: {part.item.title}", command, said.rstrip(".") + "."),
         section=section,
@@ -119,9 +119,14 @@ PLURAL = {
 }
 
 
+def several_of(items: Sequence[str]) -> bool:
+    """Whether a verb that follows these items is in the plural."""
+    return len(items) > 1 or "Tables " in items[0]
+
+
 def comes_out(verdict: str, items: Sequence[str]) -> str:
     """`reproduces in part`, `are undecided here`: a verdict as the end of a sentence that begins with these items."""
-    many = len(items) > 1 or "Tables " in items[0]
+    many = several_of(items)
     return (PLURAL if many else SINGULAR).get(verdict, f"{'are' if many else 'is'} {verdict} here")
 
 

@@ -263,7 +263,7 @@ def chain_rows(runs: Sequence[Run], step: int) -> list[Mapping[str, Any]]:
             "validation": short(number(each.run.outcome.get("validation_loss")), 3),
             "perplexity": short(number(each.run.outcome.get("perplexity")), 3),
             "accuracy": percent(number(each.run.outcome.get("token_accuracy"))),
-            "each": short(1000 * seconds_a_step(each.run)) + " ms" * math.isfinite(seconds_a_step(each.run)),
+            "each": _milliseconds(seconds_a_step(each.run)),
             "unigram": short(number(each.run.outcome.get("unigram_loss")), 3),
             "parameters": _count(number(each.run.outcome.get("parameters"))),
             "memory": _megabytes(number(each.run.environment.get("peak_memory_bytes"))),
@@ -275,6 +275,10 @@ def chain_rows(runs: Sequence[Run], step: int) -> list[Mapping[str, Any]]:
 
 def _count(value: float) -> str:
     return f"{value:,.0f}" if math.isfinite(value) else "–"
+
+
+def _milliseconds(time: float) -> str:
+    return f"{short(1000 * time)} ms" if math.isfinite(time) else "–"
 
 
 def _megabytes(size: float) -> str:

@@ -86,7 +86,7 @@ def test_model_and_models_are_both_understood(tmp_path: Path) -> None:
     assert done.returncode == 0 and 'models = "deepnorm"' in done.stdout, done.stderr
     (tmp_path / "c.toml").write_text('model = "deepnorm"\nmodels = "admin"\n')
     done = stabkit("sweep", "--config", str(tmp_path / "c.toml"), "--print-config")
-    assert done.returncode == 2 and "under its two names" in done.stderr
+    assert done.returncode == 2 and "'model' and 'models', one option" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -63,13 +63,11 @@ def test_what_had_been_foretold_is_held_against_what_became_of_it() -> None:
     right = [ended("deepnorm", 0.95, "trains"), ended("admin", 0.95, "stuck"), ended("post-ln", 0.02, "diverged")]
     assert foretold(right) == (
         "By 16 updates likely trains: 2 runs, of which 1 trains; likely stuck: 1 run, of which none trains. "
-        "The fit has seen runs like these."
+        "The fit has seen runs like these, so that this is no test of it."
     )
     deep = ended("pre-ln", None, "trains", axes=("depth",))
-    assert foretold([deep]) == "There is none for these runs, which lie out of its range (depth)."
-    assert foretold([*right, deep]).endswith(
-        ". There is none for 1 of these 4 runs, which lie out of its range (depth)."
-    )
+    assert foretold([deep]) == "None was given for 1 of 1 decided runs: out of its range (depth)."
+    assert foretold([*right, deep]).endswith(" None was given for 1 of 4 decided runs: out of its range (depth).")
     assert foretold(told("admin", 0.95)) == "", "a run that is early has its forecast in the matrix"
 
 

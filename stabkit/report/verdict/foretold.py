@@ -31,9 +31,10 @@ def foretold(runs: Sequence[Run]) -> str:
     beyond = [run.forecast for run in decided if run.forecast and run.forecast.word == "out of range"]
     sentences = []
     if told:
-        sentences.append(f"By {UPDATES} updates {'; '.join(told)}. The fit has seen runs like these")
+        sentences.append(
+            f"By {UPDATES} updates {'; '.join(told)}. The fit has seen runs like these, so that this is no test of it."
+        )
     if beyond:
         axes = listed(*dict.fromkeys(axis.replace("_", " ") for one in beyond for axis in one.axes))
-        whose = "these runs" if len(beyond) == len(decided) else f"{len(beyond)} of these {len(decided)} runs"
-        sentences.append(f"There is none for {whose}, which lie out of its range ({axes})")
-    return ". ".join(sentences) + "."
+        sentences.append(f"None was given for {len(beyond)} of {len(decided)} decided runs: out of its range ({axes}).")
+    return " ".join(sentences)
