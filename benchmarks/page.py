@@ -19,7 +19,7 @@ from typing import Any
 BEGUN = time.perf_counter()
 
 from stabkit.claims import findings  # noqa: E402  # the imports are measured too
-from stabkit.figures import FIGURES  # noqa: E402
+from stabkit.figures.catalogue import FIGURES  # noqa: E402
 from stabkit.figures.drawing import svg  # noqa: E402
 from stabkit.report import cards, files, html  # noqa: E402, F401
 from stabkit.storage.store import Store  # noqa: E402

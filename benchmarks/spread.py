@@ -36,7 +36,7 @@ COMMANDS = (
     "sweep --depths 6 --steps 250 --warmup 0 --seeds 0..4",
     "landscape --model deepnorm --seeds 0..4 --points 3 --path none",
 )
-COLUMNS = ("claim", "where", "condition")
+COLUMNS = ("claim", "where", "setting")
 ROWS = Path(__file__).resolve().parents[1] / "docs" / "today.csv"
 TABLE = Path(__file__).resolve().parents[1] / "stabkit" / "claims" / FILE
 
@@ -102,7 +102,7 @@ def spreads(source: Any, some: Sequence[Claim]) -> dict[tuple[str, ...], float]:
         for found in claim.find(source):
             values = [value for _, value in sorted(found.values.items())][:SEEDS]
             if len(values) == SEEDS and found.interval is None:
-                key = (claim.key, found.where, found.condition)
+                key = (claim.key, *found.key)
                 rows[key] = max(rows.get(key, 0.0), width(values, claim.scale))
     return rows
 

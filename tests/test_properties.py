@@ -115,7 +115,7 @@ def test_p9_the_outcome_rule_is_total_and_a_loss_that_is_not_finite_stays_diverg
             "grad_norm": made(steps, {"decoder.1": flat, "decoder.2": flat}),
         }
         with np.errstate(all="ignore"):
-            return judge(tables, unigram=unigram, warmup=warmup).outcome
+            return judge(tables, unigram=unigram, warmup=warmup).word
 
     assert word(losses) in ("trains", "stuck", "diverged", "early")
     if not all(map(math.isfinite, losses)):

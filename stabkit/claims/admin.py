@@ -12,18 +12,19 @@ from statistics import fmean
 
 import numpy as np
 
-from stabkit.claims.base import MOST, Claim, Measured, at_least, at_most, times
-from stabkit.claims.deepnet.chain import GONE, one
+from stabkit.claims.base import MOST, Claim, Measured, Spot, Tell, at_least, at_most, signed, times
+from stabkit.claims.deepnet.chain import GONE, gradients
 from stabkit.claims.evidence import Cell, cells, fails, fates, over, trains
 from stabkit.claims.quality_evidence import LONG, SHORT, compared, loss, too_short
 from stabkit.figures.quick.points import LOWEST
 from stabkit.figures.shared import share
+from stabkit.figures.shared.comparison import Condition
 from stabkit.figures.shared.numbers import centre
 from stabkit.figures.shared.words import short
 from stabkit.results.outcome import VANISHED
 from stabkit.storage.store import Run
 
-P, ADMIN, PRE = "Post-LN", "ADMIN", "Pre-LN"
+P, ADMIN, PRE = "post-ln", "admin", "pre-ln"
 DEEP, DEEPEST = 18, 60
 NO_WARMUP = "stabkit sweep --depths 18 --steps 250 --warmup 0 --seeds 0..4"
 RESET = "a norm after every sum sets the variance back to 1: there is nothing to compound"
@@ -38,8 +39,8 @@ def admin_trains(runs: Sequence[Run]) -> list[Measured]:
     for cell in cells(runs):
         if cell.layers >= DEEP and (values := cell.share(trains, ADMIN)):
             harder = COLD if cell.warmup == 0 and not MOST.met(fmean(values.values())) else ""
-            told = {"beside": fates(cell, ADMIN), "beyond": _beyond(cell) or harder}
-            found.append(cell.measured(values, ADMIN, part=PARTS[cell.layers >= 50], **told))
+            ends, beyond = fates(cell, ADMIN), _beyond(cell) or harder
+            found.append(cell.measured(values, ADMIN, part=PARTS[cell.layers >= 50], beside=ends, beyond=beyond))
     return found
 
 
@@ -89,7 +90,7 @@ def lower_encoder(runs: Sequence[Run]) -> list[Measured]:
     return [
         cell.measured(cell.values(P, number), P, when=when)
         for cell in cells(runs)
-        for when, number in (("step 0", at_start), ("lowest", lowest))
+        for when, number in ((Spot("step-0", "step 0"), at_start), (Spot("lowest", "lowest"), lowest))
         if cell.encoder_layers >= DEEP and cell.decoder_layers and P in cell.runs
     ]
 
@@ -109,10 +110,10 @@ def compounds(runs: Sequence[Run]) -> list[Measured]:
         return over(last, first)
 
     return [
-        cell.measured(cell.values(label, growth), label, when=label, beside=RESET if label == P else "")
+        cell.measured(cell.values(method, growth), method, when=cell.spot(method), beside=RESET if method == P else "")
         for cell in cells(runs)
-        for label in (PRE, P)
-        if cell.layers >= DEEP and label in cell.runs
+        for method in (PRE, P)
+        if cell.layers >= DEEP and method in cell.runs
     ]
 
 
@@ -138,14 +139,14 @@ def briefly(cell: Cell) -> str:
 def alike_when_shallow(runs: Sequence[Run]) -> list[Measured]:
     found = []
     for cell in cells(runs):
-        if cell.where == "6L-6L" and (values := cell.share(lambda *each: True, P, ADMIN)):
+        if cell.depth == (6, 6) and (values := cell.share(lambda *each: True, P, ADMIN)):
             apart = {
                 seed: abs(loss(cell.runs[ADMIN][seed]) - loss(cell.runs[P][seed]))
                 if trains(cell.runs[ADMIN][seed]) and trains(cell.runs[P][seed])
                 else math.inf
                 for seed in values
             }
-            told = [short(centre(cell.values(label, loss).values()), 3) for label in (ADMIN, P)]
+            told = [short(centre(cell.values(method, loss).values()), 3) for method in (ADMIN, P)]
             warm = "" if cell.warmup else "without warm-up; the paper warms up for 4,000 updates and more"
             warm = warm or too_short([run.spec for run in (*cell.of(P), *cell.of(ADMIN))])
             beside = f"{told[0]} against {told[1]} nats"
@@ -155,13 +156,13 @@ def alike_when_shallow(runs: Sequence[Run]) -> list[Measured]:
 
 def deeper_is_better(runs: Sequence[Run]) -> list[Measured]:
     """ADMIN's validation loss at 6L-6L less that of each deeper model of the same setting."""
-    by: dict[str, dict[str, Cell]] = {}
+    by: dict[Condition, dict[tuple[int, int], Cell]] = {}
     for cell in cells(runs):
         if cell.share(trains, ADMIN):
-            by.setdefault(cell.condition, {})[cell.where] = cell
+            by.setdefault(cell.condition, {})[cell.depth] = cell
     found = []
     for line in by.values():
-        base = line.pop("6L-6L", None)
+        base = line.pop((6, 6), None)
         found += [compared(cell, base, ADMIN) for cell in line.values() if base and cell.layers > 6]
     return found
 
@@ -248,7 +249,7 @@ CLAIMS: tuple[Claim, ...] = (
         "step 0 and lowest in training",
         threshold=at_most(VANISHED, GONE),
         scale="ratio",
-        tell=one,
+        tell=gradients,
         find=lower_encoder,
         needs="Post-LN encoder-decoders of 18 layers or more",
         command="stabkit sweep --models post-ln --depths 18,50",
@@ -263,7 +264,7 @@ CLAIMS: tuple[Claim, ...] = (
         "`--optimizer radam`)",
         threshold=at_most(0.1, "the paper's 0.1 and 0.2 BLEU; ours: a tenth of a nat"),
         scale="difference",
-        tell=lambda value: f"{short(value)} nats",
+        tell=Tell(unit="nats"),
         find=alike_when_shallow,
         needs="Post-LN and ADMIN at 6L-6L under warm-up, long enough to judge",
         command="stabkit sweep --models post-ln,admin --depths 6 --steps 1000 --warmup 400 --optimizer radam",
@@ -277,7 +278,7 @@ CLAIMS: tuple[Claim, ...] = (
         test=f"ADMIN's validation loss at 6L-6L less that of each deeper model; {LONG}",
         threshold=at_least(0.0, "the paper says lower"),
         scale="difference",
-        tell=lambda value: f"{value:+.2f} nats".replace("-", "−"),
+        tell=Tell(signed.digits, "nats"),
         find=deeper_is_better,
         needs="ADMIN at 6L-6L and deeper, long enough to judge",
         command=f"stabkit sweep --models admin --depths 6,18 {SHORT}",

@@ -7,10 +7,12 @@ seed. `verdict.py` decides each place by the threshold, and the claim by its pla
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from stabkit.figures.shared.words import short
+from stabkit.figures.shared.comparison import Condition
+from stabkit.figures.shared.words import listed, short
+from stabkit.spec import depth_text
 
 Verdict = Literal["holds", "fails", "mixed", "undecided", "out of reach", "untested"]
 ORDER: tuple[Verdict, ...] = ("holds", "mixed", "fails", "undecided", "out of reach", "untested")
@@ -58,15 +60,36 @@ MOST = at_least(0.5, "ours: in every seed of up to four, in more than half of fi
 """Of a share: what happens in most runs."""
 
 
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """A part of where a claim is tested: a depth, a method, an update. Two are the same by their keys, whatever the
+    words are."""
+
+    key: str
+    """`18x18`, `post-ln`, `update-16`."""
+    text: str = field(compare=False)
+    """`18L-18L`, `Post-LN`, `update 16`."""
+
+
+def at_depth(encoder_layers: int, decoder_layers: int) -> Spot:
+    """`18L-18L`."""
+    return Spot(f"{encoder_layers}x{decoder_layers}", depth_text(encoder_layers, decoder_layers))
+
+
+def at_update(step: int) -> Spot:
+    """`update 16`."""
+    return Spot(f"update-{step}", f"update {step}")
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Measured:
     """The number at one place, seed by seed."""
 
-    where: str
-    """`18L-18L`, `6–50 layers`."""
+    where: tuple[Spot, ...]
+    """`18L-18L`; `18L-18L, update 16`; `6–50 layers`."""
     apart: str = ""
-    """What else tells this place from the others of these runs: `no warm-up`."""
-    condition: str
+    """What else tells this place from the others of these runs, in words: `no warm-up`."""
+    condition: Condition
     """The settings that these runs share, whole: `no warm-up, lr 0.0005, 512 tokens a batch, synthetic`."""
     steps: int
     """Updates of the runs, the fewest."""
@@ -84,9 +107,14 @@ class Measured:
     """Which of the claim's parts it tests."""
 
     @property
-    def spot(self) -> str:
+    def place(self) -> str:
         """`18L-18L, no warm-up`."""
-        return ", ".join(part for part in (self.where, self.apart) if part)
+        return listed(*(spot.text for spot in self.where), self.apart)
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """(`18x18/update-16`, `train.warmup=0 …`): what the place is called in a file."""
+        return "/".join(spot.key for spot in self.where), self.condition.key
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -110,34 +138,33 @@ class Place:
     """Of one seed that decides, how far five lie apart: `one seed; five lie within 1.4 times`."""
 
 
-def times(value: float) -> str:
-    """`27 times`."""
-    return f"{short(value)} times"
+@dataclass(frozen=True, slots=True)
+class Tell:
+    """A number in words: its digits, and what they count, which a range says once: `27 times (16 to 34)`."""
+
+    digits: Callable[[float], str] = short
+    unit: str = ""
+
+    def __call__(self, value: float) -> str:
+        return f"{self.digits(value)} {self.unit}" if self.unit else self.digits(value)
 
 
-def closely(value: float) -> str:
-    """`1.25 times`: where two digits would hide on which side of a threshold it lies."""
-    return f"{short(value, 3)} times"
+times = Tell(unit="times")
+"""`27 times`."""
+closely = Tell(lambda value: short(value, 3), "times")
+"""`1.25 times`: where two digits would hide on which side of a threshold it lies."""
 
 
-def power(value: float) -> str:
-    """`N^1.05`."""
-    return f"N^{value:.2f}".replace("-", "−")
+power = Tell(lambda value: f"N^{value:.2f}".replace("-", "−"))
+"""`N^1.05`."""
+signed = Tell(lambda value: f"{value:+.2f}".replace("-", "−"))
+"""`+0.13`."""
 
 
-def signed(value: float) -> str:
-    """`+0.13`."""
-    return f"{value:+.2f}".replace("-", "−")
-
-
-def points(value: float) -> str:
-    """Of a difference of shares: `+13 points`, of a hundred."""
-    return f"{100 * value:+.0f} points".replace("-", "−")
-
-
-def nats(value: float) -> str:
-    """`+0.13 nats`."""
-    return f"{'+' if value > 0 else '−' if value < 0 else ''}{short(abs(value))} nats"
+points = Tell(lambda value: f"{100 * value:+.0f}".replace("-", "−"), "points")
+"""Of a difference of shares: `+13 points`, of a hundred."""
+nats = Tell(lambda value: f"{'+' if value > 0 else '−' if value < 0 else ''}{short(abs(value))}", "nats")
+"""`+0.13 nats`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -152,8 +179,7 @@ class Claim:
     """What is measured, and at which steps."""
     threshold: Threshold
     scale: Scale
-    tell: Callable[[float], str] = short
-    """The number in words."""
+    tell: Tell = Tell()
     find: Callable[[Any], Sequence[Measured]]
     """From runs, or from a Landscape."""
     needs: str
@@ -184,6 +210,6 @@ class Finding:
     def under(self) -> str:
         """What runs it was tested on: `runs of 16 to 250 updates, no warm-up, lr 0.0005 or warm-up 4000, lr 0.0005`."""
         steps = sorted({one.measured.steps for one in self.places})
-        warmups = dict.fromkeys(", ".join(one.measured.condition.split(", ")[:2]) for one in self.places)
+        warmups = dict.fromkeys(one.measured.condition.of("train.warmup", "train.lr").text for one in self.places)
         count = f"{steps[0]} to {steps[-1]}" if len(steps) > 1 else f"{steps[0]}" if steps else ""
         return f"runs of {count} update{'s' * (steps != [1])}, {' or '.join(warmups)}" if steps else ""

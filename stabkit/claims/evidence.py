@@ -1,23 +1,35 @@
 """Where a claim can be tested: cells of runs that differ in method and seed alone, and the numbers taken there.
 
-Methods stand here by their labels without options (`Post-LN`, `ADMIN`), α and β as the papers have them; a comparison
-is made seed by seed, over the seeds that both sides have.
+Methods stand here by their keys (`post-ln`; with options away from their defaults as `admin:omega=closed`), α and β as
+the papers have them; a comparison is made seed by seed, over the seeds that both sides have.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from stabkit.claims.base import Measured
-from stabkit.figures.shared.comparison import OWN_AXES, Shown, conditions, depth_rank, flat, setting, shown
+from stabkit.claims.base import Measured, Spot, at_depth
+from stabkit.figures.shared.comparison import (
+    OWN_AXES,
+    Condition,
+    Shown,
+    conditions,
+    depth_rank,
+    flat,
+    method_label,
+    setting,
+    shown,
+)
 from stabkit.figures.shared.numbers import outcome_word, series
 from stabkit.figures.shared.words import listed
 from stabkit.methods.blocks import name_of
+from stabkit.spec import depth_text
 from stabkit.storage.store import Run
 
 Number = Callable[[Run], float]
@@ -28,13 +40,11 @@ JUDGED = ("trains", "stuck", "diverged")
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One depth under one setting: {label: {seed: run}}, and how to name the place."""
+    """One depth under one setting: {method: {seed: run}}."""
 
-    where: str
-    """`18L-18L`."""
-    apart: str
+    apart: Condition
     """What sets it apart from the other cells of these runs."""
-    condition: str
+    condition: Condition
     """Its settings, whole."""
     encoder_layers: int
     decoder_layers: int
@@ -46,38 +56,56 @@ class Cell:
         """Of the deeper stack."""
         return max(self.encoder_layers, self.decoder_layers)
 
-    def of(self, label: str) -> list[Run]:
+    @property
+    def depth(self) -> tuple[int, int]:
+        """(N, M)."""
+        return self.encoder_layers, self.decoder_layers
+
+    @property
+    def where(self) -> str:
+        """`18L-18L`."""
+        return depth_text(*self.depth)
+
+    def spot(self, method: str) -> Spot:
+        """One of its methods, as a part of a place."""
+        return Spot(method, self.label(method))
+
+    def label(self, method: str) -> str:
+        """What one of its methods is called."""
+        return method_label(self.of(method)[0].spec)
+
+    def of(self, method: str) -> list[Run]:
         """All seeds of one method."""
-        return [run for _, run in sorted(self.runs.get(label, {}).items())]
+        return [run for _, run in sorted(self.runs.get(method, {}).items())]
 
-    def seeds(self, *labels: str) -> list[int]:
+    def seeds(self, *methods: str) -> list[int]:
         """The seeds that all of these have."""
-        return sorted(set.intersection(*(set(self.runs.get(label, {})) for label in labels)))
+        return sorted(set.intersection(*(set(self.runs.get(method, {})) for method in methods)))
 
-    def values(self, label: str, number: Number) -> dict[int, float]:
+    def values(self, method: str, number: Number) -> dict[int, float]:
         """A number of every seed that has one."""
-        return known({seed: number(run) for seed, run in self.runs.get(label, {}).items()})
+        return known({seed: number(run) for seed, run in self.runs.get(method, {}).items()})
 
     def ratio(self, one: str, other: str, number: Number) -> dict[int, float]:
         """`one`'s number over `other`'s, seed by seed."""
         return ratio(self.runs.get(one, {}), self.runs.get(other, {}), number)
 
-    def share(self, so: Callable[..., bool], *labels: str) -> dict[int, float]:
+    def share(self, so: Callable[..., bool], *methods: str) -> dict[int, float]:
         """1 for every seed in which something is so of the runs of these methods, which all must be judged; else
         nothing."""
-        seeds = self.seeds(*labels)
-        sides = {seed: [self.runs[label][seed] for label in labels] for seed in seeds}
+        seeds = self.seeds(*methods)
+        sides = {seed: [self.runs[method][seed] for method in methods] for seed in seeds}
         if not all(outcome_word(run) in JUDGED for side in sides.values() for run in side):
             return {}
         return {seed: float(so(*side)) for seed, side in sides.items()}
 
-    def measured(self, values: Mapping[int, float], *labels: str, when: str = "", **more: Any) -> Measured:
-        """A number of this cell by seed; `labels` whose runs it is made of, `when` at which step of them."""
-        runs = [run for label in labels or self.runs for run in self.of(label)]
+    def measured(self, values: Mapping[int, float], *methods: str, when: Spot | None = None, **more: Any) -> Measured:
+        """A number of this cell by seed; `methods` whose runs it is made of, `when` at which step of them."""
+        runs = [run for method in methods or self.runs for run in self.of(method)]
         steps = min((run.spec.expected_steps for run in runs), default=0)
         return Measured(
-            where=listed(self.where, when),
-            apart=self.apart,
+            where=(at_depth(*self.depth), *([when] if when else [])),
+            apart=self.apart.text,
             condition=self.condition,
             steps=steps,
             values=dict(values),
@@ -102,49 +130,53 @@ def over(one: float, other: float) -> float:
 
 def cells(runs: Sequence[Run], *, blocks: bool = False) -> Iterator[Cell]:
     """Every cell, shallow before deep; `blocks`: of other blocks than the papers' too."""
-    held: dict[tuple[tuple[int, int], str], list[Shown]] = {}
+    held: dict[tuple[tuple[int, int], Condition], list[Shown]] = {}
     for each in alike(runs) if blocks else as_published(runs):
         held.setdefault((depth_rank(each.run.spec), each.condition), []).append(each)
     for (_, apart), members in sorted(held.items(), key=lambda item: item[0][0]):
         by: dict[str, dict[int, Run]] = {}
         for each in members:
-            by.setdefault(each.label, {})[each.run.spec.seed] = each.run
+            by.setdefault(each.variant, {})[each.run.spec.seed] = each.run
         spec = members[0].run.spec
-        n, m = spec.model.encoder_layers, spec.model.decoder_layers
-        yield Cell(spec.depth, apart, setting(spec), n, m, spec.train.warmup, by)
+        yield Cell(apart, setting(spec), *members[0].shape, spec.train.warmup, by)
 
 
 @dataclass(frozen=True, slots=True)
 class Warmups:
     """One method at one depth without warm-up and with it (the longest there is), nothing else different."""
 
-    where: str
+    depth: tuple[int, int]
+    """(N, M)."""
     apart: str
-    condition: str
-    layers: int
+    condition: Condition
     without: dict[int, Run]
     with_it: dict[int, Run]
 
+    @property
+    def layers(self) -> int:
+        """Of the deeper stack."""
+        return max(self.depth)
 
-def warmups(runs: Sequence[Run], label: str) -> Iterator[Warmups]:
+
+def warmups(runs: Sequence[Run], method: str) -> Iterator[Warmups]:
     """Every such pair."""
     held: dict[tuple[Any, ...], dict[int, dict[int, Run]]] = {}
-    apart = conditions([replace(run.spec, train=replace(run.spec.train, warmup=0)) for run in runs])
-    beside = {run.run_id: condition for run, condition in zip(runs, apart, strict=True)}
+    unwarmed = conditions([replace(run.spec, train=replace(run.spec.train, warmup=0)) for run in runs])
+    beside = {run.run_id: condition for run, condition in zip(runs, unwarmed, strict=True)}
     for each in as_published(runs):
-        if each.label == label:
+        if each.variant == method:
             spec = each.run.spec
             settings = (
                 (key, repr(value)) for key, value in flat(spec).items() if key not in (*OWN_AXES, "train.warmup")
             )
-            layers = max(spec.model.encoder_layers, spec.model.decoder_layers)
-            key = (depth_rank(spec), spec.depth, layers, tuple(settings), beside[each.run.run_id])
+            key = (depth_rank(spec), each.shape, tuple(settings))
             held.setdefault(key, {}).setdefault(spec.train.warmup, {})[spec.seed] = each.run
-    for (_, depth, layers, _, beside), by in sorted(held.items()):
+    for (_, shape, _), by in sorted(held.items()):
         if 0 in by and len(by) > 1 and set(by[0]) & set(by[max(by)]):
-            one = next(iter(by[0].values()))
-            told = f"warm-up {max(by)} or none"
-            yield Warmups(depth, listed(told, beside), setting(one.spec, warmup=told), layers, by[0], by[max(by)])
+            run = next(iter(by[0].values()))
+            both = setting(run.spec).but("train.warmup", (0, max(by)))
+            apart = listed(both.of("train.warmup"), beside[run.run_id])
+            yield Warmups(shape, apart, both, by[0], by[max(by)])
 
 
 def alike(runs: Sequence[Run]) -> list[Shown]:
@@ -158,9 +190,9 @@ def as_published(runs: Sequence[Run]) -> list[Shown]:
     return [each for each in alike(runs) if name_of(each.run.spec.model) == "classic"]
 
 
-def groups(runs: Sequence[Run]) -> Iterator[tuple[str, list[Run]]]:
+def groups(runs: Sequence[Run]) -> Iterator[tuple[Condition, list[Run]]]:
     """Runs that differ in method, depth and seed alone: what an exponent is fitted over; (condition, runs)."""
-    held: dict[str, list[Run]] = {}
+    held: dict[Condition, list[Run]] = {}
     for each in as_published(runs):
         held.setdefault(each.condition, []).append(each.run)
     yield from held.items()
@@ -199,12 +231,12 @@ def fails(run: Run) -> bool:
     return outcome_word(run) in ("stuck", "diverged")
 
 
-def fates(cell: Cell, *labels: str) -> str:
+def fates(cell: Cell, *methods: str) -> str:
     """`Post-LN: 2 of 3 stuck, 1 of 3 trains; ADMIN: trains`."""
-    told = []
-    for label in labels:
-        words = [outcome_word(cell.runs[label][seed]) for seed in cell.seeds(*labels)]
-        count = {word: words.count(word) for word in dict.fromkeys(words)}
-        each = ", ".join(f"{n} of {len(words)} {word}" if len(words) > 1 else word for word, n in count.items())
-        told.append(f"{label}: {each}")
-    return "; ".join(told)
+    parts = []
+    for method in methods:
+        words = [outcome_word(cell.runs[method][seed]) for seed in cell.seeds(*methods)]
+        counts = Counter(words).items()
+        ends = ", ".join(f"{n} of {len(words)} {word}" if len(words) > 1 else word for word, n in counts)
+        parts.append(f"{cell.label(method) if cell.of(method) else method}: {ends}")
+    return "; ".join(parts)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from stabkit.claims.base import Measured, power
+from stabkit.claims.base import Measured, Spot, power
 from stabkit.figures.shared import depth_fit
 from stabkit.figures.shared.comparison import setting
-from stabkit.figures.shared.words import listed
 from stabkit.storage.store import Run
 
 NEARLY = 0.25
@@ -15,14 +14,20 @@ NEARLY = 0.25
 
 
 def of_lines(
-    apart: str, own: Sequence[Run], line: depth_fit.Line, values: Mapping[int, float], of: str = "", **more: object
+    apart: str,
+    runs: Sequence[Run],
+    line: depth_fit.Line,
+    values: Mapping[int, float],
+    of: Spot | None = None,
+    **more: object,
 ) -> Measured:
     """A number made of fitted exponents, by seed; `of` whose, where a claim has a place a method."""
+    ends = f"{line.shallowest:g}", f"{line.deepest:g}"
     return Measured(
-        where=listed(of, f"{line.shallowest:g}–{line.deepest:g} layers"),
+        where=(*([of] if of else []), Spot("-".join(ends), f"{'–'.join(ends)} layers")),
         apart=apart,
-        condition=setting(own[0].spec),
-        steps=min(run.spec.train.steps for run in own),
+        condition=setting(runs[0].spec),
+        steps=min(run.spec.train.steps for run in runs),
         values=values,
         **more,  # type: ignore[arg-type]
     )

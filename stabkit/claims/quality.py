@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from stabkit.claims.base import MOST, Claim, Measured, at_least
+from stabkit.claims.base import MOST, Claim, Measured, Spot, Tell, at_least
 from stabkit.claims.evidence import Cell, cells, groups
 from stabkit.claims.quality_evidence import (
     LONG,
     SHORT,
     against,
+    beside,
     compared,
     gained,
     gains,
@@ -28,13 +29,14 @@ from stabkit.claims.quality_evidence import (
 from stabkit.figures.depth import depth_law, flops
 from stabkit.figures.depth.flops import Model
 from stabkit.figures.shared import quality as qualities
+from stabkit.figures.shared.comparison import Condition, variants
 from stabkit.figures.shared.depth_fit import JOINED, shape_of
 from stabkit.figures.shared.numbers import centre, outcome_word
-from stabkit.figures.shared.words import listed, number, short
+from stabkit.figures.shared.words import listed, short
 from stabkit.results.outcome import AT_UNIGRAM
 from stabkit.storage.store import Run
 
-P, ADMIN, D = "Post-LN", "ADMIN", "DeepNorm"
+P, ADMIN, D = "post-ln", "admin", "deepnorm"
 DEEP = 18
 LAW = 0.8
 """R² from which points are a line."""
@@ -43,7 +45,7 @@ Find = Callable[[Sequence[Run]], list[Measured]]
 
 def deeper(runs: Sequence[Run]) -> list[Measured]:
     """DeepNorm at each depth against the next shallower one."""
-    lines: dict[tuple[str, str], list[Cell]] = {}
+    lines: dict[tuple[Condition, str], list[Cell]] = {}
     for cell in cells(runs):
         shape = shape_of(cell.encoder_layers, cell.decoder_layers)[0]
         if shape in JOINED and train(cell.of(D)):
@@ -58,7 +60,7 @@ def law(runs: Sequence[Run]) -> list[Measured]:
     every = published(runs)
     frame = depth_law.select(every)
     found = []
-    for _, own in depth_law.lines(frame[frame["label"] == D]):
+    for _, own in depth_law.lines(frame[frame["label"].map(variants(every)) == D]):
         first, fitted = own.iloc[0], own[own["fitted"]]
         sign = 1 if first["measure"] == qualities.BLEU else -1
         slopes, squares = {}, {}
@@ -66,50 +68,65 @@ def law(runs: Sequence[Run]) -> list[Measured]:
             a, _, r2 = depth_law.fit(mine["layers"].tolist(), mine["quality"].tolist())
             slopes[int(str(seed))], squares[int(str(seed))] = sign * a, r2
         members = [run for run in every if run.run_id in set(fitted["run"])]
-        where = f"{fitted['layers'].min()} to {fitted['layers'].max()} layers"
-        beside = listed(depth_law.law(first), depth_law.breaks(own))
+        ends = fitted["layers"].min(), fitted["layers"].max()
+        where = Spot(f"{ends[0]}-{ends[1]}", f"{ends[0]} to {ends[1]} layers")
+        law_text = listed(depth_law.law(first), depth_law.breaks(own))
         beyond = too_short([run.spec for run in members])
-        shared = {"beside": beside, "beyond": beyond}
-        found.append(of_runs(members, where, str(first["condition"]), slopes, part="A", **shared))
+        shared = {"beside": law_text, "beyond": beyond}
+        found.append(of_runs(members, (where,), str(first["condition"]), slopes, part="A", **shared))
         r_squared = at_least(LAW, "ours: from there on points are a line")
         found.append(
-            of_runs(members, f"{where}, R²", str(first["condition"]), squares, part="R²", threshold=r_squared, **shared)
+            of_runs(
+                members,
+                (where, Spot("r-squared", "R²")),
+                str(first["condition"]),
+                squares,
+                part="R²",
+                threshold=r_squared,
+                **shared,
+            )
         )
     return found
 
 
-def _equal_flops(fits: Callable[[Model, Model], bool]) -> Find:
-    """A DeepNorm model against every other of the same FLOPs that `fits` it."""
+def _equal_flops(fits: Callable[[Model, Model, str], bool]) -> Find:
+    """A DeepNorm model against every other of the same FLOPs that `fits` it: (the one, the other, its method)."""
 
     def find(runs: Sequence[Run]) -> list[Measured]:
-        by, found = {run.run_id: run for run in runs}, []
+        by, names, found = {run.run_id: run for run in runs}, variants(runs), []
         for one, other in flops.pairs(flops.select(published(runs))):
-            if one.label != D or not fits(one, other):
+            if names[one.label] != D or not fits(one, other, names[other.label]):
                 continue
             sides = [[by[run] for run in side.rows["run"]] for side in (one, other)]
-            values, beside = gains(*sides)
+            values, told = gains(*sides)
             if all(map(train, sides)) and values:
                 specs = [run.spec for side in sides for run in side]
-                where = f"{one.shape} against {other.name}"
-                found.append(of_runs(sides[0], where, one.condition, values, beside=beside, beyond=too_short(specs)))
+                where = Spot(
+                    f"{_key(one, D)}-against-{_key(other, names[other.label])}", f"{one.shape} against {other.name}"
+                )
+                found.append(of_runs(sides[0], (where,), one.condition, values, beside=told, beyond=too_short(specs)))
         return found
 
     return find
 
 
-def _deep_narrow(one: Model, other: Model) -> bool:
+def _key(model: Model, method: str) -> str:
+    return f"{method}-{model.encoder_layers}x{model.decoder_layers}-d{model.hidden}"
+
+
+def _deep_narrow(one: Model, other: Model, method: str) -> bool:
     equal = one.encoder_layers == one.decoder_layers and other.encoder_layers == other.decoder_layers
-    return equal and other.label in (P, D) and one.layers > other.layers and one.hidden < other.hidden
+    return equal and method in (P, D) and one.layers > other.layers and one.hidden < other.hidden
 
 
-def _symmetric(one: Model, other: Model) -> bool:
+def _symmetric(one: Model, other: Model, method: str) -> bool:
     lopsided = other.decoder_layers > 0 and other.encoder_layers >= 2 * other.decoder_layers
-    return one.encoder_layers == one.decoder_layers and lopsided and other.label == D and one.hidden == other.hidden
+    return one.encoder_layers == one.decoder_layers and lopsided and method == D and one.hidden == other.hidden
 
 
 def _share(run: Run) -> float:
     """Validation loss over that of the best constant predictor; infinite where it is not finite."""
-    unigram = number(run.outcome.get("unigram_loss"))
+    unigram = run.outcome.unigram_loss
     return loss(run) / unigram if math.isfinite(loss(run)) and outcome_word(run) != "diverged" else math.inf
 
 
@@ -123,8 +140,8 @@ def word_frequencies(runs: Sequence[Run]) -> list[Measured]:
     for cell in cells(runs):
         if cell.layers >= DEEP and cell.seeds(P, ADMIN):
             told = [
-                f"{label} at {short(centre(cell.values(label, _share).values()), 3)} of the unigram loss"
-                for label in (P, ADMIN)
+                f"{cell.label(method)} at {short(centre(cell.values(method, _share).values()), 3)} of the unigram loss"
+                for method in (P, ADMIN)
             ]
             found.append(cell.measured(cell.share(so, P, ADMIN), P, ADMIN, beside="; ".join(told)))
     return found
@@ -138,9 +155,7 @@ def deeper_encoder(runs: Sequence[Run]) -> list[Measured]:
         for (n, m), deep in sorted(by.items()):
             mirrored = by.get((m, n))
             if mirrored and n > m > 0 and train(deep.of(ADMIN)) and train(mirrored.of(ADMIN)):
-                found.append(
-                    against(deep, deep.of(ADMIN), mirrored.of(ADMIN), f"{deep.where} against {mirrored.where}")
-                )
+                found.append(against(deep, deep.of(ADMIN), mirrored.of(ADMIN), beside(deep, mirrored)))
     return found
 
 
@@ -148,10 +163,11 @@ def comparable(runs: Sequence[Run]) -> list[Measured]:
     """DeepNorm's quality at 6L-6L against the best other method's that trains."""
     found = []
     for cell in cells(runs):
-        if cell.where == "6L-6L" and train(cell.of(D)):
-            for label in cell.runs:
-                if label != D and train(cell.of(label)):
-                    found.append(against(cell, cell.of(D), cell.of(label), f"6L-6L against {label}"))
+        if cell.depth == (6, 6) and train(cell.of(D)):
+            for method in cell.runs:
+                if method != D and train(cell.of(method)):
+                    where = Spot(f"6x6-against-{method}", f"{cell.where} against {cell.label(method)}")
+                    found.append(against(cell, cell.of(D), cell.of(method), where))
     return found
 
 
@@ -211,7 +227,7 @@ CLAIMS: tuple[Claim, ...] = (
         test=f"DeepNorm at three depths or more, seed by seed: gain a unit of ln d, and R² of the line; {LONG}",
         threshold=at_least(0.0, "the paper says it grows"),
         scale="difference",
-        tell=lambda value: f"{value:+.3f}".replace("-", "−"),
+        tell=Tell(lambda value: f"{value:+.3f}".replace("-", "−")),
         find=law,
         needs="DeepNorm that trains at three depths or more",
         command=f"stabkit sweep --models deepnorm --depths 6,12,25,50 --seeds 0..2 {SHORT}",

@@ -6,12 +6,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from stabkit.claims.base import Measured
+from stabkit.claims.base import Measured, Spot, Tell, at_depth
 from stabkit.claims.evidence import Cell, groups
 from stabkit.figures.shared import quality as qualities
 from stabkit.figures.shared.comparison import setting
 from stabkit.figures.shared.numbers import centre, outcome_word
-from stabkit.figures.shared.words import number, short
+from stabkit.figures.shared.words import short
 from stabkit.spec import RunSpec
 from stabkit.storage.store import Run
 
@@ -34,7 +34,7 @@ def too_short(specs: Sequence[RunSpec]) -> str:
 
 def loss(run: Run) -> float:
     """The validation loss at the end."""
-    return number(run.outcome.get("validation_loss"))
+    return run.outcome.validation_loss
 
 
 def gains(ours: Sequence[Run], theirs: Sequence[Run]) -> tuple[dict[int, float], str]:
@@ -61,22 +61,28 @@ def _lost(value: float, name: str) -> float:
     return 0.0 if name == qualities.BLEU else math.inf
 
 
-def compared(cell: Cell, base: Cell, label: str) -> Measured:
+def compared(cell: Cell, base: Cell, method: str) -> Measured:
     """One method at one shape against itself at another."""
-    return against(cell, cell.of(label), base.of(label), f"{cell.where} against {base.where}")
+    return against(cell, cell.of(method), base.of(method), beside(cell, base))
 
 
-def against(cell: Cell, ours: Sequence[Run], theirs: Sequence[Run], where: str) -> Measured:
+def beside(cell: Cell, other: Cell) -> Spot:
+    """`18L-18L against 6L-6L`."""
+    ends = at_depth(*cell.depth), at_depth(*other.depth)
+    return Spot("-against-".join(end.key for end in ends), " against ".join(end.text for end in ends))
+
+
+def against(cell: Cell, ours: Sequence[Run], theirs: Sequence[Run], where: Spot) -> Measured:
     """How much better some runs of a cell are than others."""
-    values, beside = gains(ours, theirs)
+    values, sides = gains(ours, theirs)
     specs = [run.spec for run in (*ours, *theirs)]
     return Measured(
-        where=where,
-        apart=cell.apart,
+        where=(where,),
+        apart=cell.apart.text,
         condition=cell.condition,
         steps=min(spec.train.steps for spec in specs),
         values=values,
-        beside=beside,
+        beside=sides,
         beyond=too_short(specs),
     )
 
@@ -94,15 +100,16 @@ def train(runs: Sequence[Run]) -> bool:
 def above_own_unigram(run: Run) -> float:
     """The validation loss less that of the best constant predictor on the same text: sizes of batches cut the
     validation text differently, and this takes out how hard each piece is."""
-    return loss(run) - number(run.outcome.get("unigram_loss"))
+    return loss(run) - run.outcome.unigram_loss
 
 
-def of_runs(runs: Sequence[Run], where: str, apart: str, values: dict[int, float], **more: object) -> Measured:
+def of_runs(
+    runs: Sequence[Run], where: tuple[Spot, ...], apart: str, values: dict[int, float], **more: object
+) -> Measured:
     """A number of these runs."""
     steps = min(run.spec.train.steps for run in runs)
     return Measured(where=where, apart=apart, condition=setting(runs[0].spec), steps=steps, values=values, **more)  # type: ignore[arg-type]
 
 
-def gained(value: float) -> str:
-    """`+0.13`: how much better."""
-    return f"{'+' if value >= 0 else '−'}{short(abs(value))}"
+gained = Tell(lambda value: f"{'+' if value >= 0 else '−'}{short(abs(value))}")
+"""`+0.13`: how much better."""

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
-from stabkit.claims.base import Claim, Measured, at_least, at_most
+from stabkit.claims.base import Claim, Measured, Spot, Tell, at_depth, at_least, at_most
 from stabkit.claims.evidence import JUDGED, MARGIN, Cell, at, cells, fails, groups, trains
 from stabkit.claims.verdict import wilson
 from stabkit.figures.chain.chain_order import COLLAPSED
-from stabkit.figures.shared.comparison import setting
+from stabkit.figures.shared.comparison import Condition, method_label, setting
 from stabkit.figures.shared.numbers import outcome_word, series
-from stabkit.figures.shared.words import listed, short
+from stabkit.figures.shared.words import short
+from stabkit.methods import variant
 from stabkit.spec import RunSpec
 from stabkit.storage.store import Run
 
@@ -29,58 +29,56 @@ def behind(runs: Sequence[Run]) -> list[Measured]:
     """Of every shape that is behind its method's shallowest, half-way or at the end: the deficit at the end over that
     half-way."""
     found = []
-    for label, shallowest, deep in _lines(runs):
+    for method, shallowest, deep in _lines(runs):
         values, told = {}, []
-        for seed in deep.runs[label]:
-            if seed in shallowest.runs[label]:
-                sides = shallowest.runs[label][seed], deep.runs[label][seed]
+        for seed in deep.runs[method]:
+            if seed in shallowest.runs[method]:
+                sides = shallowest.runs[method][seed], deep.runs[method][seed]
                 middle, end = (_loss(sides[1], share) - _loss(sides[0], share) for share in (MIDDLE, 1.0))
                 if all(map(trains, sides)) and max(middle, end) >= MARGIN and middle > 0:
                     values[seed] = max(end, 0.0) / middle
                     told.append(f"{short(middle)} nats behind half-way, {short(end)} at the end")
-        found.append(deep.measured(values, label, when=label, beside="; ".join(told)))
+        found.append(deep.measured(values, method, when=deep.spot(method), beside="; ".join(told)))
     return found
 
 
 def _lines(runs: Sequence[Run]) -> list[tuple[str, Cell, Cell]]:
-    """(label, its shallowest cell, a deeper one) under one condition."""
+    """(method, its shallowest cell, a deeper one) under one condition."""
     found = []
     for _, own in groups(runs):
         by: dict[str, list[Cell]] = {}
         for cell in cells(own):
-            for label in cell.runs:
-                by.setdefault(label, []).append(cell)
-        found += [(label, line[0], deep) for label, line in by.items() for deep in line[1:]]
+            for method in cell.runs:
+                by.setdefault(method, []).append(cell)
+        found += [(method, line[0], deep) for method, line in by.items() for deep in line[1:]]
     return found
 
 
 def rates(runs: Sequence[Run]) -> list[Measured]:
     """Of every shape that ends behind its method's shallowest at one rate: what the next larger rate leaves of the
     deficit. A deep model that no longer trains there counts as infinitely far behind."""
-    by: dict[str, dict[str, dict[str, dict[float, dict[int, Run]]]]] = {}
+    by: dict[Condition, dict[str, dict[tuple[int, int], dict[float, dict[int, Run]]]]] = {}
     for cell in cells(runs):
-        for label, own in cell.runs.items():
+        for method, own in cell.runs.items():
             for seed, run in own.items():
-                shapes = by.setdefault(_but_for(run.spec), {}).setdefault(label, {})
-                shapes.setdefault(cell.where, {}).setdefault(run.spec.train.lr, {})[seed] = run
+                shapes = by.setdefault(_but_for(run.spec), {}).setdefault(method, {})
+                shapes.setdefault(cell.depth, {}).setdefault(run.spec.train.lr, {})[seed] = run
     found = []
     for lines in by.values():
-        for label, shapes in lines.items():
+        for shapes in lines.values():
             shallowest, *deeper = shapes
             for depth in deeper:
-                found += _steps(label, depth, shapes[shallowest], shapes[depth])
+                found += _steps(shapes[shallowest], shapes[depth])
     return found
 
 
-def _but_for(spec: RunSpec) -> str:
+def _but_for(spec: RunSpec) -> Condition:
     """What is the same at two rates."""
-    return setting(replace(spec, train=replace(spec.train, lr=0.0)))
+    return setting(spec).but("train.lr", None)
 
 
-def _steps(
-    label: str, depth: str, shallow: dict[float, dict[int, Run]], deep: dict[float, dict[int, Run]]
-) -> list[Measured]:
-    """Every two neighbouring rates."""
+def _steps(shallow: dict[float, dict[int, Run]], deep: dict[float, dict[int, Run]]) -> list[Measured]:
+    """Every two neighbouring rates of one method at two depths."""
     both = sorted(set(shallow) & set(deep))
     found = []
     for low, high in zip(both, both[1:], strict=False):
@@ -98,11 +96,15 @@ def _steps(
             told.append(f"{short(before)} nats behind at {low:g}, {word} at {high:g}")
         if values:
             run = next(iter(deep[low].values()))
+            model, settings = run.spec.model, setting(run.spec).settings
+            span = Condition((("train.lr", (low, high)), *(item for item in settings if item[0] != "train.lr")))
+            depth = at_depth(model.encoder_layers, model.decoder_layers)
+            where = Spot(f"{variant(run.spec)}/{depth.key}", f"{method_label(run.spec)} {depth.text}")
             found.append(
                 Measured(
-                    where=f"{label} {depth}",
-                    apart=f"lr {low:g} to {high:g}",
-                    condition=listed(f"lr {low:g} to {high:g}", _but_for(run.spec).replace("lr 0, ", "")),
+                    where=(where,),
+                    apart=span.of("train.lr").text,
+                    condition=span,
                     steps=run.spec.train.steps,
                     values=values,
                     beside="; ".join(told),
@@ -118,15 +120,15 @@ def parted_by_collapse(runs: Sequence[Run]) -> list[Measured]:
     found = []
     for apart, own in groups([run for run in runs if run.spec.train.warmup == 0]):
         judged = [run for run in own if outcome_word(run) in JUDGED and not math.isnan(cosine(run))]
-        for began, side in (("began above", True), ("began below", False)):
+        for key, began, side in (("above", "began above", True), ("below", "began below", False)):
             here = [run for run in judged if (cosine(run) > COLLAPSED) is side]
             if here:
                 right = sum(fails(run) is side for run in here)
                 found.append(
                     Measured(
-                        where=f"{began} {COLLAPSED:g}",
+                        where=(Spot(f"began-{key}", f"{began} {COLLAPSED:g}"),),
                         part=began,
-                        apart=apart,
+                        apart=apart.text,
                         condition=setting(here[0].spec),
                         steps=min(run.spec.train.steps for run in here),
                         values=dict.fromkeys(sorted({run.spec.seed for run in here}), right / len(here)),
@@ -155,7 +157,7 @@ CLAIMS: tuple[Claim, ...] = (
         "share that does not train, of the others the share that trains",
         threshold=at_least(0.75, "ours: three in four"),
         scale="difference",
-        tell=lambda value: f"{value:.0%}",
+        tell=Tell(lambda value: f"{value:.0%}"),
         parts=("began above", "began below"),
         find=parted_by_collapse,
         needs="runs without warm-up, long enough to judge",
@@ -171,7 +173,7 @@ CLAIMS: tuple[Claim, ...] = (
         f"{MARGIN:g} nats half-way or at the end: what is left of it at the end",
         threshold=at_most(SHRINKS, "ours: a tenth less"),
         scale="ratio",
-        tell=lambda value: f"{short(value)} of it left",
+        tell=Tell(unit="of it left"),
         find=behind,
         needs="a method that trains at two depths, the deeper one behind, with readings half-way",
         command="stabkit sweep --models deepnorm --depths 6,18 --steps 250 --warmup 0",
@@ -187,7 +189,7 @@ CLAIMS: tuple[Claim, ...] = (
         "by as much",
         threshold=at_most(SHRINKS, "ours: a tenth less"),
         scale="ratio",
-        tell=lambda value: f"{short(value)} of it left",
+        tell=Tell(unit="of it left"),
         find=rates,
         needs="a method that trains at two depths and two rates, the deeper one ending behind at the smaller rate",
         command="stabkit sweep --models deepnorm --depths 6,18 --lr 1e-3,2e-3 --steps 1000 --warmup 0",

@@ -6,38 +6,40 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from stabkit.claims.base import MOST, Claim, Measured, at_least
+from stabkit.claims.base import MOST, Claim, Measured, Spot, at_depth, at_least
 from stabkit.claims.evidence import JUDGED, MARGIN, Cell, cells, groups, trains
 from stabkit.claims.quality_evidence import above_own_unigram, gained, of_runs, published
 from stabkit.figures.ablation import robustness
-from stabkit.figures.shared.comparison import setting
+from stabkit.figures.shared.comparison import Condition, variants
 from stabkit.figures.shared.numbers import outcome_word
-from stabkit.figures.shared.words import listed
 from stabkit.storage.store import Run
 
 if TYPE_CHECKING:
     import pandas as pd
 
-D = "DeepNorm"
+D = "deepnorm"
+BASELINES = ("post-ln", "pre-ln", "normformer")
 NO_WARMUP = "--steps 250 --warmup 0"
 
 
-def _axes(runs: Sequence[Run]) -> Iterator[tuple[str, str, str, pd.DataFrame]]:
-    """(axis, depth, condition, DeepNorm's runs) for every setting that was varied by itself."""
-    frame = robustness.select(published(runs))
-    own = frame[frame["label"] == D]
-    for (axis, depth, condition), rows in own.groupby(["axis", "depth", "condition"], sort=False):
-        yield str(axis), str(depth), str(condition), rows
+def _axes(runs: Sequence[Run]) -> Iterator[tuple[str, str, pd.DataFrame]]:
+    """(axis, condition, DeepNorm's runs) for every setting that was varied by itself."""
+    kept = published(runs)
+    frame = robustness.select(kept)
+    own = frame[frame["label"].map(variants(kept)) == D]
+    for (axis, _, condition), rows in own.groupby(["axis", "depth", "condition"], sort=False):
+        yield str(axis), str(condition), rows
 
 
 def largest(runs: Sequence[Run]) -> list[Measured]:
     """What became of DeepNorm at the largest value of every axis."""
     by, found = {run.run_id: run for run in runs}, []
-    for axis, depth, condition, rows in _axes(runs):
+    for axis, condition, rows in _axes(runs):
         top = [by[run] for run in rows.loc[rows["value"] == rows["value"].max(), "run"]]
         if all(outcome_word(run) in JUDGED for run in top):
             values = {run.spec.seed: float(trains(run)) for run in top}
-            where = listed(depth, robustness.words(axis, f"{rows['value'].max():g}"))
+            top_value = f"{rows['value'].max():g}"
+            where = at_depth(*shape(top[0])), Spot(f"{axis}-{top_value}", robustness.words(axis, top_value))
             found.append(of_runs(top, where, condition, values))
     return found
 
@@ -45,7 +47,7 @@ def largest(runs: Sequence[Run]) -> list[Measured]:
 def larger(runs: Sequence[Run]) -> list[Measured]:
     """DeepNorm's loss at the smallest value of every axis less that at the largest, after equally many updates."""
     by, found = {run.run_id: run for run in runs}, []
-    for axis, depth, condition, rows in _axes(runs):
+    for axis, condition, rows in _axes(runs):
         ends = []
         for value in (rows["value"].max(), rows["value"].min()):
             end = [by[run] for run in rows.loc[rows["value"] == value, "run"]]
@@ -58,9 +60,9 @@ def larger(runs: Sequence[Run]) -> list[Measured]:
                 values[seed] = low - high
         if values:
             top, bottom = (f"{pick:g}" for pick in (rows["value"].max(), rows["value"].min()))
-            found.append(
-                of_runs(list(ends[0].values()), listed(depth, f"{axis} {top} against {bottom}"), condition, values)
-            )
+            sides = Spot(f"{axis}-{top}-against-{bottom}", f"{axis} {top} against {bottom}")
+            largest_runs = list(ends[0].values())
+            found.append(of_runs(largest_runs, (at_depth(*shape(largest_runs[0])), sides), condition, values))
     return found
 
 
@@ -71,24 +73,29 @@ def _finite(value: float) -> float:
 def tolerates(runs: Sequence[Run]) -> list[Measured]:
     """Whether DeepNorm trains and a baseline fails at the least rate at which one of the two fails in every seed, where
     both train at a smaller one; rates that neither fails at say nothing."""
-    rates: dict[tuple[str, str], dict[float, Cell]] = {}
+    rates: dict[tuple[tuple[int, int], Condition], dict[float, Cell]] = {}
     for _, own in groups(runs):
         for cell in cells(own):
-            spec = next(iter(next(iter(cell.runs.values())).values())).spec
-            rest = setting(spec).replace(f"lr {spec.train.lr:g}", "")
-            rates.setdefault((cell.where, rest), {})[spec.train.lr] = cell
+            lr = next(iter(next(iter(cell.runs.values())).values())).spec.train.lr
+            rates.setdefault((cell.depth, cell.condition.but("train.lr", None)), {})[lr] = cell
     found = []
-    for (where, _), by in rates.items():
-        for label in ("Post-LN", "Pre-LN", "NormFormer") if where.endswith(("encoder", "decoder")) else ():
+    for (depth, _), by in rates.items():
+        for method in BASELINES if 0 in depth else ():
             both_train = False
             for lr, cell in sorted(by.items()):
-                sides = [list(cell.share(so, label, D).values()) for so in (_first_trains, _second_trains)]
+                sides = [list(cell.share(so, method, D).values()) for so in (_first_trains, _second_trains)]
                 if both_train and sides[0] and not (any(sides[0]) and any(sides[1])):
-                    values = cell.share(lambda ours, theirs: trains(theirs) and not trains(ours), label, D)
-                    found.append(cell.measured(values, label, D, when=f"against {label} at lr {lr:g}"))
+                    values = cell.share(lambda ours, theirs: trains(theirs) and not trains(ours), method, D)
+                    when = Spot(f"against-{method}-at-{lr:g}", f"against {cell.label(method)} at lr {lr:g}")
+                    found.append(cell.measured(values, method, D, when=when))
                     break
                 both_train = both_train or bool(sides[0]) and all(sides[0]) and all(sides[1])
     return found
+
+
+def shape(run: Run) -> tuple[int, int]:
+    """(N, M) of a run."""
+    return run.spec.model.encoder_layers, run.spec.model.decoder_layers
 
 
 def _first_trains(one: Run, other: Run) -> bool:

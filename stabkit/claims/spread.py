@@ -37,14 +37,14 @@ def doubt(claim: Claim, found: Measured, value: float, threshold: Threshold) -> 
 def known(key: str, found: Measured) -> float:
     """The spread at this place, else ELSEWHERE times the widest of the claim's; NaN where none was measured."""
     own = table().get(key, {})
-    return own.get((found.where, found.condition), ELSEWHERE * max(own.values(), default=math.nan))
+    return own.get(found.key, ELSEWHERE * max(own.values(), default=math.nan))
 
 
 def told(claim: Claim, found: Measured) -> str:
     """What decides one seed, in words: `one seed; five lie within 1.4 times`, and of a place where nobody has measured
     it `…, twice what they do elsewhere`."""
     apart = known(claim.key, found)
-    here = (found.where, found.condition) in table().get(claim.key, {})
+    here = found.key in table().get(claim.key, {})
     if claim.scale == "share":
         return "one seed; five end alike" if here else "one seed; elsewhere five end alike"
     width = f"{short(math.exp(apart), 3)} times" if claim.scale == "ratio" else short(apart)
@@ -71,9 +71,9 @@ def width(values: Sequence[float], scale: Scale) -> float:
 
 @cache
 def table() -> Mapping[str, Mapping[tuple[str, str], float]]:
-    """{claim: {(where, condition): spread}}."""
+    """{claim: {Measured.key: spread}}."""
     held: dict[str, dict[tuple[str, str], float]] = {}
     text = resources.files("stabkit.claims").joinpath(FILE).read_text(encoding="utf-8")
     for row in csv.DictReader(text.splitlines()):
-        held.setdefault(row["claim"], {})[row["where"], row["condition"]] = float(row["spread"])
+        held.setdefault(row["claim"], {})[row["where"], row["setting"]] = float(row["spread"])
     return held

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from stabkit.claims.base import MOST, Claim, Measured
+from stabkit.claims.base import MOST, Claim, Measured, Spot, at_depth
 from stabkit.claims.evidence import JUDGED, trains
 from stabkit.figures.shared.comparison import method_label, setting
 from stabkit.figures.shared.numbers import outcome_word
-from stabkit.figures.shared.words import listed
+from stabkit.methods import variant
 from stabkit.spec import canonical
 from stabkit.storage.store import Run
 
@@ -35,7 +35,10 @@ def freed(runs: Sequence[Run]) -> list[Measured]:
             ends = [f"{outcome_word(tied[seed])} tied, {outcome_word(own[seed])} untied" for seed in seeds]
             found.append(
                 Measured(
-                    where=listed(method_label(run.spec), run.spec.depth),
+                    where=(
+                        Spot(variant(run.spec), method_label(run.spec)),
+                        at_depth(run.spec.model.encoder_layers, run.spec.model.decoder_layers),
+                    ),
                     apart=f"d = {run.spec.model.hidden}, lr {run.spec.train.lr:g}",
                     condition=setting(run.spec),
                     steps=run.spec.train.steps,

@@ -140,10 +140,7 @@ def _text(claim: Claim, found: Measured, value: float, low: float, high: float) 
     else:
         told = claim.tell(value)
         if count > 1 and claim.tell(low) != claim.tell(high):
-            unit = " " + told.partition(" ")[2]
-            ends = [claim.tell(end) for end in (low, high)]
-            if all(end.endswith(unit) for end in ends):  # said once: `27 times (16 to 34)`
-                ends = [end.removesuffix(unit) for end in ends]
+            ends = [claim.tell.digits(end) for end in (low, high)]
             how = "95 % " if found.interval or (count >= 5 and all(map(math.isfinite, found.values.values()))) else ""
             told += f" ({how}{ends[0]} to {ends[1]})"
     return f"{told}, {found.beside}" if found.beside else told
@@ -176,5 +173,5 @@ def _range(places: Sequence[Place]) -> str:
 
 
 def _spots(places: Sequence[Place]) -> str:
-    spots = list(dict.fromkeys(one.measured.spot for one in places))
+    spots = list(dict.fromkeys(one.measured.place for one in places))
     return "; ".join(spots[:4]) + (f" and {len(spots) - 4} more" if len(spots) > 4 else "")

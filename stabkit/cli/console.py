@@ -9,8 +9,9 @@ from __future__ import annotations
 import sys
 import textwrap
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, TextIO, cast
 
 from rich.console import Console
@@ -58,10 +59,19 @@ def document(text: str) -> None:
         sys.stdout.flush()
 
 
-def table(
-    title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], styles: Callable[[str], str] = lambda text: ""
-) -> None:
-    """A table as wide as it needs to be; `styles` colours a cell by its text."""
+@dataclass(frozen=True, slots=True)
+class Styled:
+    """A cell of a table with a colour of its own."""
+
+    text: str
+    style: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """A table as wide as it needs to be; a cell that is `Styled` in its colour."""
     grid = Table(title=escape(title), title_justify="left", title_style="bold", show_edge=False, pad_edge=False)
     for i, name in enumerate(columns):
         grid.add_column(escape(name), overflow="fold", no_wrap=i == 0)
@@ -69,7 +79,7 @@ def table(
         cells = []
         for cell in row:
             text = "\n".join(plain(line) for line in str(cell).split("\n"))
-            style = styles(text)
+            style = cell.style if isinstance(cell, Styled) else ""
             cells.append(f"[{style}]{escape(text)}[/]" if style else escape(text))
         grid.add_row(*cells)
     _out().print(grid)

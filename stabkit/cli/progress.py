@@ -241,7 +241,7 @@ def finished(store: Store, spec: RunSpec, answer: Any, workers: int) -> tuple[st
     """(run id, what became of it and how long an update took, its share of the whole in seconds) for the progress."""
     if isinstance(answer, str):
         run = store.load(spec.run_id)
-        stopped = int(run.outcome["steps"])
+        stopped = run.outcome.steps
         early = f" (ended at step {stopped} of {spec.train.steps})" if stopped < spec.train.steps else ""
         words = f"{answer}{early}  {_milliseconds(run)}"
     else:
@@ -252,5 +252,5 @@ def finished(store: Store, spec: RunSpec, answer: Any, workers: int) -> tuple[st
 def _milliseconds(run: Run) -> str:
     """`41 s, 164 ms a step`; of a run whose start weighs more than its steps the first alone."""
     seconds, each = float(run.environment.get("wall_seconds", 0.0)), seconds_a_step(run)
-    long = math.isfinite(each) and int(run.outcome["steps"]) >= SHORTEST_JUDGED
+    long = math.isfinite(each) and run.outcome.steps >= SHORTEST_JUDGED
     return cost.duration(seconds) + (f", {1000 * each:.0f} ms a step" if long else "")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,16 +11,17 @@ from stabkit.cli import console
 from stabkit.figures.quick.points import LOWEST
 from stabkit.figures.shared.numbers import centre
 from stabkit.figures.shared.words import listed, percent, short
-from stabkit.results.outcome import AT_RISK, NO_SIGN, VANISHED, power
-from stabkit.spec import RunSpec
+from stabkit.report.verdict import legend
+from stabkit.results.outcome import VANISHED, Risk
 from stabkit.storage.store import Run
 
 if TYPE_CHECKING:
     from stabkit.claims import Finding
+    from stabkit.report.summary import Summary
     from stabkit.report.verdict.matrix import Cell
     from stabkit.storage.surfaces import Surface
 
-COLOURS = {"trains": "green", "stuck": "red", "diverged": "bold red", "failed": "magenta", "early": ""}
+COLOURS: Mapping[str, str] = {"trains": "green", "stuck": "red", "diverged": "bold red", "failed": "magenta"}
 
 
 def claims(claimed: Sequence[Finding]) -> None:
@@ -84,44 +85,44 @@ def _slope_cell(own: Any) -> str:
     return f"{short(row['slope'])}  ({row['rank']}){spread}"
 
 
-def verdict(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]]) -> None:
+def verdict(summary: Summary) -> None:
     """The verdict matrix: outcome or forecast, ‖ΔF‖ at the reference step, what is known; not of single steps."""
-    if all(run.spec.single_step for run in runs) and runs:
+    if all(run.spec.single_step for run in summary.runs) and summary.runs:
         return
-    from stabkit.figures.shared.words import short
-    from stabkit.report.verdict.headline import headline
-    from stabkit.report.verdict.matrix import matrix
-
-    verdicts = matrix(runs, failed)
-    rows = []
-    for row in verdicts.rows:
-        cells = []
-        for cell in row.cells:
-            update = f"‖ΔF‖ {short(cell.update)}" if math.isfinite(cell.update) else ""
-            detail = cell.details[0] if len(set(cell.details)) == 1 else ""
-            if not detail and cell.at_risk:
-                detail = _risk(cell)
-            told = f"{cell.forecast}? {cell.probability}" if cell.probability else cell.answer
-            detail = "" if cell.forecast and detail == NO_SIGN else detail
-            cells.append("\n".join(line for line in (told, update, detail, *cell.beside) if line))
-        rows.append((row.label, *((row.condition,) if verdicts.has_conditions else ()), *cells))
+    verdicts = summary.matrix
+    rows = [
+        (
+            row.label,
+            *((row.condition.text,) if verdicts.has_conditions else ()),
+            *(console.Styled("\n".join(filter(None, _lines(cell))), _colour(cell)) for cell in row.cells),
+        )
+        for row in verdicts.rows
+    ]
     head = ("", *(("condition",) if verdicts.has_conditions else ()), *verdicts.depths)
     forecast = any(cell.forecast for row in verdicts.rows for cell in row.cells)
     what = "Outcome, or forecast? with the probability that it trains" if forecast else "Outcome"
     where = "" if verdicts.block == "classic" else f", in the block {verdicts.block}"
-    console.table(f"{what}, and ‖ΔF‖ after {verdicts.reference_step} updates{where}", head, rows, _colour)
+    console.table(f"{what}, and ‖ΔF‖ after {verdicts.reference_step} updates{where}", head, rows)
     console.say()
-    console.paragraph(headline(runs, failed))
+    console.paragraph(summary.headline)
 
 
-def last(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]], page: Path, following: str) -> None:
+def _lines(cell: Cell) -> list[str]:
+    """What a cell says, a line each; empty ones are left out."""
+    probability = legend.probability(cell)
+    said = f"{legend.said(cell)}? {probability}" if probability else legend.said(cell)
+    update = f"‖ΔF‖ {short(cell.update)}" if math.isfinite(cell.update) else ""
+    ends = [outcome for outcome in cell.ended if not (cell.forecast and outcome.risks == ())]
+    details = {legend.detail(outcome) for outcome in cell.ended}
+    detail = legend.detail(ends[0]) if len(details) == 1 and ends else ""
+    return [said, update, detail or (_risk(cell) if cell.at_risk else ""), *legend.chained(cell)]
+
+
+def last(summary: Summary, page: Path, following: str) -> None:
     """What stays on the screen: the sentence that answers, the page, the next command worth typing."""
-    from stabkit.report.verdict.answer import answer
-    from stabkit.report.verdict.matrix import matrix
-
     console.say()
-    if said := answer(matrix([run for run in runs if not run.spec.single_step], failed)):
-        console.paragraph(said)
+    if summary.answer:
+        console.paragraph(summary.answer)
     console.say(f"report: {page}")
     if following:
         console.say(f"next: {following}")
@@ -147,16 +148,15 @@ def _risk(cell: Cell) -> str:
     """Of seeds whose words differ: the median gradient where that has vanished, else the first seed's warning."""
     ratio = cell.gradient_ratio
     if ratio < VANISHED:
-        return f"{AT_RISK}: gradient {power(ratio if ratio > LOWEST else 0.0)}"
-    return next(detail for detail in cell.details if detail.startswith(AT_RISK))
+        return legend.warning([Risk("gradient", ratio if ratio > LOWEST else 0.0)])
+    return next(legend.detail(outcome) for outcome in cell.ended if outcome.at_risk)
 
 
-def _colour(text: str) -> str:
-    """A cell's colour, by its outcome; an early one at risk is a warning."""
-    words = text.split()
-    if AT_RISK in text:
+def _colour(cell: Cell) -> str:
+    """A cell's colour, by its outcome; one at risk is a warning."""
+    if cell.at_risk or any(row.risks for row in cell.chained):
         return "yellow"
-    return COLOURS.get(words[0], "") if words else ""
+    return "" if cell.forecast or cell.worst is None else COLOURS.get(cell.worst, "")
 
 
 def roughness(runs: Sequence[Run], surfaces: Sequence[Surface]) -> None:

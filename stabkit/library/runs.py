@@ -16,7 +16,6 @@ from stabkit.cli.parsing import grids, machine
 from stabkit.errors import FailedRuns, StoreError
 from stabkit.figures.shared.comparison import FACTS, shown
 from stabkit.figures.shared.numbers import lowest_ratio, reference_step, update_at
-from stabkit.figures.shared.words import number
 from stabkit.library.options import read
 from stabkit.running import carry_out, plan_runs
 from stabkit.running.executors.base import Lost, Tell
@@ -105,9 +104,9 @@ def _row(run: Run, facts: dict[str, Any], step: int) -> dict[str, Any]:
         **facts,
         "lr": run.spec.train.lr,
         "warmup": run.spec.train.warmup,
-        "steps": int(number(run.outcome.get("steps"))) if "steps" in run.outcome else run.spec.train.steps,
-        "validation_loss": number(run.outcome.get("validation_loss")),
-        "unigram_loss": number(run.outcome.get("unigram_loss")),
+        "steps": run.outcome.steps,
+        "validation_loss": run.outcome.validation_loss,
+        "unigram_loss": run.outcome.unigram_loss,
         "update": update_at(run, step),
         "gradient_ratio": lowest_ratio(run),
         "forecast": told.word if told else "",

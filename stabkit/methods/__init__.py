@@ -249,6 +249,11 @@ def label_of(spec: RunSpec) -> str:
     return with_options(spec.own.label if spec.own else spec.method, spec.options)
 
 
+def variant(spec: RunSpec) -> str:
+    """`deepnorm`, `admin:omega=closed`: a run's method with the options away from their defaults, as a key."""
+    return ":".join((spec.method, *(f"{name}={value}" for name, value in sorted(spec.options.items()))))
+
+
 def with_options(name: str, options: Mapping[str, str]) -> str:
     """A name with what differs from the default behind it."""
     return f"{name} ({', '.join(f'{k}={v}' for k, v in options.items())})" if options else name

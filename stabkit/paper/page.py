@@ -16,6 +16,7 @@ import numpy as np
 
 from stabkit.claims import Finding
 from stabkit.claims.base import ORDER
+from stabkit.figures.drawing import style
 from stabkit.figures.shared.numbers import reference_step
 from stabkit.figures.shared.words import several
 from stabkit.paper.item import Item
@@ -23,7 +24,8 @@ from stabkit.paper.items import BY_KEY, NOT_HERE
 from stabkit.paper.part import Part
 from stabkit.paper.section import of_part
 from stabkit.report import how
-from stabkit.report.html import chain_rows, counted, group_switches, shell, switches, template
+from stabkit.report.frame import shell, template
+from stabkit.report.html import chain_rows, counted, group_switches, switches
 from stabkit.storage.folder import write_file
 from stabkit.storage.store import Run
 
@@ -154,6 +156,7 @@ def _run(runs: Sequence[Run]) -> dict[str, Any]:
     """How runs were made, and the switches of their methods."""
     environments = how.environments(runs)
     return {
+        "swatch": style.colour,
         "switches": switches(runs),
         "group_switches": group_switches(runs),
         "lit": (),

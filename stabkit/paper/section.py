@@ -10,14 +10,15 @@ import numpy as np
 
 from stabkit.claims import Finding
 from stabkit.claims.base import ORDER, WEIGHTS
-from stabkit.figures import FIGURES, SURFACES
+from stabkit.figures.catalogue import FIGURES, SURFACES
 from stabkit.figures.drawing.sketch import sketch
 from stabkit.figures.shared.surfaces import Landscape
 from stabkit.figures.shared.words import plain
 from stabkit.paper.part import Part
 from stabkit.report import how, order
-from stabkit.report.cards import Card, card, source
+from stabkit.report.cards import Card, card
 from stabkit.report.html import counted
+from stabkit.report.order import source
 from stabkit.report.verdict.headline import headline
 from stabkit.storage.store import Run
 

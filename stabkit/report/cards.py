@@ -7,23 +7,19 @@ import json
 import math
 import re
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
-from stabkit.figures import FIGURES, SURFACES, Picture
-from stabkit.figures.probes import recorded
-from stabkit.figures.quick.once import Runs
-from stabkit.figures.shared.comparison import trained
-from stabkit.figures.shared.surfaces import Landscape
 from stabkit.figures.shared.words import listed, short
 from stabkit.report import drawn
-from stabkit.storage.store import Run
-from stabkit.storage.surfaces import Surface
+
+if TYPE_CHECKING:
+    from stabkit.figures.catalogue import Picture  # and with it every picture of runs
 
 DATA_LIMIT = 400_000
 """Bytes of one figure's data; a longer table is not put into the page (`--figures DIR` writes all)."""
@@ -60,37 +56,6 @@ class Card:
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     note: str
-
-
-def source(figure: Picture, runs: Sequence[Run]) -> Sequence[Run]:
-    """What a figure of runs is made of: all of them where single steps are its matter, else those that were trained."""
-    return runs if single_steps(figure) else trained(runs)
-
-
-def single_steps(figure: Picture) -> bool:
-    """Whether single steps are the matter of a figure."""
-    return bool(getattr(figure, "SINGLE_STEPS", False))
-
-
-def of_runs(runs: Sequence[Run], surfaces: Sequence[Surface] = (), probed: Sequence[Run] = ()) -> list[Card]:
-    """A card a figure, those of surfaces first; an OPTIONAL one only where it has something to show, and of single
-    steps alone only those AT_START. `probed`: the runs again with those that differ in further probes alone."""
-    steps_only = bool(runs) and all(run.spec.single_step for run in runs)
-    landscape = Landscape(runs, surfaces)
-    every, later = Runs(runs), Runs(trained(runs))
-    sources: list[tuple[Picture, Any]] = [(figure, landscape) for figure in SURFACES if surfaces]
-    sources += [(figure, every if single_steps(figure) else later) for figure in FIGURES]
-    whole = Runs(trained(probed or runs))
-    sources += [(figure, whole) for figure in recorded.of_runs(whole)]
-    frames = [(figure, figure.select(made_of), made_of) for figure, made_of in sources]
-    some = [
-        (figure, frame, made_of)
-        for figure, frame, made_of in frames
-        if not (getattr(figure, "OPTIONAL", False) and frame.empty)
-        and (getattr(figure, "AT_START", False) or not steps_only)
-    ]
-    pictures = drawn.pictures([(figure, frame, figure.NAME) for figure, frame, _ in some])
-    return [card(*one, picture=picture) for one, picture in zip(some, pictures, strict=True)]
 
 
 def card(

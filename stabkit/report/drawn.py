@@ -14,14 +14,16 @@ import signal
 import sys
 import threading
 from collections.abc import Sequence
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import pandas as pd
 
-from stabkit.figures import Picture as Figure
 from stabkit.figures.drawing import svg
 
-Asked = tuple[Figure, pd.DataFrame, str]
+if TYPE_CHECKING:
+    from stabkit.figures.catalogue import Picture as Figure
+
+Asked = tuple[Any, pd.DataFrame, str]
 """A figure, its frame, its name on the page."""
 Picture = tuple[str, list[dict[str, Any]], str]
 """The drawing for the page, its curves, and "" or what it needs before there is anything to draw."""

@@ -13,7 +13,7 @@ from stabkit.storage.folder import write_file
 from stabkit.storage.store import Run
 
 if TYPE_CHECKING:
-    from stabkit.claims import Finding
+    from stabkit.report.summary import Summary
     from stabkit.storage.surfaces import Surface
 
 
@@ -24,8 +24,9 @@ MOST_DEPTHS, MOST_METHODS = 4, 3
 def page_name(command: str, specs: Sequence[RunSpec], surfaces: Sequence[Surface] = ()) -> str:
     """`sweep-6L-18L-post-ln-deepnorm-1f3a.html`: a command's page by its grid; the digits tell apart what else differs
     in its runs and surfaces."""
-    depths = [text.partition("-")[0] if len(set(text.split("-"))) == 1 else text for text in _once(specs, "depth")]
-    methods = _once(specs, "method")
+    deep = sorted(specs, key=lambda spec: spec.model.encoder_layers + spec.model.decoder_layers)
+    depths = list(dict.fromkeys(_depth(spec) for spec in deep))
+    methods = list(dict.fromkeys(spec.method for spec in specs))
     if len(depths) > MOST_DEPTHS:
         depths = [depths[0], "to", depths[-1]]
     grid = [*depths, *(methods if len(methods) <= MOST_METHODS else [f"{len(methods)}-methods"])]
@@ -34,25 +35,17 @@ def page_name(command: str, specs: Sequence[RunSpec], surfaces: Sequence[Surface
     return "-".join([command, *(re.sub(r"[^A-Za-z0-9]+", "-", word) for word in grid), digits]) + ".html"
 
 
-def _once(specs: Sequence[RunSpec], name: str) -> list[str]:
-    """Depths from shallow to deep, methods in their order."""
-    deep = sorted(specs, key=lambda spec: spec.model.encoder_layers + spec.model.decoder_layers)
-    return list(dict.fromkeys(getattr(spec, name) for spec in (deep if name == "depth" else specs)))
+def _depth(spec: RunSpec) -> str:
+    """`18L` of equal stacks, else both."""
+    n, m = spec.model.encoder_layers, spec.model.decoder_layers
+    return f"{n}L" if n == m else spec.depth
 
 
-def write_page(
-    runs: Sequence[Run],
-    failed: Sequence[tuple[RunSpec, str]],
-    claimed: Sequence[Finding],
-    path: Path,
-    command: str,
-    surfaces: Sequence[Surface] = (),
-) -> Path:
+def write_page(summary: Summary, path: Path, command: str) -> Path:
     """Render a page into a file, replaced whole."""
     from stabkit.report.html import render
 
-    page = render(runs, command=command, failed=failed, claimed=claimed, surfaces=surfaces)
-    write_file(path, page.encode())
+    write_file(path, render(summary, command=command).encode())
     return path
 
 
@@ -60,15 +53,15 @@ def write_pictures(runs: Sequence[Run], folder: Path) -> int:
     """Every figure as NAME.svg, .png, .pdf and .csv; returns how many figures."""
     import numpy as np
 
-    from stabkit.figures import FIGURES, Picture
+    from stabkit.figures.catalogue import FIGURES, Picture
     from stabkit.figures.drawing import svg
     from stabkit.figures.probes import recorded
-    from stabkit.report import cards
+    from stabkit.report import order
 
     figures: list[Picture] = [*FIGURES, *recorded.of_runs(runs)]
     for figure in figures:
         with np.errstate(all="ignore"):  # as on the page
-            frame = figure.select(cards.source(figure, runs))
+            frame = figure.select(order.source(figure, runs))
             drawn = figure.draw(frame)
         for kind in ("svg", "png", "pdf"):
             svg.save(drawn, folder / f"{figure.NAME}.{kind}")

@@ -6,42 +6,34 @@ Texts reach the page only through jinja2's escaping; ids are made of our own hex
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import math
-import re
-import shlex
 from collections.abc import Collection, Mapping, Sequence
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
-from stabkit.claims import Finding, findings
+from stabkit.claims import Finding
 from stabkit.claims.base import ORDER
 from stabkit.figures.chain import chain_order
 from stabkit.figures.drawing import style
-from stabkit.figures.quick.once import Runs
-from stabkit.figures.shared.comparison import GROUPS, apart, method_group, shown, trained
+from stabkit.figures.shared.comparison import GROUPS, method_group, shown
 from stabkit.figures.shared.numbers import chain, reference_step, update_at
 from stabkit.figures.shared.surfaces import Landscape
 from stabkit.figures.shared.words import number, percent, plain, short
+from stabkit.methods import label_of
 from stabkit.report import cards, how, order, turn
+from stabkit.report.frame import ASSETS, script_hash, shell, template
 from stabkit.report.json_document import seconds_a_step
+from stabkit.report.summary import Summary
 from stabkit.report.verdict import legend, panel, sparks
-from stabkit.report.verdict.answer import answer
 from stabkit.report.verdict.foretold import foretold
-from stabkit.report.verdict.headline import headline, separation
-from stabkit.report.verdict.matrix import OUTCOMES, Matrix, matrix
+from stabkit.report.verdict.headline import separation
+from stabkit.report.verdict.matrix import OUTCOMES, Matrix
 from stabkit.results.records import lacking
 from stabkit.spec import RunSpec
 from stabkit.storage.store import Run
-from stabkit.storage.surfaces import Surface
-from stabkit.version import __version__
-
-HERE = Path(__file__).parent / "assets"
 
 CHAIN = (
     ("update_first", "‖ΔF‖, step 1"),
@@ -56,34 +48,23 @@ CHAIN = (
 
 
 @np.errstate(all="ignore")  # runs diverge as they like: what comes of it is NaN or infinity and is drawn as such
-def render(
-    runs: Sequence[Run],
-    *,
-    command: str,
-    failed: Sequence[tuple[RunSpec, str]] = (),
-    claimed: Sequence[Finding] | None = None,
-    surfaces: Sequence[Surface] = (),
-    title: str = "",
-) -> str:
-    """The page of these runs; `failed` are the runs without a result, and why; `claimed` what the claims' tests found,
-    where they have been judged already."""
-    whole = list({run.run_id: run for run in runs}.values())
-    every = Runs(apart(whole))
-    runs = Runs(trained(every))
+def render(summary: Summary, *, command: str, title: str = "") -> str:
+    """The page of these runs."""
+    every, runs, failed, surfaces = summary.apart, summary.trained, summary.failed, summary.surfaces
     specs = [run.spec for run in every] + [spec for spec, _ in failed]
-    verdicts = matrix([run for run in runs if not run.spec.single_step], failed)
-    claimed = findings(every, surfaces) if claimed is None else claimed
-    turn_script = (HERE / "turn.js").read_text(encoding="utf-8")
+    verdicts = summary.matrix
+    turn_script = (ASSETS / "turn.js").read_text(encoding="utf-8")
     turning = turn.rows(Landscape(runs, surfaces)) if surfaces else []
     environments = how.environments(every)
     asked = order.kind(every, surfaces)
-    ordered = order.order(cards.of_runs(every, surfaces, whole) if every else [], asked.leads)
-    said = opening(asked, ordered, answer(verdicts), headline(runs, failed))
+    ordered = order.order(order.cards(every, surfaces, summary.runs) if every else [], asked.leads)
+    said = opening(asked, ordered, summary.answer, summary.headline)
     around = shell(title or asked.asks, command, said[0])
     if turning:
         around["hashes"] += [script_hash(turn_script), turn.plotly()[1]]
-    return template(HERE / "page.html.j2").render(
+    return template(ASSETS / "page.html.j2").render(
         **around,
+        swatch=style.colour,
         second=said[1:],
         turning=[
             {"name": row["name"], "labels": [one["label"] for one in row["surfaces"]], "data": cards.script_data(row)}
@@ -100,8 +81,7 @@ def render(
         known=OUTCOMES,
         meanings=legend.meanings(verdicts),
         several=", median over seeds" if len({spec.seed for spec in specs}) > 1 else " (one seed)",
-        tint=legend.tint,
-        notes=legend.notes,
+        words=legend,
         sparks=sparks.of(runs, verdicts),
         anchors={run.run_id: anchor(run.spec) for run in runs},
         curves={run.run_id: panel.key(run.spec) for run in runs},
@@ -120,10 +100,10 @@ def render(
         group_switches=group_switches(every),
         recipes=how.recipes(specs),
         departures=how.departures(specs),
-        files=how.files(whole),
-        claimed=bool(claimed),
-        counted=counted(claimed),
-        **parted(claimed),
+        files=how.files(summary.runs),
+        claimed=bool(summary.claims),
+        counted=counted(summary.claims),
+        **parted(summary.claims),
         settings=how.settings(specs) if specs else [],
         tasks=_tasks(specs),
         seeds=sorted({spec.seed for spec in specs}),
@@ -165,61 +145,11 @@ def counted(claimed: Sequence[Finding], weights: Collection[str] = ("central",))
     return ", ".join(f"{count} {several.get(word, word) if count > 1 else word}" for count, word in counts)
 
 
-def shell(title: str, command: str, said: str = "") -> dict[str, Any]:
-    """What every page has, whatever it shows: title, answer and command, style and script, and the script's hash."""
-    script = (HERE / "page.js").read_text(encoding="utf-8")
-    return {
-        "title": plain(title),
-        "headline": said,
-        "said": plain(said.replace("`", "")),
-        "command": plain(command),
-        "elsewhere": plain(elsewhere(command)),
-        "version": __version__,
-        "css": Markup((HERE / "page.css").read_text(encoding="utf-8")),
-        "script": Markup(script),
-        "hashes": [script_hash(script)],
-        "swatch": style.colour,
-    }
-
-
-def elsewhere(command: str) -> str:
-    """The command as somebody can run it who lacks its text; "" where it has none."""
-    if "--data" not in command:
-        return ""
-    words, told = shlex.split(command), list[str]()
-    while words:
-        word = words.pop(0)
-        if word.partition("=")[0] not in ("--data", "--source", "--target", "--out"):
-            told.append(word)
-        elif "=" not in word and words:
-            words.pop(0)
-    return shlex.join(told)
-
-
-def template(path: Path) -> Template:
-    """A page, with the parts of this folder; whatever is put into it is escaped, and nothing may be missing."""
-    environment = Environment(
-        loader=FileSystemLoader([path.parent, HERE]),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["short"] = short
-    environment.filters["code"] = _code
-    return environment.get_template(path.name)
-
-
-def _code(text: str) -> Markup:
-    """A sentence whose commands stand between backticks, as in a terminal."""
-    return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text))))
-
-
 def switches(runs: Sequence[Run]) -> list[tuple[str, str]]:
     """(key, label) of every method on the page; options of one method go together, as their colour does."""
     found: dict[str, str] = {}
     for each in shown(runs):
-        found.setdefault(each.run.spec.method, each.label.partition(" (")[0])
+        found.setdefault(each.run.spec.method, plain(label_of(replace(each.run.spec, options={}))))
     return list(found.items())
 
 
@@ -242,11 +172,6 @@ def anchor(spec: RunSpec) -> str:
     return f"run-{spec.run_id[-12:]}"
 
 
-def script_hash(script: str) -> str:
-    """What the page's policy calls a script."""
-    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-
-
 def chain_rows(runs: Sequence[Run], step: int) -> list[Mapping[str, Any]]:
     """One row a run: where it stands, its end, the links of its chain."""
     return [
@@ -254,18 +179,18 @@ def chain_rows(runs: Sequence[Run], step: int) -> list[Mapping[str, Any]]:
             **each.facts(),
             "anchor": anchor(each.run.spec),
             "digest": plain(each.run.digest),
-            "detail": plain(str(each.run.outcome.get("detail", ""))),
-            "steps": plain(str(each.run.outcome.get("steps", "–"))),
+            "detail": legend.detail(each.run.outcome),
+            "steps": str(each.run.outcome.steps),
             "chain": [
                 short(update_at(each.run, step) if key == "update_reference" else chain(each.run, key))
                 for key, _ in CHAIN
             ],
-            "validation": short(number(each.run.outcome.get("validation_loss")), 3),
-            "perplexity": short(number(each.run.outcome.get("perplexity")), 3),
-            "accuracy": percent(number(each.run.outcome.get("token_accuracy"))),
+            "validation": short(each.run.outcome.validation_loss, 3),
+            "perplexity": short(each.run.outcome.perplexity, 3),
+            "accuracy": percent(each.run.outcome.token_accuracy),
             "each": _milliseconds(seconds_a_step(each.run)),
-            "unigram": short(number(each.run.outcome.get("unigram_loss")), 3),
-            "parameters": _count(number(each.run.outcome.get("parameters"))),
+            "unigram": short(each.run.outcome.unigram_loss, 3),
+            "parameters": _count(float(each.run.parameters)),
             "memory": _megabytes(number(each.run.environment.get("peak_memory_bytes"))),
             "wall": how.duration(how.wall_seconds(each.run)),
         }

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from stabkit.report.verdict import legend
 from stabkit.results.chain import gradient_ratio
 from stabkit.results.records import jsonable
 from stabkit.spec import RunSpec
@@ -18,6 +19,8 @@ from stabkit.surface.roughness import curvature, negative_curvature, roughness
 if TYPE_CHECKING:
     from stabkit.claims import Finding
     from stabkit.claims.base import Place
+    from stabkit.report.summary import Summary
+    from stabkit.report.verdict.matrix import Matrix
     from stabkit.storage.surfaces import Surface
 
 SCHEMA = "stabkit/2"
@@ -28,36 +31,42 @@ def text(body: Any) -> str:
     return json.dumps(jsonable(body), indent=1, allow_nan=False)
 
 
-def sweep(
-    runs: Sequence[Run],
-    failed: Sequence[tuple[RunSpec, str]],
-    claimed: Sequence[Finding],
-    page: Path,
-    surfaces: Sequence[Surface] = (),
-) -> str:
-    """A sweep: its report, every run with its series, a failed run with its reason, every claim with its verdict, and
-    every surface with its losses."""
+def sweep(summary: Summary, page: Path) -> str:
+    """A sweep: its report, the sentence that answers, one word a method, condition and depth (of single steps neither),
+    every run with its series, a failed run with its reason, every claim with its verdict, and every surface with its
+    losses."""
+    runs = summary.runs
     body = {
         "schema": SCHEMA,
         "report": str(page),
-        **answered(runs, failed),
+        "answer": summary.answer,
+        "cells": cells(summary.matrix),
         "runs": [series(run) for run in runs]
-        + [{**facts(spec), "outcome": "failed", "reason": reason, "steps": 0} for spec, reason in failed],
-        "claims": [claim(found) for found in claimed],
+        + [{**facts(spec), "outcome": "failed", "reason": reason, "steps": 0} for spec, reason in summary.failed],
+        "claims": [claim(found) for found in summary.claims],
         **(slopes(runs) if any(run.spec.single_step for run in runs) else {}),
-        **({"surfaces": [surface(one) for one in surfaces]} if surfaces else {}),
+        **({"surfaces": [surface(one) for one in summary.surfaces]} if summary.surfaces else {}),
     }
     return text(body)
 
 
-def answered(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]]) -> dict[str, Any]:
-    """The sentence that answers, and one word a method, condition and depth; of single steps neither."""
-    from stabkit.report.verdict import answer  # figures, and with them matplotlib
-    from stabkit.report.verdict.matrix import matrix
-
-    trained = [run for run in runs if not run.spec.single_step]
-    found = matrix(trained, [one for one in failed if not one[0].single_step])
-    return {"answer": answer.answer(found), "cells": answer.cells(found)}
+def cells(verdicts: Matrix) -> list[dict[str, Any]]:
+    """The verdict matrix: one word a method, condition and depth."""
+    return [
+        {
+            "model": row.method,
+            "label": row.label,
+            "condition": row.condition.text,
+            "encoder_layers": cell.layers[0],
+            "decoder_layers": cell.layers[1],
+            "word": legend.said(cell),
+            "p_trains": None if math.isnan(cell.p_trains) else cell.p_trains,
+            "run_ids": list(cell.run_ids),
+        }
+        for row in verdicts.rows
+        for cell in row.cells
+        if cell.run_ids
+    ]
 
 
 def slopes(runs: Sequence[Run]) -> dict[str, Any]:
@@ -104,8 +113,8 @@ def claim(found: Finding) -> dict[str, Any]:
 def place(one: Place) -> dict[str, Any]:
     """One place: its number over the seeds, the threshold, the verdict."""
     return {
-        "where": one.measured.spot,
-        "condition": one.measured.condition,
+        "where": one.measured.place,
+        "condition": one.measured.condition.text,
         "steps": one.measured.steps,
         "seeds": list(one.measured.values),
         "value": one.value,
@@ -137,11 +146,23 @@ def seconds_a_step(run: Run) -> float:
     """Wall time of an update with all that is measured around it, over the steps of the last attempt; NaN where it is
     not known, and of a run without an update."""
     try:
-        last = int(run.outcome["steps"])
+        last = run.outcome.steps
         steps = last + 1 - int(run.environment["first_step"])
         return float(run.environment["wall_seconds"]) / steps if last else math.nan
     except (KeyError, TypeError, ValueError, ZeroDivisionError):
         return math.nan
+
+
+def ended(run: Run) -> dict[str, Any]:
+    """How a run ended, by its name in the documents; `parameters` of its model."""
+    outcome = {key: value for key, value in asdict(run.outcome).items() if key not in ("word", "risks", "chain")}
+    return {
+        "outcome": run.outcome.word,
+        "detail": legend.detail(run.outcome),
+        **outcome,
+        "chain": asdict(run.outcome.chain),
+        "parameters": run.parameters,
+    }
 
 
 def series(run: Run) -> dict[str, Any]:
@@ -150,7 +171,7 @@ def series(run: Run) -> dict[str, Any]:
     gradients = run.records.get("grad_norm")
     return {
         **facts(run.spec),
-        **run.outcome,
+        **ended(run),
         "forecast": run.forecast.to_json() if run.forecast else None,
         "digest": run.digest,
         "lacks": list(run.lacks),

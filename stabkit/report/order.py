@@ -1,4 +1,5 @@
-"""In which order a page tells: the question of its command, the figures that carry the answer, the rest by section.
+"""The figures of a page of runs, and in which order it tells: the question of its command, the figures that carry the
+answer, the rest by section.
 
 The command is known by its runs, so that a page made again from a store is the same: surfaces are `landscape`'s, scaled
 α or β `ablate`'s, single steps alone `slope`'s, and all else is a sweep.
@@ -8,9 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from stabkit.figures.catalogue import FIGURES, SURFACES, Picture
+from stabkit.figures.probes import recorded
+from stabkit.figures.quick.once import Runs
+from stabkit.figures.shared.comparison import trained
 from stabkit.figures.shared.numbers import outcome_word
-from stabkit.report.cards import Card
+from stabkit.figures.shared.surfaces import Landscape
+from stabkit.report import drawn
+from stabkit.report.cards import Card, card
 from stabkit.storage.store import Run
 from stabkit.storage.surfaces import Surface
 
@@ -75,6 +83,37 @@ def kind(runs: Sequence[Run], surfaces: Sequence[Surface] = ()) -> Kind:
     return JUDGED if any(outcome_word(run) != "early" for run in runs) else SWEEP
 
 
+def source(figure: Picture, runs: Sequence[Run]) -> Sequence[Run]:
+    """What a figure of runs is made of: all of them where single steps are its matter, else those that were trained."""
+    return runs if single_steps(figure) else trained(runs)
+
+
+def single_steps(figure: Picture) -> bool:
+    """Whether single steps are the matter of a figure."""
+    return bool(getattr(figure, "SINGLE_STEPS", False))
+
+
+def cards(runs: Sequence[Run], surfaces: Sequence[Surface] = (), probed: Sequence[Run] = ()) -> list[Card]:
+    """A card a figure, those of surfaces first; an OPTIONAL one only where it has something to show, and of single
+    steps alone only those AT_START. `probed`: the runs again with those that differ in further probes alone."""
+    steps_only = bool(runs) and all(run.spec.single_step for run in runs)
+    landscape = Landscape(runs, surfaces)
+    every, later = Runs(runs), Runs(trained(runs))
+    sources: list[tuple[Picture, Any]] = [(figure, landscape) for figure in SURFACES if surfaces]
+    sources += [(figure, every if single_steps(figure) else later) for figure in FIGURES]
+    whole = Runs(trained(probed or runs))
+    sources += [(figure, whole) for figure in recorded.of_runs(whole)]
+    frames = [(figure, figure.select(made_of), made_of) for figure, made_of in sources]
+    some = [
+        (figure, frame, made_of)
+        for figure, frame, made_of in frames
+        if not (getattr(figure, "OPTIONAL", False) and frame.empty)
+        and (getattr(figure, "AT_START", False) or not steps_only)
+    ]
+    pictures = drawn.pictures([(figure, frame, figure.NAME) for figure, frame, _ in some])
+    return [card(*one, picture=picture) for one, picture in zip(some, pictures, strict=True)]
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Section:
     """Figures of one subject, folded."""
@@ -94,9 +133,9 @@ class Order:
     """Those without anything to show: each says what it needs."""
 
 
-def order(cards: Sequence[Card], leads: Sequence[str]) -> Order:
+def order(shown: Sequence[Card], leads: Sequence[str]) -> Order:
     """The first that have something to show of those that lead; the others by room."""
-    some = {card.name: card for card in cards if not card.needs}
+    some = {card.name: card for card in shown if not card.needs}
     first = [some[name] for name in leads if name in some][:FIRST]
     rest = [card for card in some.values() if card not in first]
     sections = [
@@ -106,5 +145,5 @@ def order(cards: Sequence[Card], leads: Sequence[str]) -> Order:
     return Order(
         leads=tuple(first),
         sections=tuple(one for one in sections if one.cards),
-        nothing=tuple(card for card in cards if card.needs),
+        nothing=tuple(card for card in shown if card.needs),
     )

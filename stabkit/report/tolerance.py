@@ -8,11 +8,13 @@ from pathlib import Path
 import numpy as np
 
 from stabkit.figures.depth import tolerance as figure
+from stabkit.figures.drawing import style
 from stabkit.figures.shared.words import listed, plain, several, short
 from stabkit.report import how
 from stabkit.report.cards import card
 from stabkit.report.files import page_name
-from stabkit.report.html import HERE, chain_rows, shell, template
+from stabkit.report.frame import ASSETS, shell, template
+from stabkit.report.html import chain_rows
 from stabkit.results.tolerance import Exponent, Tolerance, exponents, power
 from stabkit.running.request import Request
 from stabkit.running.tolerance import Searched
@@ -35,8 +37,9 @@ def render(found: Searched, command: str) -> str:
     fits = [*exponents(found.found, "depth"), *exponents(found.found, "width")]
     columns, table = cells(found.found)
     environments = how.environments(found.runs)
-    return template(HERE / "tolerance.html.j2").render(
+    return template(ASSETS / "tolerance.html.j2").render(
         **shell(TITLE, command, answer(found.found, fits)),
+        swatch=style.colour,
         heads=columns,
         table=table,
         fits=[

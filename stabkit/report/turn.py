@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from stabkit.figures.shared.surfaces import OWN, Landscape
+from stabkit.figures.shared.surfaces import Landscape
 from stabkit.figures.shared.words import listed
 
 
@@ -33,7 +33,7 @@ def rows(drawn: Landscape) -> list[dict[str, Any]]:
     found: dict[tuple[str, int], list[dict[str, Any]]] = {}
     for seen in drawn.seen():
         spec = seen.surface.spec
-        if seen.ruler == OWN and min(len(spec.a), len(spec.b)) > 1:
+        if seen.ruler.papers and min(len(spec.a), len(spec.b)) > 1:
             place = seen.shown.run.spec.depth, seen.shown.run.spec.seed
             found.setdefault(place, []).append(
                 {

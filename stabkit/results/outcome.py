@@ -17,14 +17,14 @@ is the gradient ratio alone: ADMIN's first update spikes as high as Post-LN's, a
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stabkit.results.chain import Chain, gradient_ratio, links, still
-from stabkit.results.records import Records, Table, jsonable
+from stabkit.results.records import Records, Table
 from stabkit.spec import SHORTEST_JUDGED, TrainConfig
 
 Word = Literal["trains", "stuck", "diverged", "early", "failed"]
@@ -39,8 +39,6 @@ SEEN = "below it fell {} of {} runs that two readers of loss curves called stuck
     *SEEN_BELOW["stuck"], *SEEN_BELOW["trains"]
 )
 """The same in words."""
-AT_RISK, NO_SIGN = "at risk", "no warning sign"
-"""Words before a verdict, by evidence: which link and which number, or that none of them shows."""
 GROWN = 1.5
 """LN inputs that have grown by half since step 0 have become large."""
 RISEN = 1.1
@@ -60,14 +58,29 @@ NO_GAIN = 1e-3
 """A relative gain that is none: the size of the rounding and dropout noise of a run that does not move."""
 
 
+Link = Literal["gradient", "frozen", "loss"]
+
+
+@dataclass(frozen=True, slots=True)
+class Risk:
+    """A link of the chain that shows a warning sign in a run too short to judge."""
+
+    link: Link
+    value: float
+    """`gradient`: the lowest first/last gradient ratio; `frozen`: layers that no longer move; `loss`: the last loss of
+    the probe batch, nats a token."""
+    of: float = math.nan
+    """`frozen`: all layers; `loss`: that at step 0."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Outcome:
     """How a run ended."""
 
-    outcome: Word
-    detail: str
-    """What is known in a few words: `loss 5.42, unigram 5.97`; of an early run `at risk: gradient 1e-7`,
-    `no warning sign`, or nothing where nothing was seen."""
+    word: Word
+    risks: tuple[Risk, ...] | None
+    """Of an early run what warns, () where nothing does; None where nothing was recorded to tell by, and of every run
+    that was judged."""
     steps: int
     unigram_loss: float
     validation_loss: float
@@ -77,10 +90,10 @@ class Outcome:
     """Share of the validation tokens whose likeliest prediction is right, the words before them given."""
     chain: Chain
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON values; numbers that are not finite as the strings "nan", "inf", "-inf"."""
-        plain: dict[str, Any] = jsonable(asdict(self))
-        return plain
+    @property
+    def at_risk(self) -> bool:
+        """Whether it is too early to judge and a link shows a warning sign."""
+        return bool(self.risks)
 
 
 def judge(records: Records, *, unigram: float, warmup: int) -> Outcome:
@@ -104,8 +117,8 @@ def judge(records: Records, *, unigram: float, warmup: int) -> Outcome:
     else:
         word = "early"
     return Outcome(
-        outcome=word,
-        detail=_detail(word, chain, records, final, unigram),
+        word=word,
+        risks=_risks(chain, records) if word == "early" else None,
         steps=steps,
         unigram_loss=unigram,
         validation_loss=final,
@@ -137,14 +150,14 @@ def decided(records: Records, unigram: float, warmup: int) -> bool:
     if last == 0:
         return False
     now = judge(records, unigram=unigram, warmup=warmup)
-    if now.outcome != "stuck":
-        return now.outcome == "diverged"
+    if now.word != "stuck":
+        return now.word == "diverged"
     if gone(records, warmup) and (ratio := _recent(records, warmup))[-1] <= BACK * ratio.min():
         return True
     if last < warmup + DECIDED_AFTER:
         return False
     before = {name: _until(table, 0.75 * last) for name, table in records.items()}
-    return judge(before, unigram=unigram, warmup=warmup).outcome == "stuck"
+    return judge(before, unigram=unigram, warmup=warmup).word == "stuck"
 
 
 def over(records: Records, unigram: float, train: TrainConfig) -> bool:
@@ -154,7 +167,7 @@ def over(records: Records, unigram: float, train: TrainConfig) -> bool:
         return True
     if not train.verdict_at:
         return False
-    word = judge(records, unigram=unigram, warmup=train.warmup).outcome
+    word = judge(records, unigram=unigram, warmup=train.warmup).word
     return word == "diverged" or (word != "early" and int(records["loss"].steps[-1]) == train.verdict_at)
 
 
@@ -228,20 +241,18 @@ def _diverged(loss: Table) -> bool:
     return False
 
 
-def _detail(word: Word, chain: Chain, records: Records, final: float, unigram: float) -> str:
-    if word != "early":
-        return f"loss {final:.2f}, unigram {unigram:.2f}"
+def _risks(chain: Chain, records: Records) -> tuple[Risk, ...] | None:
     probe = records["loss"].at("probe")
     risks = []
     if chain.gradient_ratio_lowest < VANISHED:
-        risks.append(f"gradient {power(chain.gradient_ratio_lowest)}")
+        risks.append(Risk("gradient", chain.gradient_ratio_lowest))
     if chain.frozen_layers > 0:
-        risks.append(f"{chain.frozen_layers:.0f} of {len(still(records))} layers frozen")
+        risks.append(Risk("frozen", chain.frozen_layers, len(still(records))))
     if len(probe) > 1 and probe[-1] > RISEN * probe[0]:
-        risks.append(f"loss {probe[-1]:.1f}, {probe[0]:.1f} at the start")
-    if risks:
-        return f"{AT_RISK}: {', '.join(risks)}"
-    return "" if math.isnan(chain.gradient_ratio_lowest) or len(probe) < 2 else NO_SIGN
+        risks.append(Risk("loss", float(probe[-1]), float(probe[0])))
+    if not risks and (math.isnan(chain.gradient_ratio_lowest) or len(probe) < 2):
+        return None
+    return tuple(risks)
 
 
 def power(value: float) -> str:

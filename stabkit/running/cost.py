@@ -61,7 +61,7 @@ def pace(runs: Sequence[Run]) -> float:
         for run in runs
         if isinstance(wall := run.environment.get("wall_seconds"), (int, float))
         and not run.environment.get("first_step")  # of a run that was resumed it is the time of its last part
-        and run.outcome["steps"] == run.spec.expected_steps
+        and run.outcome.steps == run.spec.expected_steps
         and seconds(run.spec) >= 1
     ]
     return statistics.median(ratios) if ratios else 1.0

@@ -84,7 +84,7 @@ def between(runs: Sequence[Run], wanted: Wanted) -> list[SurfaceSpec]:
     more runs."""
     if len(runs) not in (2, 3):
         raise UsageError(f"--between takes two runs for a line or three for a triangle, got {len(runs)}")
-    ends = [At(run=run.run_id, step=int(run.outcome["steps"])) for run in runs]
+    ends = [At(run=run.run_id, step=run.outcome.steps) for run in runs]
     unit = max(1, round((wanted.points - 1) / 1.5))
     before = (wanted.points - 1 - unit) // 2
     along = tuple((i - before) / unit for i in range(wanted.points))
@@ -104,7 +104,7 @@ def _pairs(runs: Sequence[Run]) -> list[list[Run]]:
 
 def _step(run: Run, at: str) -> int:
     """The number of updates that `at` names in this run."""
-    last = int(run.outcome["steps"])
+    last = run.outcome.steps
     step = {"init": 0, "end": last}.get(at)
     step = int(at) if step is None else step
     if step not in weights.kept(run):

@@ -126,7 +126,7 @@ def _run(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
     where = environment(run_spec, job["device"], time.monotonic() - begin)
     where["first_step"] = start.step if start is not None else 0
     store.commit(run_spec, files(run_spec, result, where, job.get("texts", {})))
-    return run_id, result.outcome.outcome
+    return run_id, result.outcome.word
 
 
 def files(run_spec: RunSpec, result: Any, where: dict[str, Any], texts: Mapping[str, str] = {}) -> dict[str, bytes]:  # noqa: B006

@@ -37,6 +37,7 @@ from stabkit.results import records
 from stabkit.results.forecast import model as forecasts
 from stabkit.results.forecast.measured import Measured, measure
 from stabkit.results.forecast.model import Forecast
+from stabkit.results.outcome import Outcome
 from stabkit.results.profile import Profile, profile
 from stabkit.results.records import Table
 from stabkit.spec import ALGO_VERSION, RunSpec
@@ -64,11 +65,15 @@ class Run:
         return self.path.name
 
     @cached_property
-    def outcome(self) -> Mapping[str, Any]:
-        """How it ended, in today's words: judged from its records whenever it is read. And how many `parameters`."""
+    def outcome(self) -> Outcome:
+        """How it ended, by today's rule: judged from its records whenever it is read."""
         unigram = float(self.kept["unigram_loss"])
-        judged = outcomes.judge(self.records, unigram=unigram, warmup=self.spec.train.warmup)
-        return {**judged.to_json(), "parameters": self.kept["parameters"]}
+        return outcomes.judge(self.records, unigram=unigram, warmup=self.spec.train.warmup)
+
+    @property
+    def parameters(self) -> int:
+        """How many its model holds."""
+        return self.kept["parameters"]
 
     @cached_property
     def forecast(self) -> Forecast | None:

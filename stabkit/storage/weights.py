@@ -50,7 +50,7 @@ def snapshots(run: Run) -> list[int]:
 
 def kept(run: Run) -> list[int]:
     """The steps whose weights the run has, the last among them."""
-    return sorted({*snapshots(run), int(run.outcome["steps"])})
+    return sorted({*snapshots(run), run.outcome.steps})
 
 
 def at(run: Run, step: int, names: Sequence[str]) -> Vector:
@@ -58,7 +58,7 @@ def at(run: Run, step: int, names: Sequence[str]) -> Vector:
     held = arrays(run)
     if f"{SNAPSHOT}{step}" in held:
         return held[f"{SNAPSHOT}{step}"].astype(np.float64)
-    if step != int(run.outcome["steps"]):
+    if step != run.outcome.steps:
         have = ", ".join(map(str, kept(run)))
         raise UsageError(
             f"{run.run_id} kept no weights of step {step}; it has those of {have} (--snapshots keeps more)"

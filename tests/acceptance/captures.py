@@ -22,7 +22,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-WORK = Path("/tmp/stabkit-captures")
+WORK = Path(os.environ.get("STABKIT_CAPTURES", "/tmp/stabkit-captures"))
 """The same folder for every version: paths stand in pages and JSON."""
 SMALL = "--hidden 16 --ffn 32 --vocab 200 --max-tokens 128"
 
@@ -228,14 +228,14 @@ def fixtures(folder: Path) -> None:
     (folder / "audit_fixture.py").write_text(FIXTURE)
 
 
-FIXTURE = '''
+FIXTURE = """
 import torch
 from audit_models import deepnorm
 def good():
     return deepnorm(2, 2), (torch.arange(12).reshape(2, 6), torch.arange(12).reshape(2, 6))
 def bad():
     return deepnorm(2, 2, only=("value",)), (torch.arange(12).reshape(2, 6), torch.arange(12).reshape(2, 6))
-'''
+"""
 
 
 def neutral(text: str) -> str:

@@ -158,7 +158,7 @@ def deeper(runs: Runs, layers: int, decoder: int | None = None) -> Runs:
     return [changed(run, encoder_layers=layers, decoder_layers=layers if decoder is None else decoder) for run in runs]
 
 
-def row(label: str, key: str, pattern: str, right: bool, runs: Runs) -> Runs:
+def row(key: str, pattern: str, right: bool, runs: Runs) -> Runs:
     """A row of Table 1 as the paper has it, or reversed."""
     base = [changed(run, method=key) for run in cold(runs, D)]
     made = []
@@ -302,8 +302,8 @@ CASES: dict[str, Sides] = {
     "stuck": (lambda r: fates(r, (P, "stuck"), (INIT, "trains")), lambda r: fates(r, (P, "trains"), (INIT, "trains"))),
     "deep": (lambda r: deeper(fates(r, (D, "trains")), 50), lambda r: deeper(fates(r, (D, "stuck")), 50)),
     **{
-        f"table1-{key}": (partial(row, label, key, pattern, True), partial(row, label, key, pattern, False))
-        for label, (key, pattern) in table1.ROWS.items()
+        f"table1-{key}": (partial(row, key, pattern, True), partial(row, key, pattern, False))
+        for key, pattern in table1.ROWS.items()
     },
     "alpha-small": (
         lambda r: ablated(r, "stuck", 1.0, alpha_scale=0.25),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from stabkit.claims import CLAIMS, EVERY, OF_STEPS, OF_TODAY, findings
 from stabkit.claims.base import ORDER, WEIGHTS, Finding
 from stabkit.claims.verdict import judge
 from stabkit.storage.store import Run
-from tests.figures.fake_runs import ended, plausible, run, spec, step, sweep, table, translated
+from tests.figures.fake_runs import ended, known, plausible, run, spec, step, sweep, table, translated
 
 CLAIM = {claim.key: claim for claim in (*CLAIMS, *OF_STEPS)}
 
@@ -182,7 +183,7 @@ def test_two_rates_that_do_not_agree_are_no_evidence_of_a_slope() -> None:
 def test_what_is_there_at_step_0_is_told_of_single_steps_where_nothing_was_trained() -> None:
     single = [step("pre-ln", 6, 1.0, seed=seed) for seed in (0, 1)]
     for made in single:
-        made.outcome["chain"]["gradient_ratio_start"] = 2.0
+        known(made, chain=replace(made.outcome.chain, gradient_ratio_start=2.0))
     trained = [run(spec("pre-ln", 6), {}, gradient_ratio_start=0.5)]
 
     def bottom(runs: list[Run]) -> Finding:

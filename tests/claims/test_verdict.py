@@ -11,17 +11,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stabkit.claims import EVERY, spread, verdict
-from stabkit.claims.base import MOST, Claim, Finding, Measured, Scale, at_least, at_most
+from stabkit.claims.base import MOST, Claim, Finding, Measured, Scale, Tell, at_depth, at_least, at_most
+from stabkit.figures.shared.comparison import Condition
 from tests.conftest import examples
 
 LIMIT = at_least(2.0, "ours: two-fold")
+
+CONDITION = Condition((("train.warmup", 0),))
 
 
 def claim(scale: Scale = "ratio", parts: Sequence[str] = (), **more: object) -> Claim:
     known = {
         "threshold": MOST if scale == "share" else LIMIT,
         "find": lambda found: found,
-        "tell": lambda v: f"{v:.2f}",
+        "tell": Tell(lambda v: f"{v:.2f}"),
     }
     return Claim(
         **{
@@ -41,8 +44,10 @@ def claim(scale: Scale = "ratio", parts: Sequence[str] = (), **more: object) -> 
     )
 
 
-def at(*values: float, where: str = "18L-18L", **more: object) -> Measured:
-    return Measured(where=where, condition="no warm-up", steps=250, values=dict(enumerate(values)), **more)
+def at(*values: float, depth: int = 18, **more: object) -> Measured:
+    return Measured(
+        where=(at_depth(depth, depth),), condition=CONDITION, steps=250, values=dict(enumerate(values)), **more
+    )
 
 
 def judged(*places: Measured, **of: object) -> Finding:
@@ -52,7 +57,7 @@ def judged(*places: Measured, **of: object) -> Finding:
 @pytest.fixture
 def known(monkeypatch: pytest.MonkeyPatch) -> None:
     """Seeds of the claim are known to spread by a factor of e^0.5 at 18L-18L, of e at 50L-50L."""
-    table = {"made-up": {("18L-18L", "no warm-up"): 0.5, ("50L-50L", "no warm-up"): 1.0}}
+    table = {"made-up": {("18x18", CONDITION.key): 0.5, ("50x50", CONDITION.key): 1.0}}
     monkeypatch.setattr(spread, "table", lambda: table)
 
 
@@ -67,8 +72,8 @@ def test_one_seed_decides_only_beyond_the_spread_of_five(known: None) -> None:
 def test_a_place_that_the_table_lacks_takes_twice_the_widest_of_its_claim_and_an_unknown_claim_decides_nothing(
     known: None,
 ) -> None:
-    elsewhere = at(2.0 * math.exp(0.8), where="100L-100L")
-    assert judged(elsewhere).verdict == "undecided" and judged(at(99.0, where="100L-100L")).verdict == "holds"
+    elsewhere = at(2.0 * math.exp(0.8), depth=100)
+    assert judged(elsewhere).verdict == "undecided" and judged(at(99.0, depth=100)).verdict == "holds"
     told = judged(at(99.0), key="another")
     assert told.verdict == "undecided" and "was not measured" in told.reason and "--seeds 0..4" in told.reason
 
@@ -104,7 +109,7 @@ def test_a_share_of_seeds_is_decided_by_wilsons_interval() -> None:
 
 
 def test_holding_and_failing_places_alone_decide_the_whole() -> None:
-    good, bad, unclear, far = at(9, 9), at(1, 1, where="6L-6L"), at(1, 9), at(9, 9, beyond="too short")
+    good, bad, unclear, far = at(9, 9), at(1, 1, depth=6), at(1, 9), at(9, 9, beyond="too short")
     assert judged(good, good).verdict == "holds" and judged(bad).verdict == "fails"
     mixed = judged(good, bad, unclear)
     assert mixed.verdict == "mixed" and "holds at 18L-18L" in mixed.measured and "fails at 6L-6L" in mixed.measured

@@ -15,7 +15,8 @@ from stabkit import methods
 from stabkit.methods.base import sites as sites_of
 from stabkit.methods.papers.deepnorm import alpha_beta
 from stabkit.quality import bleu
-from stabkit.results.outcome import NO_SIGN
+from stabkit.results.chain import Chain
+from stabkit.results.outcome import Outcome, Risk, Word
 from stabkit.results.records import Table
 from stabkit.results.translation import Search, TranslationSpec
 from stabkit.spec import ModelConfig, RunSpec, TaskConfig, TrainConfig, recorded_steps
@@ -54,14 +55,15 @@ def spec(method: str = "deepnorm", encoder: int = 6, decoder: int | None = None,
 def run(
     run_spec: RunSpec,
     records: Mapping[str, Table],
-    outcome: str = "early",
-    detail: str = "no warning sign",
+    outcome: Word = "early",
+    risks: tuple[Risk, ...] = (),
     environment: Mapping[str, Any] = ENVIRONMENT,
-    **chain: float | str,
+    **chain: float,
 ) -> Run:
     """A run of the store with the given records, as if it had been read."""
-    links = {"update_first": 0.01, "update_reference": 0.1, "reference_step": 16, "ln_input_growth": 1.1}
-    links |= {"branch_ratio": 0.5, "gradient_ratio_lowest": 0.7} | chain
+    links: dict[str, Any] = {"update_first": 0.01, "update_reference": 0.1, "reference_step": 16}
+    links |= {"ln_input_growth": 1.1, "branch_ratio": 0.5, "gradient_ratio_start": math.nan}
+    links |= {"gradient_ratio_lowest": 0.7, "frozen_layers": math.nan} | chain
     made = Run(
         path=Path("/nowhere/runs") / run_spec.run_id,
         spec=run_spec,
@@ -70,15 +72,28 @@ def run(
         environment=environment,
         digest="ab" * 32,
     )
-    made.__dict__["outcome"] = {  # not judged: the tests say how it ended
-        "outcome": outcome,
-        "detail": detail,
-        "steps": max((int(table.steps[-1]) for table in records.values() if len(table.steps)), default=0),
-        "unigram_loss": 6.0,
-        "validation_loss": 5.0 if outcome == "trains" else 6.1,
-        "parameters": methods.parameters(run_spec),
-        "chain": links,
-    }
+    made.__dict__["outcome"] = Outcome(  # not judged: the tests say how it ended
+        word=outcome,
+        risks=risks if outcome == "early" else None,
+        steps=max((int(table.steps[-1]) for table in records.values() if len(table.steps)), default=0),
+        unigram_loss=6.0,
+        validation_loss=5.0 if outcome == "trains" else 6.1,
+        perplexity=math.nan,
+        token_accuracy=math.nan,
+        chain=Chain(**links),
+    )
+    return made
+
+
+def known(made: Run, **values: Any) -> Run:
+    """The run with other values of its outcome."""
+    made.__dict__["outcome"] = replace(made.outcome, **values)
+    return made
+
+
+def holding(made: Run, parameters: int) -> Run:
+    """The run with a model of so many parameters."""
+    made.kept["parameters"] = parameters
     return made
 
 
@@ -138,9 +153,9 @@ def plausible(run_spec: RunSpec, *, outcome: str | None = None, until: int | Non
         run_spec,
         records,
         word,
-        f"diverged at step {until}" if until is not None else f"at risk: gradient {ratio:.0e}" if lost else NO_SIGN,
-        update_first=float(state[1]) if len(state) > 1 else "nan",
-        update_reference=float(state[min(16, len(state) - 1)]) if until is None else "nan",
+        (Risk("gradient", ratio),) if lost else (),
+        update_first=float(state[1]) if len(state) > 1 else math.nan,
+        update_reference=float(state[min(16, len(state) - 1)]) if until is None else math.nan,
         gradient_ratio_lowest=float(ratio * 0.8),
         ln_input_growth=1.0 + update / 8,
         branch_ratio=0.9,
@@ -182,11 +197,9 @@ def wide(run_spec: RunSpec, hidden: int) -> RunSpec:
     return replace(run_spec, model=replace(run_spec.model, hidden=hidden, ffn=2 * hidden))
 
 
-def ended(run_spec: RunSpec, outcome: str = "trains", loss: float = 5.0, **known: Any) -> Run:
+def ended(run_spec: RunSpec, outcome: Word = "trains", loss: float = 5.0, **values: Any) -> Run:
     """A run of which only its end is known: the outcome, the validation loss and what else is given."""
-    made = run(run_spec, {}, outcome)
-    made.outcome.update({"validation_loss": loss, "steps": run_spec.train.steps, **known})  # type: ignore[attr-defined]
-    return made
+    return known(run(run_spec, {}, outcome), **{"validation_loss": loss, "steps": run_spec.train.steps, **values})
 
 
 REFERENCES = tuple(" ".join(str((7 * i + j) % 50) for j in range(6 + i % 7)) for i in range(120))
@@ -205,6 +218,6 @@ def translated(made: Run, right: float, beam: int = 4, sentences: str = "test") 
 
 def at16(method: str, depth: int, value: float, outcome: str = "early", **more: object) -> Run:
     """A run of 16 updates with this ‖ΔF‖ at the last."""
-    chain = {"gradient_ratio_lowest": more.pop("ratio", 0.5)}
+    chain: dict[str, Any] = {"gradient_ratio_lowest": more.pop("ratio", 0.5)}
     made = spec(method, depth, **more)  # type: ignore[arg-type]
-    return run(made, {"update": table([0, 16], {"state": [0.0, value]})}, outcome, f"detail {value:g}", **chain)  # type: ignore[arg-type]
+    return run(made, {"update": table([0, 16], {"state": [0.0, value]})}, outcome, (Risk("loss", value, 1.0),), **chain)  # type: ignore[arg-type]

@@ -14,8 +14,8 @@ import pandas as pd
 import pytest
 
 from stabkit import figures
-from stabkit.figures import FIGURES, OWN, SEARCHES, STUDIES, SURFACES, TODAY, WATCHED
 from stabkit.figures.ablation import ablation, boundary, robustness, scale_map, table11
+from stabkit.figures.catalogue import FIGURES, SEARCHES, STUDIES, SURFACES, TODAY
 from stabkit.figures.chain import (
     branch_ratio,
     chain,
@@ -31,8 +31,10 @@ from stabkit.figures.chain import (
 )
 from stabkit.figures.depth import depth_law, flops, slope, theory, update_depth
 from stabkit.figures.methods import perplexity
+from stabkit.figures.own import OWN
 from stabkit.figures.quality import bleu, significance
 from stabkit.figures.shared import depth_fit, scales, theorem
+from stabkit.figures.watched import WATCHED
 from stabkit.methods import with_recipe
 from stabkit.report.cards import card
 from stabkit.report.verdict.headline import headline

@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from stabkit.figures import OWN
-from stabkit.figures.own import own_gradient, own_stream, own_update
+from stabkit.figures.own import OWN, own_gradient, own_stream, own_update
 from stabkit.figures.shared.probed import COLUMNS, Probed
 from stabkit.results.own.cell import Broke, Cell
 from stabkit.results.own.verdict import verdict

@@ -7,7 +7,7 @@ import pytest
 from stabkit.claims import CLAIMS, OF_STEPS, OF_SURFACES
 from stabkit.cli import lines
 from stabkit.cli.options import COMMANDS
-from stabkit.figures import FIGURES, SURFACES
+from stabkit.figures.catalogue import FIGURES, SURFACES
 from stabkit.paper.item import Item
 from stabkit.paper.items import ITEMS, NOT_HERE
 

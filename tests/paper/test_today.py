@@ -21,7 +21,7 @@ from stabkit.cli import lines
 from stabkit.cli.app import app
 from stabkit.cli.parsing import grids
 from stabkit.errors import StoreError
-from stabkit.figures import TODAY
+from stabkit.figures.catalogue import TODAY
 from stabkit.paper.studies import today, today_page, today_tables, today_words
 from stabkit.paper.studies.today import BLOCKS, ITEM, KEYS, LADDER, RUNGS, SEED, TABLE
 from stabkit.results.forecast import model

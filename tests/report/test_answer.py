@@ -6,13 +6,13 @@ import re
 
 import pytest
 
-from stabkit.report import html
 from stabkit.report.verdict.answer import answer, cells
 from stabkit.report.verdict.foretold import foretold
 from stabkit.report.verdict.matrix import matrix
 from stabkit.results.forecast.model import Forecast, word
 from stabkit.storage.store import Run
 from tests.figures.fake_runs import at16
+from tests.report.pages import render
 
 DEPTHS = (6, 18, 50)
 
@@ -73,7 +73,7 @@ def test_what_had_been_foretold_is_held_against_what_became_of_it() -> None:
 
 @pytest.mark.parametrize("axis", ["warm-up", "<warm-up>"])
 def test_a_command_in_the_headline_is_set_as_one(axis: str) -> None:
-    page = html.render(told("deepnorm", None, axes=("warm-up", axis)), command="x", claimed=[])
+    page = render(told("deepnorm", None, axes=("warm-up", axis)), command="x")
     (headline,) = re.findall('<p class="headline">(.*)</p>', page)
     assert headline.endswith("<code>--warmup 0</code> gives it.") and "<warm-up>" not in headline
 

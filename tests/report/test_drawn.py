@@ -9,7 +9,7 @@ import pytest
 
 PROGRAM = """
 import os, sys, time
-from stabkit.figures import FIGURES
+from stabkit.figures.catalogue import FIGURES
 from stabkit.report import drawn
 from tests.figures.fake_runs import sweep
 runs = sweep((6, 18))

@@ -17,10 +17,10 @@ import pandas as pd
 import pytest
 
 from stabkit.claims import CLAIMS, Finding
-from stabkit.report import cards, drawn, html
-from stabkit.report.html import render
+from stabkit.report import cards, drawn, frame, html
 from tests.conftest import some
 from tests.figures.fake_runs import ENVIRONMENT, plausible, run, spec, sweep
+from tests.report.pages import render
 
 COMMAND = "stabkit sweep --depths 6,18"
 
@@ -112,7 +112,7 @@ def test_the_first_screen_holds_the_sentence_the_command_and_the_matrix(page: st
 
 
 def test_the_tables_for_the_csv_hold_exactly_what_is_drawn(page: str) -> None:
-    from stabkit.figures import FIGURES
+    from stabkit.figures.catalogue import FIGURES
 
     found = re.findall(r'<h3 id="figure-([^"]+)">.*?<script type="text/plain" data-packed>(.*?)</script>', page, re.S)
     runs = sweep((6, 18))
@@ -179,7 +179,7 @@ def named(word: str) -> Dom:
         spec("post-ln", 2, name=word, source=word, target=word),
         spec("deepnorm", 2, name="synthetic", source=word, target=word),
     ]
-    runs = [run(s, plausible(s).records, "early", word, {**ENVIRONMENT, "platform": word}) for s in specs]
+    runs = [run(s, plausible(s).records, environment={**ENVIRONMENT, "platform": word}) for s in specs]
     strange = replace(plausible(spec("admin", 2)), digest=word)
     strange.__dict__["outcome"] = plausible(spec("admin", 2)).outcome
     return page_of([*runs, strange], command=word, title=word, failed=[(spec("deepnorm", 3, name=word), word)])
@@ -260,5 +260,5 @@ def test_groups_can_be_switched_where_there_are_several_of_many_methods(undrawn:
 )
 def test_a_reader_without_the_text_has_a_command_too(command: str, told: str, undrawn: None) -> None:
     page = "".join(page_of([], command=command).text)
-    assert html.elsewhere(command) == told and (told in page) == bool(told) or not told
+    assert frame.elsewhere(command) == told and (told in page) == bool(told) or not told
     assert ("Without that text" in page) == bool(told)

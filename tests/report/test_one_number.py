@@ -16,6 +16,7 @@ from stabkit.figures.shared.numbers import centre
 from stabkit.figures.shared.words import short
 from stabkit.report.verdict.headline import headline
 from stabkit.report.verdict.matrix import matrix
+from stabkit.spec import depth_text
 from tests.figures.fake_runs import sweep
 
 SEEDS = [(0,), (0, 1), (0, 1, 2), (0, 1, 2, 3), (0, 1, 2, 3, 4)]
@@ -23,7 +24,7 @@ SEEDS = [(0,), (0, 1), (0, 1, 2), (0, 1, 2, 3), (0, 1, 2, 3, 4)]
 
 def places(runs: Runs, key: str) -> dict[str, Place]:
     (found,) = (one for one in findings(runs) if one.claim.key == key)
-    return {place.measured.where: place for place in found.places}
+    return {place.measured.place: place for place in found.places}
 
 
 @pytest.mark.parametrize("seeds", SEEDS)
@@ -37,7 +38,7 @@ def test_the_update_of_a_cell_is_that_of_the_figure_and_their_ratio_that_of_head
             assert cell.update == pytest.approx(centre(own["update"]))
             assert f"{depth} {short(cell.update)}" in update_depth.alt(frame)
     found = contrast(runs)
-    assert found is not None and found.ratio == pytest.approx(places(runs, "smaller")[found.depth].value)
+    assert found is not None and found.ratio == pytest.approx(places(runs, "smaller")[depth_text(*found.shape)].value)
     assert f"{short(found.ratio)} times as far" in headline(runs)
 
 

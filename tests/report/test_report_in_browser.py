@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from stabkit.figures import FIGURES
+from stabkit.figures.catalogue import FIGURES
 from stabkit.figures.chain import update
 from stabkit.methods import KEYS
-from stabkit.report.html import render
 from tests.conftest import FULL
 from tests.figures.fake_runs import plausible, spec, step, sweep
+from tests.report.pages import render
 from tests.surface.test_landscape import drawn
 
 ONE = plausible(spec("post-ln", 18))

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 import stabkit
-from stabkit.figures import WATCHED
 from stabkit.figures.shared.watched import COLUMNS, MOST_POINTS, thinned
+from stabkit.figures.watched import WATCHED
 from stabkit.own.watch import journal
 from stabkit.report.own import watch as page
 from stabkit.storage.watched import WatchShelf

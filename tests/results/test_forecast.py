@@ -60,7 +60,7 @@ def test_a_shorter_run_or_one_that_diverged_by_then_has_no_forecast(runs):
     short = train.run(tiny(layers=1, steps=15, warmup=0), task)
     assert measure(short.records, 5.0) is None
     gone = train.run(tiny("rezero", layers=1, steps=20, warmup=0, optimizer="sgd", lr=1e9), task)
-    assert gone.outcome.outcome == "diverged" and measure(gone.records, 5.0) is None
+    assert gone.outcome.word == "diverged" and measure(gone.records, 5.0) is None
     records = {name: table for name, table in runs[0].records.items() if name != "token_cosine"}
     assert measure(records, 5.0) is None
 

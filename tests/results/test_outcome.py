@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from stabkit.report.verdict.legend import detail
 from stabkit.results.chain import links
 from stabkit.results.outcome import SEEN_BELOW, VANISHED, judge, perplexity, power
 from stabkit.results.records import Table
@@ -61,34 +62,34 @@ def records(steps=200, start=8.5, end=5.0, at_quarter=None, ratio=0.5, probe=Non
     ],
 )
 def test_the_rule(word, given, warmup):
-    assert judge(records(**given), unigram=U, warmup=warmup).outcome == word
+    assert judge(records(**given), unigram=U, warmup=warmup).word == word
 
 
 def test_a_loss_that_is_not_finite_is_divergence_even_when_it_is_the_last_one():
     probe = np.full(201, 5.0)
     probe[-1] = np.nan
-    assert judge(records(probe=probe), unigram=U, warmup=0).outcome == "diverged"
+    assert judge(records(probe=probe), unigram=U, warmup=0).word == "diverged"
 
 
 def test_one_noisy_reading_at_the_quarter_does_not_look_like_a_gain():
     probe = np.full(201, 6.0)
     probe[150] = 6.1
-    assert judge(records(end=6.0, probe=probe), unigram=U, warmup=0).outcome == "stuck"
+    assert judge(records(end=6.0, probe=probe), unigram=U, warmup=0).word == "stuck"
 
 
 @pytest.mark.parametrize(("length", "word"), [(20, "trains"), (21, "diverged")])
 def test_twenty_steps_above_one_and_a_half_times_the_minimum_is_divergence(length, word):
     probe = np.full(201, 5.0)
     probe[100 : 100 + length] = 7.6
-    assert judge(records(probe=probe), unigram=U, warmup=0).outcome == word
+    assert judge(records(probe=probe), unigram=U, warmup=0).word == word
 
 
 def test_an_early_run_says_what_is_known():
-    assert judge(records(end=7.9, steps=16, ratio=1e-7), unigram=U, warmup=4000).detail == "at risk: gradient 1e-7"
-    assert judge(records(end=7.9, steps=16, ratio=9e-3), unigram=U, warmup=4000).detail == "at risk: gradient 9e-3"
-    assert judge(records(end=7.9, steps=16), unigram=U, warmup=4000).detail == "no warning sign"
+    assert detail(judge(records(end=7.9, steps=16, ratio=1e-7), unigram=U, warmup=4000)) == "at risk: gradient 1e-7"
+    assert detail(judge(records(end=7.9, steps=16, ratio=9e-3), unigram=U, warmup=4000)) == "at risk: gradient 9e-3"
+    assert detail(judge(records(end=7.9, steps=16), unigram=U, warmup=4000)) == "no warning sign"
     risen = records(end=7.9, probe=np.append(np.full(16, 8.0), 9.0), steps=16)
-    assert judge(risen, unigram=U, warmup=4000).detail == "at risk: loss 9.0, 8.0 at the start"
+    assert detail(judge(risen, unigram=U, warmup=4000)) == "at risk: loss 9.0, 8.0 at the start"
     steps, sites = (
         np.array([0, 16]),
         ("encoder.1.ffn", "decoder.1.self", "decoder.1.ffn", "decoder.2.self", "decoder.2.ffn"),
@@ -97,11 +98,11 @@ def test_an_early_run_says_what_is_known():
         "parameter_update": Table(steps, sites, np.array([[0.0] * 5, [0.0, 0.0, 0.0, 0.0, 1e-9]]))
     }
     told = judge(held, unigram=U, warmup=4000)
-    assert told.detail == "at risk: 1 of 2 layers frozen" and told.chain.frozen_layers == 1.0
+    assert detail(told) == "at risk: 1 of 2 layers frozen" and told.chain.frozen_layers == 1.0
     broken = {**held, "parameter_update": Table(steps, sites, np.array([[0.0] * 5, [np.nan] * 5]))}
     assert judge(broken, unigram=U, warmup=4000).chain.frozen_layers == 0.0, "what diverged is not frozen"
     unseen = {name: table for name, table in records(end=7.9, steps=16).items() if name != "grad_norm"}
-    assert judge(unseen, unigram=U, warmup=4000).detail == "", "nothing is said where nothing was seen"
+    assert detail(judge(unseen, unigram=U, warmup=4000)) == "", "nothing is said where nothing was seen"
 
 
 def test_the_chain_is_read_at_its_steps():

@@ -30,7 +30,7 @@ def commit(store, spec=None):
 def test_a_committed_run_is_read_back_with_its_spec(store):
     run_id = commit(store)
     run = store.load(run_id)
-    assert run.spec == tiny() and run.outcome["outcome"] == "early" and run_id in store and store.ids() == [run_id]
+    assert run.spec == tiny() and run.outcome.word == "early" and run_id in store and store.ids() == [run_id]
 
 
 @pytest.mark.parametrize("leave", ["nothing", "a file", "no manifest"])

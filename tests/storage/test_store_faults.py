@@ -211,7 +211,7 @@ class Stored(RuleBasedStateMachine):
         for spec in self.specs:
             if spec.run_id in self.sound:
                 loaded = self.store.load(spec.run_id)
-                assert loaded.spec == spec and loaded.outcome["outcome"] == "early"
+                assert loaded.spec == spec and loaded.outcome.word == "early"
             elif spec.run_id in self.store:
                 with pytest.raises(StoreError):
                     self.store.load(spec.run_id)

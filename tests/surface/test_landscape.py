@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from stabkit.errors import CorpusError, UsageError
-from stabkit.figures import SURFACES
+from stabkit.figures.catalogue import SURFACES
 from stabkit.figures.shared.surfaces import OWN, Landscape
 from stabkit.figures.surfaces import between, cuts
 from stabkit.figures.surfaces import landscape as picture

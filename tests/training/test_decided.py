@@ -49,7 +49,7 @@ def test_nothing_is_decided_before_the_first_update():
 def test_a_stuck_run_is_decided_when_it_was_stuck_a_quarter_ago_too_and_is_well_past_the_warm_up(warmup):
     first = next(steps for steps in range(40, 6000) if decided(flat(steps), U, warmup))
     assert first == max(warmup + DECIDED_AFTER, next(n for n in range(6000) if int(0.75 * n) > warmup))
-    assert judge(flat(first - 1), unigram=U, warmup=warmup).outcome == "stuck"
+    assert judge(flat(first - 1), unigram=U, warmup=warmup).word == "stuck"
 
 
 def test_during_the_warm_up_nobody_is_stuck():
@@ -62,12 +62,12 @@ def test_a_gradient_that_is_gone_long_enough_past_the_warm_up_decides(warmup):
     gone = {"start": 6.0, "end": 6.0, "ratio": 1e-7}
     first = next(steps for steps in range(40, 2000) if decided(records(steps=steps, **gone), U, warmup))
     assert first == warmup + GONE_FOR
-    assert judge(records(steps=first - 1, **gone), unigram=U, warmup=warmup).outcome == "stuck"
+    assert judge(records(steps=first - 1, **gone), unigram=U, warmup=warmup).word == "stuck"
 
 
 def test_a_gradient_that_is_gone_below_the_unigrams_loss_decides_nothing():
     low = {"start": 5.8, "end": 5.8, "ratio": 1e-7}
-    assert judge(records(steps=200, **low), unigram=U, warmup=0).outcome == "trains"
+    assert judge(records(steps=200, **low), unigram=U, warmup=0).word == "trains"
     assert not decided(records(steps=200, **low), U, 0)
 
 
@@ -86,19 +86,19 @@ def test_a_gradient_on_its_way_back_leaves_it_open_and_the_run_is_stuck_so_far(f
     lower = [place for place, site in enumerate(found["grad_norm"].sites) if site.startswith("decoder.1")]
     values[-1, lower] *= factor
     rising = {**found, "grad_norm": dataclasses.replace(found["grad_norm"], values=values)}
-    assert judge(rising, unigram=U, warmup=0).outcome == "stuck" and decided(rising, U, 0) is wanted
+    assert judge(rising, unigram=U, warmup=0).word == "stuck" and decided(rising, U, 0) is wanted
 
 
 def test_where_gradients_were_not_recorded_only_the_loss_decides():
     found = {name: table for name, table in flat(399).items() if name != "grad_norm"}
-    assert judge(found, unigram=U, warmup=0).outcome == "stuck" and not decided(found, U, 0)
+    assert judge(found, unigram=U, warmup=0).word == "stuck" and not decided(found, U, 0)
 
 
 def test_a_run_that_has_only_just_come_to_rest_goes_on():
     steps = 800
     probe = np.interp(np.arange(steps + 1), [0, 0.7 * steps, steps], [8.5, 6.0, 6.0])
     found = records(steps=steps, end=6.0, at_quarter=6.0, probe=probe)
-    assert judge(found, unigram=U, warmup=0).outcome == "stuck" and not decided(found, U, 0)
+    assert judge(found, unigram=U, warmup=0).word == "stuck" and not decided(found, U, 0)
     rested = np.interp(np.arange(steps + 1), [0, 0.3 * steps, steps], [8.5, 6.0, 6.0])
     assert decided(records(steps=steps, end=6.0, at_quarter=6.0, probe=rested), U, 0)
 
@@ -119,7 +119,7 @@ def test_a_run_that_trains_or_may_yet_train_is_never_stopped(word, given, steps)
     found = records(steps=steps, **given)
     assert not decided(found, U, 0) and not decided(found, U, 4000)
     if steps > 40:
-        assert judge(found, unigram=U, warmup=0).outcome == word
+        assert judge(found, unigram=U, warmup=0).word == word
 
 
 def test_the_rule_reads_the_records_and_changes_none():
@@ -143,7 +143,7 @@ def soon(monkeypatch):
 def test_a_run_that_stops_is_the_beginning_of_the_one_that_does_not(word, lr, soon):
     spec = stopping(lr)
     stopped = train.run(spec, TASK)
-    assert stopped.outcome.outcome == word and 0 < stopped.outcome.steps < 160
+    assert stopped.outcome.word == word and 0 < stopped.outcome.steps < 160
     end = last(stopped.records["validation"])
     assert decided(stopped.records, stopped.outcome.unigram_loss, 0)
     whole = train.run(dataclasses.replace(spec, train=dataclasses.replace(spec.train, stop_when_decided=False)), TASK)
@@ -183,7 +183,7 @@ def test_a_short_run_that_trains_is_the_same_with_the_option_and_without():
         train.run(tiny("deepnorm", layers=1, steps=60, warmup=0, lr=2e-2, stop_when_decided=stop), TASK)
         for stop in (True, False)
     )
-    assert asked.outcome == plain.outcome and asked.outcome.outcome == "trains" and asked.outcome.steps == 60
+    assert asked.outcome == plain.outcome and asked.outcome.word == "trains" and asked.outcome.steps == 60
     assert to_bytes(asked.records) == to_bytes(plain.records)
     for name, array in asked.weights.items():
         np.testing.assert_array_equal(array, plain.weights[name])

@@ -12,15 +12,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from stabkit.claims.base import Claim, Measured, Threshold, at_least, at_most, nats
+from stabkit.claims.base import Claim, Measured, Spot, Tell, Threshold, at_depth, at_least, at_most, nats
 from stabkit.claims.evidence import JUDGED, MARGIN, fails
 from stabkit.claims.quality_evidence import too_short
 from stabkit.claims.verdict import wilson
 from stabkit.figures.ablation import boundary
 from stabkit.figures.shared import scales
-from stabkit.figures.shared.comparison import conditions, output_layers, setting
+from stabkit.figures.shared.comparison import Condition, conditions, output_layers, setting
 from stabkit.figures.shared.numbers import outcome_word
-from stabkit.figures.shared.words import listed, number, short
+from stabkit.methods import variant
 from stabkit.storage.store import Run
 
 Find = Callable[[Sequence[Run]], list[Measured]]
@@ -31,17 +31,18 @@ Change = tuple[float, float, str]
 PUBLISHED: Change = (1.0, 1.0, "")
 
 
-def _planes(runs: Sequence[Run]) -> Iterator[tuple[str, str, dict[Change, dict[int, Run]]]]:
+def _planes(runs: Sequence[Run]) -> Iterator[tuple[Spot, str, dict[Change, dict[int, Run]]]]:
     """(where, apart, {change: {seed: run}}) of DeepNorm: runs that differ in the change and the seed alone."""
     own = [run for run in runs if run.spec.method == "deepnorm"]
     plain = [replace(run.spec, alpha_scale=1.0, beta_scale=1.0, options={}) for run in own]
-    held: dict[tuple[str, str], dict[Change, dict[int, Run]]] = {}
+    held: dict[tuple[Spot, Condition], dict[Change, dict[int, Run]]] = {}
     for run, spec, apart in zip(own, plain, conditions(plain), strict=True):
         options = ",".join(f"{name}={value}" for name, value in sorted(run.spec.options.items()))
         change = run.spec.alpha_scale, run.spec.beta_scale, options
-        held.setdefault((spec.depth, apart), {}).setdefault(change, {})[run.spec.seed] = run
+        where = at_depth(spec.model.encoder_layers, spec.model.decoder_layers)
+        held.setdefault((where, apart), {}).setdefault(change, {})[run.spec.seed] = run
     for (where, apart), by in held.items():
-        yield where, apart, by
+        yield where, apart.text, by
 
 
 def _changed(
@@ -71,7 +72,7 @@ def _changed(
                     words = [outcome_word(other[seed]) for seed in seeds]
                     found.append(
                         Measured(
-                            where=where,
+                            where=(where,),
                             apart=apart,
                             condition=setting(run.spec),
                             steps=run.spec.train.steps,
@@ -88,7 +89,7 @@ def _changed(
 
 
 def _above(changed: Run, base: Run) -> float:
-    more = number(changed.outcome.get("validation_loss")) - number(base.outcome.get("validation_loss"))
+    more = changed.outcome.validation_loss - base.outcome.validation_loss
     return more if math.isfinite(more) and not fails(changed) else math.inf
 
 
@@ -96,7 +97,7 @@ def top_gradient(runs: Sequence[Run]) -> list[Measured]:
     """The log-log slope of the top sub-layer's weights' gradient at step 0 over α, and over β, seed by seed."""
     found = []
     for where, apart, by in _planes(runs):
-        for axis, name, expected in ((0, "α", -1.0), (1, "β", 1.0)):
+        for axis, axis_key, name, expected in ((0, "alpha", "α", -1.0), (1, "beta", "β", 1.0)):
             line: dict[int, list[tuple[float, float]]] = {}
             for change, own in by.items():
                 if not change[2] and (change[1], change[0])[axis] == 1.0:
@@ -116,7 +117,7 @@ def top_gradient(runs: Sequence[Run]) -> list[Measured]:
                 )
                 found.append(
                     Measured(
-                        where=listed(where, f"over {name}"),
+                        where=(where, Spot(f"over-{axis_key}", f"over {name}")),
                         apart=apart,
                         condition=setting(first.spec),
                         steps=first.spec.train.steps,
@@ -173,7 +174,9 @@ def parted(runs: Sequence[Run]) -> list[Measured]:
 
 def _of_plane(name: str, runs: Sequence[Run], run_id: str, values: dict[int, float], **more: object) -> Measured:
     run = next(run for run in runs if run.run_id == run_id)
-    return Measured(where=name, condition=setting(run.spec), steps=run.spec.train.steps, values=values, **more)  # type: ignore[arg-type]
+    depth = at_depth(run.spec.model.encoder_layers, run.spec.model.decoder_layers)
+    where = Spot(f"{variant(run.spec)}/{depth.key}", name)
+    return Measured(where=(where,), condition=setting(run.spec), steps=run.spec.train.steps, values=values, **more)  # type: ignore[arg-type]
 
 
 UNSTABLE = at_least(0.5, "ours: half a nat, or it fails")
@@ -259,7 +262,7 @@ CLAIMS: tuple[Claim, ...] = (
         "(1)",
         threshold=at_most(0.25, "ours: a quarter of the power"),
         scale="difference",
-        tell=lambda value: f"{short(value)} away",
+        tell=Tell(unit="away"),
         find=top_gradient,
         needs="DeepNorm at three factors on α and on β",
         command=ABLATE,
@@ -275,7 +278,7 @@ CLAIMS: tuple[Claim, ...] = (
         "of √(2d)",
         threshold=at_least(0.8, "ours: a clear order"),
         scale="difference",
-        tell=lambda value: f"rank correlation {value:.3f}",
+        tell=Tell(lambda value: f"rank correlation {value:.3f}"),
         find=follows,
         needs="five pairs of factors on α and β",
         command=ABLATE,
@@ -290,7 +293,7 @@ CLAIMS: tuple[Claim, ...] = (
         "factors give, mean of the failing and the training runs'; beside it what β/α alone and the measured ‖ΔF‖ do",
         threshold=at_least(0.75, "ours: three in four, by 95 % intervals on either side"),
         scale="difference",
-        tell=lambda value: f"{value:.0%}",
+        tell=Tell(lambda value: f"{value:.0%}"),
         find=parted,
         needs="five pairs of factors on α and β, among them some that fail and some that train",
         command="stabkit ablate --grid --seeds 0,1",

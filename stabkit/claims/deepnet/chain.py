@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from stabkit.claims.base import MOST, MUCH, Claim, Measured, at_least, at_most, closely, times
+from stabkit.claims.base import MOST, MUCH, Claim, Measured, Spot, Tell, at_least, at_most, closely, times
 from stabkit.claims.deepnet.update import DEEP, INIT, NO_WARMUP, P
 from stabkit.claims.evidence import at, cells, fails, fates, mean_over, trains
 from stabkit.figures.chain import grad_last
@@ -24,23 +24,22 @@ TEN_FOLD = at_least(10.0, "ours: ten-fold")
 GONE = f"the tool's one limit for a vanished gradient; {SEEN}"
 
 
-def one(value: float) -> str:
-    """A ratio of gradients: `3·10⁻⁷`; `0` of what float32 does not hold."""
-    return short(value, 1) if value > LOWEST else "0"
+gradients = Tell(lambda value: short(value, 1) if value > LOWEST else "0")
+"""A ratio of gradients: `3·10⁻⁷`; `0` of what float32 does not hold."""
 
 
 def _growth_of(run: Run) -> float:
     return chain(run, "ln_input_growth")
 
 
-def of_one(label: str, number: Callable[[Run], float], *, warmed: bool = False, deep: int = DEEP) -> Find:
+def of_one(method: str, number: Callable[[Run], float], *, warmed: bool = False, deep: int = DEEP) -> Find:
     """A number of one method's runs without warm-up (or with any), of this many decoder layers or more."""
 
     def find(runs: Sequence[Run]) -> list[Measured]:
         return [
-            cell.measured(cell.values(label, number), label)
+            cell.measured(cell.values(method, number), method)
             for cell in cells(runs)
-            if (warmed or cell.warmup == 0) and cell.layers >= deep and label in cell.runs
+            if (warmed or cell.warmup == 0) and cell.layers >= deep and method in cell.runs
         ]
 
     return find
@@ -61,7 +60,7 @@ def ln_above(runs: Sequence[Run]) -> list[Measured]:
     found = []
     for cell in cells(runs):
         if cell.warmup == 0 and cell.layers >= DEEP:
-            ours, theirs = (centre(cell.values(label, most).values()) for label in (P, INIT))
+            ours, theirs = (centre(cell.values(method, most).values()) for method in (P, INIT))
             start = centre(cell.values(P, lambda run: float(sizes(run)[0])).values())
             beside = f"{short(ours)} √d against {short(theirs)} √d; {short(start)} √d before any update"
             found.append(cell.measured(cell.ratio(P, INIT, most), P, INIT, beside=beside))
@@ -72,14 +71,14 @@ def start(run: Run) -> float:
     return max(chain(run, "gradient_ratio_start"), LOWEST)
 
 
-def vanishes(label: str) -> Find:
+def vanishes(method: str) -> Find:
     """The lowest gradient ratio of one method's models with decoders of 18 layers or more."""
 
     def find(runs: Sequence[Run]) -> list[Measured]:
         return [
-            cell.measured(cell.values(label, lowest_ratio), label)
+            cell.measured(cell.values(method, lowest_ratio), method)
             for cell in cells(runs)
-            if cell.decoder_layers >= DEEP and label in cell.runs
+            if cell.decoder_layers >= DEEP and method in cell.runs
         ]
 
     return find
@@ -92,11 +91,11 @@ def order(runs: Sequence[Run]) -> list[Measured]:
         if cell.decoder_layers >= DEEP and cell.warmup == 0:
             began = cell.values(P, lambda run: start(run) if lowest_ratio(run) < VANISHED else math.nan)
             lowest = cell.values(P, lowest_ratio)
-            for part, values, limit in (
-                ("before any update", began, at_least(VANISHED, GONE)),
-                ("fall in training", {seed: began[seed] / lowest[seed] for seed in began}, TEN_FOLD),
+            for key, part, values, limit in (
+                ("start", "before any update", began, at_least(VANISHED, GONE)),
+                ("fall", "fall in training", {seed: began[seed] / lowest[seed] for seed in began}, TEN_FOLD),
             ):
-                found.append(cell.measured(values, P, when=part, part=part, threshold=limit))
+                found.append(cell.measured(values, P, when=Spot(key, part), part=part, threshold=limit))
     return found
 
 
@@ -110,7 +109,8 @@ def last_layer(runs: Sequence[Run]) -> list[Measured]:
     found = []
     for cell in cells(runs):
         if cell.warmup == 0:
-            for when, number in ((grad_last.LATER, mean_over("grad_norm", top, *grad_last.WINDOW)), ("step 0", first)):
+            later = Spot("later", grad_last.LATER), mean_over("grad_norm", top, *grad_last.WINDOW)
+            for when, number in (later, (Spot("step-0", "step 0"), first)):
                 found.append(cell.measured(cell.ratio(INIT, P, number), INIT, P, when=when))
     return found
 
@@ -124,7 +124,7 @@ def not_at_18(runs: Sequence[Run]) -> list[Measured]:
             beside=fates(cell, P, INIT),
         )
         for cell in cells(runs)
-        if cell.where == "18L-18L" and cell.warmup == 0
+        if cell.depth == (18, 18) and cell.warmup == 0
     ]
 
 
@@ -140,7 +140,7 @@ CLAIMS: tuple[Claim, ...] = (
         threshold=at_least(VANISHED, GONE),
         parts=("before any update", "fall in training"),
         scale="ratio",
-        tell=one,
+        tell=gradients,
         find=order,
         needs="Post-LN without warm-up at 18 layers or more, its gradient ratio below 10⁻² at its lowest",
         command=NO_WARMUP,
@@ -154,7 +154,7 @@ CLAIMS: tuple[Claim, ...] = (
         test="Post-LN's lowest first/last decoder gradient ratio, 18 layers or more",
         threshold=at_most(VANISHED, GONE),
         scale="ratio",
-        tell=one,
+        tell=gradients,
         find=vanishes(P),
         needs="Post-LN at 18 decoder layers or more",
         command="stabkit sweep --depths 18,50",
@@ -168,7 +168,7 @@ CLAIMS: tuple[Claim, ...] = (
         test="Post-LN-init's lowest first/last decoder gradient ratio, 18 layers or more",
         threshold=at_least(VANISHED, GONE),
         scale="ratio",
-        tell=one,
+        tell=gradients,
         find=vanishes(INIT),
         needs="Post-LN-init at 18 decoder layers or more",
         command="stabkit sweep --depths 18,50",
@@ -182,7 +182,7 @@ CLAIMS: tuple[Claim, ...] = (
         test="Post-LN without warm-up, 18 layers or more: greatest mean LN input over that at step 0",
         threshold=at_least(GROWN, "ours: half as large again"),
         scale="ratio",
-        tell=lambda value: f"{short(value, 3)}-fold",
+        tell=Tell(lambda value: f"{short(value, 3)}-fold"),
         find=of_one(P, _growth_of),
         needs="Post-LN without warm-up at 18 layers or more",
         command=NO_WARMUP,
@@ -196,7 +196,7 @@ CLAIMS: tuple[Claim, ...] = (
         test="Post-LN-init without warm-up, 18 layers or more: greatest mean LN input over that at step 0",
         threshold=at_most(GROWN, "ours: not half as large again, the limit for large ones too"),
         scale="ratio",
-        tell=lambda value: f"{short(value, 3)}-fold",
+        tell=Tell(lambda value: f"{short(value, 3)}-fold"),
         find=of_one(INIT, _growth_of),
         needs="Post-LN-init without warm-up at 18 layers or more",
         command=NO_WARMUP,

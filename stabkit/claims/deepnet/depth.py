@@ -32,9 +32,9 @@ def top_is_largest(runs: Sequence[Run]) -> list[Measured]:
     return [cell.measured(cell.values(P, excess), P) for cell in cells(runs) if P in cell.runs]
 
 
-def bottom_over_top(label: str) -> Find:
+def bottom_over_top(method: str) -> Find:
     """The first over the last layer's gradient of the output's stack at step 0."""
-    return of_one(label, start, warmed=True, deep=6)
+    return of_one(method, start, warmed=True, deep=6)
 
 
 def alleviated(runs: Sequence[Run]) -> list[Measured]:

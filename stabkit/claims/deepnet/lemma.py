@@ -11,12 +11,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from stabkit.claims.base import Claim, Measured, at_most, times
+from stabkit.claims.base import Claim, Measured, Spot, at_most, times
 from stabkit.claims.evidence import cells
 from stabkit.storage.store import Run
 
-BASE = "Post-LN"
-SCALED = ("Post-LN (query_key=0.25)", "Post-LN (query_key=4)")
+BASE = "post-ln"
+FACTORS = ("0.25", "4")
 
 
 def attention(run: Run) -> float:
@@ -32,10 +32,11 @@ def sizes(runs: Sequence[Run]) -> list[Measured]:
     """By how much the size changes, up or down, with each of the factors."""
     found = []
     for cell in cells(runs):
-        for label in SCALED:
-            ratios = {seed: max(r, 1 / r) for seed, r in cell.ratio(label, BASE, attention).items() if r > 0}
+        for factor in FACTORS:
+            scaled = f"{BASE}:query_key={factor}"
+            ratios = {seed: max(r, 1 / r) for seed, r in cell.ratio(scaled, BASE, attention).items() if r > 0}
             if ratios:
-                found.append(cell.measured(ratios, label, BASE, when=label.partition("=")[2].rstrip(")") + " ×"))
+                found.append(cell.measured(ratios, scaled, BASE, when=Spot(f"times-{factor}", f"{factor} ×")))
     return found
 
 

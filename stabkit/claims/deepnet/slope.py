@@ -9,15 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from stabkit.claims.base import MUCH, Claim, Measured, at_most, power, signed, times
+from stabkit.claims.base import MUCH, Claim, Measured, Spot, at_most, power, signed, times
 from stabkit.claims.deepnet.update import D, P
 from stabkit.claims.evidence import at, cells
 from stabkit.claims.exponents import NEARLY, falling, of_lines, sizes
 from stabkit.figures.depth import slope
 from stabkit.figures.shared import depth_fit
-from stabkit.figures.shared.comparison import method_label
+from stabkit.figures.shared.comparison import variants
 from stabkit.figures.shared.depth_fit import Line
 from stabkit.figures.shared.words import listed
+from stabkit.methods import variant
 from stabkit.storage.store import Run
 
 Find = Callable[[Sequence[Run]], list[Measured]]
@@ -29,40 +30,42 @@ def ratios(runs: Sequence[Run]) -> list[Measured]:
     return [cell.measured(cell.ratio(P, D, at("update", "state", 1)), P, D) for cell in cells(slope.trusted(runs))]
 
 
-def _lines(runs: Sequence[Run], shapes: Sequence[str]) -> list[tuple[str, list[Run], Line]]:
-    """(apart, its runs, the line) of every method in models of these shapes."""
+def _lines(runs: Sequence[Run], shapes: Sequence[str]) -> list[tuple[str, str, list[Run], Line]]:
+    """(method, apart, its runs, the line) of every method in models of these shapes."""
     kept = slope.trusted(runs)
+    names = variants(kept)
     found = []
     for line in depth_fit.lines(slope.select(kept), ceiling=False):
         if line.shape in shapes:
-            own = [run for run in kept if method_label(run.spec) == line.label]
-            found.append((listed("" if line.shape == "N = M" else line.shape, line.condition), own, line))
+            method = names[line.label]
+            own = [run for run in kept if variant(run.spec) == method]
+            found.append((method, listed("" if line.shape == "N = M" else line.shape, line.condition), own, line))
     return found
 
 
-def _exponent(label: str, shapes: Sequence[str]) -> Find:
+def _exponent(method: str, shapes: Sequence[str]) -> Find:
     """One method's exponent, as its distance from 0: what is independent of depth neither grows nor falls."""
 
     def find(runs: Sequence[Run]) -> list[Measured]:
         return [
             of_lines(apart, own, line, sizes(line), beside=listed(falling(line), _theorem(line)))
-            for apart, own, line in _lines(runs, shapes)
-            if line.label == label
+            for name, apart, own, line in _lines(runs, shapes)
+            if name == method
         ]
 
     return find
 
 
-def _excess(labels: Sequence[str], shapes: Sequence[str]) -> Find:
+def _excess(methods: Sequence[str], shapes: Sequence[str]) -> Find:
     """How far a method's exponent lies above that of the theorem's sum."""
 
     def find(runs: Sequence[Run]) -> list[Measured]:
         found = []
-        for apart, own, line in _lines(runs, shapes):
+        for method, apart, own, line in _lines(runs, shapes):
             more = {seed: line.seeds[seed] - told for seed, told in line.predicted.items()}
-            if line.label in labels and more:
+            if method in methods and more:
                 beside = listed(power(line.exponent), _theorem(line))
-                found.append(of_lines(apart, own, line, more, line.label, beside=beside))
+                found.append(of_lines(apart, own, line, more, Spot(method, line.label), beside=beside))
         return found
 
     return find
@@ -73,7 +76,7 @@ def _theorem(line: Line) -> str:
 
 
 BOTH, ONE = ("N = M",), ("encoder only",)
-AFTER = ("Post-LN", "Post-LN-init", "DS-Init", "ADMIN", "DeepNorm")
+AFTER = ("post-ln", "post-ln-init", "ds-init", "admin", "deepnorm")
 CLAIMS: tuple[Claim, ...] = (
     Claim(
         key="slope-goal",
@@ -113,7 +116,7 @@ CLAIMS: tuple[Claim, ...] = (
         threshold=at_most(0.1, "ours: as for Theorems 2 and 3"),
         scale="difference",
         tell=signed,
-        find=_excess(("Sub-LN (gain=one)",), ONE),
+        find=_excess(("sub-ln:gain=one",), ONE),
         needs="Sub-LN at gain 1, one encoder, in one SGD step at three depths or more from 6 to 50 layers",
         command=f"{ENCODERS} --models sub-ln:gain=one",
         methods=("sub-ln",),
@@ -127,7 +130,7 @@ CLAIMS: tuple[Claim, ...] = (
         threshold=at_most(NEARLY, "ours: as for GOAL"),
         scale="difference",
         tell=power,
-        find=_exponent("Sub-LN", ONE),
+        find=_exponent("sub-ln", ONE),
         needs="Sub-LN, one encoder, in one SGD step at three depths or more from 6 to 50 layers",
         command=f"{ENCODERS} --models sub-ln",
         methods=("sub-ln",),

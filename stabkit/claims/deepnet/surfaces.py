@@ -13,31 +13,32 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from statistics import fmean, median
 
-from stabkit.claims.base import MOST, Claim, Measured, at_least, at_most, points
+from stabkit.claims.base import MOST, Claim, Measured, Spot, at_depth, at_least, at_most, points
 from stabkit.claims.evidence import JUDGED, known
-from stabkit.figures.shared.comparison import setting
+from stabkit.figures.shared.comparison import method_label, setting
 from stabkit.figures.shared.numbers import centre, outcome_word
-from stabkit.figures.shared.surfaces import OWN, Landscape, Seen
-from stabkit.figures.shared.words import listed, number, percent, short
+from stabkit.figures.shared.surfaces import Landscape, Ruler, Seen
+from stabkit.figures.shared.words import percent, short
+from stabkit.spec import depth_text
 from stabkit.storage.store import Run
 from stabkit.surface import roughness
 
-P, D = "Post-LN", "DeepNorm"
+P, D = "post-ln", "deepnorm"
 Find = Callable[[Landscape], list[Measured]]
-Planes = dict[str, dict[str, dict[int, list[Seen]]]]
-"""{depth: {label: {seed: surfaces}}}"""
+Planes = dict[tuple[int, int], dict[str, dict[int, list[Seen]]]]
+"""{depth: {method: {seed: surfaces}}}"""
 DEPTHS = "stabkit landscape --depths 6,18,50 --path hao"
 
 
 def _ends(drawn: Landscape) -> dict[str, object]:
     """{run: its last step}."""
-    return {run.run_id: run.outcome.get("steps") for run in drawn.runs}
+    return {run.run_id: run.outcome.steps for run in drawn.runs}
 
 
-def _cuts(drawn: Landscape) -> Iterator[tuple[str, Planes]]:
+def _cuts(drawn: Landscape) -> Iterator[tuple[Ruler, Planes]]:
     """(ruler, its cuts): filter-normalised, around the weights at the end of training, as Fig. 1 has them."""
     ends = _ends(drawn)
-    held: dict[str, Planes] = {}
+    held: dict[Ruler, Planes] = {}
     for seen in drawn.seen("cut"):
         spec = seen.surface.spec
         if spec.plane.normalise == "filter" and ends.get(spec.origin.run) == spec.origin.step:
@@ -47,9 +48,8 @@ def _cuts(drawn: Landscape) -> Iterator[tuple[str, Planes]]:
 
 
 def _put(planes: Planes, seen: Seen) -> None:
-    spec = seen.shown.run.spec
-    by = planes.setdefault(spec.depth, {}).setdefault(seen.shown.label, {})
-    by.setdefault(spec.seed, []).append(seen)
+    by = planes.setdefault(seen.shown.shape, {}).setdefault(seen.shown.variant, {})
+    by.setdefault(seen.shown.run.spec.seed, []).append(seen)
 
 
 def _share(surfaces: Sequence[Seen]) -> float:
@@ -63,7 +63,7 @@ def _told(by: dict[int, list[Seen]]) -> str:
     return f"{percent(median(map(_share, by.values())))}, roughness {short(rough)}"
 
 
-def _measured(by: dict[int, list[Seen]], where: str, values: dict[int, float], **more: object) -> Measured:
+def _measured(by: dict[int, list[Seen]], where: tuple[Spot, ...], values: dict[int, float], **more: object) -> Measured:
     runs = [one.shown.run for each in by.values() for one in each]
     steps = min(run.spec.train.steps for run in runs)
     return Measured(where=where, condition=setting(runs[0].spec), steps=steps, values=values, **more)  # type: ignore[arg-type]
@@ -76,59 +76,64 @@ def smoother(own: bool) -> Find:
     def find(drawn: Landscape) -> list[Measured]:
         found = []
         for ruler, planes in _cuts(drawn):
-            for depth, by in planes.items():
-                if (ruler == OWN) == own and P in by and D in by:
+            for shape, by in planes.items():
+                if ruler.own == own and P in by and D in by:
                     ours, theirs = by[P], by[D]
                     each = {seed: _share(ours[seed]) - _share(theirs[seed]) for seed in ours if seed in theirs}
                     count = len(next(iter(ours.values())))
                     told = f"{count} directions" if count > 1 else "one direction"
                     beside = f"{_told(ours)} against {_told(theirs)}, {told}"
-                    found.append(_measured(ours, listed(depth, "" if own else ruler), known(each), beside=beside))
+                    where = (at_depth(*shape), *([] if own else [Spot(f"directions-of-{ruler.donor}", ruler.text)]))
+                    found.append(_measured(ours, where, known(each), beside=beside))
         return found
 
     return find
 
 
-def over_depths(label: str, number_of: Callable[[list[float]], float]) -> Find:
+def over_depths(method: str, number_of: Callable[[list[float]], float]) -> Find:
     """How one method's share of negative curvature in the plane of the path goes with depth, two depths at least."""
 
     def find(drawn: Landscape) -> list[Measured]:
         planes: Planes = {}
         for seen in drawn.seen("path"):
             _put(planes, seen)
-        line = {depth: by[label] for depth, by in planes.items() if label in by}
+        line = {shape: by[method] for shape, by in planes.items() if method in by}
         if len(line) < 2:
             return []
         shared = set.intersection(*(set(by) for by in line.values()))
         values = {seed: number_of([_share(by[seed]) for by in line.values()]) for seed in sorted(shared)}
-        beside = "; ".join(f"{depth} {_told(by)}" for depth, by in line.items())
-        first = next(iter(line.values()))
-        return [_measured(first, " to ".join([*line][:: len(line) - 1]), known(values), beside=beside)]
+        beside = "; ".join(f"{depth_text(*shape)} {_told(by)}" for shape, by in line.items())
+        ends = [at_depth(*shape) for shape in [*line][:: len(line) - 1]]
+        where = Spot("-to-".join(end.key for end in ends), " to ".join(end.text for end in ends))
+        return [_measured(next(iter(line.values())), (where,), known(values), beside=beside)]
 
     return find
 
 
 def local_optimum(drawn: Landscape) -> list[Measured]:
     """Is Post-LN stuck by the rule of all pages where DeepNorm trains, at the runs whose surfaces are drawn?"""
-    held: dict[str, dict[int, dict[str, Run]]] = {}
+    held: dict[tuple[int, int], dict[int, dict[str, Run]]] = {}
     for seen in drawn.seen("surface"):
-        spec = seen.shown.run.spec
-        held.setdefault(spec.depth, {}).setdefault(spec.seed, {})[seen.shown.label] = seen.shown.run
+        by_seed = held.setdefault(seen.shown.shape, {}).setdefault(seen.shown.run.spec.seed, {})
+        by_seed[seen.shown.variant] = seen.shown.run
     found = []
-    for depth, by in held.items():
+    for shape, by in held.items():
         values, told, runs = {}, [], []
         for seed, pair in sorted(by.items()):
-            words = {label: outcome_word(pair[label]) for label in (P, D) if label in pair}
+            words = {method: outcome_word(pair[method]) for method in (P, D) if method in pair}
             if len(words) == 2 and set(words.values()) <= set(JUDGED):
                 values[seed] = float(words == {P: "stuck", D: "trains"})
-                ends = {label: number(pair[label].outcome.get("validation_loss")) for label in words}
-                told.append(", ".join(f"{label} {word} at {short(ends[label], 3)}" for label, word in words.items()))
+                told.append(
+                    ", ".join(
+                        f"{method_label(pair[method].spec)} {word} at {short(pair[method].outcome.validation_loss, 3)}"
+                        for method, word in words.items()
+                    )
+                )
                 runs.append(pair[P])
         if runs:
             steps = min(run.spec.train.steps for run in runs)
-            condition = setting(runs[0].spec)
-            beside = "; ".join(told)
-            found.append(Measured(where=depth, condition=condition, steps=steps, values=values, beside=beside))
+            condition, where = setting(runs[0].spec), (at_depth(*shape),)
+            found.append(Measured(where=where, condition=condition, steps=steps, values=values, beside="; ".join(told)))
     return found
 
 

@@ -14,71 +14,72 @@ from collections.abc import Callable, Sequence
 from stabkit.claims.base import MOST, Claim, Measured, Weight
 from stabkit.claims.evidence import cells, fails, fates, trains
 from stabkit.figures.shared.words import several
+from stabkit.methods import label
 from stabkit.storage.store import Run
 
 DEPTHS = (6, 18, 50, 100)
-ROWS: dict[str, tuple[str, str]] = {
-    "Post-LN": ("post-ln", "+---"),
-    "DS-Init": ("ds-init", "+---"),
-    "ADMIN": ("admin", "++--"),
-    "ReZero": ("rezero", "+---"),
-    "R-Fixup": ("r-fixup", "+++-"),
-    "T-Fixup": ("t-fixup", "+++-"),
-    "Pre-LN": ("pre-ln", "++++"),
-    "DLCL": ("dlcl", "++-+"),
-    "NormFormer": ("normformer", "+++-"),
-    "DeepNorm": ("deepnorm", "++++"),
+ROWS: dict[str, str] = {
+    "post-ln": "+---",
+    "ds-init": "+---",
+    "admin": "++--",
+    "rezero": "+---",
+    "r-fixup": "+++-",
+    "t-fixup": "+++-",
+    "pre-ln": "++++",
+    "dlcl": "++-+",
+    "normformer": "+++-",
+    "deepnorm": "++++",
 }
-"""{label: (key, + where the paper gives BLEU and − where it says diverged, at DEPTHS)}."""
+"""{method: + where the paper gives BLEU and − where it says diverged, at DEPTHS}."""
 HALF = "the paper lays ReZero's divergence to half precision (§5); these runs are in single or double"
 COMMAND = "stabkit sweep --models papers --depths 6,18,50,100 --steps 250 --warmup 0"
 
 
-def _row(label: str, pattern: str) -> Callable[[Sequence[Run]], list[Measured]]:
+def _row(method: str, pattern: str) -> Callable[[Sequence[Run]], list[Measured]]:
     expected = dict(zip(DEPTHS, pattern, strict=True))
 
     def find(runs: Sequence[Run]) -> list[Measured]:
         found = []
         for cell in cells(runs):
-            if cell.encoder_layers == cell.decoder_layers and cell.layers in expected and label in cell.runs:
+            if cell.encoder_layers == cell.decoder_layers and cell.layers in expected and method in cell.runs:
                 good = expected[cell.layers] == "+"
-                told = f"{fates(cell, label)}; paper: {'BLEU' if good else 'diverged'}"
-                beyond = HALF if label == "ReZero" and not good else ""
-                values = cell.share(trains if good else fails, label)
-                found.append(cell.measured(values, label, beside=told, beyond=beyond, part=f"{cell.layers}L"))
+                ends = f"{fates(cell, method)}; paper: {'BLEU' if good else 'diverged'}"
+                beyond = HALF if method == "rezero" and not good else ""
+                values = cell.share(trains if good else fails, method)
+                found.append(cell.measured(values, method, beside=ends, beyond=beyond, part=f"{cell.layers}L"))
         return found
 
     return find
 
 
-def _sentence(label: str, pattern: str) -> str:
+def _sentence(method: str, pattern: str) -> str:
     good = [f"{depth}L" for depth, sign in zip(DEPTHS, pattern, strict=True) if sign == "+"]
     bad = [f"{depth}L" for depth, sign in zip(DEPTHS, pattern, strict=True) if sign == "-"]
     rest = f" and diverges at {several(bad, len(DEPTHS))}" if bad else ""
-    half = " (there in half precision)" if label == "ReZero" else ""
-    return f"{label} trains at {several(good, len(DEPTHS))}{rest}{half}."
+    half = " (there in half precision)" if method == "rezero" else ""
+    return f"{label(method, {})} trains at {several(good, len(DEPTHS))}{rest}{half}."
 
 
-def _weight(label: str) -> Weight:
+def _weight(method: str) -> Weight:
     """The paper's argument rests on its own row and on Post-LN's; the others it reports beside them."""
-    return "central" if label in ("Post-LN", "DeepNorm") else "side"
+    return "central" if method in ("post-ln", "deepnorm") else "side"
 
 
 CLAIMS: tuple[Claim, ...] = tuple(
     Claim(
-        key=f"table1-{key}",
-        sentence=_sentence(label, pattern),
+        key=f"table1-{method}",
+        sentence=_sentence(method, pattern),
         source="DeepNet §5, Table 1",
-        weight=_weight(label),
+        weight=_weight(method),
         test="every depth of the row: share of the seeds that train where the paper gives BLEU, that are stuck or "
         "diverge where it says diverged",
         threshold=MOST,
         scale="share",
-        find=_row(label, pattern),
-        needs=f"{label} at 6, 18, 50 or 100 layers a side, long enough to be judged",
+        find=_row(method, pattern),
+        needs=f"{label(method, {})} at 6, 18, 50 or 100 layers a side, long enough to be judged",
         command=COMMAND,
-        methods=(key,),
+        methods=(method,),
         parts=tuple(f"{depth}L" for depth in DEPTHS),
     )
-    for label, (key, pattern) in ROWS.items()
+    for method, pattern in ROWS.items()
 )

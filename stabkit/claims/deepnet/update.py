@@ -11,18 +11,33 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from stabkit.claims.base import MUCH, Claim, Measured, at_least, at_most, closely, power, signed, times
+from stabkit.claims.base import (
+    MUCH,
+    Claim,
+    Measured,
+    Spot,
+    Tell,
+    at_depth,
+    at_least,
+    at_most,
+    at_update,
+    closely,
+    power,
+    signed,
+    times,
+)
 from stabkit.claims.evidence import at, cells, groups, mean_over, over, ratio, warmups
 from stabkit.claims.exponents import NEARLY, falling, of_lines, sizes
 from stabkit.figures.depth import update_depth
 from stabkit.figures.quick.once import once
 from stabkit.figures.shared import depth_fit
+from stabkit.figures.shared.comparison import variants
 from stabkit.figures.shared.numbers import centre, reference_step, series
 from stabkit.figures.shared.words import listed, short
 from stabkit.results.chain import SATURATED
 from stabkit.storage.store import Run
 
-P, INIT, D, PRE = "Post-LN", "Post-LN-init", "DeepNorm", "Pre-LN"
+P, INIT, D, PRE = "post-ln", "post-ln-init", "deepnorm", "pre-ln"
 DEEP = 18
 """The paper's §2 speaks of 18L-18L; shallower models train."""
 SWEEP = "stabkit sweep --depths 6,18,50 --seeds 0..4"
@@ -34,13 +49,15 @@ F_975 = {2: 39.0, 3: 15.44, 4: 9.60, 5: 7.15, 6: 5.82, 7: 4.99, 8: 4.43, 9: 4.03
 
 @once
 def _lines(runs: Sequence[Run]) -> list[tuple[str, list[Run], dict[str, depth_fit.Line]]]:
-    """(condition, its runs, {label: line}) at the page's reference step, of stacks of equal depth or of one stack."""
+    """(condition in words, its runs, {method: line}) at the page's reference step, of stacks of equal depth or of one
+    stack."""
     step = reference_step(runs)
     found = []
     for apart, own in groups(runs):
+        names = variants(own)
         lines = depth_fit.lines(update_depth.select(own, step))
         for shape in dict.fromkeys(line.shape for line in lines):
-            of_shape = {line.label: line for line in lines if line.shape == shape}
+            of_shape = {names[line.label]: line for line in lines if line.shape == shape}
             found.append((listed("" if shape == "N = M" else shape, apart), own, of_shape))
     return found
 
@@ -67,11 +84,11 @@ def constant(runs: Sequence[Run]) -> list[Measured]:
 def bound(runs: Sequence[Run]) -> list[Measured]:
     found = []
     for apart, own, lines in _lines(runs):
-        for label, line in lines.items():
+        for method, line in lines.items():
             beyond = {seed: line.seeds[seed] - told for seed, told in line.predicted.items() if seed in line.seeds}
             if beyond:
                 beside = f"{power(line.exponent)}, sum {power(line.theorem)}"
-                found.append(of_lines(apart, own, line, beyond, label, beside=beside))
+                found.append(of_lines(apart, own, line, beyond, Spot(method, line.label), beside=beside))
     return found
 
 
@@ -116,13 +133,14 @@ def initialisation(runs: Sequence[Run]) -> list[Measured]:
             top = SATURATED * math.sqrt(2 * cell.of(INIT)[0].spec.model.hidden) if cell.of(INIT) else math.inf
             beyond = f"both are beyond {SATURATED:g} of √(2d), where any two are alike" if low > top else ""
             values = cell.ratio(P, INIT, number)
-            found.append(cell.measured(values, P, INIT, when=f"update {step}", part="small", beyond=beyond))
+            found.append(cell.measured(values, P, INIT, when=at_update(step), part="small", beyond=beyond))
         if cell.warmup == 0 and cell.layers >= DEEP:
-            shares = [_middle(cell.values(label, jump)) for label in (INIT, P)]
+            shares = [_middle(cell.values(method, jump)) for method in (INIT, P)]
             beside = f"{shares[0]} of the way in one update against {shares[1]}"
             limit = at_most(0.5, "ours: half the jump, as for warm-up")
             more = {"part": "smooth", "threshold": limit, "beside": beside}
-            found.append(cell.measured(cell.ratio(INIT, P, jump), P, INIT, when="updates 1–16", **more))
+            window = Spot("updates-1-16", "updates 1–16")
+            found.append(cell.measured(cell.ratio(INIT, P, jump), P, INIT, when=window, **more))
     return found
 
 
@@ -138,7 +156,7 @@ def standstill(runs: Sequence[Run]) -> list[Measured]:
             values = cell.values(P, kept)
             each = f"{_middle(cell.values(P, later))} an update"
             other = [_middle(cell.values(INIT, number)) for number in (kept, later)]
-            beside = listed(each, f"Post-LN-init {other[0]}, {other[1]} an update" if cell.of(INIT) else "")
+            beside = listed(each, f"{cell.label(INIT)} {other[0]}, {other[1]} an update" if cell.of(INIT) else "")
             found.append(cell.measured(values, P, beside=beside))
     return found
 
@@ -158,7 +176,7 @@ def smooth(runs: Sequence[Run]) -> list[Measured]:
             steps = min(run.spec.train.steps for side in (pair.with_it, pair.without) for run in side.values())
             found.append(
                 Measured(
-                    where=pair.where,
+                    where=(at_depth(*pair.depth),),
                     apart=pair.apart,
                     condition=pair.condition,
                     steps=steps,
@@ -268,7 +286,7 @@ CLAIMS: tuple[Claim, ...] = (
         "Post-LN-init, which trains",
         threshold=at_most(0.1, "ours: “hardly” is a tenth of its first update"),
         scale="ratio",
-        tell=lambda value: f"{short(value)} of its first",
+        tell=Tell(unit="of its first"),
         find=standstill,
         needs="Post-LN without warm-up at 18 layers or more, 100 steps",
         command=NO_WARMUP,

@@ -69,7 +69,7 @@ CLAIMS: tuple[Claim, ...] = (
         scale="ratio",
         tell=closely,
         find=growth(
-            "Peri-LN", ("linearly", upper_over_lower, LINEAR), ("not exponentially", of_an_exponential, BOUNDED)
+            "peri-ln", ("linearly", upper_over_lower, LINEAR), ("not exponentially", of_an_exponential, BOUNDED)
         ),
         parts=("linearly", "not exponentially"),
     ),
@@ -83,7 +83,7 @@ CLAIMS: tuple[Claim, ...] = (
         threshold=LESS,
         scale="ratio",
         tell=closely,
-        find=against("Sandwich-LN", "Pre-LN", number=lambda seen: seen.stream),
+        find=against("sandwich-ln", "pre-ln", number=lambda seen: seen.stream),
     ),
     _claim(
         "reordered-spikes",
@@ -95,7 +95,7 @@ CLAIMS: tuple[Claim, ...] = (
         threshold=LESS,
         scale="ratio",
         tell=closely,
-        find=against("OLMo 2 order", "Pre-LN", number=lambda seen: seen.spikes),
+        find=against("reordered-norm", "pre-ln", number=lambda seen: seen.spikes),
     ),
     _claim(
         "mix-even",
@@ -108,7 +108,7 @@ CLAIMS: tuple[Claim, ...] = (
         threshold=LESS,
         scale="ratio",
         tell=times,
-        find=against("Mix-LN", "Pre-LN", "Post-LN", number=lambda seen: seen.gradient_spread, parts=True),
+        find=against("mix-ln", "pre-ln", "post-ln", number=lambda seen: seen.gradient_spread, parts=True),
         parts=("than Pre-LN’s", "than Post-LN’s"),
     ),
     _claim(
@@ -120,7 +120,7 @@ CLAIMS: tuple[Claim, ...] = (
         test="outcomes of Keel where Post-LN fails in every seed: share of the seeds that train",
         threshold=MOST,
         scale="share",
-        find=where_it_fails("Keel", "Post-LN"),
+        find=where_it_fails("keel", "post-ln"),
     ),
     _claim(
         "lns-deep",
@@ -132,7 +132,7 @@ CLAIMS: tuple[Claim, ...] = (
         threshold=at_least(1.1, "ours: a tenth more"),
         scale="ratio",
         tell=closely,
-        find=against("LN scaling", "Pre-LN", number=angle),
+        find=against("layernorm-scaling", "pre-ln", number=angle),
     ),
     _claim(
         "dyt-matches",
@@ -144,7 +144,7 @@ CLAIMS: tuple[Claim, ...] = (
         threshold=at_most(MARGIN, f"ours: {MARGIN:g} nats, below which two losses are one"),
         scale="difference",
         tell=nats,
-        find=nats_beside("DyT", "Pre-LN"),
+        find=nats_beside("dyt", "pre-ln"),
     ),
     _claim(
         "gpt2-start",
@@ -155,7 +155,7 @@ CLAIMS: tuple[Claim, ...] = (
         line=True,
         threshold=FLAT,
         scale="difference",
-        find=flat("GPT-2 init", of(lambda seen: seen.stream_start)),
+        find=flat("gpt2-init", of(lambda seen: seen.stream_start)),
     ),
     _claim(
         "depth-mup-flat",
@@ -166,7 +166,7 @@ CLAIMS: tuple[Claim, ...] = (
         line=True,
         threshold=FLAT,
         scale="difference",
-        find=flat("Depth-μP", first_update, SATURATED),
+        find=flat("depth-mup", first_update, SATURATED),
     ),
     _claim(
         "completep-flat",
@@ -177,7 +177,7 @@ CLAIMS: tuple[Claim, ...] = (
         line=True,
         threshold=FLAT,
         scale="difference",
-        find=flat("CompleteP", first_update, SATURATED),
+        find=flat("completep", first_update, SATURATED),
     ),
     _claim(
         "residual-gradient",
@@ -189,6 +189,6 @@ CLAIMS: tuple[Claim, ...] = (
         threshold=MUCH,
         scale="ratio",
         tell=times,
-        find=against("ResiDual", "Post-LN", number=lambda seen: seen.gradient_lowest),
+        find=against("residual", "post-ln", number=lambda seen: seen.gradient_lowest),
     ),
 )

@@ -6,10 +6,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 
-from stabkit.claims.base import Measured, Threshold, power
+from stabkit.claims.base import Measured, Spot, Threshold, power
 from stabkit.claims.evidence import Cell, alike, cells, fails, fates, trains
 from stabkit.claims.exponents import NEARLY
-from stabkit.figures.shared.comparison import setting
+from stabkit.figures.shared.comparison import Condition, setting
+from stabkit.methods import label
 from stabkit.results.exponent import exponent
 from stabkit.results.profile import Profile
 from stabkit.storage.store import Run
@@ -24,39 +25,42 @@ def of(number: Callable[[Profile], float]) -> Callable[[Run], float]:
     return lambda run: number(run.profile) if run.profile else math.nan
 
 
-def deep(runs: Sequence[Run], *labels: str) -> Iterator[Cell]:
+def deep(runs: Sequence[Run], *methods: str) -> Iterator[Cell]:
     """The cells of LEAST_DEEP layers and more that have all of these methods."""
     for cell in cells(runs, blocks=True):
-        if cell.layers >= LEAST_DEEP and set(labels) <= set(cell.runs):
+        if cell.layers >= LEAST_DEEP and set(methods) <= set(cell.runs):
             yield cell
 
 
-def against(label: str, *others: str, number: Callable[[Profile], float], parts: bool = False) -> Find:
+def against(method: str, *others: str, number: Callable[[Profile], float], parts: bool = False) -> Find:
     """A method's number over that of another, at the depths that have both and where the method trains in every seed; a
     part of the claim for each other."""
 
     def find(runs: Sequence[Run]) -> list[Measured]:
         return [
             cell.measured(
-                cell.ratio(label, other, of(number)), label, other, **({"part": f"than {other}’s"} if parts else {})
+                cell.ratio(method, other, of(number)),
+                method,
+                other,
+                part=f"than {label(other, {})}’s" if parts else "",
             )
             for other in others
-            for cell in deep(runs, label, other)
-            if all(map(trains, cell.of(label)))
+            for cell in deep(runs, method, other)
+            if all(map(trains, cell.of(method)))
         ]
 
     return find
 
 
-def growth(label: str, *limits: tuple[str, Callable[[Profile], float], Threshold]) -> Find:
+def growth(method: str, *limits: tuple[str, Callable[[Profile], float], Threshold]) -> Find:
     """How the variance of a method's states grows over depth: a number and a limit for each part of the claim."""
 
     def find(runs: Sequence[Run]) -> list[Measured]:
         return [
-            cell.measured(cell.values(label, of(number)), label, part=part, threshold=threshold, beside=part)
+            cell.measured(cell.values(method, of(number)), method, part=part, threshold=threshold, beside=part)
             for part, number, threshold in limits
-            for cell in deep(runs, label)
-            if all(map(trains, cell.of(label)))
+            for cell in deep(runs, method)
+            if all(map(trains, cell.of(method)))
         ]
 
     return find
@@ -79,45 +83,45 @@ def angle(seen: Profile) -> float:
     return math.acos(max(-1.0, min(1.0, seen.cosine_deep)))
 
 
-def where_it_fails(label: str, other: str) -> Find:
+def where_it_fails(method: str, other: str) -> Find:
     """Where the other fails in every seed: whether the method trains."""
 
     def find(runs: Sequence[Run]) -> list[Measured]:
         found = []
-        for cell in deep(runs, label, other):
+        for cell in deep(runs, method, other):
             if all(map(fails, cell.of(other))):
-                shares = cell.share(lambda mine, theirs: trains(mine), label, other)
-                found.append(cell.measured(shares, label, other, beside=fates(cell, label, other)))
+                shares = cell.share(lambda mine, theirs: trains(mine), method, other)
+                found.append(cell.measured(shares, method, other, beside=fates(cell, method, other)))
         return found
 
     return find
 
 
-def nats_beside(label: str, other: str) -> Find:
+def nats_beside(method: str, other: str) -> Find:
     """The method's loss less the other's, where both train."""
 
     def find(runs: Sequence[Run]) -> list[Measured]:
         found = []
-        for cell in deep(runs, label, other):
-            mine, theirs = (cell.values(one, of(lambda seen: seen.loss)) for one in (label, other))
-            both = [seed for seed in cell.seeds(label, other) if trains(cell.runs[other][seed])]
+        for cell in deep(runs, method, other):
+            mine, theirs = (cell.values(one, of(lambda seen: seen.loss)) for one in (method, other))
+            both = [seed for seed in cell.seeds(method, other) if trains(cell.runs[other][seed])]
             values = {seed: mine[seed] - theirs[seed] for seed in both if seed in mine and seed in theirs}
-            found.append(cell.measured(values, label, other))
+            found.append(cell.measured(values, method, other))
         return found
 
     return find
 
 
-def flat(label: str, number: Callable[[Run], float], ceiling: float = math.inf) -> Find:
+def flat(method: str, number: Callable[[Run], float], ceiling: float = math.inf) -> Find:
     """How far the exponent of a method's number in the depth lies from 0: one line through all runs of a setting, with
     its 95 % interval. Where a number is beyond `ceiling`·√(2d) it can hardly grow: that it does not decides nothing."""
 
     def find(runs: Sequence[Run]) -> list[Measured]:
-        held: dict[str, list[Run]] = {}
+        held: dict[Condition, list[Run]] = {}
         for each in alike(runs):
-            if each.label == label:
+            if each.variant == method:
                 held.setdefault(each.condition, []).append(each.run)
-        return [found for apart, own in held.items() if (found := _line(apart, own, number, ceiling))]
+        return [found for apart, own in held.items() if (found := _line(apart.text, own, number, ceiling))]
 
     return find
 
@@ -133,7 +137,7 @@ def _line(apart: str, own: Sequence[Run], number: Callable[[Run], float], ceilin
     most = max(abs(low), abs(high))
     least = 0.0 if low <= 0 <= high else min(abs(low), abs(high))
     return Measured(
-        where=f"{min(points)[0]}–{max(points)[0]} layers",
+        where=(Spot(f"{min(points)[0]}-{max(points)[0]}", f"{min(points)[0]}–{max(points)[0]} layers"),),
         apart=apart,
         condition=setting(own[0].spec),
         steps=min(run.spec.expected_steps for run in own),

@@ -22,7 +22,7 @@ def after(command: str, params: Mapping[str, Any], runs: Sequence[Run]) -> str:
     if not runs:
         return ""
     if command == "sweep":
-        if any(run.outcome.get("outcome") != "early" for run in runs):
+        if any(run.outcome.word != "early" for run in runs):
             return _line(command, "tolerance", params)
         steps = max(run.spec.train.steps for run in runs)
         longer = {"steps": str(ENOUGH if steps < ENOUGH else 4 * steps)}

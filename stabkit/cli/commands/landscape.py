@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from stabkit.claims import findings
 from stabkit.cli import console
 from stabkit.cli.commands import names
 from stabkit.cli.commands.train import again
@@ -22,6 +21,7 @@ from stabkit.figures.shared.words import percent, short
 from stabkit.figures.surfaces import landscape
 from stabkit.own.factory import model_and_loss
 from stabkit.report import files
+from stabkit.report.summary import summarise
 from stabkit.running import carry_out, plan_surfaces
 from stabkit.running.plan_surfaces import Wanted
 from stabkit.storage.folder import write_file
@@ -83,4 +83,4 @@ def between(params: dict[str, Any]) -> None:
             request, plan_surfaces.between(runs, request.surfaces), Screen(quiet=params["quiet"])
         )
     path = store.out / "reports" / files.page_name("landscape-between", [run.spec for run in runs], surfaces)
-    console.say(f"report: {files.write_page(runs, [], findings(runs, surfaces), path, again(), surfaces)}")
+    console.say(f"report: {files.write_page(summarise(runs, (), surfaces), path, again())}")

@@ -6,13 +6,13 @@ import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
 
-from stabkit.claims import findings
 from stabkit.cli import console
 from stabkit.cli.commands import names
 from stabkit.cli.commands.train import again
 from stabkit.errors import UsageError
 from stabkit.report import files
 from stabkit.report.own import watch
+from stabkit.report.summary import summarise
 
 
 def run(named: Sequence[str], store: str, out: str, figures: str, *, show: bool = False) -> None:
@@ -36,7 +36,7 @@ def run(named: Sequence[str], store: str, out: str, figures: str, *, show: bool 
     if figures:
         count = files.write_pictures(found, Path(figures))
         console.say(f"{count} figures, each as SVG, PNG, PDF and CSV: {figures}")
-    page = files.write_page(found, [], findings(found), path.absolute(), again())
+    page = files.write_page(summarise(found), path.absolute(), again())
     console.say(f"report: {page}")
     _open(page, show)
 

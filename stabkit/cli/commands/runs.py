@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json as jsonlib
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from stabkit.cli import console
 from stabkit.cli.commands import names
 from stabkit.errors import StoreError
-from stabkit.report.json_document import SCHEMA, facts, seconds_a_step, series, text
+from stabkit.report.json_document import SCHEMA, ended, facts, seconds_a_step, series, text
 from stabkit.storage.folder import OldFolder
 from stabkit.storage.store import Run, Store
 from stabkit.storage.surfaces import SurfaceShelf
@@ -22,7 +23,7 @@ NOT_OF_A_WATCH = {"factory", "depth", "lr", "seed", "start"}
 def listing(runs: Sequence[Run], watches: Sequence[Watched], *, json: bool) -> None:
     """`runs ls`."""
     if json:
-        rows = [{**facts(run.spec), **run.outcome, "digest": run.digest} for run in runs]
+        rows = [{**facts(run.spec), **ended(run), "digest": run.digest} for run in runs]
         own = [watch.to_json() for watch in watches]
         console.document(text({"schema": SCHEMA, "runs": rows, "watches": own}))
         return
@@ -43,9 +44,9 @@ def listing(runs: Sequence[Run], watches: Sequence[Watched], *, json: bool) -> N
         [
             (
                 r.run_id,
-                r.outcome["outcome"],
-                r.outcome["steps"],
-                _short(r.outcome["validation_loss"]),
+                r.outcome.word,
+                r.outcome.steps,
+                _short(r.outcome.validation_loss),
                 ", ".join(f"{one.score.bleu:.1f}" for one in r.translations) or "–",
                 _short(r.environment.get("wall_seconds")),
             )
@@ -107,8 +108,8 @@ def show(run: Run | Watched, *, json: bool) -> None:
     console.say(run.run_id)
     console.say(f"  {run.path}")
     for title, values in (
-        ("outcome", run.outcome),
-        ("chain", run.outcome["chain"]),
+        ("outcome", ended(run)),
+        ("chain", asdict(run.outcome.chain)),
         ("spec", run.spec.to_json()),
         ("environment", run.environment),
     ):

@@ -40,7 +40,8 @@ def train(ctx: typer.Context, read: Callable[[Mapping[str, Any]], Request]) -> N
         show(asked, json=params["json"])
     else:
         then = partial(following.after, str(ctx.info_name), params)
-        run(asked, again(), then, **{name: params[name] for name in ("json", "quiet", "yes", "retry_failed")})
+        flags = {name: params[name] for name in ("json", "quiet", "yes", "retry_failed")}
+        run(asked, str(ctx.info_name), again(), then, **flags)
 
 
 def print_config(params: Mapping[str, Any]) -> None:
@@ -61,6 +62,7 @@ def show(request: Request, *, json: bool) -> None:
 
 def run(
     request: Request,
+    name: str,
     command: str,
     then: Callable[[Sequence[Run]], str],
     *,
@@ -69,7 +71,8 @@ def run(
     yes: bool,
     retry_failed: bool,
 ) -> None:
-    """Train what is missing, measure what is asked for, render, print; `then` says what to type next."""
+    """Train what is missing, measure what is asked for, render, print. `name` is the command's, `command` how it was
+    typed; `then` says what to type next."""
     if not yes:
         requests.check(request)
     store = Store(request.out)
@@ -77,24 +80,24 @@ def run(
     with store.writing(), Signals(command):
         screen = Screen(quiet=quiet, meanwhile=page_maker.start)
         done = carry_out.out(request, store, screen, retry_failed=retry_failed)
-        from stabkit.claims import findings  # pandas and matplotlib: imported by the thread while the runs train
-        from stabkit.cli import tables
+        from stabkit.cli import tables  # pandas and matplotlib: imported by the thread while the runs train
         from stabkit.report import files
+        from stabkit.report.summary import summarise
 
-        claimed = findings(done.runs, done.surfaces)
-        path = store.out / "reports" / files.page_name(command.split()[1], request.specs(), done.surfaces)
-        page = files.write_page(done.runs, done.failed, claimed, path, command, done.surfaces)
+        summary = summarise(done.runs, done.failed, done.surfaces)
+        path = store.out / "reports" / files.page_name(name, request.specs(), done.surfaces)
+        page = files.write_page(summary, path, command)
     for line in own.changed(request.files):
         console.warn(line)
     if json:
-        console.document(json_document.sweep(done.runs, done.failed, claimed, page, done.surfaces))
+        console.document(json_document.sweep(summary, page))
     else:
         tables.slopes(done.runs)
-        tables.verdict(done.runs, done.failed)
+        tables.verdict(summary)
         tables.quality(done.runs)
         tables.roughness(done.runs, done.surfaces)
-        tables.claims(claimed)
-        tables.last(done.runs, done.failed, page, then(done.runs))
+        tables.claims(summary.claims)
+        tables.last(summary, page, then(done.runs))
     for spec, reason in done.untranslated:
         console.warn(f"{spec.run_id} is {reason}")
     if done.untranslated:

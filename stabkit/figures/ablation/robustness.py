@@ -18,8 +18,8 @@ from stabkit.figures.drawing import curves
 from stabkit.figures.drawing.curves import Curves
 from stabkit.figures.quick import points
 from stabkit.figures.quick.once import once
-from stabkit.figures.shared.comparison import FACTS, Shown, condition_order, conditions, flat, shown
-from stabkit.figures.shared.words import listed, number, short
+from stabkit.figures.shared.comparison import FACTS, Shown, condition_order, conditions, depth_rank, flat, shown
+from stabkit.figures.shared.words import listed, short
 from stabkit.spec import RunSpec
 from stabkit.storage.store import Run
 
@@ -77,27 +77,27 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
         found = [
             {
                 **each.facts(),
-                "condition": condition,
+                "condition": condition.text,
                 "axis": axis.name,
                 "value": _value(each.run.spec, axis),
-                "steps": each.run.outcome.get("steps", 0),
-                "unigram_loss": number(each.run.outcome.get("unigram_loss")),
-                "validation_loss": number(each.run.outcome.get("validation_loss")),
+                "steps": each.run.outcome.steps,
+                "unigram_loss": each.run.outcome.unigram_loss,
+                "validation_loss": each.run.outcome.validation_loss,
             }
             for each, condition in zip(members, conditions(held), strict=True)
         ]
-        methods = list(dict.fromkeys(each.label for each in placed))
-        rows += sorted(
-            found,
-            key=lambda row: (
-                methods.index(row["label"]),
-                row["encoder_layers"] + row["decoder_layers"],
-                row["encoder_layers"],
-                order[row["condition"]],
-                row["value"],
-                row["seed"],
-            ),
-        )
+        methods = list(dict.fromkeys(each.variant for each in placed))
+        ranks = [
+            (
+                methods.index(each.variant),
+                depth_rank(each.run.spec),
+                order[condition],
+                _value(each.run.spec, axis),
+                each.run.spec.seed,
+            )
+            for each, condition in zip(members, conditions(held), strict=True)
+        ]
+        rows += [row for _, row in sorted(zip(ranks, found, strict=True), key=lambda item: item[0])]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
@@ -187,9 +187,8 @@ def draw(frame: pd.DataFrame) -> Figure:
             height=3.0,
         ),
     )
-    for axes in drawn.axes:
-        name = axes.get_title(loc="left").partition(",")[0]
-        axes.set_xlabel(LABELS.get(name, axes.get_xlabel()))
+    for axes, name in zip(drawn.axes, frame.assign(panel=panel).drop_duplicates("panel")["axis"], strict=False):
+        axes.set_xlabel(LABELS[name])
     return drawn
 
 

@@ -84,7 +84,7 @@ def title(runs: Sequence[Run]) -> str:
     planes = scales.groups(frame)
     if not planes:
         return "What becomes of a method whose α and β are scaled"
-    return scales.sentence(*planes[0])
+    return scales.sentence(frame, *planes[0])
 
 
 def alt(frame: pd.DataFrame) -> str:

@@ -19,7 +19,7 @@ from stabkit.figures.drawing import lettering, style
 from stabkit.figures.drawing.outcomes import MARKS
 from stabkit.figures.quick.once import once
 from stabkit.figures.shared.comparison import FACTS, conditions, shown
-from stabkit.figures.shared.words import listed, number, short
+from stabkit.figures.shared.words import listed, short
 from stabkit.methods.papers.deepnorm import TABLE_11
 from stabkit.storage.store import Run
 
@@ -55,10 +55,10 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
     rows = [
         {
             **each.facts(),
-            "condition": condition,
+            "condition": condition.text,
             "row": ROWS[row],
-            "unigram_loss": number(each.run.outcome.get("unigram_loss")),
-            "validation_loss": number(each.run.outcome.get("validation_loss")),
+            "unigram_loss": each.run.outcome.unigram_loss,
+            "validation_loss": each.run.outcome.validation_loss,
         }
         for (each, row), condition in zip(kept, rest, strict=True)
     ]

@@ -17,6 +17,7 @@ from stabkit.figures.shared import share
 from stabkit.figures.shared.comparison import FACTS, output_stack, shown
 from stabkit.figures.shared.numbers import centre
 from stabkit.figures.shared.words import short
+from stabkit.spec import depth_text
 from stabkit.storage.store import Run
 
 NAME = "branch_ratio"
@@ -50,19 +51,19 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
 
 def title(runs: Sequence[Run]) -> str:
     """How many sub-layers make up the output under the method with most of them and under that with fewest."""
-    counts: dict[tuple[str, str], list[float]] = {}
+    counts: dict[tuple[tuple[int, int], str], list[float]] = {}
     for each in shown(runs):
-        counts.setdefault((each.run.spec.depth, each.label), []).append(share.effective(each.run))
+        counts.setdefault((each.shape, each.label), []).append(share.effective(each.run))
     means = {key: value for key, values in counts.items() if (value := centre(values)) > 0}
-    depths = list(dict.fromkeys(depth for depth, _ in means))
-    here = {label: value for (depth, label), value in means.items() if depths and depth == depths[-1]}
+    shapes = list(dict.fromkeys(shape for shape, _ in means))
+    here = {label: value for (shape, label), value in means.items() if shapes and shape == shapes[-1]}
     if len(here) < 2:
         return "How long a branch is beside its shortcut"
     most, least = max(here, key=lambda key: here[key]), min(here, key=lambda key: here[key])
-    whose = output_stack(depths[-1:])
+    whose = output_stack([shapes[-1][1]])
     return (
-        f"At {depths[-1]}, before training, {short(here[most])} {whose} sub-layers share the branches' part of "
-        f"the output under {most}, {short(here[least])} under {least}"
+        f"At {depth_text(*shapes[-1])}, before training, {short(here[most])} {whose} sub-layers share the branches' "
+        f"part of the output under {most}, {short(here[least])} under {least}"
     )
 
 
@@ -71,7 +72,7 @@ def alt(frame: pd.DataFrame) -> str:
     if frame.empty:
         return "No run has recorded its branch ratios."
     ends = "; ".join(curves.ends(frame, "sublayer", "branch_ratio"))
-    where = f"by {output_stack(frame['depth'])} sub-layer"
+    where = f"by {output_stack(frame['decoder_layers'])} sub-layer"
     return f"Branch over shortcut {where} at step 0, logarithmic. At the last sub-layer: {ends}."
 
 
@@ -82,7 +83,7 @@ def draw(frame: pd.DataFrame) -> Figure:
         Curves(
             x="sublayer",
             y="branch_ratio",
-            x_label=f"{output_stack(frame['depth'])} sub-layer",
+            x_label=f"{output_stack(frame['decoder_layers'])} sub-layer",
             y_label="‖γ·G(x)‖ / ‖ω·x‖",
             none="No run has recorded its branch ratios.",
             beside="last",

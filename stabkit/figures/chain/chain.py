@@ -23,7 +23,7 @@ from stabkit.figures.drawing import lettering, style
 from stabkit.figures.quick.once import once
 from stabkit.figures.quick.points import parted
 from stabkit.figures.shared.comparison import FACTS, shown
-from stabkit.figures.shared.words import listed, number, short
+from stabkit.figures.shared.words import listed, short
 from stabkit.results.chain import gradient_ratio
 from stabkit.storage.store import Run
 
@@ -77,7 +77,7 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
                 "update": update.at("state") / math.sqrt(2 * each.run.spec.model.hidden),
                 "ln_input": (raw / raw[0]).mean(axis=1),
                 "gradient": gradient_ratio(records["grad_norm"]),
-                "loss": loss.at("probe") / number(each.run.outcome.get("unigram_loss")),
+                "loss": loss.at("probe") / each.run.outcome.unigram_loss,
             }
         facts = each.facts()
         steps = update.steps.tolist()

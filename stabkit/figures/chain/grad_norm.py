@@ -66,6 +66,10 @@ def _layers(each: Shown) -> list[dict[str, object]]:
     ]
 
 
+CURVE = ["label", "condition", "depth", "decoder_layers", "layers"]
+"""The columns that tell curves apart."""
+
+
 def ratios(frame: pd.DataFrame) -> pd.DataFrame:
     """The first layer's gradient over the last's: median over the seeds of each curve.
 
@@ -75,12 +79,11 @@ def ratios(frame: pd.DataFrame) -> pd.DataFrame:
     ends = (
         frame[frame["outcome"] != "diverged"]
         .assign(layers=frame.groupby("run")["layer"].transform("max"))
-        .groupby(["label", "condition", "depth", "layers", "run"], sort=False)["grad_norm"]
+        .groupby([*CURVE, "run"], sort=False)["grad_norm"]
         .agg(["first", "last"])
     )
     ratio = (ends["first"] / ends["last"].where(ends["last"] > 0)).rename("ratio").reset_index()
-    by = ["label", "condition", "depth", "layers"]
-    return ratio.groupby(by, sort=False)["ratio"].agg(_mean).reset_index()
+    return ratio.groupby(CURVE, sort=False)["ratio"].agg(_mean).reset_index()
 
 
 def _mean(ratios: pd.Series[float]) -> float:
@@ -93,7 +96,7 @@ def title(runs: Sequence[Run]) -> str:
     share = ratios(frame)
     share = share[(share["layers"] > 1) & (share["ratio"] <= 0.1)]
     if share.empty:
-        return f"How much gradient each {output_stack(frame['depth'])} layer receives"
+        return f"How much gradient each {output_stack(frame['decoder_layers'])} layer receives"
     steps = sorted(set(frame["step"]))
     when = f"At step {steps[0]}: " if len(steps) == 1 else ""
     return when + receives(share.sort_values("ratio", kind="stable").iloc[0])
@@ -103,7 +106,7 @@ def receives(least: Any) -> str:
     """One row of `ratios` in words."""
     amount = f"{short(least.ratio, 1)} of" if least.ratio > 0 else "nothing of"
     where = f"{least.depth} ({least.condition})" if least.condition else least.depth
-    stack = output_stack([least.depth])
+    stack = output_stack([least.decoder_layers])
     return f"{least.label}'s lowest {stack} layer receives {amount} the top layer's gradient at {where}"
 
 
@@ -111,7 +114,7 @@ def listing(frame: pd.DataFrame) -> str:
     """`Post-LN 18L-18L 4·10⁻⁴; …`: the ratio of every curve, sixteen at most."""
     parts = [
         f"{listed(label, condition, depth)} {short(ratio, 1)}"
-        for label, condition, depth, _, ratio in ratios(frame).itertuples(index=False)
+        for label, condition, depth, _, _, ratio in ratios(frame).itertuples(index=False)
     ]
     return "; ".join(parts[:16]) + (f" and {len(parts) - 16} more" if len(parts) > 16 else "")
 
@@ -121,7 +124,8 @@ def alt(frame: pd.DataFrame) -> str:
     if frame.empty:
         return NONE
     return (
-        f"Gradient norm by {output_stack(frame['depth'])} layer, logarithmic. Lowest over top layer: {listing(frame)}."
+        f"Gradient norm by {output_stack(frame['decoder_layers'])} layer, logarithmic. "
+        f"Lowest over top layer: {listing(frame)}."
     )
 
 
@@ -130,7 +134,7 @@ def what(frame: pd.DataFrame) -> Curves:
     return Curves(
         x="layer",
         y="grad_norm",
-        x_label=f"{output_stack(frame['depth'])} layer",
+        x_label=f"{output_stack(frame['decoder_layers'])} layer",
         y_label="‖∂L/∂θ‖ of the layer",
         none=NONE,
         ticks=curves.layer_ticks,

@@ -52,7 +52,7 @@ def title(runs: Sequence[Run]) -> str:
     share = grad_norm.ratios(frame) if len(frame) else frame
     share = share[(share["layers"] > 1) & (share["ratio"] <= 0.1)] if len(share) else share
     if share.empty:
-        return f"The gradient of each {output_stack(frame['depth'])} layer before the first update"
+        return f"The gradient of each {output_stack(frame['decoder_layers'])} layer before the first update"
     least = share.sort_values("ratio", kind="stable").iloc[0]
     return f"Before any update: {grad_norm.receives(least)}"
 
@@ -61,7 +61,7 @@ def alt(frame: pd.DataFrame) -> str:
     """What the picture shows, for those who do not see it."""
     if frame.empty:
         return grad_norm.NONE
-    where = f"by {output_stack(frame['depth'])} layer"
+    where = f"by {output_stack(frame['decoder_layers'])} layer"
     return f"Gradient norm {where} at step 0, logarithmic. Lowest over top layer: {grad_norm.listing(frame)}."
 
 

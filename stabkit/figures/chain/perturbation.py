@@ -125,7 +125,7 @@ def alt(frame: pd.DataFrame) -> str:
     for (label, depth), own in frame.groupby(["label", "depth"], sort=False):
         first = own[own["run"] == own["run"].iloc[0]]["perturbation"]
         parts.append(f"{label} {depth} {short(float(first.iloc[-1]))}")
-    where = f"by {output_stack(frame['depth'])} sub-layer"
+    where = f"by {output_stack(frame['decoder_layers'])} sub-layer"
     grown = [f"{label} n^{exponent:z.2f} {name}" for label, (name, exponent) in laws(frame).items()]
     told = f" Its square over the depths: {'; '.join(grown)}." if grown else ""
     return f"Relative change of the state {where}, logarithmic. At the last: {'; '.join(parts[:24])}.{told}"
@@ -139,7 +139,7 @@ def draw(frame: pd.DataFrame) -> Figure:
             x="sublayer",
             grouped=True,
             y="perturbation",
-            x_label=f"{output_stack(frame['depth'])} sub-layer",
+            x_label=f"{output_stack(frame['decoder_layers'])} sub-layer",
             y_label="‖x(θ+δ) − x(θ)‖ / ‖x(θ)‖",
             none="No run has recorded its perturbation.",
             ticks=lambda group: curves.layer_ticks(group, "sublayer"),

@@ -17,7 +17,7 @@ from stabkit.figures.drawing import curves
 from stabkit.figures.drawing.curves import Curves
 from stabkit.figures.quick import points
 from stabkit.figures.quick.once import once
-from stabkit.figures.shared.comparison import shown
+from stabkit.figures.shared.comparison import Condition, shown
 from stabkit.figures.shared.numbers import centre, update_at
 from stabkit.figures.shared.words import short
 from stabkit.storage.store import Run
@@ -44,7 +44,7 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
 
 def title(runs: Sequence[Run]) -> str:
     """Who moves farthest in the first update, and how much farther than the least: under one condition at one depth."""
-    cells: dict[tuple[str, str], dict[str, dict[int, float]]] = {}
+    cells: dict[tuple[str, Condition], dict[str, dict[int, float]]] = {}
     for each in shown(runs):
         if each.run.spec.recipe == "paper":
             continue  # of different rates: no comparison

@@ -17,7 +17,7 @@ from stabkit.figures.drawing.curves import Curves
 from stabkit.figures.quick import points
 from stabkit.figures.quick.once import once
 from stabkit.figures.shared.comparison import FACTS, shown
-from stabkit.figures.shared.words import listed, number, several, short
+from stabkit.figures.shared.words import listed, several, short
 from stabkit.results.outcome import AT_UNIGRAM
 from stabkit.storage.store import Run
 
@@ -42,7 +42,7 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
         table = each.run.records.get("validation")
         if table is None:
             continue
-        facts = {**each.facts(), "unigram_loss": number(each.run.outcome.get("unigram_loss"))}
+        facts = {**each.facts(), "unigram_loss": each.run.outcome.unigram_loss}
         for step, value in zip(table.steps.tolist(), table.at("validation").tolist(), strict=True):
             rows.append({**facts, "step": step, "validation_loss": value})
     return curves.by_depth(pd.DataFrame(rows, columns=list(COLUMNS)))

@@ -22,10 +22,10 @@ from stabkit.figures.drawing.outcomes import MARKS
 from stabkit.figures.drawing.style import CONDITION_DASHES
 from stabkit.figures.quick.once import once
 from stabkit.figures.shared import quality
-from stabkit.figures.shared.comparison import FACTS, Shown, shown
+from stabkit.figures.shared.comparison import FACTS, Condition, Shown, shown
 from stabkit.figures.shared.depth_fit import JOINED, shape_of
 from stabkit.figures.shared.numbers import outcome_word
-from stabkit.figures.shared.words import listed, number
+from stabkit.figures.shared.words import listed
 from stabkit.storage.store import Run
 
 NAME = "depth_law"
@@ -62,11 +62,11 @@ def fit(depths: Sequence[float], values: Sequence[float]) -> tuple[float, float,
 @once
 def select(runs: Sequence[Run]) -> pd.DataFrame:
     """One row a judged run of each line that can be fitted."""
-    groups: dict[tuple[str, str, str], list[Shown]] = {}
+    groups: dict[tuple[str, Condition, str], list[Shown]] = {}
     for each in shown(runs):
         shape, _ = shape_of(each.run.spec.model.encoder_layers, each.run.spec.model.decoder_layers)
         if shape in JOINED and outcome_word(each.run) != "early":
-            groups.setdefault((each.label, each.condition, shape), []).append(each)
+            groups.setdefault((each.variant, each.condition, shape), []).append(each)
     rows = []
     for (_, _, shape), own in groups.items():
         for measure in (quality.BLEU, quality.LOSS):
@@ -85,7 +85,7 @@ def _line(own: Sequence[Shown], shape: str, measure: str) -> list[dict[str, Any]
     by: dict[int, dict[int, float]] = {}
     for each in own:
         run = each.run
-        value = number(run.outcome.get("validation_loss"))
+        value = run.outcome.validation_loss
         if measure == quality.BLEU:
             if run.run_id not in translated:
                 continue

@@ -22,7 +22,7 @@ from stabkit.figures.drawing.outcomes import MARKS
 from stabkit.figures.quick.once import once
 from stabkit.figures.shared import quality
 from stabkit.figures.shared.comparison import FACTS, conditions, shown
-from stabkit.figures.shared.words import SUPERSCRIPT, listed, number, short
+from stabkit.figures.shared.words import SUPERSCRIPT, listed, short
 from stabkit.spec import RunSpec
 from stabkit.storage.store import Run
 
@@ -50,7 +50,7 @@ MOST, NAMED, NAMES = 6, 14, 2.1
 
 def parameters(run: Run) -> float:
     """Without the one table that source, target and output share."""
-    return number(run.outcome.get("parameters")) - run.spec.task.vocab * run.spec.model.hidden
+    return float(run.parameters) - run.spec.task.vocab * run.spec.model.hidden
 
 
 def tokens(spec: RunSpec) -> int:
@@ -78,14 +78,14 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
         rows.append(
             {
                 **each.facts(),
-                "condition": condition,
+                "condition": condition.text,
                 "hidden": model.hidden,
                 "ffn": model.ffn,
                 "parameters": parameters(run),
                 "tokens": tokens(run.spec),
                 "flops": flops(run),
-                "unigram_loss": number(run.outcome.get("unigram_loss")),
-                "validation_loss": number(run.outcome.get("validation_loss")),
+                "unigram_loss": run.outcome.unigram_loss,
+                "validation_loss": run.outcome.validation_loss,
                 "bleu": bleu.get(run.run_id, math.nan),
                 "shape": f"{run.spec.depth} d={model.hidden}",
             }
@@ -186,22 +186,20 @@ def draw(frame: pd.DataFrame) -> Figure:
         if not every:
             return style.empty("No two shapes of model cost the same to train.")
         places = list(dict.fromkeys(model.condition for model in every))[:MOST]
-        measures = [("validation_loss", "validation loss, nats a token")]
+        measures = [("validation_loss", "validation loss", "validation loss, nats a token")]
         if frame["bleu"].notna().any():
-            measures.append(("bleu", "BLEU (test set)"))
+            measures.append(("bleu", "BLEU", "BLEU (test set)"))
         named = any(places)
         figure, panels = style.panels(
             len(places) * len(measures), len(measures), 3.4, titles=1 + named, legend=1, right=0.2
         )
         for i, axes in enumerate(panels):
-            condition, (column, words) = places[i // len(measures)], measures[i % len(measures)]
+            condition, (column, name, words) = places[i // len(measures)], measures[i % len(measures)]
             if i % len(measures):
                 box = axes.get_position()
                 axes.set_position((box.x0 + 0.05, box.y0, box.width - 0.05, box.height))
                 axes.tick_params(labelleft=True)
-            lettering.entitle(
-                axes, *([condition] if condition else []), words.partition(" (")[0].partition(",")[0], width=60
-            )
+            lettering.entitle(axes, *([condition] if condition else []), name, width=60)
             axes.set_ylabel(words)
             share = NAMES / (style.WIDTH / len(measures) - 0.9)
             _panel(axes, [model for model in every if model.condition == condition], column, share)

@@ -19,7 +19,7 @@ from stabkit.figures.drawing.line_ends import End, label_ends
 from stabkit.figures.quick.once import once
 from stabkit.figures.shared.comparison import FACTS, shown
 from stabkit.figures.shared.numbers import centre
-from stabkit.figures.shared.words import number, short
+from stabkit.figures.shared.words import short
 from stabkit.storage.store import Run
 
 NAME = "loss_start"
@@ -46,7 +46,7 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
             "hidden": each.run.spec.model.hidden,
             "tied": each.run.spec.model.tied,
             "loss": float(each.run.records["loss"].at("probe")[0]),
-            "unigram_loss": number(each.run.outcome.get("unigram_loss")),
+            "unigram_loss": each.run.outcome.unigram_loss,
         }
         for each in shown(runs)
         if "loss" in each.run.records and each.run.spec.alpha_scale == 1 == each.run.spec.beta_scale

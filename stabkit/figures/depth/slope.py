@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 
 from stabkit.figures.depth import update_depth
 from stabkit.figures.quick.once import once
-from stabkit.figures.shared.comparison import method_label
+from stabkit.figures.shared.comparison import method_label, variants
 from stabkit.figures.shared.contrast import PAIR
 from stabkit.figures.shared.numbers import centre
 from stabkit.figures.shared.words import listed, short
@@ -124,12 +124,12 @@ def title(runs: Sequence[Run]) -> str:
 
 
 def _ratio(runs: Sequence[Run]) -> str:
-    frame = select(runs)
+    frame, names = select(runs), variants(runs)
     ratios = []
     for (_, depth), here in frame.groupby(["condition", "depth"], sort=False):
-        by = {label: own.set_index("seed")["update"] for label, own in here.groupby("label", sort=False)}
+        by = {names[str(label)]: own.set_index("seed")["update"] for label, own in here.groupby("label", sort=False)}
         if set(by) >= PAIR:
-            paired = centre((by["Post-LN"] / by["DeepNorm"]).dropna())
+            paired = centre((by["post-ln"] / by["deepnorm"]).dropna())
             if math.isfinite(paired):
                 ratios.append((paired, str(depth)))
     if ratios:

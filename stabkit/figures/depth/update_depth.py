@@ -23,7 +23,7 @@ from matplotlib.lines import Line2D
 from stabkit.figures.drawing import lettering, style
 from stabkit.figures.quick.once import once
 from stabkit.figures.shared import theorem
-from stabkit.figures.shared.comparison import FACTS, ends_in_norm, shown
+from stabkit.figures.shared.comparison import FACTS, ends_in_norm, shown, variants
 from stabkit.figures.shared.contrast import PAIR
 from stabkit.figures.shared.depth_fit import JOINED, drawable, fit, reached, shape_of
 from stabkit.figures.shared.numbers import centre, reference_step, series
@@ -83,11 +83,11 @@ def select(runs: Sequence[Run], at: int | None = None) -> pd.DataFrame:
 
 def title(runs: Sequence[Run]) -> str:
     """Two exponents of one condition: of the paper's two methods where both are there, else the least and greatest."""
-    frame = select(runs)
+    frame, names = select(runs), variants(runs)
     lines = fit(frame)
     lines = lines[lines["shape"] == "N = M"]
     for _, group in lines.groupby("condition", sort=False):
-        papers = group[group["label"].isin(PAIR)]
+        papers = group[group["label"].map(names).isin(PAIR)]
         ends = (papers if len(papers) == len(PAIR) else group).sort_values("exponent", kind="stable")
         if len(ends) > 1:
             low, high = ends.iloc[0], ends.iloc[-1]

@@ -19,7 +19,7 @@ from stabkit.figures.drawing import lettering, style
 from stabkit.figures.drawing.outcomes import OUTCOME_COLOURS
 from stabkit.figures.quick.once import once
 from stabkit.figures.shared.comparison import FACTS, GROUPS, condition_order, method_group, shown
-from stabkit.figures.shared.words import listed, number, several, short
+from stabkit.figures.shared.words import listed, several, short
 from stabkit.storage.store import Run
 
 NAME = "table1"
@@ -45,9 +45,9 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
         {
             **each.facts(),
             "group": method_group(each.run.spec),
-            "steps": each.run.outcome.get("steps", 0),
-            "unigram_loss": number(each.run.outcome.get("unigram_loss")),
-            "validation_loss": number(each.run.outcome.get("validation_loss")),
+            "steps": each.run.outcome.steps,
+            "unigram_loss": each.run.outcome.unigram_loss,
+            "validation_loss": each.run.outcome.validation_loss,
         }
         for each in shown(runs)
         if each.run.spec.alpha_scale == 1 == each.run.spec.beta_scale

@@ -17,7 +17,7 @@ from stabkit.figures.quick import points
 from stabkit.figures.quick.once import once
 from stabkit.figures.shared import quality
 from stabkit.figures.shared.comparison import FACTS, depth_rank, shown
-from stabkit.figures.shared.words import listed, number, several, short
+from stabkit.figures.shared.words import listed, several, short
 from stabkit.storage.store import Run
 
 NAME = "bleu"
@@ -51,8 +51,8 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
                     "layers": sum(depth_rank(each.run.spec)[:1]),
                     "beam": one.spec.search.beam,
                     "bleu": one.score.bleu,
-                    "perplexity": number(each.run.outcome.get("perplexity")),
-                    "token_accuracy": number(each.run.outcome.get("token_accuracy")),
+                    "perplexity": each.run.outcome.perplexity,
+                    "token_accuracy": each.run.outcome.token_accuracy,
                     "length_ratio": one.score.length_ratio,
                     "signature": one.score.signature,
                 }

@@ -18,7 +18,7 @@ from matplotlib.patches import Rectangle
 from stabkit.figures.drawing import lettering, style
 from stabkit.figures.quick.once import once
 from stabkit.figures.shared import quality
-from stabkit.figures.shared.comparison import FACTS, Shown, shown
+from stabkit.figures.shared.comparison import FACTS, Condition, Shown, shown
 from stabkit.figures.shared.words import listed, short
 from stabkit.quality import bleu
 from stabkit.storage.store import Run
@@ -54,10 +54,10 @@ LETTERS = "abcdefghijklmn"
 def systems(runs: Sequence[Run]) -> list[Shown]:
     """Every method, depth and condition once, by its lowest seed; those translated alike, shallow before deep."""
     found = quality.alike(runs)
-    first: dict[tuple[str, str, str], Shown] = {}
+    first: dict[tuple[str, tuple[int, int], Condition], Shown] = {}
     for each in shown(runs):  # in the order of seeds
         if each.run.run_id in found:
-            first.setdefault((each.label, each.run.spec.depth, each.condition), each)
+            first.setdefault((each.variant, each.shape, each.condition), each)
     return list(first.values())
 
 
@@ -85,7 +85,7 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
                         **each.facts(),
                         "against": other.label,
                         "against_depth": other.run.spec.depth,
-                        "against_condition": other.condition,
+                        "against_condition": other.condition.text,
                         "bleu": one.score.bleu,
                         "difference": pair.difference,
                         "low": pair.low,

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, get_args
 
 from stabkit import methods
 from stabkit.figures.quick.once import once
 from stabkit.figures.shared.numbers import outcome_word
-from stabkit.figures.shared.words import listed, plain
+from stabkit.figures.shared.words import plain
 from stabkit.methods import blocks, ends
 from stabkit.methods.base import Group
 from stabkit.methods.groups import group_of
@@ -66,13 +66,69 @@ WORDS = {
 """How a setting reads in a condition; the others read as their own name and value."""
 
 
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """Settings that runs share: those that set them apart from the others shown, or all. Equal where these are equal;
+    text is made of it where people read it."""
+
+    settings: tuple[tuple[str, Any], ...] = ()
+    """(`train.lr`, 0.0005), in the order in which they are told. A pair of values stands for a range of both."""
+    untold: frozenset[str] = field(default=frozenset(), compare=False)
+    """Settings that others imply, left out of the text."""
+    number: int = field(default=0, compare=False)
+    """Of conditions that read alike, counted from 1; 0 of one that reads like no other."""
+
+    def __bool__(self) -> bool:
+        return bool(self.text)
+
+    def __str__(self) -> str:
+        return self.text
+
+    @property
+    def text(self) -> str:
+        """`no warm-up, lr 0.002`; "" where nothing sets them apart."""
+        phrases = [_phrase(key, value) for key, value in self.settings if key not in self.untold]
+        text = plain(", ".join(filter(None, phrases)))
+        return f"{text} [{self.number}]" if self.number else text
+
+    @property
+    def key(self) -> str:
+        """`train.warmup=0 train.lr=0.0005`: the same for a file, whatever the words are."""
+        return " ".join(f"{key}={value}" for key, value in self.settings)
+
+    def of(self, *keys: str) -> Condition:
+        """These of its settings alone, in its own order."""
+        return Condition(tuple(item for item in self.settings if item[0] in keys))
+
+    def has(self, *keys: str) -> bool:
+        """Whether one of these settings is among them."""
+        return any(key in keys for key, _ in self.settings)
+
+    def but(self, key: str, value: Any) -> Condition:
+        """The same with another value of one setting."""
+        return Condition(tuple((name, value if name == key else held) for name, held in self.settings))
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shown:
-    """A run with the two texts that place it."""
+    """A run, and what places it among the others shown."""
 
     run: Run
-    label: str
-    condition: str
+    condition: Condition
+
+    @property
+    def variant(self) -> str:
+        """The method's key with its options: `admin:omega=closed`."""
+        return methods.variant(self.run.spec)
+
+    @property
+    def label(self) -> str:
+        return method_label(self.run.spec)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(N, M), the layers of encoder and decoder."""
+        return self.run.spec.model.encoder_layers, self.run.spec.model.decoder_layers
 
     def facts(self) -> dict[str, Any]:
         """The columns with which every frame begins."""
@@ -81,7 +137,7 @@ class Shown:
             "run": self.run.run_id,
             "method": spec.method,
             "label": self.label,
-            "condition": self.condition,
+            "condition": self.condition.text,
             "depth": spec.depth,
             "encoder_layers": spec.model.encoder_layers,
             "decoder_layers": spec.model.decoder_layers,
@@ -97,11 +153,9 @@ FACTS = ("run", "method", "label", "condition", "depth", "encoder_layers", "deco
 def shown(runs: Iterable[Run]) -> list[Shown]:
     """Every run once, in the order of all tables and legends: method table, condition, depth, seed."""
     once = list({run.run_id: run for run in runs}.values())
-    texts = conditions([run.spec for run in once])
+    found = conditions([run.spec for run in once])
     order = condition_order([run.spec for run in once])
-    placed = [
-        Shown(run=run, label=method_label(run.spec), condition=text) for run, text in zip(once, texts, strict=True)
-    ]
+    placed = [Shown(run=run, condition=condition) for run, condition in zip(once, found, strict=True)]
     return sorted(
         placed,
         key=lambda s: (
@@ -135,10 +189,15 @@ def method_label(spec: RunSpec) -> str:
     return plain(methods.label_of(spec))
 
 
+def variants(runs: Iterable[Run]) -> dict[str, str]:
+    """{what a method is called in a frame's column `label`: its key with options}."""
+    return {method_label(run.spec): methods.variant(run.spec) for run in runs}
+
+
 def method_rank(spec: RunSpec) -> tuple[int, str]:
     """Table order, then unknown methods by name; variants of one method stand together, the plain one first."""
     known = methods.KEYS.index(spec.method) if spec.method in methods.KEYS else len(methods.KEYS)
-    return known, method_label(spec)
+    return known, methods.variant(spec)
 
 
 def method_group(spec: RunSpec) -> str:
@@ -175,14 +234,14 @@ def output_layers(spec: RunSpec) -> list[str]:
     return [f"decoder.{layer}" for layer in range(1, m + 1)] or [f"encoder.{layer}" for layer in range(1, n + 1)]
 
 
-def output_stack(depths: Iterable[str]) -> str:
-    """What that stack is called among these depths: `decoder`, `encoder`, or both."""
-    words = {"encoder" if depth.endswith("encoder") else "decoder" for depth in depths} or {"decoder"}
+def output_stack(decoder_layers: Iterable[int]) -> str:
+    """What that stack is called among models of these decoder layers: `decoder`, `encoder`, or both."""
+    words = {"decoder" if layers else "encoder" for layers in decoder_layers} or {"decoder"}
     return " or ".join(sorted(words))
 
 
-def conditions(specs: Sequence[RunSpec]) -> list[str]:
-    """For each spec what sets it apart from the others besides method, depth and seed; "" where nothing does.
+def conditions(specs: Sequence[RunSpec]) -> list[Condition]:
+    """For each spec what sets it apart from the others besides method, depth and seed; nothing where nothing does.
 
     Different settings never share a text: should two read alike, they are numbered.
     """
@@ -193,17 +252,19 @@ def conditions(specs: Sequence[RunSpec]) -> list[str]:
         if len({each[key] for each in settings}) > 1
         or (key == "recipe" and "paper" in {each[key] for each in settings})
     ]
-    keys = [tuple(each[key] for key in varying) for each in settings]
+    # the synthetic language's digest is of batch and vocabulary: they tell it
     made = not any(spec.task.source for spec in specs) and bool({"train.max_tokens", "task.vocab"} & set(varying))
-    told = [key != "task.digest" or not made for key in varying]  # the synthetic language's is of these two sizes
-    texts = {
-        key: _text({name: value for name, value, tell in zip(varying, key, told, strict=True) if tell}) for key in keys
-    }
-    alike = Counter(texts.values())
-    numbered = sorted((key for key in texts if alike[texts[key]] > 1), key=repr)
-    for place, key in enumerate(numbered, 1):
-        texts[key] += f" [{place}]"
-    return [texts[key] for key in keys]
+    implied = frozenset({"task.digest"} if made else ())
+    found = []
+    for values in settings:
+        own_recipe = RECIPE if "recipe" in varying and values["recipe"] == "paper" else ()
+        held = tuple((key, values[key]) for key in varying)
+        found.append(Condition(held, implied | set(own_recipe)))
+    alike = Counter(condition.text for condition in dict.fromkeys(found))
+    numbered = [condition for condition in dict.fromkeys(found) if alike[condition.text] > 1]
+    numbered.sort(key=lambda condition: repr([value for _, value in condition.settings]))
+    numbers = {condition: place for place, condition in enumerate(numbered, 1)}
+    return [replace(condition, number=numbers.get(condition, 0)) for condition in found]
 
 
 ALWAYS = ("train.warmup", "train.lr", "train.max_tokens", "task.name", "task.vocab")
@@ -219,25 +280,25 @@ def _versions(specs: Sequence[RunSpec]) -> list[str]:
     return [f"{s.own.file}:{s.own.name} {s.own.digest[:8]}" if s.own and method_label(s) in many else "" for s in specs]
 
 
-def setting(spec: RunSpec, warmup: str = "") -> str:
+def setting(spec: RunSpec) -> Condition:
     """A run's settings besides method, depth and seed, whole: `no warm-up, lr 0.0005, 512 tokens a batch, synthetic,
-    vocabulary 2000`; `warmup` stands in the place of its warm-up."""
+    vocabulary 2000`."""
     default = _settings(RunSpec(method=spec.method, model=ModelConfig(encoder_layers=0, decoder_layers=0)))
     lengths = ("train.steps", "train.stop_when_decided", "train.verdict_at")
     skipped = (*OWN_AXES, *lengths, "record_every", "snapshots", "task.digest")
-    told = {
+    held = {
         key: value
         for key, value in _settings(spec).items()
         if key not in skipped and (key in ALWAYS or value != default[key])
     }
-    order = sorted(told, key=lambda key: ALWAYS.index(key) if key in ALWAYS else len(ALWAYS))
-    return plain(listed(*(warmup if warmup and key == "train.warmup" else _phrase(key, told[key]) for key in order)))
+    order = sorted(held, key=lambda key: ALWAYS.index(key) if key in ALWAYS else len(ALWAYS))
+    return Condition(tuple((key, held[key]) for key in order))
 
 
-def condition_order(specs: Sequence[RunSpec]) -> dict[str, int]:
+def condition_order(specs: Sequence[RunSpec]) -> dict[Condition, int]:
     """{condition: its place}, by the values themselves: warm-up 0 before 400 before 4000."""
-    values = {text: tuple(_settings(spec).values()) for spec, text in zip(specs, conditions(specs), strict=True)}
-    return {text: place for place, text in enumerate(sorted(values, key=lambda text: values[text]))}
+    values = {found: tuple(_settings(spec).values()) for spec, found in zip(specs, conditions(specs), strict=True)}
+    return {found: place for place, found in enumerate(sorted(values, key=lambda found: values[found]))}
 
 
 def _settings(spec: RunSpec) -> dict[str, Any]:
@@ -262,14 +323,11 @@ def flat(spec: RunSpec) -> dict[str, Any]:
     return out
 
 
-def _text(values: dict[str, Any]) -> str:
-    """The phrases of a condition; by a method's own recipe without what that decides."""
-    own = values.get("recipe") == "paper"
-    told = (_phrase(*item) for item in values.items() if not (own and item[0] in RECIPE))
-    return plain(", ".join(filter(None, told)))
-
-
 def _phrase(key: str, value: Any) -> str:
+    if key == "train.warmup" and isinstance(value, tuple):
+        return f"warm-up {value[1]} or none"
+    if key == "train.lr" and isinstance(value, tuple):
+        return f"lr {value[0]:g} to {value[1]:g}"
     if key == "train.warmup" and value == 0:
         return "no warm-up"
     if key == "model.tied":

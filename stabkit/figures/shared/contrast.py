@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from stabkit.figures.quick.once import once
-from stabkit.figures.shared.comparison import Shown, condition_order, depth_rank, shown
+from stabkit.figures.shared.comparison import Condition, Shown, condition_order, depth_rank, method_label, shown
 from stabkit.figures.shared.numbers import centre, reference_step, update_at
 from stabkit.results.chain import SATURATED
+from stabkit.spec import depth_text
 from stabkit.storage.store import Run
 
 
@@ -18,15 +19,28 @@ from stabkit.storage.store import Run
 class Contrast:
     """‖ΔF‖ of `higher` over that of `lower` at `step`: the median ratio over the seeds that both have."""
 
-    condition: str
-    depth: str
+    condition: Condition
     step: int
-    higher: str
-    lower: str
     ratio: float
     seeds: tuple[int, ...]
     higher_runs: tuple[Run, ...]
     lower_runs: tuple[Run, ...]
+
+    @property
+    def higher(self) -> str:
+        """What the method is called whose update is larger."""
+        return method_label(self.higher_runs[0].spec)
+
+    @property
+    def lower(self) -> str:
+        """What the other is called."""
+        return method_label(self.lower_runs[0].spec)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(N, M)."""
+        model = self.higher_runs[0].spec.model
+        return model.encoder_layers, model.decoder_layers
 
     @property
     def alike(self) -> bool:
@@ -36,10 +50,11 @@ class Contrast:
     @property
     def where(self) -> str:
         """`100L-100L (no warm-up)`."""
-        return f"{self.depth} ({self.condition})" if self.condition else self.depth
+        depth = depth_text(*self.shape)
+        return f"{depth} ({self.condition})" if self.condition else depth
 
 
-PAIR = {"Post-LN", "DeepNorm"}
+PAIR = {"post-ln", "deepnorm"}
 """The two that DeepNet compares throughout."""
 
 
@@ -57,7 +72,7 @@ def contrast(runs: Sequence[Run]) -> Contrast | None:
         ceiling = math.sqrt(2 * found.lower_runs[0].spec.model.hidden)
         if centre(update_at(run, found.step) for run in found.lower_runs) > SATURATED * ceiling:
             first = _at(runs, 1)
-            return first if first is not None and first.depth == found.depth else found
+            return first if first is not None and first.shape == found.shape else found
     return found
 
 
@@ -70,31 +85,28 @@ def rate(run: Run) -> tuple[object, ...]:
 def _at(runs: Sequence[Run], step: int) -> Contrast | None:
     placed = shown(runs)
     order = condition_order([each.run.spec for each in placed])
-    cells: dict[tuple[tuple[int, int], int, str, str], dict[str, dict[int, Shown]]] = {}
+    cells: dict[tuple[tuple[int, int], int], dict[str, dict[int, Shown]]] = {}
     for each in placed:
         value = update_at(each.run, step)
         if math.isfinite(value) and value > 0:
             spec = each.run.spec
-            place = (depth_rank(spec), -order[each.condition], spec.depth, each.condition)
-            cells.setdefault(place, {}).setdefault(each.label, {})[spec.seed] = each
-    for (_, _, depth, condition), by_label in sorted(cells.items(), reverse=True):
+            place = (depth_rank(spec), -order[each.condition])
+            cells.setdefault(place, {}).setdefault(each.variant, {})[spec.seed] = each
+    for _, methods in sorted(cells.items(), key=lambda item: item[0], reverse=True):
         pairs = []
-        for one, other in itertools.permutations(by_label, 2):
-            seeds = tuple(sorted(by_label[one].keys() & by_label[other].keys()))
-            if seeds and rate(by_label[one][seeds[0]].run) == rate(by_label[other][seeds[0]].run):
-                ours = tuple(by_label[one][seed].run for seed in seeds)
-                theirs = tuple(by_label[other][seed].run for seed in seeds)
+        for one, other in itertools.permutations(methods, 2):
+            seeds = tuple(sorted(methods[one].keys() & methods[other].keys()))
+            if seeds and rate(methods[one][seeds[0]].run) == rate(methods[other][seeds[0]].run):
+                ours = tuple(methods[one][seed].run for seed in seeds)
+                theirs = tuple(methods[other][seed].run for seed in seeds)
                 ratio = centre(update_at(x, step) / update_at(y, step) for x, y in zip(ours, theirs, strict=True))
                 pairs.append((ratio, one, other, seeds, ours, theirs))
         if pairs:
             papers = [pair for pair in pairs if {pair[1], pair[2]} == PAIR]
-            ratio, higher, lower, seeds, ours, theirs = max(papers or pairs, key=lambda pair: pair[0])
+            ratio, higher, _, seeds, ours, theirs = max(papers or pairs, key=lambda pair: pair[0])
             return Contrast(
-                condition=condition,
-                depth=depth,
+                condition=next(iter(methods[higher].values())).condition,
                 step=step,
-                higher=higher,
-                lower=lower,
                 ratio=ratio,
                 seeds=seeds,
                 higher_runs=ours,

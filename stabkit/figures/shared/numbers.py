@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from stabkit.figures.quick.once import once
 from stabkit.figures.quick.points import LOWEST
-from stabkit.figures.shared.words import number
 from stabkit.results.chain import REFERENCE_STEP
+from stabkit.results.outcome import Word
 from stabkit.storage.store import Run
 
 
-def outcome_word(run: Run) -> str:
+def outcome_word(run: Run) -> Word:
     """The run's outcome, one word."""
-    return str(run.outcome.get("outcome", "early"))
+    return run.outcome.word
 
 
 def series(run: Run, probe: str, site: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -48,8 +48,7 @@ def update_at(run: Run, step: int) -> float:
 
 def chain(run: Run, name: str) -> float:
     """One number of the outcome's chain."""
-    links = run.outcome.get("chain")
-    return number(links.get(name)) if isinstance(links, dict) else math.nan
+    return float(getattr(run.outcome.chain, name))
 
 
 def lowest_ratio(run: Run) -> float:

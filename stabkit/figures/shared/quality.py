@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stabkit.figures.shared.words import number
 from stabkit.results.translation import Search
 from stabkit.storage.store import Run
 from stabkit.storage.translations import Translation
@@ -52,7 +51,7 @@ def measured(runs: Sequence[Run]) -> Measured:
     scores = {key: one.score.bleu for key, one in alike(runs).items()}
     if runs and all(run.run_id in scores for run in runs) and min(scores.values()) >= TRANSLATES:
         return Measured(BLEU, scores)
-    return Measured(LOSS, {run.run_id: number(run.outcome.get("validation_loss")) for run in runs})
+    return Measured(LOSS, {run.run_id: run.outcome.validation_loss for run in runs})
 
 
 def words(search: Search) -> str:

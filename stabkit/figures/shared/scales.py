@@ -20,7 +20,7 @@ from stabkit.figures.quick.once import once
 from stabkit.figures.shared import theorem
 from stabkit.figures.shared.comparison import FACTS, conditions, shown
 from stabkit.figures.shared.numbers import centre, chain
-from stabkit.figures.shared.words import listed, number
+from stabkit.figures.shared.words import listed
 from stabkit.results.outcome import AT_UNIGRAM, BORDERLINE
 from stabkit.storage.store import Run
 
@@ -31,31 +31,41 @@ COLUMNS = (
 )
 
 
+RATE_TOLD = "rate_told"
+"""An attribute of the frame: whether its conditions tell the rate."""
+
+
 @once
 def frame(runs: Sequence[Run]) -> pd.DataFrame:
     """One row a run of a scaled method, in the order of all tables."""
     placed = shown(runs)
-    rest = conditions([replace(each.run.spec, alpha_scale=1.0, beta_scale=1.0) for each in placed])
-    factors = [(each.run.spec.alpha_scale, each.run.spec.beta_scale) for each in placed]
-    settings = [(each.label, each.run.spec.depth, condition) for each, condition in zip(placed, rest, strict=True)]
-    scaled = {setting for setting, pair in zip(settings, factors, strict=True) if pair != (1, 1)}
+    unscaled = [replace(each.run.spec, alpha_scale=1.0, beta_scale=1.0) for each in placed]
+    settings = [
+        (each.variant, each.shape, condition) for each, condition in zip(placed, conditions(unscaled), strict=True)
+    ]
+    scaled = {
+        setting
+        for each, setting in zip(placed, settings, strict=True)
+        if each.run.spec.alpha_scale != 1 or each.run.spec.beta_scale != 1
+    }
     rows = []
-    for each, setting, (a, b) in zip(placed, settings, factors, strict=True):
+    for each, setting in zip(placed, settings, strict=True):
         if setting not in scaled:
             continue
-        run = each.run
-        a, b = np.float64(a), np.float64(b)  # numpy's: a factor whose square is nothing makes infinity, not an error
+        run, condition = each.run, setting[-1]
+        # numpy's: a factor whose square is nothing makes infinity, not an error
+        a, b = np.float64(run.spec.alpha_scale), np.float64(run.spec.beta_scale)
         crossing, encoder, decoder = theorem.sums(run, 1) or (math.nan, math.nan, math.nan)
         rows.append(
             {
                 **each.facts(),
-                "condition": setting[-1],
+                "condition": condition.text,
                 "alpha_scale": a,
                 "beta_scale": b,
                 "width": run.spec.model.hidden,
                 "lr": run.spec.train.lr,
-                "unigram_loss": number(run.outcome.get("unigram_loss")),
-                "validation_loss": number(run.outcome.get("validation_loss")),
+                "unigram_loss": run.outcome.unigram_loss,
+                "validation_loss": run.outcome.validation_loss,
                 "update_first": chain(run, "update_first"),
                 "ln_input_growth": chain(run, "ln_input_growth"),
                 "gradient_ratio_lowest": chain(run, "gradient_ratio_lowest"),
@@ -66,6 +76,7 @@ def frame(runs: Sequence[Run]) -> pd.DataFrame:
             }
         )
     found = pd.DataFrame(rows, columns=list(COLUMNS))
+    found.attrs[RATE_TOLD] = any(condition.has("train.lr") for *_, condition in settings)
     with np.errstate(all="ignore"):
         for _, own in groups(found):
             found.loc[own.index, "relative"] = own["relative"] / predicted(own)
@@ -120,11 +131,11 @@ def cells(own: pd.DataFrame) -> list[Cell]:
     return [Cell(a, b, runs) for (a, b), runs in by]
 
 
-def sentence(name: str, own: pd.DataFrame) -> str:
-    """How many pairs of factors train, which fail where they are few, which train by a hair, and how many are
-    undecided."""
+def sentence(every: pd.DataFrame, name: str, own: pd.DataFrame) -> str:
+    """How many pairs of factors of one plane of them train, which fail where they are few, which train by a hair, and
+    how many are undecided."""
     found = cells(own)
-    if own["lr"].nunique() == 1 and "lr " not in name:
+    if own["lr"].nunique() == 1 and not every.attrs[RATE_TOLD]:
         name = f"{name}, lr {own['lr'].iloc[0]:g}"
     pairs, stop = "pairs of factors on α and β", ""
     for other, only in (("beta_scale", "α"), ("alpha_scale", "β")):

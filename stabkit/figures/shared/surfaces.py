@@ -7,16 +7,13 @@ weights, so a method with small weights is moved less: the papers' ruler), or on
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from stabkit.figures.shared.comparison import Shown, depth_rank, method_label, shown
+from stabkit.figures.shared.comparison import Shown, depth_rank, shown
 from stabkit.results.surface import SurfaceSpec
 from stabkit.storage.store import Run
 from stabkit.storage.surfaces import Surface
-
-OWN = "each its own directions (the papers' ruler)"
-
 
 Kind = Literal["surface", "cut", "path", "between"]
 
@@ -29,13 +26,48 @@ def kind_of(spec: SurfaceSpec) -> Kind:
 
 
 @dataclass(frozen=True, slots=True)
+class Ruler:
+    """Whose directions measure a surface."""
+
+    donor: str = ""
+    """The method whose directions serve both; "" where each has its own."""
+    label: str = field(default="", compare=False)
+    """What the donor's method is called."""
+    normalised: bool = True
+    """By the norms of filters, as the papers' directions are."""
+
+    @property
+    def own(self) -> bool:
+        """Whether each method is measured by its own directions."""
+        return not self.donor
+
+    @property
+    def papers(self) -> bool:
+        """Whether it is the papers' ruler."""
+        return self.own and self.normalised
+
+    @property
+    def text(self) -> str:
+        """`each its own directions (the papers' ruler)`, `Post-LN's directions for both`."""
+        if self.own:
+            return "each its own directions" + " (the papers' ruler)" * self.normalised
+        return f"{self.label}'s directions for both"
+
+    @property
+    def whose(self) -> str:
+        """In few words: `each one's own directions`, `Post-LN's`."""
+        if self.papers:
+            return "each one's own directions"
+        return f"{self.label}'s" if self.donor else self.text
+
+
+@dataclass(frozen=True, slots=True)
 class Seen:
-    """A surface, its run with the texts that place it, and the name of its ruler."""
+    """A surface, its run with what places it, and its ruler."""
 
     surface: Surface
     shown: Shown
-    ruler: str
-    """OWN, or `Post-LN's directions for both`."""
+    ruler: Ruler
 
     @property
     def how(self) -> str:
@@ -47,7 +79,7 @@ class Seen:
     @property
     def facts(self) -> dict[str, Any]:
         """The columns with which every frame begins; `run` is a surface under a ruler, of which one run has many."""
-        return {**self.shown.facts(), "run": f"{self.surface.surface_id}, {self.ruler}"}
+        return {**self.shown.facts(), "run": f"{self.surface.surface_id}, {self.ruler.text}"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +102,12 @@ class Landscape:
             each = by_run[spec.origin.run]
             donor = spec.plane.of.run if spec.plane.of else spec.origin.run
             alone = len([run for run in by_run.values() if _beside(run, each)]) == 1
-            name = f"{_name(by_run, donor)}'s directions for both"
             random = kind in ("surface", "cut")
-            rulers = [(1 + order.index(donor), name)] if random and not alone and donor in order else []
+            rulers = []
+            if random and not alone and donor in order:
+                rulers.append((1 + order.index(donor), Ruler(by_run[donor].variant, by_run[donor].label)))
             if spec.plane.of is None:
-                rulers.append((0, OWN if spec.plane.normalise == "filter" else OWN.partition(" (")[0]))
+                rulers.append((0, Ruler(normalised=spec.plane.normalise == "filter")))
             for place, ruler in rulers:
                 rank = (*depth_rank(each.run.spec), each.run.spec.seed, place, order.index(spec.origin.run))
                 found.append(((*rank, spec.plane.seed), Seen(surface, each, ruler)))
@@ -82,8 +115,4 @@ class Landscape:
 
 
 def _beside(one: Shown, other: Shown) -> bool:
-    return (one.run.spec.depth, one.run.spec.seed) == (other.run.spec.depth, other.run.spec.seed)
-
-
-def _name(by_run: dict[str, Shown], run_id: str) -> str:
-    return method_label(by_run[run_id].run.spec) if run_id in by_run else run_id
+    return (one.shape, one.run.spec.seed) == (other.shape, other.run.spec.seed)

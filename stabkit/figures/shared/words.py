@@ -26,7 +26,7 @@ def number(value: Any) -> float:
 
 def listed(*parts: object) -> str:
     """`Post-LN, no warm-up, 18L-18L`: those of the parts that are not empty."""
-    return ", ".join(str(part) for part in parts if part != "")
+    return ", ".join(text for part in parts if (text := str(part)))
 
 
 def plain(text: str) -> str:

@@ -18,7 +18,6 @@ from stabkit.figures.shared.comparison import FACTS
 from stabkit.figures.shared.numbers import centre
 from stabkit.figures.shared.surfaces import Landscape
 from stabkit.figures.shared.words import listed, percent, short
-from stabkit.figures.surfaces import landscape
 from stabkit.surface import roughness
 
 NAME = "cuts"
@@ -42,7 +41,7 @@ def select(drawn: Landscape) -> pd.DataFrame:
     for seen in drawn.seen("cut"):
         spec = seen.surface.spec
         part = pd.DataFrame({"a": spec.a, "loss": seen.surface.loss[0]})
-        facts = {**seen.facts, "ruler": seen.ruler, "direction_seed": spec.plane.seed}
+        facts = {**seen.facts, "ruler": seen.ruler.text, "direction_seed": spec.plane.seed}
         parts.append(part.assign(**facts)[list(COLUMNS)])
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(COLUMNS))
 
@@ -62,7 +61,7 @@ def rough(frame: pd.DataFrame) -> pd.DataFrame:
 def title(drawn: Landscape) -> str:
     """The two methods' shares of negative curvature under each ruler at the first depth: mean over directions, median
     over seeds."""
-    table = rough(select(drawn))
+    table, whose = rough(select(drawn)), {seen.ruler.text: seen.ruler.whose for seen in drawn.seen("cut")}
     labels = list(dict.fromkeys(table["label"]))
     if len(labels) != 2:
         return "How rough the loss is along random directions"
@@ -71,9 +70,7 @@ def title(drawn: Landscape) -> str:
     for ruler, rows in table[table["depth"] == depth].groupby("ruler", sort=False):
         share = rows.groupby(["label", "seed"])["negative"].mean().groupby("label").median()
         if len(share) == 2:
-            told.append(
-                f"{percent(share[labels[0]])} against {percent(share[labels[1]])} by {landscape.whose(str(ruler))}"
-            )
+            told.append(f"{percent(share[labels[0]])} against {percent(share[labels[1]])} by {whose[str(ruler)]}")
     return f"Negative curvature of cuts at {depth}, {labels[0]} against {labels[1]}: {', '.join(told)}"
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from stabkit.figures.drawing import lettering, style
 from stabkit.figures.shared.comparison import FACTS
-from stabkit.figures.shared.surfaces import OWN, Landscape
+from stabkit.figures.shared.surfaces import Landscape
 from stabkit.figures.shared.words import listed, percent, short
 from stabkit.surface import roughness
 
@@ -47,7 +47,7 @@ def select(drawn: Landscape) -> pd.DataFrame:
         spec = seen.surface.spec
         a, b = np.meshgrid(spec.a, spec.b)
         part = pd.DataFrame({"a": a.ravel(), "b": b.ravel(), "loss": seen.surface.loss.ravel()})
-        parts.append(part.assign(**{**seen.facts, "ruler": seen.ruler, "how": seen.how})[list(COLUMNS)])
+        parts.append(part.assign(**{**seen.facts, "ruler": seen.ruler.text, "how": seen.how})[list(COLUMNS)])
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(COLUMNS))
 
 
@@ -69,22 +69,17 @@ def rough(frame: pd.DataFrame) -> pd.DataFrame:
 def title(drawn: Landscape) -> str:
     """The two methods' shares of negative curvature, ruler by ruler, at the first depth that has both; medians over
     seeds."""
-    table = rough(select(drawn))
+    table, whose = rough(select(drawn)), {seen.ruler.text: seen.ruler.whose for seen in drawn.seen()}
     for depth, of_depth in table.groupby("depth", sort=False):
         labels = list(dict.fromkeys(of_depth["label"]))
         told = []
         for ruler, own in of_depth.groupby("ruler", sort=False):
             share = own.groupby("label")["negative"].median()
             if len(share) == len(labels) == 2:
-                told.append(f"{percent(share[labels[0]])} against {percent(share[labels[1]])} by {whose(str(ruler))}")
+                told.append(f"{percent(share[labels[0]])} against {percent(share[labels[1]])} by {whose[str(ruler)]}")
         if told:
             return f"Negative curvature of the surfaces at {depth}, {labels[0]} against {labels[1]}: {', '.join(told)}"
     return "The loss around the weights"
-
-
-def whose(ruler: str) -> str:
-    """A ruler in few words: `Post-LN's`."""
-    return "each one's own directions" if ruler == OWN else ruler.removesuffix(" directions for both")
 
 
 def alt(frame: pd.DataFrame) -> str:

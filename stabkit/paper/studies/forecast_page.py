@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from stabkit import methods
-from stabkit.figures import STUDIES
+from stabkit.figures.catalogue import STUDIES
 from stabkit.figures.forecast import groups as groups_figure
 from stabkit.figures.shared.words import percent, plain, short
 from stabkit.paper.studies.study import Study

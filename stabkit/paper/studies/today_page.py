@@ -16,7 +16,7 @@ from stabkit.claims import OF_TODAY
 from stabkit.claims.base import ORDER, Finding
 from stabkit.claims.verdict import judge
 from stabkit.errors import StoreError
-from stabkit.figures import TODAY
+from stabkit.figures.catalogue import TODAY
 from stabkit.figures.shared.words import percent, plain, short
 from stabkit.methods.today import OUT
 from stabkit.paper.studies import kept, today, today_tables, today_words

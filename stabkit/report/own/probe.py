@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from stabkit.figures import OWN
+from stabkit.figures.own import OWN
 from stabkit.figures.shared.probed import Probed
 from stabkit.figures.shared.words import listed, plain, short
 from stabkit.report.cards import card
-from stabkit.report.html import HERE, shell, template
+from stabkit.report.frame import ASSETS, shell, template
 from stabkit.results.own.cell import Cell
 from stabkit.results.own.link import ORDER, Link
 from stabkit.results.own.series import uneven
@@ -67,7 +67,7 @@ def _ends(depths: Sequence[int | None]) -> list[str]:
 def render(found: Probed, done: Done, command: str) -> str:
     """The page as one HTML file."""
     worst = found.worst
-    return template(HERE / "probe.html.j2").render(
+    return template(ASSETS / "probe.html.j2").render(
         **shell(TITLE, command, answer(found)),
         word=worst.word,
         rates=rates(found),

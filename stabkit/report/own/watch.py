@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from stabkit.figures import WATCHED
 from stabkit.figures.shared.words import listed, plain
+from stabkit.figures.watched import WATCHED
 from stabkit.report.cards import card
-from stabkit.report.html import HERE, shell, template
+from stabkit.report.frame import ASSETS, shell, template
 from stabkit.results.own.words import updates
 from stabkit.results.tolerance import power
 from stabkit.storage.folder import write_file
@@ -32,7 +32,7 @@ def render(found: Watched, command: str) -> str:
     kinds: dict[str, int] = {}
     for own in facts.sublayers:
         kinds[own.kind] = kinds.get(own.kind, 0) + 1
-    return template(HERE / "watch.html.j2").render(
+    return template(ASSETS / "watch.html.j2").render(
         **shell(TITLE, command, answer(found)),
         ended=ended(found),
         alarms=[{"step": f"{a.step:,}", "link": a.link, "sentence": plain(a.sentence)} for a in found.alarms],

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
-from typing import Any
 
+from stabkit.figures.shared.comparison import Condition
 from stabkit.figures.shared.words import several
-from stabkit.report.verdict.matrix import Cell, Matrix, Row
+from stabkit.report.verdict.matrix import Matrix, Row
 from stabkit.results.forecast.measured import UPDATES
 from stabkit.results.tolerance import power
 
@@ -30,10 +30,10 @@ MOST_SAID = 3
 def answer(found: Matrix) -> str:
     """`Without warm-up at 5e-4, by 16 updates: Post-LN is likely stuck from 18L-18L on; …`; nothing where no cell has
     a verdict or a forecast."""
-    told = [one for row in found.rows for cell in row.cells for one in [_word(cell)] if one not in UNTOLD]
-    if not told:
+    words = [cell.verdict for row in found.rows for cell in row.cells if cell.verdict not in WITHOUT]
+    if not words:
         return ""
-    if set(told) == {"out of range"}:
+    if set(words) == {"out of range"}:
         axes = list(dict.fromkeys(axis for row in found.rows for cell in row.cells for axis in cell.axes))
         beyond = "its warm-up hides the answer; `--warmup 0` gives it" if "warm-up" in axes else "no forecast is given"
         where = "" if found.block == "classic" else f" in the block {found.block}"
@@ -44,7 +44,7 @@ def answer(found: Matrix) -> str:
             sentences.append(_sentence(condition, list(rows), found.depths))
     setting = _setting(found)
     by = f"by {UPDATES} updates"
-    whole, some = set(told) <= FORECASTS, bool(set(told) & FORECASTS)
+    whole, some = set(words) <= FORECASTS, bool(set(words) & FORECASTS)
     lead = ", ".join(part for part in (setting, by if whole else "") if part)
     text = (f"{lead}: " if lead else "") + ". ".join(sentences)
     if some and not whole:
@@ -52,49 +52,25 @@ def answer(found: Matrix) -> str:
     return f"{text[0].upper()}{text[1:]}."
 
 
-UNTOLD = ("", "early", "failed")
-"""Words without an answer."""
+WITHOUT = (None, "early", "failed")
+"""Verdicts without an answer."""
 FORECASTS = {"likely trains", "likely stuck", "open", "out of range"}
-
-
-def cells(found: Matrix) -> list[dict[str, Any]]:
-    """The matrix for `--json`: one word a method, condition and depth."""
-    return [
-        {
-            "model": row.method,
-            "label": row.label,
-            "condition": row.condition,
-            "encoder_layers": cell.layers[0],
-            "decoder_layers": cell.layers[1],
-            "word": cell.answer,
-            "p_trains": None if cell.p_trains != cell.p_trains else cell.p_trains,
-            "run_ids": list(cell.run_ids),
-        }
-        for row in found.rows
-        for cell in row.cells
-        if cell.run_ids
-    ]
-
-
-def _word(cell: Cell) -> str:
-    """One word for the sentence: where seeds differ the worst, which the matrix counts."""
-    return cell.forecast or (cell.outcomes[0][0] if cell.outcomes else "")
 
 
 def _order(found: Matrix, row: Row) -> int:
     return list(dict.fromkeys(one.condition for one in found.rows)).index(row.condition)
 
 
-def _sentence(condition: str, rows: Sequence[Row], depths: Sequence[str]) -> str:
+def _sentence(condition: Condition, rows: Sequence[Row], depths: Sequence[str]) -> str:
     """One condition: methods that share a fate together."""
-    fates: dict[tuple[str, ...], list[str]] = {}
+    fates: dict[tuple[str | None, ...], list[str]] = {}
     for row in rows:
-        fates.setdefault(tuple(_word(cell) for cell in row.cells), []).append(row.label)
+        fates.setdefault(tuple(cell.verdict for cell in row.cells), []).append(row.label)
     parts = [f"{several(labels, len(rows))} {_fate(fate, depths, len(labels) > 1)}" for fate, labels in fates.items()]
     return (f"{condition}: " if condition else "") + "; ".join(parts)
 
 
-def _fate(fate: Sequence[str], depths: Sequence[str], many: bool) -> str:
+def _fate(fate: Sequence[str | None], depths: Sequence[str], many: bool) -> str:
     """`likely train at every depth`, `trains to 18L-18L, is stuck from 50L-50L on`."""
     held = [(word, depth) for word, depth in zip(fate, depths, strict=True) if word]
     runs = [(word, [depth for _, depth in own]) for word, own in groupby(held, lambda pair: pair[0])]

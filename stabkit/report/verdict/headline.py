@@ -8,6 +8,9 @@ from collections.abc import Sequence
 
 from stabkit.figures.quick.points import LOWEST
 from stabkit.figures.shared.comparison import (
+    Condition,
+    Shown,
+    condition_order,
     conditions,
     depth_rank,
     ends_in_norm,
@@ -19,8 +22,9 @@ from stabkit.figures.shared.comparison import (
 from stabkit.figures.shared.contrast import Contrast, contrast
 from stabkit.figures.shared.numbers import centre, chain, lowest_ratio, outcome_word, reference_step, update_at
 from stabkit.figures.shared.words import several, short
+from stabkit.methods import variant
 from stabkit.report.verdict.matrix import badness
-from stabkit.results.outcome import stuck_by_loss
+from stabkit.results.outcome import Word, stuck_by_loss
 from stabkit.spec import RunSpec
 from stabkit.storage.store import Run
 
@@ -41,10 +45,10 @@ def headline(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]] = ()) ->
     found = contrast(runs)
     lost = _diverged(runs)
     if found is None:
-        return f"{lost or _alone(runs)}."
+        return f"{f'{lost[0].upper()}{lost[1:]}' if lost else _alone(runs)}."
     parts = [_first(found), _gradient(found, runs), _fates(found)]
     if lost and not any(outcome_word(run) == "diverged" for run in found.higher_runs):
-        parts.append(lost[0].lower() + lost[1:] if lost.startswith("At ") else lost)
+        parts.append(lost)
     return "; ".join(part for part in parts if part) + "."
 
 
@@ -54,41 +58,44 @@ def _ablated(runs: Sequence[Run]) -> str:
         return ""
     from stabkit.figures.shared import scales  # it needs pandas, which the terminal's table does not
 
+    frame = scales.frame(runs)
     judged = [
-        (name, own)
-        for name, own in scales.groups(scales.frame(runs))
-        if any(cell.word != "early" for cell in scales.cells(own))
+        (name, own) for name, own in scales.groups(frame) if any(cell.word != "early" for cell in scales.cells(own))
     ]
-    return scales.sentence(*judged[0]) if judged else ""
+    return scales.sentence(frame, *judged[0]) if judged else ""
 
 
-FATES = {"stuck": "is stuck", "diverged": "diverges", "diverged or stuck": "diverges or is stuck"}
+FATES = {("stuck",): "is stuck", ("diverged",): "diverges", ("diverged", "stuck"): "diverges or is stuck"}
 
 
 def _split(runs: Sequence[Run]) -> str:
     """Who fails where others train, at the shallowest depth where both are seen in every seed; nothing elsewhere."""
-    cells: dict[tuple[tuple[int, int], str], dict[str, list[Run]]] = {}
-    for each in shown(runs):
-        place = (depth_rank(each.run.spec), each.condition)
-        cells.setdefault(place, {}).setdefault(each.label, []).append(each.run)
-    for (_, condition), methods in sorted(cells.items(), key=lambda item: item[0]):
-        ends = {label: {outcome_word(run) for run in own} for label, own in methods.items()}
-        training = [label for label, words in ends.items() if words == {"trains"}]
-        failing = [label for label, words in ends.items() if words and words <= {"stuck", "diverged"}]
+    placed = shown(runs)
+    order = condition_order([each.run.spec for each in placed])
+    cells: dict[tuple[tuple[int, int], int], dict[str, list[Shown]]] = {}
+    for each in placed:
+        place = (depth_rank(each.run.spec), order[each.condition])
+        cells.setdefault(place, {}).setdefault(each.variant, []).append(each)
+    for _, methods in sorted(cells.items(), key=lambda item: item[0]):
+        ends = {method: {outcome_word(each.run) for each in group} for method, group in methods.items()}
+        labels = {method: group[0].label for method, group in methods.items()}
+        training = [labels[method] for method, words in ends.items() if words == {"trains"}]
+        failing = [method for method, words in ends.items() if words and words <= {"stuck", "diverged"}]
         if not training or not failing:
             continue
-        depth = methods[failing[0]][0].spec.depth
-        fates = [f"{label} {FATES[' or '.join(sorted(ends[label]))]}" for label in failing]
+        first = methods[failing[0]][0]
+        depth, condition = first.run.spec.depth, first.condition
+        fates = [f"{labels[method]} {FATES[tuple(sorted(ends[method]))]}" for method in failing]
         where = f"{depth} ({condition})" if condition else depth
         lost = several(fates, len(ends)) + " fail" * (len(fates) > 4)
         sentence = f"At {where} {lost} where {several(training, len(ends))} train{'s' * (len(training) == 1)}"
-        if any(len(methods[label]) > 1 for label in (*training, *failing)):
+        if any(len(group) > 1 for method, group in methods.items() if method in failing or labels[method] in training):
             sentence += ", in every seed"
-        ratio, label = min((centre(map(lowest_ratio, methods[label])), label) for label in failing)
+        ratio, method = min((centre(lowest_ratio(each.run) for each in methods[method]), method) for method in failing)
         if not ratio <= 0.1:
             return sentence
         amount = f"{short(ratio, 1)} of" if ratio > LOWEST else "nothing of"
-        layer = f"{label}'s lowest {output_stack([depth])} layer"
+        layer = f"{labels[method]}'s lowest {output_stack([first.shape[1]])} layer"
         return f"{sentence}; {layer} receives {amount} the top layer's gradient at its least"
     return ""
 
@@ -136,16 +143,20 @@ def _first(found: Contrast) -> str:
 def _gradient(found: Contrast, runs: Sequence[Run]) -> str:
     """The method there whose lowest decoder layer receives least, when that is a tenth or less."""
     by: dict[str, list[float]] = {}
+    labels: dict[str, str] = {}
     for one in shown(runs):
-        if (one.run.spec.depth, one.condition) == (found.depth, found.condition):
-            by.setdefault(one.label, []).append(lowest_ratio(one.run))
-    least = [(ratio, label) for label, each in by.items() if not math.isnan(ratio := centre(each))]
-    share, label = min(least, default=(math.inf, ""))
+        if (one.shape, one.condition) == (found.shape, found.condition):
+            by.setdefault(one.variant, []).append(lowest_ratio(one.run))
+            labels[one.variant] = one.label
+    least = [(ratio, method) for method, ratios in by.items() if not math.isnan(ratio := centre(ratios))]
+    share, method = min(least, default=(math.inf, ""))
     if not share <= 0.1:
         return ""
     amount = f"{short(share, 1)} of" if share > LOWEST else "nothing of"
-    whose = "its" if label == found.higher else f"{label}'s"
-    return f"{whose} lowest {output_stack([found.depth])} layer receives {amount} the top layer's gradient at its least"
+    whose = "its" if method == variant(found.higher_runs[0].spec) else f"{labels[method]}'s"
+    return (
+        f"{whose} lowest {output_stack([found.shape[1]])} layer receives {amount} the top layer's gradient at its least"
+    )
 
 
 def _fates(found: Contrast) -> str:
@@ -156,7 +167,7 @@ def _fates(found: Contrast) -> str:
     return f"{found.higher} {_fate(ends[0])} where {found.lower} {_fate(ends[1])}"
 
 
-def _fate(end: Counter[str]) -> str:
+def _fate(end: Counter[Word]) -> str:
     word = min(end, key=badness)
     verb = {"trains": "trains", "stuck": "is stuck", "diverged": "diverges", "early": "is too early to judge"}.get(
         word, word
@@ -165,27 +176,32 @@ def _fate(end: Counter[str]) -> str:
 
 
 def _diverged(runs: Sequence[Run]) -> str:
-    """`At 100L-100L Post-LN diverges in 2 of 3 runs`: the shallowest depth that has such a run, its first method."""
-    cells: dict[tuple[tuple[int, int], tuple[int, str], str], list[Run]] = {}
-    for run, text in zip(runs, conditions([run.spec for run in runs]), strict=True):
-        cells.setdefault((depth_rank(run.spec), method_rank(run.spec), text), []).append(run)
-    for (_, _, text), cell in sorted(cells.items(), key=lambda item: item[0]):
+    """`at 100L-100L Post-LN diverges in 2 of 3 runs`: the shallowest depth that has such a run, its first method."""
+    cells: dict[tuple[tuple[int, int], tuple[int, str], int], list[Shown]] = {}
+    placed = shown(runs)
+    order = condition_order([each.run.spec for each in placed])
+    for each in placed:
+        place = depth_rank(each.run.spec), method_rank(each.run.spec), order[each.condition]
+        cells.setdefault(place, []).append(each)
+    for _, group in sorted(cells.items(), key=lambda item: item[0]):
+        cell, text = [each.run for each in group], group[0].condition
         count = sum(outcome_word(run) == "diverged" for run in cell)
         if count:
             where = f"{cell[0].spec.depth} ({text})" if text else cell[0].spec.depth
             of = f" in {count} of {len(cell)} runs" if len(cell) > 1 else ""
-            return f"At {where} {method_label(cell[0].spec)} diverges{of}"
+            return f"at {where} {method_label(cell[0].spec)} diverges{of}"
     return ""
 
 
 def _alone(runs: Sequence[Run]) -> str:
     """What one method says by itself: its growth from its shallowest to its deepest, over the seeds that both have."""
     step = reference_step(runs)
-    by: dict[tuple[str, str], list[Run]] = {}
-    for run, text in zip(runs, conditions([run.spec for run in runs]), strict=True):
-        by.setdefault((method_label(run.spec), text), []).append(run)
-    (label, text), same = max(by.items(), key=lambda item: len(item[1]))
-    label = f"{label} ({text})" if "×" in text else label
+    by: dict[tuple[str, Condition], list[Run]] = {}
+    for run, condition in zip(runs, conditions([run.spec for run in runs]), strict=True):
+        by.setdefault((variant(run.spec), condition), []).append(run)
+    (_, condition), same = max(by.items(), key=lambda item: len(item[1]))
+    label = method_label(same[0].spec)
+    label = f"{label} ({condition})" if condition.has("alpha_scale", "beta_scale") else label
     same.sort(key=lambda run: depth_rank(run.spec))
     ends = [[run for run in same if run.spec.depth == end.spec.depth] for end in (same[0], same[-1])]
     seeds = set.intersection(*({run.spec.seed for run in end} for end in ends))

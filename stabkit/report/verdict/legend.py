@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 
+from stabkit.figures.shared.words import listed, short
 from stabkit.report.verdict.matrix import OUTCOMES, Cell, Matrix
 from stabkit.results.forecast.measured import UPDATES
 from stabkit.results.forecast.scores import LIKELY, UNLIKELY
-from stabkit.results.outcome import AT_UNIGRAM, NO_SIGN, SEEN, VANISHED
+from stabkit.results.outcome import AT_UNIGRAM, SEEN, VANISHED, Outcome, Risk, power
+
+NO_SIGN = "no warning sign"
+
+
+class _Words(dict[str, str]):
+    """{an outcome or a forecast: how a cell says it}: a key that has no other words stands for itself."""
+
+    def __missing__(self, key: str) -> str:
+        return key
+
+
+WORDS: Mapping[str, str] = _Words()
 
 KINDS = {
     "likely trains": "likely-trains",
@@ -50,18 +64,78 @@ def tint(cell: Cell) -> str:
         return KINDS[cell.forecast]
     if cell.worst == "early" and cell.at_risk:
         return "risk"
-    return cell.worst if cell.worst in (*OUTCOMES, "missing") else "early"
+    if cell.worst is None:
+        return "missing"
+    return cell.worst if cell.worst in OUTCOMES else "early"
+
+
+def outcomes(cell: Cell) -> str:
+    """`trains`, `trains 3/3`, `diverged 1/3, trains 2/3`; `–` for none."""
+    if cell.total <= 1:
+        return WORDS[cell.worst] if cell.worst else "–"
+    return ", ".join(f"{WORDS[word]} {count}/{cell.total}" for word, count in cell.outcomes)
+
+
+def said(cell: Cell) -> str:
+    """The forecast where there is one, else the outcomes."""
+    return WORDS[cell.forecast] if cell.forecast else outcomes(cell)
+
+
+def probability(cell: Cell) -> str:
+    """`0.93`, `> 0.99`: the forecast's, never a certainty; nothing where there is none."""
+    if math.isnan(cell.p_trains):
+        return ""
+    return "> 0.99" if cell.p_trains > 0.99 else "< 0.01" if cell.p_trains < 0.01 else f"{cell.p_trains:.2f}"
+
+
+def value(cell: Cell) -> str:
+    """What decides: the forecast's probability, the loss of what was judged, else ‖ΔF‖ if it is not saturated."""
+    if cell.forecast:
+        return probability(cell)
+    if math.isfinite(cell.loss):
+        return short(cell.loss, 3)
+    return "" if cell.saturated else short(cell.update)
+
+
+def detail(outcome: Outcome) -> str:
+    """What is known of a run in a few words: `loss 5.42, unigram 5.97`; of an early one `at risk: gradient 1e-7`, `no
+    warning sign`, or nothing where nothing was recorded to tell by."""
+    if outcome.word != "early":
+        return f"loss {outcome.validation_loss:.2f}, unigram {outcome.unigram_loss:.2f}"
+    if outcome.risks is None:
+        return ""
+    return warning(outcome.risks) if outcome.risks else NO_SIGN
+
+
+def warning(risks: Sequence[Risk]) -> str:
+    """`at risk: gradient 1e-7, 3 of 18 layers frozen`."""
+    texts = {
+        "gradient": "gradient {power}",
+        "frozen": "{risk.value:.0f} of {risk.of:.0f} layers frozen",
+        "loss": "loss {risk.value:.1f}, {risk.of:.1f} at the start",
+    }
+    return f"at risk: {', '.join(texts[risk.link].format(risk=risk, power=power(risk.value)) for risk in risks)}"
+
+
+def chained(cell: Cell) -> list[str]:
+    """`warm-up 4000: ‖ΔF‖ 0.27, at risk: gradient 1e-7`, a line a warm-up."""
+    return [
+        listed(f"warm-up {row.warmup}: ‖ΔF‖ {short(row.update)}", warning(row.risks) if row.risks else "")
+        for row in cell.chained
+    ]
 
 
 def notes(cell: Cell) -> list[str]:
     """The few words below a cell's curve: two of what its runs say, and how many say something else."""
-    told = [text for text in (*cell.details, *cell.reasons) if text and not (cell.forecast and text == NO_SIGN)]
-    if math.isfinite(cell.loss):  # which stands above them
-        told = [text for text in told if not text.startswith("loss ")]
-    texts = list(dict.fromkeys(told))
+    texts = [
+        detail(outcome)
+        for outcome in cell.ended
+        if not (cell.forecast and outcome.risks == ())  # a forecast says more than that nothing warns
+        and not (math.isfinite(cell.loss) and outcome.word != "early")  # its loss stands above
+    ]
+    texts = list(dict.fromkeys(text for text in (*texts, *cell.reasons) if text))
     shown = texts if len(texts) <= 2 else [texts[0], f"and {len(texts) - 1} more"]
-    differ = cell.forecast == "open" and not math.isnan(cell.p_trains) and not UNLIKELY < cell.p_trains < LIKELY
-    return ["the seeds differ", *shown] if differ else shown
+    return ["the seeds differ", *shown] if cell.seeds_differ else shown
 
 
 def meanings(verdicts: Matrix) -> list[tuple[str, str, str]]:

@@ -2,7 +2,7 @@
 
 cell = what became of its runs (one word each, counted over seeds), ‖ΔF‖ at the reference step (median over
 seeds), the lowest first/last decoder gradient ratio over the run (median likewise), the runs themselves; where they
-are all `early` the forecast, and what their like under a warm-up say of the chain
+are all `early` the forecast, and what their like under a warm-up say of the chain. Its words are `legend.py`'s.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from stabkit.figures.shared.comparison import (
     GROUPS,
     MOST_IN_COLOUR,
+    Condition,
     condition_order,
     conditions,
     depth_rank,
@@ -24,24 +25,39 @@ from stabkit.figures.shared.comparison import (
     method_rank,
 )
 from stabkit.figures.shared.numbers import centre, lowest_ratio, outcome_word, reference_step, update_at
-from stabkit.figures.shared.words import listed, number, plain, short
-from stabkit.methods import blocks
+from stabkit.figures.shared.words import plain
+from stabkit.methods import blocks, variant
 from stabkit.results.chain import SATURATED
+from stabkit.results.forecast.model import Word as Forecasted
 from stabkit.results.forecast.model import word
-from stabkit.results.outcome import AT_RISK
+from stabkit.results.forecast.scores import LIKELY, UNLIKELY
+from stabkit.results.outcome import Outcome, Risk, Word
 from stabkit.spec import RunSpec, canonical
 from stabkit.storage.store import Run
 
-OUTCOMES = ("diverged", "stuck", "failed", "early", "trains")
+OUTCOMES: tuple[Word, ...] = ("diverged", "stuck", "failed", "early", "trains")
 """Worst first: a cell takes the colour of its worst run. `early` is a run too short to judge."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chained:
+    """What the runs of a cell say of the chain under a warm-up that they did not leave."""
+
+    warmup: int
+    update: float
+    """‖ΔF‖ at the reference step, median over seeds."""
+    risks: tuple[Risk, ...]
+    """Of the first of them that has any."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cell:
     """All runs of one method, condition and depth."""
 
-    outcomes: tuple[tuple[str, int], ...] = ()
+    outcomes: tuple[tuple[Word, int], ...] = ()
     """(word, how many), worst first."""
+    ended: tuple[Outcome, ...] = ()
+    """How each run ended, in the order of `run_ids`."""
     update: float = math.nan
     saturated: bool = False
     """Whether ‖ΔF‖ is so near the output's own size that it can hardly grow."""
@@ -49,60 +65,48 @@ class Cell:
     """Validation loss of those that were judged; NaN where one was not."""
     unigram: float = math.nan
     gradient_ratio: float = math.nan
-    details: tuple[str, ...] = ()
     run_ids: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()
     """Why its failed runs failed."""
-    forecast: str = ""
-    """Where all are `early`: what their first updates say, by the median over seeds; nothing where they say nothing."""
+    forecast: Forecasted | None = None
+    """Where all are `early`: what their first updates say, by the median over seeds; None where they say nothing."""
     p_trains: float = math.nan
     """The median probability; NaN where there is none."""
     axes: tuple[str, ...] = ()
     """Along which its runs lie out of the forecast's range."""
     layers: tuple[int, int] = (0, 0)
     """Of encoder and decoder."""
-    beside: tuple[str, ...] = ()
-    """`warm-up 4000: ‖ΔF‖ 0.27`: what the same runs under a warm-up that they did not leave say of the chain."""
+    chained: tuple[Chained, ...] = ()
+    """What the same runs under a warm-up say, a warm-up each."""
 
     @property
     def total(self) -> int:
         return sum(count for _, count in self.outcomes)
 
     @property
-    def worst(self) -> str:
-        """The word that colours the cell; `missing` when the grid has no such run."""
-        return self.outcomes[0][0] if self.outcomes else "missing"
+    def worst(self) -> Word | None:
+        """The word that colours the cell; None where the grid has no such run."""
+        return self.outcomes[0][0] if self.outcomes else None
+
+    @property
+    def verdict(self) -> Word | Forecasted | None:
+        """One word: the forecast where there is one, else the worst outcome."""
+        return self.forecast or self.worst
 
     @property
     def at_risk(self) -> bool:
         """Whether one of its early runs shows a broken link."""
-        return any(detail.startswith(AT_RISK) for detail in self.details)
-
-    @property
-    def answer(self) -> str:
-        """The one word of the cell: the forecast where there is one, else the outcomes."""
-        return self.forecast or self.words
+        return any(outcome.at_risk for outcome in self.ended)
 
     @property
     def answered(self) -> bool:
         """Whether it says something of its method: by every run's outcome, or a forecast within its range."""
-        return self.forecast not in ("", "out of range") or self.worst in ("trains", "stuck", "diverged")
+        return self.forecast not in (None, "out of range") or self.worst in ("trains", "stuck", "diverged")
 
     @property
-    def probability(self) -> str:
-        """`0.93`, `> 0.99`: the forecast's, never a certainty; nothing where there is none."""
-        if math.isnan(self.p_trains):
-            return ""
-        return "> 0.99" if self.p_trains > 0.99 else "< 0.01" if self.p_trains < 0.01 else f"{self.p_trains:.2f}"
-
-    @property
-    def value(self) -> str:
-        """What decides: the forecast's probability, the loss of what was judged, else ‖ΔF‖ if it is not saturated."""
-        if self.forecast:
-            return self.probability
-        if math.isfinite(self.loss):
-            return short(self.loss, 3)
-        return "" if self.saturated else short(self.update)
+    def seeds_differ(self) -> bool:
+        """Whether a forecast is open although its median probability is not: its seeds say different things."""
+        return self.forecast == "open" and not math.isnan(self.p_trains) and not UNLIKELY < self.p_trains < LIKELY
 
     @property
     def rank(self) -> float:
@@ -112,14 +116,7 @@ class Cell:
             return self.loss
         if not math.isnan(self.p_trains):
             return 1e3 * (2 - self.p_trains)
-        return 1e4 * (1 + len(OUTCOMES) - badness(self.worst)) if self.total else math.inf
-
-    @property
-    def words(self) -> str:
-        """`trains`, `trains 3/3`, `diverged 1/3, trains 2/3`; `–` for none."""
-        if self.total <= 1:
-            return self.outcomes[0][0] if self.outcomes else "–"
-        return ", ".join(f"{word} {count}/{self.total}" for word, count in self.outcomes)
+        return 1e4 * (1 + len(OUTCOMES) - badness(self.worst)) if self.worst else math.inf
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -129,7 +126,7 @@ class Row:
     method: str
     label: str
     group: str
-    condition: str
+    condition: Condition
     cells: tuple[Cell, ...]
 
 
@@ -178,22 +175,24 @@ def matrix(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]] = ()) -> M
     """The verdicts of all runs, and of those that have none because they failed."""
     runs, beside = folded(list({run.run_id: run for run in runs}.values()))
     specs = [run.spec for run in runs] + [spec for spec, _ in failed]
-    texts = conditions(specs)
+    found = conditions(specs)
     order = condition_order(specs)
     step = reference_step(runs)
     depths = sorted({(depth_rank(spec), spec.depth) for spec in specs})
     rows = sorted(
         {
-            (GROUPS.index(method_group(spec)), method_rank(spec), order[text], spec.method, method_label(spec), text)
-            for spec, text in zip(specs, texts, strict=True)
+            (GROUPS.index(method_group(spec)), method_rank(spec), order[condition], variant(spec), spec.method)
+            for spec, condition in zip(specs, found, strict=True)
         }
     )
-    held: dict[tuple[str, str, str], list[Run]] = {}
-    lost: dict[tuple[str, str, str], list[str]] = {}
-    for run, text in zip(runs, texts, strict=False):
-        held.setdefault((method_label(run.spec), text, run.spec.depth), []).append(run)
-    for (spec, reason), text in zip(failed, texts[len(runs) :], strict=True):
-        lost.setdefault((method_label(spec), text, spec.depth), []).append(plain(reason))
+    labels = {variant(spec): method_label(spec) for spec in specs}
+    places = {place: condition for condition, place in order.items()}
+    held: dict[tuple[str, int, str], list[Run]] = {}
+    lost: dict[tuple[str, int, str], list[str]] = {}
+    for run, condition in zip(runs, found, strict=False):
+        held.setdefault((variant(run.spec), order[condition], run.spec.depth), []).append(run)
+    for (spec, reason), condition in zip(failed, found[len(runs) :], strict=True):
+        lost.setdefault((variant(spec), order[condition], spec.depth), []).append(plain(reason))
     return Matrix(
         depths=tuple(depth for _, depth in depths),
         reference_step=step,
@@ -203,15 +202,15 @@ def matrix(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]] = ()) -> M
         rows=tuple(
             Row(
                 method=key,
-                label=label,
+                label=labels[name],
                 group=GROUPS[group],
-                condition=text,
+                condition=places[place],
                 cells=tuple(
-                    _cell(held.get((label, text, depth), []), lost.get((label, text, depth), []), step, beside)
+                    _cell(held.get((name, place, depth), []), lost.get((name, place, depth), []), step, beside)
                     for _, depth in depths
                 ),
             )
-            for group, _, _, key, label, text in rows
+            for group, _, place, name, key in rows
         ),
     )
 
@@ -241,25 +240,27 @@ def likeness(spec: RunSpec, *, depth: bool = True) -> str:
     return canonical(alike.stored())
 
 
-def _beside(runs: Sequence[Run], step: int) -> tuple[str, ...]:
-    """A line a warm-up: ‖ΔF‖, and a link that breaks."""
+def _chained(runs: Sequence[Run], step: int) -> tuple[Chained, ...]:
+    """A row a warm-up: ‖ΔF‖, and a link that breaks."""
     by: dict[int, list[Run]] = {}
     for run in runs:
         by.setdefault(run.spec.train.warmup, []).append(run)
-    lines = []
-    for warmup, own in sorted(by.items()):
-        risks = [text for run in own if (text := plain(str(run.outcome.get("detail", "")))).startswith(AT_RISK)]
-        update = short(centre(update_at(run, step) for run in own))
-        lines.append(listed(f"warm-up {warmup}: ‖ΔF‖ {update}", risks[0] if risks else ""))
-    return tuple(lines)
+    return tuple(
+        Chained(
+            warmup,
+            centre(update_at(run, step) for run in group),
+            next((run.outcome.risks for run in group if run.outcome.risks), ()),
+        )
+        for warmup, group in sorted(by.items())
+    )
 
 
-def _forecast(runs: Sequence[Run]) -> tuple[str, float, tuple[str, ...]]:
+def _forecast(runs: Sequence[Run]) -> tuple[Forecasted | None, float, tuple[str, ...]]:
     """(word, median probability, axes out of range) of a cell's early runs; nothing where one has no forecast. The word
     is that of every seed: where they differ it is open."""
     found = [run.forecast for run in runs if outcome_word(run) == "early"]
     if not found or len(found) < len(runs) or any(one is None for one in found):
-        return "", math.nan, ()
+        return None, math.nan, ()
     axes = tuple(dict.fromkeys(axis for one in found if one for axis in one.axes))
     told = [one.p_trains for one in found if one and one.p_trains is not None]
     words = {word(one.p_trains) for one in found if one}
@@ -269,32 +270,33 @@ def _forecast(runs: Sequence[Run]) -> tuple[str, float, tuple[str, ...]]:
 
 def _cell(runs: list[Run], reasons: list[str], step: int, beside: Mapping[str, list[Run]]) -> Cell:
     runs = sorted(runs, key=lambda run: (run.spec.seed, run.run_id))
-    counts = Counter(outcome_word(run) for run in runs)
+    counts: Counter[Word] = Counter(outcome_word(run) for run in runs)
     if reasons:
         counts["failed"] += len(reasons)
-    told, p, axes = _forecast(runs) if not reasons else ("", math.nan, ())
+    told, p, axes = _forecast(runs) if not reasons else (None, math.nan, ())
     alike = list(dict.fromkeys(likeness(run.spec) for run in runs))
     model = runs[0].spec.model if runs else None
     update = centre(update_at(run, step) for run in runs)
     judged = bool(runs) and all(outcome_word(run) in ("trains", "stuck") for run in runs)
-    losses = [number(run.outcome.get("validation_loss")) for run in runs]
+    losses = [run.outcome.validation_loss for run in runs]
     return Cell(
         forecast=told,
         p_trains=p,
         axes=axes,
         layers=(model.encoder_layers, model.decoder_layers) if model else (0, 0),
-        beside=_beside([one for key in alike for one in beside.get(key, ())], step),
+        chained=_chained([run for key in alike for run in beside.get(key, ())], step),
         outcomes=tuple(sorted(counts.items(), key=lambda item: (badness(item[0]), item[0]))),
         update=update,
         saturated=model is not None and update > SATURATED * math.sqrt(2 * model.hidden),
         loss=centre(losses) if judged else math.nan,
-        unigram=centre(number(run.outcome.get("unigram_loss")) for run in runs),
+        unigram=centre(run.outcome.unigram_loss for run in runs),
         gradient_ratio=centre(map(lowest_ratio, runs)),
-        details=tuple(plain(str(run.outcome.get("detail", ""))) for run in runs),
+        ended=tuple(run.outcome for run in runs),
         run_ids=tuple(run.run_id for run in runs),
         reasons=tuple(reasons),
     )
 
 
-def badness(word: str) -> int:
+def badness(word: Word) -> int:
+    """The place of a word in OUTCOMES; of one that is not there, behind them."""
     return OUTCOMES.index(word) if word in OUTCOMES else len(OUTCOMES)

@@ -101,7 +101,7 @@ def test_a_panel_an_axis_named_under_it_with_a_cross_for_the_diverged() -> None:
 
 def replace_depth(made: Run, depth: int) -> Run:
     model = replace(made.spec.model, encoder_layers=depth, decoder_layers=depth)
-    return ended(replace(made.spec, model=model), str(made.outcome["outcome"]), made.outcome["validation_loss"])
+    return ended(replace(made.spec, model=model), made.outcome.word, made.outcome.validation_loss)
 
 
 def test_the_text_of_the_picture_names_every_value_with_its_outcome() -> None:

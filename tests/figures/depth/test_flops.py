@@ -8,7 +8,7 @@ import pytest
 
 from stabkit.figures.depth import flops
 from stabkit.storage.store import Run
-from tests.figures.fake_runs import ended, spec, translated, wide
+from tests.figures.fake_runs import ended, holding, known, spec, translated, wide
 
 
 def costing(
@@ -17,18 +17,18 @@ def costing(
     """A model of so many parameters without its embeddings."""
     loss, word = more.pop("loss", 5.0), more.pop("outcome", "trains")
     made = wide(spec(method, depth, decoder, **{"steps": 250, **more}), hidden)
-    return ended(made, str(word), loss, parameters=parameters + 2000 * hidden)
+    return holding(ended(made, str(word), loss), parameters + 2000 * hidden)
 
 
 def test_flops_are_six_times_parameters_without_embeddings_times_tokens() -> None:
     """1L-1L, d = 4, FFN 8, no biases: encoder 4·4² + 2·4·8 = 128, decoder 8·4² + 64 = 192; 10 updates of 100 tokens."""
-    one = ended(wide(spec("deepnorm", 1, steps=10, max_tokens=100, vocab=50), 4), parameters=128 + 192 + 50 * 4)
+    one = holding(ended(wide(spec("deepnorm", 1, steps=10, max_tokens=100, vocab=50), 4)), 128 + 192 + 50 * 4)
     assert flops.parameters(one) == 320 and flops.tokens(one.spec) == 1000 and flops.flops(one) == 1_920_000
 
 
 def test_the_budget_is_that_of_the_updates_planned() -> None:
     lost = costing(1, 1, 1000, outcome="diverged", loss=math.nan)
-    lost.outcome["steps"] = 3
+    known(lost, steps=3)
     assert flops.flops(lost) == 6 * 1000 * 250 * 512
 
 

@@ -17,15 +17,14 @@ from stabkit.claims import OF_STEPS
 from stabkit.claims.verdict import judge
 from stabkit.cli import tables
 from stabkit.cli.app import app
-from stabkit.figures import FIGURES
+from stabkit.figures.catalogue import FIGURES
 from stabkit.figures.depth import goal, slope, update_depth
 from stabkit.figures.drawing import style
 from stabkit.figures.shared import depth_fit
 from stabkit.figures.shared.comparison import trained
 from stabkit.figures.shared.numbers import reference_step
 from stabkit.model.transformer import tensors
-from stabkit.report import cards
-from stabkit.report.html import render
+from stabkit.report import order
 from stabkit.report.verdict.headline import headline
 from stabkit.report.verdict.matrix import matrix
 from stabkit.spec import RunSpec
@@ -34,6 +33,7 @@ from stabkit.tasks.synthetic import Synthetic
 from stabkit.training import train
 from tests.conftest import tiny
 from tests.figures.fake_runs import plausible, run, spec, step, table
+from tests.report.pages import render
 
 ETA = 2.0**-17
 """A rate by which numbers can be multiplied and divided without rounding."""
@@ -205,8 +205,8 @@ def test_single_steps_beside_training_move_no_reference_step_no_matrix_and_no_ot
     both = [*STEPS, *TRAINING]
     assert trained(both) == TRAINING and trained(STEPS) == STEPS and trained([]) == []
     assert reference_step(trained(both)) == 16 and matrix(trained(both)) == matrix(TRAINING)
-    monkeypatch.setattr(cards, "card", lambda figure, frame, source, picture: (figure, frame, figure.title(source)))
-    mixed, alone = ({figure: rest for figure, *rest in cards.of_runs(runs)} for runs in (both, TRAINING))
+    monkeypatch.setattr(order, "card", lambda figure, frame, source, picture: (figure, frame, figure.title(source)))
+    mixed, alone = ({figure: rest for figure, *rest in order.cards(runs)} for runs in (both, TRAINING))
     assert set(mixed) - set(alone) == {slope, goal} and set(alone) < set(mixed)
     for figure, (frame, title) in alone.items():
         pd.testing.assert_frame_equal(mixed[figure][0], frame)
@@ -288,7 +288,7 @@ def really(method: str, rate: float, layers: int = 6) -> RunSpec:
 def measured(method: str, rate: float) -> float:
     made = really(method, rate)
     result = train.run(made, TASK)
-    assert result.outcome.outcome == "early" and made.single_step
+    assert result.outcome.word == "early" and made.single_step
     return float(slope.select([run(made, result.records)])["update"].iloc[0])
 
 

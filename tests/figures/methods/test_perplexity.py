@@ -9,7 +9,7 @@ import pytest
 
 from stabkit.figures.methods import perplexity
 from stabkit.storage.store import Run
-from tests.figures.fake_runs import plausible, run, spec, table
+from tests.figures.fake_runs import known, plausible, run, spec, table
 
 
 def made(method: str, ends: float, outcome: str = "trains", depth: int = 18, **changes: object) -> Run:
@@ -88,7 +88,7 @@ def test_of_many_depths_the_validation_alone_is_drawn_each_named_where_its_line_
     told_lost = "validation perplexity ends lowest at 36L-36L (40.0), 48L-48L diverged"
     assert perplexity.title([*runs, lost]) == f"ADMIN: {told_lost}"
     rose = made("admin", 2000.0, depth=48)  # a run that diverged may end at a number
-    rose.outcome["outcome"] = "diverged"  # type: ignore[index]
+    known(rose, word="diverged")
     assert perplexity.title([*runs, rose]) == f"ADMIN: {told_lost}"
     assert perplexity.title([runs[0], rose]) == (
         "ADMIN: validation perplexity ends lowest at 6L-6L (90.0), 48L-48L diverged"

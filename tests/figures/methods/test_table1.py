@@ -16,7 +16,7 @@ from stabkit.figures.drawing.outcomes import OUTCOME_COLOURS
 from stabkit.figures.methods import table1
 from stabkit.methods.groups import group_of
 from stabkit.storage.store import Run
-from tests.figures.fake_runs import run, spec
+from tests.figures.fake_runs import known, run, spec
 
 X = None
 PAPER: dict[str, tuple[str, tuple[float | None, ...]]] = {
@@ -37,7 +37,7 @@ PAPER: dict[str, tuple[str, tuple[float | None, ...]]] = {
 
 def ended(method: str, depth: int, word: str, loss: float = 5.0, **changes: object) -> Run:
     made = run(spec(method, depth, **{"warmup": 0, "steps": 250, **changes}), {}, word)  # type: ignore[arg-type]
-    made.outcome.update(validation_loss=loss, steps=250)  # type: ignore[attr-defined]
+    known(made, validation_loss=loss, steps=250)
     return made
 
 
@@ -66,7 +66,7 @@ def test_the_frame_holds_every_run_in_the_order_of_the_papers_groups() -> None:
 
 def test_every_method_stands_in_the_papers_group_and_a_strange_one_last() -> None:
     groups = {method.key: group_of(method) for method in methods.DEFAULTS}
-    for (key, _), (printed, _) in zip(rows.ROWS.values(), PAPER.values(), strict=True):
+    for key, (printed, _) in zip(rows.ROWS, PAPER.values(), strict=True):
         assert groups[key].lower() == printed.lower()
     frame = table1.select([ended("tomorrow", 6, "trains"), ended("deepnorm", 6, "trains")])
     assert frame["group"].tolist() == ["DeepNorm", "other"]
@@ -148,13 +148,11 @@ def test_the_picture_has_a_row_a_method_under_its_group_and_marks_single_and_div
 
 def test_the_rows_are_those_of_the_papers_table() -> None:
     printed = ["".join("-" if bleu is X else "+" for bleu in row) for _, row in PAPER.values()]
-    assert [pattern for _, pattern in rows.ROWS.values()] == printed
+    assert list(rows.ROWS.values()) == printed
     assert rows.DEPTHS == (6, 18, 50, 100)
-    assert list(rows.ROWS) == [
+    assert [methods.label(key, {}) for key in rows.ROWS] == [
         *("Post-LN", "DS-Init", "ADMIN", "ReZero", "R-Fixup", "T-Fixup", "Pre-LN", "DLCL", "NormFormer", "DeepNorm")
     ]
-    for label, (key, _) in rows.ROWS.items():
-        assert methods.label(key, {}) == label
 
 
 CLAIM = {claim.key.removeprefix("table1-"): claim for claim in rows.CLAIMS}
@@ -165,7 +163,7 @@ def verdict(key: str, *runs: Run) -> str:
 
 
 def as_printed(key: str) -> list[Run]:
-    pattern = next(pattern for own, pattern in rows.ROWS.values() if own == key)
+    pattern = rows.ROWS[key]
     good, bad = "trains", ("stuck", "diverged")
     return [
         ended(key, depth, good if sign == "+" else bad[i % 2], seed=seed)
@@ -180,7 +178,7 @@ def test_a_row_holds_where_every_depth_ends_as_printed_and_is_mixed_where_one_do
     assert verdict(key, *runs) == "holds" and verdict(key) == "untested"
     for depth in rows.DEPTHS:
         others = [made for made in runs if made.spec.model.encoder_layers != depth]
-        word = "trains" if runs[2 * rows.DEPTHS.index(depth)].outcome["outcome"] != "trains" else "stuck"
+        word = "trains" if runs[2 * rows.DEPTHS.index(depth)].outcome.word != "trains" else "stuck"
         found = judge(CLAIM[key], [*others, *seeds(key, depth, word, word)])
         assert found.verdict == "mixed" and f"fails at {depth}L-{depth}L" in found.measured
         assert judge(CLAIM[key], others).reason == f"not tested: {depth}L"

@@ -7,7 +7,7 @@ import pytest
 from stabkit.figures.quality import significance
 from stabkit.quality import bleu
 from stabkit.storage.store import Run
-from tests.figures.fake_runs import ended, spec, translated
+from tests.figures.fake_runs import ended, known, spec, translated
 
 
 def system(method: str, depth: int, right: float, decoder: int | None = None, **changes: object) -> Run:
@@ -86,7 +86,7 @@ def test_the_title_says_how_many_the_best_is_above() -> None:
 
 def test_every_sign_of_the_picture_is_a_text_on_its_own_fill() -> None:
     runs = [system("admin", 6, 0.5), system("admin", 18, 0.51), system("deepnorm", 18, 0.95)]
-    runs[0].outcome["outcome"] = "stuck"
+    known(runs[0], word="stuck")
     frame = significance.select(runs)
     (axes,) = significance.draw(frame).axes
     texts = [text.get_text() for text in axes.texts]

@@ -1,0 +1,76 @@
+"""What every page has, whatever it shows: the shell of one self-contained HTML file, its style and its script. Knows no
+figure and no claim.
+
+Texts reach a page only through jinja2's escaping. No network, one script of our own, whose hash the page's policy has.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+from markupsafe import Markup, escape
+
+from stabkit.figures.shared.words import plain, short
+from stabkit.version import __version__
+
+ASSETS = Path(__file__).parent / "assets"
+
+
+def shell(title: str, command: str, said: str = "") -> dict[str, Any]:
+    """What every page has, whatever it shows: title, answer and command, style and script, and the script's hash."""
+    script = (ASSETS / "page.js").read_text(encoding="utf-8")
+    return {
+        "title": plain(title),
+        "headline": said,
+        "said": plain(said.replace("`", "")),
+        "command": plain(command),
+        "elsewhere": plain(elsewhere(command)),
+        "version": __version__,
+        "css": Markup((ASSETS / "page.css").read_text(encoding="utf-8")),
+        "script": Markup(script),
+        "hashes": [script_hash(script)],
+    }
+
+
+def elsewhere(command: str) -> str:
+    """The command as somebody can run it who lacks its text; "" where it has none."""
+    if "--data" not in command:
+        return ""
+    words, told = shlex.split(command), list[str]()
+    while words:
+        word = words.pop(0)
+        if word.partition("=")[0] not in ("--data", "--source", "--target", "--out"):
+            told.append(word)
+        elif "=" not in word and words:
+            words.pop(0)
+    return shlex.join(told)
+
+
+def template(path: Path) -> Template:
+    """A page, with the parts of this folder; whatever is put into it is escaped, and nothing may be missing."""
+    environment = Environment(
+        loader=FileSystemLoader([path.parent, ASSETS]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["short"] = short
+    environment.filters["code"] = _code
+    return environment.get_template(path.name)
+
+
+def _code(text: str) -> Markup:
+    """A sentence whose commands stand between backticks, as in a terminal."""
+    return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text))))
+
+
+def script_hash(script: str) -> str:
+    """What the page's policy calls a script."""
+    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

@@ -1,0 +1,59 @@
+"""What runs say together, computed once a command: the verdict matrix, the sentence that answers, the one that
+compares, the claims. The terminal, the page and the `--json` document all show this one value."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from stabkit.claims import Finding, findings
+from stabkit.figures.quick.once import Runs
+from stabkit.figures.shared.comparison import apart, trained
+from stabkit.report.verdict.answer import answer
+from stabkit.report.verdict.headline import headline
+from stabkit.report.verdict.matrix import Matrix, matrix
+from stabkit.spec import RunSpec
+from stabkit.storage.store import Run
+from stabkit.storage.surfaces import Surface
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Summary:
+    """Runs, and what was made of them."""
+
+    runs: Runs
+    """All, each once."""
+    apart: Runs
+    """Without those that are another's training once more, with other probes."""
+    trained: Runs
+    """Of these without single steps of SGD, which have no verdict; where there is nothing else, those."""
+    failed: tuple[tuple[RunSpec, str], ...]
+    """The runs without a result, and why."""
+    surfaces: tuple[Surface, ...]
+    claims: tuple[Finding, ...]
+    matrix: Matrix
+    answer: str
+    """Who trains where; "" where no run has a verdict or a forecast."""
+    headline: str
+    """What they say compared with one another."""
+
+
+def summarise(
+    runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]] = (), surfaces: Sequence[Surface] = ()
+) -> Summary:
+    """The summary of these runs."""
+    every = Runs({run.run_id: run for run in runs}.values())
+    distinct = Runs(apart(every))
+    learnt = Runs(trained(distinct))
+    verdicts = matrix([run for run in learnt if not run.spec.single_step], failed)
+    return Summary(
+        runs=every,
+        apart=distinct,
+        trained=learnt,
+        failed=tuple(failed),
+        surfaces=tuple(surfaces),
+        claims=tuple(findings(distinct, surfaces)),
+        matrix=verdicts,
+        answer=answer(verdicts),
+        headline=headline(learnt, failed),
+    )
