@@ -24,7 +24,6 @@ from hypothesis import strategies as st
 from stabkit.claims import CLAIMS, OF_STEPS, OF_SURFACES, findings
 from stabkit.cli import ranges
 from stabkit.errors import StoreError, UsageError
-from stabkit.report.html import render
 from stabkit.results import records
 from stabkit.results.outcome import judge
 from stabkit.results.records import Table
@@ -33,6 +32,7 @@ from stabkit.spec import from_json
 from tests.conftest import examples, tiny
 from tests.figures.fake_runs import plausible, run, spec
 from tests.figures.fake_runs import table as made
+from tests.report.pages import render
 
 MANY = examples(1000)
 PARSERS = {

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from stabkit.claims import Finding, findings
 from stabkit.figures.quick.once import Runs
 from stabkit.figures.shared.comparison import apart, trained
@@ -38,6 +40,7 @@ class Summary:
     """What they say compared with one another."""
 
 
+@np.errstate(all="ignore")  # runs diverge as they like: what comes of it is NaN or infinity and is told as such
 def summarise(
     runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]] = (), surfaces: Sequence[Surface] = ()
 ) -> Summary:

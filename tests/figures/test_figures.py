@@ -41,7 +41,7 @@ from stabkit.report.verdict.headline import headline
 from stabkit.results import records
 from stabkit.storage.store import Run
 from tests.conftest import FULL
-from tests.figures.fake_runs import ended, plane, plausible, run, spec, step, sweep, table, translated, wide
+from tests.figures.fake_runs import ended, known, plane, plausible, run, spec, step, sweep, table, translated, wide
 
 
 def test_every_picture_of_the_folder_is_in_the_table() -> None:
@@ -235,7 +235,7 @@ def test_the_map_says_how_many_of_a_cells_runs_train() -> None:
     said = "DeepNorm, 2L-2L, lr 0.0005: 1 of 3 factors on α, 0.25 to 4, train in every seed, not α × 0.25 and α × 4"
     assert scale_map.title(runs) == said and headline(runs) == f"{said}."
     hair = run(spec("deepnorm", 2, alpha_scale=8.0), {}, "trains")
-    hair.__dict__["outcome"]["validation_loss"] = 0.978 * 6.0
+    known(hair, validation_loss=0.978 * 6.0)
     assert headline([*runs, hair]).endswith("by a hair (α × 8 ends at 0.978 U, 0.98 being the limit).")
     undecided = run(spec("deepnorm", 2, alpha_scale=2.0), {}, "early")
     assert headline([*runs, undecided]).endswith("; 1 are undecided.")

@@ -12,9 +12,9 @@ from stabkit.errors import UsageError
 from stabkit.figures.shared.comparison import condition_order, conditions, shown
 from stabkit.methods import with_recipe
 from stabkit.report import how
-from stabkit.report.html import render
 from stabkit.spec import from_json
 from tests.figures.fake_runs import plausible, run, spec
+from tests.report.pages import render
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+from stabkit.claims import Finding
 from stabkit.report import html
 from stabkit.report.summary import summarise
 from stabkit.spec import RunSpec
@@ -17,7 +19,10 @@ def render(
     command: str,
     failed: Sequence[tuple[RunSpec, str]] = (),
     surfaces: Sequence[Surface] = (),
+    claims: Sequence[Finding] | None = None,
     title: str = "",
 ) -> str:
-    """Of these runs and surfaces, and of those without a result."""
-    return html.render(summarise(runs, failed, surfaces), command=command, title=title)
+    """Of these runs and surfaces, and of those without a result; with these claims instead of the runs' own."""
+    summary = summarise(runs, failed, surfaces)
+    summary = summary if claims is None else replace(summary, claims=tuple(claims))
+    return html.render(summary, command=command, title=title)

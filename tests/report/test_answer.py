@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from stabkit.report.verdict.answer import answer, cells
+from stabkit.report.json_document import cells
+from stabkit.report.verdict.answer import answer
 from stabkit.report.verdict.foretold import foretold
 from stabkit.report.verdict.matrix import matrix
 from stabkit.results.forecast.model import Forecast, word

@@ -140,7 +140,7 @@ def test_our_own_readings_stand_apart_from_what_the_papers_say(undrawn: None) ->
         Finding(claim=ours[0], verdict="holds", measured="ours measured", reason="", places=()),
         Finding(claim=ours[1], verdict="untested", measured="", reason="needs more", places=()),
     ]
-    text = re.sub(r"\s+", " ", "".join(page_of(sweep((6,)), claimed=found).text))
+    text = re.sub(r"\s+", " ", "".join(page_of(sweep((6,)), claims=found).text))
     assert "Central claims" in text and "1 reading of our own" in text and not re.search(r"\d+ of \d+ claims", text)
     told, apart, rest = (
         text.index(words) for words in ("theirs measured", "Our own readings of these", "ours measured")

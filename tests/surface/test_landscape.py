@@ -14,11 +14,10 @@ import torch
 
 from stabkit.errors import CorpusError, UsageError
 from stabkit.figures.catalogue import SURFACES
-from stabkit.figures.shared.surfaces import OWN, Landscape
+from stabkit.figures.shared.surfaces import Landscape, Ruler
 from stabkit.figures.surfaces import between, cuts
 from stabkit.figures.surfaces import landscape as picture
 from stabkit.report.cards import card
-from stabkit.report.html import render
 from stabkit.results import surface as specs
 from stabkit.results.surface import SurfaceSpec
 from stabkit.running import plan_surfaces, work
@@ -34,6 +33,7 @@ from stabkit.tasks.synthetic import Synthetic
 from stabkit.training import train
 from tests.commands import stabkit, strict
 from tests.conftest import files_of, some, tiny
+from tests.report.pages import render
 
 SPECS = [tiny(method, steps=4, snapshots=5, warmup=0) for method in ("post-ln", "deepnorm")]
 TASK = Synthetic(vocab=200, max_tokens=128)
@@ -75,9 +75,9 @@ def test_three_rulers_are_four_planes_and_every_direction_seed_has_its_cuts(exam
     kinds = [(len(s.spec.b) == 1, s.spec.path) for s in surfaces]
     assert (kinds.count((False, False)), kinds.count((True, False)), kinds.count((False, True))) == (4, 8, 2)
     seen = Landscape(runs, surfaces).seen()
-    assert [(one.ruler, one.shown.label) for one in seen] == [
+    assert [(one.ruler.text, one.shown.label) for one in seen] == [
         (ruler, label)
-        for ruler in (OWN, "Post-LN's directions for both", "DeepNorm's directions for both")
+        for ruler in (Ruler().text, "Post-LN's directions for both", "DeepNorm's directions for both")
         for label in ("Post-LN", "DeepNorm")
     ]
 
@@ -229,7 +229,7 @@ def test_the_pictures_survive(figure, case: str, example) -> None:
 def test_the_frames_hold_every_point_and_the_title_tells_each_share(example) -> None:
     runs, surfaces = example
     frame = picture.select(Landscape(runs, surfaces))
-    assert len(frame) == 6 * 9 and set(frame["ruler"]) == {one.ruler for one in Landscape(runs, surfaces).seen()}
+    assert len(frame) == 6 * 9 and set(frame["ruler"]) == {one.ruler.text for one in Landscape(runs, surfaces).seen()}
     shares = []
     for run in runs:
         own = [

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 LOWEST, HIGHEST = 1e-45, 1e40
 """What a logarithmic axis shows: all that float32 can hold. Beyond it a value counts as not finite."""

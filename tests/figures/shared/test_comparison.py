@@ -51,7 +51,8 @@ def test_the_synthetic_languages_digest_is_not_told_beside_the_size_of_its_batch
 def test_conditions_stand_in_the_order_of_their_values() -> None:
     specs = [spec(warmup=4000), spec(warmup=0), spec(warmup=400)]
     order = comparison.condition_order(specs)
-    assert [str(found) for found in sorted(order, key=lambda found: order[found])] == [
+    texts = [str(condition) for condition in sorted(order, key=lambda condition: order[condition])]
+    assert texts == [
         "no warm-up",
         "warm-up 400",
         "warm-up 4000",
