@@ -18,7 +18,6 @@ what pictures are drawn with in `drawing/`, what keeps a page to seconds in `qui
 from __future__ import annotations
 
 from types import ModuleType
-from typing import Any
 
 from stabkit.figures.ablation import ablation, boundary, robustness, scale_map, table11
 from stabkit.figures.chain import (
@@ -38,13 +37,11 @@ from stabkit.figures.chain import (
     validation_loss,
 )
 from stabkit.figures.depth import depth_law, flops, goal, loss_start, slope, theory, tolerance, update_depth
-from stabkit.figures.forecast import calibration, groups, which_link, widths
 from stabkit.figures.methods import perplexity, table1
 from stabkit.figures.own import own_gradient, own_stream, own_update
 from stabkit.figures.probes import recorded
 from stabkit.figures.quality import bleu, significance
 from stabkit.figures.surfaces import between, cuts, landscape, path_plane
-from stabkit.figures.today import along, rates
 from stabkit.figures.watched import watched_gradient, watched_loss, watched_stream, watched_update
 
 Picture = ModuleType | recorded.Recorded
@@ -82,12 +79,6 @@ FIGURES: tuple[ModuleType, ...] = (
     perturbation,
     chain,
 )
-
-STUDIES: tuple[ModuleType, ...] = (which_link, calibration, groups, widths)
-"""Those of `stabkit paper forecast`: they select from rows judged (`results.forecast.judged.Judged`)."""
-
-TODAY: tuple[Any, ...] = (along.least, rates, along.gradient, along.use)
-"""Those of `stabkit paper today`: they select from a `results.today.Today`."""
 
 SEARCHES: tuple[ModuleType, ...] = (tolerance,)
 """Those of `stabkit tolerance`: they select from what its search found."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from stabkit.paper.studies.kept import Kept
+from tests.results.forecast_rows import measured
 
 from stabkit.claims import OF_TODAY, findings
 from stabkit.claims.verdict import judge
 from stabkit.methods import SETS
-from stabkit.paper.studies.kept import Kept
 from stabkit.results.profile import Profile
 from stabkit.spec import ModelConfig, RunSpec, TrainConfig
-from tests.results.forecast_rows import measured
 
 EVERY = {claim.key: claim for claim in OF_TODAY}
 PLAIN = Profile(

@@ -11,21 +11,21 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-
 from stabkit.paper.studies import today
-from stabkit.results.forecast import model
 from stabkit.results.forecast.fit import RIDGE, fit
 from stabkit.results.forecast.holdouts import seen
 from stabkit.results.forecast.judged import Judged
-from stabkit.results.forecast.links import LINKS, Setting, numbers
-from stabkit.results.forecast.measured import UPDATES, measure
 from stabkit.results.forecast.rows import UnreadableRows, from_csv, to_csv
 from stabkit.results.forecast.scores import auc, brier, reliability, skill, wilson
+from tests.results.forecast_rows import auc_by_hand, corpus, measured, row
+
+from stabkit.results.forecast import model
+from stabkit.results.forecast.links import LINKS, Setting, numbers
+from stabkit.results.forecast.measured import UPDATES, measure
 from stabkit.spec import ModelConfig, Own, RunSpec, TrainConfig
 from stabkit.tasks.synthetic import Synthetic
 from stabkit.training import train
 from tests.conftest import tiny
-from tests.results.forecast_rows import auc_by_hand, corpus, measured, row
 
 JUDGED = Judged(tuple(corpus()))
 

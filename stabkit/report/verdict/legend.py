@@ -6,7 +6,7 @@ import math
 
 from stabkit.report.verdict.matrix import OUTCOMES, Cell, Matrix
 from stabkit.results.forecast.measured import UPDATES
-from stabkit.results.forecast.scores import LIKELY, UNLIKELY
+from stabkit.results.forecast.model import LIKELY, UNLIKELY
 from stabkit.results.outcome import AT_UNIGRAM, NO_SIGN, SEEN, VANISHED
 
 KINDS = {
