@@ -4,7 +4,7 @@
     python -m studies today --data DIR --source de --target en --rows docs/today.csv
     python -m studies coefficients     fit them on docs/forecast.csv and docs/today.csv, and write them into the package
 
-Made by `python3 dev.py evidence forecast` and `… today`. Options are those of `stabkit paper`.
+`python3 dev.py evidence forecast` and `… today` call the first two. Options are those of `stabkit paper`.
 """
 
 from __future__ import annotations

@@ -107,16 +107,18 @@ def select(evaluation: Evaluation) -> pd.DataFrame:
         {
             "run": key,
             "link": name,
-            "auc": pooled.auc,
+            "auc": area,
             "low": low,
             "high": high,
-            "method": evaluation.within(pooled, lambda row: row.method),
-            "rate": evaluation.within(pooled, lambda row: row.rate),
+            "method": of_method,
+            "rate": of_rate,
             "false": x,
             "true": y,
         }
         for key, name, pooled in _forecasts(evaluation)
-        for low, high in [evaluation.auc_interval(pooled)]
+        for area, (low, high) in [(pooled.auc, evaluation.auc_interval(pooled))]
+        for of_method in [evaluation.within(pooled, lambda row: row.method)]
+        for of_rate in [evaluation.within(pooled, lambda row: row.rate)]
         for x, y in zip(*roc(pooled), strict=True)
     ]
     return pd.DataFrame(rows, columns=list(COLUMNS))

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from stabkit.paper.studies.kept import Kept
-from tests.results.forecast_rows import measured
 
 from stabkit.claims import OF_TODAY, findings
 from stabkit.claims.verdict import judge
 from stabkit.methods import SETS
 from stabkit.results.profile import Profile
 from stabkit.spec import ModelConfig, RunSpec, TrainConfig
+from studies.row_run import RowRun
+from tests.studies.study_rows import measured
 
 EVERY = {claim.key: claim for claim in OF_TODAY}
 PLAIN = Profile(
@@ -39,7 +39,7 @@ def kept(method: str, depth: int = 18, seed: int = 0, outcome: str = "trains", f
         seed=seed,
     )
     seen = measured(update_first=first)
-    return Kept(spec=spec, outcome={"outcome": outcome}, digest="", measured=seen, profile=replace(PLAIN, **given))
+    return RowRun(spec=spec, outcome={"outcome": outcome}, digest="", measured=seen, profile=replace(PLAIN, **given))
 
 
 def five(method: str, **given: Any) -> list[Any]:

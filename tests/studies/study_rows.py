@@ -6,9 +6,9 @@ import math
 from dataclasses import replace
 
 import numpy as np
-from stabkit.results.forecast.rows import Row
 
 from stabkit.results.forecast.measured import Measured
+from studies.rows import StudyRow
 
 METHODS = ("post-ln", "post-ln-init", "ds-init", "admin", "rezero", "r-fixup", "t-fixup", "pre-ln", "dlcl")
 DEPTHS, RATES = (6, 12, 18), (5e-4, 2e-3, 8e-3, 1.6e-2, 3e-2)
@@ -43,7 +43,7 @@ def measured(**changes: float) -> Measured:
     return replace(found, **changes)
 
 
-def row(i: int = 0, **changes: object) -> Row:
+def row(i: int = 0, **changes: object) -> StudyRow:
     """One run; its place decides where it stands."""
     method, depth, rate = METHODS[i % 9], DEPTHS[i // 9 % 3], RATES[i // 2 % 5]
     given = {
@@ -64,10 +64,10 @@ def row(i: int = 0, **changes: object) -> Row:
         "digest": "ab" * 32,
         "measured": measured(),
     }
-    return Row(**{**given, **changes})  # type: ignore[arg-type]
+    return StudyRow(**{**given, **changes})  # type: ignore[arg-type]
 
 
-def corpus(n: int = 240, noise: float = 0.6, seed: int = 0) -> list[Row]:
+def corpus(n: int = 240, noise: float = 0.6, seed: int = 0) -> list[StudyRow]:
     """`n` rows whose gradient, from 1 down to 10⁻⁴, decides up to noise whether they train."""
     random = np.random.default_rng(seed)
     rows = []

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import math
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from stabkit.paper.studies import forecast, study
-from stabkit.paper.studies.forecast import BEYOND, DEFAULT_GRID, ITEM, SLICES, WIDTHS, verdict_at
-from stabkit.results.forecast.holdouts import fixed
-from stabkit.results.forecast.rows import from_csv, row
 
 from stabkit.cli import lines
 from stabkit.cli.parsing import grids
@@ -19,7 +17,13 @@ from stabkit.errors import UsageError
 from stabkit.running.request import Request
 from stabkit.spec import RunSpec
 from stabkit.storage.store import Store
-from tests.commands import stabkit, strict
+from studies import __main__ as command
+from studies import study
+from studies.forecast import corpus as designed
+from studies.forecast.corpus import BEYOND, DEFAULT_GRID, DESIGN, SLICES, WIDTHS, verdict_at
+from studies.forecast.holdouts import fixed
+from studies.rows import from_csv, row
+from tests.commands import Done, stabkit, strict
 
 
 def request(line: str, out: Path = Path("nowhere"), **changes: str) -> Request:
@@ -32,12 +36,12 @@ def specs(*commands: str) -> list[RunSpec]:
     return [spec for line in commands for spec in request(line).specs()]
 
 
-def corpus() -> list[tuple[RunSpec, forecast.Slice]]:
+def corpus() -> list[tuple[RunSpec, designed.Slice]]:
     """(spec, slice) of every run of the corpus; the task is the slice's, for here there is no text."""
     return [
         (spec, one)
         for seed, one in enumerate(SLICES, 1)
-        for line in forecast.commands(one, seed)
+        for line in designed.commands(one, seed)
         for spec in request(line).specs()
     ]
 
@@ -79,7 +83,7 @@ def test_widths_default_cells_and_long_warm_ups_stand_apart_from_the_corpus() ->
     assert {max(spec.model.encoder_layers, spec.model.decoder_layers) for spec in widths} == {6, 12, 18}
     assert {spec.seed for spec in specs(*DEFAULT_GRID)} == {0} and len(specs(*DEFAULT_GRID)) == 10
     assert {spec.train.warmup for spec in specs(*BEYOND)} == {400}
-    every = [spec.run_id for spec in specs(*ITEM.commands)]
+    every = [spec.run_id for spec in specs(*DESIGN.commands)]
     assert len(set(every)) == len(every) and 0 not in {spec.seed for spec, _ in corpus()}
 
 
@@ -88,12 +92,16 @@ def tiny_study(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same machinery on four runs of a second, each a part of its own."""
     line = "sweep --models post-ln,deepnorm --depths 1 --hidden 16 --ffn 24 --max-tokens 64 --warmup 0 "
     commands = (line + "--steps 60 --verdict-at 40 --lr 2e-3,2e-2 --seeds 3",)
-    item = ITEM.__class__(**{**{f: getattr(ITEM, f) for f in ITEM.__dataclass_fields__}, "commands": commands})
-    monkeypatch.setitem(forecast.__dict__, "ITEM", item)
-    from stabkit.cli.commands import paper
-
-    monkeypatch.setitem(paper.BY_KEY, "forecast", item)  # type: ignore[index]
+    monkeypatch.setitem(command.DESIGNS, "forecast", replace(DESIGN, commands=commands))
     monkeypatch.setattr(study, "MINUTES", 0.0)
+
+
+def studies(*args: object, cwd: Path) -> Done:
+    """`python -m studies ARGS…` in this process."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.chdir(cwd), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = command.main([*map(str, args), "--executor", "inline"])
+    return Done(code, out.getvalue(), err.getvalue())
 
 
 TEXT = ("--data", "text", "--source", "de", "--target", "en")
@@ -111,15 +119,15 @@ def text(folder: Path) -> None:
 @pytest.mark.usefixtures("tiny_study")
 def test_rows_are_kept_and_what_has_a_row_is_not_trained_again(tmp_path: Path) -> None:
     text(tmp_path / "text")
-    command = ("paper", "forecast", *TEXT, "--vocab", "60", "--rows", "rows.csv", "--json")
-    done = stabkit(*command, "--out", "one", cwd=tmp_path)
+    words = ("forecast", *TEXT, "--vocab", "60", "--rows", "rows.csv", "--json")
+    done = studies(*words, "--out", "one", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     said, rows = strict(done.stdout), from_csv(tmp_path / "rows.csv")
     assert said["missing"] == 0 and len(rows) == 4 and (tmp_path / "one/reports/forecast.html").exists()
     digests = {run_id: Store(tmp_path / "one").load(run_id).digest for run_id in Store(tmp_path / "one").ids()}
     assert {row.run_id: row.digest for row in rows} == digests
     assert {row.task for row in rows} == {"text"} and all(row.steps >= 40 for row in rows)
-    again = stabkit(*command, "--out", "two", cwd=tmp_path)
+    again = studies(*words, "--out", "two", cwd=tmp_path)
     assert again.returncode == 0 and not (tmp_path / "two/runs").exists() or not Store(tmp_path / "two").ids()
     assert from_csv(tmp_path / "rows.csv") == rows
 
@@ -129,31 +137,30 @@ def test_a_budget_ends_a_study_between_two_parts_and_the_same_command_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text(tmp_path / "text")
-    command = ("paper", "forecast", *TEXT, "--vocab", "60", "--json", "--out", "out")
+    words = ("forecast", *TEXT, "--vocab", "60", "--json", "--out", "out")
     clock = iter(range(0, 100_000, 40))
     monkeypatch.setattr(study.time, "monotonic", lambda: float(next(clock)))
-    done = stabkit(*command, "--budget", "90s", cwd=tmp_path)
+    done = studies(*words, "--budget", "90s", cwd=tmp_path)
     assert done.returncode == 0 and 0 < strict(done.stdout)["missing"] < 4, done.stderr
     monkeypatch.undo()
     rows = len(from_csv(tmp_path / "out/studies/forecast.csv"))
     assert 0 < rows < 4
 
 
-def test_a_study_is_asked_for_alone_and_needs_a_text(tmp_path: Path) -> None:
-    for words, said in (
-        (("forecast",), "studies a text beside the synthetic task"),
-        (("forecast", "fig4"), "ask for it alone"),
-        (("fig4", "--rows", "x.csv"), "--rows is for a study"),
-    ):
-        done = stabkit("paper", *words, cwd=tmp_path)
-        assert done.returncode == 2 and said in done.stderr and done.stderr.count("\n") == 1
+def test_a_study_needs_a_text(tmp_path: Path) -> None:
+    done = studies("forecast", cwd=tmp_path)
+    assert done.returncode == 2 and "studies a text beside the synthetic task" in done.stderr
+    assert done.stderr.count("\n") == 1
     with pytest.raises(UsageError, match="between 40"):
         request("sweep --verdict-at 20 --steps 800")
 
 
-def test_all_is_every_item_of_the_papers_and_no_study(tmp_path: Path) -> None:
-    done = stabkit("paper", "all", "--dry-run", "--json", "--out", tmp_path / "none")
-    assert "forecast" not in {one["item"] for one in strict(done.stdout)["plan"]}
+@pytest.mark.parametrize("key", command.DESIGNS)
+def test_paper_says_in_one_line_where_a_study_went(key: str, tmp_path: Path) -> None:
+    for words in ((key,), (key, "fig4"), (key, "--dry-run")):
+        done = stabkit("paper", *words, cwd=tmp_path)
+        assert done.returncode == 2 and done.stderr.count("\n") == 1 and not done.stdout
+        assert f"`python3 dev.py evidence {key}`" in done.stderr
 
 
 def test_a_row_may_say_that_a_loss_was_not_finite_and_not_that_a_run_was_another() -> None:

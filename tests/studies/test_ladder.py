@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-from stabkit.results.ladder import limit, next_rung, written
+
+from studies.ladder import limit, next_rung, written
 
 RUNGS = tuple(2.5e-4 * 2**k for k in range(12))
 
