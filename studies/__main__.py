@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 import json
 import shlex
 import sys
@@ -29,13 +28,16 @@ from stabkit.running import cost
 from stabkit.storage.store import Store
 from studies import study
 from studies.forecast import corpus
+from studies.forecast import page as forecast_page
 from studies.forecast.coefficients import document
 from studies.forecast.evaluation import Evaluation
 from studies.rows import from_csv
 from studies.today import design
+from studies.today import page as today_page
 
 DOCS = Path(__file__).parents[1] / "docs"
-DESIGNS = {one.key: one for one in (corpus.DESIGN, design.DESIGN)}
+DESIGNS = {"forecast": corpus.DESIGN, "today": design.DESIGN}
+PAGES = {"forecast": forecast_page, "today": today_page}
 MACHINE = {"vocab": "2000", "workers": "auto", "device": "auto", "executor": "processes", "scheduler": "", "out": ""}
 """Options of `stabkit sweep` that its commands take over, and their defaults."""
 
@@ -67,7 +69,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def run(asked: argparse.Namespace, command: str) -> None:
-    """Train what has no row, write the page, and print what it says."""
+    """Train what has no row, write the page, and print its answer."""
     chosen = DESIGNS[asked.study]
     if not asked.data:
         raise UsageError(f"{chosen.key} studies a text beside the synthetic task: --data DIR --source de --target en")
@@ -81,16 +83,15 @@ def run(asked: argparse.Namespace, command: str) -> None:
         need = sum(map(cost.seconds, state.missing)) / requests[0].place.workers
         console.say(f"{chosen.key}: {len(state.missing)} runs, about {cost.duration(need)}")
         return
-    page = importlib.import_module(f"studies.{chosen.key}.page")  # pandas and matplotlib
     path = store.out / "reports" / f"{chosen.key}.html"
     with store.writing(), Signals(command):
         screen = Screen(quiet=asked.quiet)
         state = study.run(state, requests, store, screen, limit=limit, retry_failed=asked.retry_failed)
-        said = page.write(state, path, command)
+        content = PAGES[chosen.key].write(state, path, command)
     if asked.json:
-        console.document(json_document.text({"schema": json_document.SCHEMA, "report": str(path), **said}))
+        console.document(json_document.text({"schema": json_document.SCHEMA, "report": str(path), **content}))
     else:
-        console.paragraph(str(said["answer"]))
+        console.paragraph(str(content["answer"]))
         console.say(f"rows: {rows}")
         console.say(f"report: {path}")
     if state.failed:

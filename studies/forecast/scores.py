@@ -1,9 +1,10 @@
 """How good probabilities are: AUC, Brier score and skill, reliability by bins, what is left after abstaining.
 
-All against labels: True where the run trains. AUC and Brier score are scikit-learn's. Ours stay where libraries compute
-something else: the reliability table weighs a run's several forecasts as one (scikit-learn's calibration_curve counts
-each), Wilson's interval takes shares of runs (SciPy's binomtest takes whole counts), resampling leaves out draws of one
-outcome alone (SciPy's bootstrap has no interval where there is one); and none has Hanley and McNeil's interval.
+All against labels: True where the run trains. The AUC is scikit-learn's. Ours stay where a library computes something
+else: the reliability table weighs a run's several forecasts as one (scikit-learn's calibration_curve counts each),
+Wilson's interval takes shares of runs (SciPy's binomtest takes whole counts), resampling leaves out draws of one
+outcome alone (SciPy's bootstrap has no interval where there is one), none has Hanley and McNeil's interval; and the
+Brier score, which is one line (scikit-learn's checks of its input take longer than all resamples of a page).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import brier_score_loss, roc_auc_score
+from sklearn.metrics import roc_auc_score
 
 from stabkit.results.forecast.model import LIKELY, UNLIKELY, Array
 from studies.forecast.regression import Labels
@@ -62,7 +63,7 @@ def resampled(n: int, score: Callable[[NDArray[np.intp]], float], draws: int) ->
 
 def brier(p: Array, label: Labels) -> float:
     """Mean (p − label)²."""
-    return float(brier_score_loss(label, p, pos_label=True))
+    return float(((p - label) ** 2).mean())
 
 
 def skill(p: Array, label: Labels) -> float:
