@@ -6,6 +6,7 @@
     python3 dev.py lint              set up, then ruff, mypy, and import-linter: the order of the rooms
     python3 dev.py docs              set up, then the documentation site, strict: docs/_build/html/index.html
     python3 dev.py evidence [PART…]  set up, then make committed pages anew; without PART list them
+    python3 dev.py studies STUDY …   set up, then a study beside the package, or its coefficients: `studies --help`
     python3 dev.py libraries         set up, then install the libraries whose models `pytest -m libraries` probes
     python3 dev.py COMMAND [ARGS…]   set up, then `stabkit COMMAND ARGS…`
 
@@ -49,6 +50,8 @@ def main(arguments: list[str]) -> int:
         return run([str(python), "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "docs", SITE], cwd=HERE)
     if command == "evidence":
         return run([str(python), "-m", "benchmarks.evidence", *rest], cwd=HERE)
+    if command == "studies":
+        return run([str(python), "-m", "studies", *rest], cwd=HERE)
     if command == "libraries":
         return libraries(python)
     if command == "lint":

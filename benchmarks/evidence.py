@@ -4,9 +4,10 @@
     python3 dev.py evidence default slope   make these
     python3 dev.py evidence all             make all, those that were never made first
 
-A part is ordinary commands of stabkit; its runs lie under `evidence/`, which git ignores, so that a part that was
-interrupted goes on where it stopped, and one that is whole trains nothing. What was made, when, by which version and in
-how long is a row of `reports/evidence.json`; `tests/report/test_committed.py` holds the pages to it.
+A part is an ordinary command of stabkit, or a study of the folder `studies`; its runs lie under `evidence/`, which git
+ignores, so that a part that was interrupted goes on where it stopped, and one that is whole trains nothing. What was
+made, when, by which version and in how long is a row of `reports/evidence.json`; `tests/report/test_committed.py` holds
+the pages to it.
 """
 
 from __future__ import annotations
@@ -39,13 +40,22 @@ class Part:
     page: str
     """In `reports/`; ending in / for an index and its pages."""
     command: str
-    """After `stabkit`; OUT is the part's own folder."""
+    """After the program; OUT is the part's own folder."""
+    program: str = "stabkit"
+    """A module with a command: stabkit, or studies."""
     before: str = ""
     """A script that leaves what the command reads."""
     which: str = ""
     """What the page's name holds, where the command makes several."""
     pictures: tuple[tuple[str, str], ...] = ()
     """(figure, file in docs/)."""
+    markdown: bool = False
+    """Whether the command writes the page as Markdown too, which docs/ takes."""
+
+    def line(self, name: str) -> str:
+        """The command as people type it."""
+        program = self.program if self.program == "stabkit" else f"python -m {self.program}"
+        return f"{program} {self.command.replace('OUT', f'evidence/{name}')}"
 
 
 PARTS: dict[str, Part] = {
@@ -86,9 +96,15 @@ PARTS: dict[str, Part] = {
     "paper": Part(page="paper/", command=f"paper all {TEXT} --budget 45m --out OUT"),
     "forecast": Part(
         page="forecast.html",
-        command=f"paper forecast {TEXT} --rows docs/forecast.csv --out OUT",
+        program="studies",
+        command=f"forecast {TEXT} --rows docs/forecast.csv --out OUT",
     ),
-    "today": Part(page="today.html", command=f"paper today {TEXT} --rows docs/today.csv --out OUT"),
+    "today": Part(
+        page="today.html",
+        program="studies",
+        command=f"today {TEXT} --rows docs/today.csv --out OUT",
+        markdown=True,
+    ),
     **{
         f"probe-{name}": Part(
             page=f"probe-{name}.html",
@@ -132,9 +148,9 @@ def made(name: str) -> dict[str, Any]:
     if part.before:
         subprocess.run([sys.executable, *part.before.replace("OUT", store).split()], cwd=ROOT, check=True)
     words = part.command.replace("OUT", store).split()
-    done = subprocess.run([sys.executable, "-m", "stabkit", *words], cwd=ROOT, text=True, stdout=subprocess.PIPE)
+    done = subprocess.run([sys.executable, "-m", part.program, *words], cwd=ROOT, text=True, stdout=subprocess.PIPE)
     if done.returncode:
-        raise SystemExit(f"evidence {name}: stabkit {' '.join(words)} exited with {done.returncode}")
+        raise SystemExit(f"evidence {name}: {part.line(name)} exited with {done.returncode}")
     told = [line.removeprefix("report: ") for line in done.stdout.splitlines() if line.startswith("report: ")]
     page = Path(next(line for line in told if part.which in line))
     target = REPORTS / part.page
@@ -143,6 +159,8 @@ def made(name: str) -> dict[str, Any]:
         shutil.copytree(page.parent, target)
     else:
         shutil.copy(page, target)
+    if part.markdown:
+        shutil.copy(page.with_suffix(".md"), ROOT / "docs")
     if part.pictures:
         aside = STORES / f"{name}-pictures"
         words_ = ["report", "--store", store, "--out", str(aside / "page.html"), "--figures", str(aside)]
@@ -151,7 +169,7 @@ def made(name: str) -> dict[str, Any]:
             shutil.copy(aside / f"{figure}.png", ROOT / "docs" / file)
     return {
         "page": f"reports/{part.page}",
-        "command": f"stabkit {' '.join(words)}",
+        "command": part.line(name),
         "version": __version__,
         "algorithm": ALGO_VERSION,
         "date": datetime.date.today().isoformat(),

@@ -19,13 +19,12 @@ from typing import Any
 from stabkit.claims import CLAIMS, OF_STEPS, OF_SURFACES, OF_TODAY
 from stabkit.claims.base import Claim
 from stabkit.claims.spread import FILE, SEEDS, width
-from stabkit.cli import lines
-from stabkit.cli.parsing import grids
 from stabkit.figures.quick.once import Runs
 from stabkit.figures.shared.surfaces import Landscape
-from stabkit.paper.studies import kept, study, today
 from stabkit.storage.store import Store
 from stabkit.storage.surfaces import SurfaceShelf
+from studies import row_run, study
+from studies.today import design
 
 COMMANDS = (
     "sweep --depths 6,18,50 --seeds 0..4",
@@ -77,10 +76,10 @@ def there() -> dict[tuple[str, ...], float]:
 
 def of_today(data: str) -> Runs:
     """The runs of the table of 2026, as its rows have them."""
-    text = {"data": data, "source": "de", "target": "en", "out": str(ROWS.parent), "given": set()}
-    requests = [grids.sweep({**lines.words(command)[1], **text}) for command in today.ITEM.commands]
-    begun = study.begun(today.ITEM, today.ITEM.commands, requests, ROWS)
-    return kept.runs(begun, lambda spec: spec.seed != today.SEED)
+    text = {"data": data, "source": "de", "target": "en", "out": str(ROWS.parent)}
+    requests, commands = study.requests(design.DESIGN, text)
+    begun = study.begun(design.DESIGN, commands, requests, ROWS)
+    return row_run.runs(begun, lambda spec: spec.seed != design.SEED)
 
 
 def measured(folder: Path) -> dict[tuple[str, ...], float]:

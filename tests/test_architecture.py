@@ -102,7 +102,7 @@ def test_every_benchmark_finds_what_it_imports() -> None:
     """They are run by hand, seldom: a name that moved would be noticed too late."""
     for script in sorted((PACKAGE.parent / "benchmarks").glob("*.py")):
         for node in ast.walk(ast.parse(script.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("stabkit"):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(("stabkit", "studies")):
                 module = importlib.import_module(str(node.module))
                 for name in (alias.name for alias in node.names):
                     found = hasattr(module, name) or importlib.util.find_spec(f"{node.module}.{name}")

@@ -68,13 +68,21 @@ def test_what_is_published_is_whole(built: Path) -> None:
         "results/forecast/coefficients.json",
     ):
         assert f"stabkit/{name}" in names, name
-    assert not {name for name in names if name.startswith(("tests/", "docs/", "reports/"))}
+    assert not {name for name in names if name.startswith(("studies/", "tests/", "docs/", "reports/"))}
     for line in (f"Version: {__version__}", "License-Expression: MIT", "Requires-Python: >=3.11", "Typing :: Typed"):
         assert line in metadata, line
     assert "Description-Content-Type: text/markdown" in metadata and "## Two commands" in metadata
     with tarfile.open(sdist) as archive:
         inside = {name.partition("/")[2] for name in archive.getnames()}
-    assert {"CITATION.cff", "LICENSE", "README.md", "dev.py", "docs/index.md", "tests/test_package.py"} <= inside
+    assert {
+        "CITATION.cff",
+        "LICENSE",
+        "README.md",
+        "dev.py",
+        "docs/index.md",
+        "tests/test_package.py",
+        "studies/study.py",
+    } <= inside
 
 
 def test_the_citation_and_the_changelog_are_of_this_version() -> None:

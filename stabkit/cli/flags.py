@@ -128,9 +128,6 @@ ItemDepths = Annotated[str, typer.Option("--depths", help="Instead of the items'
 ItemSteps = Annotated[str, typer.Option("--steps", help="Instead of the items' own.")]
 ItemSeeds = Annotated[str, typer.Option("--seeds", help="Instead of the items' own.")]
 Whole = Annotated[bool, typer.Option("--whole", help="All items in one file, in place of an index and a page each.")]
-Rows = Annotated[
-    str, typer.Option("--rows", help="A study's rows; a run that has one is not trained. Default: in <out>/studies/.")
-]
 FactoryName = Annotated[str, typer.Argument(metavar="FACTORY", help="package.module:function, called with a depth.")]
 ProbeDepths = Annotated[str, typer.Option("--depths", help="Depths, as 6,12,24,48; leave out where it takes none.")]
 ProbeSteps = Annotated[str, typer.Option("--steps", help="Updates at each depth and seed.")]

@@ -81,7 +81,6 @@ MACHINE = (
 )
 PAPER: dict[str, tuple[Any, Any]] = {
     "budget": (flags.BudgetOption, ""),
-    "rows": (flags.Rows, ""),
     "depths": (flags.ItemDepths, ""),
     "steps": (flags.ItemSteps, ""),
     "seeds": (flags.ItemSeeds, ""),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from types import ModuleType
-from typing import Any
 
 from stabkit.figures.ablation import ablation, boundary, robustness, scale_map, table11
 from stabkit.figures.chain import (
@@ -23,12 +22,10 @@ from stabkit.figures.chain import (
     validation_loss,
 )
 from stabkit.figures.depth import depth_law, flops, goal, loss_start, slope, theory, tolerance, update_depth
-from stabkit.figures.forecast import calibration, groups, which_link, widths
 from stabkit.figures.methods import perplexity, table1
 from stabkit.figures.probes import recorded
 from stabkit.figures.quality import bleu, significance
 from stabkit.figures.surfaces import between, cuts, landscape, path_plane
-from stabkit.figures.today import along, rates
 
 Picture = ModuleType | recorded.Recorded
 """A file of these rooms, or what stands for one: the curves of a probe that has no picture of its own."""
@@ -65,12 +62,6 @@ FIGURES: tuple[ModuleType, ...] = (
     perturbation,
     chain,
 )
-
-STUDIES: tuple[ModuleType, ...] = (which_link, calibration, groups, widths)
-"""Those of `stabkit paper forecast`: they select from rows judged (`results.forecast.judged.Judged`)."""
-
-TODAY: tuple[Any, ...] = (along.least, rates, along.gradient, along.use)
-"""Those of `stabkit paper today`: they select from a `results.today.Today`."""
 
 SEARCHES: tuple[ModuleType, ...] = (tolerance,)
 """Those of `stabkit tolerance`: they select from what its search found."""

@@ -5,5 +5,4 @@ item.py      what an item is · items*.py: WHICH, a paper a file: the paper's pi
 plan.py      what an item costs beyond what is stored, and which items fit a budget, the cheapest first
 run.py       items run one after the other · part.py: an item as it was run
 section.py   an item as its page tells it · page.py: an index and a page an item, or all in one file
-studies/     items of hours, whose runs become rows
 """

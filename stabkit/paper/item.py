@@ -43,10 +43,6 @@ class Item:
     """Keys in `claims.CLAIMS`: what the paper says of this very picture, and the commands can test."""
     beside: tuple[str, ...] = ()
     """Claims of other places, and our own readings: shown, and not counted."""
-    study: bool = False
-    """Whether its runs become rows of a file (`paper/studies`): too many to keep, and asked for alone."""
-    ladders: tuple[str, ...] = ()
-    """Of a study, commands whose rates are tried by halving, not all."""
 
     @property
     def ours(self) -> bool:

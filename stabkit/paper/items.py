@@ -1,11 +1,37 @@
-"""The table of items, in the order of the page, and what no small machine can rerun."""
+"""The table of items, in the order of the page, with one of ours, which no paper shows and which is not part of `all`;
+what no small machine can rerun; and what is a study beside the package."""
 
 from __future__ import annotations
 
-from stabkit.paper import items_deepnet, items_ours, items_very_deep
-from stabkit.paper.item import Item
+from stabkit.paper import items_deepnet, items_very_deep
+from stabkit.paper.item import OURS, TINY, Item
 
-ITEMS: tuple[Item, ...] = (*items_deepnet.ITEMS, *items_very_deep.ITEMS, *items_ours.ITEMS)
+SHAPES = "--models post-ln,deepnorm --depths 12 --hidden 64,128,256,512 --ffn 2x --warmup 0 --steps 0"
+TRAINED = (
+    "--models post-ln,deepnorm --depths 12 --hidden 256 --ffn 2x --heads 4 --lr 3e-4,1e-3 --warmup 0 --steps 250 "
+    "--seeds 0..2"
+)
+
+START = Item(
+    key="start",
+    paper=OURS,
+    name="Start",
+    title="DeepNorm’s start by width, with tied embeddings and without",
+    theirs="The papers' models share the embedding with the softmax and are 512 wide and more; they train with a "
+    "warm-up. What their start is like at a width they do not say.",
+    scaled=f"{TINY.replace('64-128-2 models', 'Widths 64 to 512')}; the loss before any update, and at width 256 250 "
+    "updates of 256 tokens without warm-up, with the softmax tied and with one of its own.",
+    commands=(
+        f"sweep {SHAPES} --max-tokens 256",
+        f"sweep {SHAPES} --max-tokens 256 --untied",
+        f"sweep {TRAINED} --max-tokens 256",
+        f"sweep {TRAINED} --max-tokens 256 --untied",
+    ),
+    figures=("loss_start", "validation_loss"),
+    claims=(),
+    beside=("tied-start",),
+)
+ITEMS: tuple[Item, ...] = (*items_deepnet.ITEMS, *items_very_deep.ITEMS, START)
 
 BY_KEY = {item.key: item for item in ITEMS}
 
@@ -23,3 +49,6 @@ NOT_HERE: tuple[tuple[str, str], ...] = (
     ("Very Deep Transformers Table 4", "21.8 million back-translated sentence pairs"),
 )
 """What these machines cannot rerun even in shape, and why."""
+
+STUDIES = ("forecast", "today")
+"""Studies of ours that a checkout of the source reruns: `python3 dev.py evidence forecast`."""

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from stabkit.results.forecast.scores import LIKELY
+from stabkit.results.forecast.model import LIKELY
 
 COARSE = (2e-4, 6.3e-4, 2e-3, 6.3e-3, 2e-2, 3e-2)
 """Half-decades, the last cut at what the forecast's corpus reaches."""

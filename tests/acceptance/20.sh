@@ -4,16 +4,17 @@
 . "$(dirname "$0")/common.sh"
 text="--data $data --source de --target en"
 stab="python3 '$root/dev.py'"
+studies="$stab studies"
 cd "$root"
 
 # — 1 The study
-block "an item of ours, so marked, and not of the papers' all" bash -c "$stab paper ls | grep -A3 '^stabkit' | grep -q forecast"
-block "the corpus as designed: 650 runs, every method, depth, rate, warm-up, task, architecture; 60 of other widths" dev test tests/paper/test_forecast_item.py
-block "planned by cost" bash -c "$stab paper forecast $text --dry-run --out '$work/p' | grep -q 'forecast'"
-block "its rows are committed, below 1 MB, and what has a row is not trained again" bash -c "[ \$(stat -c %s docs/forecast.csv) -lt 1000000 ] && $stab paper forecast $text --rows docs/forecast.csv --dry-run --json --out '$work/p' | python3 -c 'import json,sys; n = json.load(sys.stdin)[\"plan\"][0][\"runs\"]; assert n == 0, n'"
-block "the hold-outs were committed before the first fit" bash -c "a=\$(git log --diff-filter=A --format=%ct -- stabkit/results/forecast/holdouts.json | tail -1); b=\$(git log --diff-filter=A --format=%ct -- stabkit/results/forecast/coefficients.json | tail -1); [ -n \"\$a\" ] && [ \"\$a\" -lt \"\$b\" ]"
-block "coefficients refitted from the rows, features of updates 0 to 16 alone, shuffles at chance" dev test tests/results/test_forecast.py
-study() { bash -c "$stab paper forecast $text --rows docs/forecast.csv --json -q --out '$work/p' >'$work/study.json'"; }
+block "beside the package: no item of paper, which says where it is" bash -c "$stab paper forecast 2>&1 | grep -q 'dev.py evidence forecast'"
+block "the corpus as designed: 650 runs, every method, depth, rate, warm-up, task, architecture; 60 of other widths" dev test tests/studies/test_corpus.py
+block "planned by cost" bash -c "$studies forecast $text --dry-run --out '$work/p' | grep -q 'forecast'"
+block "its rows are committed, below 1 MB, and what has a row is not trained again" bash -c "[ \$(stat -c %s docs/forecast.csv) -lt 1000000 ] && $studies forecast $text --rows docs/forecast.csv --dry-run --out '$work/p' | grep -q 'forecast: 0 runs'"
+block "the hold-outs were committed before the first fit" bash -c "a=\$(git log --diff-filter=A --format=%ct --follow -- studies/forecast/holdouts.json | tail -1); b=\$(git log --diff-filter=A --format=%ct -- stabkit/results/forecast/coefficients.json | tail -1); [ -n \"\$a\" ] && [ \"\$a\" -lt \"\$b\" ]"
+block "coefficients refitted from the rows, features of updates 0 to 16 alone, shuffles at chance" dev test tests/results/test_forecast.py tests/studies/test_evaluation.py
+study() { bash -c "$studies forecast $text --rows docs/forecast.csv --json --quiet --out '$work/p' >'$work/study.json'"; }
 block "the page, from the rows alone" study
 block "  … every number that was asked for is there, and those that are met are met" check study "$work/study.json"
 block "  … the figure of the links, each alone and all together, with intervals" bash -c "grep -q 'id=\"figure-which_link\"' '$work'/p/reports/forecast.html"
@@ -42,6 +43,6 @@ block "a row in What each command answers" bash -c "grep -q 'stabkit tolerance' 
 block "the papers' claims on tolerated rates have an item" bash -c "$stab paper ls | grep -q 'tables67'"
 
 # — Bad input
-block "damaged or foreign coefficients, a file that is no rows: one line with the digest or the line" dev test tests/results/test_forecast.py -k "refused"
+block "damaged or foreign coefficients, a file that is no rows: one line with the digest or the line" dev test tests/results/test_forecast.py tests/studies/test_evaluation.py -k "refused"
 block "no data, other items beside it, bad --verdict-at: one line" bash -c "cd '$work'; for a in 'paper forecast' 'paper forecast fig4 $text' 'sweep --verdict-at 20 --steps 800' 'sweep --verdict-at 900 --steps 800' 'tolerance --depths 0'; do $stab \$a >out 2>err; c=\$?; [ \$c -eq 2 ] && [ \$(wc -l <err) -eq 1 ] || { echo \"\$a: \$c\"; cat err; exit 1; }; done"
 exit $failed

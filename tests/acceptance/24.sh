@@ -23,8 +23,8 @@ for set in papers:12 today:13 all:23; do
   block "--models ${set%:*}: ${set#*:} methods" bash -c "$stab sweep --models ${set%:*} --depths 2 --steps 1 --warmup 0 --dry-run --json --out '$work/plan' >'$work/p.json' && python3 -c \"import json; m = {r['spec']['method'] for r in json.load(open('$work/p.json'))['runs']}; assert len(m) == ${set#*:}, m\""
 done
 # — 2 Does the forecast hold for them?
-block "120 labelled runs and more, both blocks, scored before they are joined; coefficients are of what is said" dev test tests/paper/test_today.py tests/results/test_forecast.py
-block "the page tells the hold-out by method and by block, and where no forecast is given" bash -c "$stab paper today $text --rows docs/today.csv --out '$work/page' --json -q >'$work/today.json' && python3 -c \"
+block "120 labelled runs and more, both blocks, scored before they are joined; coefficients are of what is said" dev test tests/studies/test_today.py tests/studies/test_evaluation.py
+block "the page tells the hold-out by method and by block, and where no forecast is given" bash -c "$stab studies today $text --rows docs/today.csv --out '$work/page' --json --quiet >'$work/today.json' && python3 -c \"
 import json
 d = json.load(open('$work/today.json')); f = d['forecast']
 near = f['the search, at rates of its corpus']; assert near['n'] >= 120 and 0 < near['trained'] < near['n'], near
@@ -39,7 +39,7 @@ f = {r['spec']['method']: r['forecast'] for r in json.load(open('$work/given.jso
 assert f['pre-ln']['p_trains'] > 0.9 and f['dyt']['p_trains'] is None and f['dyt']['axes'] == ['method'], f\""
 # — 3 The table
 block "the page follows from the committed rows alone" bash -c "python3 -c \"import json; d = json.load(open('$work/today.json')); assert not d['missing'] and len(d['table']) == 2 * 13 * 4, (d['missing'], len(d['table']))\""
-block "docs/today.md is what the rows say; the README's row and sentence too" dev test tests/paper/test_today.py -k "docs or results"
+block "docs/today.md is what the rows say; the README's row and sentence too" dev test tests/studies/test_today.py -k "docs or results"
 block "one central claim a method from its own paper" bash -c "$stab methods --json >'$work/m.json' && python3 -c \"import json; by = {m['key']: m['claims'] for m in json.load(open('$work/m.json'))['methods']}; [print(k) for k in '$TEN residual'.split() if not any(c['weight'] == 'central' for c in by[k])]; assert all(sum(c['weight'] == 'central' for c in by[k]) >= 1 for k in '$TEN residual'.split())\""
 # — Bad input
 block "an undefined combination, with reason and source" refused "is not defined here" sweep --models t-fixup --arch decoder-only --depths 2

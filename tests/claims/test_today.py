@@ -9,10 +9,11 @@ import pytest
 from stabkit.claims import OF_TODAY, findings
 from stabkit.claims.verdict import judge
 from stabkit.methods import SETS
-from stabkit.paper.studies.kept import Kept
+from stabkit.results.outcome import Word
 from stabkit.results.profile import Profile
 from stabkit.spec import ModelConfig, RunSpec, TrainConfig
-from tests.results.forecast_rows import measured
+from studies.row_run import RowRun, ended
+from tests.studies.study_rows import measured
 
 EVERY = {claim.key: claim for claim in OF_TODAY}
 PLAIN = Profile(
@@ -29,7 +30,9 @@ PLAIN = Profile(
 )
 
 
-def kept(method: str, depth: int = 18, seed: int = 0, outcome: str = "trains", first: float = 1.0, **given: Any) -> Any:
+def kept(
+    method: str, depth: int = 18, seed: int = 0, outcome: Word = "trains", first: float = 1.0, **given: Any
+) -> Any:
     from dataclasses import replace
 
     spec = RunSpec(
@@ -39,7 +42,7 @@ def kept(method: str, depth: int = 18, seed: int = 0, outcome: str = "trains", f
         seed=seed,
     )
     seen = measured(update_first=first)
-    return Kept(spec=spec, outcome={"outcome": outcome}, digest="", measured=seen, profile=replace(PLAIN, **given))
+    return RowRun(spec=spec, outcome=ended(outcome), digest="", measured=seen, profile=replace(PLAIN, **given))
 
 
 def five(method: str, **given: Any) -> list[Any]:

@@ -15,7 +15,7 @@ import pytest
 
 from stabkit import figures
 from stabkit.figures.ablation import ablation, boundary, robustness, scale_map, table11
-from stabkit.figures.catalogue import FIGURES, SEARCHES, STUDIES, SURFACES, TODAY
+from stabkit.figures.catalogue import FIGURES, SEARCHES, SURFACES
 from stabkit.figures.chain import (
     branch_ratio,
     chain,
@@ -51,9 +51,8 @@ def test_every_picture_of_the_folder_is_in_the_table() -> None:
         if room.is_dir() and room.name not in ("shared", "quick", "drawing", "probes")
     ]
     files = {path.stem for room in rooms for path in room.glob("*.py")} - {"__init__"}
-    tables = (FIGURES, SURFACES, STUDIES, SEARCHES, OWN, WATCHED)
+    tables = (FIGURES, SURFACES, SEARCHES, OWN, WATCHED)
     named = {figure.__name__.rpartition(".")[2] for table in tables for figure in table}
-    named |= {(getattr(one, "__name__", "") or one.__module__).rpartition(".")[2] for one in TODAY}
     assert files - named == set(), f"missing from FIGURES: {sorted(files - named)}"
     assert [figure.NAME for figure in FIGURES] == [figure.__name__.rpartition(".")[2] for figure in FIGURES]
 

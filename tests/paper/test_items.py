@@ -34,7 +34,7 @@ def test_the_issues_figures_and_tables_are_all_there() -> None:
     assert [name for paper, name in names if paper == "DeepNet"] == deepnet
     very_deep = ["Fig. 2(a)", "Fig. 2(b)", "Table 1", "Table 3"]
     assert [name for paper, name in names if paper == "Very Deep Transformers"] == very_deep
-    assert [item.key for item in ITEMS if item.paper == "stabkit"] == ["forecast", "start", "today"]
+    assert [item.key for item in ITEMS if item.paper == "stabkit"] == ["start"]
 
 
 def test_what_is_out_of_reach_has_a_reason_and_is_no_item() -> None:

@@ -43,7 +43,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("item", [item for item in ITEMS if not item.study], ids=lambda item: item.key)
+@pytest.mark.parametrize("item", ITEMS, ids=lambda item: item.key)
 def test_every_item_runs_at_two_layers_and_three_steps(item, shared: Path, capsys, monkeypatch) -> None:
     monkeypatch.setattr(synthetic, "TEST_SENTENCES", 24)  # a model that has learnt nothing goes on to each one's limit
     one = ("--seeds", "0") if item.ours else ()

@@ -29,7 +29,7 @@ def test_no_page_shows_a_placeholder_or_a_python_value(page: Path) -> None:
 def test_a_page_that_was_made_anew_says_by_what_version_and_command(name: str) -> None:
     part, row = PARTS[name], ROWS[name]
     assert row["page"] == f"reports/{part.page}" and row["algorithm"] == ALGO_VERSION
-    assert row["command"] == f"stabkit {part.command.replace('OUT', f'evidence/{name}')}"
+    assert row["command"] == part.line(name)
     page = REPORTS / part.page
     text = (page / "index.html" if part.page.endswith("/") else page).read_text(encoding="utf-8")
     assert f'content="stabkit {row["version"]}"' in text and row["version"] == __version__

@@ -19,10 +19,9 @@ from stabkit.errors import FailedRuns, StabkitError, UsageError, nearest
 from stabkit.paper import plan as plans
 from stabkit.paper import run as engine
 from stabkit.paper.item import Item
-from stabkit.paper.items import BY_KEY, ITEMS, NOT_HERE
+from stabkit.paper.items import BY_KEY, ITEMS, NOT_HERE, STUDIES
 from stabkit.paper.part import Part
 from stabkit.paper.plan import Asked, Step
-from stabkit.paper.studies import study as studies
 from stabkit.report import json_document
 from stabkit.running import cost
 from stabkit.running.request import Request, check
@@ -49,14 +48,6 @@ def run(params: Mapping[str, Any], command: str) -> None:
     """`paper ITEM…`: plan, run, one page, written anew after every item."""
     limit = budget(str(params["budget"]))
     chosen = wanted(params["items"])
-    if any(item.study for item in chosen):
-        if len(chosen) > 1:
-            study = next(item.key for item in chosen if item.study)
-            raise UsageError(f"{study} is a study of hours with a file of its own: ask for it alone")
-        _study(chosen[0], params, limit, command)
-        return
-    if params["rows"]:
-        raise UsageError("--rows is for a study (forecast, today); these items keep their runs")
     asked: dict[str, tuple[Asked, Part]] = {}
     refused: list[Part] = []
     for item in chosen:
@@ -102,42 +93,6 @@ def run(params: Mapping[str, Any], command: str) -> None:
     if failed or stopped:
         words = [f"{len(failed)} runs have no result"] * bool(failed) + [f"{key} did not end" for key in stopped]
         raise FailedRuns(f"{', '.join(words)}; the report says why; --retry-failed tries again what failed three times")
-
-
-def _study(item: Item, params: Mapping[str, Any], limit: float | None, command: str) -> None:
-    """An item whose runs become rows: what has none is trained as long as the budget lasts, and the page is written."""
-    if not params["data"]:
-        raise UsageError(f"{item.key} studies a text beside the synthetic task: --data DIR --source de --target en")
-    if params["seeds"]:
-        raise UsageError(f"{item.key} has seeds of its own, by which its runs are told apart; leave --seeds out")
-    asked, part = ask(item, params)
-    store = Store(machine.output(str(params["out"])))
-    rows = Path(params["rows"]) if params["rows"] else store.out / "studies" / f"{item.key}.csv"
-    study = studies.begun(item, part.commands, asked.requests, rows)
-    if params["dry_run"]:
-        need = sum(map(cost.seconds, study.missing)) / asked.requests[0].place.workers
-        show([Step(asked=asked, missing=len(study.missing), seconds=need, fits=True)], [], limit, json=params["json"])
-        return
-    path = store.out / "reports" / f"{item.key}.html"
-    with store.writing(), Signals(command):
-        screen, retry = Screen(quiet=params["quiet"]), bool(params["retry_failed"])
-        study = studies.run(study, asked.requests, store, screen, limit=limit, retry_failed=retry)
-        told = _page(item).write(study, path, command)
-    if params["json"]:
-        console.document(json_document.text({"schema": json_document.SCHEMA, "report": str(path), **told}))
-    else:
-        console.paragraph(str(told["answer"]))
-        console.say(f"rows: {rows}")
-        console.say(f"report: {path}")
-    if study.failed:
-        raise FailedRuns(f"{len(study.failed)} runs have no result; --retry-failed tries again")
-
-
-def _page(item: Item) -> Any:
-    """The module that writes a study's page."""
-    from stabkit.paper.studies import forecast_page, today_page  # pandas and matplotlib
-
-    return {"forecast": forecast_page, "today": today_page}[item.key]
 
 
 def show(steps: Sequence[Step], refused: Sequence[Part], limit: float | None, *, json: bool) -> None:
@@ -220,6 +175,10 @@ def wanted(names: Sequence[str]) -> list[Item]:
             found |= {key: item for key, item in BY_KEY.items() if not item.ours}
         elif name in BY_KEY:
             found[name] = BY_KEY[name]
+        elif name in STUDIES:
+            raise UsageError(
+                f"{name} is a study beside the package and no item: in a clone `python3 dev.py evidence {name}`"
+            )
         else:
             raise UsageError(
                 f"{name!r} is no item{nearest(name, ['all', *BY_KEY]) or ';'} `stabkit paper ls` lists them"

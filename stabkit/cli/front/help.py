@@ -31,7 +31,7 @@ PANELS: Mapping[str, tuple[str, ...]] = {
     ),
     OUT: (
         *("bleu", "beam", "length_penalty", "probes", "record_every", "snapshots", "at", "range", "points"),
-        *("cut_points", "direction_seeds", "normalise", "one_dimensional", "path", "engine", "between", "rows"),
+        *("cut_points", "direction_seeds", "normalise", "one_dimensional", "path", "engine", "between"),
         *("figures", "open", "what", "to", "whole", "out", "store", "json", "quiet", "dry_run", "config"),
         *("print_config", "strict", "no_fail", "markdown"),
     ),
@@ -55,7 +55,7 @@ METAVARS: Mapping[str, tuple[str, ...]] = {
     "TOKENS": ("max_tokens",),
     "X": ("dropout", "clip", "label_smoothing", "length_penalty", "range"),
     "DIR": ("data", "out", "figures", "store", "to"),
-    "FILE": ("config", "weights", "rows"),
+    "FILE": ("config", "weights"),
     "LANG": ("source", "target"),
     "FILE:NAME": ("probes",),
     "MODULE:NAME": ("factory",),

@@ -16,7 +16,7 @@ SAID = {"likely trains": "likely trains", "likely stuck": "likely stuck", "open"
 def foretold(runs: Sequence[Run]) -> str:
     """`likely trains: 18 runs, of which 18 train; likely stuck: …`; nothing where no run is decided.
 
-    It is no test of the forecast, whose fit has seen runs like those in its range: `stabkit paper forecast` is one.
+    It is no test of the forecast, whose fit has seen runs like those in its range: `studies/forecast` is one.
     """
     decided = [run for run in runs if outcome_word(run) in ("trains", "stuck", "diverged") and run.forecast]
     if not decided:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from stabkit.figures.shared.words import listed, short
 from stabkit.report.verdict.matrix import OUTCOMES, Cell, Matrix
 from stabkit.results.forecast.measured import UPDATES
-from stabkit.results.forecast.scores import LIKELY, UNLIKELY
+from stabkit.results.forecast.model import LIKELY, UNLIKELY
 from stabkit.results.outcome import AT_UNIGRAM, SEEN, VANISHED, Outcome, Risk, power
 
 NO_SIGN = "no warning sign"

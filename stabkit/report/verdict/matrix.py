@@ -28,9 +28,8 @@ from stabkit.figures.shared.numbers import centre, lowest_ratio, outcome_word, r
 from stabkit.figures.shared.words import plain
 from stabkit.methods import blocks, variant
 from stabkit.results.chain import SATURATED
+from stabkit.results.forecast.model import LIKELY, UNLIKELY, word
 from stabkit.results.forecast.model import Word as Forecasted
-from stabkit.results.forecast.model import word
-from stabkit.results.forecast.scores import LIKELY, UNLIKELY
 from stabkit.results.outcome import Outcome, Risk, Word
 from stabkit.spec import RunSpec, canonical
 from stabkit.storage.store import Run

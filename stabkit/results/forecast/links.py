@@ -1,8 +1,8 @@
 """The links of the chain, each a number of the first sixteen updates with its sign and its reason.
 
 A link's number is turned so that more of it is better: its weight in a fit is never negative. FITTED are those that the
-forecast is made of: on the runs of the first ten slices no other added to them (`judged.CHOSEN_ON`). The others stand
-beside them in the figure that asks which link predicts.
+forecast is made of; on the runs that they were chosen on no other link added to them (`studies/forecast/which_link.py`
+shows the others).
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ class Link:
     """The number, more is better."""
 
 
-def _log(value: float) -> float:
+def log(value: float) -> float:
+    """log₁₀, of at least TINY."""
     return math.log10(max(value, TINY))
 
 
@@ -58,74 +59,17 @@ FITTED: tuple[Link, ...] = (
         "rest: how little F still moves, back and forth",
         "a rate beyond what the loss surface bears keeps F moving: the last update’s step times the way that F went "
         "over how far it came",
-        lambda seen, at: -_log(seen.step_last / math.sqrt(at.hidden) * seen.path / max(seen.update_last, TINY)),
+        lambda seen, at: -log(seen.step_last / math.sqrt(at.hidden) * seen.path / max(seen.update_last, TINY)),
     ),
     Link(
         "rate",
         "rate",
         "what 16 updates at a rate bear 250 may not",
-        lambda seen, at: -_log(at.rate),
+        lambda seen, at: -log(at.rate),
     ),
 )
-BESIDE: tuple[Link, ...] = (
-    Link(
-        "recovery",
-        "gradient ratio after 16 updates over its lowest",
-        "a gradient on its way back is not gone",
-        lambda seen, at: min(2.0, _log(seen.gradient_last) - _log(seen.gradient_lowest)),
-    ),
-    Link(
-        "saturation",
-        "‖ΔF‖₁₆/‖ΔF‖₁",
-        "stuck runs saturate at once: the first update goes as far as sixteen do",
-        lambda seen, at: _log(seen.update_last / max(seen.update_first, TINY)),
-    ),
-    Link(
-        "first",
-        "smallness of the first update",
-        "DeepNet §2: the first update explodes; here it parts runs of one method, and methods hardly",
-        lambda seen, at: -_log(seen.update_first / math.sqrt(at.hidden)),
-    ),
-    Link(
-        "loss",
-        "loss fallen, of the way to the unigram loss",
-        "who learns learns word frequencies first",
-        lambda seen, at: (seen.loss_start - seen.loss_last) / (seen.loss_start - seen.unigram),
-    ),
-    Link(
-        "steady",
-        "no rises of the loss",
-        "a loss that rises between two of the first updates shows a rate at its limit",
-        lambda seen, at: -math.log10(0.01 + seen.loss_rises),
-    ),
-    Link(
-        "ln-input",
-        "growth of LN inputs",
-        "DeepNet §2: a norm divides the gradient by the size of its input",
-        lambda seen, at: -_log(seen.ln_growth),
-    ),
-    Link(
-        "explosion",
-        "growth of the gradient",
-        "without norms a rate that is too large makes gradients grow",
-        lambda seen, at: -_log(seen.gradient_total_most),
-    ),
-    Link(
-        "frozen",
-        "share of layers that moved",
-        "a layer whose weights did not move at all has no gradient above Adam's ε",
-        lambda seen, at: -seen.still,
-    ),
-    Link(
-        "tokens",
-        "tokens apart",
-        "where all tokens have become one direction no attention can tell them apart",
-        lambda seen, at: _log(1.0 - min(seen.cosine_last, 1.0) + 1e-4),
-    ),
-)
-LINKS = (*FITTED, *BESIDE)
 
 
 def numbers(seen: Sequence[tuple[Measured, Setting]], links: Sequence[Link] = FITTED) -> NDArray[np.float64]:
     """(runs × links) of what was measured of runs and their settings."""
-    return np.array([[link.of(*one) for link in links] for one in seen], dtype=np.float64).reshape(-1, len(links))
+    return np.array([[link.of(*run) for link in links] for run in seen], dtype=np.float64).reshape(-1, len(links))

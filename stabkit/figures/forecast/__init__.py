@@ -1,1 +1,0 @@
-"""What a study says of the forecast: pictures of rows, not of runs."""

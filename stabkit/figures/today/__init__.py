@@ -1,1 +1,0 @@
-"""The table of 2026 as pictures: they select from `results.today.Today`."""

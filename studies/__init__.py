@@ -1,0 +1,10 @@
+"""Studies beside the package, not in its wheel: what only its maintainers rerun, some of it hours of training.
+
+    study.py      a study: what has no row is trained, in parts; ladder.py: a ladder of rates, tried by halving
+    rows.py       a run as a row of a committed CSV file; row_run.py: a row as a run again
+    forecast/     the corpus of the forecast, its fit, its hold-outs and scores: docs/forecast.csv → the package's
+                  coefficients.json and reports/forecast.html
+    today/        the table of recent methods (2026): docs/today.csv → reports/today.html and docs/today.md
+
+`python3 dev.py evidence forecast` and `… today` make the pages from the committed rows; `python -m studies --help`.
+"""

@@ -1,0 +1,110 @@
+"""The studies' command: train what has no row, as long as a budget lasts, and write the page from the rows.
+
+    python -m studies forecast --data DIR --source de --target en --rows docs/forecast.csv
+    python -m studies today --data DIR --source de --target en --rows docs/today.csv
+    python -m studies coefficients     fit them on docs/forecast.csv and docs/today.csv, and write them into the package
+
+`python3 dev.py evidence forecast` and `… today` call the first two. Options are those of `stabkit paper`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from stabkit.cli import console
+from stabkit.cli.commands.paper import budget
+from stabkit.cli.parsing import machine
+from stabkit.cli.progress import Screen
+from stabkit.cli.signals import Signals
+from stabkit.errors import FailedRuns, StabkitError, UsageError
+from stabkit.report import json_document
+from stabkit.results.forecast.model import FILE
+from stabkit.running import cost
+from stabkit.storage.store import Store
+from studies import study
+from studies.forecast import corpus
+from studies.forecast import page as forecast_page
+from studies.forecast.coefficients import document
+from studies.forecast.evaluation import Evaluation
+from studies.rows import from_csv
+from studies.today import design
+from studies.today import page as today_page
+
+DOCS = Path(__file__).parents[1] / "docs"
+DESIGNS = {"forecast": corpus.DESIGN, "today": design.DESIGN}
+PAGES = {"forecast": forecast_page, "today": today_page}
+MACHINE = {"vocab": "2000", "workers": "auto", "device": "auto", "executor": "processes", "scheduler": "", "out": ""}
+"""Options of `stabkit sweep` that its commands take over, and their defaults."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """The exit code; what goes wrong is one line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m studies", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("study", choices=(*DESIGNS, "coefficients"))
+    for name in ("data", "source", "target"):
+        parser.add_argument(f"--{name}", default="")
+    for name, default in MACHINE.items():
+        parser.add_argument(f"--{name}", default=default)
+    parser.add_argument("--rows", default="", help="a run that has a row is not trained; default: in OUT/studies/")
+    parser.add_argument("--budget", default="", help="time that training may take: 45m, 2h")
+    for name in ("json", "dry-run", "quiet", "retry-failed"):
+        parser.add_argument(f"--{name}", action="store_true")
+    asked = parser.parse_args(arguments)
+    try:
+        if asked.study == "coefficients":
+            write_coefficients()
+        else:
+            run(asked, shlex.join(["python", "-m", "studies", *arguments]))
+    except StabkitError as error:
+        console.error(error)
+        return error.exit_code
+    return 0
+
+
+def run(asked: argparse.Namespace, command: str) -> None:
+    """Train what has no row, write the page, and print its answer."""
+    chosen = DESIGNS[asked.study]
+    if not asked.data:
+        raise UsageError(f"{chosen.key} studies a text beside the synthetic task: --data DIR --source de --target en")
+    limit = budget(asked.budget)
+    options = {name: getattr(asked, name) for name in ("data", "source", "target", *MACHINE)}
+    requests, commands = study.requests(chosen, options)
+    store = Store(machine.output(asked.out))
+    rows = Path(asked.rows) if asked.rows else store.out / "studies" / f"{chosen.key}.csv"
+    state = study.begun(chosen, commands, requests, rows)
+    if asked.dry_run:
+        need = sum(map(cost.seconds, state.missing)) / requests[0].place.workers
+        console.say(f"{chosen.key}: {len(state.missing)} runs, about {cost.duration(need)}")
+        return
+    path = store.out / "reports" / f"{chosen.key}.html"
+    with store.writing(), Signals(command):
+        screen = Screen(quiet=asked.quiet)
+        state = study.run(state, requests, store, screen, limit=limit, retry_failed=asked.retry_failed)
+        content = PAGES[chosen.key].write(state, path, command)
+    if asked.json:
+        console.document(json_document.text({"schema": json_document.SCHEMA, "report": str(path), **content}))
+    else:
+        console.paragraph(str(content["answer"]))
+        console.say(f"rows: {rows}")
+        console.say(f"report: {path}")
+    if state.failed:
+        raise FailedRuns(f"{len(state.failed)} runs have no result; --retry-failed tries again")
+
+
+def write_coefficients() -> None:
+    """Those of the package, by the committed rows: a second. A test fits them again and compares."""
+    joined = design.read(from_csv(DOCS / "today.csv")).halved
+    body = document(Evaluation(from_csv(DOCS / "forecast.csv")).fitted_rows, joined)
+    FILE.write_text(json.dumps(body, separators=(",", ":")) + "\n", encoding="utf-8")
+    console.say(f"{body['runs']} runs, corpus {body['corpus'][:12]}…, {FILE.stat().st_size:,} bytes: {FILE}")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,73 @@
+"""The forecast's coefficients, fitted on the rows of the studies: what the package's `coefficients.json` holds.
+
+The runs that are joined to the corpus are scored by the fit without them first, which decides for which of their blocks
+and methods a forecast is given at all. That first fit stands in the document too, so that the score can be taken again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stabkit.results.forecast.links import FITTED
+from stabkit.results.forecast.model import AXES, DIGITS, FILE, SCHEMA, Logistic, settings
+from stabkit.spec import canonical
+from studies.forecast.heldout_methods import held_out
+from studies.forecast.regression import features, fit, labels
+from studies.rows import StudyRow, digest
+
+NARROW = 0.05
+"""The spread of a link that hardly varies in the corpus, at least."""
+LEAST = 0.5
+"""The spread of an axis along which the corpus hardly varies: half a doubling."""
+SHARE = 0.99
+"""Of the corpus' own runs that lie as near to their nearest neighbour as a run must to be in range."""
+
+
+def document(corpus: Sequence[StudyRow], joined: Sequence[StudyRow] = ()) -> dict[str, Any]:
+    """The coefficients for labelled rows, as JSON values. Of those `joined`, runs of a method or block without a
+    forecast do not shape it either."""
+    first, later = (sorted((r for r in rows if r.labelled), key=lambda r: r.run_id) for rows in (corpus, joined))
+    before = fit(features(first), labels(first))
+    highest = max(row.rate for row in first)
+    new = held_out(later, before, highest)
+    given = {row.block for row in first} | set(new.trusted("block"))
+    abstains = set(new.of("method")) - {row.method for row in first} - set(new.trusted("method"))
+    fitted = [*first, *(row for row in later if row.block in given and row.method not in abstains)]
+    fitted.sort(key=lambda row: row.run_id)
+    x = features(fitted)
+    axes = np.array([list(settings(row.depth, row.hidden, row.warmup).values()) for row in fitted])
+    whole = np.column_stack([x, axes])
+    spread = np.maximum(whole.std(axis=0), np.r_[np.full(len(FITTED), NARROW), np.full(len(AXES), LEAST)])
+    places = np.round(whole / spread, DIGITS)
+    apart = np.sqrt(((places[:, None] - places[None]) ** 2).sum(axis=-1))
+    np.fill_diagonal(apart, np.inf)
+    body = {
+        "schema": SCHEMA,
+        "corpus": digest(fitted),
+        "runs": len(fitted),
+        "links": [link.key for link in FITTED],
+        "axes": list(AXES),
+        **fit(x, labels(fitted)).to_json(),
+        "before": {"corpus": digest(first), "runs": len(first), "highest": highest, **before.to_json()},
+        "methods": sorted({row.method for row in fitted}),
+        "blocks": sorted(given),
+        "abstains": sorted(abstains),
+        "spread": spread.tolist(),
+        "reach": float(np.quantile(apart.min(axis=1), SHARE)),
+        "max_tokens": float(np.median([row.max_tokens for row in fitted])),
+        "vocab": 2000.0,
+        "places": places.tolist(),
+    }
+    return {**body, "sha256": hashlib.sha256(canonical(body).encode()).hexdigest()}
+
+
+def before(path: Path = FILE) -> tuple[Logistic, float]:
+    """The first fit of a document, which runs that were joined later are scored by; and its highest rate."""
+    body = json.loads(path.read_text(encoding="utf-8"))["before"]
+    return Logistic.from_json(body), float(body["highest"])

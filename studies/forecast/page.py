@@ -1,0 +1,226 @@
+"""The page of the forecast's study: how good it is, which link predicts, where it fails, what it was fitted on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from stabkit import methods
+from stabkit.figures.shared.words import percent, plain, short
+from stabkit.report.cards import card
+from stabkit.report.frame import shell, template
+from stabkit.results.forecast import model
+from stabkit.results.forecast.links import FITTED
+from stabkit.storage.folder import write_file
+from studies.forecast import calibration, groups, which_link, widths
+from studies.forecast.evaluation import BOTH, LONGEST, Evaluation
+from studies.forecast.holdouts import HeldOutGroup
+from studies.forecast.scores import ForecastScores
+from studies.rows import StudyRow, digest
+from studies.study import Study
+
+FIGURES: tuple[ModuleType, ...] = (which_link, calibration, groups, widths)
+"""They select from an Evaluation; else they are as those of `stabkit.figures`."""
+AUC, SKILL, DECIDED, RIGHT, BINS, WORST_AUC, WORST_SKILL, EARLY = 0.95, 0.5, 0.6, 0.95, 4, 0.85, 0.25, 0.05
+"""What was asked of the forecast before it was fitted."""
+
+
+def write(study: Study, path: Path, command: str) -> dict[str, Any]:
+    """Write the page; returns its content, for `--json` and the terminal."""
+    evaluation = Evaluation(study.rows)
+    write_file(path, render(study, evaluation, command).encode())
+    return {
+        "answer": answer(evaluation),
+        "rows": str(study.path),
+        "missing": len(study.missing),
+        "counted": evaluation.counted(),
+        "asked": [
+            {"what": what, "is": is_, "asked": wanted, "met": met} for what, is_, wanted, met in asked(evaluation)
+        ],
+        "corpus": digest(evaluation.corpus),
+    }
+
+
+@np.errstate(all="ignore")
+def render(study: Study, evaluation: Evaluation, command: str) -> str:
+    """The page as one HTML file."""
+    cards = [card(figure, figure.select(evaluation), evaluation) for figure in FIGURES]
+    return template(Path(__file__).with_name("page.html.j2")).render(
+        **shell(study.design.title, command, answer(evaluation)) | {"elsewhere": ""},  # it needs its text
+        asked=asked(evaluation),
+        of=_of(evaluation),
+        miscalibrated=_miscalibrated(evaluation),
+        harder=[_harder(group, scores) for group, scores in evaluation.harder],
+        cards=cards,
+        misses=[_miss(*miss) for miss in evaluation.misses],
+        links=_links(evaluation),
+        grid=[_verified(row, p) for row, p in evaluation.default_grid],
+        beyond=[(row.run_id, row.warmup, ", ".join(axes) or "in range") for row, axes in evaluation.beyond],
+        counted=evaluation.counted(),
+        corpus=_corpus(evaluation.designed),
+        depths=sorted({row.depth for row in evaluation.designed}),
+        digest=digest(evaluation.corpus),
+        commands=[plain(line) for line in study.commands],
+        rows=plain(str(study.path)),
+        missing=len(study.missing),
+        failed=[(plain(spec.run_id), plain(reason)) for spec, reason in study.failed],
+        switches=[],
+        group_switches=[],
+        lit=(),
+    )
+
+
+def answer(evaluation: Evaluation) -> str:
+    """The page's first sentence: what sixteen updates predict, the worst group, whether it carries over to widths."""
+    if not evaluation.both:
+        return f"{len(evaluation.rows)} runs are in: too few to fit a forecast."
+    pooled = evaluation.pooled()
+    scores, (low, high) = pooled.scores, evaluation.auc_interval(pooled)
+    parts = [
+        f"Sixteen updates without warm-up tell who will train with an AUC of {short(scores.auc)} ({short(low)} to "
+        f"{short(high)}), where the fit has not seen one of method, depth, task, architecture and rate; "
+        f"{percent(scores.coverage)} of these forecasts are a word, right in {percent(scores.accuracy)}"
+    ]
+    if evaluation.worst:
+        group, worst = evaluation.worst
+        name = groups.name(group.axis, group.value)
+        parts.append(f"of groups with {BOTH} runs of each outcome {name} is told worst, AUC {short(worst.auc)}")
+    if evaluation.width_scores:
+        width = evaluation.width_scores
+        holds = "it carries over" if width.auc >= WORST_AUC and width.skill > WORST_SKILL else "it does not carry over"
+        parts.append(f"{holds} to widths 128 and 256 (AUC {short(width.auc)}, skill {short(width.skill)})")
+    return "; ".join(parts) + "."
+
+
+def asked(evaluation: Evaluation) -> list[tuple[str, str, str, bool]]:
+    """(what, its number, what was asked, whether it is met) of everything that was asked before the first fit."""
+    if not evaluation.both:
+        return []
+    scores, counted = evaluation.pooled().scores, evaluation.counted()
+    calibrated = evaluation.calibrated()
+    table = [
+        ("AUC, pooled out of group", short(scores.auc), f"at least {AUC:g}", scores.auc >= AUC),
+        *_later(evaluation),
+        ("Brier skill against the base rate", short(scores.skill), f"at least {SKILL:g}", scores.skill >= SKILL),
+        ("forecasts that are a word", percent(scores.coverage), f"at least {DECIDED:.0%}", scores.coverage >= DECIDED),
+        ("of these right", percent(scores.accuracy), f"at least {RIGHT:.0%}", scores.accuracy >= RIGHT),
+        ("bins in which what is said comes true", f"{calibrated} of 5", f"at least {BINS}", calibrated >= BINS),
+    ]
+    if evaluation.worst:
+        worst = evaluation.worst[1]
+        table.append(
+            (
+                f"the worst group, {groups.name(evaluation.worst[0].axis, evaluation.worst[0].value)}",
+                f"AUC {short(worst.auc)}, skill {short(worst.skill)}",
+                f"AUC at least {WORST_AUC:g}, skill above {WORST_SKILL:g}",
+                worst.auc >= WORST_AUC and worst.skill > WORST_SKILL,
+            )
+        )
+    share = counted["early"] / max(counted["runs"], 1)
+    table.append(("runs still early at update 800", percent(share), f"at most {EARLY:.0%}", share <= EARLY))
+    return table
+
+
+def _of(evaluation: Evaluation) -> str:
+    """How many forecasts of how many runs the numbers are of, the base rate, the Brier score; with a warm-up too."""
+    if not evaluation.both:
+        return ""
+    parts = []
+    for warmup, words in ((0, "Without warm-up"), (LONGEST, f"with one of {LONGEST}")):
+        pooled = evaluation.pooled(warmup=warmup)
+        scores, runs = pooled.scores, len(set(pooled.run.tolist()))
+        parts.append(
+            f"{words} {scores.n} forecasts of {runs} runs, {percent(scores.base_rate)} of them of runs that train: AUC "
+            f"{short(scores.auc)}, Brier score {short(scores.brier)}, skill {short(scores.skill)}, "
+            f"{percent(scores.coverage)} with a word, {percent(scores.accuracy)} of these right"
+        )
+    return "; ".join(parts) + "."
+
+
+def _miscalibrated(evaluation: Evaluation) -> str:
+    """Which held-out groups keep the bins from being calibrated, each with the lowest bin in which it is not; "" where
+    as many are as was asked."""
+    if not evaluation.both or evaluation.calibrated() >= BINS:
+        return ""
+    parts = []
+    for group in evaluation.groups:
+        if (count := evaluation.calibrated(without=group)) >= BINS:
+            worst = next((bin_ for bin_ in evaluation.of_group_bins(group) if bin_.n and not bin_.calibrated), None)
+            name = groups.name(group.axis, group.value)
+            there = (
+                f"; {worst.runs} of its runs are given {percent(worst.probability)} on average, and "
+                f"{percent(worst.share)} ({percent(worst.interval[0])} to {percent(worst.interval[1])}) of them train"
+                if worst
+                else ""
+            )
+            parts.append(f"without {name}, told by a fit that has seen none, {count} of 5 do{there}")
+    return f"{evaluation.calibrated()} of 5 bins come true; {'; '.join(parts) or 'no single hold-out is the reason'}."
+
+
+def _harder(group: HeldOutGroup, scores: ForecastScores) -> tuple[str, ...]:
+    """(who was held out, runs, AUC, skill, share with a word, share of these right)."""
+    name = f"methods with {group.value}" if group.axis == "family" else str(group.value)
+    return (
+        name,
+        str(scores.n),
+        *map(short, (scores.auc, scores.skill)),
+        *map(percent, (scores.coverage, scores.accuracy)),
+    )
+
+
+def _later(evaluation: Evaluation) -> list[tuple[str, str, str, bool]]:
+    """The AUC on runs that the choice of links has not seen; nothing while there are none."""
+    scores = evaluation.unseen.scores
+    if min(scores.trained, scores.n - scores.trained) < BOTH:
+        return []
+    runs = len(set(evaluation.unseen.run.tolist()))
+    what = f"the same of {runs} runs trained after the links were chosen"
+    return [(what, f"{short(scores.auc)}, skill {short(scores.skill)}", f"at least {AUC:g}", scores.auc >= AUC)]
+
+
+def _miss(row: StudyRow, p: float, axis: str) -> dict[str, str]:
+    return {**_cells(row, p), "axis": axis, "ratio": short(row.measured.gradient_lowest) if row.measured else "–"}
+
+
+def _cells(row: StudyRow, p: float) -> dict[str, str]:
+    depth = f"{row.encoder_layers}L-{row.decoder_layers}L" if row.encoder_layers else f"{row.decoder_layers}L decoder"
+    return {
+        "run": row.run_id,
+        "method": methods.label(row.method, {}),
+        "depth": depth,
+        "task": row.task,
+        "rate": f"{row.rate:g}",
+        "p": short(p),
+        "outcome": row.outcome,
+        "steps": str(row.steps),
+    }
+
+
+def _verified(row: StudyRow, p: float) -> dict[str, Any]:
+    word = model.word(p)
+    right = {"likely trains": row.trains, "likely stuck": row.outcome in ("stuck", "diverged")}.get(word)
+    return {**_cells(row, p), "word": word, "right": "open" if right is None else "right" if right else "wrong"}
+
+
+def _links(evaluation: Evaluation) -> list[tuple[str, str, str]]:
+    """(link, its weight a standard deviation, why it is there), the heaviest first."""
+    if not evaluation.both:
+        return []
+    order = sorted(zip(FITTED, evaluation.whole.weight.tolist(), strict=True), key=lambda pair: -pair[1])
+    return [(link.label, short(weight) if weight else "0", link.reason) for link, weight in order]
+
+
+def _corpus(rows: Sequence[StudyRow]) -> list[tuple[str, list[str]]]:
+    """A row a method: at each depth how many runs train, are stuck, diverge, are early."""
+    depths = sorted({row.depth for row in rows})
+    table = []
+    for key in dict.fromkeys(row.method for row in rows):
+        counts = [Counter(row.outcome for row in rows if (row.method, row.depth) == (key, depth)) for depth in depths]
+        cells = [" + ".join(f"{n} {word}" for word, n in sorted(count.items())) for count in counts]
+        table.append((methods.label(key, {}), cells))
+    return table
