@@ -13,9 +13,9 @@ import pandas as pd
 
 from stabkit.cli.commands import probe as command
 from stabkit.errors import UsageError
-from stabkit.figures.shared.probed import Probed
 from stabkit.library.options import read
 from stabkit.results.own import series
+from stabkit.results.own.judged import Judged, judged
 from stabkit.running import plan_probes
 from stabkit.running.executors import EXECUTORS
 from stabkit.storage.store import Store
@@ -50,12 +50,10 @@ def probe(factory: str | Callable[..., Any], depths: str | int | Sequence[int] =
     series.refuse(done.cells)
     for one in done.failed:
         warnings.warn(f"depth {one.depth}, seed {one.seed} has no result: {one.reason}", stacklevel=2)
-    from stabkit.report.own.probe import judged
-
-    return table(judged(done))
+    return table(judged(done.cells))
 
 
-def table(found: Probed) -> pd.DataFrame:
+def table(found: Judged) -> pd.DataFrame:
     """One row a rate and link."""
     return pd.DataFrame(
         [

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from stabkit.cli import console, ranges
 from stabkit.cli.parsing import machine
@@ -15,15 +15,13 @@ from stabkit.cli.signals import Signals
 from stabkit.errors import FailedRuns, Unstable, UsageError
 from stabkit.report import json_document
 from stabkit.results.own import series
+from stabkit.results.own.judged import Judged, judged
 from stabkit.results.own.verdict import Verdict
 from stabkit.running import plan_probes
 from stabkit.running.executors import EXECUTORS, Place
 from stabkit.running.executors.base import Tell
 from stabkit.running.plan_probes import Asked, Done
 from stabkit.storage.store import Store
-
-if TYPE_CHECKING:
-    from stabkit.figures.shared.probed import Probed  # it imports pandas and matplotlib
 
 MOST = 400
 """Cells of one command."""
@@ -68,7 +66,7 @@ def probe(params: Mapping[str, Any], command: str) -> None:
         series.refuse(done.cells)
         from stabkit.report.own import probe as page  # pandas and matplotlib
 
-        found = page.judged(done)
+        found = judged(done.cells)
         path = page.write(found, done, asked, command)
     if json:
         console.document(json_document.text({"schema": json_document.SCHEMA, **page.body(found, done, asked, path)}))
@@ -104,7 +102,7 @@ def _shown(count: int, quiet: bool) -> Iterator[tuple[Tell, Callable[[str, str],
         yield bars.event, finished
 
 
-def _table(page: ModuleType, found: Probed, done: Done, quiet: bool) -> None:
+def _table(page: ModuleType, found: Judged, done: Done, quiet: bool) -> None:
     """The sentence, and the links of every rate."""
     console.paragraph(page.answer(found))
     console.say()

@@ -7,7 +7,8 @@ from matplotlib.figure import Figure
 
 from stabkit.figures.drawing import depth_curves
 from stabkit.figures.shared import probed
-from stabkit.figures.shared.probed import COLUMNS, Probed
+from stabkit.figures.shared.probed import COLUMNS
+from stabkit.results.own.judged import Judged
 
 NAME = "own_gradient"
 SHORT = "Gradient"
@@ -21,7 +22,7 @@ READ = (
 LIMITS = {1e-2: "warns below", 1e-4: "fails below", 1e2: "warns above", 1e4: "fails above"}
 
 
-def select(found: Probed) -> pd.DataFrame:
+def select(found: Judged) -> pd.DataFrame:
     """One row a cell, stack and layer; x is the share of the way from the top layer to the lowest."""
     steps = {verdict.lr: verdict.gradient.step for verdict in found.verdicts}
     rows: list[dict[str, object]] = []
@@ -33,11 +34,11 @@ def select(found: Probed) -> pd.DataFrame:
             own = norms[min(steps[cell.facts.lr], len(norms) - 1)]
             top = float(own[-1]) or float("nan")
             points = [(i / (len(own) - 1), float(value) / top) for i, value in enumerate(own[::-1])]
-            rows += probed.rows(cell, found.panel(cell, stack), points)
+            rows += probed.rows(cell, probed.panel(found, cell, stack), points)
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def title(found: Probed) -> str:
+def title(found: Judged) -> str:
     """What the link's verdict says."""
     return f"Gradient: {found.worst.gradient.why}"
 

@@ -7,7 +7,8 @@ from matplotlib.figure import Figure
 
 from stabkit.figures.drawing import depth_curves
 from stabkit.figures.shared import probed
-from stabkit.figures.shared.probed import COLUMNS, Probed
+from stabkit.figures.shared.probed import COLUMNS
+from stabkit.results.own.judged import Judged
 
 NAME = "own_stream"
 SHORT = "Stream"
@@ -20,7 +21,7 @@ READ = (
 )
 
 
-def select(found: Probed) -> pd.DataFrame:
+def select(found: Judged) -> pd.DataFrame:
     """One row a cell, stack and sub-layer; x is the share of the way through the stack."""
     rows: list[dict[str, object]] = []
     for cell in found.cells:
@@ -28,11 +29,11 @@ def select(found: Probed) -> pd.DataFrame:
         for stack in cell.stacks:
             names = [stack, *(own.name for own in cell.of(stack))]
             points = [(i / (len(names) - 1), float(stream.at(name)[0])) for i, name in enumerate(names)]
-            rows += probed.rows(cell, found.panel(cell, stack), points)
+            rows += probed.rows(cell, probed.panel(found, cell, stack), points)
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def title(found: Probed) -> str:
+def title(found: Judged) -> str:
     """What the link's verdict says."""
     why = found.worst.stream.why
     return f"Stream: {why}"

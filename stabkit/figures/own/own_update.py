@@ -9,7 +9,8 @@ from matplotlib.figure import Figure
 
 from stabkit.figures.drawing import depth_curves
 from stabkit.figures.shared import probed
-from stabkit.figures.shared.probed import COLUMNS, Probed
+from stabkit.figures.shared.probed import COLUMNS
+from stabkit.results.own.judged import Judged
 
 NAME = "own_update"
 SHORT = "Update"
@@ -23,17 +24,17 @@ READ = (
 LIMITS = {0.9: "saturated", math.sqrt(2): "√2: nothing of the start is left"}
 
 
-def select(found: Probed) -> pd.DataFrame:
+def select(found: Judged) -> pd.DataFrame:
     """One row a cell and step; step 0, at which nothing has moved, is left out."""
     rows: list[dict[str, object]] = []
     for cell in found.cells:
         steps = cell.records["update"].steps
         points = [(int(t), float(value)) for t, value in zip(steps[1:], cell.update()[1:], strict=True)]
-        rows += probed.rows(cell, found.panel(cell), points)
+        rows += probed.rows(cell, probed.panel(found, cell), points)
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def title(found: Probed) -> str:
+def title(found: Judged) -> str:
     """What the link's verdict says."""
     return f"Update: {found.worst.update.why}"
 

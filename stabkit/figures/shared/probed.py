@@ -3,41 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import pandas as pd
 
 from stabkit.figures.shared.words import short
 from stabkit.results.own.cell import Cell
 from stabkit.results.own.depth_fit import geometric
-from stabkit.results.own.link import ORDER
-from stabkit.results.own.verdict import Verdict
+from stabkit.results.own.judged import Judged
 from stabkit.results.tolerance import power
 
 COLUMNS = ("run", "panel", "depth", "seed", "x", "value")
 
 
-@dataclass(frozen=True, slots=True)
-class Probed:
-    """All cells of a probe, and what was found at each rate."""
-
-    cells: Sequence[Cell]
-    verdicts: Sequence[Verdict]
-
-    @property
-    def worst(self) -> Verdict:
-        """That of the rate at which the chain holds least: by its worst link, then the next; of equals the lowest's."""
-
-        def held(one: Verdict) -> tuple[list[int], float]:
-            return sorted((ORDER.index(link.verdict) for link in one.links.values()), reverse=True), -one.lr
-
-        return max(self.verdicts, key=held)
-
-    def panel(self, cell: Cell, stack: str = "") -> str:
-        """Where a cell is drawn: by rate where there are several, by stack where there are."""
-        rate = f"rate {power(cell.facts.lr)}" if len(self.verdicts) > 1 else ""
-        stack = stack if len(cell.stacks) > 1 else ""
-        return ", ".join(word for word in (rate, stack) if word)
+def panel(judged: Judged, cell: Cell, stack: str = "") -> str:
+    """Where a cell is drawn: by rate where there are several, by stack where there are."""
+    rate = f"rate {power(cell.facts.lr)}" if len(judged.verdicts) > 1 else ""
+    stack = stack if len(cell.stacks) > 1 else ""
+    return ", ".join(word for word in (rate, stack) if word)
 
 
 def depth_text(cell: Cell) -> str:
