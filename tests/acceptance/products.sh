@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Issue 18, sentence by sentence, on real input. Run from anywhere, against a fresh clone: tests/acceptance/18.sh [--quick]
+# The subject's issue, sentence by sentence, on real input. Run from anywhere, against a fresh clone: tests/acceptance/products.sh [--quick]
 # --quick leaves out what trains for minutes: the pairs, the time to a verdict, the fit of the cost. Those want an idle
 # machine; BEFORE names a directory with an older stabkit package to be paired with (without it: commit 5a70514).
 . "$(dirname "$0")/common.sh"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Issue 4, sentence by sentence. Run from anywhere, against a fresh clone: tests/acceptance/04.sh [--quick]
+# The subject's issue, sentence by sentence. Run from anywhere, against a fresh clone: tests/acceptance/reliability.sh [--quick]
 # Prints PASS or FAIL a block; exits 1 if any failed. --quick leaves out what takes minutes.
 . "$(dirname "$0")/common.sh"
 tiny="--depths 2 --steps 5 --vocab 200 --hidden 16 --ffn 24 --max-tokens 128 --models post-ln,deepnorm --quiet"

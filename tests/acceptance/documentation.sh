@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Issue 26, sentence by sentence, on real input. Run from anywhere, against a fresh clone: tests/acceptance/26.sh [--quick]
+# The subject's issue, sentence by sentence, on real input. Run from anywhere, against a fresh clone: tests/acceptance/documentation.sh [--quick]
 # --quick leaves out what takes minutes. What is not here: three newcomers' eight questions, which people answer.
 . "$(dirname "$0")/common.sh"
 cd "$root"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Issue 19, sentence by sentence, on real input. Run from anywhere, against a fresh clone: tests/acceptance/19.sh [--quick]
+# The subject's issue, sentence by sentence, on real input. Run from anywhere, against a fresh clone: tests/acceptance/outcomes_claims.sh [--quick]
 # --quick leaves out what trains for minutes.
 . "$(dirname "$0")/common.sh"
 text="--data $data --source de --target en"

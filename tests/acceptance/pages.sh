@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Issue 25, sentence by sentence, on real input. Run from anywhere, against a fresh clone: tests/acceptance/25.sh [--quick]
+# The subject's issue, sentence by sentence, on real input. Run from anywhere, against a fresh clone: tests/acceptance/pages.sh [--quick]
 # --quick leaves out what trains for minutes.
 . "$(dirname "$0")/common.sh"
 stab="python3 '$root/dev.py'"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Issue 2, sentence by sentence, on real input. Run from anywhere, against a fresh clone: tests/acceptance/02.sh [--quick]
+# The subject's issue, sentence by sentence, on real input. Run from anywhere, against a fresh clone: tests/acceptance/training.sh [--quick]
 # Prints PASS or FAIL a block; exits 1 if any failed. --quick leaves out the blocks that train for minutes.
 . "$(dirname "$0")/common.sh"
 rejects() { # rejects OPTIONS… : exit 2, one line on stderr, nothing on stdout, under 3 s, no directory

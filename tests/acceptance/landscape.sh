@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Issue 6, sentence by sentence, on real input. Run from anywhere, against a fresh clone: tests/acceptance/06.sh [--quick]
+# The subject's issue, sentence by sentence, on real input. Run from anywhere, against a fresh clone: tests/acceptance/landscape.sh [--quick]
 # Prints PASS or FAIL a block; exits 1 if any failed. --quick leaves out the blocks that train for minutes.
 . "$(dirname "$0")/common.sh"
 text="--data $data --source de --target en"

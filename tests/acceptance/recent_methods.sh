@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Issue 24, sentence by sentence, on real input. Run from anywhere, against a fresh clone: tests/acceptance/24.sh [--quick]
+# The subject's issue, sentence by sentence, on real input. Run from anywhere, against a fresh clone: tests/acceptance/recent_methods.sh [--quick]
 # --quick leaves out what trains for minutes.
 . "$(dirname "$0")/common.sh"
 stab="python3 '$root/dev.py'"
