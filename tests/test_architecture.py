@@ -35,7 +35,7 @@ assert "sweep" in shown.getvalue()
 load("help")
 load("tasks", "stabkit.tasks")
 load("storage and results", "stabkit.storage", "stabkit.results", "stabkit.quality.bleu")
-load("plans", "stabkit.running.carry_out", "stabkit.cli.parsing.landscape", "stabkit.surface.directions")
+load("plans", "stabkit.running.execute", "stabkit.cli.parsing.landscape", "stabkit.surface.directions")
 load("claims", "stabkit.claims")
 load("figures and report", "stabkit.figures", "stabkit.report")
 import stabkit

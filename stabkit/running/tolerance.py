@@ -12,7 +12,7 @@ from itertools import groupby
 
 from stabkit.results.forecast.measured import UPDATES
 from stabkit.results.tolerance import COARSE, OfSeed, Tolerance, Tried, next_rates, of_seed
-from stabkit.running import carry_out
+from stabkit.running import execute
 from stabkit.running.request import Request
 from stabkit.spec import RunSpec
 from stabkit.storage.store import Run, Store
@@ -34,7 +34,7 @@ def search(
     request: Request,
     label: Callable[[RunSpec], str],
     store: Store,
-    listener: carry_out.Listener,
+    listener: execute.Listener,
     *,
     retry_failed: bool = False,
 ) -> Searched:
@@ -48,7 +48,7 @@ def search(
     first = min(cell.seed for cell in cells)
     while wanted := list(_wanted(cells, tried, lost, first)):
         specs = [_at(cells[i], rate) for i, rate in wanted]
-        done = carry_out.out(request.of(specs), store, listener, retry_failed=retry_failed)
+        done = execute.run(request.of(specs), store, listener, retry_failed=retry_failed)
         runs |= {run.run_id: run for run in done.runs}
         failed |= {spec.run_id: (spec, reason) for spec, reason in done.failed}
         for (i, rate), spec in zip(wanted, specs, strict=True):
@@ -67,8 +67,7 @@ def probability(run: Run) -> float | None:
 
 def cells_of(request: Request) -> list[RunSpec]:
     """One spec a method, depth, width and seed, at any rate."""
-    specs = (spec for grid in request.grids for spec in replace(grid, lrs=COARSE[:1], warmups=(0,)).specs())
-    return list({_at(spec, COARSE[0]).run_id: spec for spec in specs}.values())
+    return list({spec.run_id: spec for spec in (_at(spec, COARSE[0]) for spec in request.specs)}.values())
 
 
 def first_round(request: Request) -> list[RunSpec]:

@@ -13,7 +13,7 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -36,16 +36,14 @@ LARGEST = 1_000_000_000
 """Bytes: what records may have."""
 
 
-def load(
-    path: Path, names: Sequence[str], version: int, limits: Mapping[str, int] | None = None
-) -> tuple[dict[str, bytes], str]:
+def load(path: Path, names: Mapping[str, int], version: int) -> tuple[dict[str, bytes], str]:
     """(the bytes of every file, the digest), every checksum verified; raises CorruptFolder, OldFolder.
 
-    `limits`: how many bytes a file may have, SMALL for those not named: a sparse file claims terabytes at no cost.
+    `names`: how many bytes each file may have; a sparse file claims terabytes at no cost.
     """
     try:
         manifest = json.loads(read(path / "manifest.json", SMALL))
-        files = {name: read(path / name, (limits or {}).get(name, SMALL)) for name in names}
+        files = {name: read(path / name, most) for name, most in names.items()}
         sums = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
         if manifest != manifest_of(sums, manifest.get("algo_version")):
             wrong = [name for name in names if manifest.get("files", {}).get(name) != sums[name]]

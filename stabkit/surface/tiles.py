@@ -18,8 +18,9 @@ from stabkit.results import surface as specs
 from stabkit.results.surface import At, Plane, SurfaceSpec
 from stabkit.spec import canonical
 from stabkit.storage import weights
+from stabkit.storage.shelf import Shelf
 from stabkit.storage.store import Run, Store
-from stabkit.storage.surfaces import PATH, SurfaceShelf
+from stabkit.storage.surfaces import PATH, SURFACE, Tiles
 from stabkit.surface import directions
 from stabkit.surface.directions import Layout, Vector
 
@@ -57,7 +58,7 @@ def tile(job: dict[str, Any], tell: Callable[[dict[str, Any]], None], task: Call
         points = [(a, b) for b in spec.b[job["first"] : job["last"]] for a in spec.a]
         losses = evaluator.at(origin, (first, second), points)
         arrays = {"first": np.array(float(job["first"])), "loss": losses.reshape(-1, len(spec.a))}
-    SurfaceShelf(Path(out)).save_tile(spec.surface_id, job["name"], arrays)
+    Tiles(Shelf(SURFACE, Path(out)), spec).save(job["name"], arrays)
     return job["id"], "done"
 
 

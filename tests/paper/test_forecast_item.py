@@ -29,7 +29,7 @@ def request(line: str, out: Path = Path("nowhere"), **changes: str) -> Request:
 
 
 def specs(*commands: str) -> list[RunSpec]:
-    return [spec for line in commands for spec in request(line).specs()]
+    return [spec for line in commands for spec in request(line).specs]
 
 
 def corpus() -> list[tuple[RunSpec, forecast.Slice]]:
@@ -38,7 +38,7 @@ def corpus() -> list[tuple[RunSpec, forecast.Slice]]:
         (spec, one)
         for seed, one in enumerate(SLICES, 1)
         for line in forecast.commands(one, seed)
-        for spec in request(line).specs()
+        for spec in request(line).specs
     ]
 
 

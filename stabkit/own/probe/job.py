@@ -1,4 +1,4 @@
-"""What a worker does for one cell of a probe: call the user's factory, update, put what was recorded on the shelf.
+"""What a worker does for one cell of a probe: call the user's factory, update, store what was recorded.
 
 {"kind": "probe", "id": NAME, "factory": "package.module:function", "here": DIR, "depth": 12 | null, "seed": 0,
  "lr": 0.001, "steps": 8, "blocks": "", "out": DIR, "fresh": false}
@@ -33,8 +33,10 @@ from stabkit.own.probe.made import FACTORY, Made, fits, make
 from stabkit.own.sublayers.memory import raw
 from stabkit.results.own.cell import PROBE_VERSION, Cell, Facts
 from stabkit.results.records import jsonable
+from stabkit.storage import probed
 from stabkit.storage.folder import write_file
-from stabkit.storage.probed import ProbeShelf
+from stabkit.storage.probed import PROBE
+from stabkit.storage.shelf import Shelf
 from stabkit.version import __version__
 
 OURS = Path(__file__).resolve().parents[2]
@@ -46,7 +48,7 @@ INSTALLED = {"site-packages", "dist-packages"}
 
 def probe(job: dict[str, Any], tell: Callable[[dict[str, Any]], None]) -> tuple[str, str]:
     """Do one job. Raises UsageError for what would be as wrong at any depth."""
-    shelf = ProbeShelf(Path(job["out"]))
+    shelf = Shelf(PROBE, Path(job["out"]))
     begin = time.monotonic()
     with _aside(job["here"]) as printed:
         function = factory.function(FACTORY, job["factory"])
@@ -58,7 +60,7 @@ def probe(job: dict[str, Any], tell: Callable[[dict[str, Any]], None]) -> tuple[
         except StabkitError:
             raise
         except BaseException as error:  # a SystemExit or a KeyboardInterrupt of theirs is their model's too
-            log = shelf.log(job["id"])
+            log = probed.log(shelf, job["id"])
             write_file(log, printed() + traceback.format_exc().encode(errors="backslashreplace"))
             return job["id"], json.dumps({"failed": _placed(error, job), "log": str(log)})
 
@@ -66,7 +68,7 @@ def probe(job: dict[str, Any], tell: Callable[[dict[str, Any]], None]) -> tuple[
 def _probed(
     job: dict[str, Any],
     function: Callable[..., Any],
-    shelf: ProbeShelf,
+    shelf: Shelf[Cell],
     tell: Callable[[dict[str, Any]], None],
     begin: float,
 ) -> dict[str, Any]:
@@ -74,8 +76,9 @@ def _probed(
     probe_id = _key(job, made)
     rate = made.optimizer.param_groups[0].get("lr", math.nan)
     if job["fresh"]:
-        shelf.remove(probe_id)
-    elif shelf.sound(probe_id):
+        if probe_id in shelf:
+            shelf.quarantine(probe_id)  # kept: what is recorded now takes its place
+    elif shelf.load_if_sound(probe_id) is not None:
         return {"folder": probe_id, "reused": True}
 
     last = -math.inf
@@ -107,7 +110,7 @@ def _probed(
         rate=float(rate),
     )
     where = {"stabkit": __version__, "torch": torch.__version__, "wall_seconds": round(time.monotonic() - begin, 3)}
-    shelf.commit(probe_id, Cell(facts, found.records), where)
+    shelf.commit(probe_id, probed.to_files(Cell(facts, found.records), where))
     return {"folder": probe_id, "reused": False}
 
 

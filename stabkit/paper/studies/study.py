@@ -15,7 +15,7 @@ from pathlib import Path
 from stabkit.paper.item import Item
 from stabkit.results import ladder
 from stabkit.results.forecast.rows import AXES, Row, UnreadableRows, from_csv, row, to_csv
-from stabkit.running import carry_out, cost
+from stabkit.running import cost, execute
 from stabkit.running.request import Request
 from stabkit.spec import RunSpec
 from stabkit.storage.folder import write_file
@@ -45,7 +45,7 @@ class Study:
 def begun(item: Item, commands: Sequence[str], requests: Sequence[Request], path: Path) -> Study:
     """What the file holds of it; raises UnreadableRows for a file that is none, or says of a run what it is not."""
     held = _held(path)
-    specs = {spec.run_id: spec for request in requests for spec in request.specs()}
+    specs = {spec.run_id: spec for request in requests for spec in request.specs}
     for run_id, spec in specs.items():
         if run_id in held and (wrong := _departs(held[run_id], spec)):
             raise UnreadableRows(f"{path}: the row of {run_id} says {wrong}")
@@ -53,7 +53,7 @@ def begun(item: Item, commands: Sequence[str], requests: Sequence[Request], path
         raise UnreadableRows(f"{path}: none of its {len(held)} rows is of a run of {item.key}; name a file of its own")
     wanted = dict[str, RunSpec]()
     for text, request in zip(item.commands, requests, strict=True):
-        some = next_rungs(request.specs(), held) if text in item.ladders else request.specs()
+        some = next_rungs(request.specs, held) if text in item.ladders else request.specs
         wanted |= {spec.run_id: spec for spec in some}
     return Study(
         item=item,
@@ -99,7 +99,7 @@ def run(
     study: Study,
     requests: Sequence[Request],
     store: Store,
-    listener: carry_out.Listener,
+    listener: execute.Listener,
     *,
     limit: float | None,
     retry_failed: bool,
@@ -112,7 +112,7 @@ def run(
         need = sum(map(cost.seconds, some)) / first.place.workers
         if limit is not None and time.monotonic() - begin + need > limit:
             break
-        done = carry_out.out(first.of(some), store, listener, retry_failed=retry_failed)
+        done = execute.run(first.of(some), store, listener, retry_failed=retry_failed)
         failed |= {spec.run_id: (spec, reason) for spec, reason in done.failed}
         study.path.parent.mkdir(parents=True, exist_ok=True)
         rows = [*_held(study.path).values(), *map(row_of, done.runs)]

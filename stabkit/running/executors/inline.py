@@ -19,4 +19,4 @@ def map(jobs: Sequence[Job], tell: Tell, where: Place) -> Generator[Answer, None
         except Exception as error:  # whatever a run raises is that run's loss, not the sweep's
             known = isinstance(error, StabkitError)
             final = error if isinstance(error, (UsageError, StoreError)) else None
-            yield job, Lost(str(error) if known else f"{type(error).__name__}: {error}", final)
+            yield job, Lost("error", str(error) if known else f"{type(error).__name__}: {error}", final)
