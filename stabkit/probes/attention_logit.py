@@ -21,11 +21,11 @@ class AttentionLogit(Probe):
     watches = "probe"
 
     def __init__(self, model: Transformer, flat: Flat) -> None:
+        super().__init__(model, flat)
         attentions = [(site, r.g) for site, r in model.residuals.items() if isinstance(r.g, Attention)]
         self.heads = model.config.heads
         self.kinds = [(site.stack, site.kind) for site, _ in attentions]
         """Of one kind all have scores of one shape."""
-        self.sites = tuple(site.name for site, _ in attentions)
         self.taps = {g.scores.logits: i for i, (_, g) in enumerate(attentions)}
         self.scores = [torch.empty(0)] * len(self.sites)
 

@@ -23,13 +23,12 @@ class BranchRatio(Probe):
     watches = "probe"
 
     def __init__(self, model: Transformer, flat: Flat) -> None:
+        super().__init__(model, flat)
         self.model = model
-        names = tuple(site.name for site in model.sites)
-        self.sites = tuple(f"{name}{part}" for part in ("", "@branch", "@shortcut") for name in names)
         self.branch = torch.empty(0)
         self.difference = torch.empty(0)
-        self.branches = [torch.empty(0)] * len(names)
-        self.shortcuts = [torch.empty(0)] * len(names)
+        self.branches = [torch.empty(0)] * len(model.sites)
+        self.shortcuts = [torch.empty(0)] * len(model.sites)
 
     def attached(self) -> AbstractContextManager[object]:
         stack = ExitStack()

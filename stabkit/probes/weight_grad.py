@@ -20,7 +20,7 @@ class WeightGrad(Probe):
     when = "start"
 
     def __init__(self, model: Transformer, flat: Flat) -> None:
-        self.sites = tuple(site.name for site in model.sites)
+        super().__init__(model, flat)
         self.weights = [[p for p in residual.parameters() if p.ndim > 1] for residual in model.residuals.values()]
 
     def read(self, seen: Pass) -> torch.Tensor:

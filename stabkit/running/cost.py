@@ -1,4 +1,4 @@
-"""What a run will cost before it runs: seconds and memory, roughly, without torch. Bytes at rest: `storage/size.py`."""
+"""What a run will cost before it runs: seconds and memory, roughly, without torch. Bytes: `storage.store.disk`."""
 
 from __future__ import annotations
 

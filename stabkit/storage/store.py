@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from stabkit import methods, spec
 from stabkit.errors import StoreBusy, StoreError
 from stabkit.results import outcome as outcomes
-from stabkit.results import records
+from stabkit.results import records, sites
 from stabkit.results.forecast import model as forecasts
 from stabkit.results.forecast.measured import Measured, measure
 from stabkit.results.forecast.model import Forecast
@@ -95,7 +95,7 @@ class Run:
     @cached_property
     def lacks(self) -> tuple[str, ...]:
         """The probes that it was stored without, or with in a version that is not today's."""
-        return tuple(name for name in records.expected(self.spec) if name not in self.records)
+        return tuple(row.name for row in sites.PROBES if row.name not in self.records)
 
     @cached_property
     def translations(self) -> tuple[Translation, ...]:
