@@ -12,7 +12,7 @@ from pathlib import Path
 
 from stabkit.running import plan, runs
 from stabkit.running.executors import processes
-from stabkit.running.executors.base import Place
+from stabkit.running.executors.base import ExecutorOptions
 from stabkit.spec import ModelConfig, RunSpec, TrainConfig
 from stabkit.storage.store import Store
 
@@ -33,7 +33,7 @@ def main() -> None:
         with store.writing():
             plan.complete(
                 runs.planned(SPECS, store, {"corpus": None, "device": "cpu", "checkpoint_every": None}),
-                lambda jobs, tell: processes.map(jobs, tell, Place(workers=1)),
+                lambda jobs, tell: processes.map(jobs, tell, ExecutorOptions(workers=1)),
                 lambda event: None,
                 ended=lambda spec, ending: ends.append(time.perf_counter()),
             )

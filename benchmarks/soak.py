@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from stabkit.running import plan
-from stabkit.running.executors import EXECUTORS, Place
+from stabkit.running.executors import EXECUTORS, ExecutorOptions
 from stabkit.spec import ModelConfig, RunSpec, TaskConfig, TrainConfig
 from stabkit.storage.store import Store
 
@@ -59,7 +59,7 @@ def main(runs: str = "2000") -> int:
         with store.writing():
             done_all = plan.complete(
                 runs.planned(specs, store, {"corpus": None, "device": "cpu"}),
-                lambda jobs, tell: EXECUTORS["processes"](jobs, tell, Place(workers=os.cpu_count() or 1)),
+                lambda jobs, tell: EXECUTORS["processes"](jobs, tell, ExecutorOptions(workers=os.cpu_count() or 1)),
                 lambda event: None,
                 ended=finished,
             )

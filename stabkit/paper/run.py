@@ -27,7 +27,7 @@ from stabkit.storage.surfaces import SURFACE, Surface
 from stabkit.storage.translations import TRANSLATION
 
 
-class Listener(execute.Listener, Protocol):
+class ItemListener(execute.Listener, Protocol):
     """Who is told which item is running."""
 
     def begins(self, item: Item) -> None:
@@ -45,7 +45,7 @@ def run_all(
     stored: Sequence[Run],
     path: Path,
     command: str,
-    listener: Listener,
+    listener: ItemListener,
     *,
     limit: float | None,
     retry_failed: bool,
@@ -81,7 +81,7 @@ def held(store: Store, asked: Iterable[tuple[Asked, Part]]) -> set[str]:
     return {key for key in keys if key in there or ("*" in key and key.partition("*")[0][:-13] in drawn)}
 
 
-def run_one(asked: Asked, part: Part, store: Store, listener: Listener, *, retry_failed: bool) -> Part:
+def run_one(asked: Asked, part: Part, store: Store, listener: ItemListener, *, retry_failed: bool) -> Part:
     """Run an item's commands; what one leaves the others do not train again. What goes wrong ends the item alone."""
     runs: dict[str, Run] = {}
     failed: list[tuple[RunSpec, str]] = []

@@ -156,8 +156,8 @@ def lacking(each: Iterable[Iterable[str]]) -> str:
         f"{count} run{'s hold' if count > 1 else ' holds'} no {' or '.join(filter(None, (', '.join(names), last)))}"
         for count, (*names, last) in by_count.items()
     ]
-    told = ", ".join(held)
-    return told and f"{told} of today's version: left out where it is needed, and not trained again for it"
+    sentence = ", ".join(held)
+    return sentence and f"{sentence} of today's version: left out where it is needed, and not trained again for it"
 
 
 def jsonable(value: Any) -> Any:

@@ -34,7 +34,7 @@ def site_names(config: ModelConfig) -> SiteNames:
 
 
 @dataclass(frozen=True, slots=True)
-class Recording:
+class TableSites:
     """A table of a run's records."""
 
     name: str
@@ -49,24 +49,24 @@ def _branch_ratio(at: SiteNames) -> list[str]:
     return [f"{name}{part}" for part in ("", "@branch", "@shortcut") for name in at.sublayers]
 
 
-PROBES: tuple[Recording, ...] = (
-    Recording("loss", lambda at: ("train", "probe", "train@nll")),
-    Recording("update", lambda at: ("state", "logits", "state@step")),
-    Recording("token_cosine", lambda at: ("state",)),
-    Recording("ln_input", lambda at: (*at.sublayers, *(f"{name}@omega" for name in at.sublayers))),
-    Recording("branch_ratio", _branch_ratio),
-    Recording("grad_norm", lambda at: (*at.layers, *at.sublayers)),
-    Recording("weight_grad", lambda at: at.sublayers),
-    Recording("parameter_update", lambda at: at.sublayers),
-    Recording("perturbation", lambda at: at.sublayers),
-    Recording("stream", lambda at: (*(f"{stack}.0" for stack in at.stacks), *at.layers)),
-    Recording("cosine", lambda at: at.layers),
-    Recording("attention_logit", lambda at: (name for name in at.sublayers if not name.endswith(".ffn"))),
+PROBES: tuple[TableSites, ...] = (
+    TableSites("loss", lambda at: ("train", "probe", "train@nll")),
+    TableSites("update", lambda at: ("state", "logits", "state@step")),
+    TableSites("token_cosine", lambda at: ("state",)),
+    TableSites("ln_input", lambda at: (*at.sublayers, *(f"{name}@omega" for name in at.sublayers))),
+    TableSites("branch_ratio", _branch_ratio),
+    TableSites("grad_norm", lambda at: (*at.layers, *at.sublayers)),
+    TableSites("weight_grad", lambda at: at.sublayers),
+    TableSites("parameter_update", lambda at: at.sublayers),
+    TableSites("perturbation", lambda at: at.sublayers),
+    TableSites("stream", lambda at: (*(f"{stack}.0" for stack in at.stacks), *at.layers)),
+    TableSites("cosine", lambda at: at.layers),
+    TableSites("attention_logit", lambda at: (name for name in at.sublayers if not name.endswith(".ffn"))),
 )
 """In the order of reading, which is that of the tables in records.npz."""
-VALIDATION = Recording("validation", lambda at: ("validation", "nll", "accuracy"))
+VALIDATION = TableSites("validation", lambda at: ("validation", "nll", "accuracy"))
 """The loop's own, read less often."""
-BY_NAME: Mapping[str, Recording] = {recording.name: recording for recording in (*PROBES, VALIDATION)}
+BY_NAME: Mapping[str, TableSites] = {recording.name: recording for recording in (*PROBES, VALIDATION)}
 
 
 def declared(name: str, config: ModelConfig) -> tuple[str, ...]:

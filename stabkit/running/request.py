@@ -13,7 +13,7 @@ from pathlib import Path
 
 from stabkit.errors import StoreError, UsageError
 from stabkit.running import cost
-from stabkit.running.executors import EXECUTORS, Place
+from stabkit.running.executors import EXECUTORS, ExecutorOptions
 from stabkit.running.executors.base import Answer, Tell
 from stabkit.running.surfaces import SurfaceRequest
 from stabkit.running.translations import TranslationRequest
@@ -66,7 +66,7 @@ class Request:
     checkpoint_every: int | None
     """Updates; None: what suits each run."""
     executor: str
-    place: Place
+    place: ExecutorOptions
     translations: TranslationRequest | None = None
     """What is translated with the trained models; None: nothing."""
     surfaces: SurfaceRequest | None = None

@@ -63,13 +63,13 @@ def check_version(path: Path, version: int) -> None:
     """Raise OldFolder where the manifest names another version of the algorithm, CorruptFolder where there is none."""
     try:
         manifest = json.loads(read(path / "manifest.json", SMALL))
-        found = manifest["algo_version"]
+        there = manifest["algo_version"]
     except OSError as error:
         raise CorruptFolder(f"{error.filename or path}: {error.strerror or error}") from error
     except (ValueError, TypeError, KeyError, RecursionError, MemoryError) as error:
         raise CorruptFolder(f"{path}: not a folder of stabkit ({first_line(error)})") from error
-    if type(found) is int and found != version:
-        raise OldFolder(f"{path}: of version {found} of the algorithm; today's is {version}")
+    if type(there) is int and there != version:
+        raise OldFolder(f"{path}: of version {there} of the algorithm; today's is {version}")
 
 
 def commit(target: Path, partial: Path, files: Mapping[str, bytes], version: int, whole: Callable[[], bool]) -> None:
@@ -181,11 +181,11 @@ def read(path: Path, most: int) -> bytes:
     """The bytes of a regular file of at most `most`; raises CorruptFolder for others, OSError where there is none."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a FIFO must not hold us
     with open(handle, "rb") as file:
-        found = os.fstat(handle)
-        if not stat.S_ISREG(found.st_mode):
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
             raise CorruptFolder(f"{path}: not a regular file")
-        if found.st_size > most:
-            raise CorruptFolder(f"{path}: {found.st_size} bytes, where {most} are the most that it can have")
+        if status.st_size > most:
+            raise CorruptFolder(f"{path}: {status.st_size} bytes, where {most} are the most that it can have")
         return file.read()
 
 

@@ -231,8 +231,8 @@ class Store:
         try:
             self.runs.mkdir(parents=True, exist_ok=True)
             handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o644)
-            found = os.fstat(handle)
-            if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:  # another name of it: not ours to write to
+            status = os.fstat(handle)
+            if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:  # another name of it: not ours to write to
                 os.close(handle)
                 raise OSError(f"{lock} is not a regular file of its own; remove it")
         except OSError as error:
@@ -321,11 +321,11 @@ class Store:
 
 def _checksum(arrays: Mapping[str, NDArray[Any]]) -> str:
     """sha256 over the arrays of a checkpoint, names, kinds and shapes included."""
-    found = hashlib.sha256()
+    checksum = hashlib.sha256()
     for name, array in sorted(arrays.items()):
-        found.update(f"{name} {array.dtype} {array.shape}\n".encode())
-        found.update(np.ascontiguousarray(array).tobytes())
-    return found.hexdigest()
+        checksum.update(f"{name} {array.dtype} {array.shape}\n".encode())
+        checksum.update(np.ascontiguousarray(array).tobytes())
+    return checksum.hexdigest()
 
 
 def _checkpoint_key(run_spec: RunSpec) -> str:

@@ -96,8 +96,8 @@ def plane(out: Path, spec_json: str, tensors: tuple[directions.Tensor, ...]) -> 
     if chosen.kind == "between":
         ends = [_weights(store.load(at.run), at, tensors) - origin for at in chosen.to]
         return origin, (ends[0], ends[1] if len(ends) > 1 else np.zeros_like(origin))
-    found = axes(store.load(spec.origin.run), chosen.kind, tensors)
-    return origin, (found.first, found.second)
+    path_axes = axes(store.load(spec.origin.run), chosen.kind, tensors)
+    return origin, (path_axes.first, path_axes.second)
 
 
 def axes(run: Run, kind: str, tensors: Layout) -> directions.Axes:
@@ -126,12 +126,12 @@ def _donated(run: Run, at: At, tensors: Layout, plane: Plane) -> Vector:
     """
     if plane.one_dimensional:
         return _weights(run, at, tensors)
-    own = _layout(run)
-    matrices = [tuple(tensor for tensor in each if len(tensor.shape) > 1) for each in (tensors, own)]
+    donor = _layout(run)
+    matrices = [tuple(tensor for tensor in layout if len(tensor.shape) > 1) for layout in (tensors, donor)]
     if {(t.name, t.shape) for t in matrices[0]} != {(t.name, t.shape) for t in matrices[1]}:
         raise UsageError(f"{run.run_id} has other matrices: {directions.difference(*matrices)}")
-    theta = weights.at(run, at.step, [tensor.name for tensor in own])
-    parts = {(tensor.name, tensor.shape): theta[tensor.part] for tensor in own}
+    theta = weights.at(run, at.step, [tensor.name for tensor in donor])
+    parts = {(tensor.name, tensor.shape): theta[tensor.part] for tensor in donor}
     return np.concatenate([parts.get((t.name, t.shape), np.zeros(t.size)) for t in tensors])
 
 

@@ -364,7 +364,7 @@ class MeanWeight(Probe):
     def read(self, seen):
         return self.flat.theta.mean().double()[None]
 '''
-ROW = '    Recording("mean_weight", lambda at: ("all",)),\n'
+ROW = '    TableSites("mean_weight", lambda at: ("all",)),\n'
 RECORDED = """
 from pathlib import Path
 from stabkit.running import work
@@ -384,7 +384,7 @@ def test_a_new_probe_is_one_file_and_one_row(tmp_path):
     shutil.copytree(Path(package.__file__).parents[1], home / "stabkit", ignore=shutil.ignore_patterns("__pycache__"))
     (home / "stabkit" / "probes" / "mean_weight.py").write_text(MEAN_WEIGHT)
     table = home / "stabkit" / "results" / "sites.py"
-    before = '    Recording("perturbation"'
+    before = '    TableSites("perturbation"'
     table.write_text(table.read_text(encoding="utf-8").replace(before, ROW + before, 1), encoding="utf-8")
     spec = json.dumps(tiny("deepnorm", steps=2).to_json())
     done = subprocess.run(

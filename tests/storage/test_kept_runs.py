@@ -39,8 +39,8 @@ EDITS = {
         ),
     ],
     "results/sites.py": [
-        (f'    Recording("ln_input", {LN_INPUT}),\n', f'    Recording("ln_input", {LN_INPUT}, version=2),\n'),
-        ('    Recording("stream"', '    Recording("drift", lambda at: ("mean",)),\n    Recording("stream"'),
+        (f'    TableSites("ln_input", {LN_INPUT}),\n', f'    TableSites("ln_input", {LN_INPUT}, version=2),\n'),
+        ('    TableSites("stream"', '    TableSites("drift", lambda at: ("mean",)),\n    TableSites("stream"'),
     ],
 }
 DRIFT = """

@@ -18,7 +18,7 @@ from stabkit.results.own import series
 from stabkit.results.own.cell import Cell
 from stabkit.results.own.verdict import Verdict
 from stabkit.running import probes
-from stabkit.running.executors import EXECUTORS, Place
+from stabkit.running.executors import EXECUTORS, ExecutorOptions
 from stabkit.running.executors.base import Lost, Tell
 from stabkit.running.plan import Done
 from stabkit.running.probes import ProbedCell, ProbeRequest, ProbeSpec
@@ -31,7 +31,7 @@ MOST = 400
 """Cells of one command."""
 
 
-def read(params: Mapping[str, Any]) -> tuple[ProbeRequest, Place]:
+def read(params: Mapping[str, Any]) -> tuple[ProbeRequest, ExecutorOptions]:
     """What is asked, and where it runs."""
     text = {name: str(value) for name, value in params.items()}
     depths: tuple[int | None, ...] = (None,)
@@ -52,7 +52,7 @@ def read(params: Mapping[str, Any]) -> tuple[ProbeRequest, Place]:
         raise UsageError(f"that is {count} runs of your model; {MOST} at most: fewer --depths, --seeds or --lr")
     _, place = machine.executor({**text, "executor": "processes", "scheduler": ""})
     workers = min(machine.workers(place.workers, "cpu"), len(asked.specs()))
-    return asked, Place(workers=workers, run_timeout=place.run_timeout)
+    return asked, ExecutorOptions(workers=workers, run_timeout=place.run_timeout)
 
 
 def probe(params: Mapping[str, Any], command: str) -> None:

@@ -89,28 +89,28 @@ def _probed(
             last = time.monotonic()
             tell({"id": job["id"], "step": step, "steps": job["steps"], "loss": jsonable(loss)})
 
-    found = loop.record(made, job["steps"], job["blocks"], event)
+    recorded = loop.record(made, job["steps"], job["blocks"], event)
     facts = Facts(
         factory=job["factory"],
         depth=job["depth"],
         lr=job["lr"],
         seed=job["seed"],
         steps=job["steps"],
-        sublayers=found.sublayers,
-        how=found.stream.how,
-        notes=(*made.notes, *found.stream.notes),
+        sublayers=recorded.sublayers,
+        how=recorded.stream.how,
+        notes=(*made.notes, *recorded.stream.notes),
         model=type(made.model).__name__,
         parameters=sum(p.numel() for p in made.model.parameters()),
-        width=found.width,
-        tokens=found.tokens,
-        batch=found.batch,
+        width=recorded.width,
+        tokens=recorded.tokens,
+        batch=recorded.batch,
         start=made.start,
-        broke=found.broke,
+        broke=recorded.broke,
         optimizer=type(made.optimizer).__name__,
         rate=float(rate),
     )
     where = {"stabkit": __version__, "torch": torch.__version__, "wall_seconds": round(time.monotonic() - begin, 3)}
-    shelf.commit(probe_id, probed.to_files(Cell(facts, found.records), where))
+    shelf.commit(probe_id, probed.to_files(Cell(facts, recorded.records), where))
     return {"folder": probe_id, "reused": False}
 
 
@@ -141,23 +141,23 @@ def _packages(made: Made) -> list[tuple[str, str]]:
 def _sources() -> list[Path]:
     """The files of the user's own that have been loaded: neither the standard library's, nor an installed package's,
     nor stabkit's."""
-    found = set()
+    paths = set()
     for module in list(sys.modules.values()):
         file = getattr(module, "__file__", None)
         if isinstance(file, str) and file.endswith(".py"):
             path = Path(file).resolve()
             theirs = not INSTALLED & set(path.parts) and not any(root in path.parents for root in NOT_THEIRS)
             if theirs and path.is_file():
-                found.add(path)
-    return sorted(found)
+                paths.add(path)
+    return sorted(paths)
 
 
 def _placed(error: BaseException, job: dict[str, Any]) -> str:
     """An exception in one line, with the place in the user's file, or the last one outside of stabkit."""
     frames = traceback.extract_tb(error.__traceback__)
     module = sys.modules.get(job["factory"].partition(":")[0])
-    own = getattr(module, "__file__", None)
-    theirs = [f for f in frames if own and os.path.realpath(f.filename) == os.path.realpath(own)]
+    file = getattr(module, "__file__", None)
+    theirs = [f for f in frames if file and os.path.realpath(f.filename) == os.path.realpath(file)]
     last = (theirs or [f for f in frames if OURS not in Path(f.filename).parents] or frames)[-1]
     return f"{factory.told(error)} ({os.path.basename(last.filename)}:{last.lineno})"
 

@@ -18,7 +18,7 @@ ATTEMPTS = 3
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Place:
+class ExecutorOptions:
     """Where jobs run; an executor uses what concerns it."""
 
     workers: int = 1

@@ -21,7 +21,7 @@ from typing import Any
 from stabkit.errors import FailedRuns, StoreError, UsageError
 from stabkit.model import library
 from stabkit.running.executors import processes
-from stabkit.running.executors.base import Answer, Lost, LostKind, Place, Tell
+from stabkit.running.executors.base import Answer, ExecutorOptions, Lost, LostKind, Tell
 from stabkit.running.work import Event, Job
 
 FINAL = {"UsageError": UsageError, "StoreError": StoreError}
@@ -32,7 +32,7 @@ GONE_SECONDS = 10.0
 """How long it may be out of reach before the sweep is given up."""
 
 
-def map(jobs: Sequence[Job], tell: Tell, where: Place) -> Generator[Answer, None, None]:
+def map(jobs: Sequence[Job], tell: Tell, where: ExecutorOptions) -> Generator[Answer, None, None]:
     """Every job on the cluster, as many at once as it has threads."""
     client = _client(where.scheduler)
     topic = f"stabkit-{uuid.uuid4().hex}"
@@ -138,7 +138,7 @@ def look_after(job: Job, run_timeout: float | None, topic: str) -> dict[str, Any
         task = worker.state.tasks.get(key)
         return task is not None and task.state == "executing" and worker.status.name == "running"
 
-    place = Place(run_timeout=run_timeout)
+    place = ExecutorOptions(run_timeout=run_timeout)
     for _, answer in processes.map([job], lambda event: worker.log_event(topic, event), place, wanted=wanted):
         if isinstance(answer, Lost):
             return {"lost": answer.reason, "kind": answer.kind, "final": type(answer.error).__name__}

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from stabkit.errors import FailedRuns, StoreError, UsageError
-from stabkit.running.executors.base import Answer, Lost, LostKind, Place, Tell
+from stabkit.running.executors.base import Answer, ExecutorOptions, Lost, LostKind, Tell
 from stabkit.running.work import ENVIRONMENT, Job
 
 FINAL = {"refused": UsageError, "storage": StoreError}
@@ -38,7 +38,7 @@ LONGEST_LINE = 1 << 20
 
 
 def map(
-    jobs: Sequence[Job], tell: Tell, where: Place, *, wanted: Callable[[], bool] = lambda: True
+    jobs: Sequence[Job], tell: Tell, where: ExecutorOptions, *, wanted: Callable[[], bool] = lambda: True
 ) -> Generator[Answer, None, None]:
     """Every job, the first ones first, on `where.workers` processes; one that takes over `where.run_timeout` is lost.
 
