@@ -37,12 +37,8 @@ class Recording:
         blocks: str,
         start: bool,
     ) -> None:
-        self.chain, self.journal, self.losses, self.every = (
-            WatchedChain(model, batch, blocks, start),
-            journal,
-            losses,
-            every,
-        )
+        self.chain = WatchedChain(model, batch, blocks, start)
+        self.journal, self.losses, self.every = journal, losses, every
         self.optimizer = optimizer
         self.rate = float(optimizer.param_groups[0].get("lr", math.nan)) if optimizer else math.nan
         self._gradients: list[Gradient] = []

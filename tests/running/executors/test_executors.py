@@ -41,7 +41,7 @@ def test_a_job_that_takes_too_long_is_lost_alone(tmp_path):
         job["spec"]["seed"]: answer
         for job, answer in processes(jobs(tmp_path, specs), nothing, ExecutorOptions(run_timeout=2.0))
     }
-    assert answers[1] == "early" and answers[0].reason == "timeout: no result within 2 s" and not children()
+    assert answers[1] == "early" and answers[0] == Lost("timeout", "timeout: no result within 2 s") and not children()
 
 
 def test_no_run_starts_in_a_worker_in_which_another_failed(tmp_path):
@@ -104,7 +104,7 @@ def test_a_killed_worker_costs_only_the_job_it_held(tmp_path):
             os.kill(min(children()), signal.SIGKILL)
 
     answers = {job["spec"]["seed"]: answer for job, answer in processes(jobs(tmp_path, specs), tell, ExecutorOptions())}
-    assert isinstance(answers[0], Lost) and "SIGKILL" in answers[0].reason
+    assert isinstance(answers[0], Lost) and answers[0].kind == "died" and "SIGKILL" in answers[0].reason
     assert [answers[1], answers[2]] == ["early", "early"]
 
 
