@@ -1,4 +1,4 @@
-"""A request executed: train what is missing, translate, draw surfaces; a listener is told on the way.
+"""A request executed: train what is missing, translate, draw surfaces; a listener follows the progress.
 
 The store's lock and the signals are the caller's: a command that executes several requests holds them once.
 """
@@ -23,11 +23,11 @@ from stabkit.storage.surfaces import SURFACE, Surface
 from stabkit.storage.translations import TRANSLATION
 
 MANY = 16
-"""Stored runs from which on reading them takes long enough to be told of."""
+"""Stored runs from which on reading them takes long enough to be announced."""
 
 
 class Listener(Protocol):
-    """Who is told how far the work is; the command line's shows it (`cli/progress.py`)."""
+    """Follows the progress; the command line's shows it (`cli/progress.py`)."""
 
     def planned(self, plan: Plan[Any, Any]) -> None:
         """What is there already, what is missing, and what was found corrupt."""

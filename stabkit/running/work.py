@@ -129,7 +129,7 @@ def _run(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
 
 def files(run_spec: RunSpec, result: Any, where: dict[str, Any], texts: Mapping[str, str] = {}) -> dict[str, bytes]:  # noqa: B006
     """The bytes of a finished run's folder, by name; `where` is its environment, `texts` holds the files of methods and
-    probes of one's own, which rest beside what they made."""
+    probes of the user's own, which are stored with what they made."""
     kept = {"unigram_loss": result.outcome.unigram_loss, "parameters": result.parameters}
     return to_files(run_spec, kept, result.records, result.weights, where, texts)
 
