@@ -35,8 +35,8 @@ def task(run_spec: RunSpec, where: Where, out: Path) -> Task:
 
 
 def keep(specs: Iterable[RunSpec], where: Where, out: Path, making: Callable[[str], None]) -> None:
-    """Make every text of these runs that the store lacks or that fails its check; `making` is called before each. For the
-    lock's holder."""
+    """Make every text of these runs that the store lacks or that fails its check; `making` is called before each. For
+    the lock's holder."""
     wanted = dict.fromkeys((spec.task, spec.train.max_tokens) for spec in specs if spec.task.source)
     for config, max_tokens in wanted:
         shelf = _shelf(config, out)
