@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from stabkit import methods
 from stabkit.errors import UsageError
 from stabkit.paper.item import Item
 from stabkit.running import cost
@@ -35,7 +36,7 @@ def asked(item: Item, requests: Sequence[Request]) -> Asked:
     """What the commands of an item come to; a run that several of them share once."""
     work: dict[str, float] = {}
     for request in requests:
-        for spec in request.specs():
+        for spec in request.specs:
             run_id = spec.run_id
             forward = cost.forward(spec) / request.workers
             work[run_id] = cost.seconds(spec) / request.workers
@@ -43,7 +44,7 @@ def asked(item: Item, requests: Sequence[Request]) -> Asked:
                 beams = request.translations.search.beam
                 work[f"{run_id}-beam{beams}"] = TRANSLATION * forward
             if request.surfaces:
-                some = points(request, len(request.grids[0].methods))
+                some = points(request, len(set(map(methods.label_of, request.specs))))
                 work[f"{run_id}*{item.key}"] = some * POINT * forward
     return Asked(item, tuple(requests), work)
 
@@ -70,13 +71,13 @@ def missing(asked: Asked, held: Collection[str]) -> int:
     return sum(key not in held for key in asked.work if RUN_ID.fullmatch(key))
 
 
-def points(request: Request, methods: int) -> int:
-    """Points of the surfaces around one run of a landscape."""
+def points(request: Request, compared: int) -> int:
+    """Points of the surfaces around one run of a landscape, of so many methods."""
     wanted = request.surfaces
     if wanted is None:
         return 0
     seeds = len(wanted.direction_seeds)
-    random = methods * (wanted.points**2 + wanted.cut_points * seeds)
+    random = compared * (wanted.points**2 + wanted.cut_points * seeds)
     return random + (wanted.points**2 if wanted.path != "none" else 0)
 
 

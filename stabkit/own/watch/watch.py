@@ -19,7 +19,7 @@ from torch import nn
 from stabkit.errors import StabkitError, UsageError
 from stabkit.own.sublayers.run import Call
 from stabkit.own.watch import living, ranks
-from stabkit.own.watch.inputs import Batch, FirstCall, stepped, unwrapped
+from stabkit.own.watch.inputs import FirstCall, WatchedBatch, stepped, unwrapped
 from stabkit.own.watch.journal import Journal, StabilityWarning, say
 from stabkit.own.watch.living import Ended
 from stabkit.own.watch.losses import Losses
@@ -177,7 +177,7 @@ class Watch:
 
     def _begin_on(self, probe: Any) -> None:
         """Before the training, on a batch of the user's; raises UsageError for one that the model cannot be read on."""
-        batch = Batch.of(Call.of(probe), self.model)
+        batch = WatchedBatch.of(Call.of(probe), self.model)
         batch.check(self.model)
         try:
             self._begin(batch)
@@ -189,7 +189,7 @@ class Watch:
             why = f"{type(error).__name__}: {first_line(error)}"
             raise UsageError(f"probe: the model cannot be read on this batch ({why})") from error
 
-    def _begin(self, batch: Batch) -> None:
+    def _begin(self, batch: WatchedBatch) -> None:
         if self._sharded:
             self._guarded(lambda: self._make(batch))
             self._agree()
@@ -198,7 +198,7 @@ class Watch:
         assert self._recording is not None
         self._recording.begin()
 
-    def _make(self, batch: Batch) -> None:
+    def _make(self, batch: WatchedBatch) -> None:
         kept = self._journal, self._losses, self.optimizer
         self._recording = Recording(self.model, batch, *kept, every=self.every, blocks=self.blocks, start=self.start)
 

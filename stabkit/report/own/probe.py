@@ -23,7 +23,8 @@ from stabkit.results.own.series import uneven
 from stabkit.results.own.verdict import Verdict
 from stabkit.results.own.words import law, updates
 from stabkit.results.tolerance import power
-from stabkit.running.plan_probes import Asked, Done
+from stabkit.running.plan import Done
+from stabkit.running.probes import ProbeRequest, ProbeSpec
 from stabkit.storage.folder import write_file
 
 TITLE = "Does your model stay stable with depth?"
@@ -42,7 +43,7 @@ QUESTIONS = {
 }
 
 
-def write(found: Judged, done: Done, asked: Asked, command: str) -> Path:
+def write(found: Judged, done: Done[ProbeSpec, Cell], asked: ProbeRequest, command: str) -> Path:
     """Write the page; returns where."""
     name = asked.factory.replace(":", "-").replace(".", "-")[:60]
     words = (asked.depths, asked.seeds, asked.lrs, asked.steps, asked.blocks)
@@ -58,7 +59,7 @@ def _ends(depths: Sequence[int | None]) -> list[str]:
 
 
 @np.errstate(all="ignore")
-def render(found: Judged, done: Done, command: str) -> str:
+def render(found: Judged, done: Done[ProbeSpec, Cell], command: str) -> str:
     """The page as one HTML file."""
     worst = found.worst
     return template(ASSETS / "probe.html.j2").render(
@@ -71,7 +72,7 @@ def render(found: Judged, done: Done, command: str) -> str:
         cards=[card(figure, figure.select(found), found) for figure in _worst_first(found)],
         anatomy=_anatomy(found.cells),
         notes=notes(found.cells),
-        failed=[(_where(f.depth, f.lr, f.seed), plain(f.reason), plain(f.log)) for f in done.failed],
+        failed=[(_where(s.depth, s.lr, s.seed), plain(lost.reason), plain(lost.log)) for s, lost in done.lost],
         cells=[_cell(cell) for cell in found.cells],
         switches=[],
         group_switches=[],
@@ -210,7 +211,7 @@ def _cell(cell: Cell) -> dict[str, str]:
     }
 
 
-def body(found: Judged, done: Done, asked: Asked, path: Path) -> dict[str, Any]:
+def body(found: Judged, done: Done[ProbeSpec, Cell], asked: ProbeRequest, path: Path) -> dict[str, Any]:
     """The `--json` document, without its schema."""
 
     def place(one: Any) -> dict[str, Any]:
@@ -233,5 +234,5 @@ def body(found: Judged, done: Done, asked: Asked, path: Path) -> dict[str, Any]:
             {**place(c.facts), "broke": asdict(c.facts.broke) if c.facts.broke else None, "digest": c.digest}
             for c in found.cells
         ],
-        "failed": [{**place(f), "reason": f.reason, "log": f.log} for f in done.failed],
+        "failed": [{**place(spec), "reason": lost.reason, "log": lost.log} for spec, lost in done.lost],
     }

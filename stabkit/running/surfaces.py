@@ -1,20 +1,21 @@
-"""Runs → surfaces that are not on the shelf → executor → shelf. Never imports torch."""
+"""Surfaces as work: which ones a command asks for around its runs, and a job a tile. Never imports torch."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
-from stabkit.errors import StoreError, UsageError
+from stabkit.errors import UsageError
 from stabkit.results.surface import At, Engine, Normalise, Plane, SurfaceSpec
-from stabkit.running.executors.base import Tell
-from stabkit.running.retry import Map, attempted
+from stabkit.running import plan
+from stabkit.running.plan import Plan, Work
 from stabkit.running.work import Job
 from stabkit.storage import weights
-from stabkit.storage.folder import CorruptFolder, OldFolder
+from stabkit.storage.shelf import Shelf
 from stabkit.storage.store import Run
-from stabkit.storage.surfaces import Surface, SurfaceShelf
+from stabkit.storage.surfaces import SURFACE, Surface, Tiles
 from stabkit.surface import directions, tiles
 from stabkit.version import __version__
 
@@ -24,7 +25,7 @@ PathPlane = Literal["pca", "hao", "none"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Wanted:
+class SurfaceRequest:
     """Which surfaces a command asks for."""
 
     at: str = "end"
@@ -42,16 +43,16 @@ class Wanted:
     """Of the surfaces; cuts and paths are always our own."""
 
 
-def specs(runs: Sequence[Run], wanted: Wanted) -> list[SurfaceSpec]:
+def specs(runs: Sequence[Run], wanted: SurfaceRequest) -> list[SurfaceSpec]:
     """The surfaces of every pair of runs that differ in their method alone, under each one's directions, with their
     cuts; and each run's path in its own plane. Raises UsageError where a run did not keep the weights asked for."""
     across = directions.axis(wanted.points, wanted.reach)
     along = directions.axis(wanted.cut_points, wanted.reach)
-    found: list[SurfaceSpec] = []
+    surfaces: list[SurfaceSpec] = []
     for together in _pairs(runs):
-        places = [At(run=run.run_id, step=_step(run, wanted.at)) for run in together]
-        for origin in places:
-            for donor in places:
+        points = [At(run=run.run_id, step=_step(run, wanted.at)) for run in together]
+        for origin in points:
+            for donor in points:
                 of = None if donor == origin else donor
                 for seed in wanted.direction_seeds:
                     plane = Plane(
@@ -63,7 +64,7 @@ def specs(runs: Sequence[Run], wanted: Wanted) -> list[SurfaceSpec]:
                         orthogonalise=False,  # as Li et al. have it
                     )
                     if seed == wanted.direction_seeds[0]:
-                        found.append(
+                        surfaces.append(
                             SurfaceSpec(
                                 origin=origin,
                                 plane=plane,
@@ -73,13 +74,13 @@ def specs(runs: Sequence[Run], wanted: Wanted) -> list[SurfaceSpec]:
                                 engine=wanted.engine,
                             )
                         )
-                    found.append(SurfaceSpec(origin=origin, plane=plane, a=along, device=wanted.device))
+                    surfaces.append(SurfaceSpec(origin=origin, plane=plane, a=along, device=wanted.device))
         if wanted.path != "none":
-            found += [spec for run in together if (spec := _path(run, wanted))]
-    return found
+            surfaces += [spec for run in together if (spec := _path(run, wanted))]
+    return surfaces
 
 
-def between(runs: Sequence[Run], wanted: Wanted) -> list[SurfaceSpec]:
+def between(runs: Sequence[Run], wanted: SurfaceRequest) -> list[SurfaceSpec]:
     """The line from the first run's last weights to the second's, or the plane of three; raises UsageError for fewer or
     more runs."""
     if len(runs) not in (2, 3):
@@ -96,10 +97,10 @@ def between(runs: Sequence[Run], wanted: Wanted) -> list[SurfaceSpec]:
 
 def _pairs(runs: Sequence[Run]) -> list[list[Run]]:
     """Runs of one depth and seed, in the order they came."""
-    held: dict[tuple[str, int], list[Run]] = {}
+    pairs: dict[tuple[str, int], list[Run]] = {}
     for run in runs:
-        held.setdefault((run.spec.depth, run.spec.seed), []).append(run)
-    return list(held.values())
+        pairs.setdefault((run.spec.depth, run.spec.seed), []).append(run)
+    return list(pairs.values())
 
 
 def _step(run: Run, at: str) -> int:
@@ -113,7 +114,7 @@ def _step(run: Run, at: str) -> int:
     return step
 
 
-def _path(run: Run, wanted: Wanted) -> SurfaceSpec | None:
+def _path(run: Run, wanted: SurfaceRequest) -> SurfaceSpec | None:
     """The surface around a run's path at the path's own range, a sixth to spare; None where the path has no plane."""
     steps = weights.snapshots(run)
     if len(steps) < 3 or wanted.path == "none":
@@ -123,8 +124,8 @@ def _path(run: Run, wanted: Wanted) -> SurfaceSpec | None:
         axes = directions.pca(points) if wanted.path == "pca" else directions.hao(points)
     except ValueError:
         return None  # it does not move, or not finitely: there is nothing to draw
-    places = [directions.project(point, points[-1], axes.first, axes.second)[:2] for point in points]
-    a, b = (_range([place[i] for place in places], wanted.points) for i in (0, 1))
+    projected = [directions.project(point, points[-1], axes.first, axes.second)[:2] for point in points]
+    a, b = (_range([coordinates[i] for coordinates in projected], wanted.points) for i in (0, 1))
     plane = Plane(kind=wanted.path)
     return SurfaceSpec(
         origin=At(run=run.run_id, step=steps[-1]), plane=plane, a=a, b=b, path=True, device=wanted.device
@@ -140,31 +141,13 @@ def _range(values: Sequence[float], points: int) -> tuple[float, ...]:
     return tuple(float(f"{(i - before) * width:.9g}") for i in range(points))
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What is on the shelf, and the tiles that are missing."""
+def planned(specs: Sequence[SurfaceSpec], out: Path, context: Mapping[str, Any]) -> Plan[SurfaceSpec, Surface]:
+    """Which surfaces are whole, and the missing tiles of the others."""
+    shelf = Shelf(SURFACE, out)
 
-    ready: list[Surface]
-    missing: list[SurfaceSpec]
-    jobs: list[Job]
-    corrupt: list[str]
-
-
-def plan(wanted: Sequence[SurfaceSpec], shelf: SurfaceShelf, context: dict[str, Any]) -> Plan:
-    """Which surfaces are whole, and the jobs of the others; a folder that fails its check goes to quarantine."""
-    ready: list[Surface] = []
-    missing: list[SurfaceSpec] = []
-    jobs: list[Job] = []
-    corrupt: list[str] = []
-    for spec in wanted:
-        if spec.surface_id in shelf:
-            try:
-                ready.append(shelf.load(spec.surface_id))
-                continue
-            except (CorruptFolder, OldFolder) as error:
-                corrupt.append(f"corrupt surface: {error}; moved to {shelf.quarantine(spec.surface_id)}, drawn again")
-        missing.append(spec)
-        jobs += [
+    def jobs(spec: SurfaceSpec) -> list[Job]:
+        finished = Tiles(shelf, spec)
+        return [
             {
                 "kind": "tile",
                 "id": f"{spec.surface_id}/{name}",
@@ -172,26 +155,23 @@ def plan(wanted: Sequence[SurfaceSpec], shelf: SurfaceShelf, context: dict[str, 
                 "name": name,
                 "first": first,
                 "last": last,
+                "out": str(out),
                 **context,
             }
             for name, first, last in tiles.names(spec)
-            if shelf.tile(spec, name, first, last) is None
+            if finished.read(name, first, last) is None
         ]
-    return Plan(ready, missing, jobs, corrupt)
 
+    def result(spec: SurfaceSpec, answer: str) -> Surface:
+        Tiles(shelf, spec).commit(tiles.names(spec), {"stabkit": __version__})
+        return shelf.load(spec.surface_id)
 
-def run(
-    planned: Plan,
-    shelf: SurfaceShelf,
-    execute: Map,
-    tell: Tell,
-    finished: Callable[[str], None],
-) -> Iterator[Surface]:
-    """Compute the missing tiles and put whole surfaces on the shelf; raises StoreError when one cannot be made."""
-    lost = attempted(planned.jobs, execute, tell, finished)
-    of_surface = {name.partition("/")[0]: reason for name, reason in lost.items()}
-    for spec in planned.missing:
-        if spec.surface_id in of_surface:
-            raise StoreError(f"{spec.surface_id}: {of_surface[spec.surface_id]}; finished tiles are kept: run it again")
-        shelf.commit(spec, tiles.names(spec), {"stabkit": __version__})
-        yield shelf.load(spec.surface_id)
+    work = Work(
+        kind="surface",
+        again="drawn again",
+        shelf=shelf,
+        name=lambda spec: spec.surface_id,
+        jobs=jobs,
+        result=result,
+    )
+    return plan.plan(specs, work)
