@@ -27,6 +27,9 @@ RecipeName = Literal["shared", "paper"]
 Norm = Literal["layer", "rms", "dyt"]
 FfnKind = Literal["relu", "swiglu"]
 Positions = Literal["sinusoidal", "rotary"]
+Dtype = Literal["float32", "float64"]
+Block = Literal["classic", "llama"]
+"""Of what sub-layers are made (`methods/blocks.py`)."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -143,7 +146,7 @@ class RunSpec:
     snapshots: int = 0
     """How many sets of weights along the path are kept, step 0 and the end included; 0 keeps the end only."""
     device: str = "cpu"
-    dtype: Literal["float32", "float64"] = "float32"
+    dtype: Dtype = "float32"
     own: Own | None = None
     """The file that the method is from, where it is not a built-in one."""
     probes: tuple[Own, ...] = ()

@@ -1,17 +1,22 @@
-"""The command line: parse → call one function → print. Heavy imports stand inside the commands."""
+"""The command line: parse → call one function → print. Heavy imports stand inside the commands.
+
+A command that has a function in `api.py` takes its options from there; `report`, `export`, `fold`, `runs` and `methods`
+read a store or a table, and have theirs here.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from stabkit import api
 from stabkit.cli import console
-from stabkit.cli.flags import Arch, Dtype, Json, Out
-from stabkit.cli.front.help import ROOT, Commands
-from stabkit.cli.options import COMMANDS, PAPER, taking
+from stabkit.cli.command import PROBING, Call, command
+from stabkit.cli.help import ROOT, Commands
 from stabkit.errors import UsageError
+from stabkit.options.option import LONG, ON, OUT, TRAIN, Argument, Option
 
 app = typer.Typer(
     name="stabkit",
@@ -40,111 +45,109 @@ Version = Annotated[
 ]
 
 
+Runs = Annotated[
+    list[str] | None,
+    typer.Argument(help="Run ids, their beginnings, or run folders; default: all.", metavar="[RUNS]..."),
+]
+OneRun = Annotated[str, typer.Argument(help="A run id or its beginning.", metavar="RUN")]
+Store = Annotated[
+    str,
+    typer.Option(envvar="STABKIT_HOME", help="Where runs/ is; default: here.", metavar="DIR", show_envvar=False),
+]
+Out = Annotated[
+    str,
+    typer.Option(
+        envvar="STABKIT_HOME", help="Where runs/ and reports/ are; default: here.", metavar="DIR", show_envvar=False
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.", show_envvar=False)]
+
+
 @app.callback()
 def _root(version: Version = False) -> None:
     pass
 
 
-@app.command()
-@taking(COMMANDS["sweep"])
-def sweep(ctx: typer.Context, **options: Any) -> None:
-    """Train every method at every depth and say which stay stable: a verdict table and an HTML report.
-
-    The same command again trains nothing; a wider grid trains only what is missing.
-    """
+@command(app, api.sweep)
+def _sweep(call: Call) -> None:
     from stabkit.cli.commands.train import train
-    from stabkit.cli.parsing import grids
 
-    train(ctx, grids.sweep)
+    train(call, api.sweep)
 
 
-@app.command()
-@taking(COMMANDS["ablate"])
-def ablate(ctx: typer.Context, **options: Any) -> None:
-    """Scale α and β (DeepNet Fig. 9): what breaks when the shortcut or the initialisation is off?
-
-    Without --alpha-scale and --beta-scale each is scaled by 0.25, 0.5, 1, 2 and 4 in turn: nine runs.
-    """
+@command(app, api.ablate)
+def _ablate(call: Call) -> None:
     from stabkit.cli.commands.train import train
-    from stabkit.cli.parsing import grids
 
-    train(ctx, grids.ablate)
+    train(call, api.ablate)
 
 
-@app.command()
-@taking(COMMANDS["slope"])
-def slope(ctx: typer.Context, **options: Any) -> None:
-    """Make one tiny SGD step and say how far it moves the output: the methods ranked at every depth, no training.
-
-    ‖ΔF‖/η as η → 0, the linear regime of DeepNet's theorems. A minute for all methods up to 50 layers.
-    """
+@command(app, api.slope)
+def _slope(call: Call) -> None:
     from stabkit.cli.commands.train import train
-    from stabkit.cli.parsing import grids
 
-    train(ctx, grids.slope)
+    train(call, api.slope)
 
 
-@app.command()
-@taking(COMMANDS["tolerance"])
-def tolerance(ctx: typer.Context, **options: Any) -> None:
-    """Find the highest rate that each method tolerates at each depth, by forecasts from sixteen updates.
-
-    A coarse grid on one seed, then halving on three: without warm-up, to a factor 1.25.
-    """
+@command(app, api.tolerance)
+def _tolerance(call: Call) -> None:
     from stabkit.cli.commands.tolerance import tolerated
 
-    tolerated(ctx.params)
+    tolerated(call)
 
 
-@app.command()
-@taking(COMMANDS["landscape"])
-def landscape(ctx: typer.Context, **options: Any) -> None:
-    """Draw the loss around a trained model, beside another's: how smooth is it, and by whose ruler?
+@command(app, api.landscape)
+def _landscape(call: Call) -> None:
+    from stabkit.cli.commands.landscape import landscape
 
-    Surfaces and cuts along random directions under three rulers, and the path of training in its own plane.
-    """
-    from stabkit.cli.commands.train import train
-    from stabkit.cli.parsing import landscape as landscape_options
-    from stabkit.cli.parsing import machine
-
-    params = ctx.params
-    if params["weights"] and not params["factory"]:
-        raise UsageError("--weights is for the model of --factory")
-    alone = [name for name in ("between", "factory") if params[name]]
-    aside = [f"--{name.replace('_', '-')}" for name in ("json", "dry_run") if params[name]]
-    if len(alone) > 1 or (alone and aside):
-        raise UsageError(f"--{alone[0]} does not go with {'--factory' if len(alone) > 1 else aside[0]}")
-    if not alone or params["print_config"]:
-        train(ctx, landscape_options.landscape)
-        return
-    from stabkit.cli.commands import landscape
-
-    if params["between"]:
-        landscape.between(params)
-    else:
-        text = {name: str(value) for name, value in params.items()}
-        wanted = landscape_options.surfaces(text, 0, "cpu")
-        landscape.own(text["factory"], text["weights"], wanted, machine.output(text["out"]))
+    landscape(call)
 
 
-@app.command()
-@taking(PAPER, names=("items",))
-def paper(ctx: typer.Context, items: list[str], **options: Any) -> None:
+def paper(
+    items: Annotated[
+        list[str], Argument("ls, items such as fig9 table1 admin-table3, or all.", "ITEMS", completion="items")
+    ],
+    *,
+    depths: Annotated[str, Option("Instead of the items' own: a smaller version of all.", TRAIN, "DEPTHS")] = "",
+    data: api.Data = None,
+    source: api.Source = None,
+    target: api.Target = None,
+    vocab: api.Vocab = 2000,
+    seeds: Annotated[str, Option("Instead of the items' own.", ON, "SEEDS")] = "",
+    steps: Annotated[str, Option("Instead of the items' own.", LONG, "UPDATES")] = "",
+    budget: Annotated[
+        str, Option("Time that the whole may take: 45m, 2h; the cheapest items first.", LONG, "TIME")
+    ] = "",
+    whole: Annotated[bool, Option("All items in one file, in place of an index and a page each.", OUT)] = False,
+    out: api.Out = None,
+    workers: api.Workers = "auto",
+    device: api.Device = "auto",
+    executor: api.Executor = "processes",
+    scheduler: api.Scheduler = None,
+    checkpoint_every: api.CheckpointEvery = "auto",
+    run_timeout: api.RunTimeout = 0.0,
+    retry_failed: api.RetryFailed = False,
+    yes: api.Yes = False,
+) -> None:
     """Rerun figures and tables of the papers: `paper ls` names them, `paper fig9` runs one, `paper all` every one.
 
     One page: the paper's picture in words, ours, what was scaled down, the claims with their verdicts.
     """
+
+
+@command(app, paper)
+def _paper(call: Call) -> None:
     from stabkit.cli.commands import paper
     from stabkit.cli.commands.train import again, print_config
 
-    params = ctx.params
+    params = call.params
     if params["print_config"]:
         print_config(params)
     elif params["items"] == ["ls"]:
         paper.ls(json=params["json"])
     else:
         for name in ("budget", *paper.REPLACED):
-            if not params[name] and ctx.get_parameter_source(name).name == "COMMANDLINE":  # type: ignore[union-attr]
+            if not params[name] and name in call.typed:
                 raise UsageError(f"--{name} has an empty value; leave it out, or give it one")
         paper.run(params, again())
 
@@ -262,39 +265,15 @@ def methods(
     methods.methods(model, pairs, json=json, markdown=markdown)
 
 
-@app.command()
-@taking(COMMANDS["probe"], names=("factory",))
-def probe(ctx: typer.Context, factory: str, **options: Any) -> None:
-    """Probe your own model over depths before you train it: which link of the chain breaks, if any?
+@command(app, api.probe, PROBING)
+def _probe(call: Call) -> None:
+    from stabkit.cli.commands.probe import probe
 
-    factory(depth) returns a model, (model, loss) or (model, loss, optimizer). Exits with 7 where a link fails.
-    """
-    from stabkit.cli.commands import probe
-    from stabkit.cli.commands.train import again
-
-    probe.probe(ctx.params, again())
+    probe(call)
 
 
-@app.command()
-def audit(
-    factory: Annotated[
-        str, typer.Argument(help="package.module:function that returns a model, (model, inputs) or (model, loss).")
-    ],
-    method: Annotated[
-        str, typer.Option(help="The recipe, as admin:omega=closed; left out: the one that fits best.")
-    ] = "",
-    depths: Annotated[
-        str, typer.Option(help="Layers that it is said to have: 18x12, or 18 for 18x18; left out: those found.")
-    ] = "",
-    arch: Annotated[
-        str, typer.Option(help="encoder-decoder, encoder-only or decoder-only; left out: what is found.")
-    ] = "",
-    json: Json = False,
-) -> None:
-    """Compare your own model with a method's recipe: run it once, measure it, say what is violated.
+@command(app, api.audit, ("json",))
+def _audit(call: Call) -> None:
+    from stabkit.cli.commands.audit import audit
 
-    Finds sub-layers, norms, scales and matrices in the forward pass, by no name. Exits with 6 on a violation.
-    """
-    from stabkit.cli.commands import audit
-
-    audit.audit(factory, method, depths, arch, json=json)
+    audit(call.given, json=call.flag("json"))

@@ -21,18 +21,31 @@ from stabkit.results.records import lacking
 from stabkit.running import cost
 from stabkit.running.executors.base import Lost, Tell
 from stabkit.running.plan import Plan
+from stabkit.running.probes import ProbedCell, ProbeSpec
 from stabkit.running.work import Event
 from stabkit.spec import SHORTEST_JUDGED, RunSpec
 from stabkit.storage.store import Run
 
 
 class Screen:
-    """What a command shows while it carries out a request: a `running.execute.Listener`, and `paper.run`'s."""
+    """What a command shows while it carries out a request: a `report.result.CallListener`, and `paper.run`'s."""
 
-    def __init__(self, *, quiet: bool, meanwhile: Callable[[], None] = lambda: None, rounds: bool = False) -> None:
-        """`meanwhile` is called once, when the first worker is at work: until then every core is busy starting them.
+    def __init__(
+        self,
+        *,
+        quiet: bool,
+        command: str = "",
+        meanwhile: Callable[[], None] = lambda: None,
+        rounds: bool = False,
+    ) -> None:
+        """`command` is how it was typed. `meanwhile` is called once, when the first worker is at work: until then every core is busy starting them.
         `rounds`: each plan is a round of a search, and what else is in the store is no news."""
-        self.quiet, self._meanwhile, self._round = quiet, meanwhile, 0 if rounds else None
+        self.quiet, self.command, self._meanwhile = quiet, command, meanwhile
+        self._round = 0 if rounds else None
+
+    def noted(self, note: str) -> None:
+        """A warning: what was left out, and why."""
+        console.warn(note)
 
     def planned(self, plan: Plan[Any, Any]) -> None:
         """One line: what is there, what is to be made; before it one for every corrupt folder."""
@@ -87,6 +100,22 @@ class Screen:
         quiet = self.quiet or not sys.stderr.isatty()
         with progress(len(plan.jobs), float(len(plan.jobs)), quiet) as bars:
             yield bars.event, lambda job_id: bars.finished(job_id, word, 1.0)
+
+    @contextmanager
+    def probing(self, count: int) -> Iterator[tuple[Tell, Callable[[ProbeSpec, ProbedCell | Lost], None]]]:
+        """Bars, or a line a cell of a user's own model; a reason that came before is not said again."""
+        reasons: set[str] = set()
+        with progress(count, float(count), self.quiet) as bars:
+
+            def ended(spec: ProbeSpec, ending: ProbedCell | Lost) -> None:
+                if isinstance(ending, ProbedCell):
+                    line = "reused" if ending.reused else "probed"
+                else:
+                    line = "no result again" if ending.reason in reasons else f"no result: {ending.reason}"
+                    reasons.add(ending.reason)
+                bars.finished(spec.name, line, 1.0)
+
+            yield bars.event, ended
 
     def begins(self, item: Item) -> None:
         """The name of the paper's item that is next."""

@@ -8,13 +8,12 @@ option of its own too.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from stabkit.methods.base import Method, Place, Site
 from stabkit.methods.parts import PARTS, Part
-from stabkit.spec import FfnKind, ModelConfig
+from stabkit.spec import Block, FfnKind, ModelConfig
 
-Block = Literal["classic", "llama"]
 BLOCKS: Mapping[Block, Mapping[str, Any]] = {
     "classic": {"norm": "layer", "ffn_kind": "relu", "positions": "sinusoidal", "qk_norm": False, "biases": True},
     "llama": {"norm": "rms", "ffn_kind": "swiglu", "positions": "rotary", "qk_norm": False, "biases": False},

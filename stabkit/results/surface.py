@@ -18,6 +18,8 @@ Normalise = Literal["filter", "layer", "model", "none"]
 NORMALISATIONS: tuple[Normalise, ...] = ("filter", "layer", "model", "none")
 Engine = Literal["stabkit", "loss-landscapes"]
 """Who walks the plane: we, or the `loss_landscapes` library (`surface/library.py`), which walks whole squares alone."""
+PathPlane = Literal["pca", "hao", "none"]
+"""The plane that a path of training is drawn in."""
 
 SURFACE_VERSION = 1
 """Raised whenever the same spec would give other losses than before."""

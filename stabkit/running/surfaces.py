@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from stabkit.errors import UsageError
-from stabkit.results.surface import At, Engine, Normalise, Plane, SurfaceSpec
+from stabkit.results.surface import At, Engine, Normalise, PathPlane, Plane, SurfaceSpec
 from stabkit.running import plan
 from stabkit.running.plan import Plan, Work
 from stabkit.running.work import Job
@@ -21,7 +21,6 @@ from stabkit.version import __version__
 
 TOGETHER = 64
 """Points in one forward pass on a GPU."""
-PathPlane = Literal["pca", "hao", "none"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

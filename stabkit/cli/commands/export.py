@@ -7,9 +7,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from stabkit.cli import ranges
 from stabkit.cli.commands import names
 from stabkit.errors import UsageError
+from stabkit.options import ranges, stored
 from stabkit.storage import export as tables
 from stabkit.storage.folder import write_file
 from stabkit.storage.store import Run
@@ -20,7 +20,7 @@ def run(named: Sequence[str], store: str, to: str, what: str, out: str) -> None:
     """Find the runs and write their table."""
     kind = ranges.choice("--to", to, tables.KINDS)
     table = ranges.choice("--what", what, tuple(tables.TABLES))
-    found, watches = names.both(names.source(list(named), store), named)
+    found, watches = names.both(stored.source(list(named), store), named)
     put(found, kind, Path(out) if out else None, table, watches)
 
 

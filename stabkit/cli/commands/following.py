@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from stabkit.cli import lines
-from stabkit.cli.options import COMMANDS
+from stabkit.api import COMMANDS
+from stabkit.options import lines
+from stabkit.options.ranges import text
 from stabkit.storage.store import Run
 
-ASIDE = ("json", "quiet", "yes", "retry_failed", "config", "print_config", "dry_run", "bleu")
+ASIDE = ("yes", "retry_failed", "bleu")
 """Options of one call alone."""
 ENOUGH = 250
 """Updates after which most runs can be judged."""
@@ -40,9 +41,11 @@ def _line(before: str, then: str, options: Mapping[str, Any], *kept: str) -> str
     """The command `then` with these options as far as it takes them; a default of the one before is no wish, where the
     other has a default of its own, but for those `kept`."""
     taken, had = COMMANDS[then], COMMANDS[before]
-    told = {name: default for name, (_, default) in taken.items()}
-    for name, value in options.items():
-        if name in taken and name not in ASIDE:
-            wished = value != had[name][1] if name in had else True
-            told[name] = value if wished or name in kept or had[name][1] == told[name] else told[name]
-    return f"stabkit {lines.line(then, told)}"
+    wished = {
+        name: value
+        for name, value in options.items()
+        if name in taken
+        and name not in ASIDE
+        and (name not in had or text(value) != text(had[name]) or name in kept or had[name] == taken[name])
+    }
+    return f"stabkit {lines.line(then, wished, COMMANDS)}"

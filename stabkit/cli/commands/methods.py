@@ -8,12 +8,12 @@ from typing import Any
 
 from stabkit import methods as table
 from stabkit.cli import console
-from stabkit.cli.parsing import model, own
 from stabkit.errors import ContractBroken, UsageError
 from stabkit.methods import able, constants, formula
 from stabkit.methods.base import Method, Role, Site, defined, sites
 from stabkit.methods.groups import group_of
 from stabkit.methods.today import OUT
+from stabkit.options import model, own
 from stabkit.report.json_document import SCHEMA, text
 from stabkit.spec import depth_text
 

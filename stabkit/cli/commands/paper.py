@@ -5,17 +5,18 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from stabkit import api
 from stabkit.cli import console
-from stabkit.cli import lines as lines_of
 from stabkit.cli.commands import names
-from stabkit.cli.parsing import grids, landscape, machine
 from stabkit.cli.progress import Screen
 from stabkit.cli.signals import Signals
 from stabkit.errors import FailedRuns, StabkitError, UsageError, nearest
+from stabkit.options import lines as lines_of
+from stabkit.options import machine
 from stabkit.paper import plan as plans
 from stabkit.paper import run as engine
 from stabkit.paper.item import Item
@@ -150,13 +151,6 @@ def _document(parts: Sequence[Part], beyond: Sequence[Step], path: Path) -> str:
     )
 
 
-PARSERS: Mapping[str, Callable[[Mapping[str, Any]], Request]] = {
-    "sweep": grids.sweep,
-    "ablate": grids.ablate,
-    "slope": grids.slope,
-    "landscape": landscape.landscape,
-}
-"""What reads the options of an item's commands."""
 PASSED = (
     *("data", "source", "target", "vocab", "workers", "device", "checkpoint_every", "run_timeout", "executor"),
     *("scheduler", "out"),
@@ -203,15 +197,15 @@ def ask(item: Item, params: Mapping[str, Any]) -> tuple[Asked, Part]:
     """
     requests, lines, notes = list[Request](), list[str](), list[str]()
     for text in item.commands:
-        command, options = lines_of.words(text)
+        command, options = lines_of.words(text, api.COMMANDS)
         options |= {name: params[name] for name in PASSED if f"--{name} " not in text}
         options |= {name: params[name] for name in REPLACED if params[name]}
-        request = PARSERS[command]({**options, "given": set(), "yes": params["yes"], "dry_run": False})
+        request = api.request(command, {**options, "yes": params["yes"]}, Screen(quiet=params["quiet"]).making)
         if not params["yes"]:
             check(request)
         requests.append(request)
         notes += request.notes
-        lines.append(f"stabkit {lines_of.line(command, options)}")
+        lines.append(f"stabkit {lines_of.line(command, options, api.COMMANDS)}")
     instead = " ".join(f"--{name} {params[name]}" for name in REPLACED if params[name])
     return plans.asked(item, requests), Part(item=item, commands=tuple(lines), instead=instead, notes=tuple(notes))
 

@@ -10,6 +10,7 @@ from stabkit.cli import console
 from stabkit.cli.commands import names
 from stabkit.cli.commands.train import again
 from stabkit.errors import UsageError
+from stabkit.options import stored
 from stabkit.report import files
 from stabkit.report.own import watch
 from stabkit.report.summary import summarise
@@ -17,7 +18,7 @@ from stabkit.report.summary import summarise
 
 def run(named: Sequence[str], store: str, out: str, figures: str, *, show: bool = False) -> None:
     """Render the runs named, or all of the store."""
-    home = names.source(named, store)
+    home = stored.source(named, store)
     found, watches = names.both(home, named)
     pages = [watch.write(own, home.out, again()) for own in watches]
     for page in pages:

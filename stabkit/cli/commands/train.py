@@ -1,4 +1,4 @@
-"""What the commands that train share: print the configuration, show the plan, or train, render and print."""
+"""What the commands that train share: print the configuration, show the plan, or call the API and print."""
 
 from __future__ import annotations
 
@@ -7,47 +7,60 @@ import shlex
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
-import typer
-
+from stabkit import api
 from stabkit.cli import config, console
+from stabkit.cli.command import Call
 from stabkit.cli.commands import dry_run, following
-from stabkit.cli.parsing import own
 from stabkit.cli.progress import Screen
 from stabkit.cli.signals import Signals
-from stabkit.errors import FailedRuns
+from stabkit.errors import FailedRuns, UsageError
+from stabkit.methods import own
+from stabkit.options import model, ranges
 from stabkit.report import json_document
-from stabkit.running import cost, execute, runs
-from stabkit.running import request as requests
+from stabkit.report.result import SweepResult
+from stabkit.running import cost, runs
 from stabkit.running.request import Request, TooManyRuns
 from stabkit.storage.store import Run, Store
 
 
-def train(ctx: typer.Context, read: Callable[[Mapping[str, Any]], Request]) -> None:
-    """Print the configuration, or `read` the options as a request and carry it out."""
-    params = ctx.params
-    if params["print_config"]:
-        print_config(params)
+def train(call: Call, function: Callable[..., Any]) -> None:
+    """Print the configuration, show the plan, or call the API's function and print what it returns."""
+    if call.flag("print_config"):
+        print_config(call.params)
         return
-    given = {name for name in params if ctx.get_parameter_source(name).name != "DEFAULT"}  # type: ignore[union-attr]
-    typed = {name for name in given if ctx.get_parameter_source(name).name == "COMMANDLINE"}  # type: ignore[union-attr]
-    try:
-        asked = read({**params, "given": given, "typed": typed})
-    except TooManyRuns as error:
-        if not params["dry_run"]:
-            raise
-        dry_run.budget(error.budget, json=params["json"])  # of a huge grid the cost alone
+    check(call)
+    if call.flag("dry_run"):
+        plan(call)
         return
-    for note in asked.notes:
-        console.warn(note)
-    if params["dry_run"]:
-        show(asked, json=params["json"])
-    else:
-        then = partial(following.after, str(ctx.info_name), params)
-        flags = {name: params[name] for name in ("json", "quiet", "yes", "retry_failed")}
-        run(asked, str(ctx.info_name), again(), then, **flags)
+    result: SweepResult = followed(function, call)
+    show(result, lambda runs: following.after(call.command, call.params, runs), json=call.flag("json"))
+
+
+def check(call: Call) -> None:
+    """Refuse what only the command line can: a file of the user's own that it does not name itself, and with a recipe
+    of each method's own a setting that was given, be it the default."""
+    for name in ("models", "model", "probes"):
+        if name in call.given and name not in call.typed:
+            for item in ranges.names(call.given[name]):
+                if file := own.parts(item):
+                    raise UsageError(
+                        f"{file[0]}: a file is run only where the command line names it, not from elsewhere"
+                    )
+    if call.params.get("recipe") == "paper":
+        model.own_recipe(call.given, call.params)
+
+
+def followed(function: Callable[..., Any], call: Call, *, rounds: bool = False) -> Any:
+    """What the API's function returns, its progress shown; a signal ends it with the command to go on with."""
+    maker = threading.Thread(target=importlib.import_module, args=("stabkit.report.html",), daemon=True)
+    meanwhile = (lambda: None) if rounds else maker.start
+    screen = Screen(quiet=call.flag("quiet"), command=again(), meanwhile=meanwhile, rounds=rounds)
+    with Signals(screen.command):
+        result = function(**call.given, listener=screen)
+        _ = result.page  # written while a signal still has its words
+    return result
 
 
 def print_config(params: Mapping[str, Any]) -> None:
@@ -56,61 +69,50 @@ def print_config(params: Mapping[str, Any]) -> None:
     console.document(config.write({name: value for name, value in params.items() if name not in aside}))
 
 
-def show(request: Request, *, json: bool) -> None:
-    """`--dry-run`: what would run and what it would cost."""
-    store = Store(request.out)
-    planned = runs.planned(request.specs, store, repair=False)
-    pace = cost.pace(runs.timed(planned, store))
-    dry_run.plan(request.specs, planned, request.workers, pace, request.texts, json=json)
+def plan(call: Call) -> None:
+    """`--dry-run`: what would run and what it would cost; of a huge grid the cost alone."""
+    json = call.flag("json")
+    options = {name: value for name, value in call.given.items() if name != "yes"}
+    try:
+        asked = api.request(call.command, options, Screen(quiet=call.flag("quiet")).making)
+    except TooManyRuns as error:
+        dry_run.budget(error.budget, json=json)
+        return
+    for note in asked.notes:
+        console.warn(note)
+    dry_run.plan(asked.specs, *planned(asked), asked.texts, json=json)
 
 
-def run(
-    request: Request,
-    name: str,
-    command: str,
-    then: Callable[[Sequence[Run]], str],
-    *,
-    json: bool,
-    quiet: bool,
-    yes: bool,
-    retry_failed: bool,
-) -> None:
-    """Train what is missing, measure what is asked for, render, print. `name` is the command's, `command` how it was
-    typed; `then` says what to type next."""
-    if not yes:
-        requests.check(request)
-    store = Store(request.out)
-    page_maker = threading.Thread(target=importlib.import_module, args=("stabkit.report.html",), daemon=True)
-    with store.writing(), Signals(command):
-        screen = Screen(quiet=quiet, meanwhile=page_maker.start)
-        done = execute.run(request, store, screen, retry_failed=retry_failed)
-        from stabkit.cli import tables  # pandas and matplotlib: imported by the thread while the runs train
-        from stabkit.report import files
-        from stabkit.report.summary import summarise
+def planned(asked: Request) -> tuple[Any, int, float]:
+    """(the plan, workers, how much longer than estimated the runs in the store took) of a request."""
+    store = Store(asked.out)
+    plan = runs.planned(asked.specs, store, repair=False)
+    return plan, asked.workers, cost.pace(runs.timed(plan, store))
 
-        summary = summarise(done.runs, done.failed, done.surfaces)
-        path = store.out / "reports" / files.page_name(name, request.specs, done.surfaces)
-        page = files.write_page(summary, path, command)
-    for line in own.changed(request.files):
-        console.warn(line)
+
+def show(result: SweepResult, then: Callable[[Sequence[Run]], str], *, json: bool) -> None:
+    """Tables and the page, or the JSON document; `then` says what to type next. Raises FailedRuns."""
+    from stabkit.cli import tables  # pandas and matplotlib: imported by a thread while the runs train
+
+    trained, summary = result.trained, result.summary
     if json:
-        console.document(json_document.sweep(summary, page))
+        console.document(json_document.sweep(summary, result.page))
     else:
-        tables.slopes(done.runs)
+        tables.slopes(trained.runs)
         tables.verdict(summary)
-        tables.quality(done.runs)
-        tables.roughness(done.runs, done.surfaces)
+        tables.quality(trained.runs)
+        tables.roughness(trained.runs, trained.surfaces)
         tables.claims(summary.claims)
-        tables.last(summary, page, then(done.runs))
-    for spec, reason in done.untranslated:
+        tables.last(summary, result.page, then(trained.runs))
+    for spec, reason in trained.untranslated:
         console.warn(f"{spec.run_id} is {reason}")
-    if done.untranslated:
+    if trained.untranslated:
         raise FailedRuns(
-            f"{len(done.untranslated)} of {len(done.runs)} runs were not translated; the report is without"
+            f"{len(trained.untranslated)} of {len(trained.runs)} runs were not translated; the report is without"
         )
-    if done.failed:
+    if trained.failed:
         raise FailedRuns(
-            f"{len(done.failed)} of {len(request.specs)} runs have no result; the report says why; the same command "
+            f"{len(trained.failed)} of {len(result.specs)} runs have no result; the report says why; the same command "
             "with --retry-failed tries them again"
         )
 

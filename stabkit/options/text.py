@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from os import PathLike
 from pathlib import Path
+from typing import Any
 
-from stabkit.cli import console, ranges
-from stabkit.cli.options import TRAINING
 from stabkit.errors import UsageError
+from stabkit.options import ranges
 from stabkit.results.translation import MOST_BEAMS, Search
 from stabkit.running.translations import TranslationRequest
 from stabkit.spec import TaskConfig
@@ -16,7 +17,10 @@ LARGE_TEXT = 10_000_000
 """Bytes, compressed or not, from which on reading takes long enough to be told of."""
 
 
-def task(data: str, source: str, target: str, vocab: int, *, quiet: bool) -> tuple[TaskConfig, dict[str, str] | None]:
+def task(
+    data: str | PathLike[str] | None, source: str | None, target: str | None, vocab: int, making: Callable[[str], None]
+) -> tuple[TaskConfig, dict[str, str] | None]:
+    """The task, and where its text is; `making` is told where reading it takes long."""
     if not data:
         if source or target:
             raise UsageError("--source and --target name the languages of --data; without it the task is synthetic")
@@ -26,27 +30,27 @@ def task(data: str, source: str, target: str, vocab: int, *, quiet: bool) -> tup
     from stabkit.tasks import corpus
 
     files = corpus.find(Path(data), source, target)
-    if not quiet and sum(path.stat().st_size for path in (*files.train, *files.validation)) > LARGE_TEXT:
-        console.note(f"reading the text in {corpus.shown(Path(data))}")
+    if sum(path.stat().st_size for path in (*files.train, *files.validation)) > LARGE_TEXT:
+        making(f"reading the text in {corpus.shown(Path(data))}")
     for sides in (files.train, files.validation):
         corpus.read(sides)
     task = TaskConfig(name=f"{source}-{target}", vocab=vocab, source=source, target=target, digest=corpus.digest(files))
     return task, {"directory": str(Path(data).resolve())}
 
 
-def search(text: Mapping[str, str], depths: Sequence[tuple[int, int]], *, asked: bool) -> Search | None:
+def search(options: Mapping[str, Any], depths: Sequence[tuple[int, int]]) -> Search | None:
     """How --bleu looks for words; None where it was not asked for."""
-    if not asked:
+    if not options["bleu"]:
         for name in ("beam", "length_penalty"):
-            if text[name] != TRAINING[name][1]:
-                option = f"--{name.replace('_', '-')}"
-                raise UsageError(f"{option} is for --bleu, which translates; got {text[name]!r} without it")
+            if name in options["given"]:
+                option, value = f"--{name.replace('_', '-')}", ranges.text(options[name])
+                raise UsageError(f"{option} is for --bleu, which translates; got {value!r} without it")
         return None
     if not all(depths[0]):
         raise UsageError("--bleu needs an encoder and a decoder: a language model translates nothing; leave it out")
     return Search(
-        beam=ranges.whole("--beam", text["beam"], 1, MOST_BEAMS),
-        length_penalty=ranges.real("--length-penalty", text["length_penalty"], 0.0, 10.0),
+        beam=ranges.whole("--beam", options["beam"], 1, MOST_BEAMS),
+        length_penalty=ranges.real("--length-penalty", options["length_penalty"], 0.0, 10.0),
     )
 
 

@@ -6,9 +6,11 @@ import importlib.util
 import os
 import re
 from collections.abc import Mapping
+from os import PathLike
 from pathlib import Path
+from typing import Any
 
-from stabkit.cli import ranges
+from stabkit.options import ranges
 from stabkit.errors import UsageError, nearest
 from stabkit.running.executors import EXECUTORS, ExecutorOptions
 
@@ -48,13 +50,13 @@ def _cpu_only() -> bool:
     return version("torch").endswith("+cpu")
 
 
-def executor(text: Mapping[str, str]) -> tuple[str, ExecutorOptions]:
+def executor(options: Mapping[str, Any]) -> tuple[str, ExecutorOptions]:
     """Who trains, and where; 0 workers are as many as suit the device."""
-    name = ranges.choice("--executor", text["executor"], tuple(EXECUTORS))
+    name = ranges.choice("--executor", options["executor"], tuple(EXECUTORS))
     return name, ExecutorOptions(
-        workers=0 if text["workers"] == "auto" else ranges.whole("--workers", text["workers"], 1, 1024),
-        run_timeout=ranges.real("--run-timeout", text["run_timeout"], 0.0, 1e9) or None,
-        scheduler=_scheduler(name, text["scheduler"]),
+        workers=0 if options["workers"] == "auto" else ranges.whole("--workers", options["workers"], 1, 1024),
+        run_timeout=ranges.real("--run-timeout", options["run_timeout"], 0.0, 1e9) or None,
+        scheduler=_scheduler(name, options["scheduler"] or ""),
     )
 
 
@@ -82,8 +84,11 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def output(text: str) -> Path:
+def output(given: str | PathLike[str] | None) -> Path:
     """The output directory, there or to be made; raises UsageError."""
+    if isinstance(given, bytes):
+        raise UsageError(f"--out takes a text or a path, not {given!r}")
+    text = str(given or "")
     if any(ord(c) < 32 for c in text):
         raise UsageError(f"--out: {text!r} holds control characters")
     out = Path(text or ".").absolute()

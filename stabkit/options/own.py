@@ -1,8 +1,8 @@
-"""`--models ./my.py:peri_ln` and `--probes ./mine.py:TokenSpread`: the files that a command line names."""
+"""`models="./my.py:peri_ln"` and `probes="./mine.py:TokenSpread"`: the files that options name."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -22,13 +22,9 @@ class Files:
     """{sha256: text}."""
     read: dict[str, str] = field(default_factory=dict)
     """{path: sha256}."""
-    typed: Collection[str] | None = None
-    """The options that the command line gives itself, not a configuration or the environment; None: all."""
 
-    def text(self, file: Path, *options: str) -> str:
-        """The text of a file that one of these options names; raises UsageError for one that may not be executed."""
-        if self.typed is not None and not set(options) & set(self.typed):
-            raise UsageError(f"{file}: a file is run only where the command line names it, not from elsewhere")
+    def text(self, file: Path) -> str:
+        """The text of a file; raises UsageError for one that may not be executed."""
         if str(file) not in self.read:
             text = own.read(file)
             self.read[str(file)] = own.digest(text)
@@ -59,7 +55,7 @@ def method(
         return None
     path, name, settings = named
     place = f"{path}:{name}"
-    text = files.text(path, "models", "model")
+    text = files.text(path)
     make = own.row(text, path.name, name)
     try:
         options = methods.settled(f"method {place}", methods.options_of(make), settings)
@@ -102,16 +98,16 @@ def sound(made: Method, place: str, n: int, m: int) -> None:
         raise UsageError(f"{place}: {found}")
 
 
-def probes(text: str, files: Files, depth: tuple[int, int]) -> tuple[Own, ...]:
+def probes(names: Sequence[str], files: Files, depth: tuple[int, int]) -> tuple[Own, ...]:
     """The probes of `--probes`, each tried on a tiny model with the stacks of (N, M); raises UsageError in one line for
     whatever is wrong."""
     found: dict[str, Own] = {}
-    for item in filter(None, (part.strip() for part in text.split(","))):
+    for item in filter(None, map(str.strip, names)):
         named = own.parts(item)
         if named is None or named[2]:
             raise UsageError(f"--probes: {item!r} is not FILE.py:CLASS, as ./mine.py:TokenSpread")
         path, name, _ = named
-        source = files.text(path, "probes")
+        source = files.text(path)
         from stabkit.training import contract  # torch: only where a probe is to be tried
 
         one = contract.probe(Own(file=path.name, name=name, digest=own.digest(source), label=""), files.texts, *depth)

@@ -1,5 +1,4 @@
-"""How the commands stand in `--help`: options in panels, what a value looks like, examples; and what is said to a word
-that is no command."""
+"""What `--help` says besides a command's own words: two examples each; and what is said to a word that is no command."""
 
 from __future__ import annotations
 
@@ -11,63 +10,6 @@ from typer.core import TyperGroup
 
 from stabkit.errors import UsageError
 
-TRAIN, ON, LONG, WHERE, OUT = (
-    "What to train",
-    "On what",
-    "How it is trained, and how long",
-    "Where it runs",
-    "What is measured, and what comes out",
-)
-PANELS: Mapping[str, tuple[str, ...]] = {
-    TRAIN: (
-        *("models", "model", "against", "factory", "weights", "depths", "arch", "recipe", "alpha_scale", "beta_scale"),
-        *("grid", "drop", "drop_warmup", "hidden", "ffn", "heads", "base_init", "untied", "block", "norm", "ffn_kind"),
-        *("positions", "qk_norm", "no_biases", "blocks", "method"),
-    ),
-    ON: ("data", "source", "target", "vocab", "max_tokens", "seeds"),
-    LONG: (
-        *("steps", "warmup", "lr", "rate", "optimizer", "dropout", "clip", "label_smoothing", "stop_when_decided"),
-        *("verdict_at", "budget"),
-    ),
-    OUT: (
-        *("bleu", "beam", "length_penalty", "probes", "record_every", "snapshots", "at", "range", "points"),
-        *("cut_points", "direction_seeds", "normalise", "one_dimensional", "path", "engine", "between"),
-        *("figures", "open", "what", "to", "whole", "out", "store", "json", "quiet", "dry_run", "config"),
-        *("print_config", "strict", "no_fail", "markdown"),
-    ),
-    WHERE: (
-        *("workers", "device", "dtype", "executor", "scheduler", "checkpoint_every", "run_timeout", "retry_failed"),
-        *("yes", "fresh"),
-    ),
-}
-"""{panel: its options in their order}; of a command with few options all stand in one."""
-FEW = 8
-METAVARS: Mapping[str, tuple[str, ...]] = {
-    "METHODS": ("models",),
-    "METHOD": ("model", "against", "method"),
-    "DEPTHS": ("depths",),
-    "SEEDS": ("seeds", "direction_seeds"),
-    "RATES": ("lr", "rate"),
-    "FACTORS": ("alpha_scale", "beta_scale"),
-    "UPDATES": ("steps", "warmup", "drop_warmup", "verdict_at", "record_every", "checkpoint_every", "at"),
-    "N": ("heads", "vocab", "workers", "beam", "snapshots", "points", "cut_points"),
-    "WIDTHS": ("hidden", "ffn"),
-    "TOKENS": ("max_tokens",),
-    "X": ("dropout", "clip", "label_smoothing", "length_penalty", "range"),
-    "DIR": ("data", "out", "figures", "store", "to"),
-    "FILE": ("config", "weights"),
-    "LANG": ("source", "target"),
-    "FILE:NAME": ("probes",),
-    "MODULE:NAME": ("factory",),
-    "TIME": ("budget",),
-    "SECONDS": ("run_timeout",),
-    "URL": ("scheduler",),
-    "RUNS": ("between",),
-    "PATTERN": ("blocks",),
-}
-"""{what a value looks like: the options that take one}; others take a WORD."""
-ARGUMENTS = {"runs": "RUNS", "run": "RUN", "factory": "MODULE:NAME", "items": "ITEMS", "model": "[METHOD]"}
-"""{argument: how it is written}."""
 EXAMPLES: Mapping[str, tuple[str, str]] = {
     "sweep": (
         "stabkit sweep --depths 6,18,50,100",
@@ -125,18 +67,16 @@ MEANT: Mapping[str, str] = {
     "completion": "--install-completion",
 }
 """Words that people try, and the command that does it."""
-OTHERWISE = {"models": "--model", "model": "--models"}
-"""An option's other number, which is understood too."""
 
 
 class Commands(TyperGroup):
     """The commands, laid out when they are asked for; a word that is none is answered with what was meant."""
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        found = super().get_command(ctx, cmd_name)
-        if found is not None and not isinstance(found, TyperGroup) and not found.epilog:
-            lay_out(found, cmd_name)
-        return found
+        command = super().get_command(ctx, cmd_name)
+        if command is not None and not isinstance(command, TyperGroup) and not command.epilog:
+            lay_out(command, cmd_name)
+        return command
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         word = args[0]
@@ -155,33 +95,16 @@ class Commands(TyperGroup):
 
 
 def lay_out(command: Any, name: str) -> None:
-    """Panels, metavars and examples of a command; no environment variable, which `stabkit --help` says once for all."""
-    places = {option: (panel, rank) for panel, options in PANELS.items() for rank, option in enumerate(options)}
-    panels = list(PANELS)
-    options = [one for one in command.params if one.param_type_name == "option" and one.name != "help"]
-    for one in command.params:
-        one.show_envvar = False
-        if one not in options:
-            one.metavar = one.metavar or ARGUMENTS.get(one.name)
-            one.display_type_rich = _nothing
-            continue
-        if len(options) > FEW and one.name in places:
-            one.rich_help_panel = places[one.name][0]
-        if one.is_flag:
-            one.display_type_rich = _nothing
-        elif not one.metavar:
-            one.metavar = next((word for word, of in METAVARS.items() if one.name in of), "WORD")
-        if one.name in OTHERWISE and OTHERWISE[one.name] not in one.opts:
-            one.opts = [*one.opts, OTHERWISE[one.name]]
-    if len(options) > FEW:
-        rank = {name: (panels.index(panel), at) for name, (panel, at) in places.items()}
-        command.params.sort(key=lambda one: rank.get(one.name, (-1 if one not in options else len(panels), 0)))
+    """Examples of a command; no type beside a flag, nor beside an argument, whose name says it."""
+    for param in command.params:
+        if param.name != "help" and (param.param_type_name == "argument" or param.is_flag):
+            param.display_type_rich = _nothing
     if name in EXAMPLES:
         command.epilog = "\n\n".join(("Examples:", *(f"  {text}" for text in EXAMPLES[name])))
 
 
 def _nothing(ctx: Any) -> None:
-    """No type beside a flag, nor beside an argument, whose name says it."""
+    """Nothing."""
 
 
 ROOT = "\n\n".join(

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import get_args
+from typing import Any, get_args
 
 from stabkit import methods
-from stabkit.cli import ranges
-from stabkit.cli.parsing import own
 from stabkit.errors import UsageError
 from stabkit.methods import formula
 from stabkit.methods.base import Method
-from stabkit.methods.blocks import BLOCKS, Block, departs
+from stabkit.methods.blocks import BLOCKS, departs
+from stabkit.options import own, ranges
 from stabkit.spec import (
     SHORTEST_JUDGED,
     BaseInit,
+    Block,
     Chosen,
     FfnKind,
     ModelConfig,
@@ -26,13 +26,11 @@ from stabkit.spec import (
 )
 
 
-def model(
-    text: Mapping[str, str], depth: tuple[int, int], widths: Sequence[int], flags: Mapping[str, bool]
-) -> ModelConfig:
+def model(options: Mapping[str, Any], depth: tuple[int, int], widths: Sequence[int]) -> ModelConfig:
     """The model of the first depth and width; every width must suit its heads."""
-    block = BLOCKS[ranges.choice("--block", text["block"], get_args(Block))]
+    block = BLOCKS[ranges.choice("--block", options["block"], get_args(Block))]
     own = {
-        name: ranges.choice(f"--{name.replace('_', '-')}", text[name], values) if text[name] else block[name]
+        name: ranges.choice(f"--{name.replace('_', '-')}", options[name], values) if options[name] else block[name]
         for name, values in (
             ("norm", get_args(Norm)),
             ("ffn_kind", get_args(FfnKind)),
@@ -43,12 +41,12 @@ def model(
         encoder_layers=depth[0],
         decoder_layers=depth[1],
         hidden=widths[0],
-        ffn=ffn(text["ffn"], widths[0]),
-        heads=ranges.whole("--heads", text["heads"], 1, 128),
-        base_init=ranges.choice("--base-init", text["base_init"], get_args(BaseInit)),
-        tied=not flags["untied"],
-        qk_norm=flags["qk_norm"] or block["qk_norm"],
-        biases=block["biases"] and not flags["no_biases"],
+        ffn=ffn(options["ffn"], widths[0]),
+        heads=ranges.whole("--heads", options["heads"], 1, 128),
+        base_init=ranges.choice("--base-init", options["base_init"], get_args(BaseInit)),
+        tied=not options["untied"],
+        qk_norm=options["qk_norm"] or block["qk_norm"],
+        biases=block["biases"] and not options["no_biases"],
         **own,
     )
     for hidden in widths:
@@ -62,9 +60,10 @@ def model(
     return made
 
 
-def train(text: Mapping[str, str], max_tokens: int, *, stop_when_decided: bool) -> TrainConfig:
-    steps = ranges.whole("--steps", text["steps"], 0, 10_000_000)
-    verdict_at = ranges.whole("--verdict-at", text["verdict_at"], 0, 10_000_000)
+def train(options: Mapping[str, Any], max_tokens: int) -> TrainConfig:
+    """How the runs are trained, but for what is an axis."""
+    steps = ranges.whole("--steps", options["steps"], 0, 10_000_000)
+    verdict_at = ranges.whole("--verdict-at", options["verdict_at"], 0, 10_000_000)
     if verdict_at and not SHORTEST_JUDGED <= verdict_at < steps:
         raise UsageError(
             f"--verdict-at {verdict_at} must lie between {SHORTEST_JUDGED}, the fewest updates that a verdict takes, "
@@ -72,18 +71,18 @@ def train(text: Mapping[str, str], max_tokens: int, *, stop_when_decided: bool) 
         )
     return TrainConfig(
         steps=steps,
-        optimizer=ranges.choice("--optimizer", text["optimizer"], get_args(Optimizer)),
+        optimizer=ranges.choice("--optimizer", options["optimizer"], get_args(Optimizer)),
         max_tokens=max_tokens,
-        dropout=ranges.real("--dropout", text["dropout"], 0.0, 0.99),
-        clip=ranges.real("--clip", text["clip"], 0.0, 1e9),
-        label_smoothing=ranges.real("--label-smoothing", text["label_smoothing"], 0.0, 0.99),
-        stop_when_decided=stop_when_decided,
+        dropout=ranges.real("--dropout", options["dropout"], 0.0, 0.99),
+        clip=ranges.real("--clip", options["clip"], 0.0, 1e9),
+        label_smoothing=ranges.real("--label-smoothing", options["label_smoothing"], 0.0, 0.99),
+        stop_when_decided=options["stop_when_decided"],
         verdict_at=verdict_at,
     )
 
 
 def chosen(
-    text: str,
+    models: str | Sequence[str],
     depths: tuple[tuple[int, int], ...],
     config: ModelConfig,
     recipe: RecipeName,
@@ -95,9 +94,9 @@ def chosen(
     found: dict[str, Chosen] = {}
     notes: list[str] = []
     apart: dict[str, list[str]] = {}
-    for item in text.split(","):
-        if not item.strip():
-            raise UsageError(f"--models: {text!r} has an empty place; `stabkit methods` lists all")
+    for item in ranges.names(models):
+        if not item:
+            raise UsageError(f"--models: {ranges.text(models)!r} has an empty place; `stabkit methods` lists all")
         for one, method in named(item, files, config, depths):
             label = one.own.label if one.own else methods.label(one.key, one.options)
             label = methods.with_options(label, one.options) if one.own else label
@@ -145,20 +144,20 @@ def one(item: str, files: own.Files) -> tuple[Chosen, Callable[..., Method]]:
     return chosen, own.row(chosen.own, files) if chosen.own else methods.row(chosen.key)
 
 
-def own_recipe(given: Collection[str], text: Mapping[str, str]) -> None:
-    """Refuse a setting that each method's own recipe decides."""
+def own_recipe(given: Collection[str], options: Mapping[str, Any]) -> None:
+    """Refuse a setting that each method's own recipe decides, where it is among those given."""
     for name in ("base_init", "optimizer", "lr", "warmup", "drop_warmup"):
         if name in given:
             option = f"--{name.replace('_', '-')}"
             raise UsageError(
-                f"--recipe paper gives each method its own {option}; leave {option} {text.get(name, '')} out"
+                f"--recipe paper gives each method its own {option}; leave {option} {ranges.text(options[name])} out"
             )
 
 
-def ffn(text: str, hidden: int) -> int:
+def ffn(given: str | int, hidden: int) -> int:
     """--ffn: a number, or `2x` for twice the width."""
-    if "," in text:
-        raise UsageError(f"--ffn takes one number, or one factor of the width like 2x; got {text!r}")
-    if text.endswith("x"):
-        return hidden * ranges.whole("--ffn", text.removesuffix("x"), 1, 32)
-    return ranges.whole("--ffn", text, 1, 32768)
+    if isinstance(given, str) and "," in given:
+        raise UsageError(f"--ffn takes one number, or one factor of the width like 2x; got {given!r}")
+    if isinstance(given, str) and given.endswith("x"):
+        return hidden * ranges.whole("--ffn", given.removesuffix("x"), 1, 32)
+    return ranges.whole("--ffn", given, 1, 32768)

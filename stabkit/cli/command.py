@@ -1,0 +1,170 @@
+"""A command made from a signature of the Python API: every option's name, type, default, help and panel stand there.
+
+    values        as texts, in the language of `options/ranges.py`; a bool is a flag
+    where from    the command line > the environment > a TOML file > the signature
+    given         what the API is called with: options that were named anywhere; defaults live in the signature alone
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, get_args, get_origin
+
+import typer
+
+from stabkit.cli import complete
+from stabkit.options import ranges
+from stabkit.options.option import OUT, PANELS, Argument, Option
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Call:
+    """A command as it was called."""
+
+    command: str
+    params: Mapping[str, Any]
+    """Every option, as a text or a flag; arguments too."""
+    given: Mapping[str, Any]
+    """Those of them that the API takes and that were named: on the command line, in the environment or a TOML file."""
+    typed: frozenset[str]
+    """Those that the command line itself names."""
+
+    def flag(self, name: str) -> bool:
+        """Whether an option of the terminal's own is on."""
+        return bool(self.params.get(name))
+
+
+def _config(ctx: typer.Context, path: str | None) -> str | None:
+    """Defaults from a TOML file: a key is an option's name; flags and the environment win over it."""
+    if path is not None:
+        from stabkit.cli import config
+
+        options = {
+            word[2:]: param.name
+            for param in ctx.command.params
+            for word in param.opts
+            if param.name and word[:2] == "--"
+        }
+        ctx.default_map = {**(ctx.default_map or {}), **config.read(Path(path), options)}
+    return path
+
+
+def _flag(*names: str, help: str) -> Any:
+    return Annotated[bool, typer.Option(*names, help=help, rich_help_panel=OUT, show_envvar=False)]
+
+
+TERMINAL: Mapping[str, tuple[Any, Any]] = {
+    "json": (_flag("--json", help="Print one JSON document."), False),
+    "quiet": (_flag("--quiet", "-q", help="No progress, no notes."), False),
+    "dry_run": (_flag("--dry-run", help="Show the grid and what it costs; train nothing."), False),
+    "config": (
+        Annotated[
+            str | None,
+            typer.Option(
+                "--config",
+                callback=_config,
+                is_eager=True,
+                help="TOML file of options; flags win.",
+                metavar="FILE",
+                rich_help_panel=OUT,
+                show_envvar=False,
+            ),
+        ],
+        None,
+    ),
+    "print_config": (_flag("--print-config", help="Print the options as TOML and stop."), False),
+    "strict": (_flag("--strict", help="Exit with 7 where it cannot be told, too."), False),
+    "no_fail": (_flag("--no-fail", help="Never exit with 7."), False),
+}
+"""The options of the terminal alone: {name: (annotation, default)}."""
+TRAINING = ("json", "quiet", "dry_run", "config", "print_config")
+"""Those of what trains."""
+PROBING = ("json", "quiet", "strict", "no_fail")
+FEW = 8
+"""Of a command with so few options all stand in one panel."""
+
+
+def command(
+    app: typer.Typer, function: Callable[..., Any], terminal: tuple[str, ...] = TRAINING
+) -> Callable[[Callable[[Call], None]], None]:
+    """Add a command to the app: its options those of `function` and these of the terminal, its help the first two
+    paragraphs of the docstring; decorates what is run."""
+    name = function.__name__
+    taken = {parameter.name: parameter for parameter in _parameters(function)}
+    own = [_parameter(name, *TERMINAL[name]) for name in terminal]
+    parameters = sorted([*taken.values(), *own], key=_rank)
+    if sum(parameter.default is not parameter.empty for parameter in parameters) <= FEW:
+        for parameter in parameters:
+            get_args(parameter.annotation)[1].rich_help_panel = None
+
+    def decorate(run: Callable[[Call], None]) -> None:
+        def called(ctx: typer.Context, **params: Any) -> None:
+            source = {name: str(getattr(ctx.get_parameter_source(name), "name", "DEFAULT")) for name in params}
+            run(
+                Call(
+                    command=name,
+                    params=params,
+                    given={name: params[name] for name in taken if source[name] != "DEFAULT"},
+                    typed=frozenset(name for name in params if source[name] == "COMMANDLINE"),
+                )
+            )
+
+        kind = inspect.Parameter.KEYWORD_ONLY
+        context = inspect.Parameter("ctx", kind, annotation=typer.Context)
+        called.__signature__ = inspect.Signature([context, *parameters])  # type: ignore[attr-defined]
+        called.__annotations__ = {"ctx": typer.Context, **{p.name: p.annotation for p in parameters}}
+        paragraphs = inspect.cleandoc(function.__doc__ or "").split("\n\n")
+        app.command(name, help="\n\n".join(paragraphs[:2]))(called)
+
+    return decorate
+
+
+def _rank(parameter: inspect.Parameter) -> int:
+    """Arguments first, then panel by panel."""
+    panel = getattr(get_args(parameter.annotation)[1], "rich_help_panel", None)
+    return PANELS.index(panel) if panel in PANELS else -1
+
+
+def _parameters(function: Callable[..., Any]) -> Iterator[inspect.Parameter]:
+    """The options of a signature as typer reads them."""
+    for name, parameter in inspect.signature(function).parameters.items():
+        if get_origin(parameter.annotation) is not Annotated:
+            continue  # a listener
+        kind, option, *_ = get_args(parameter.annotation)
+        match option:
+            case Argument():
+                words = list[str] if get_origin(kind) is list else str
+                argument = typer.Argument(help=option.help, metavar=option.metavar, **_completing(option))
+                yield _parameter(name, Annotated[words, argument])
+            case Option():
+                yield _parameter(name, *_typed(name, parameter.default, option))
+
+
+def _typed(name: str, default: Any, option: Option) -> tuple[Any, Any]:
+    """(annotation, default) of an option: a flag, or a text."""
+    flag = isinstance(default, bool)
+    more: dict[str, Any] = {} if flag else {"metavar": option.metavar}
+    if option.envvar:
+        more["envvar"] = option.envvar
+    info = typer.Option(
+        f"--{name.replace('_', '-')}",
+        *option.flags,
+        help=option.help,
+        rich_help_panel=option.panel,
+        show_envvar=False,
+        **_completing(option),
+        **more,
+    )
+    return Annotated[bool if flag else str, info], default if flag else ranges.text(default)
+
+
+def _completing(option: Option | Argument) -> dict[str, Any]:
+    return {"autocompletion": getattr(complete, option.completion)} if option.completion else {}
+
+
+def _parameter(name: str, annotation: Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
+

@@ -1,1 +1,0 @@
-"""Options (texts) → requests: every one checked before torch is imported."""

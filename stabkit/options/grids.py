@@ -1,0 +1,185 @@
+"""Options → the request of a command that trains, every one checked before torch is imported.
+
+`given` names those that differ from their defaults; `making` is told of what takes seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, get_args
+
+from stabkit import methods
+from stabkit.errors import UsageError, nearest
+from stabkit.methods.papers.deepnorm import TABLE_11
+from stabkit.options import machine, model, own, ranges
+from stabkit.options import text as texts
+from stabkit.results.forecast.measured import UPDATES
+from stabkit.running import grid
+from stabkit.running.grid import Grid
+from stabkit.running.request import Request, price
+from stabkit.spec import Dtype, RecipeName, RunSpec
+
+SLOPE_RATES = {"float64": (1e-5,), "float32": (1e-4, 1e-5)}
+"""η small enough to be linear and large enough to be seen: at 1e-6 in float32 rounding eats up to half of it."""
+
+
+DOUBLINGS = (0.25, 0.5, 1.0, 2.0, 4.0)
+"""Factors on α and β where none are given."""
+Options = Mapping[str, Any]
+"""{name: value, a text in its little language or Python's own}, and `given`, the names of those that were."""
+Making = Callable[[str], None]
+
+
+def sweep(options: Options, making: Making) -> Request:
+    """The request of a sweep; raises UsageError that names the option, TooManyRuns for a grid that looks like a typo
+    unless `yes` is on."""
+    return request(*parsed(options, making), options)
+
+
+def request(grids: Sequence[Grid], rest: Request, options: Options) -> Request:
+    """The request with the runs of these grids."""
+    specs = grid.specs(grids, rest.texts, rest.place.workers, many=options["yes"])
+    return replace(rest, specs=specs, budget=grid.budget(grids, rest.place.workers))
+
+
+def parsed(options: Options, making: Making) -> tuple[tuple[Grid, ...], Request]:
+    """The grids of a sweep, one a width and size of batches, and its request without their runs."""
+    depths = ranges.depths("--depths", options["depths"], ranges.stacks("--arch", options["arch"]))
+    recipe = ranges.choice("--recipe", options["recipe"], get_args(RecipeName))
+    widths = ranges.wholes("--hidden", options["hidden"], 2, 8192)
+    batches = ranges.wholes("--max-tokens", options["max_tokens"], 16, 1_000_000)
+    made = model.model(options, depths[0], widths)
+    train = model.train(options, batches[0])
+    vocab = ranges.whole("--vocab", options["vocab"], 8, 200_000)
+    warmups = ranges.wholes("--warmup", options["warmup"], 0, 10_000_000)
+    rates = ranges.reals("--lr", options["lr"], 0.0, 1e6, above=True)
+    seeds = ranges.wholes("--seeds", options["seeds"], 0, 2**31 - 1)
+    record_every = ranges.whole("--record-every", options["record_every"], 1, 1_000_000)
+    snapshots = ranges.whole("--snapshots", options["snapshots"], 0, 1000)
+    every = options["checkpoint_every"]
+    checkpoint_every = None if every == "auto" else ranges.whole("--checkpoint-every", every, 0, 10_000_000)
+    files = own.Files()
+    chosen, notes = model.chosen(options["models"], depths, made, recipe, train.optimizer, files)
+    probes = own.probes(ranges.names(options["probes"] or ()), files, depths[0])
+    if recipe == "paper":
+        model.own_recipe(options["given"], options)
+        warmups = warmups[:1]  # each method has its own
+    dtype = ranges.choice("--dtype", options["dtype"], get_args(Dtype))
+    device_name = machine.device_name(options["device"])
+    executor, place = machine.executor(options)
+    search = texts.search(options, depths)
+    out = machine.output(options["out"])
+    task, corpus = texts.task(options["data"], options["source"], options["target"], vocab, making)
+    device = machine.device(device_name)
+    kind = device.partition(":")[0]
+    whole = Grid(
+        base=RunSpec(
+            method=chosen[0].key,
+            model=made,
+            train=train,
+            task=task,
+            recipe=recipe,
+            dtype=dtype,
+            record_every=record_every,
+            probes=probes,
+            snapshots=snapshots,
+            device=kind,
+        ),
+        methods=chosen,
+        depths=depths,
+        seeds=seeds,
+        warmups=warmups,
+        lrs=rates,
+    )
+    shapes = [(hidden, model.ffn(options["ffn"], hidden), size) for hidden in widths for size in batches]
+    rest = Request(
+        specs=(),
+        budget=price((), 1),
+        translations=texts.translations(search, task, corpus, kind) if search else None,
+        out=out,
+        device=device,
+        corpus=corpus,
+        checkpoint_every=checkpoint_every,
+        executor=executor,
+        place=replace(place, workers=machine.workers(place.workers, device)),
+        texts=files.texts,
+        files=files.read,
+        notes=notes,
+    )
+    return tuple(_sized(whole, *shape) for shape in shapes), rest
+
+
+def slope(options: Options, making: Making) -> Request:
+    """The request of one SGD step a run: small enough to be linear, and in float32 at two rates that must agree."""
+    dtype = ranges.choice("--dtype", options["dtype"], get_args(Dtype))
+    rates = ranges.reals("--rate", options["rate"] or SLOPE_RATES[dtype], 0.0, 1e6, above=True)
+    return sweep({**options, "steps": 1, "warmup": 0, "optimizer": "sgd", "lr": rates}, making)
+
+
+def tolerance(options: Options, making: Making) -> Request:
+    """The request whose cells are searched: a sweep's, without warm-up; the rates are the search's own. What is
+    checked is its first round."""
+    return sweep({**options, "steps": UPDATES, "warmup": 0, "yes": True}, making)
+
+
+def ablate(options: Options, making: Making) -> Request:
+    """The request of an ablation: a sweep of one method with α and β as two more axes."""
+    found, row = model.one(options["model"], own.Files())
+    key, chosen = found.key, found.options
+    if not methods.scales(row):
+        raise UsageError(f"--model {key} has no α and β to scale; {', '.join(methods.scalable())} has")
+    alpha, beta, drop_warmup = (_unless_empty(options[name]) for name in ("alpha_scale", "beta_scale", "drop_warmup"))
+    alphas = ranges.scales("--alpha-scale", DOUBLINGS if alpha is None else alpha)
+    betas = ranges.scales("--beta-scale", DOUBLINGS if beta is None else beta)
+    drops = ranges.names(options["drop"] or ())
+    if drop_warmup is not None and not drops:
+        raise UsageError("--drop-warmup is for the rows of --drop deepnorm,init")
+    for word in drops:
+        if word in TABLE_11 and any(chosen.get(option) == value for option, value in TABLE_11[word].items()):
+            raise UsageError(f"--drop {word}: --model {options['model']} is without it already")
+        if word not in TABLE_11 or any(option not in methods.options_of(row) for option in TABLE_11[word]):
+            raise UsageError(f"--drop: {word!r} is not one of {', '.join(TABLE_11)}{nearest(word, TABLE_11)}")
+    whole, rest = parsed({**options, "models": options["model"]}, making)
+    axes = single(whole, "an ablation")
+    if options["grid"]:
+        grids = [replace(axes, alpha_scales=alphas, beta_scales=betas)]
+    else:
+        grids = [replace(axes, alpha_scales=alphas)] if alpha is not None or beta is None else []
+        grids += [replace(axes, beta_scales=betas)] if beta is not None or alpha is None else []
+    if drops:
+        usual = (0,) if options["recipe"] == "paper" else (0, 150)  # a recipe has its own
+        warmups = ranges.wholes("--drop-warmup", usual if drop_warmup is None else drop_warmup, 0, 10_000_000)
+        rows = tuple(replace(found, options=each) for each in (chosen, *({**chosen, **TABLE_11[w]} for w in drops)))
+        grids.append(replace(axes, methods=rows, warmups=warmups))
+    return request(grids, rest, options)
+
+
+def _sized(whole: Grid, hidden: int, ffn: int, max_tokens: int) -> Grid:
+    """The grid at one width and one size of batches."""
+    base, task = whole.base, whole.base.task
+    if not task.source:
+        from stabkit.tasks.synthetic import Synthetic
+
+        task = replace(task, digest=Synthetic(vocab=task.vocab, max_tokens=max_tokens).digest)
+    return replace(
+        whole,
+        base=replace(
+            base,
+            model=replace(base.model, hidden=hidden, ffn=ffn),
+            train=replace(base.train, max_tokens=max_tokens),
+            task=task,
+        ),
+    )
+
+
+def single(grids: Sequence[Grid], what: str) -> Grid:
+    """The one grid; raises UsageError where widths or batches make several."""
+    if len(grids) > 1:
+        raise UsageError(f"{what} is of one --hidden and one --max-tokens; run it once for each")
+    return grids[0]
+
+
+def _unless_empty(value: Any) -> Any:
+    """None of the empty text, which on a command line is nothing."""
+    return None if isinstance(value, str) and not value else value

@@ -1,0 +1,64 @@
+"""Options of a landscape → a Request with the surfaces that are wanted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, get_args
+
+from stabkit import methods
+from stabkit.errors import UsageError
+from stabkit.options import grids, ranges
+from stabkit.options.grids import Making, Options
+from stabkit.results.surface import NORMALISATIONS, Engine, PathPlane
+from stabkit.running.request import Request
+from stabkit.running.surfaces import SurfaceRequest
+from stabkit.spec import snapshot_steps
+
+
+def landscape(options: Options, making: Making) -> Request:
+    """The request of a landscape: the runs of two methods, and the surfaces around them."""
+    models = [options["model"], *([options["against"]] if options["against"] else [])]
+    parsed = [methods.parse(model) for model in models]
+    if len({methods.label(*one) for one in parsed}) < len(parsed):
+        raise UsageError(f"--against {options['against']} is --model itself; name another method, or '' for none")
+    whole, rest = grids.parsed({**options, "models": models}, making)
+    grid = grids.single(whole, "a landscape")
+    if len(grid.warmups) > 1 or len(grid.lrs) > 1:
+        raise UsageError("a landscape is of one --warmup and one --lr; run it once for each")
+    wanted = surfaces(options, grid.base.train.steps, rest.device.partition(":")[0])
+    kept = sorted({*snapshot_steps(grid.base), grid.base.train.steps})
+    if wanted.at not in ("end", *map(str, kept)) and not (wanted.at == "init" and 0 in kept):
+        have = ", ".join(map(str, kept))
+        raise UsageError(f"--at {wanted.at}: with --snapshots {ranges.text(options['snapshots'])} the weights of steps {have} are kept")
+    return replace(grids.request(whole, rest, options), surfaces=wanted)
+
+
+def depth(n: int, m: int) -> dict[str, Any]:
+    """--depths and --arch of a model of N encoder and M decoder layers."""
+    if n and m:
+        return {"depths": [(n, m)], "arch": "encoder-decoder"}
+    return {"depths": n or m, "arch": "encoder-only" if n else "decoder-only"}
+
+
+def surfaces(options: Options, steps: int, device: str) -> SurfaceRequest:
+    """Which surfaces; `steps`: the last that `--at` may name."""
+    points = ranges.whole("--points", options["points"], 3, 1001)
+    cut_points = ranges.whole("--cut-points", options["cut_points"], 3, 100_001)
+    for option, count in (("--points", points), ("--cut-points", cut_points)):
+        if count % 2 == 0:
+            raise UsageError(f"{option} must be odd, so that one point is the middle; got {count}, use {count + 1}")
+    at = ranges.text(options["at"])
+    if at not in ("init", "end"):
+        at = str(ranges.whole("--at", options["at"], 0, steps))
+    return SurfaceRequest(
+        at=at,
+        points=points,
+        reach=ranges.real("--range", options["range"], 0.0, 1e6, above=True),
+        cut_points=cut_points,
+        direction_seeds=ranges.wholes("--direction-seeds", options["direction_seeds"], 0, 2**31 - 1),
+        normalise=ranges.choice("--normalise", options["normalise"], NORMALISATIONS),
+        one_dimensional=options["one_dimensional"],
+        path=ranges.choice("--path", options["path"], get_args(PathPlane)),
+        device=device,
+        engine=ranges.choice("--engine", options["engine"], get_args(Engine)),
+    )

@@ -1,0 +1,38 @@
+"""What an option is beside its name, type and default, which its signature has: written once, in `Annotated`, in
+`stabkit/api.py`; the command line reads it there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+TRAIN = "What to train"
+ON = "On what"
+LONG = "How it is trained, and how long"
+OUT = "What is measured, and what comes out"
+WHERE = "Where it runs"
+PANELS = (TRAIN, ON, LONG, OUT, WHERE)
+"""The panels of `--help`, in their order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option: what it says, in which panel it stands and what a value looks like there."""
+
+    help: str
+    panel: str
+    metavar: str = "WORD"
+    flags: tuple[str, ...] = ()
+    """Other names, which are understood too."""
+    envvar: str = ""
+    """An environment variable of its own, in place of STABKIT_COMMAND_OPTION."""
+    completion: str = ""
+    """What a shell offers: the name of a function in `cli/complete.py`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """What stands on a command line without an option's name."""
+
+    help: str
+    metavar: str
+    completion: str = ""

@@ -1,0 +1,58 @@
+"""Options of a probe of a user's own model → a ProbeRequest, and where it runs."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from stabkit.errors import UsageError
+from stabkit.options import machine, ranges
+from stabkit.options.grids import Options
+from stabkit.running.executors import ExecutorOptions
+from stabkit.running.probes import ProbeRequest
+
+MOST = 400
+"""Cells of one call."""
+
+
+def probe(options: Options) -> tuple[ProbeRequest, ExecutorOptions]:
+    """What is asked, and where it runs; raises UsageError that names the option."""
+    depths, rates = options["depths"], options["lr"]
+    asked = ProbeRequest(
+        factory=name(options["factory"]),
+        here=_folder(options["factory"]) or os.getcwd(),
+        depths=(None,) if depths in (None, "") else ranges.wholes("--depths", depths, 1, 10_000),
+        seeds=ranges.wholes("--seeds", options["seeds"], 0, 2**31),
+        lrs=(0.0,) if rates in (None, "") else ranges.reals("--lr", rates, 1e-12, 1e30),
+        steps=ranges.whole("--steps", options["steps"], 1, 10_000),
+        blocks=options["blocks"] or "",
+        fresh=options["fresh"],
+        out=machine.output(options["out"]),
+    )
+    if (count := len(asked.specs())) > MOST:
+        raise UsageError(f"that is {count} runs of your model; {MOST} at most: fewer --depths, --seeds or --lr")
+    _, place = machine.executor({**options, "executor": "processes", "scheduler": ""})
+    workers = min(machine.workers(place.workers, "cpu"), len(asked.specs()))
+    return asked, ExecutorOptions(workers=workers, run_timeout=place.run_timeout)
+
+
+def name(factory: str | Callable[..., Any]) -> str:
+    """`module:function` of a factory; raises UsageError for one that a fresh process cannot import."""
+    if isinstance(factory, str):
+        return factory
+    module, name = getattr(factory, "__module__", "__main__"), getattr(factory, "__qualname__", "")
+    if module == "__main__" or not name.isidentifier():
+        raise UsageError(
+            f"probe() runs {name or factory!r} in fresh processes, which cannot import it from here: put it into a "
+            "file beside your script, mine.py, and give 'mine:function'"
+        )
+    return f"{module}:{name}"
+
+
+def _folder(factory: str | Callable[..., Any]) -> str:
+    """The folder from which a function's module can be imported; "" of a name."""
+    file = None if isinstance(factory, str) else getattr(sys.modules.get(factory.__module__), "__file__", None)
+    return str(Path(file).absolute().parents[factory.__module__.count(".")]) if file else ""

@@ -1,0 +1,74 @@
+"""Stored runs and watches by name: an id, the beginning of one, or a run's folder."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from stabkit.errors import UsageError, nearest
+from stabkit.storage.store import Run, Store
+from stabkit.storage.watched import Watched, WatchShelf
+
+SHAPE = re.compile(r"([a-z0-9-]+)-([0-9]+)L-([0-9]+)L-s([0-9]+)")
+"""How a run_id begins."""
+
+
+def one(store: Store, name: str) -> Run:
+    """The one run that a name begins."""
+    return store.load(_only(matching(store, name), name))
+
+
+def either(store: Store, name: str) -> Run | Watched:
+    """The one run or watch that a name begins."""
+    found = one_id(store, name)
+    shelf = WatchShelf(store.out)
+    return shelf.load(found) if found in shelf.ids() else store.load(found)
+
+
+def wanted(store: Store, name: str) -> Run:
+    """The one run that a name begins; where there is none, the error names the command that makes it."""
+    if not any(run_id.startswith(name) for run_id in store.ids()) and (known := SHAPE.match(name)):
+        method, encoder, decoder, seed = known.groups()
+        shape = f"--arch decoder-only --depths {decoder}" if encoder == "0" else f"--depths {encoder}x{decoder}"
+        shape = f"--arch encoder-only --depths {encoder}" if decoder == "0" else shape
+        made = f"stabkit landscape --model {method} --against '' {shape} --seeds {seed}"
+        raise UsageError(f"no run {name!r} in {store.runs}; `{made}` makes one")
+    return one(store, name)
+
+
+def one_id(store: Store, name: str) -> str:
+    """The id of the one run or watch that a name begins."""
+    watches = WatchShelf(store.out).ids()
+    found = [own for own in (*watches, *store.ids()) if name and own.startswith(name)]
+    return name if name in found else _only(found or matching(store, name), name, "runs and watches")
+
+
+def _only(found: Sequence[str], name: str, what: str = "runs") -> str:
+    if len(found) > 1:
+        raise UsageError(f"{name!r} begins {len(found)} {what} ({found[0]}, {found[1]}…); write more of it")
+    return found[0]
+
+
+def matching(store: Store, name: str) -> list[str]:
+    ids = store.ids()
+    found = [name] if name in ids else [run_id for run_id in ids if name and run_id.startswith(name)]
+    if not found:
+        raise UsageError(f"no run {name!r} in {store.runs}{nearest(name, ids) or ';'} `stabkit runs ls` lists all")
+    return found
+
+
+def source(runs: Sequence[str], store: str) -> Store:
+    """The store that names refer to; when all are folders, any."""
+    folders = [run for run in runs if os.path.isfile(os.path.join(run, "spec.json"))]
+    return Store(Path(store or ".")) if folders and len(folders) == len(runs) else home(store)
+
+
+def home(out: str) -> Store:
+    """The store of an output directory; raises UsageError where there are neither runs nor watches."""
+    folder = Path(out or ".")
+    if not (folder / "runs").is_dir() and not WatchShelf(folder).ids():
+        where = "--store, or --out of `stabkit runs`, names the directory that holds runs/"
+        raise UsageError(f"there are no runs in {folder.resolve()}; {where}")
+    return Store(folder)

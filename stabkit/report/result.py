@@ -1,0 +1,376 @@
+"""What a function of the Python API returns: a small value with its runs as a table, its verdict and its page.
+
+Tables and pages are made when they are first asked for: a probe that nobody draws imports no matplotlib.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from stabkit.results.own.judged import Judged
+from stabkit.running.execute import Listener, RequestResult
+from stabkit.running.executors.base import Lost, Tell
+from stabkit.running.plan import Done, Plan
+from stabkit.running.probes import ProbedCell, ProbeRequest, ProbeSpec
+from stabkit.running.request import Request
+from stabkit.running.tolerance import Searched
+from stabkit.spec import RunSpec
+from stabkit.storage.store import Run
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from stabkit.own.audit import Audit
+    from stabkit.report.summary import Summary
+    from stabkit.results.own.cell import Cell
+    from stabkit.results.tolerance import Exponent
+    from stabkit.surface.anymodel import LossSurface
+
+
+class CallListener(Listener, Protocol):
+    """Follows a call of the API; the command line's shows it (`cli/progress.py`)."""
+
+    @property
+    def command(self) -> str:
+        """The call as people type it, for the page and for whoever goes on after an interruption."""
+
+    def noted(self, note: str) -> None:
+        """What was left out, and why."""
+
+    def probing(
+        self, count: int
+    ) -> AbstractContextManager[tuple[Tell, Callable[[ProbeSpec, ProbedCell | Lost], None]]]:
+        """Around the cells of a probe: what to call at an event of a worker, and when a cell has ended."""
+
+
+class Silent:
+    """Shows nothing; what is left out is a Python warning, where the API was called."""
+
+    def __init__(self, command: str) -> None:
+        self.command = command
+
+    def noted(self, note: str) -> None:
+        """Warned of where the user called."""
+        warnings.warn(note, stacklevel=5)
+
+    def planned(self, plan: Plan[Any, Any]) -> None: ...
+
+    def making(self, what: str) -> None: ...
+
+    @contextmanager
+    def training(
+        self, plan: Plan[RunSpec, Run], workers: int
+    ) -> Iterator[tuple[Tell, Callable[[RunSpec, Run | Lost], None]]]:
+        """Nothing is shown."""
+        yield lambda event: None, lambda spec, ended: None
+
+    @contextmanager
+    def measuring(self, plan: Plan[Any, Any]) -> Iterator[tuple[Tell, Callable[[str], None]]]:
+        """Nothing is shown."""
+        yield lambda event: None, lambda name: None
+
+    @contextmanager
+    def probing(self, count: int) -> Iterator[tuple[Tell, Callable[[ProbeSpec, ProbedCell | Lost], None]]]:
+        """Nothing is shown."""
+        yield lambda event: None, lambda cell, ended: None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepResult:
+    """Of `sweep`, `ablate`, `slope` and `landscape`: the runs, and what was measured of them."""
+
+    name: str
+    """Of the page: which command it is of."""
+    call: str
+    """The command as people type it."""
+    out: Path
+    specs: tuple[RunSpec, ...]
+    """What was asked for."""
+    trained: RequestResult
+
+    @cached_property
+    def runs(self) -> pd.DataFrame:
+        """A row a run, as of `load_runs`."""
+        from stabkit.report.run_table import table
+
+        return table(self.trained.runs)
+
+    @property
+    def failed(self) -> list[tuple[RunSpec, str]]:
+        """The runs without a result, and why."""
+        return self.trained.failed
+
+    @cached_property
+    def summary(self) -> Summary:
+        """What the runs say together: matrix, sentences, claims."""
+        from stabkit.report.summary import summarise
+
+        return summarise(self.trained.runs, self.failed, self.trained.surfaces)
+
+    @property
+    def verdict(self) -> str:
+        """One sentence: which methods train where."""
+        return self.summary.answer or self.summary.headline
+
+    @cached_property
+    def page(self) -> Path:
+        """The HTML page, written when it is first asked for."""
+        from stabkit.report import files
+
+        path = self.out / "reports" / files.page_name(self.name, self.specs, self.trained.surfaces)
+        return files.write_page(self.summary, path, self.call)
+
+    def _repr_html_(self) -> str:
+        """The verdict and the matrix; of single steps, which have none, the runs."""
+        import pandas as pd
+
+        from stabkit.report.verdict import legend
+
+        matrix = self.summary.matrix
+        rows = [
+            [
+                row.label,
+                *([row.condition.text] if matrix.has_conditions else []),
+                *(" ".join((legend.said(cell), legend.probability(cell))).strip() for cell in row.cells),
+            ]
+            for row in matrix.rows
+        ]
+        head = ["method", *(["condition"] if matrix.has_conditions else []), *matrix.depths]
+        return _shown(self.verdict, pd.DataFrame(rows, columns=head) if rows else self.runs)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToleranceResult:
+    """Of `tolerance`: the rates that were found, and the runs that it took."""
+
+    call: str
+    request: Request
+    searched: Searched
+
+    @cached_property
+    def runs(self) -> pd.DataFrame:
+        """A row a run, as of `load_runs`."""
+        from stabkit.report.run_table import table
+
+        return table(self.searched.runs)
+
+    @property
+    def failed(self) -> Sequence[tuple[RunSpec, str]]:
+        """The runs without a result, and why; the search of their cells ended there."""
+        return self.searched.failed
+
+    @cached_property
+    def fits(self) -> list[Exponent]:
+        """How the rates fall with depth and with width."""
+        from stabkit.results.tolerance import exponents
+
+        return [fit for axis in ("depth", "width") for fit in exponents(self.searched.found, axis)]
+
+    @cached_property
+    def limits(self) -> pd.DataFrame:
+        """A row a method, a column a depth: the highest rate whose forecast is likely trains."""
+        import pandas as pd
+
+        from stabkit.report.tolerance import cells
+
+        heads, rows = cells(self.searched.found)
+        return pd.DataFrame([[label, *texts] for _, label, texts in rows], columns=["method", *heads])
+
+    @property
+    def verdict(self) -> str:
+        """One sentence: which method tolerates which rate."""
+        from stabkit.report.tolerance import answer
+
+        return answer(self.searched.found, self.fits)
+
+    @cached_property
+    def page(self) -> Path:
+        """The HTML page, written when it is first asked for."""
+        from stabkit.report import tolerance
+
+        return tolerance.write(self.searched, self.request, self.call)
+
+    def _repr_html_(self) -> str:
+        return _shown(self.verdict, self.limits)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbeResult:
+    """Of `probe`: the cells of a user's own model, and the verdicts on its links."""
+
+    call: str
+    request: ProbeRequest
+    done: Done[ProbeSpec, Cell]
+    judged: Judged
+
+    @cached_property
+    def runs(self) -> pd.DataFrame:
+        """A row a cell: depth, lr, seed, steps, model, parameters, broke (where it was not finite, or "")."""
+        import pandas as pd
+
+        names = ("depth", "lr", "seed", "steps", "model", "parameters")
+        return pd.DataFrame(
+            [
+                {**{name: getattr(cell.facts, name) for name in names}, "broke": str(cell.facts.broke or "")}
+                for cell in self.judged.cells
+            ]
+        )
+
+    @cached_property
+    def links(self) -> pd.DataFrame:
+        """A row a rate and link: lr, link (stream, update, gradient, finite), verdict (pass, warn, fail, cannot tell),
+        exponent (of its law in depth; NaN where there is none), why."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            [
+                {
+                    "lr": verdict.lr,
+                    "link": name,
+                    "verdict": link.verdict,
+                    "exponent": link.fit.exponent if link.fit else float("nan"),
+                    "why": link.why,
+                }
+                for verdict in self.judged.verdicts
+                for name, link in verdict.links.items()
+            ]
+        )
+
+    @property
+    def failed(self) -> Sequence[tuple[ProbeSpec, Lost]]:
+        """The cells without a result, and why."""
+        return self.done.lost
+
+    @property
+    def verdict(self) -> str:
+        """One sentence: whether the chain holds, or which link breaks."""
+        from stabkit.report.own import links
+
+        return links.answer(self.judged)
+
+    @cached_property
+    def page(self) -> Path:
+        """The HTML page, written when it is first asked for."""
+        from stabkit.report.own import probe  # pandas and matplotlib
+
+        return probe.write(self.judged, self.done, self.request, self.call)
+
+    def _repr_html_(self) -> str:
+        return _shown(self.verdict, self.links)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelSurface:
+    """Of `landscape(factory=…)`: the loss around a user's own model."""
+
+    factory: str
+    out: Path
+    surface: LossSurface
+    cuts: Sequence[LossSurface]
+    """One a direction seed."""
+
+    @property
+    def verdict(self) -> str:
+        """The loss at the weights, how rough its cuts are, and their negative curvature."""
+        return "; ".join(self.sentences)
+
+    @cached_property
+    def sentences(self) -> tuple[str, ...]:
+        """What `verdict` is made of."""
+        import numpy as np
+
+        from stabkit.figures.shared.numbers import centre
+        from stabkit.figures.shared.words import percent, short
+
+        rough = [cut.roughness for cut in self.cuts]
+        loss = self.surface.loss
+        middle = float(loss[loss.shape[0] // 2, loss.shape[1] // 2])
+        spread = f" ({short(min(rough))} to {short(max(rough))} over {len(rough)} directions)" if len(rough) > 1 else ""
+        negative = float(np.mean([cut.negative_curvature for cut in self.cuts]))
+        return (
+            f"{self.factory}: loss {short(middle, 4)} at the weights",
+            f"roughness of cuts {short(centre(rough))}{spread}, Σ|Δ²L|/Σ|ΔL|",
+            f"negative curvature {percent(negative)}",
+        )
+
+    @cached_property
+    def runs(self) -> pd.DataFrame:
+        """A row a cut: its roughness, curvature and share of negative curvature. Nothing was trained."""
+        import pandas as pd
+
+        names = ("roughness", "curvature", "negative_curvature")
+        return pd.DataFrame([{name: getattr(cut, name) for name in names} for cut in self.cuts])
+
+    @cached_property
+    def page(self) -> Path:
+        """OUT/reports/NAME.svg, written with .png and .npz beside it when it is first asked for."""
+        import io
+
+        import numpy as np
+
+        from stabkit.figures.drawing import svg
+        from stabkit.figures.surfaces import landscape
+        from stabkit.storage.folder import write_file
+
+        surface, name = self.surface, self.factory.replace(".", "-").replace(":", "-")
+        folder = self.out / "reports"
+        figure = landscape.alone(self.factory, surface.a, surface.b, surface.loss)
+        for kind in ("svg", "png"):
+            svg.save(figure, folder / f"{name}.{kind}")
+        data = io.BytesIO()
+        cuts = np.concatenate([cut.loss for cut in self.cuts])
+        np.savez_compressed(data, a=surface.a, b=surface.b, loss=surface.loss, cut_a=self.cuts[0].a, cuts=cuts)
+        write_file(folder / f"{name}.npz", data.getvalue())
+        return folder / f"{name}.svg"
+
+    def _repr_html_(self) -> str:
+        return _shown(self.verdict, self.runs)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditResult:
+    """Of `audit`: what was found in a user's model, and what of the recipe it violates."""
+
+    factory: str
+    audit: Audit
+
+    @cached_property
+    def runs(self) -> pd.DataFrame:
+        """A row a kind of sub-layer that was found: stack, kind, layers, sum, norm. Nothing was trained."""
+        import pandas as pd
+
+        names = ("stack", "kind", "layers", "sum", "norm")
+        return pd.DataFrame([{name: getattr(row, name) for name in names} for row in self.audit.rows])
+
+    @cached_property
+    def findings(self) -> pd.DataFrame:
+        """A row a violation: what, recipe, measured, remedy, parameters."""
+        import pandas as pd
+
+        names = ("what", "recipe", "measured", "remedy", "parameters")
+        rows = [{name: getattr(finding, name) for name in names} for finding in self.audit.findings]
+        return pd.DataFrame(rows, columns=names)
+
+    @property
+    def verdict(self) -> str:
+        """One sentence: whether the recipe is kept, or in how many points it is violated."""
+        count, label = len(self.audit.findings), self.audit.method.label
+        if not count:
+            return f"nothing of {label}'s recipe is violated"
+        return f"{label}'s recipe is violated in {count} point{'s' * (count > 1)}"
+
+    def _repr_html_(self) -> str:
+        return _shown(self.verdict, self.findings if len(self.findings) else self.runs)
+
+
+def _shown(verdict: str, frame: pd.DataFrame) -> str:
+    """A sentence and a table, as a notebook shows them."""
+    table: Any = frame.to_html(index=False)
+    return f"<p>{escape(verdict)}</p>{table}"
