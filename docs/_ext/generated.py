@@ -98,7 +98,7 @@ def probes() -> Iterator[str]:
 
 def gallery() -> Iterator[str]:
     """The committed pages: a sketch of the first picture of each, its question, its answer, how it was made."""
-    from stabkit.figures.drawing.sketch import sketch
+    from stabkit.figures.drawing.svg import sketch
 
     yield "# Results\n\nEach page names the version that made it and its command; `python3 dev.py evidence all` makes "
     yield "them anew. "

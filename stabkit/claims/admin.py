@@ -16,10 +16,10 @@ from stabkit.claims.base import MOST, Claim, Measured, Spot, Tell, at_least, at_
 from stabkit.claims.deepnet.chain import GONE, gradients
 from stabkit.claims.evidence import Cell, cells, fails, fates, over, trains
 from stabkit.claims.quality_evidence import LONG, SHORT, compared, loss, too_short
-from stabkit.figures.quick.points import LOWEST
 from stabkit.figures.shared import share
 from stabkit.figures.shared.comparison import Condition
 from stabkit.figures.shared.numbers import centre
+from stabkit.figures.shared.points import LOWEST
 from stabkit.figures.shared.words import short
 from stabkit.results.outcome import VANISHED
 from stabkit.storage.store import Run

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stabkit.cli import console
-from stabkit.figures.quick.points import LOWEST
 from stabkit.figures.shared.numbers import centre
+from stabkit.figures.shared.points import LOWEST
 from stabkit.figures.shared.words import listed, percent, short
 from stabkit.report.verdict import legend
 from stabkit.results.outcome import VANISHED, Risk

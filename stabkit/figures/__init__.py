@@ -13,5 +13,5 @@ Each file holds what is drawn and nothing else:
     OPTIONAL                if true: not on a page for which the frame is empty
 
 To add one: write the file in the room of its subject, add its row to its table. What several share stands in `shared/`,
-what pictures are drawn with in `drawing/`, what keeps a page to seconds in `quick/`.
+what pictures are drawn with in `drawing/`.
 """

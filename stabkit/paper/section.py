@@ -11,7 +11,7 @@ import numpy as np
 from stabkit.claims import Finding
 from stabkit.claims.base import ORDER, WEIGHTS
 from stabkit.figures.catalogue import FIGURES, SURFACES
-from stabkit.figures.drawing.sketch import sketch
+from stabkit.figures.drawing.svg import sketch
 from stabkit.figures.shared.surfaces import Landscape
 from stabkit.figures.shared.words import plain
 from stabkit.paper.part import Part

@@ -15,8 +15,8 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
+from stabkit.figures.drawing import svg
 from stabkit.figures.shared.words import listed, short
-from stabkit.report import drawn
 
 if TYPE_CHECKING:
     from stabkit.figures.catalogue import Picture  # and with it every picture of runs
@@ -58,13 +58,11 @@ class Card:
     note: str
 
 
-def card(
-    figure: Picture, frame: pd.DataFrame, made_of: Any, before: str = "", picture: drawn.Picture | None = None
-) -> Card:
-    """What was selected and its picture, drawn if it is not yet, wrapped up with downloads and the folded table;
-    `before` its name, where a page has several of its kind."""
+def card(figure: Picture, frame: pd.DataFrame, made_of: Any, before: str = "") -> Card:
+    """What was selected and its picture, wrapped up with downloads and the folded table; `before` its name, where a
+    page has several of its kind."""
     name = before + figure.NAME
-    image, marks, needs = picture or drawn.picture(figure, frame, name)
+    image, marks, needs = drawing(figure, frame, name)
     head, rows, note = _folded(frame, figure)
     see, read = reading(figure.READ, frame)
     table = _grouped(frame)
@@ -86,6 +84,12 @@ def card(
         rows=rows,
         note=f"{note} {ALL_TOO_LONG if large else 'The CSV has all.'}" if note and len(frame) else note,
     )
+
+
+def drawing(figure: Picture, frame: pd.DataFrame, name: str) -> tuple[str, list[dict[str, Any]], str]:
+    """The svg for the page, its curves, and "" or what it needs before there is anything to draw."""
+    drawn = figure.draw(frame)
+    return (*svg.to_page(drawn, name), str(drawn.get_label() or ""))
 
 
 MARKS: Mapping[str, Callable[[pd.DataFrame], bool]] = {

@@ -13,11 +13,10 @@ from typing import Any
 
 from stabkit.figures.catalogue import FIGURES, SURFACES, Picture
 from stabkit.figures.probes import recorded
-from stabkit.figures.quick.once import Runs
 from stabkit.figures.shared.comparison import trained
 from stabkit.figures.shared.numbers import outcome_word
+from stabkit.figures.shared.once import Runs
 from stabkit.figures.shared.surfaces import Landscape
-from stabkit.report import drawn
 from stabkit.report.cards import Card, card
 from stabkit.storage.store import Run
 from stabkit.storage.surfaces import Surface
@@ -104,14 +103,12 @@ def cards(runs: Sequence[Run], surfaces: Sequence[Surface] = (), probed: Sequenc
     whole = Runs(trained(probed or runs))
     sources += [(figure, whole) for figure in recorded.of_runs(whole)]
     frames = [(figure, figure.select(made_of), made_of) for figure, made_of in sources]
-    some = [
-        (figure, frame, made_of)
+    return [
+        card(figure, frame, made_of)
         for figure, frame, made_of in frames
         if not (getattr(figure, "OPTIONAL", False) and frame.empty)
         and (getattr(figure, "AT_START", False) or not steps_only)
     ]
-    pictures = drawn.pictures([(figure, frame, figure.NAME) for figure, frame, _ in some])
-    return [card(*one, picture=picture) for one, picture in zip(some, pictures, strict=True)]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

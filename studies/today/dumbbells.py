@@ -46,9 +46,7 @@ def draw(
         wide = (style.WIDTH - NAMES - GAP * len(groups)) / max(len(groups), 2)
         for number, (title, rows) in enumerate(groups):
             left = NAMES + number * (wide + GAP)
-            axes = style.panel(
-                figure, (left / style.WIDTH, BOTTOM / tall, wide / style.WIDTH, ROW * len(labels) / tall)
-            )
+            axes = figure.add_axes((left / style.WIDTH, BOTTOM / tall, wide / style.WIDTH, ROW * len(labels) / tall))
             axes.set_title(str(title))
             axes.tick_params(labelleft=not number)
             style.log_axis(axes, "x", limits[0] / _edge(limits), limits[1] * _edge(limits), ticks=ticks)

@@ -17,7 +17,7 @@ import pandas as pd
 import pytest
 
 from stabkit.claims import CLAIMS, Finding
-from stabkit.report import cards, drawn, frame, html
+from stabkit.report import cards, frame, html
 from tests.conftest import some
 from tests.figures.fake_runs import ENVIRONMENT, plausible, run, spec, sweep
 from tests.report.pages import render
@@ -226,7 +226,7 @@ def test_the_default_sweep_makes_a_small_page() -> None:
 def test_equal_runs_make_equal_pages(
     page: str, drawings: Callable[..., object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(drawn, "picture", drawings)
+    monkeypatch.setattr(cards, "drawing", drawings)
     assert page == render(sweep((6, 18)), command=COMMAND, failed=[(spec("admin", 50), "killed by signal 9")])
 
 

@@ -9,10 +9,10 @@ import pytest
 from stabkit.claims import findings
 from stabkit.claims.base import Place
 from stabkit.figures.depth import update_depth
-from stabkit.figures.quick.once import Runs
 from stabkit.figures.shared import depth_fit
 from stabkit.figures.shared.contrast import contrast
 from stabkit.figures.shared.numbers import centre
+from stabkit.figures.shared.once import Runs
 from stabkit.figures.shared.words import short
 from stabkit.report.verdict.headline import headline
 from stabkit.report.verdict.matrix import matrix

@@ -12,9 +12,9 @@ from stabkit.claims.base import MOST, MUCH, Claim, Measured, Spot, Tell, at_leas
 from stabkit.claims.deepnet.update import DEEP, INIT, NO_WARMUP, P
 from stabkit.claims.evidence import at, cells, fails, fates, mean_over, trains
 from stabkit.figures.chain import grad_last
-from stabkit.figures.quick.points import LOWEST
 from stabkit.figures.shared.comparison import output_layers
 from stabkit.figures.shared.numbers import centre, chain, lowest_ratio
+from stabkit.figures.shared.points import LOWEST
 from stabkit.figures.shared.words import short
 from stabkit.results.outcome import GROWN, SEEN, VANISHED
 from stabkit.storage.store import Run

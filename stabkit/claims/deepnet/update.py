@@ -29,10 +29,10 @@ from stabkit.claims.base import (
 from stabkit.claims.evidence import at, cells, groups, mean_over, over, ratio, warmups
 from stabkit.claims.exponents import NEARLY, falling, of_lines, sizes
 from stabkit.figures.depth import update_depth
-from stabkit.figures.quick.once import once
 from stabkit.figures.shared import depth_fit
 from stabkit.figures.shared.comparison import variants
 from stabkit.figures.shared.numbers import centre, reference_step, series
+from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, short
 from stabkit.results.chain import SATURATED
 from stabkit.storage.store import Run

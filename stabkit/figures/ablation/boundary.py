@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 from stabkit.figures.drawing import lettering, style
 from stabkit.figures.drawing.outcomes import MARKS
-from stabkit.figures.quick.once import once
 from stabkit.figures.shared import scales
 from stabkit.figures.shared.numbers import centre
+from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, short
 from stabkit.results.chain import SATURATED
 from stabkit.storage.store import Run

@@ -16,9 +16,9 @@ from matplotlib.figure import Figure
 
 from stabkit.figures.drawing import curves
 from stabkit.figures.drawing.curves import Curves
-from stabkit.figures.quick import points
-from stabkit.figures.quick.once import once
+from stabkit.figures.shared import points
 from stabkit.figures.shared.comparison import FACTS, Shown, condition_order, conditions, depth_rank, flat, shown
+from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, short
 from stabkit.spec import RunSpec
 from stabkit.storage.store import Run

@@ -19,9 +19,9 @@ from matplotlib.patches import Rectangle
 
 from stabkit.figures.drawing import lettering, style
 from stabkit.figures.drawing.outcomes import OUTCOME_COLOURS
-from stabkit.figures.quick.once import once
 from stabkit.figures.shared import scales
 from stabkit.figures.shared.numbers import centre
+from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import short
 from stabkit.storage.store import Run
 

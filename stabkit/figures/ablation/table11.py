@@ -17,8 +17,8 @@ from matplotlib.lines import Line2D
 
 from stabkit.figures.drawing import lettering, style
 from stabkit.figures.drawing.outcomes import MARKS
-from stabkit.figures.quick.once import once
 from stabkit.figures.shared.comparison import FACTS, conditions, shown
+from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, short
 from stabkit.methods.papers.deepnorm import TABLE_11
 from stabkit.storage.store import Run

@@ -12,10 +12,10 @@ from matplotlib.figure import Figure
 
 from stabkit.figures.drawing import curves
 from stabkit.figures.drawing.curves import Curves
-from stabkit.figures.quick.once import once
 from stabkit.figures.shared import share
 from stabkit.figures.shared.comparison import FACTS, output_stack, shown
 from stabkit.figures.shared.numbers import centre
+from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import short
 from stabkit.spec import depth_text
 from stabkit.storage.store import Run

@@ -20,9 +20,9 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from stabkit.figures.drawing import lettering, style
-from stabkit.figures.quick.once import once
-from stabkit.figures.quick.points import parted
 from stabkit.figures.shared.comparison import FACTS, shown
+from stabkit.figures.shared.once import once
+from stabkit.figures.shared.points import parted
 from stabkit.figures.shared.words import listed, short
 from stabkit.results.chain import gradient_ratio
 from stabkit.storage.store import Run
@@ -118,14 +118,12 @@ def draw(frame: pd.DataFrame) -> Figure:
         figure = Figure(figsize=(style.WIDTH, tall))
         width = (style.WIDTH - LEFT) / len(LINKS)
         bottom, height = 0.0, 1 - HEAD / tall
-        names = style.panel(figure, (0, bottom, LEFT / style.WIDTH, height))
+        names = figure.add_axes((0, bottom, LEFT / style.WIDTH, height))
         _frame(names, len(drawn))
         last = max(1.0, float(frame["step"].max()))
         columns = []
         for place, link in enumerate(LINKS):
-            axes = style.panel(
-                figure, ((LEFT + place * width) / style.WIDTH, bottom, 0.94 * width / style.WIDTH, height)
-            )
+            axes = figure.add_axes(((LEFT + place * width) / style.WIDTH, bottom, 0.94 * width / style.WIDTH, height))
             _frame(axes, len(drawn))
             scale = _scale(frame[link.column], link)
             kind = "log" if link.log else "linear"

@@ -20,10 +20,10 @@ from matplotlib.figure import Figure
 
 from stabkit.figures.drawing import lettering, style
 from stabkit.figures.drawing.outcomes import MARKS
-from stabkit.figures.quick.once import once
-from stabkit.figures.quick.points import LOWEST
 from stabkit.figures.shared.comparison import FACTS, shown
 from stabkit.figures.shared.numbers import centre, chain, lowest_ratio, outcome_word, series
+from stabkit.figures.shared.once import once
+from stabkit.figures.shared.points import LOWEST
 from stabkit.figures.shared.words import listed, several, short
 from stabkit.results.chain import SATURATED, gradient_ratio, ln_growth
 from stabkit.results.outcome import GROWN, VANISHED

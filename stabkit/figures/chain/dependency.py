@@ -16,9 +16,9 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from stabkit.figures.drawing import lettering, style
-from stabkit.figures.quick.once import once
 from stabkit.figures.shared import share
 from stabkit.figures.shared.comparison import FACTS, Shown, depth_rank, shown
+from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, short
 from stabkit.storage.store import Run
 

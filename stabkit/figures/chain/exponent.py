@@ -15,10 +15,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from stabkit.figures.drawing import lettering, style
-from stabkit.figures.quick.once import once
 from stabkit.figures.shared import depth_fit
 from stabkit.figures.shared.comparison import ends_in_norm, shown
 from stabkit.figures.shared.numbers import series
+from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, short
 from stabkit.storage.store import Run
 

@@ -17,9 +17,9 @@ from matplotlib.figure import Figure
 
 from stabkit.figures.drawing import curves
 from stabkit.figures.drawing.curves import Curves
-from stabkit.figures.quick.once import once
 from stabkit.figures.shared.comparison import FACTS, Shown, output_layers, output_stack, shown
 from stabkit.figures.shared.numbers import centre
+from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, short
 from stabkit.storage.store import Run
 

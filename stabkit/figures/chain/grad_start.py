@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 
 from stabkit.figures.chain import grad_norm
 from stabkit.figures.drawing import curves
-from stabkit.figures.quick.once import once
 from stabkit.figures.shared.comparison import FACTS, output_layers, output_stack, shown
+from stabkit.figures.shared.once import once
 from stabkit.storage.store import Run
 
 NAME = "grad_start"

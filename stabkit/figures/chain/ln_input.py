@@ -14,10 +14,10 @@ from matplotlib.figure import Figure
 
 from stabkit.figures.drawing import curves
 from stabkit.figures.drawing.curves import Curves
-from stabkit.figures.quick import points
-from stabkit.figures.quick.once import once
+from stabkit.figures.shared import points
 from stabkit.figures.shared.comparison import FACTS, norm_after_sum, shown
 from stabkit.figures.shared.numbers import centre
+from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import short
 from stabkit.storage.store import Run
 

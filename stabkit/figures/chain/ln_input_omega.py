@@ -15,8 +15,8 @@ from matplotlib.figure import Figure
 
 from stabkit.figures.chain import ln_input
 from stabkit.figures.drawing import curves
-from stabkit.figures.quick.once import once
 from stabkit.figures.shared.comparison import FACTS, norm_after_sum
+from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, short
 from stabkit.storage.store import Run
 

@@ -16,11 +16,11 @@ from matplotlib.figure import Figure
 
 from stabkit.figures.drawing import lettering, style
 from stabkit.figures.drawing.line_ends import End, label_ends
-from stabkit.figures.quick import points
-from stabkit.figures.quick.once import once
+from stabkit.figures.shared import points
 from stabkit.figures.shared.comparison import FACTS, shown
 from stabkit.figures.shared.contrast import contrast
 from stabkit.figures.shared.numbers import series
+from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, short
 from stabkit.storage.store import Run
 

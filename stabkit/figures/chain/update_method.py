@@ -15,10 +15,10 @@ from matplotlib.figure import Figure
 from stabkit.figures.chain import update
 from stabkit.figures.drawing import curves
 from stabkit.figures.drawing.curves import Curves
-from stabkit.figures.quick import points
-from stabkit.figures.quick.once import once
+from stabkit.figures.shared import points
 from stabkit.figures.shared.comparison import Condition, shown
 from stabkit.figures.shared.numbers import centre, update_at
+from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import short
 from stabkit.storage.store import Run
 

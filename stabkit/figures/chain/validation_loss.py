@@ -14,9 +14,9 @@ from matplotlib.figure import Figure
 
 from stabkit.figures.drawing import curves, style
 from stabkit.figures.drawing.curves import Curves
-from stabkit.figures.quick import points
-from stabkit.figures.quick.once import once
+from stabkit.figures.shared import points
 from stabkit.figures.shared.comparison import FACTS, shown
+from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, several, short
 from stabkit.results.outcome import AT_UNIGRAM
 from stabkit.storage.store import Run

@@ -20,11 +20,11 @@ from matplotlib.lines import Line2D
 from stabkit.figures.drawing import lettering, style
 from stabkit.figures.drawing.outcomes import MARKS
 from stabkit.figures.drawing.style import CONDITION_DASHES
-from stabkit.figures.quick.once import once
 from stabkit.figures.shared import quality
 from stabkit.figures.shared.comparison import FACTS, Condition, Shown, shown
 from stabkit.figures.shared.depth_fit import JOINED, shape_of
 from stabkit.figures.shared.numbers import outcome_word
+from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed
 from stabkit.storage.store import Run
 

@@ -19,9 +19,9 @@ from matplotlib.lines import Line2D
 from stabkit.figures.drawing import lettering, style
 from stabkit.figures.drawing.line_ends import spread
 from stabkit.figures.drawing.outcomes import MARKS
-from stabkit.figures.quick.once import once
 from stabkit.figures.shared import quality
 from stabkit.figures.shared.comparison import FACTS, conditions, shown
+from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import SUPERSCRIPT, listed, short
 from stabkit.spec import RunSpec
 from stabkit.storage.store import Run

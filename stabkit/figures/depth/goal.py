@@ -17,10 +17,10 @@ from matplotlib.figure import Figure
 
 from stabkit.figures.depth import slope
 from stabkit.figures.drawing import lettering, style
-from stabkit.figures.quick.once import once
 from stabkit.figures.shared.comparison import FACTS
 from stabkit.figures.shared.depth_fit import JOINED, fit
 from stabkit.figures.shared.numbers import centre
+from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, short
 from stabkit.storage.store import Run
 

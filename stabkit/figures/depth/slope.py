@@ -16,10 +16,10 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from stabkit.figures.depth import update_depth
-from stabkit.figures.quick.once import once
 from stabkit.figures.shared.comparison import method_label, variants
 from stabkit.figures.shared.contrast import PAIR
 from stabkit.figures.shared.numbers import centre
+from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, short
 from stabkit.spec import canonical
 from stabkit.storage.store import Run

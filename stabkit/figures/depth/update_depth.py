@@ -21,12 +21,12 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from stabkit.figures.drawing import lettering, style
-from stabkit.figures.quick.once import once
 from stabkit.figures.shared import theorem
 from stabkit.figures.shared.comparison import FACTS, ends_in_norm, shown, variants
 from stabkit.figures.shared.contrast import PAIR
 from stabkit.figures.shared.depth_fit import JOINED, drawable, fit, reached, shape_of
 from stabkit.figures.shared.numbers import centre, reference_step, series
+from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, short
 from stabkit.storage.store import Run
 

@@ -21,10 +21,9 @@ from matplotlib.ticker import FixedLocator
 from stabkit.figures.drawing import lettering, style
 from stabkit.figures.drawing.line_ends import BEYOND, label_ends, last_read
 from stabkit.figures.drawing.style import CONDITION_DASHES
-from stabkit.figures.quick import groups as groups_of
-from stabkit.figures.quick.points import drawable, median, over_seeds, parted
 from stabkit.figures.shared.comparison import MOST_IN_COLOUR
 from stabkit.figures.shared.numbers import centre
+from stabkit.figures.shared.points import drawable, median, medians, over_seeds, parted
 from stabkit.figures.shared.words import listed, short
 
 DRAWN = ("run", "method", "label", "condition", "depth", "seed", "outcome")
@@ -132,7 +131,7 @@ def draw(frame: pd.DataFrame, what: Curves) -> Figure:
         handles: dict[str, Artist] = {}
         for place, (axes, (key, whole)) in enumerate(zip(all_axes, groups, strict=True)):
             lettering.entitle(axes, *(str(text) for text in key))
-            group, told = groups_of.medians(whole, what.x, values, one) if what.grouped else (whole, "")
+            group, told = medians(whole, what.x, values, one) if what.grouped else (whole, "")
             style.log_axis(axes, "y", low, high) if what.log_y else axes.set_ylim(low, high)
             _across(axes, group, what)
             for height, words in what.reference(group):

@@ -22,8 +22,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 
 from stabkit.figures.drawing.hues import hue
-from stabkit.figures.quick import points
-from stabkit.figures.quick.panel import Panel
+from stabkit.figures.shared import points
 from stabkit.figures.shared.words import SUPERSCRIPT, plain
 
 Group = TypeVar("Group")
@@ -152,7 +151,7 @@ def panels(
     for i in range(places):
         row, column = divmod(i, columns)
         place = (LEFT + column * width, tall - (row + 1) * height + bottom, width - right - 0.1, height - top - bottom)
-        axes = panel(figure, (place[0] / WIDTH, place[1] / tall, place[2] / WIDTH, place[3] / tall))
+        axes = figure.add_axes((place[0] / WIDTH, place[1] / tall, place[2] / WIDTH, place[3] / tall))
         if column:
             axes.tick_params(labelleft=False)
         found.append(axes)
@@ -166,11 +165,6 @@ def panels(
             va="center",
         )
     return figure, found
-
-
-def panel(figure: Figure, place: tuple[float, float, float, float]) -> Axes:
-    """A panel at (left, bottom, width, height), shares of the figure; its ticks are drawn together."""
-    return figure.add_axes(place, axes_class=Panel)
 
 
 def line(axes: Axes, x: Any, y: Any, **look: Any) -> Line2D:

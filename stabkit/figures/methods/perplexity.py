@@ -14,9 +14,9 @@ from matplotlib.figure import Figure
 
 from stabkit.figures.drawing import curves
 from stabkit.figures.drawing.curves import Curves, Strokes
-from stabkit.figures.quick.once import once
 from stabkit.figures.shared.comparison import FACTS, shown
 from stabkit.figures.shared.numbers import centre, series
+from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, several, short
 from stabkit.spec import SHORTEST_JUDGED
 from stabkit.storage.store import Run

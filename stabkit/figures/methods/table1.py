@@ -17,8 +17,8 @@ from matplotlib.patches import Rectangle
 
 from stabkit.figures.drawing import lettering, style
 from stabkit.figures.drawing.outcomes import OUTCOME_COLOURS
-from stabkit.figures.quick.once import once
 from stabkit.figures.shared.comparison import FACTS, GROUPS, condition_order, method_group, shown
+from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, several, short
 from stabkit.storage.store import Run
 

@@ -13,10 +13,9 @@ from matplotlib.figure import Figure
 
 from stabkit.figures.drawing import curves
 from stabkit.figures.drawing.curves import Curves
-from stabkit.figures.quick import points
-from stabkit.figures.quick.once import once
-from stabkit.figures.shared import quality
+from stabkit.figures.shared import points, quality
 from stabkit.figures.shared.comparison import FACTS, depth_rank, shown
+from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, several, short
 from stabkit.storage.store import Run
 

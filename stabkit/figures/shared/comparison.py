@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, get_args
 
 from stabkit import methods
-from stabkit.figures.quick.once import once
 from stabkit.figures.shared.numbers import outcome_word
+from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import plain
 from stabkit.methods import blocks, ends
 from stabkit.methods.base import Group

@@ -7,9 +7,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stabkit.figures.quick.once import once
 from stabkit.figures.shared.comparison import Condition, Shown, condition_order, depth_rank, method_label, shown
 from stabkit.figures.shared.numbers import centre, reference_step, update_at
+from stabkit.figures.shared.once import once
 from stabkit.results.chain import SATURATED
 from stabkit.spec import depth_text
 from stabkit.storage.store import Run

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from stabkit.figures.quick.points import HIGHEST, LOWEST, parted
 from stabkit.figures.shared.numbers import centre
+from stabkit.figures.shared.points import HIGHEST, LOWEST, parted
 from stabkit.results.chain import SATURATED
 
 FIT_RANGE = (6, 50)

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from stabkit.figures.quick.once import once
 from stabkit.figures.shared import theorem
 from stabkit.figures.shared.comparison import FACTS, conditions, shown
 from stabkit.figures.shared.numbers import centre, chain
+from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed
 from stabkit.results.outcome import AT_UNIGRAM, BORDERLINE
 from stabkit.storage.store import Run

@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
-from stabkit.figures.quick.points import LOWEST
 from stabkit.figures.shared.comparison import (
     Condition,
     Shown,
@@ -21,6 +20,7 @@ from stabkit.figures.shared.comparison import (
 )
 from stabkit.figures.shared.contrast import Contrast, contrast
 from stabkit.figures.shared.numbers import centre, chain, lowest_ratio, outcome_word, reference_step, update_at
+from stabkit.figures.shared.points import LOWEST
 from stabkit.figures.shared.words import several, short
 from stabkit.methods import variant
 from stabkit.report.verdict.matrix import badness
