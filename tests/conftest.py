@@ -12,7 +12,6 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
-from types import ModuleType
 from typing import Any, TypeVar
 
 import pandas as pd
@@ -20,6 +19,7 @@ import pytest
 import torch
 from hypothesis import settings
 
+from stabkit.figures.picture import Picture
 from stabkit.report import cards
 from stabkit.running import work
 from stabkit.spec import ModelConfig, RunSpec, TaskConfig, TrainConfig, from_json
@@ -94,9 +94,9 @@ def drawings(once: Callable[[str, Callable[[Path], None]], Path]) -> Iterator[Ca
     folder = once("drawings", lambda folder: None)
     real = cards.drawing
 
-    def kept(figure: ModuleType, frame: pd.DataFrame, name: str) -> object:
+    def kept(figure: Picture[Any], frame: pd.DataFrame, name: str) -> object:
         content = [
-            getattr(figure, "__name__", figure.NAME),
+            figure.name,
             name,
             list(frame.columns),
             [frame[c].tolist() for c in frame.columns],

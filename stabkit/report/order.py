@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from stabkit.figures.catalogue import FIGURES, SURFACES, Picture
+from stabkit.figures.catalogue import FIGURES, SURFACES
+from stabkit.figures.picture import Picture, Room, RunPicture
 from stabkit.figures.probes import recorded
 from stabkit.figures.shared.comparison import trained
 from stabkit.figures.shared.numbers import outcome_word
@@ -59,7 +60,7 @@ LANDSCAPE = Kind(
     figures_first=True,
 )
 
-ROOMS: Mapping[str, str] = {
+ROOMS: Mapping[Room, str] = {
     "surfaces": "The loss around the weights",
     "ablation": "Factors and parts",
     "methods": "The methods beside each other",
@@ -82,32 +83,26 @@ def kind(runs: Sequence[Run], surfaces: Sequence[Surface] = ()) -> Kind:
     return JUDGED if any(outcome_word(run) != "early" for run in runs) else SWEEP
 
 
-def source(figure: Picture, runs: Sequence[Run]) -> Sequence[Run]:
+def source(figure: RunPicture, runs: Sequence[Run]) -> Sequence[Run]:
     """What a figure of runs is made of: all of them where single steps are its matter, else those that were trained."""
-    return runs if single_steps(figure) else trained(runs)
-
-
-def single_steps(figure: Picture) -> bool:
-    """Whether single steps are the matter of a figure."""
-    return bool(getattr(figure, "SINGLE_STEPS", False))
+    return runs if figure.single_steps else trained(runs)
 
 
 def cards(runs: Sequence[Run], surfaces: Sequence[Surface] = (), probed: Sequence[Run] = ()) -> list[Card]:
-    """A card a figure, those of surfaces first; an OPTIONAL one only where it has something to show, and of single
-    steps alone only those AT_START. `probed`: the runs again with those that differ in further probes alone."""
+    """A card a figure, those of surfaces first; an optional one only where it has something to show, and of single
+    steps alone only those at the start. `probed`: the runs again with those that differ in further probes alone."""
     steps_only = bool(runs) and all(run.spec.single_step for run in runs)
     landscape = Landscape(runs, surfaces)
     every, later = Runs(runs), Runs(trained(runs))
-    sources: list[tuple[Picture, Any]] = [(figure, landscape) for figure in SURFACES if surfaces]
-    sources += [(figure, every if single_steps(figure) else later) for figure in FIGURES]
+    sources: list[tuple[Picture[Any], Any]] = [(figure, landscape) for figure in SURFACES if surfaces]
+    sources += [(figure, every if figure.single_steps else later) for figure in FIGURES]
     whole = Runs(trained(probed or runs))
     sources += [(figure, whole) for figure in recorded.of_runs(whole)]
     frames = [(figure, figure.select(made_of), made_of) for figure, made_of in sources]
     return [
         card(figure, frame, made_of)
         for figure, frame, made_of in frames
-        if not (getattr(figure, "OPTIONAL", False) and frame.empty)
-        and (getattr(figure, "AT_START", False) or not steps_only)
+        if not (figure.optional and frame.empty) and (figure.at_start or not steps_only)
     ]
 
 
@@ -115,7 +110,7 @@ def cards(runs: Sequence[Run], surfaces: Sequence[Surface] = (), probed: Sequenc
 class Section:
     """Figures of one subject, folded."""
 
-    key: str
+    key: Room
     title: str
     cards: tuple[Card, ...]
 

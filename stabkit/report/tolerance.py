@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from stabkit.figures.depth import tolerance as figure
+from stabkit.figures.depth.tolerance import PICTURE
 from stabkit.figures.drawing import style
 from stabkit.figures.shared.words import listed, plain, several, short
 from stabkit.report import how
@@ -46,7 +46,7 @@ def render(found: Searched, command: str) -> str:
             (fit.label, "N" if fit.axis == "depth" else "d", *map(short, (fit.p, fit.low, fit.high)), fit)
             for fit in fits
         ],
-        card=card(figure, figure.select(found.found), found.found),
+        card=card(PICTURE, PICTURE.select(found.found), found.found),
         failed=[(plain(spec.run_id), plain(reason)) for spec, reason in found.failed],
         environments=environments,
         mixed=how.mixed(environments),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pandas as pd
@@ -31,10 +31,11 @@ from stabkit.figures.chain import (
 )
 from stabkit.figures.depth import depth_law, flops, slope, theory, update_depth
 from stabkit.figures.methods import perplexity
-from stabkit.figures.own import OWN
+from stabkit.figures.picture import Picture, RunPicture
+from stabkit.figures.probe_curves import OWN
 from stabkit.figures.quality import bleu, significance
 from stabkit.figures.shared import depth_fit, scales, theorem
-from stabkit.figures.watched import WATCHED
+from stabkit.figures.watch_curves import WATCHED
 from stabkit.methods import with_recipe
 from stabkit.report.cards import card
 from stabkit.report.verdict.headline import headline
@@ -45,16 +46,22 @@ from tests.figures.fake_runs import ended, known, plane, plausible, run, spec, s
 
 
 def test_every_picture_of_the_folder_is_in_the_table() -> None:
-    rooms = [
-        room
-        for room in Path(figures.__file__).parent.iterdir()
-        if room.is_dir() and room.name not in ("shared", "quick", "drawing", "probes")
-    ]
-    files = {path.stem for room in rooms for path in room.glob("*.py")} - {"__init__"}
-    tables = (FIGURES, SURFACES, SEARCHES, OWN, WATCHED)
-    named = {figure.__name__.rpartition(".")[2] for table in tables for figure in table}
-    assert files - named == set(), f"missing from FIGURES: {sorted(files - named)}"
-    assert [figure.NAME for figure in FIGURES] == [figure.__name__.rpartition(".")[2] for figure in FIGURES]
+    tables = [picture for table in (FIGURES, SURFACES, SEARCHES, OWN.values(), WATCHED) for picture in table]
+    assert len({picture.name for picture in tables}) == len(tables)
+    home = Path(figures.__file__).parent
+    files = [path for path in home.rglob("*.py") if path.parent.name not in ("shared", "drawing", "figures", "probes")]
+    for path in files:
+        module = importlib.import_module(".".join(("stabkit.figures", *path.relative_to(home).with_suffix("").parts)))
+        values = {name: value for name, value in vars(module).items() if isinstance(value, Picture)}
+        lost = [name for name, picture in values.items() if picture not in tables]
+        assert lost == [], f"{path}: {lost} missing from its table"
+        assert values or path.stem in ("__init__", *WITHOUT), f"{path} has no picture"
+        for picture in values.values():
+            assert picture.room == path.parent.name
+
+
+WITHOUT: tuple[str, ...] = ()
+"""Files that say what pictures of their room show, and hold none."""
 
 
 def facts(made: Run, label: str, depth: str, outcome: str = "early") -> list[object]:
@@ -513,7 +520,7 @@ def stores() -> dict[str, list[Run]]:
 
 OF_QUALITY = {"translated", "one translated", "nothing translated right", "settings one at a time", "equal FLOPs"}
 """Stores made for the figures of quality: to the others they are stores like any other."""
-QUALITY = (bleu, depth_law, flops, perplexity, robustness, significance)
+QUALITY = tuple(module.PICTURE for module in (bleu, depth_law, flops, perplexity, robustness, significance))
 PAIRS = [
     (figure, case)
     for i, case in enumerate(stores())
@@ -527,30 +534,32 @@ def test_every_figure_and_every_store_is_drawn() -> None:
     assert {figure for figure, _ in PAIRS} == set(FIGURES) and {case for _, case in PAIRS} == set(stores())
 
 
-@pytest.mark.parametrize(("figure", "case"), PAIRS, ids=lambda value: getattr(value, "NAME", value))
+@pytest.mark.parametrize(("figure", "case"), PAIRS, ids=lambda value: getattr(value, "name", value))
 @np.errstate(all="ignore")
-def test_drawing_survives(figure: ModuleType, case: str) -> None:
+def test_drawing_survives(figure: RunPicture, case: str) -> None:
     runs = stores()[case]
     frame = figure.select(runs)
-    assert tuple(frame.columns) == figure.COLUMNS
-    assert {figure.VALUE, *([figure.INDEX] if figure.INDEX else [])} <= set(frame.columns)
+    assert tuple(frame.columns) == figure.columns
+    assert {figure.value, *([figure.index] if figure.index else [])} <= set(frame.columns)
     ET.fromstring(card(figure, frame, runs).svg)
-    for text in (figure.title(runs), figure.alt(frame), figure.READ, figure.CAPTION, figure.SHORT):
+    notes = [note.text for note in figure.read]
+    for text in (figure.title(runs), figure.alt(frame), figure.see, *notes, figure.caption, figure.short):
         assert text and "nan" not in text
 
 
 def test_a_diverged_run_stays_visible() -> None:
     last, edge = plausible(spec("post-ln", 18), until=5), plausible(spec("post-ln", 6), until=0)
     others = [plausible(spec("deepnorm", n)) for n in (6, 18)]
-    before_it = (slope, theory, dependency)  # of one step, of steps that were sound, of the weights at step 0
+    # of one step, of steps that were sound, of the weights at step 0
+    before_it = (slope.PICTURE, theory.PICTURE, dependency.PICTURE)
     for figure in FIGURES:
         frame = figure.select([last, edge, *others])
-        if figure in (*before_it, validation_loss):  # the loss was read once
+        if figure in (*before_it, validation_loss.PICTURE):  # the loss was read once
             continue
-        if figure is exponent or (getattr(figure, "OPTIONAL", False) and frame.empty):
+        if figure is exponent.PICTURE or (figure.optional and frame.empty):
             continue  # of many runs, or not on their page
         drawn = figure.draw(frame)
         marks = [line for axes in drawn.axes for line in axes.lines if line.get_marker() == "x"]
         texts = [text.get_text() for axes in drawn.axes for text in axes.texts]
         seen = sum(int(np.isfinite(np.asarray(line.get_xdata(), dtype=float)).sum()) for line in marks)
-        assert seen + sum("diverged at" in text or text == "1 run: diverged" for text in texts) >= 2, figure.NAME
+        assert seen + sum("diverged at" in text or text == "1 run: diverged" for text in texts) >= 2, figure.name

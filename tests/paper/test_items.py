@@ -12,7 +12,7 @@ from stabkit.paper.item import Item
 from stabkit.paper.items import ITEMS, NOT_HERE
 
 KEYS = {claim.key for claim in (*CLAIMS, *OF_STEPS, *OF_SURFACES)}
-NAMES = {figure.NAME for figure in (*FIGURES, *SURFACES)}
+NAMES = {figure.name for figure in (*FIGURES, *SURFACES)}
 
 
 @pytest.mark.parametrize("item", ITEMS, ids=lambda item: item.key)

@@ -13,25 +13,14 @@ from matplotlib.figure import Figure
 
 from stabkit.figures.drawing import curves
 from stabkit.figures.drawing.curves import Curves
+from stabkit.figures.picture import Note, Picture, RunPicture
 from stabkit.figures.shared import points, scales
 from stabkit.figures.shared.comparison import FACTS
 from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, short
 from stabkit.storage.store import Run
 
-NAME = "ablation"
-SHORT = "α and β scaled"
-INDEX: str | None = None
-VALUE = "validation_loss"
-CAPTION = "DeepNet Fig. 9 (journal version), validation loss for BLEU."
-READ = (
-    "Where the loss stays low around 1, α or β may be off by that factor; at 1 the method is itself. The paper: a "
-    "small factor on α or a large one on β destabilises, a large factor on α or a small one on β undermines "
-    "performance. On the dashed line nothing is learnt. Seeds: median and band."
-)
 COLUMNS = (*FACTS, "axis", "scale", "unigram_loss", "validation_loss")
-OPTIONAL = True
-"""Not on pages without a scaled run."""
 
 
 @once
@@ -86,7 +75,7 @@ def draw(frame: pd.DataFrame) -> Figure:
         Curves(
             x="scale",
             y="validation_loss",
-            x_label="factor",
+            x_name="factor",
             y_label="validation loss, nats a token",
             none="Every scaled run diverged." if len(frame) else "No run has a scaled α or β.",
             log_y=False,
@@ -97,3 +86,26 @@ def draw(frame: pd.DataFrame) -> Figure:
             height=3.0,
         ),
     )
+
+
+PICTURE: RunPicture = Picture(
+    name="ablation",
+    short="α and β scaled",
+    room="ablation",
+    caption="DeepNet Fig. 9 (journal version), validation loss for BLEU.",
+    see="Where the loss stays low around 1, α or β may be off by that factor; at 1 the method is itself.",
+    read=(
+        Note(
+            "The paper: a small factor on α or a large one on β destabilises, a large factor on α or a small one on β "
+            "undermines performance. On the dashed line nothing is learnt."
+        ),
+        Note("Seeds: median and band.", ("band",)),
+    ),
+    columns=COLUMNS,
+    value="validation_loss",
+    select=select,
+    draw=draw,
+    title=title,
+    alt=alt,
+    optional=True,
+)

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from stabkit.figures.drawing import lettering, style
 from stabkit.figures.drawing.outcomes import MARKS
+from stabkit.figures.picture import Note, Picture, RunPicture
 from stabkit.figures.shared import scales
 from stabkit.figures.shared.numbers import centre
 from stabkit.figures.shared.once import once
@@ -28,22 +29,7 @@ from stabkit.figures.shared.words import listed, short
 from stabkit.results.chain import SATURATED
 from stabkit.storage.store import Run
 
-NAME = "boundary"
-SHORT = "Boundary and theorem"
-INDEX: str | None = None
-VALUE = "relative"
-CAPTION = "DeepNet §3.2, Theorems 2 and 3 (journal version), in the plane of Fig. 9."
-READ = (
-    "Left: every run by its factors; thin lines join factors for which the theorem predicts the same update, named in "
-    "multiples of the method's own and extrapolated from the sums at factors of 1. The thick line is the level that "
-    "best parts the runs that fail from those that train. The title counts, for every pair of factors, by the level "
-    "that the runs at the other pairs give, of the sum, of β/α alone and of the measured ‖ΔF‖. Middle and right: what "
-    "was measured against each run's own sum; grey line: proportional. If the bound alone decided, all runs of a panel "
-    "would lie on one curve: runs off it are exceptions."
-)
 COLUMNS = scales.COLUMNS
-OPTIONAL = True
-"""Not on pages without a scaled run."""
 FEWEST = 5
 """Pairs of factors, at least, before anything is said of all of them together."""
 MOST = 4
@@ -225,7 +211,7 @@ def _plane(axes: Axes, own: pd.DataFrame, found: Border | None) -> None:
     seeds = sorted(own["seed"].unique())
     for _, run in own.iterrows():
         aside = 1.13 ** (seeds.index(run["seed"]) - (len(seeds) - 1) / 2)
-        _point(axes, run, run["alpha_scale"] * aside, run["beta_scale"])
+        _point(axes, run, run["alpha_scale"] * aside, run["beta_scale"], "factor on α")
     axes.set_xlabel("factor on α")
     axes.set_ylabel("factor on β")
 
@@ -263,11 +249,39 @@ def _against(axes: Axes, own: pd.DataFrame, column: str, name: str, found: Borde
     if found:
         axes.axvline(found.level, color=style.INK, linewidth=2)
     for _, run in seen.iterrows():
-        _point(axes, run, run["relative"], run[column])
+        _point(axes, run, run["relative"], run[column], "theorem's sum")
 
 
-def _point(axes: Axes, run: pd.Series[Any], x: float, y: float) -> None:
+def _point(axes: Axes, run: pd.Series[Any], x: float, y: float, name: str) -> None:
     marker = MARKS.get(str(run["outcome"]), MARKS["early"])
     (point,) = axes.plot([x], [y], color=style.colour(str(run["method"])), linestyle="", **marker)
     told = f"α × {run['alpha_scale']:g}, β × {run['beta_scale']:g}, seed {run['seed']}, {run['outcome']}"
-    style.mark(point, str(run["method"]), told)
+    style.mark(point, str(run["method"]), told, x=name)
+
+
+PICTURE: RunPicture = Picture(
+    name="boundary",
+    short="Boundary and theorem",
+    room="ablation",
+    caption="DeepNet §3.2, Theorems 2 and 3 (journal version), in the plane of Fig. 9.",
+    see=(
+        "Left: every run by its factors; thin lines join factors for which the theorem predicts the same update, named "
+        "in multiples of the method's own and extrapolated from the sums at factors of 1."
+    ),
+    read=(
+        Note(
+            "The thick line is the level that best parts the runs that fail from those that train. The title counts, "
+            "for every pair of factors, by the level that the runs at the other pairs give, of the sum, of β/α alone "
+            "and of the measured ‖ΔF‖. Middle and right: what was measured against each run's own sum; grey line: "
+            "proportional. If the bound alone decided, all runs of a panel would lie on one curve: runs off it are "
+            "exceptions."
+        ),
+    ),
+    columns=COLUMNS,
+    value="relative",
+    select=select,
+    draw=draw,
+    title=title,
+    alt=alt,
+    optional=True,
+)

@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 
 from stabkit.figures.drawing import curves
 from stabkit.figures.drawing.curves import Curves
+from stabkit.figures.picture import Note, Picture, RunPicture
 from stabkit.figures.shared import points
 from stabkit.figures.shared.comparison import FACTS, Shown, condition_order, conditions, depth_rank, flat, shown
 from stabkit.figures.shared.once import once
@@ -23,18 +24,6 @@ from stabkit.figures.shared.words import listed, short
 from stabkit.spec import RunSpec
 from stabkit.storage.store import Run
 
-NAME = "robustness"
-SHORT = "Rate, batch, width"
-INDEX: str | None = None
-VALUE = "validation_loss"
-OPTIONAL = True
-"""Not on pages where none of the three settings was varied by itself."""
-CAPTION = "DeepNet Fig. 7 (18L-18L on WMT-17 En-De: loss curves at larger rates, batches and widths)."
-READ = (
-    "The validation loss at the end, all settings but one the same; a run that diverged is a ✕. Equally many updates, "
-    "so a larger batch has seen more text. The validation text is cut into batches as training's is: across batch "
-    "sizes it is not exactly the same sentences, and its dashed unigram loss is their median."
-)
 COLUMNS = (*FACTS, "axis", "value", "steps", "unigram_loss", "validation_loss")
 
 
@@ -171,12 +160,12 @@ def draw(frame: pd.DataFrame) -> Figure:
     """A panel an axis, of several depths a panel each."""
     several = frame["depth"].nunique() > 1
     panel = frame["axis"] + (", " + frame["depth"] if several else "")
-    drawn = curves.draw(
+    return curves.draw(
         frame.assign(panel=panel),
         Curves(
             x="value",
             y="validation_loss",
-            x_label="value",
+            x_name=lambda group: LABELS[str(group["axis"].iloc[0])],
             y_label="validation loss, nats a token",
             none="Neither the learning rate nor the batch nor the width was varied by itself.",
             log_y=False,
@@ -187,12 +176,32 @@ def draw(frame: pd.DataFrame) -> Figure:
             height=3.0,
         ),
     )
-    for axes, name in zip(drawn.axes, frame.assign(panel=panel).drop_duplicates("panel")["axis"], strict=False):
-        axes.set_xlabel(LABELS[name])
-    return drawn
 
 
 def _unigram(group: pd.DataFrame) -> list[tuple[float, str]]:
     """One line: of other batches it is of other sentences, and as good as the same."""
     height = float(group["unigram_loss"].median())
     return [(height, "unigram loss")] if np.isfinite(height) else []
+
+
+PICTURE: RunPicture = Picture(
+    name="robustness",
+    short="Rate, batch, width",
+    room="ablation",
+    caption="DeepNet Fig. 7 (18L-18L on WMT-17 En-De: loss curves at larger rates, batches and widths).",
+    see="The validation loss at the end, all settings but one the same; a run that diverged is a ✕.",
+    read=(
+        Note(
+            "Equally many updates, so a larger batch has seen more text. The validation text is cut into batches as "
+            "training's is: across batch sizes it is not exactly the same sentences, and its dashed unigram loss is "
+            "their median."
+        ),
+    ),
+    columns=COLUMNS,
+    value="validation_loss",
+    select=select,
+    draw=draw,
+    title=title,
+    alt=alt,
+    optional=True,
+)

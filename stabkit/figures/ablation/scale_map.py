@@ -19,26 +19,14 @@ from matplotlib.patches import Rectangle
 
 from stabkit.figures.drawing import lettering, style
 from stabkit.figures.drawing.outcomes import OUTCOME_COLOURS
+from stabkit.figures.picture import Note, Picture, RunPicture
 from stabkit.figures.shared import scales
 from stabkit.figures.shared.numbers import centre
 from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import short
 from stabkit.storage.store import Run
 
-NAME = "scale_map"
-SHORT = "α × β, heat maps"
-INDEX: str | None = None
-VALUE = "validation_loss"
-CAPTION = "DeepNet Fig. 9 (journal version), with α and β scaled together."
-READ = (
-    "A cell is a pair of factors; 1, 1 is the method itself. Dark is where it hurts: a high loss, a large first "
-    "update, LN inputs that grow, a gradient that vanishes on its way down. The theorem's sum is for the measured "
-    "‖Δθ‖ of update 1, over that of the method itself. The first update is shown because later ones saturate: ‖ΔF‖ "
-    "cannot pass 2√d, and uncorrelated outputs are √(2d) apart, whatever the factors."
-)
 COLUMNS = scales.COLUMNS
-OPTIONAL = True
-"""Not on pages without a scaled run."""
 MOST = 8
 """Planes drawn; the frame holds all."""
 CELL, HEAD, FOOT, LABEL, COLUMN_COUNT = 0.34, 0.32, 0.22, 0.2, 3
@@ -191,3 +179,27 @@ def _share(value: float, low: float, high: float, log: bool) -> float:
 def _cell(axes: Axes, x: int, y: int, fill: Any, ink: str, text: str) -> None:
     axes.add_patch(Rectangle((x - 0.48, y - 0.46), 0.96, 0.92, facecolor=fill, edgecolor="none"))
     axes.text(x, y, text, ha="center", va="center", fontsize=6.5 if "\n" in text else 7.5, color=ink, linespacing=1.05)
+
+
+PICTURE: RunPicture = Picture(
+    name="scale_map",
+    short="α × β, heat maps",
+    room="ablation",
+    caption="DeepNet Fig. 9 (journal version), with α and β scaled together.",
+    see="A cell is a pair of factors; 1, 1 is the method itself.",
+    read=(
+        Note(
+            "Dark is where it hurts: a high loss, a large first update, LN inputs that grow, a gradient that vanishes "
+            "on its way down. The theorem's sum is for the measured ‖Δθ‖ of update 1, over that of the method itself. "
+            "The first update is shown because later ones saturate: ‖ΔF‖ cannot pass 2√d, and uncorrelated outputs are "
+            "√(2d) apart, whatever the factors."
+        ),
+    ),
+    columns=COLUMNS,
+    value="validation_loss",
+    select=select,
+    draw=draw,
+    title=title,
+    alt=alt,
+    optional=True,
+)

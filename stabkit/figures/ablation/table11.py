@@ -17,25 +17,14 @@ from matplotlib.lines import Line2D
 
 from stabkit.figures.drawing import lettering, style
 from stabkit.figures.drawing.outcomes import MARKS
+from stabkit.figures.picture import Note, Picture, RunPicture
 from stabkit.figures.shared.comparison import FACTS, conditions, shown
 from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, short
 from stabkit.methods.papers.deepnorm import TABLE_11
 from stabkit.storage.store import Run
 
-NAME = "table11"
-SHORT = "Table 11"
-INDEX: str | None = None
-VALUE = "validation_loss"
-CAPTION = "DeepNet Table 11 (journal version): 42.4 BLEU; − DeepNorm: diverged; − Init: 42.2. Validation loss for BLEU."
-READ = (
-    "A dot is a run, a bar the median of its seeds; left is better. On the dashed line nothing is learnt. The paper's "
-    "two sentences (without DeepNorm it diverges, without the initialisation it is slightly worse) are judged among "
-    "the claims, run by run, and say where they hold."
-)
 COLUMNS = (*FACTS, "row", "unigram_loss", "validation_loss")
-OPTIONAL = True
-"""Not on pages without one of the table's two variants."""
 ROWS = {"": "as published", "deepnorm": "without DeepNorm (α = 1)", "init": "without Init (β = 1)"}
 MOST = 8
 """Panels drawn; the frame holds all."""
@@ -158,4 +147,28 @@ def _dot(axes: Axes, run: pd.Series[Any], at: int) -> None:
     )  # ✕ at the right edge
     (point,) = axes.plot(x, [at], color=style.colour(method), linestyle="", **marker, **where)
     told = listed(str(run["row"]), str(run["depth"]), str(run["condition"]), f"seed {run['seed']}", str(run["outcome"]))
-    style.mark(point, method, told)
+    style.mark(point, method, told, x="validation loss")
+
+
+PICTURE: RunPicture = Picture(
+    name="table11",
+    short="Table 11",
+    room="ablation",
+    caption=(
+        "DeepNet Table 11 (journal version): 42.4 BLEU; − DeepNorm: diverged; − Init: 42.2. Validation loss for BLEU."
+    ),
+    see="A dot is a run, a bar the median of its seeds; left is better.",
+    read=(
+        Note(
+            "On the dashed line nothing is learnt. The paper's two sentences (without DeepNorm it diverges, without "
+            "the initialisation it is slightly worse) are judged among the claims, run by run, and say where they hold."
+        ),
+    ),
+    columns=COLUMNS,
+    value="validation_loss",
+    select=select,
+    draw=draw,
+    title=title,
+    alt=alt,
+    optional=True,
+)

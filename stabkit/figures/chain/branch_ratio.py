@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 from stabkit.figures.drawing import curves
 from stabkit.figures.drawing.curves import Curves
+from stabkit.figures.picture import Note, Picture, RunPicture
 from stabkit.figures.shared import share
 from stabkit.figures.shared.comparison import FACTS, output_stack, shown
 from stabkit.figures.shared.numbers import centre
@@ -20,17 +21,6 @@ from stabkit.figures.shared.words import short
 from stabkit.spec import depth_text
 from stabkit.storage.store import Run
 
-NAME = "branch_ratio"
-SHORT = "Branch over shortcut"
-INDEX: str | None = "sublayer"
-VALUE = "branch_ratio"
-AT_START = True
-"""On a page of single steps of SGD too, which train nothing."""
-CAPTION = "Very Deep Transformers (ADMIN), §3: the two terms of eq. 2. Decoder, step 0."
-READ = (
-    "At 1 a branch is as long as its shortcut: each sub-layer then halves what came before, and only the last few make "
-    "up the output. Where the ratio falls like 1/√sub-layer, all have the same say. Thin dotted: at the last step."
-)
 COLUMNS = (*FACTS, "sublayer", "branch_ratio", "last")
 
 
@@ -83,7 +73,7 @@ def draw(frame: pd.DataFrame) -> Figure:
         Curves(
             x="sublayer",
             y="branch_ratio",
-            x_label=f"{output_stack(frame['decoder_layers'])} sub-layer",
+            x_name=f"{output_stack(frame['decoder_layers'])} sub-layer",
             y_label="‖γ·G(x)‖ / ‖ω·x‖",
             none="No run has recorded its branch ratios.",
             beside="last",
@@ -92,3 +82,24 @@ def draw(frame: pd.DataFrame) -> Figure:
             ticks=lambda group: curves.layer_ticks(group, "sublayer"),
         ),
     )
+
+
+PICTURE: RunPicture = Picture(
+    name="branch_ratio",
+    short="Branch over shortcut",
+    room="chain",
+    caption="Very Deep Transformers (ADMIN), §3: the two terms of eq. 2. Decoder, step 0.",
+    see=(
+        "At 1 a branch is as long as its shortcut: each sub-layer then halves what came before, and only the last few "
+        "make up the output."
+    ),
+    read=(Note("Where the ratio falls like 1/√sub-layer, all have the same say. Thin dotted: at the last step."),),
+    columns=COLUMNS,
+    index="sublayer",
+    value="branch_ratio",
+    select=select,
+    draw=draw,
+    title=title,
+    alt=alt,
+    at_start=True,
+)

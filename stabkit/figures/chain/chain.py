@@ -20,6 +20,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from stabkit.figures.drawing import lettering, style
+from stabkit.figures.picture import Note, Picture, RunPicture
 from stabkit.figures.shared.comparison import FACTS, shown
 from stabkit.figures.shared.once import once
 from stabkit.figures.shared.points import parted
@@ -27,15 +28,6 @@ from stabkit.figures.shared.words import listed, short
 from stabkit.results.chain import gradient_ratio
 from stabkit.storage.store import Run
 
-NAME = "chain"
-SHORT = "The chain, drawn"
-INDEX: str | None = None
-VALUE = "update"
-CAPTION = "DeepNet §2 (journal version): the chain of Fig. 3(a) to 3(d), one row a run."
-READ = (
-    "Where the rows of stuck runs differ from those of training ones, there the chain breaks. Each row is one run, "
-    "each column one link, on one scale down the column; dotted: 1. The number is the link's last value."
-)
 COLUMNS = (*FACTS, "step", "update", "ln_input", "gradient", "loss")
 MOST = 80
 """Rows drawn; the frame holds all."""
@@ -193,3 +185,24 @@ def _height(values: NDArray[Any], link: Link, scale: tuple[float, float]) -> NDA
     share = np.log(shown / low) / math.log(high / low) if link.log else (shown - low) / (high - low)
     placed: NDArray[np.float64] = 0.12 + 0.76 * share
     return placed
+
+
+PICTURE: RunPicture = Picture(
+    name="chain",
+    short="The chain, drawn",
+    room="chain",
+    caption="DeepNet §2 (journal version): the chain of Fig. 3(a) to 3(d), one row a run.",
+    see="Where the rows of stuck runs differ from those of training ones, there the chain breaks.",
+    read=(
+        Note(
+            "Each row is one run, each column one link, on one scale down the column; dotted: 1. The number is the "
+            "link's last value."
+        ),
+    ),
+    columns=COLUMNS,
+    value="update",
+    select=select,
+    draw=draw,
+    title=title,
+    alt=alt,
+)

@@ -20,6 +20,7 @@ from matplotlib.figure import Figure
 
 from stabkit.figures.drawing import lettering, style
 from stabkit.figures.drawing.outcomes import MARKS
+from stabkit.figures.picture import Note, Picture, RunPicture
 from stabkit.figures.shared.comparison import FACTS, shown
 from stabkit.figures.shared.numbers import centre, chain, lowest_ratio, outcome_word, series
 from stabkit.figures.shared.once import once
@@ -29,11 +30,6 @@ from stabkit.results.chain import SATURATED, gradient_ratio, ln_growth
 from stabkit.results.outcome import GROWN, VANISHED
 from stabkit.storage.store import Run
 
-NAME = "chain_order"
-SHORT = "Which link breaks, and when"
-INDEX: str | None = None
-VALUE = "step"
-CAPTION = "DeepNet §2 (journal version), the chain of causes: not drawn in the paper."
 COLLAPSED = 0.9
 """A mean cosine between tokens above this: they are nearly one direction."""
 LINKS: dict[str, str] = {
@@ -42,14 +38,9 @@ LINKS: dict[str, str] = {
     "gradient": f"gradient ratio below {VANISHED:g}",
     "token cosine": f"token cosine above {COLLAPSED:g}",
 }
-READ = (
-    "A mark is one run on one link, at the first step at which that link is beyond its limit; those at the left edge "
-    "were so before any update, those at the right never. By the paper's chain a run that fails would pass from the "
-    "top row to the bottom ones as training goes on. The marks' shapes are the outcomes."
-)
 COLUMNS = (*FACTS, "link", "step", "last")
-OPTIONAL = True
 NEVER = -1
+STEP = "first step at which the link is beyond its limit"
 
 
 def first(run: Run, link: str) -> int | None:
@@ -190,7 +181,7 @@ def draw(frame: pd.DataFrame) -> Figure:
         axes.set_xticks([START, *ticks, never], ["at the start", *map(str, ticks), "never"])
         for edge in (0.75, last * 1.6):
             axes.axvline(edge, color=style.INK, linewidth=0.8, linestyle=(0, (2, 2)), alpha=0.6)
-        axes.set_xlabel("first step at which the link is beyond its limit")
+        axes.set_xlabel(STEP)
         return figure
 
 
@@ -210,8 +201,33 @@ def _marks(
             for word in dict.fromkeys(marks["outcome"]):
                 look = {**MARKS.get(str(word), MARKS["early"]), "markersize": 5}
                 (drawn,) = axes.plot([x], [y], linestyle="", color=hue, clip_on=False, **look)
-                style.mark(drawn, method, listed(label, condition, link))
+                style.mark(drawn, method, listed(label, condition, link), x=STEP)
         depths = ", ".join(str(depth).split("-")[0] for depth in dict.fromkeys(here["depth"]))
         name = lettering.safe(listed(f"{label} {depths}", condition), 44)
         beside = axes.annotate(name, (x, y), (5, 0), textcoords="offset points", va="center", fontsize=6.5)
         style.mark(beside, method)
+
+
+PICTURE: RunPicture = Picture(
+    name="chain_order",
+    short="Which link breaks, and when",
+    room="chain",
+    caption="DeepNet §2 (journal version), the chain of causes: not drawn in the paper.",
+    see=(
+        "A mark is one run on one link, at the first step at which that link is beyond its limit; those at the left "
+        "edge were so before any update, those at the right never."
+    ),
+    read=(
+        Note(
+            "By the paper's chain a run that fails would pass from the top row to the bottom ones as training goes on. "
+            "The marks' shapes are the outcomes."
+        ),
+    ),
+    columns=COLUMNS,
+    value="step",
+    select=select,
+    draw=draw,
+    title=title,
+    alt=alt,
+    optional=True,
+)

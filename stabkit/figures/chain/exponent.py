@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from stabkit.figures.drawing import lettering, style
+from stabkit.figures.picture import Note, Picture, RunPicture
 from stabkit.figures.shared import depth_fit
 from stabkit.figures.shared.comparison import ends_in_norm, shown
 from stabkit.figures.shared.numbers import series
@@ -22,16 +23,6 @@ from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, short
 from stabkit.storage.store import Run
 
-NAME = "exponent"
-SHORT = "Exponent by step"
-INDEX: str | None = "step"
-VALUE = "exponent"
-CAPTION = "DeepNet Fig. 4 (journal version): the growth with depth, at every step."
-READ = (
-    "‖ΔF‖ ∝ N^p, p fitted at each step. Curves bend downwards as outputs near √(2d), where depths can no longer be "
-    "told apart: compare methods at one early step. Several seeds: the median of the single fits, in a band from the "
-    "least to the greatest of single seeds."
-)
 COLUMNS = ("run", "method", "label", "condition", "depth", "seed", "step", "exponent", "least", "greatest", "seeds")
 LAST = 100
 SHORTEST = 3
@@ -168,3 +159,29 @@ def at(frame: pd.DataFrame, label: str, condition: str, step: int) -> float:
     """One method's exponent at a step; NaN where it has none."""
     own = frame[(frame["label"] == label) & (frame["condition"] == condition) & (frame["step"] == step)]
     return float(own["exponent"].iloc[0]) if len(own) else math.nan
+
+
+PICTURE: RunPicture = Picture(
+    name="exponent",
+    short="Exponent by step",
+    room="chain",
+    caption="DeepNet Fig. 4 (journal version): the growth with depth, at every step.",
+    see="‖ΔF‖ ∝ N^p, p fitted at each step.",
+    read=(
+        Note(
+            "Curves bend downwards as outputs near √(2d), where depths can no longer be told apart: compare methods at "
+            "one early step."
+        ),
+        Note(
+            "Several seeds: the median of the single fits, in a band from the least to the greatest of single seeds.",
+            ("band",),
+        ),
+    ),
+    columns=COLUMNS,
+    index="step",
+    value="exponent",
+    select=select,
+    draw=draw,
+    title=title,
+    alt=alt,
+)

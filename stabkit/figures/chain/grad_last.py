@@ -15,21 +15,13 @@ from matplotlib.figure import Figure
 
 from stabkit.figures.drawing import curves
 from stabkit.figures.drawing.curves import Curves
+from stabkit.figures.picture import Note, Picture, RunPicture
 from stabkit.figures.shared.comparison import FACTS, output_layers, shown
 from stabkit.figures.shared.numbers import centre
 from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, short
 from stabkit.storage.store import Run
 
-NAME = "grad_last"
-SHORT = "Gradient of the last layer"
-INDEX: str | None = None
-VALUE = "grad_norm"
-CAPTION = "DeepNet Fig. 2(b) (journal version)."
-READ = (
-    "The gradient that the top layer receives. If exploding gradients were the root of the trouble it would be "
-    "the unstable method's that is large; the paper finds Post-LN-init's larger. Stacks of equal depth, or one stack."
-)
 COLUMNS = (*FACTS, "layers", "when", "grad_norm")
 WINDOW = (100, 250)
 """The steps of early training: by then the runs without warm-up have parted."""
@@ -91,7 +83,7 @@ def draw(frame: pd.DataFrame) -> Figure:
         Curves(
             x="layers",
             y="grad_norm",
-            x_label="layers of the stack",
+            x_name="layers of the stack",
             y_label="‖∂L/∂θ‖ of the last layer",
             none="No run has recorded the gradients of its layers.",
             ticks=lambda group: sorted(group["layers"].unique()),
@@ -99,3 +91,24 @@ def draw(frame: pd.DataFrame) -> Figure:
             height=3.0,
         ),
     )
+
+
+PICTURE: RunPicture = Picture(
+    name="grad_last",
+    short="Gradient of the last layer",
+    room="chain",
+    caption="DeepNet Fig. 2(b) (journal version).",
+    see="The gradient that the top layer receives.",
+    read=(
+        Note(
+            "If exploding gradients were the root of the trouble it would be the unstable method's that is large; the "
+            "paper finds Post-LN-init's larger. Stacks of equal depth, or one stack."
+        ),
+    ),
+    columns=COLUMNS,
+    value="grad_norm",
+    select=select,
+    draw=draw,
+    title=title,
+    alt=alt,
+)

@@ -17,23 +17,13 @@ from matplotlib.figure import Figure
 
 from stabkit.figures.drawing import curves
 from stabkit.figures.drawing.curves import Curves
+from stabkit.figures.picture import Note, Picture, RunPicture
 from stabkit.figures.shared.comparison import FACTS, Shown, output_layers, output_stack, shown
 from stabkit.figures.shared.numbers import centre
 from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, short
 from stabkit.storage.store import Run
 
-NAME = "grad_norm"
-SHORT = "Gradient by layer"
-INDEX: str | None = "layer"
-VALUE = "grad_norm"
-CAPTION = "DeepNet Fig. 3(d) (journal version)."
-READ = (
-    "A curve that falls to the left by decades is a decoder whose lower layers receive almost no gradient: they do not "
-    "learn. Layer 1 is the lowest. Several seeds: median in a band from the least to the greatest; thin "
-    "dotted line: the mean over all recorded steps. A layer whose gradient is exactly 0 has no point. ✕: diverged, at "
-    "the last step with finite gradients."
-)
 NONE = "No run has recorded the gradients of its layers."
 COLUMNS = (*FACTS, "step", "layer", "grad_norm", "window_mean")
 
@@ -134,7 +124,7 @@ def what(frame: pd.DataFrame) -> Curves:
     return Curves(
         x="layer",
         y="grad_norm",
-        x_label=f"{output_stack(frame['decoder_layers'])} layer",
+        x_name=f"{output_stack(frame['decoder_layers'])} layer",
         y_label="‖∂L/∂θ‖ of the layer",
         none=NONE,
         ticks=curves.layer_ticks,
@@ -152,3 +142,32 @@ def draw(frame: pd.DataFrame) -> Figure:
         ordered.assign(panel=ordered["depth"] + ", " + ordered["depth"].map(when).astype(str)),
         replace(what(frame), beside="window_mean"),
     )
+
+
+PICTURE: RunPicture = Picture(
+    name="grad_norm",
+    short="Gradient by layer",
+    room="chain",
+    caption="DeepNet Fig. 3(d) (journal version).",
+    see=(
+        "A curve that falls to the left by decades is a decoder whose lower layers receive almost no gradient: they do "
+        "not learn."
+    ),
+    read=(
+        Note("Layer 1 is the lowest."),
+        Note(
+            "Several seeds: median in a band from the least to the greatest; thin dotted line: the mean over all "
+            "recorded steps.",
+            ("band",),
+        ),
+        Note("A layer whose gradient is exactly 0 has no point."),
+        Note("✕: diverged, at the last step with finite gradients.", ("diverged",)),
+    ),
+    columns=COLUMNS,
+    index="layer",
+    value="grad_norm",
+    select=select,
+    draw=draw,
+    title=title,
+    alt=alt,
+)

@@ -13,21 +13,11 @@ from matplotlib.figure import Figure
 
 from stabkit.figures.chain import grad_norm
 from stabkit.figures.drawing import curves
+from stabkit.figures.picture import Note, Picture, RunPicture
 from stabkit.figures.shared.comparison import FACTS, output_layers, output_stack, shown
 from stabkit.figures.shared.once import once
 from stabkit.storage.store import Run
 
-NAME = "grad_start"
-SHORT = "Gradient before training"
-INDEX: str | None = "layer"
-VALUE = "grad_norm"
-AT_START = True
-"""On a page of single steps of SGD too, which train nothing."""
-CAPTION = "DeepNet Fig. 2(a) (journal version), all decoder layers."
-READ = (
-    "Before any update nothing has exploded yet: what falls to the left here is lost by the wiring and the "
-    "initialisation alone. One training batch a seed; several seeds: median in a band."
-)
 COLUMNS = (*FACTS, "layer", "grad_norm")
 
 
@@ -69,3 +59,24 @@ def draw(frame: pd.DataFrame) -> Figure:
     """A panel a depth."""
     finite = frame.assign(grad_norm=frame["grad_norm"].where(np.isfinite(frame["grad_norm"].astype(float))))
     return curves.draw(finite, grad_norm.what(frame))
+
+
+PICTURE: RunPicture = Picture(
+    name="grad_start",
+    short="Gradient before training",
+    room="chain",
+    caption="DeepNet Fig. 2(a) (journal version), all decoder layers.",
+    see=(
+        "Before any update nothing has exploded yet: what falls to the left here is lost by the wiring and the "
+        "initialisation alone."
+    ),
+    read=(Note("One training batch a seed; several seeds: median in a band.", ("band",)),),
+    columns=COLUMNS,
+    index="layer",
+    value="grad_norm",
+    select=select,
+    draw=draw,
+    title=title,
+    alt=alt,
+    at_start=True,
+)

@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 
 from stabkit.figures.drawing import curves
 from stabkit.figures.drawing.curves import Curves
+from stabkit.figures.picture import Note, Picture, RunPicture
 from stabkit.figures.shared import points
 from stabkit.figures.shared.comparison import FACTS, norm_after_sum, shown
 from stabkit.figures.shared.numbers import centre
@@ -21,18 +22,6 @@ from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import short
 from stabkit.storage.store import Run
 
-NAME = "ln_input"
-SHORT = "LN input"
-INDEX: str | None = None
-VALUE = "ln_input"
-CAPTION = "DeepNet Fig. 3(b) and 3(c) (journal version)."
-READ = (
-    "A level line: what enters the norms keeps the size that it began with. First what enters those after a "
-    "feed-forward, then after attention. √d is the length of a "
-    "normalised state: ω√d is what stands here by construction when a branch adds nothing, so DeepNorm and ADMIN lie "
-    "higher than Post-LN without being in danger; the next figure divides that out. Of methods with the norm elsewhere "
-    "or without: the residual stream after the sub-layer, which grows with every branch that is added."
-)
 COLUMNS = (*FACTS, "width", "origin", "step", "ln_input", "encoder", "decoder")
 ORIGINS = {"feed-forward": ("ffn",), "attention": ("self", "cross")}
 
@@ -133,7 +122,8 @@ def panels(
             x="step",
             across="decades",
             y=value,
-            x_label="step (updates done)",
+            x_name="step",
+            x_note=" (updates done)",
             y_label=label,
             none="No run has recorded the inputs of its norms.",
             middle=points.median,
@@ -146,3 +136,27 @@ def panels(
 
 def _rows(frame: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
     return [(origin, own) for origin in ORIGINS if len(own := frame[frame["origin"] == origin])]
+
+
+PICTURE: RunPicture = Picture(
+    name="ln_input",
+    short="LN input",
+    room="chain",
+    caption="DeepNet Fig. 3(b) and 3(c) (journal version).",
+    see="A level line: what enters the norms keeps the size that it began with.",
+    read=(
+        Note(
+            "First what enters those after a feed-forward, then after attention. √d is the length of a normalised "
+            "state: ω√d is what stands here by construction when a branch adds nothing, so DeepNorm and ADMIN lie "
+            "higher than Post-LN without being in danger; the next figure divides that out. Of methods with the norm "
+            "elsewhere or without: the residual stream after the sub-layer, which grows with every branch that is "
+            "added."
+        ),
+    ),
+    columns=COLUMNS,
+    value="ln_input",
+    select=select,
+    draw=draw,
+    title=title,
+    alt=alt,
+)

@@ -15,17 +15,12 @@ from matplotlib.figure import Figure
 
 from stabkit.figures.chain import ln_input
 from stabkit.figures.drawing import curves
+from stabkit.figures.picture import Note, Picture, RunPicture
 from stabkit.figures.shared.comparison import FACTS, norm_after_sum
 from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, short
 from stabkit.storage.store import Run
 
-NAME = "ln_input_omega"
-SHORT = "LN input over ω√d"
-INDEX: str | None = None
-VALUE = "relative"
-CAPTION = "DeepNet Fig. 3(b) and 3(c) (journal version), each sub-layer's input divided by ω√d."
-READ = "The same inputs, each over what its own shortcut gives. The gradient through a norm shrinks as its input grows."
 COLUMNS = (*FACTS, "width", "origin", "step", "relative", "encoder", "decoder")
 
 
@@ -71,3 +66,19 @@ def draw(frame: pd.DataFrame) -> Figure:
         lambda group: [(math.sqrt(2), "√2: branch as long as shortcut")],
         log_y=False,
     )
+
+
+PICTURE: RunPicture = Picture(
+    name="ln_input_omega",
+    short="LN input over ω√d",
+    room="chain",
+    caption="DeepNet Fig. 3(b) and 3(c) (journal version), each sub-layer's input divided by ω√d.",
+    see="The same inputs, each over what its own shortcut gives.",
+    read=(Note("The gradient through a norm shrinks as its input grows."),),
+    columns=COLUMNS,
+    value="relative",
+    select=select,
+    draw=draw,
+    title=title,
+    alt=alt,
+)

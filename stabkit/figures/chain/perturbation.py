@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from stabkit.figures.drawing import curves
 from stabkit.figures.drawing.curves import Curves
+from stabkit.figures.picture import Note, Picture, RunPicture
 from stabkit.figures.shared import share
 from stabkit.figures.shared.comparison import FACTS, output_stack, shown
 from stabkit.figures.shared.depth_fit import JOINED, shape_of
@@ -28,22 +29,8 @@ from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import short
 from stabkit.storage.store import Run
 
-NAME = "perturbation"
-SHORT = "Change under a fixed perturbation"
-INDEX: str | None = "sublayer"
-VALUE = "perturbation"
-AT_START = True
-"""On a page of single steps of SGD too, which train nothing."""
-CAPTION = (
-    "Liu et al. 2020, §4 (amplification effect), with their released plot's perturbation of 10⁻⁴·sign(noise); step 0."
-)
-READ = (
-    "The same small change of every weight, before training: by how much of its length does the state after each "
-    "sub-layer move? What amplifies weights' changes here turns each update of training into a larger one."
-)
 COLUMNS = (*FACTS, "sublayer", "perturbation", "law")
 UNDECIDED = "undecided"
-OPTIONAL = True
 LEAST, LEAST_R2, MARGIN, FLAT, STEEP = 4, 0.9, 0.03, 1.5, 0.7
 """Depths from which on laws can be told apart; what a fit must explain, how much more than the other; what is flat; and
 the exponent from which on growth is called O(n), for a + b·n with a large a is no such growth over these depths."""
@@ -139,9 +126,34 @@ def draw(frame: pd.DataFrame) -> Figure:
             x="sublayer",
             grouped=True,
             y="perturbation",
-            x_label=f"{output_stack(frame['decoder_layers'])} sub-layer",
+            x_name=f"{output_stack(frame['decoder_layers'])} sub-layer",
             y_label="‖x(θ+δ) − x(θ)‖ / ‖x(θ)‖",
             none="No run has recorded its perturbation.",
             ticks=lambda group: curves.layer_ticks(group, "sublayer"),
         ),
     )
+
+
+PICTURE: RunPicture = Picture(
+    name="perturbation",
+    short="Change under a fixed perturbation",
+    room="chain",
+    caption=(
+        "Liu et al. 2020, §4 (amplification effect), with their released plot's perturbation of 10⁻⁴·sign(noise); step "
+        "0."
+    ),
+    see=(
+        "The same small change of every weight, before training: by how much of its length does the state after each "
+        "sub-layer move?"
+    ),
+    read=(Note("What amplifies weights' changes here turns each update of training into a larger one."),),
+    columns=COLUMNS,
+    index="sublayer",
+    value="perturbation",
+    select=select,
+    draw=draw,
+    title=title,
+    alt=alt,
+    optional=True,
+    at_start=True,
+)

@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 
 from stabkit.figures.drawing import lettering, style
 from stabkit.figures.drawing.line_ends import End, label_ends
+from stabkit.figures.picture import Note, Picture, RunPicture
 from stabkit.figures.shared import points
 from stabkit.figures.shared.comparison import FACTS, shown
 from stabkit.figures.shared.contrast import contrast
@@ -24,18 +25,6 @@ from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, short
 from stabkit.storage.store import Run
 
-NAME = "update"
-SHORT = "‖ΔF‖ by step"
-INDEX: str | None = "step"
-VALUE = "update"
-CAPTION = "DeepNet Fig. 4 (journal version), against the step."
-READ = (
-    "Each panel is one method on the same scale; the heavier the line, the deeper the model. At √(2d) an output that "
-    "ends in a norm has nothing left in common with that of step 0 (without norms there is no such bound); without "
-    "warm-up every curve gets there, and how soon is what differs. Several seeds: the median of those still finite, in "
-    "a band from the least to the greatest; one seed: a thin line. ✕: diverged, at its last finite value. Step 0 is 0 "
-    "by definition and has no place on a logarithmic axis."
-)
 HEIGHT, LINE = 2.7, 0.18
 """Inches: a row of panels; what a name beside a line needs, generously, as a panel is shorter than its row."""
 COLUMNS = (*FACTS, "width", "step", "update")
@@ -174,3 +163,32 @@ def _range(frame: pd.DataFrame) -> tuple[float, float]:
 
 def _drawable(values: pd.Series[float]) -> pd.Series[bool]:
     return (values >= style.LOWEST) & (values <= style.HIGHEST)
+
+
+PICTURE: RunPicture = Picture(
+    name="update",
+    short="‖ΔF‖ by step",
+    room="chain",
+    caption="DeepNet Fig. 4 (journal version), against the step.",
+    see="Each panel is one method on the same scale; the heavier the line, the deeper the model.",
+    read=(
+        Note(
+            "At √(2d) an output that ends in a norm has nothing left in common with that of step 0 (without norms "
+            "there is no such bound); without warm-up every curve gets there, and how soon is what differs."
+        ),
+        Note(
+            "Several seeds: the median of those still finite, in a band from the least to the greatest; one seed: a "
+            "thin line.",
+            ("band",),
+        ),
+        Note("✕: diverged, at its last finite value.", ("diverged",)),
+        Note("Step 0 is 0 by definition and has no place on a logarithmic axis."),
+    ),
+    columns=COLUMNS,
+    index="step",
+    value="update",
+    select=select,
+    draw=draw,
+    title=title,
+    alt=alt,
+)

@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from stabkit.figures.chain import update
 from stabkit.figures.drawing import curves
 from stabkit.figures.drawing.curves import Curves
+from stabkit.figures.picture import Note, Picture, RunPicture
 from stabkit.figures.shared import points
 from stabkit.figures.shared.comparison import Condition, shown
 from stabkit.figures.shared.numbers import centre, update_at
@@ -22,17 +23,6 @@ from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import short
 from stabkit.storage.store import Run
 
-NAME = "update_method"
-SHORT = "‖ΔF‖ by method"
-INDEX: str | None = "step"
-VALUE = "update"
-CAPTION = "DeepNet Fig. 3(a) (journal version)."
-READ = (
-    "The accumulated update against the output's own size: at √(2d) an output that ends in a norm has nothing in "
-    "common with that of step 0 (without norms there is no such bound). In the paper's chain Post-LN without warm-up "
-    "jumps at once and then stands still; warm-up or a better initialisation make it climb step by step. Several "
-    "seeds: the median in a band from the least to the greatest."
-)
 COLUMNS = update.COLUMNS
 
 
@@ -80,10 +70,37 @@ def draw(frame: pd.DataFrame) -> Figure:
             x="step",
             across="decades",
             y="update",
-            x_label="step (updates done)",
+            x_name="step",
+            x_note=" (updates done)",
             y_label="‖ΔF‖, output units",
             none="No run has recorded a model update.",
             middle=points.median,
             reference=lambda group: curves.lines(group, "width", "√(2d): uncorrelated", lambda d: math.sqrt(2 * d)),
         ),
     )
+
+
+PICTURE: RunPicture = Picture(
+    name="update_method",
+    short="‖ΔF‖ by method",
+    room="chain",
+    caption="DeepNet Fig. 3(a) (journal version).",
+    see=(
+        "The accumulated update against the output's own size: at √(2d) an output that ends in a norm has nothing in "
+        "common with that of step 0 (without norms there is no such bound)."
+    ),
+    read=(
+        Note(
+            "In the paper's chain Post-LN without warm-up jumps at once and then stands still; warm-up or a better "
+            "initialisation make it climb step by step."
+        ),
+        Note("Several seeds: the median in a band from the least to the greatest.", ("band",)),
+    ),
+    columns=COLUMNS,
+    index="step",
+    value="update",
+    select=select,
+    draw=draw,
+    title=title,
+    alt=alt,
+)

@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 
 from stabkit.figures.drawing import curves, style
 from stabkit.figures.drawing.curves import Curves
+from stabkit.figures.picture import Note, Picture, RunPicture
 from stabkit.figures.shared import points
 from stabkit.figures.shared.comparison import FACTS, shown
 from stabkit.figures.shared.once import once
@@ -21,16 +22,6 @@ from stabkit.figures.shared.words import listed, several, short
 from stabkit.results.outcome import AT_UNIGRAM
 from stabkit.storage.store import Run
 
-NAME = "validation_loss"
-SHORT = "Validation loss"
-INDEX: str | None = "step"
-VALUE = "validation_loss"
-CAPTION = "DeepNet Fig. 2(c) (journal version); Very Deep Transformers (ADMIN) Fig. 2."
-READ = (
-    "A model that knows nothing but how frequent each word is stands on the dashed line; a stuck one stays there. "
-    "Label smoothing is part of both the loss and the dashed line. A run of fewer than 40 steps is read once, at its "
-    "end: it cannot be judged."
-)
 COLUMNS = (*FACTS, "unigram_loss", "step", "validation_loss")
 
 
@@ -97,7 +88,8 @@ def draw(frame: pd.DataFrame) -> Figure:
         Curves(
             x="step",
             y="validation_loss",
-            x_label="step (updates done)",
+            x_name="step",
+            x_note=" (updates done)",
             y_label="validation loss, nats a token",
             none="No run has read its validation loss.",
             log_y=False,
@@ -105,3 +97,25 @@ def draw(frame: pd.DataFrame) -> Figure:
             reference=lambda group: curves.lines(group, "unigram_loss", "unigram loss", float),
         ),
     )
+
+
+PICTURE: RunPicture = Picture(
+    name="validation_loss",
+    short="Validation loss",
+    room="chain",
+    caption="DeepNet Fig. 2(c) (journal version); Very Deep Transformers (ADMIN) Fig. 2.",
+    see="A model that knows nothing but how frequent each word is stands on the dashed line; a stuck one stays there.",
+    read=(
+        Note(
+            "Label smoothing is part of both the loss and the dashed line. A run of fewer than 40 steps is read once, "
+            "at its end: it cannot be judged."
+        ),
+    ),
+    columns=COLUMNS,
+    index="step",
+    value="validation_loss",
+    select=select,
+    draw=draw,
+    title=title,
+    alt=alt,
+)

@@ -20,6 +20,7 @@ from matplotlib.lines import Line2D
 from stabkit.figures.drawing import lettering, style
 from stabkit.figures.drawing.outcomes import MARKS
 from stabkit.figures.drawing.style import CONDITION_DASHES
+from stabkit.figures.picture import Note, Picture, RunPicture
 from stabkit.figures.shared import quality
 from stabkit.figures.shared.comparison import FACTS, Condition, Shown, shown
 from stabkit.figures.shared.depth_fit import JOINED, shape_of
@@ -28,19 +29,7 @@ from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed
 from stabkit.storage.store import Run
 
-NAME = "depth_law"
-SHORT = "Quality and depth"
-INDEX: str | None = None
-VALUE = "quality"
-OPTIONAL = True
-"""Not on pages without three depths of a method that train."""
-CAPTION = "DeepNet Fig. 8: L(d) = A log d + B, average BLEU on OPUS-100 at 12 to 1,000 layers."
-READ = (
-    "Points are the means of the seeds that train at every depth fitted, bars from least to greatest; the line is "
-    "least squares through them, A a factor e of depth. Left out, and marked at their depths: runs that are stuck (a "
-    "square) or diverged (✕, at the edge), and those of seeds that do not train, or were not run, at every depth "
-    "(small dots), for a mean over other seeds is no comparison. More BLEU is better; of the loss, less."
-)
+X = "layers d = N + M"
 DEPTHS = 3
 """Fewer distinct depths are no law."""
 COLUMNS = (*FACTS, "shape", "layers", "measure", "quality", "fitted", "A", "B", "R2", "seeds")
@@ -191,7 +180,7 @@ def draw(frame: pd.DataFrame) -> Figure:
             depths = sorted(own["layers"].unique())
             ticks = depths if len(depths) <= 8 else depths[:: -(-len(depths) // 8)]
             style.log_axis(axes, "x", depths[0] / 1.15, depths[-1] * 1.15, ticks=ticks)
-            axes.set_xlabel("layers d = N + M")
+            axes.set_xlabel(X)
             low, high = float(own.loc[own["fitted"], "quality"].min()), float(own.loc[own["fitted"], "quality"].max())
             room = 0.12 * (high - low or abs(high) or 1.0)
             axes.set_ylim(low - room, high + room)
@@ -227,7 +216,7 @@ def _one(axes: Axes, name: str, own: pd.DataFrame, dashes: Any) -> Line2D:
     if (high > low).any():
         style.mark(axes.vlines(middle.index, low, high, color=hue, alpha=0.55, linewidth=1.4), method)
     (points,) = axes.plot(middle.index, middle, linestyle="", **style.dotted(method))
-    style.mark(points, method, name)
+    style.mark(points, method, name, x=X)
     bottom, top = axes.get_ylim()
     worst = bottom if own["measure"].iloc[0] == quality.BLEU else top
     edge = worst + 0.04 * (top - bottom) * (1 if worst == bottom else -1)
@@ -236,5 +225,33 @@ def _one(axes: Axes, name: str, own: pd.DataFrame, dashes: Any) -> Line2D:
         inside = lost["outcome"] != "diverged" and bottom < value < top
         look = MARKS["early" if lost["outcome"] == "trains" else str(lost["outcome"])]
         (point,) = axes.plot([float(lost["layers"])], [value if inside else edge], color=hue, linestyle="", **look)
-        style.mark(point, method, listed(name, f"seed {lost['seed']}", str(lost["outcome"])))
+        style.mark(point, method, listed(name, f"seed {lost['seed']}", str(lost["outcome"])), x=X)
     return line
+
+
+PICTURE: RunPicture = Picture(
+    name="depth_law",
+    short="Quality and depth",
+    room="depth",
+    caption="DeepNet Fig. 8: L(d) = A log d + B, average BLEU on OPUS-100 at 12 to 1,000 layers.",
+    see=(
+        "Points are the means of the seeds that train at every depth fitted, bars from least to greatest; the line is "
+        "least squares through them, A a factor e of depth."
+    ),
+    read=(
+        Note(
+            "Left out, and marked at their depths: runs that are stuck (a square) or diverged (✕, at the edge), and "
+            "those of seeds that do not train, or were not run, at every depth (small dots), for a mean over other "
+            "seeds is no comparison.",
+            ("diverged", "stuck"),
+        ),
+        Note("More BLEU is better; of the loss, less."),
+    ),
+    columns=COLUMNS,
+    value="quality",
+    select=select,
+    draw=draw,
+    title=title,
+    alt=alt,
+    optional=True,
+)

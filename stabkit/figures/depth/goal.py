@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 
 from stabkit.figures.depth import slope
 from stabkit.figures.drawing import lettering, style
+from stabkit.figures.picture import Note, Picture, RunPicture
 from stabkit.figures.shared.comparison import FACTS
 from stabkit.figures.shared.depth_fit import JOINED, fit
 from stabkit.figures.shared.numbers import centre
@@ -24,21 +25,7 @@ from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, short
 from stabkit.storage.store import Run
 
-NAME = "goal"
-SHORT = "GOAL of DeepNet §3.3"
-INDEX: str | None = None
-VALUE = "relative"
-AT_START = True
-SINGLE_STEPS = True
-CAPTION = "DeepNet §3.3, GOAL: not drawn in the paper."
-READ = (
-    "The level line is the GOAL that α and β are derived from: one SGD step moves the output as far at every depth. "
-    "Drawn: ‖ΔF‖/η over its value in the shallowest model, a thin line a seed, points their median. Dotted: what the "
-    "theorem makes of the same steps (2 and 3 of the measured ‖Δθ‖, 4 of η alone), over its own value there; it bounds "
-    "‖ΔF‖ up to a constant, so growth beyond it is evidence that the bound's terms leave something out, no refutation."
-)
 COLUMNS = (*FACTS, "shape", "layers", "theorem", "relative", "theorem_relative")
-OPTIONAL = True
 GOAL = "GOAL: depth changes nothing"
 PROMISE = ("deepnorm", "sub-ln")
 """Methods whose constants are derived from an update that depth does not change."""
@@ -133,15 +120,43 @@ def _method(axes: Axes, label: str, own: pd.DataFrame) -> list[Artist]:
     if own["seed"].nunique() > 1:
         for seed, one in own.groupby("seed"):
             seen = style.line(axes, one["layers"], one["relative"], color=hue, linewidth=0.7, alpha=0.55)
-            style.mark(seen, method, f"{name}, seed {seed}")
+            style.mark(seen, method, f"{name}, seed {seed}", x="depth N")
     by = own.groupby("layers")
     layers = np.array(sorted(own["layers"].unique()))
     (points,) = axes.plot(layers, by["relative"].agg(centre), label=name, **style.dotted(method))
-    style.mark(points, method, name)
+    style.mark(points, method, name, x="depth N")
     theory = by["theorem_relative"].agg(centre).to_numpy()
     if not np.isfinite(theory).any():
         return [points]
     number = f"Theorem {int(own['theorem'].iloc[0])}'s sum"
     (dotted,) = axes.plot(layers, theory, ":", color=hue, linewidth=1.2, label=number)
-    style.mark(dotted, method, f"{name}: {number}")
+    style.mark(dotted, method, f"{name}: {number}", x="depth N")
     return [points, dotted]
+
+
+PICTURE: RunPicture = Picture(
+    name="goal",
+    short="GOAL of DeepNet §3.3",
+    room="depth",
+    caption="DeepNet §3.3, GOAL: not drawn in the paper.",
+    see=(
+        "The level line is the GOAL that α and β are derived from: one SGD step moves the output as far at every depth."
+    ),
+    read=(
+        Note(
+            "Drawn: ‖ΔF‖/η over its value in the shallowest model, a thin line a seed, points their median. Dotted: "
+            "what the theorem makes of the same steps (2 and 3 of the measured ‖Δθ‖, 4 of η alone), over its own value "
+            "there; it bounds ‖ΔF‖ up to a constant, so growth beyond it is evidence that the bound's terms leave "
+            "something out, no refutation."
+        ),
+    ),
+    columns=COLUMNS,
+    value="relative",
+    select=select,
+    draw=draw,
+    title=title,
+    alt=alt,
+    optional=True,
+    at_start=True,
+    single_steps=True,
+)

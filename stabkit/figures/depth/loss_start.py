@@ -16,23 +16,13 @@ from matplotlib.figure import Figure
 
 from stabkit.figures.drawing import lettering, style
 from stabkit.figures.drawing.line_ends import End, label_ends
+from stabkit.figures.picture import Note, Picture, RunPicture
 from stabkit.figures.shared.comparison import FACTS, shown
 from stabkit.figures.shared.numbers import centre
 from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import short
 from stabkit.storage.store import Run
 
-NAME = "loss_start"
-SHORT = "Loss at the start, by width"
-INDEX: str | None = None
-VALUE = "loss"
-OPTIONAL = True
-"""Only where runs differ in width."""
-CAPTION = "Not in the papers, whose widths are 512 and 1,024."
-READ = (
-    "The probe batch's loss before any update; solid with the softmax tied to the embedding, dashed with one of its "
-    "own, drawn alike; median over seeds. The level line is the loss of the best constant predictor."
-)
 TICKS = (5, 6, 8, 10, 12, 15, 20, 30, 50, 100)
 COLUMNS = (*FACTS, "hidden", "tied", "loss", "unigram_loss")
 
@@ -122,6 +112,26 @@ def _line(axes: Axes, label: str, own: pd.DataFrame) -> End:
         by = mine.sort_values("hidden")
         dash = "-" if tied else (0, (3, 1.5))
         (line,) = axes.plot(by["hidden"], by["loss"], linestyle=dash, **style.dotted(method))
-        style.mark(line, method, f"{name}, {'tied' if tied else 'untied'}")
+        style.mark(line, method, f"{name}, {'tied' if tied else 'untied'}", x="width d")
         end = float(by["loss"].iloc[-1])
     return end, name, hue, method
+
+
+PICTURE: RunPicture = Picture(
+    name="loss_start",
+    short="Loss at the start, by width",
+    room="depth",
+    caption="Not in the papers, whose widths are 512 and 1,024.",
+    see=(
+        "The probe batch's loss before any update; solid with the softmax tied to the embedding, dashed with one of "
+        "its own, drawn alike; median over seeds."
+    ),
+    read=(Note("The level line is the loss of the best constant predictor."),),
+    columns=COLUMNS,
+    value="loss",
+    select=select,
+    draw=draw,
+    title=title,
+    alt=alt,
+    optional=True,
+)

@@ -16,6 +16,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from stabkit.figures.depth import update_depth
+from stabkit.figures.picture import Note, Picture, RunPicture
 from stabkit.figures.shared.comparison import method_label, variants
 from stabkit.figures.shared.contrast import PAIR
 from stabkit.figures.shared.numbers import centre
@@ -24,24 +25,7 @@ from stabkit.figures.shared.words import listed, short
 from stabkit.spec import canonical
 from stabkit.storage.store import Run
 
-NAME = "slope"
-SHORT = "Slope of one SGD step"
-INDEX: str | None = None
-VALUE = "update"
-AT_START = True
-"""On a page of single steps of SGD too, which train nothing."""
-SINGLE_STEPS = True
-"""Made of these, which no other figure is."""
-CAPTION = "DeepNet §3.3, GOAL, and Theorems 2, 3 and 4 (journal version): not drawn in the paper."
-READ = (
-    "How far the output moves for each unit of learning rate, before any training. A horizontal line is the papers' "
-    "GOAL. The order of the methods is the finding; Post-LN's exponent changes with the seed, because its tokens "
-    "collapse to one direction at initialisation. Dotted: Theorem 3 (one stack: 2) from the measured ‖Δθ‖; of Sub-LN "
-    "in one stack Theorem 4. There is none of the others."
-)
 COLUMNS = (*update_depth.COLUMNS, "rate")
-OPTIONAL = True
-"""Not on pages without such a step."""
 AGREE = 0.05
 """Two rates must give the same slope to within this share of it."""
 
@@ -159,3 +143,28 @@ def draw(frame: pd.DataFrame) -> Figure:
     return update_depth.against_depth(
         frame, "‖ΔF‖ / η of one SGD step, output units", "No run is a single step of SGD.", ceiling=False
     )
+
+
+PICTURE: RunPicture = Picture(
+    name="slope",
+    short="Slope of one SGD step",
+    room="depth",
+    caption="DeepNet §3.3, GOAL, and Theorems 2, 3 and 4 (journal version): not drawn in the paper.",
+    see="How far the output moves for each unit of learning rate, before any training.",
+    read=(
+        Note(
+            "A horizontal line is the papers' GOAL. The order of the methods is the finding; Post-LN's exponent "
+            "changes with the seed, because its tokens collapse to one direction at initialisation. Dotted: Theorem 3 "
+            "(one stack: 2) from the measured ‖Δθ‖; of Sub-LN in one stack Theorem 4. There is none of the others."
+        ),
+    ),
+    columns=COLUMNS,
+    value="update",
+    select=select,
+    draw=draw,
+    title=title,
+    alt=alt,
+    optional=True,
+    at_start=True,
+    single_steps=True,
+)

@@ -18,6 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from stabkit.figures.drawing import lettering, style
+from stabkit.figures.picture import Note, Picture, RunPicture
 from stabkit.figures.shared import theorem
 from stabkit.figures.shared.comparison import FACTS, shown
 from stabkit.figures.shared.numbers import series
@@ -26,25 +27,8 @@ from stabkit.figures.shared.words import listed, short
 from stabkit.results.chain import SATURATED
 from stabkit.storage.store import Run
 
-NAME = "theory"
-SHORT = "Theory and measurement"
-INDEX: str | None = None
-VALUE = "update"
-AT_START = True
-"""On a page of single steps of SGD too, which train nothing."""
-CAPTION = (
-    "DeepNet Theorems 2, 3 and, under SGD, 4 (journal version), predicted against measured: not drawn in the paper."
-)
-READ = (
-    "On a line of slope 1 the theorem (2 and 3 from the ‖Δθ‖ of that step) tells ‖ΔF‖ up to a constant. A point is one "
-    "run at one step; each theorem's line has the one that suits its points best. R² is of the logarithms, with a "
-    "constant for each theorem; it falls below 0 where the mean alone would predict better, and over all steps it is "
-    "helped by both growing in time. Left out is what lies beyond half of √(2d), where ‖ΔF‖ bends."
-)
 STEPS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 COLUMNS = (*FACTS, "theorem", "step", "predicted", "update")
-OPTIONAL = True
-"""Not on pages without a method that the theorems speak of."""
 
 
 @once
@@ -141,5 +125,32 @@ def _dots(axes: Axes, label: str, own: pd.DataFrame) -> Line2D:
     (handle,) = axes.plot(
         own["predicted"], own["update"], ".", color=style.colour(method), markersize=4, alpha=0.6, label=name
     )
-    style.mark(handle, method, listed(label, "by its prediction"))
+    style.mark(handle, method, listed(label, "by its prediction"), x="what the theorem predicts")
     return handle
+
+
+PICTURE: RunPicture = Picture(
+    name="theory",
+    short="Theory and measurement",
+    room="depth",
+    caption=(
+        "DeepNet Theorems 2, 3 and, under SGD, 4 (journal version), predicted against measured: not drawn in the paper."
+    ),
+    see="On a line of slope 1 the theorem (2 and 3 from the ‖Δθ‖ of that step) tells ‖ΔF‖ up to a constant.",
+    read=(
+        Note(
+            "A point is one run at one step; each theorem's line has the one that suits its points best. R² is of the "
+            "logarithms, with a constant for each theorem; it falls below 0 where the mean alone would predict better, "
+            "and over all steps it is helped by both growing in time. Left out is what lies beyond half of √(2d), "
+            "where ‖ΔF‖ bends."
+        ),
+    ),
+    columns=COLUMNS,
+    value="update",
+    select=select,
+    draw=draw,
+    title=title,
+    alt=alt,
+    optional=True,
+    at_start=True,
+)

@@ -11,20 +11,10 @@ from matplotlib.figure import Figure
 
 from stabkit.figures.drawing import lettering, style
 from stabkit.figures.drawing.line_ends import End, label_ends
+from stabkit.figures.picture import Note, Picture
 from stabkit.figures.shared.words import several
 from stabkit.results.tolerance import COARSE, FACTOR, Tolerance, power
 
-NAME = "tolerance"
-SHORT = "Tolerated rate"
-INDEX: str | None = None
-VALUE = "passes"
-CAPTION = "Not drawn in the papers; their own rates, with warm-up and at other sizes, stand as dotted lines."
-READ = (
-    f"The highest rate at which sixteen updates without warm-up promise training, found to a factor {FACTOR:g}; the "
-    "line is the median over seeds, the band from the least to the greatest. A triangle at the edge: every rate tried "
-    "passes (up), or none does (down). A ring: a cell that is not monotone in the rate. Cells whose limit would be the "
-    "end of the forecast's own range are not drawn."
-)
 COLUMNS = ("run", "method", "label", "panel", "axis", "x", "seed", "passes", "fails", "height", "known", "monotone")
 THEIRS = (
     (5e-4, "DeepNet, Fig. 4"),
@@ -135,10 +125,34 @@ def _method(axes: Axes, label: str, own: pd.DataFrame) -> End:
     band = axes.fill_between(x, by.min().to_numpy(), by.max().to_numpy(), color=hue, alpha=0.15, linewidth=0)
     style.mark(band, method)
     (line,) = axes.plot(x, middle, "-", color=hue, label=name)
-    style.mark(line, method, name)
+    style.mark(line, method, name, x="width d" if own["axis"].iloc[0] == "width" else "depth N")
     for at, value in zip(x, middle, strict=True):
         shape = "v" if value < low else "^" if value > high else "o"
         whole = bool(held.loc[held["x"] == at, "monotone"].all())
         (point,) = axes.plot([at], [value], shape, color=hue, markersize=5, markerfacecolor=hue if whole else "none")
         style.mark(point, method)
     return float(middle[-1]), name, hue, method
+
+
+PICTURE: Picture[Sequence[Tolerance]] = Picture(
+    name="tolerance",
+    short="Tolerated rate",
+    room="depth",
+    caption="Not drawn in the papers; their own rates, with warm-up and at other sizes, stand as dotted lines.",
+    see=(
+        f"The highest rate at which sixteen updates without warm-up promise training, found to a factor {FACTOR:g}; "
+        "the line is the median over seeds, the band from the least to the greatest."
+    ),
+    read=(
+        Note(
+            "A triangle at the edge: every rate tried passes (up), or none does (down). A ring: a cell that is not "
+            "monotone in the rate. Cells whose limit would be the end of the forecast's own range are not drawn."
+        ),
+    ),
+    columns=COLUMNS,
+    value="passes",
+    select=select,
+    draw=draw,
+    title=title,
+    alt=alt,
+)

@@ -70,10 +70,13 @@ class Curves:
 
     x: str
     y: str
-    x_label: str
+    x_name: str | Callable[[pd.DataFrame], str]
+    """What x is, of all panels or of the rows of one: on its axis, and to who points at a curve."""
     y_label: str
     none: str
     """What is said when there is nothing to draw."""
+    x_note: str = ""
+    """What the axis says besides."""
     log_y: bool = True
     beside: str = ""
     """A second column, drawn thin and dotted."""
@@ -93,6 +96,9 @@ class Curves:
     """What the lines of one colour in a panel are: `conditions` or `depths`."""
     columns: int = 4
     height: float = 2.7
+
+    def name_of_x(self, group: pd.DataFrame) -> str:
+        return self.x_name if isinstance(self.x_name, str) else self.x_name(group)
 
 
 def by_depth(frame: pd.DataFrame) -> pd.DataFrame:
@@ -145,7 +151,7 @@ def draw(frame: pd.DataFrame, what: Curves) -> Figure:
                 _name(axes, group, what, "label")
             if place % min(what.columns, len(groups)) == 0:
                 axes.set_ylabel(what.y_label)
-            axes.set_xlabel(what.x_label + told)
+            axes.set_xlabel(what.name_of_x(group) + what.x_note + told)
         shown = [
             Line2D([], [], color=style.INK, label=lettering.safe(text, 40), **{"linewidth": 1.2, **strokes.looks[text]})
             for text in strokes.named
@@ -158,10 +164,11 @@ def draw(frame: pd.DataFrame, what: Curves) -> Figure:
 def _lines(axes: Axes, group: pd.DataFrame, what: Curves, strokes: Strokes) -> list[tuple[str, Artist, bool]]:
     """Draws the lines of a panel: each one's label, its handle, and whether it is solid, as a legend shows it best."""
     drawn = []
+    x_name = what.name_of_x(group)
     names = [name for name in (*DRAWN, what.x, what.y, what.beside) if name]
     for under, own in enumerate(parted(group, ["label", "condition", strokes.column], names)):
         look = {"linewidth": max(1.2, 2.4 - 0.3 * under), **strokes.looks[str(own[strokes.column][0])]}
-        drawn.append((str(own["label"][0]), _curve(axes, own, what, look), look["linestyle"] == "-"))
+        drawn.append((str(own["label"][0]), _curve(axes, own, what, look, x_name), look["linestyle"] == "-"))
     return drawn
 
 
@@ -195,7 +202,7 @@ def _name(axes: Axes, group: pd.DataFrame, what: Curves, each: str = "depth") ->
     label_ends(axes, found, min(0.15, 2.1 / max(len(found), 1)) / what.height)
 
 
-def _curve(axes: Axes, own: Mapping[str, list[Any]], what: Curves, look: dict[str, Any]) -> Artist:
+def _curve(axes: Axes, own: Mapping[str, list[Any]], what: Curves, look: dict[str, Any], x_name: str) -> Artist:
     """One method under one condition: the seeds that lasted as a line in its band, those that diverged one by one."""
     method, label = str(own["method"][0]), str(own["label"][0])
     hue = style.colour(method)
@@ -211,7 +218,9 @@ def _curve(axes: Axes, own: Mapping[str, list[Any]], what: Curves, look: dict[st
     for places in lost.values():
         x, y = [own[what.x][i] for i in places], [seen[what.y][i] for i in places]
         handle = style.line(axes, x, y, linewidth=0.9, **line, **style.signed(method, y))
-        style.mark(handle, method, listed(label, depth, condition, f"seed {own['seed'][places[0]]}", "diverged"))
+        style.mark(
+            handle, method, listed(label, depth, condition, f"seed {own['seed'][places[0]]}", "diverged"), x=x_name
+        )
         for at, value in [point for point in zip(x, y, strict=True) if not math.isnan(point[1])][-1:]:
             cross = style.line(axes, [at], [value], marker="x", linestyle="", color=hue, markersize=7, mew=2, zorder=5)
             style.mark(cross, method)
@@ -233,7 +242,7 @@ def _curve(axes: Axes, own: Mapping[str, list[Any]], what: Curves, look: dict[st
         ink = style.dotted(method) if what.places else style.signed(method, middle)
         handle = style.line(axes, x_of, middle, linewidth=thick, **line, **ink)
         whose = f"seed {own['seed'][kept[0]]}" if len(seeds) == 1 else f"median of {len(seeds)} seeds"
-        style.mark(handle, method, listed(label, depth, condition, whose))
+        style.mark(handle, method, listed(label, depth, condition, whose), x=x_name)
     if not style.method_of(handle):
         style.mark(handle, method)
     return handle

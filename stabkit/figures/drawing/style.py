@@ -213,14 +213,15 @@ def mark(
     name: str = "",
     values: Sequence[tuple[float, float]] | None = None,
     *,
+    x: str = "step",
     legend: bool = False,
 ) -> None:
     """Say whose artist this is, and what a reader who points at it is told: `name`, and the nearest of its points.
 
-    `values` where the points drawn are not the data themselves: one (x, y) for each point. `legend`: a part of the
-    legend, which stays when the method is switched off.
+    `values` where the points drawn are not the data themselves: one (x, y) for each point. `x`: what their x is.
+    `legend`: a part of the legend, which stays when the method is switched off.
     """
-    known: dict[str, Any] = {"method": method, "name": plain(name), "legend": legend}
+    known: dict[str, Any] = {"method": method, "name": plain(name), "x": x, "legend": legend}
     artist.set_gid(MARK + json.dumps(known if values is None else {**known, "values": [list(v) for v in values]}))
 
 

@@ -50,16 +50,11 @@ def to_page(figure: Figure, name: str = "") -> tuple[str, list[dict[str, Any]]]:
         "height": root.attrib["height"].removesuffix("pt"),
     }
     curves = [
-        {"m": info["method"], "n": info["name"], "x": _x_name(artist), **_points(figure, artist, info.get("values"))}
+        {"m": info["method"], "n": info["name"], "x": info["x"], **_points(figure, artist, info.get("values"))}
         for artist, info in zip(marked, known, strict=True)
         if info["name"] and isinstance(artist, Line2D)
     ]
     return ET.tostring(root, encoding="unicode"), [curve for curve in curves if curve["p"]]
-
-
-def _x_name(line: Line2D) -> str:
-    """`step`: the first words of the label under the line's panel."""
-    return line.axes.get_xlabel().partition(" (")[0].partition(",")[0] or "step" if line.axes is not None else ""
 
 
 def _marks(figure: Figure) -> tuple[list[Artist], list[dict[str, Any]]]:

@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 
 from stabkit.figures.drawing import curves
 from stabkit.figures.drawing.curves import Curves, Strokes
+from stabkit.figures.picture import Note, Picture, RunPicture
 from stabkit.figures.shared.comparison import FACTS, shown
 from stabkit.figures.shared.numbers import centre, series
 from stabkit.figures.shared.once import once
@@ -21,18 +22,6 @@ from stabkit.figures.shared.words import listed, several, short
 from stabkit.spec import SHORTEST_JUDGED
 from stabkit.storage.store import Run
 
-NAME = "perplexity"
-SHORT = "Perplexity"
-INDEX: str | None = None
-VALUE = "perplexity"
-OPTIONAL = True
-"""Not on pages of runs too short for a curve."""
-CAPTION = "Very Deep Transformers Fig. 2(a), training perplexity, and Fig. 2(b), validation perplexity."
-READ = (
-    "The number of words among which the model hesitates, without label smoothing and as it was read, not smoothed. "
-    "Several seeds are a median with a band from least to greatest; a run that diverged ends in a ✕ at its "
-    "last finite reading."
-)
 PAIRS = 4
 """Depths that have two panels each; of more only the validation is drawn, all depths of a method in one panel."""
 TRAINING, VALIDATION = "training batches", "validation"
@@ -162,7 +151,8 @@ def _curves(
         Curves(
             x="step",
             y="perplexity",
-            x_label="step (updates done)",
+            x_name="step",
+            x_note=" (updates done)",
             y_label=y_label,
             none="No run is long enough for a curve of its perplexity.",
             strokes=strokes,
@@ -170,3 +160,28 @@ def _curves(
             height=height,
         ),
     )
+
+
+PICTURE: RunPicture = Picture(
+    name="perplexity",
+    short="Perplexity",
+    room="methods",
+    caption="Very Deep Transformers Fig. 2(a), training perplexity, and Fig. 2(b), validation perplexity.",
+    see=(
+        "The number of words among which the model hesitates, without label smoothing and as it was read, not smoothed."
+    ),
+    read=(
+        Note(
+            "Several seeds are a median with a band from least to greatest; a run that diverged ends in a ✕ at its "
+            "last finite reading.",
+            ("diverged", "band"),
+        ),
+    ),
+    columns=COLUMNS,
+    value="perplexity",
+    select=select,
+    draw=draw,
+    title=title,
+    alt=alt,
+    optional=True,
+)

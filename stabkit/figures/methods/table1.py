@@ -17,23 +17,13 @@ from matplotlib.patches import Rectangle
 
 from stabkit.figures.drawing import lettering, style
 from stabkit.figures.drawing.outcomes import OUTCOME_COLOURS
+from stabkit.figures.picture import Note, Picture, RunPicture
 from stabkit.figures.shared.comparison import FACTS, GROUPS, condition_order, method_group, shown
 from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, several, short
 from stabkit.storage.store import Run
 
-NAME = "table1"
-SHORT = "Table 1"
-INDEX: str | None = None
-VALUE = "validation_loss"
-CAPTION = "DeepNet Table 1 (journal version): method × depth on WMT-17 En-De, BLEU or diverged, one run a cell."
-READ = (
-    "How many of a cell's runs train, and the median validation loss of those; under it what became of the others. "
-    "“1 run”, dashed, is a single run: one seed, and no rate. Groups as in the paper, by where the norm stands."
-)
 COLUMNS = (*FACTS, "group", "steps", "unigram_loss", "validation_loss")
-OPTIONAL = True
-"""Not on pages where no run was judged."""
 ROW, HEAD, LABEL, MOST = 0.36, 0.62, 1.55, 6
 """Inches: a row, what stands over and under the rows, the methods' names; conditions drawn, the frame holds all."""
 
@@ -192,3 +182,24 @@ def _cell(axes: Axes, x: int, at: float, method: str, here: pd.DataFrame) -> Non
     first, second = words(here)
     for text, height, size in ((first, 0.34, 7.5), (second, 0.72, 6.5)):
         style.mark(axes.text(x, at + height, text, ha="center", va="center", fontsize=size, color="#000000"), method)
+
+
+PICTURE: RunPicture = Picture(
+    name="table1",
+    short="Table 1",
+    room="methods",
+    caption="DeepNet Table 1 (journal version): method × depth on WMT-17 En-De, BLEU or diverged, one run a cell.",
+    see="How many of a cell's runs train, and the median validation loss of those; under it what became of the others.",
+    read=(
+        Note(
+            "“1 run”, dashed, is a single run: one seed, and no rate. Groups as in the paper, by where the norm stands."
+        ),
+    ),
+    columns=COLUMNS,
+    value="validation_loss",
+    select=select,
+    draw=draw,
+    title=title,
+    alt=alt,
+    optional=True,
+)

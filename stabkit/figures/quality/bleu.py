@@ -13,23 +13,13 @@ from matplotlib.figure import Figure
 
 from stabkit.figures.drawing import curves
 from stabkit.figures.drawing.curves import Curves
+from stabkit.figures.picture import Note, Picture, RunPicture
 from stabkit.figures.shared import points, quality
 from stabkit.figures.shared.comparison import FACTS, depth_rank, shown
 from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, several, short
 from stabkit.storage.store import Run
 
-NAME = "bleu"
-SHORT = "BLEU"
-INDEX: str | None = None
-VALUE = "bleu"
-OPTIONAL = True
-CAPTION = "DeepNet Fig. 6 and Table 2 (BLEU after a fixed number of updates); Very Deep Transformers Tables 1 and 3."
-READ = (
-    "BLEU of the test set against depth; several seeds are a mean with a band from least to greatest. Shapes with as "
-    "many layers in all have a place each. A run that is stuck scores what chance gives, one that diverged 0 (the "
-    "numbers say which). Length ratio: what was said over what should have been."
-)
 COLUMNS = (*FACTS, "layers", "beam", "bleu", "perplexity", "token_accuracy", "length_ratio", "signature")
 
 
@@ -112,7 +102,8 @@ def draw(frame: pd.DataFrame) -> Figure:
             x="place" if apart else "layers",
             places=depths if apart else (),
             y="bleu",
-            x_label="encoder and decoder layers" if apart else "layers, both stacks together",
+            x_name="encoder and decoder layers" if apart else "layers",
+            x_note="" if apart else ", both stacks together",
             y_label="BLEU (test set)",
             none="Nothing was translated: stabkit sweep --bleu.",
             log_y=False,
@@ -122,3 +113,25 @@ def draw(frame: pd.DataFrame) -> Figure:
             height=3.0,
         ),
     )
+
+
+PICTURE: RunPicture = Picture(
+    name="bleu",
+    short="BLEU",
+    room="quality",
+    caption="DeepNet Fig. 6 and Table 2 (BLEU after a fixed number of updates); Very Deep Transformers Tables 1 and 3.",
+    see="BLEU of the test set against depth; several seeds are a mean with a band from least to greatest.",
+    read=(
+        Note(
+            "Shapes with as many layers in all have a place each. A run that is stuck scores what chance gives, one "
+            "that diverged 0 (the numbers say which). Length ratio: what was said over what should have been."
+        ),
+    ),
+    columns=COLUMNS,
+    value="bleu",
+    select=select,
+    draw=draw,
+    title=title,
+    alt=alt,
+    optional=True,
+)

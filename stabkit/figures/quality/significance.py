@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from stabkit.figures.drawing import lettering, style
+from stabkit.figures.picture import Note, Picture, RunPicture
 from stabkit.figures.shared import quality
 from stabkit.figures.shared.comparison import FACTS, Condition, Shown, shown
 from stabkit.figures.shared.once import once
@@ -23,19 +24,6 @@ from stabkit.figures.shared.words import listed, short
 from stabkit.quality import bleu
 from stabkit.storage.store import Run
 
-NAME = "significance"
-SHORT = "Who translates better"
-INDEX: str | None = None
-VALUE = "difference"
-OPTIONAL = True
-"""Not on pages without two systems that were translated alike."""
-CAPTION = "Very Deep Transformers Table 3 (ADMIN at seven shapes, WMT'14 En-Fr; p < 0.05, bootstrap of 1,000 samples)."
-READ = (
-    "Row against column: + the row's BLEU is significantly higher, − significantly lower, = no significant difference "
-    "(paired bootstrap over the test sentences, 1,000 samples, p < 0.05). It knows the chance of the sentences, not "
-    "that of the seed: of several seeds the lowest alone stands here. One pair in twenty differs by mere chance. "
-    "Between scores below 1 the signs tell of length and of chance, not of quality."
-)
 MOST = 14
 """Systems in the matrix; of more, those with the highest BLEU."""
 COLUMNS = (
@@ -195,3 +183,31 @@ def _row(axes: Axes, at: int, name: str, own: pd.DataFrame, names: float) -> Non
         )
         style.mark(patch, method)
         style.mark(text, method)
+
+
+PICTURE: RunPicture = Picture(
+    name="significance",
+    short="Who translates better",
+    room="quality",
+    caption=(
+        "Very Deep Transformers Table 3 (ADMIN at seven shapes, WMT'14 En-Fr; p < 0.05, bootstrap of 1,000 samples)."
+    ),
+    see=(
+        "Row against column: + the row's BLEU is significantly higher, − significantly lower, = no significant "
+        "difference (paired bootstrap over the test sentences, 1,000 samples, p < 0.05)."
+    ),
+    read=(
+        Note(
+            "It knows the chance of the sentences, not that of the seed: of several seeds the lowest alone stands "
+            "here. One pair in twenty differs by mere chance. Between scores below 1 the signs tell of length and of "
+            "chance, not of quality."
+        ),
+    ),
+    columns=COLUMNS,
+    value="difference",
+    select=select,
+    draw=draw,
+    title=title,
+    alt=alt,
+    optional=True,
+)

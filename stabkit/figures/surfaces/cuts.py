@@ -14,24 +14,13 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from stabkit.figures.drawing import lettering, style
+from stabkit.figures.picture import Note, Picture
 from stabkit.figures.shared.comparison import FACTS
 from stabkit.figures.shared.numbers import centre
 from stabkit.figures.shared.surfaces import Landscape
 from stabkit.figures.shared.words import listed, percent, short
 from stabkit.surface import roughness
 
-NAME = "cuts"
-SHORT = "Cuts and roughness"
-INDEX: str | None = None
-VALUE = "loss"
-CAPTION = "DeepNet Fig. 1 (journal version), as numbers: one-dimensional cuts over several direction seeds."
-READ = (
-    "The loss along a random direction through θ: median over direction seeds, in a band from the least to the "
-    "greatest. In the legend the share of negative curvature of the cuts, mean over direction seeds and its range: a "
-    "smooth bowl has none. Then their roughness Σ|Δ²L|/Σ|ΔL|, which a bowl has some of too. "
-    "Where the ranges overlap, the methods do not differ under that ruler."
-)
-OPTIONAL = True
 COLUMNS = (*FACTS, "ruler", "direction_seed", "a", "loss")
 
 
@@ -113,7 +102,7 @@ def draw(frame: pd.DataFrame) -> Figure:
                 band = axes.fill_between(middle.index, by.min(), by.max(), color=hue, alpha=0.18, linewidth=0)
                 (line,) = axes.plot(middle.index, middle, linewidth=1.6, label=name, **style.signed(method, middle))
                 style.mark(band, method)
-                style.mark(line, method, listed(str(label), str(depth), str(ruler)))
+                style.mark(line, method, listed(str(label), str(depth), str(ruler)), x="a")
                 handles.append(line)
             axes.set_xlabel("a, along δ")
             if place % 3 == 0:
@@ -122,3 +111,29 @@ def draw(frame: pd.DataFrame) -> Figure:
                 axes.tick_params(labelleft=True)
             style.legend(axes, handles, loc="upper center", fontsize=7)
         return figure
+
+
+PICTURE: Picture[Landscape] = Picture(
+    name="cuts",
+    short="Cuts and roughness",
+    room="surfaces",
+    caption="DeepNet Fig. 1 (journal version), as numbers: one-dimensional cuts over several direction seeds.",
+    see=(
+        "The loss along a random direction through θ: median over direction seeds, in a band from the least to the "
+        "greatest."
+    ),
+    read=(
+        Note(
+            "In the legend the share of negative curvature of the cuts, mean over direction seeds and its range: a "
+            "smooth bowl has none. Then their roughness Σ|Δ²L|/Σ|ΔL|, which a bowl has some of too. Where the ranges "
+            "overlap, the methods do not differ under that ruler."
+        ),
+    ),
+    columns=COLUMNS,
+    value="loss",
+    select=select,
+    draw=draw,
+    title=title,
+    alt=alt,
+    optional=True,
+)

@@ -14,25 +14,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from stabkit.figures.drawing import lettering, style
+from stabkit.figures.picture import Note, Picture
 from stabkit.figures.shared.comparison import FACTS
 from stabkit.figures.shared.surfaces import Landscape
 from stabkit.figures.shared.words import listed, short
 from stabkit.figures.surfaces import landscape
 from stabkit.storage.surfaces import PATH
 
-NAME = "path_plane"
-SHORT = "The path of training"
-INDEX: str | None = None
-VALUE = "loss"
-CAPTION = "DeepNet Fig. 5 (journal version); by default in the path's principal axes (Li et al. 2018, §7)."
-READ = (
-    "Left: the loss in a plane through the path (its first two principal axes; with --path hao its two ends and the "
-    "first axis of the rest), each axis at the path's own range, and the snapshots projected into it, from the ring "
-    "(the first) to the cross (the last weights). Right: the loss at the snapshots themselves (solid) and at their "
-    "projections (dashed): where these differ, the contours are not those of the path. Below: the share of the "
-    "displacement from the last weights that lies outside the plane."
-)
-OPTIONAL = True
 COLUMNS = (*FACTS, "what", "a", "b", "loss", "step", "projected", "outside", "explained_1", "explained_2")
 """`what`: `plane` for a point of the surface, `path` for a snapshot."""
 
@@ -148,3 +136,30 @@ def _losses(losses: Axes, share: Axes, path: pd.DataFrame) -> None:
     share.set_xlabel("step (updates done)")
     for axes in (losses, share):
         axes.grid(True)
+
+
+PICTURE: Picture[Landscape] = Picture(
+    name="path_plane",
+    short="The path of training",
+    room="surfaces",
+    caption="DeepNet Fig. 5 (journal version); by default in the path's principal axes (Li et al. 2018, §7).",
+    see=(
+        "Left: the loss in a plane through the path (its first two principal axes; with --path hao its two ends and "
+        "the first axis of the rest), each axis at the path's own range, and the snapshots projected into it, from the "
+        "ring (the first) to the cross (the last weights)."
+    ),
+    read=(
+        Note(
+            "Right: the loss at the snapshots themselves (solid) and at their projections (dashed): where these "
+            "differ, the contours are not those of the path. Below: the share of the displacement from the last "
+            "weights that lies outside the plane."
+        ),
+    ),
+    columns=COLUMNS,
+    value="loss",
+    select=select,
+    draw=draw,
+    title=title,
+    alt=alt,
+    optional=True,
+)

@@ -7,12 +7,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from stabkit.figures.own import OWN
+from stabkit.figures.picture import Picture
+from stabkit.figures.probe_curves import OWN
 from stabkit.figures.shared.probed import Probed
 from stabkit.figures.shared.words import listed, plain, short
 from stabkit.report.cards import card
@@ -85,10 +85,10 @@ def render(found: Probed, done: Done, command: str) -> str:
     )
 
 
-def _worst_first(found: Probed) -> list[ModuleType]:
+def _worst_first(found: Probed) -> list[Picture[Probed]]:
     """The pictures in the order of the chain, that of the link that holds least first."""
     links = found.worst.links
-    return sorted(OWN, key=lambda figure: -ORDER.index(links[figure.NAME.removeprefix("own_")].verdict))
+    return [OWN[name] for name in sorted(OWN, key=lambda name: -ORDER.index(links[name].verdict))]
 
 
 def answer(found: Probed) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from stabkit.figures.shared.words import listed, plain
-from stabkit.figures.watched import WATCHED
+from stabkit.figures.watch_curves import WATCHED
 from stabkit.report.cards import card
 from stabkit.report.frame import ASSETS, shell, template
 from stabkit.results.own.words import updates

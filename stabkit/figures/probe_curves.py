@@ -1,0 +1,134 @@
+"""The pictures of `stabkit probe`, of a user's model: a curve a depth, one link of the chain a row of the table.
+
+A row holds its texts, what it takes from the records of a cell and how that is drawn.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
+
+import pandas as pd
+
+from stabkit.figures.drawing import model_curves
+from stabkit.figures.picture import Note, Picture
+from stabkit.figures.shared import probed
+from stabkit.figures.shared.probed import Probed
+from stabkit.results.own.cell import Cell
+
+Link = Literal["stream", "update", "gradient"]
+Points = Sequence[tuple[float, float]]
+
+
+def _row(
+    link: Link,
+    *,
+    caption: str,
+    see: str,
+    read: str,
+    points: Callable[[Probed, Cell, str], Points],
+    by_stack: bool = True,
+    x_name: str,
+    x_note: str = "",
+    y_label: str,
+    limits: Mapping[float, str],
+    reads: str,
+) -> Picture[Probed]:
+    """A curve a depth: the `points` of every cell, stack by stack; its title is what the link's verdict says."""
+
+    def select(source: Probed) -> pd.DataFrame:
+        rows: list[dict[str, object]] = []
+        for cell in source.cells:
+            for stack in cell.stacks if by_stack else [""]:
+                rows += probed.rows(cell, source.panel(cell, stack), points(source, cell, stack))
+        return pd.DataFrame(rows, columns=list(probed.COLUMNS))
+
+    return Picture(
+        name=f"own_{link}",
+        short=link.capitalize(),
+        caption=caption,
+        see=see,
+        read=(Note(read),),
+        columns=probed.COLUMNS,
+        value="value",
+        select=select,
+        draw=lambda frame: model_curves.by_depth(frame, x_name, x_note, y_label, limits),
+        title=lambda source: f"{link.capitalize()}: {source.worst.links[link].why}",
+        alt=lambda frame: probed.said(frame, reads),
+    )
+
+
+def _stream_points(source: Probed, cell: Cell, stack: str) -> Points:
+    """x is the share of the way through the stack."""
+    names = [stack, *(sublayer.name for sublayer in cell.of(stack))]
+    stream = cell.records["stream"]
+    return [(i / (len(names) - 1), float(stream.at(name)[0])) for i, name in enumerate(names)]
+
+
+def _update_points(source: Probed, cell: Cell, stack: str) -> Points:
+    """Step 0, at which nothing has moved, is left out."""
+    steps = cell.records["update"].steps
+    return [(int(step), float(value)) for step, value in zip(steps[1:], cell.update()[1:], strict=True)]
+
+
+def _gradient_points(source: Probed, cell: Cell, stack: str) -> Points:
+    """At the step judged; x is the share of the way from the top layer to the lowest."""
+    norms = cell.gradients(stack)
+    if norms.shape[1] < 2:
+        return []
+    steps = {verdict.lr: verdict.gradient.step for verdict in source.verdicts}
+    layers = norms[min(steps[cell.facts.lr], len(norms) - 1)]
+    top = float(layers[-1]) or float("nan")
+    return [(i / (len(layers) - 1), float(value) / top) for i, value in enumerate(layers[::-1])]
+
+
+OWN: Mapping[Link, Picture[Probed]] = {
+    "stream": _row(
+        "stream",
+        caption="rms of x_i before any update, x_i what leaves sub-layer i; the band is the range over seeds.",
+        see=(
+            "The axis is logarithmic: a straight slope is growth by a factor a layer; independent branches, which add "
+            "up as the square root of their number, bend down."
+        ),
+        read="Where every sub-layer ends in a norm it is level.",
+        points=_stream_points,
+        x_name="way through the stack",
+        x_note=", from the first sub-layer to the last",
+        y_label="rms of x",
+        limits={},
+        reads="rms of the residual stream",
+    ),
+    "update": _row(
+        "update",
+        caption=(
+            "‖F(θ_t) − F(θ_0)‖/‖F(θ_0)‖, F the last stack's output after its final norm, mean over the batch's tokens."
+        ),
+        see="Curves that lie on one another: depth does not change how far an update reaches.",
+        read="At √2 the output has nothing to do with what it was: a plateau there is saturation, not stability.",
+        points=_update_points,
+        by_stack=False,
+        x_name="update",
+        y_label="‖ΔF‖ ÷ ‖F‖",
+        limits={0.9: "saturated", math.sqrt(2): "√2: nothing of the start is left"},
+        reads="Share of its size that the output has moved",
+    ),
+    "gradient": _row(
+        "gradient",
+        caption=(
+            "‖∂L/∂θ‖ over all parameters of a layer, over that of the top layer, before the update of the step judged."
+        ),
+        see="Level: every layer learns alike.",
+        read=(
+            "Falling to the right: the lower layers receive next to nothing and stand still; rising: their gradients "
+            "explode. In stabkit's own runs nothing trained below 10⁻⁴, nearly all did above 10⁻²."
+        ),
+        points=_gradient_points,
+        x_name="way through the stack",
+        x_note=", from the top layer to the lowest",
+        y_label="gradient ÷ top layer's",
+        limits={1e-2: "warns below", 1e-4: "fails below", 1e2: "warns above", 1e4: "fails above"},
+        reads="Gradient of each layer over the top layer's",
+    ),
+}
+"""{link of the chain: its picture}, of `stabkit probe`."""
