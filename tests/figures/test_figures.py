@@ -17,17 +17,20 @@ from stabkit import figures
 from stabkit.figures.ablation import ablation, boundary, robustness, scale_map, table11
 from stabkit.figures.catalogue import FIGURES, SEARCHES, SURFACES
 from stabkit.figures.chain import (
-    branch_ratio,
     chain,
     dependency,
     exponent,
-    grad_last,
-    grad_norm,
-    grad_start,
-    ln_input,
-    ln_input_omega,
+    run_findings,
     update,
-    validation_loss,
+)
+from stabkit.figures.chain.run_curves import (
+    BRANCH_RATIO,
+    GRAD_LAST,
+    GRAD_NORM,
+    GRAD_START,
+    LN_INPUT,
+    LN_INPUT_OMEGA,
+    VALIDATION_LOSS,
 )
 from stabkit.figures.depth import depth_law, flops, slope, theory, update_depth
 from stabkit.figures.methods import perplexity
@@ -60,7 +63,7 @@ def test_every_picture_of_the_folder_is_in_the_table() -> None:
             assert picture.room == path.parent.name
 
 
-WITHOUT: tuple[str, ...] = ()
+WITHOUT = ("run_findings",)
 """Files that say what pictures of their room show, and hold none."""
 
 
@@ -129,7 +132,7 @@ def test_grad_norm_draws_every_decoder_layer_at_the_last_finite_step_and_over_th
     first, second = facts(lost, "Post-LN", "2L-3L", "diverged"), facts(sound, "DeepNorm", "2L-3L")
     rows = [[*first, 1, 1, 1e-9, 1e-9], [*first, 1, 2, 0.25, 0.25], [*first, 1, 3, 2.0, 2.0]]
     rows += [[*second, 16, layer, layer + 2.0, layer + 1.0] for layer in (1, 2, 3)]
-    check(grad_norm.select([sound, lost]), grad_norm.COLUMNS, rows)
+    check(GRAD_NORM.select([sound, lost]), GRAD_NORM.columns, rows)
 
 
 def measured() -> Run:
@@ -164,15 +167,19 @@ def test_ln_input_is_a_mean_over_the_sub_layers_of_its_origin() -> None:
         [*own, 64, "attention", 0, 8.0, 8.0, math.nan],
         [*own, 64, "attention", 250, 12.0, 12.0, math.nan],
     ]
-    check(ln_input.select([measured()]), ln_input.COLUMNS, rows)
-    assert ln_input_omega.select([measured()])["relative"].tolist() == [1.25, 2.5, 1.0, 1.5]
-    assert ln_input.growth(ln_input.select([measured()]))["growth"].tolist() == [pytest.approx(16 / 9)]
-    assert ln_input.title([measured()]) == "Post-LN's LN inputs grow most: to 1.8 times their start (1L encoder)"
+    check(LN_INPUT.select([measured()]), LN_INPUT.columns, rows)
+    assert LN_INPUT_OMEGA.select([measured()])["relative"].tolist() == [1.25, 2.5, 1.0, 1.5]
+    assert run_findings.growth(LN_INPUT.select([measured()]))["growth"].tolist() == [pytest.approx(16 / 9)]
+    assert LN_INPUT.title([measured()]) == "Post-LN's LN inputs grow most: to 1.8 times their start (1L encoder)"
 
 
 def test_branch_ratio_draws_the_first_and_the_last_reading_of_every_sub_layer() -> None:
     own = facts(measured(), "Post-LN", "1L encoder", "trains")
-    check(branch_ratio.select([measured()]), branch_ratio.COLUMNS, [[*own, 1, 0.5, 0.7], [*own, 2, 1.0, 2.0]])
+    check(
+        BRANCH_RATIO.select([measured()]),
+        BRANCH_RATIO.columns,
+        [[*own, 1, 0.5, 0.7], [*own, 2, 1.0, 2.0]],
+    )
 
 
 def test_the_chain_is_four_ratios_a_step() -> None:
@@ -285,13 +292,21 @@ def test_table_11_is_the_method_beside_itself_without_one_part_a_panel_a_setting
 
 def test_validation_loss_draws_every_reading_beside_the_unigram_loss() -> None:
     own = facts(measured(), "Post-LN", "1L encoder", "trains")
-    check(validation_loss.select([measured()]), validation_loss.COLUMNS, [[*own, 6.0, 0, 8.0], [*own, 6.0, 250, 5.5]])
+    check(
+        VALIDATION_LOSS.select([measured()]),
+        VALIDATION_LOSS.columns,
+        [[*own, 6.0, 0, 8.0], [*own, 6.0, 250, 5.5]],
+    )
 
 
 def test_gradients_before_training_are_those_of_step_0() -> None:
     sound, _ = known_store()
     own = facts(sound, "DeepNorm", "2L-3L")
-    check(grad_start.select([sound]), grad_start.COLUMNS, [[*own, layer, 9.0] for layer in (1, 2, 3)])
+    check(
+        GRAD_START.select([sound]),
+        GRAD_START.columns,
+        [[*own, layer, 9.0] for layer in (1, 2, 3)],
+    )
 
 
 def test_the_last_layers_gradient_is_read_at_step_0_and_over_the_window_without_warm_up() -> None:
@@ -301,7 +316,7 @@ def test_the_last_layers_gradient_is_read_at_step_0_and_over_the_window_without_
     )
     alone = run(spec("deepnorm", 0, 1), {"grad_norm": table([0], {"decoder.1": [9.0]})})
     unequal = known_store()[0]
-    frame = grad_last.select([long, alone, unequal])
+    frame = GRAD_LAST.select([long, alone, unequal])
     assert frame[["method", "when", "grad_norm"]].to_numpy().tolist() == [
         ["post-ln", "step 0", 5.0],
         ["deepnorm", "step 0", 9.0],
@@ -398,16 +413,16 @@ def test_titles_state_what_the_data_support() -> None:
     others = [*growing("deepnorm", 0.6), *growing("admin", 1.4)]
     assert update.title(others) == "At 100L-100L ADMIN's output moves 40 times as far as DeepNorm's in 16 updates"
     assert update.title([]) == "How far the output moves from its start, step by step"
-    assert grad_norm.title([]) == "How much gradient each decoder layer receives"
+    assert GRAD_NORM.title([]) == "How much gradient each decoder layer receives"
     vanishing = run(spec("post-ln", 2), {"grad_norm": table([0], {"decoder.1": [3e-9], "decoder.2": [3.0]})})
-    assert grad_norm.title([vanishing]) == (
+    assert GRAD_NORM.title([vanishing]) == (
         "At step 0: Post-LN's lowest decoder layer receives 10⁻⁹ of the top layer's gradient at 2L-2L"
     )
 
 
 def test_a_gradient_of_exactly_nothing_is_said() -> None:
     nothing = run(spec("post-ln", 2), {"grad_norm": table([0], {"decoder.1": [0.0], "decoder.2": [3.0]})})
-    assert grad_norm.title([nothing]).endswith("receives nothing of the top layer's gradient at 2L-2L")
+    assert GRAD_NORM.title([nothing]).endswith("receives nothing of the top layer's gradient at 2L-2L")
 
 
 def test_exponents_of_two_conditions_are_not_compared() -> None:
@@ -554,7 +569,7 @@ def test_a_diverged_run_stays_visible() -> None:
     before_it = (slope.PICTURE, theory.PICTURE, dependency.PICTURE)
     for figure in FIGURES:
         frame = figure.select([last, edge, *others])
-        if figure in (*before_it, validation_loss.PICTURE):  # the loss was read once
+        if figure in (*before_it, VALIDATION_LOSS):  # the loss was read once
             continue
         if figure is exponent.PICTURE or (figure.optional and frame.empty):
             continue  # of many runs, or not on their page

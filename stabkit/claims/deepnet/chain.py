@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from stabkit.claims.base import MOST, MUCH, Claim, Measured, Spot, Tell, at_least, at_most, closely, times
 from stabkit.claims.deepnet.update import DEEP, INIT, NO_WARMUP, P
 from stabkit.claims.evidence import at, cells, fails, fates, mean_over, trains
-from stabkit.figures.chain import grad_last
+from stabkit.figures.chain.run_findings import LATER, WINDOW
 from stabkit.figures.shared.comparison import output_layers
 from stabkit.figures.shared.numbers import centre, chain, lowest_ratio
 from stabkit.figures.shared.points import LOWEST
@@ -109,7 +109,7 @@ def last_layer(runs: Sequence[Run]) -> list[Measured]:
     found = []
     for cell in cells(runs):
         if cell.warmup == 0:
-            later = Spot("later", grad_last.LATER), mean_over("grad_norm", top, *grad_last.WINDOW)
+            later = Spot("later", LATER), mean_over("grad_norm", top, *WINDOW)
             for when, number in (later, (Spot("step-0", "step 0"), first)):
                 found.append(cell.measured(cell.ratio(INIT, P, number), INIT, P, when=when))
     return found

@@ -77,7 +77,6 @@ def draw(frame: pd.DataFrame) -> Figure:
             y="validation_loss",
             x_name="factor",
             y_label="validation loss, nats a token",
-            none="Every scaled run diverged." if len(frame) else "No run has a scaled α or β.",
             log_y=False,
             across="factors",
             middle=points.median,
@@ -85,6 +84,7 @@ def draw(frame: pd.DataFrame) -> Figure:
             columns=2,
             height=3.0,
         ),
+        "Every scaled run diverged." if len(frame) else "No run has a scaled α or β.",
     )
 
 

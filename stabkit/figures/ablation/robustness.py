@@ -167,7 +167,6 @@ def draw(frame: pd.DataFrame) -> Figure:
             y="validation_loss",
             x_name=lambda group: LABELS[str(group["axis"].iloc[0])],
             y_label="validation loss, nats a token",
-            none="Neither the learning rate nor the batch nor the width was varied by itself.",
             log_y=False,
             middle=points.median,
             reference=_unigram,
@@ -175,6 +174,7 @@ def draw(frame: pd.DataFrame) -> Figure:
             columns=3,
             height=3.0,
         ),
+        "Neither the learning rate nor the batch nor the width was varied by itself.",
     )
 
 

@@ -128,9 +128,9 @@ def draw(frame: pd.DataFrame) -> Figure:
             y="perturbation",
             x_name=f"{output_stack(frame['decoder_layers'])} sub-layer",
             y_label="‖x(θ+δ) − x(θ)‖ / ‖x(θ)‖",
-            none="No run has recorded its perturbation.",
             ticks=lambda group: curves.layer_ticks(group, "sublayer"),
         ),
+        "No run has recorded its perturbation.",
     )
 
 

@@ -7,7 +7,7 @@ Two uncorrelated outputs of a final LayerNorm are √(2d) apart: there the curve
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -18,7 +18,7 @@ from stabkit.figures.drawing import lettering, style
 from stabkit.figures.drawing.line_ends import End, label_ends
 from stabkit.figures.picture import Note, Picture, RunPicture
 from stabkit.figures.shared import points
-from stabkit.figures.shared.comparison import FACTS, shown
+from stabkit.figures.shared.comparison import FACTS, Shown, shown
 from stabkit.figures.shared.contrast import contrast
 from stabkit.figures.shared.numbers import series
 from stabkit.figures.shared.once import once
@@ -27,20 +27,23 @@ from stabkit.storage.store import Run
 
 HEIGHT, LINE = 2.7, 0.18
 """Inches: a row of panels; what a name beside a line needs, generously, as a panel is shorter than its row."""
-COLUMNS = (*FACTS, "width", "step", "update")
+READINGS = ("width", "step", "update")
+COLUMNS = (*FACTS, *READINGS)
 
 
 @once
 def select(runs: Sequence[Run]) -> pd.DataFrame:
     """Every recorded ‖ΔF‖ of every run, step 0 and non-finite values included."""
-    rows = []
-    for each in shown(runs):
-        steps, values = series(each.run, "update", "state")
-        facts = each.facts()
-        width = each.run.spec.model.hidden
-        for step, value in zip(steps.tolist(), values.tolist(), strict=True):
-            rows.append({**facts, "width": width, "step": step, "update": value})
+    rows = [{**placed.facts(), **row} for placed in shown(runs) for row in readings(placed)]
     return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def readings(placed: Shown) -> Iterator[dict[str, Any]]:
+    """A row a recorded step of a run."""
+    steps, values = series(placed.run, "update", "state")
+    width = placed.run.spec.model.hidden
+    for step, value in zip(steps.tolist(), values.tolist(), strict=True):
+        yield {"width": width, "step": step, "update": value}
 
 
 def title(runs: Sequence[Run]) -> str:

@@ -73,8 +73,6 @@ class Curves:
     x_name: str | Callable[[pd.DataFrame], str]
     """What x is, of all panels or of the rows of one: on its axis, and to who points at a curve."""
     y_label: str
-    none: str
-    """What is said when there is nothing to draw."""
     x_note: str = ""
     """What the axis says besides."""
     log_y: bool = True
@@ -107,13 +105,14 @@ def by_depth(frame: pd.DataFrame) -> pd.DataFrame:
     return order.sort_values(["total", "encoder_layers"], kind="stable").drop(columns="total").reset_index(drop=True)
 
 
-def draw(frame: pd.DataFrame, what: Curves) -> Figure:
-    """The panels and one legend for all; a panel a depth where the frame names none."""
+def draw(frame: pd.DataFrame, what: Curves, none: str) -> Figure:
+    """The panels and one legend for all; a panel a depth where the frame names none. `none` is what stands there when
+    there is nothing to draw."""
     frame = frame if "panel" in frame else frame.assign(panel=frame["depth"])
     with style.look():
         seen = frame[_drawable(frame[what.y], what.log_y)]
         if seen.empty:
-            return style.empty(what.none)
+            return style.empty(none)
         strokes = what.strokes(frame)
         groups, more = style.kept(list(frame.groupby(list(strokes.panels), sort=False)))
         titles = [lettering.wrapped(*(str(text) for text in key)) for key, _ in groups]

@@ -154,11 +154,11 @@ def _curves(
             x_name="step",
             x_note=" (updates done)",
             y_label=y_label,
-            none="No run is long enough for a curve of its perplexity.",
             strokes=strokes,
             columns=columns,
             height=height,
         ),
+        "No run is long enough for a curve of its perplexity.",
     )
 
 

@@ -111,13 +111,13 @@ def picture(probe: str, along: Along, says: str) -> RunPicture:
                 x_name=along.name,
                 x_note=along.x_note,
                 y_label=head,
-                none=none,
                 log_y=bool(spread),
                 across="linear" if by_site else "decades",
                 grouped=by_site,
                 ticks=_ticks if by_site else None,
                 strokes=_streams if by_site and frame["stream"].any() else conditions,
             ),
+            none,
         )
 
     return Picture(

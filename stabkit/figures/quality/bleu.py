@@ -105,13 +105,13 @@ def draw(frame: pd.DataFrame) -> Figure:
             x_name="encoder and decoder layers" if apart else "layers",
             x_note="" if apart else ", both stacks together",
             y_label="BLEU (test set)",
-            none="Nothing was translated: stabkit sweep --bleu.",
             log_y=False,
             middle=points.mean,
             across="factors",
             columns=2,
             height=3.0,
         ),
+        "Nothing was translated: stabkit sweep --bleu.",
     )
 
 

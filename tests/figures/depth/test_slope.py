@@ -211,8 +211,8 @@ def test_single_steps_beside_training_move_no_reference_step_no_matrix_and_no_ot
     for figure, (frame, title) in alone.items():
         pd.testing.assert_frame_equal(mixed[figure][0], frame)
         assert mixed[figure][1] == title
-    assert set(mixed[slope][0]["run"]) == {made.run_id for made in STEPS}
-    assert mixed[slope][1] == slope.title(STEPS)
+    assert set(mixed[slope.PICTURE][0]["run"]) == {made.run_id for made in STEPS}
+    assert mixed[slope.PICTURE][1] == slope.title(STEPS)
 
 
 def test_goal_is_drawn_over_the_shallowest_model_of_the_same_seed_for_the_methods_that_promise_it() -> None:
