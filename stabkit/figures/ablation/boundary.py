@@ -20,7 +20,7 @@ from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from stabkit.figures.drawing import lettering, style
-from stabkit.figures.drawing.outcomes import MARKS
+from stabkit.figures.drawing.palette import MARKS
 from stabkit.figures.picture import Note, Picture, RunPicture
 from stabkit.figures.shared import scales
 from stabkit.figures.shared.numbers import centre

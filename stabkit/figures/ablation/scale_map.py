@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from stabkit.figures.drawing import lettering, style
-from stabkit.figures.drawing.outcomes import OUTCOME_COLOURS
+from stabkit.figures.drawing.palette import OUTCOME_COLOURS
 from stabkit.figures.picture import Note, Picture, RunPicture
 from stabkit.figures.shared import scales
 from stabkit.figures.shared.numbers import centre

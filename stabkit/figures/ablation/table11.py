@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from stabkit.figures.drawing import lettering, style
-from stabkit.figures.drawing.outcomes import MARKS
+from stabkit.figures.drawing.palette import MARKS
 from stabkit.figures.picture import Note, Picture, RunPicture
 from stabkit.figures.shared.comparison import FACTS, conditions, shown
 from stabkit.figures.shared.once import once

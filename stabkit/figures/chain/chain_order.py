@@ -19,7 +19,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from stabkit.figures.drawing import lettering, style
-from stabkit.figures.drawing.outcomes import MARKS
+from stabkit.figures.drawing.palette import MARKS
 from stabkit.figures.picture import Note, Picture, RunPicture
 from stabkit.figures.shared.comparison import FACTS, shown
 from stabkit.figures.shared.numbers import centre, chain, lowest_ratio, outcome_word, series

@@ -18,7 +18,7 @@ from matplotlib.lines import Line2D
 
 from stabkit.figures.drawing import lettering, style
 from stabkit.figures.drawing.line_ends import spread
-from stabkit.figures.drawing.outcomes import MARKS
+from stabkit.figures.drawing.palette import MARKS
 from stabkit.figures.picture import Note, Picture, RunPicture
 from stabkit.figures.shared import quality
 from stabkit.figures.shared.comparison import FACTS, conditions, shown

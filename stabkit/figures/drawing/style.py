@@ -21,7 +21,7 @@ from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 
-from stabkit.figures.drawing.hues import hue
+from stabkit.figures.drawing.palette import hue
 from stabkit.figures.shared import points
 from stabkit.figures.shared.words import SUPERSCRIPT, plain
 

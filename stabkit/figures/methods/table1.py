@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from stabkit.figures.drawing import lettering, style
-from stabkit.figures.drawing.outcomes import OUTCOME_COLOURS
+from stabkit.figures.drawing.palette import OUTCOME_COLOURS
 from stabkit.figures.picture import Note, Picture, RunPicture
 from stabkit.figures.shared.comparison import FACTS, GROUPS, condition_order, method_group, shown
 from stabkit.figures.shared.once import once

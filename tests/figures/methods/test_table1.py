@@ -12,7 +12,7 @@ from matplotlib.patches import Rectangle
 from stabkit import methods
 from stabkit.claims.deepnet import table1 as rows
 from stabkit.claims.verdict import judge
-from stabkit.figures.drawing.outcomes import OUTCOME_COLOURS
+from stabkit.figures.drawing.palette import OUTCOME_COLOURS
 from stabkit.figures.methods import table1
 from stabkit.methods.groups import group_of
 from stabkit.storage.store import Run
