@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import json
 import re
+import secrets
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +36,16 @@ FILES = {
     "environment.json": folder.SMALL,
 }
 PART_NAME = re.compile(r"\d{6}")
+STOPPED = "stopped: "
+"""How `ended` begins, in the files, of a watch that ended before its training."""
+STAMPED = 3
+"""Parts of an id behind the name: date, time, and what tells two of one second apart."""
+
+
+def identity(name: str) -> str:
+    """A folder's name that no other watch has: `gpt-20261125-095038-37c4`."""
+    plain = re.sub(r"[^\w.]+", "-", name).strip("-.")[:80] or "watch"
+    return f"{plain}-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{secrets.token_hex(2)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +57,16 @@ class Watched:
     alarms: tuple[Alarm, ...]
     ended: str
     """`closed`, `stopped: why`, or "" where nobody closed it."""
+
+    @property
+    def name(self) -> str:
+        """What the watch was called; "" of a folder that `identity` did not name."""
+        return self.watch_id.rsplit("-", STAMPED)[0] if self.watch_id.count("-") >= STAMPED else ""
+
+    @property
+    def stopped(self) -> str:
+        """Why it ended before its training; "" where it did not."""
+        return "" if self.ended in ("", "closed") else self.ended.removeprefix(STOPPED)
 
     @property
     def run_id(self) -> str:

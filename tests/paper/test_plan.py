@@ -35,7 +35,7 @@ def test_the_plan_keeps_its_budget_and_leaves_out_nothing_that_would_fit(everyth
 
 
 def test_the_first_is_the_cheapest_of_all_and_each_next_the_cheapest_of_those_left(everything) -> None:
-    steps, have = plan.plan(everything, set(), None), set[str]()
+    steps, have = plan.plan(everything, set(), None), set[plan.Piece]()
     left = list(everything)
     for step in steps:
         assert step.seconds == min(plan.seconds(one, have, 1.0) for one in left)

@@ -28,7 +28,7 @@ from stabkit.own.watch.refuse import check, refuse
 from stabkit.own.watch.schedule import meets
 from stabkit.results.own.alarm import Alarm
 from stabkit.storage.folder import first_line
-from stabkit.storage.watched import WatchShelf
+from stabkit.storage.watched import WatchShelf, identity
 
 LARGEST_COPY = 1_000_000_000
 """Bytes of weights above which θ_0 is kept only if asked."""
@@ -79,7 +79,7 @@ class Watch:
         refuse(self.model, optimizer, every, writer, probe)
         check(out, name, blocks)
         self.optimizer, self.every, self.blocks, self.page = optimizer, every, blocks, page
-        self.id = living.identity(name or type(self.model).__name__)
+        self.id = identity(name or type(self.model).__name__)
         self.steps = 0
         """Updates since the watch began."""
         self.ended = ""
