@@ -112,7 +112,7 @@ def compare(out: str, which: str, *readings: str) -> None:
     told = {(row["list"], row["run"]): row["blind"] for row in kept()}
     rows = []
     for number, (ladder, run) in enumerate(shuffled(out, which), 1):
-        outcome, chain = run.outcome, run.outcome["chain"]
+        outcome = run.outcome
         rows.append(
             {
                 "list": which,
@@ -121,12 +121,12 @@ def compare(out: str, which: str, *readings: str) -> None:
                 "run": run.run_id,
                 "rate": run.spec.train.lr,
                 "unigram": round(float(run.kept["unigram_loss"]), 3),
-                "validation": round(float(outcome["validation_loss"]), 3),
-                "lowest_ratio": f"{float(chain['gradient_ratio_lowest']):.1e}",
+                "validation": round(outcome.validation_loss, 3),
+                "lowest_ratio": f"{outcome.chain.gradient_ratio_lowest:.1e}",
                 "one": one[number],
                 "two": two[number],
-                "blind": told.get((which, run.run_id), outcome["outcome"]),
-                "rule": outcome["outcome"],
+                "blind": told.get((which, run.run_id), outcome.word),
+                "rule": outcome.word,
                 "near_limit": "",
             }
         )

@@ -42,7 +42,7 @@ def trained(out: str) -> None:
 
 def usable(run: Run) -> bool:
     """Trained in one go to its last step."""
-    return not run.environment.get("first_step") and run.outcome["steps"] == run.spec.train.steps
+    return not run.environment.get("first_step") and run.outcome.steps == run.spec.train.steps
 
 
 def fit(runs: list[Run]) -> np.ndarray:

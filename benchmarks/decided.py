@@ -65,10 +65,10 @@ def row(part: str, run: Run) -> dict[str, object]:
         (int(t) for t in run.records["validation"].steps[:-1] if decided(until(run, int(t)), unigram, warmup)), None
     )
     word = judge(until(run, stop), unigram=unigram, warmup=warmup).outcome if stop is not None else ""
-    end, loss = run.outcome["outcome"], round(float(run.outcome["validation_loss"]), 4)
+    end, loss = run.outcome.word, round(run.outcome.validation_loss, 4)
     fell = collapsed(run) if part.startswith("LATE") else None
     agrees = "" if stop is None else "yes" if word == end else "NO"
-    values = (part, run.run_id, run.spec.train.lr, run.outcome["steps"], round(unigram, 4), loss)
+    values = (part, run.run_id, run.spec.train.lr, run.outcome.steps, round(unigram, 4), loss)
     values += (end, fell, stop, word, agrees)
     return dict(zip(COLUMNS, values, strict=True))
 

@@ -23,12 +23,11 @@ from typing import Any
 import numpy as np
 
 from stabkit.results.surface import At, Plane, SurfaceSpec
-from stabkit.running import plan_surfaces, work
+from stabkit.running import surfaces, work
 from stabkit.running.executors import processes
-from stabkit.running.executors.base import Place
+from stabkit.running.executors.base import ExecutorOptions
 from stabkit.spec import ModelConfig, RunSpec, TaskConfig, TrainConfig
 from stabkit.storage.store import Store
-from stabkit.storage.surfaces import SurfaceShelf
 from stabkit.surface import directions
 from stabkit.tasks.synthetic import Synthetic
 
@@ -45,15 +44,15 @@ def jobs(out: Path, seed: int, points: int) -> list[dict[str, Any]]:
     across = directions.axis(points, 1.0)
     origin = At(run=SPEC.run_id, step=SPEC.train.steps)
     spec = SurfaceSpec(origin=origin, plane=Plane(kind="random", seed=seed), a=across, b=across)
-    context = {"out": str(out), "corpus": None, "device": "cpu", "together": 1}
-    return plan_surfaces.plan([spec], SurfaceShelf(out), context).jobs
+    context = {"corpus": None, "device": "cpu", "together": 1}
+    return [job for _, job in surfaces.planned([spec], out, context).jobs]
 
 
 def ours(out: Path, seed: int) -> float:
     """Seconds from the first warm worker to the last tile; the warming tiles are of surfaces of their own."""
     warm = [*jobs(out, 1000 + seed, 3), *jobs(out, 2000 + seed, 3)]
     begin, done = 0.0, 0
-    for _ in processes.map([*warm, *jobs(out, seed, POINTS)], lambda event: None, Place(workers=2)):
+    for _ in processes.map([*warm, *jobs(out, seed, POINTS)], lambda event: None, ExecutorOptions(workers=2)):
         done += 1
         if done == 1:
             begin = time.perf_counter()
@@ -113,7 +112,7 @@ def main(pairs: int) -> None:
             "corpus": None,
             "device": "cpu",
         }
-        for _ in processes.map([job], lambda event: None, Place(workers=1)):
+        for _ in processes.map([job], lambda event: None, ExecutorOptions(workers=1)):
             pass
         ratios = []
         for pair in range(pairs):

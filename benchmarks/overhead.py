@@ -10,9 +10,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from stabkit.running import plan_runs as engine
+from stabkit.running import plan, runs
 from stabkit.running.executors import processes
-from stabkit.running.executors.base import Place
+from stabkit.running.executors.base import ExecutorOptions
 from stabkit.spec import ModelConfig, RunSpec, TrainConfig
 from stabkit.storage.store import Store
 
@@ -31,14 +31,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         store, ends = Store(Path(folder)), []
         with store.writing():
-            engine.run(
-                SPECS,
-                engine.plan(SPECS, store),
-                store,
-                lambda jobs, tell: processes.map(jobs, tell, Place(workers=1)),
-                {"corpus": None, "device": "cpu", "checkpoint_every": None},
+            plan.complete(
+                runs.planned(SPECS, store, {"corpus": None, "device": "cpu", "checkpoint_every": None}),
+                lambda jobs, tell: processes.map(jobs, tell, ExecutorOptions(workers=1)),
                 lambda event: None,
-                lambda spec, answer: ends.append(time.perf_counter()),
+                ended=lambda spec, ending: ends.append(time.perf_counter()),
             )
         inside = [store.load(spec.run_id).environment["wall_seconds"] for spec in SPECS]
         between = [b - a for a, b in zip(ends, ends[1:], strict=False)]

@@ -14,8 +14,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from stabkit.running import plan_runs
-from stabkit.running.executors import EXECUTORS, Place
+from stabkit.running import plan
+from stabkit.running.executors import EXECUTORS, ExecutorOptions
 from stabkit.spec import ModelConfig, RunSpec, TaskConfig, TrainConfig
 from stabkit.storage.store import Store
 
@@ -57,20 +57,17 @@ def main(runs: str = "2000") -> int:
     with tempfile.TemporaryDirectory() as out:
         store = Store(Path(out))
         with store.writing():
-            result = plan_runs.run(
-                specs,
-                plan_runs.plan(specs, store),
-                store,
-                lambda jobs, tell: EXECUTORS["processes"](jobs, tell, Place(workers=os.cpu_count() or 1)),
-                {"corpus": None, "device": "cpu"},
+            done_all = plan.complete(
+                runs.planned(specs, store, {"corpus": None, "device": "cpu"}),
+                lambda jobs, tell: EXECUTORS["processes"](jobs, tell, ExecutorOptions(workers=os.cpu_count() or 1)),
                 lambda event: None,
-                finished,
+                ended=finished,
             )
     grown, more = resident() - baseline, descriptors() - held
     seconds = time.monotonic() - begin
-    print(f"{len(result.runs)} of {len(specs)} runs, {killed} workers killed, {seconds:.0f} s")
+    print(f"{len(done_all.results)} of {len(specs)} runs, {killed} workers killed, {seconds:.0f} s")
     print(f"the parent grew by {grown:.1f} MB and {more} descriptors since run {len(specs) // 10}")
-    return int(grown >= 20 or more > 0 or len(result.runs) < len(specs))
+    return int(grown >= 20 or more > 0 or len(done_all.results) < len(specs))
 
 
 if __name__ == "__main__":

@@ -21,8 +21,9 @@ from stabkit.claims.base import Claim
 from stabkit.claims.spread import FILE, SEEDS, width
 from stabkit.figures.shared.once import Runs
 from stabkit.figures.shared.surfaces import Landscape
+from stabkit.storage.shelf import Shelf
 from stabkit.storage.store import Store
-from stabkit.storage.surfaces import SurfaceShelf
+from stabkit.storage.surfaces import SURFACE
 from studies import row_run, study
 from studies.today import design
 
@@ -87,7 +88,7 @@ def measured(folder: Path) -> dict[tuple[str, ...], float]:
     store, rows = Store(folder), dict[tuple[str, ...], float]()
     every = [store.load(run_id) for run_id in store.ids()]
     trained, steps = (Runs(run for run in every if run.spec.single_step is single) for single in (False, True))
-    shelf = SurfaceShelf(folder)
+    shelf = Shelf(SURFACE, folder)
     drawn = Landscape(every, [shelf.load(surface_id) for surface_id in shelf.ids()])
     for source, some in ((trained, CLAIMS), (steps, OF_STEPS), (drawn, OF_SURFACES)):
         rows |= spreads(source, some)

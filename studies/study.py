@@ -15,7 +15,7 @@ from typing import Any
 
 from stabkit.cli import lines
 from stabkit.cli.parsing import grids
-from stabkit.running import carry_out, cost
+from stabkit.running import cost, execute
 from stabkit.running.request import Request
 from stabkit.spec import RunSpec
 from stabkit.storage.folder import write_file
@@ -74,7 +74,7 @@ def requests(design: Design, options: Mapping[str, Any]) -> tuple[list[Request],
 def begun(design: Design, commands: Sequence[str], requests: Sequence[Request], path: Path) -> Study:
     """What the file holds of it; raises UnreadableRows for a file that is none, or has a row that is not its run's."""
     rows = _rows(path)
-    specs = {spec.run_id: spec for request in requests for spec in request.specs()}
+    specs = {spec.run_id: spec for request in requests for spec in request.specs}
     for run_id, spec in specs.items():
         if run_id in rows and (wrong := _departs(rows[run_id], spec)):
             raise UnreadableRows(f"{path}: the row of {run_id} says {wrong}")
@@ -82,7 +82,7 @@ def begun(design: Design, commands: Sequence[str], requests: Sequence[Request], 
         raise UnreadableRows(f"{path}: none of its {len(rows)} rows is of a run of {design.key}; name another file")
     wanted = dict[str, RunSpec]()
     for text, request in zip(design.commands, requests, strict=True):
-        specs_ = next_rungs(request.specs(), rows) if text in design.ladders else request.specs()
+        specs_ = next_rungs(request.specs, rows) if text in design.ladders else request.specs
         wanted |= {spec.run_id: spec for spec in specs_}
     return Study(
         design=design,
@@ -129,7 +129,7 @@ def run(
     study: Study,
     requests: Sequence[Request],
     store: Store,
-    listener: carry_out.Listener,
+    listener: execute.Listener,
     *,
     limit: float | None,
     retry_failed: bool,
@@ -142,7 +142,7 @@ def run(
         need = sum(map(cost.seconds, part)) / first.place.workers
         if limit is not None and time.monotonic() - begin + need > limit:
             break
-        done = carry_out.out(first.of(part), store, listener, retry_failed=retry_failed)
+        done = execute.run(first.of(part), store, listener, retry_failed=retry_failed)
         failed |= {spec.run_id: (spec, reason) for spec, reason in done.failed}
         study.path.parent.mkdir(parents=True, exist_ok=True)
         rows = [*_rows(study.path).values(), *map(row_of, done.runs)]

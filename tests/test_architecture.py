@@ -14,7 +14,6 @@ import stabkit
 from stabkit.version import __version__
 
 PACKAGE = Path(__file__).parents[1] / "stabkit"
-ROOMS = [folder for folder in (PACKAGE, *PACKAGE.rglob("*/")) if folder.name != "__pycache__"]
 
 LOADED = """
 import contextlib, importlib, io, json, pkgutil, sys
@@ -35,7 +34,7 @@ assert "sweep" in shown.getvalue()
 load("help")
 load("tasks", "stabkit.tasks")
 load("storage and results", "stabkit.storage", "stabkit.results", "stabkit.quality.bleu")
-load("plans", "stabkit.running.carry_out", "stabkit.cli.parsing.landscape", "stabkit.surface.directions")
+load("plans", "stabkit.running.execute", "stabkit.cli.parsing.landscape", "stabkit.surface.directions")
 load("claims", "stabkit.claims")
 load("figures and report", "stabkit.figures", "stabkit.report")
 import stabkit
@@ -57,15 +56,12 @@ def test_what_reads_results_never_imports_torch_and_help_imports_nothing_heavy()
     assert "torch" in loaded["the library's function"]
 
 
-def test_rooms_are_small_and_files_are_short() -> None:
-    def own(folder: Path) -> list[Path]:
-        return [path for path in folder.iterdir() if path.name not in ("__pycache__", "py.typed")]
-
-    assert len(own(PACKAGE)) <= 25 and sum(path.is_file() for path in own(PACKAGE)) <= 8
-    crowded = {str(room): len(own(room)) for room in ROOMS if room != PACKAGE and len(own(room)) > 15}
-    assert crowded == {}
-    long = {str(file): n for file in PACKAGE.rglob("*.py") if (n := len(file.read_text().splitlines())) > 300}
-    assert long == {}
+def test_a_long_file_says_why() -> None:
+    """One subject a file: above 400 lines its docstring says what keeps it together."""
+    for file in PACKAGE.rglob("*.py"):
+        text = file.read_text(encoding="utf-8")
+        if len(text.splitlines()) > 400:
+            assert "one file" in (ast.get_docstring(ast.parse(text)) or ""), file
 
 
 def test_only_the_command_lines_room_prints() -> None:

@@ -27,7 +27,7 @@ from stabkit.errors import StoreError, UsageError
 from stabkit.results import records
 from stabkit.results.outcome import judge
 from stabkit.results.records import Table
-from stabkit.running.executors import Lost, Place, processes
+from stabkit.running.executors import ExecutorOptions, Lost, processes
 from stabkit.spec import from_json
 from tests.conftest import examples, tiny
 from tests.figures.fake_runs import plausible, run, spec
@@ -171,7 +171,7 @@ def test_p11_whatever_workers_do_every_job_is_answered_once_and_it_ends(script: 
     patch.setattr(processes, "PROGRAM", f"exec({STUB!r})")
     try:
         jobs = [{"number": i, "how": how} for i, how in enumerate(script)]
-        place = Place(workers=workers, run_timeout=0.7)
+        place = ExecutorOptions(workers=workers, run_timeout=0.7)
         answers = [(job["number"], answer) for job, answer in processes.map(jobs, lambda event: None, place)]
     finally:
         patch.undo()

@@ -18,45 +18,45 @@ from stabkit.errors import StabkitError
 from stabkit.paper.item import Item
 from stabkit.report.json_document import seconds_a_step
 from stabkit.results.records import lacking
-from stabkit.running import cost, plan_runs, plan_surfaces, plan_translations
-from stabkit.running.carry_out import Plan
+from stabkit.running import cost
 from stabkit.running.executors.base import Lost, Tell
+from stabkit.running.plan import Plan
 from stabkit.running.work import Event
 from stabkit.spec import SHORTEST_JUDGED, RunSpec
-from stabkit.storage.store import Run, Store
+from stabkit.storage.store import Run
 
 
 class Screen:
-    """What a command shows while it carries out a request: a `running.carry_out.Listener`, and `paper.run`'s."""
+    """What a command shows while it carries out a request: a `running.execute.Listener`, and `paper.run`'s."""
 
     def __init__(self, *, quiet: bool, meanwhile: Callable[[], None] = lambda: None, rounds: bool = False) -> None:
         """`meanwhile` is called once, when the first worker is at work: until then every core is busy starting them.
         `rounds`: each plan is a round of a search, and what else is in the store is no news."""
         self.quiet, self._meanwhile, self._round = quiet, meanwhile, 0 if rounds else None
 
-    def planned(self, plan: Plan) -> None:
+    def planned(self, plan: Plan[Any, Any]) -> None:
         """One line: what is there, what is to be made; before it one for every corrupt folder."""
         for warning in plan.corrupt:
             console.warn(warning)
         if self.quiet:
             return
-        match plan:
-            case plan_runs.Plan():
+        match plan.work.kind:
+            case "run":
                 if self._round is not None:
                     self._round += 1
                     plan = dataclasses.replace(plan, other=0)
                 console.note(f"round {self._round}: {reuse(plan)}" if self._round else reuse(plan))
-                if said := lacking(run.lacks for run in plan.reused):
+                if said := lacking(run.lacks for run in plan.ready.values()):
                     console.note(said)
-            case plan_translations.Plan():
-                console.note(f"translations: {plan.ready} on the shelf, {len(plan.jobs)} to make")
-            case plan_surfaces.Plan():
+            case "translation":
+                console.note(f"translations: {len(plan.ready)} on the shelf, {len(plan.jobs)} to make")
+            case "surface":
                 console.note(f"surfaces: {len(plan.ready)} on the shelf, {len(plan.missing)} to draw")
 
     @contextmanager
     def training(
-        self, plan: plan_runs.Plan, store: Store, workers: int
-    ) -> Iterator[tuple[Tell, Callable[[RunSpec, str | Lost], None]]]:
+        self, plan: Plan[RunSpec, Run], workers: int
+    ) -> Iterator[tuple[Tell, Callable[[RunSpec, Run | Lost], None]]]:
         """Bars, or lines; a run's line says how it ended."""
         seconds = sum(map(cost.seconds, plan.missing)) / workers
         with progress(len(plan.missing), seconds, self.quiet) as bars:
@@ -65,9 +65,9 @@ class Screen:
                 self._begun()
                 bars.event(event)
 
-            def ended(spec: RunSpec, answer: str | Lost) -> None:
+            def ended(spec: RunSpec, ending: Run | Lost) -> None:
                 self._begun()
-                bars.finished(*finished(store, spec, answer, workers))
+                bars.finished(*finished(spec, ending, workers))
 
             yield event, ended
 
@@ -81,11 +81,9 @@ class Screen:
             console.note(what)
 
     @contextmanager
-    def measuring(
-        self, plan: plan_translations.Plan | plan_surfaces.Plan
-    ) -> Iterator[tuple[Tell, Callable[[str], None]]]:
+    def measuring(self, plan: Plan[Any, Any]) -> Iterator[tuple[Tell, Callable[[str], None]]]:
         """Bars on a terminal; elsewhere nothing, for the jobs are many and short."""
-        word = "translated" if isinstance(plan, plan_translations.Plan) else ""
+        word = "translated" if plan.work.kind == "translation" else ""
         quiet = self.quiet or not sys.stderr.isatty()
         with progress(len(plan.jobs), float(len(plan.jobs)), quiet) as bars:
             yield bars.event, lambda job_id: bars.finished(job_id, word, 1.0)
@@ -229,23 +227,22 @@ def _bars(runs: int, seconds: float) -> Iterator[_Bars]:
         yield _Bars(bars, runs, seconds)
 
 
-def reuse(plan: plan_runs.Plan) -> str:
+def reuse(plan: Plan[RunSpec, Run]) -> str:
     """`reused 12, new 6, 3 in the directory are not part of this grid`."""
-    parts = [f"reused {len(plan.reused)}", f"new {len(plan.missing)}"]
+    parts = [f"reused {len(plan.ready)}", f"new {len(plan.missing)}"]
     if plan.other:
         parts.append(f"{plan.other} in the directory are not part of this grid")
     return ", ".join(parts) + ("; nothing to train" if not plan.missing else "")
 
 
-def finished(store: Store, spec: RunSpec, answer: Any, workers: int) -> tuple[str, str, float]:
+def finished(spec: RunSpec, ending: Run | Lost, workers: int) -> tuple[str, str, float]:
     """(run id, what became of it and how long an update took, its share of the whole in seconds) for the progress."""
-    if isinstance(answer, str):
-        run = store.load(spec.run_id)
-        stopped = run.outcome.steps
+    if isinstance(ending, Run):
+        stopped = ending.outcome.steps
         early = f" (ended at step {stopped} of {spec.train.steps})" if stopped < spec.train.steps else ""
-        words = f"{answer}{early}  {_milliseconds(run)}"
+        words = f"{ending.outcome.word}{early}  {_milliseconds(ending)}"
     else:
-        words = f"failed: {answer.reason}"
+        words = f"failed: {ending.text}"
     return spec.run_id, words, cost.seconds(spec) / workers
 
 

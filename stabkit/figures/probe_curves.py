@@ -13,36 +13,40 @@ import pandas as pd
 
 from stabkit.figures.drawing import model_curves
 from stabkit.figures.picture import Note, Picture
-from stabkit.figures.shared import probed
-from stabkit.figures.shared.probed import Probed
+from stabkit.figures.shared.words import short
 from stabkit.results.own.cell import Cell
+from stabkit.results.own.depth_fit import geometric
+from stabkit.results.own.judged import Judged
+from stabkit.results.tolerance import power
 
 Link = Literal["stream", "update", "gradient"]
 Points = Sequence[tuple[float, float]]
 
+COLUMNS = ("run", "panel", "depth", "seed", "x", "value")
 
-def _row(
+
+def _picture(
     link: Link,
     *,
     caption: str,
     see: str,
     read: str,
-    points: Callable[[Probed, Cell, str], Points],
+    points: Callable[[Judged, Cell, str], Points],
     by_stack: bool = True,
     x_name: str,
     x_note: str = "",
     y_label: str,
     limits: Mapping[float, str],
     reads: str,
-) -> Picture[Probed]:
+) -> Picture[Judged]:
     """A curve a depth: the `points` of every cell, stack by stack; its title is what the link's verdict says."""
 
-    def select(source: Probed) -> pd.DataFrame:
+    def select(source: Judged) -> pd.DataFrame:
         rows: list[dict[str, object]] = []
         for cell in source.cells:
             for stack in cell.stacks if by_stack else [""]:
-                rows += probed.rows(cell, source.panel(cell, stack), points(source, cell, stack))
-        return pd.DataFrame(rows, columns=list(probed.COLUMNS))
+                rows += _rows(cell, _panel(source, cell, stack), points(source, cell, stack))
+        return pd.DataFrame(rows, columns=list(COLUMNS))
 
     return Picture(
         name=f"own_{link}",
@@ -50,29 +54,29 @@ def _row(
         caption=caption,
         see=see,
         read=(Note(read),),
-        columns=probed.COLUMNS,
+        columns=COLUMNS,
         value="value",
         select=select,
         draw=lambda frame: model_curves.by_depth(frame, x_name, x_note, y_label, limits),
         title=lambda source: f"{link.capitalize()}: {source.worst.links[link].why}",
-        alt=lambda frame: probed.said(frame, reads),
+        alt=lambda frame: _ends(frame, reads),
     )
 
 
-def _stream_points(source: Probed, cell: Cell, stack: str) -> Points:
+def _stream_points(source: Judged, cell: Cell, stack: str) -> Points:
     """x is the share of the way through the stack."""
     names = [stack, *(sublayer.name for sublayer in cell.of(stack))]
     stream = cell.records["stream"]
     return [(i / (len(names) - 1), float(stream.at(name)[0])) for i, name in enumerate(names)]
 
 
-def _update_points(source: Probed, cell: Cell, stack: str) -> Points:
+def _update_points(source: Judged, cell: Cell, stack: str) -> Points:
     """Step 0, at which nothing has moved, is left out."""
     steps = cell.records["update"].steps
     return [(int(step), float(value)) for step, value in zip(steps[1:], cell.update()[1:], strict=True)]
 
 
-def _gradient_points(source: Probed, cell: Cell, stack: str) -> Points:
+def _gradient_points(source: Judged, cell: Cell, stack: str) -> Points:
     """At the step judged; x is the share of the way from the top layer to the lowest."""
     norms = cell.gradients(stack)
     if norms.shape[1] < 2:
@@ -83,8 +87,8 @@ def _gradient_points(source: Probed, cell: Cell, stack: str) -> Points:
     return [(i / (len(layers) - 1), float(value) / top) for i, value in enumerate(layers[::-1])]
 
 
-OWN: Mapping[Link, Picture[Probed]] = {
-    "stream": _row(
+OWN: Mapping[Link, Picture[Judged]] = {
+    "stream": _picture(
         "stream",
         caption="rms of x_i before any update, x_i what leaves sub-layer i; the band is the range over seeds.",
         see=(
@@ -99,7 +103,7 @@ OWN: Mapping[Link, Picture[Probed]] = {
         limits={},
         reads="rms of the residual stream",
     ),
-    "update": _row(
+    "update": _picture(
         "update",
         caption=(
             "‖F(θ_t) − F(θ_0)‖/‖F(θ_0)‖, F the last stack's output after its final norm, mean over the batch's tokens."
@@ -113,7 +117,7 @@ OWN: Mapping[Link, Picture[Probed]] = {
         limits={0.9: "saturated", math.sqrt(2): "√2: nothing of the start is left"},
         reads="Share of its size that the output has moved",
     ),
-    "gradient": _row(
+    "gradient": _picture(
         "gradient",
         caption=(
             "‖∂L/∂θ‖ over all parameters of a layer, over that of the top layer, before the update of the step judged."
@@ -132,3 +136,43 @@ OWN: Mapping[Link, Picture[Probed]] = {
     ),
 }
 """{link of the chain: its picture}, of `stabkit probe`."""
+
+
+def _panel(judged: Judged, cell: Cell, stack: str = "") -> str:
+    """Where a cell is drawn: by rate where there are several, by stack where there are."""
+    rate = f"rate {power(cell.facts.lr)}" if len(judged.verdicts) > 1 else ""
+    stack = stack if len(cell.stacks) > 1 else ""
+    return ", ".join(word for word in (rate, stack) if word)
+
+
+def _depth_text(cell: Cell) -> str:
+    """`12 layers`; of a factory that takes no depth, the sub-layers found."""
+    depth = cell.facts.depth
+    return f"{depth} layers" if depth is not None else f"{len(cell.facts.sublayers)} sub-layers"
+
+
+def _rows(cell: Cell, panel: str, points: Points) -> list[dict[str, object]]:
+    """A curve as rows of a frame."""
+    return [
+        {
+            "run": f"{_depth_text(cell)}, seed {cell.facts.seed}{f', {panel}' if panel else ''}",
+            "panel": panel,
+            "depth": cell.facts.depth or 0,
+            "seed": cell.facts.seed,
+            "x": x,
+            "value": value,
+        }
+        for x, value in points
+    ]
+
+
+def _ends(frame: pd.DataFrame, reads: str) -> str:
+    """The picture in words: where each depth ends."""
+    if frame.empty:
+        return "Nothing was recorded."
+    parts = []
+    for (panel, depth), rows in frame.groupby(["panel", "depth"], sort=False):
+        last = geometric(rows[rows["x"] == rows["x"].max()]["value"].tolist())
+        where = f"{depth} layers" if depth else "the model"
+        parts.append(f"{where}{f', {panel}' if panel else ''}: {short(last)}")
+    return f"{reads}, at its right end: {'; '.join(parts)}."

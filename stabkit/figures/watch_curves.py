@@ -26,7 +26,7 @@ MOST_LINES, MOST_POINTS = 6, 240
 """That one picture draws of a stack, and that one line has."""
 
 
-def _row(
+def _picture(
     name: str,
     *,
     caption: str,
@@ -132,7 +132,7 @@ def _loss_title(watch: Watched) -> str:
 
 
 WATCHED: tuple[Picture[Watched], ...] = (
-    _row(
+    _picture(
         "gradient",
         caption="‖∂L/∂θ‖ over all parameters of a layer, over that of the top layer, before every update.",
         see="Level at 1: every layer learns alike.",
@@ -146,7 +146,7 @@ WATCHED: tuple[Picture[Watched], ...] = (
         limits={1e-2: "warns below", 1e-4: "nothing trained", 1e2: "warns above"},
         reads="Gradient of each layer over the top layer's",
     ),
-    _row(
+    _picture(
         "stream",
         caption="‖x_i‖/√d, mean over the probe batch's tokens, x_i what leaves sub-layer i, in eval mode.",
         see="Lines that stay together: the stream keeps its size on the way up.",
@@ -157,7 +157,7 @@ WATCHED: tuple[Picture[Watched], ...] = (
         limits={},
         reads="rms of the residual stream",
     ),
-    _row(
+    _picture(
         "update",
         caption=(
             "‖F(θ_t) − F(θ_0)‖/‖F(θ_0)‖, F the last stack's output after its final norm; ‖θ_t − θ_{t−1}‖/‖θ_{t−1}‖ of "
@@ -173,7 +173,7 @@ WATCHED: tuple[Picture[Watched], ...] = (
         limits={1.0: "an update as large as the weights"},
         reads="Relative movement",
     ),
-    _row(
+    _picture(
         "loss",
         caption="The training loss, as `watch.loss(…)` was given it.",
         see="What the other pictures are to foretell.",

@@ -13,10 +13,10 @@ import pandas as pd
 
 from stabkit.cli.commands import probe as command
 from stabkit.errors import UsageError
-from stabkit.figures.shared.probed import Probed
 from stabkit.library.options import read
 from stabkit.results.own import series
-from stabkit.running import plan_probes
+from stabkit.results.own.judged import Judged, judged
+from stabkit.running import probes
 from stabkit.running.executors import EXECUTORS
 from stabkit.storage.store import Store
 
@@ -39,23 +39,21 @@ def probe(factory: str | Callable[..., Any], depths: str | int | Sequence[int] =
     asked = dataclasses.replace(asked, here=_where(factory) or asked.here)
     store = Store(asked.out)
     with store.writing():
-        done = plan_probes.run(
+        done = probes.run(
             asked,
             lambda jobs, tell: EXECUTORS["processes"](jobs, tell, place),
             lambda event: None,
             lambda *ended: None,
         )
-    if not done.cells:
-        raise UsageError(f"{asked.factory} gave no result at any depth: {done.failed[0].reason}")
-    series.refuse(done.cells)
-    for one in done.failed:
-        warnings.warn(f"depth {one.depth}, seed {one.seed} has no result: {one.reason}", stacklevel=2)
-    from stabkit.report.own.probe import judged
-
-    return table(judged(done))
+    if not done.results:
+        raise UsageError(f"{asked.factory} gave no result at any depth: {done.lost[0][1].reason}")
+    series.refuse(done.results)
+    for spec, lost in done.lost:
+        warnings.warn(f"depth {spec.depth}, seed {spec.seed} has no result: {lost.reason}", stacklevel=2)
+    return table(judged(done.results))
 
 
-def table(found: Probed) -> pd.DataFrame:
+def table(found: Judged) -> pd.DataFrame:
     """One row a rate and link."""
     return pd.DataFrame(
         [

@@ -17,8 +17,9 @@ from stabkit.errors import FailedRuns, StoreError
 from stabkit.figures.shared.comparison import FACTS, shown
 from stabkit.figures.shared.numbers import lowest_ratio, reference_step, update_at
 from stabkit.library.options import read
-from stabkit.running import carry_out, plan_runs
+from stabkit.running import execute
 from stabkit.running.executors.base import Lost, Tell
+from stabkit.running.plan import Plan
 from stabkit.running.request import check
 from stabkit.spec import RunSpec
 from stabkit.storage import export
@@ -55,7 +56,7 @@ def sweep(models: str | Sequence[str] = "post-ln,post-ln-init,admin,deepnorm", *
         check(asked)
     store = Store(asked.out)
     with store.writing():
-        done = carry_out.out(asked, store, _Silent(), retry_failed=text["retry_failed"])
+        done = execute.run(asked, store, _Silent(), retry_failed=text["retry_failed"])
     if done.failed:
         first, reason = done.failed[0]
         raise FailedRuns(f"{len(done.failed)} runs have no result; {first.run_id}: {reason}")
@@ -130,16 +131,16 @@ def _stored(out: str | PathLike[str]) -> list[Run]:
 class _Silent:
     """A listener that says nothing."""
 
-    def planned(self, plan: carry_out.Plan) -> None: ...
+    def planned(self, plan: Plan[Any, Any]) -> None: ...
 
     def making(self, what: str) -> None: ...
 
     @contextmanager
     def training(
-        self, plan: plan_runs.Plan, store: Store, workers: int
-    ) -> Iterator[tuple[Tell, Callable[[RunSpec, str | Lost], None]]]:
+        self, plan: Plan[RunSpec, Run], workers: int
+    ) -> Iterator[tuple[Tell, Callable[[RunSpec, Run | Lost], None]]]:
         yield lambda event: None, lambda spec, ended: None
 
     @contextmanager
-    def measuring(self, plan: Any) -> Iterator[tuple[Tell, Callable[[str], None]]]:
+    def measuring(self, plan: Plan[Any, Any]) -> Iterator[tuple[Tell, Callable[[str], None]]]:
         yield lambda event: None, lambda name: None

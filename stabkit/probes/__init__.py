@@ -1,32 +1,20 @@
-"""The probes: one diagnostic a file, one row in PROBES (order = order of reading)."""
+"""The probes: one diagnostic a file, one row in `results/sites.py`, which says what a run records without torch."""
 
-from stabkit.probes.attention_logit import AttentionLogit
+from __future__ import annotations
+
+from importlib import import_module
+
 from stabkit.probes.base import Pass, Probe
-from stabkit.probes.branch_ratio import BranchRatio
-from stabkit.probes.cosine import Cosine
-from stabkit.probes.grad_norm import GradNorm
-from stabkit.probes.ln_input import LnInput
-from stabkit.probes.loss import Loss
-from stabkit.probes.parameter_update import ParameterUpdate
-from stabkit.probes.perturbation import Perturbation
-from stabkit.probes.stream import Stream
-from stabkit.probes.token_cosine import TokenCosine
-from stabkit.probes.update import Update
-from stabkit.probes.weight_grad import WeightGrad
+from stabkit.results import sites
 
-PROBES: tuple[type[Probe], ...] = (
-    Loss,
-    Update,
-    TokenCosine,
-    LnInput,
-    BranchRatio,
-    GradNorm,
-    WeightGrad,
-    ParameterUpdate,
-    Perturbation,
-    Stream,
-    Cosine,
-    AttentionLogit,
-)
+
+def _probe(name: str) -> type[Probe]:
+    """The class of this name in the file of this name."""
+    classes = [value for value in vars(import_module(f"stabkit.probes.{name}")).values() if isinstance(value, type)]
+    (probe,) = (value for value in classes if issubclass(value, Probe) and getattr(value, "name", "") == name)
+    return probe
+
+
+PROBES: tuple[type[Probe], ...] = tuple(_probe(row.name) for row in sites.PROBES)
 
 __all__ = ["PROBES", "Pass", "Probe"]

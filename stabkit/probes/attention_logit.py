@@ -21,11 +21,11 @@ class AttentionLogit(Probe):
     watches = "probe"
 
     def __init__(self, model: Transformer, flat: Flat) -> None:
+        super().__init__(model, flat)
         attentions = [(site, r.g) for site, r in model.residuals.items() if isinstance(r.g, Attention)]
         self.heads = model.config.heads
         self.kinds = [(site.stack, site.kind) for site, _ in attentions]
         """Of one kind all have scores of one shape."""
-        self.sites = tuple(site.name for site, _ in attentions)
         self.taps = {g.scores.logits: i for i, (_, g) in enumerate(attentions)}
         self.scores = [torch.empty(0)] * len(self.sites)
 
@@ -36,11 +36,11 @@ class AttentionLogit(Probe):
         self.scores[i] = s_SQ
 
     def read(self, seen: Pass) -> torch.Tensor:
-        found: dict[int, torch.Tensor] = {}
+        by_site: dict[int, torch.Tensor] = {}
         for kind in dict.fromkeys(self.kinds):
-            at = [i for i, each in enumerate(self.kinds) if each == kind]
+            at = [i for i, of in enumerate(self.kinds) if of == kind]
             keep_TB = seen.keep[kind[0]]
             by_query_NQ = torch.stack([self.scores[i] for i in at]).amax(dim=1)  # one call for all: they are small
             by_query_NBT = by_query_NQ.view(len(at), keep_TB.shape[1], self.heads, -1).amax(dim=2)
-            found.update(zip(at, by_query_NBT[:, keep_TB.t()].amax(dim=1), strict=True))
-        return torch.stack([found[i] for i in range(len(self.sites))]).double()
+            by_site.update(zip(at, by_query_NBT[:, keep_TB.t()].amax(dim=1), strict=True))
+        return torch.stack([by_site[i] for i in range(len(self.sites))]).double()

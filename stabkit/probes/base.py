@@ -17,6 +17,7 @@ import torch
 
 from stabkit.model.flat import Flat
 from stabkit.model.transformer import Transformer
+from stabkit.results.sites import declared
 from stabkit.tasks.base import PAD, Batch
 
 Watches = Literal["training", "probe"]
@@ -57,12 +58,13 @@ class Probe(ABC):
     """The base at the seam: a name, the pass it watches, its sites, and a reading. Subclasses are final."""
 
     name: ClassVar[str]
+    """That of its file and of its row."""
     watches: ClassVar[Watches]
     when: ClassVar[When] = "recorded"
 
     def __init__(self, model: Transformer, flat: Flat) -> None:
-        """`sites` is declared here, once."""
-        self.sites: tuple[str, ...] = ()
+        """`sites` are those of its row in `results/sites.py`; one that records more says so here, once."""
+        self.sites = declared(self.name, model.config)
 
     def attached(self) -> AbstractContextManager[object]:
         """Hooks live inside this `with` and are gone after it."""

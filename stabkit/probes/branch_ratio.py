@@ -23,13 +23,12 @@ class BranchRatio(Probe):
     watches = "probe"
 
     def __init__(self, model: Transformer, flat: Flat) -> None:
+        super().__init__(model, flat)
         self.model = model
-        names = tuple(site.name for site in model.sites)
-        self.sites = tuple(f"{name}{part}" for part in ("", "@branch", "@shortcut") for name in names)
         self.branch = torch.empty(0)
         self.difference = torch.empty(0)
-        self.branches = [torch.empty(0)] * len(names)
-        self.shortcuts = [torch.empty(0)] * len(names)
+        self.branches = [torch.empty(0)] * len(model.sites)
+        self.shortcuts = [torch.empty(0)] * len(model.sites)
 
     def attached(self) -> AbstractContextManager[object]:
         stack = ExitStack()
@@ -47,11 +46,11 @@ class BranchRatio(Probe):
         self.branches[i], self.shortcuts[i] = lengths(self.branch), lengths(self.difference)
 
     def read(self, seen: Pass) -> torch.Tensor:
-        found: list[list[torch.Tensor]] = []
+        by_stack: list[list[torch.Tensor]] = []
         for stack in self.model.stacks:
             mine = [i for i, site in enumerate(self.model.sites) if site.stack == stack]
             branch, shortcut = (torch.stack([norms[i] for i in mine]) for norms in (self.branches, self.shortcuts))
             squares = [norms.square() / self.model.config.hidden for norms in (branch, shortcut)]
             values = (branch / shortcut, *squares)
-            found.append([value[:, seen.keep[stack]].double().mean(dim=1) for value in values])
-        return torch.cat([each for part in zip(*found, strict=True) for each in part])
+            by_stack.append([value[:, seen.keep[stack]].double().mean(dim=1) for value in values])
+        return torch.cat([each for part in zip(*by_stack, strict=True) for each in part])

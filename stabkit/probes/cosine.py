@@ -39,18 +39,18 @@ class Cosine(Probe):
         self.states[i] = x
 
     def read(self, seen: Pass) -> torch.Tensor:
-        found = []
+        means = []
         for chain in self.chains:
             keep = seen.keep[self.names[chain[0]].partition(".")[0]]
             x_LTBD = torch.stack([self.states[i] for i in chain])
             size = lengths(x_LTBD)
             dots = (x_LTBD[1:] * x_LTBD[:-1]).sum(-1)
             cosines = dots / (size[1:] * size[:-1]).clamp_min(TINY)
-            found.append(cosines[:, keep].double().mean(dim=1))
-        return torch.cat(found)
+            means.append(cosines[:, keep].double().mean(dim=1))
+        return torch.cat(means)
 
 
 def _chain(name: str) -> tuple[str, str]:
     """The stack and the stream of a state: (`decoder`, `sum`) of `decoder.3:sum`."""
-    place, _, stream = name.partition(":")
-    return place.partition(".")[0], stream
+    layer, _, stream = name.partition(":")
+    return layer.partition(".")[0], stream

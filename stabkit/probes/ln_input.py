@@ -25,9 +25,8 @@ class LnInput(Probe):
     watches = "probe"
 
     def __init__(self, model: Transformer, flat: Flat) -> None:
+        super().__init__(model, flat)
         self.model = model
-        names = tuple(site.name for site in model.sites)
-        self.sites = names + tuple(f"{name}@omega" for name in names)
         self.norms = [torch.empty(0)] * len(model.sites)
 
     def attached(self) -> AbstractContextManager[object]:

@@ -8,17 +8,12 @@ from __future__ import annotations
 
 import torch
 
-from stabkit.model.flat import Flat
-from stabkit.model.transformer import Transformer
 from stabkit.probes.base import Pass, Probe
 
 
 class Loss(Probe):
     name = "loss"
     watches = "probe"
-
-    def __init__(self, model: Transformer, flat: Flat) -> None:
-        self.sites = ("train", "probe", "train@nll")
 
     def read(self, seen: Pass) -> torch.Tensor:
         return torch.stack([seen.train_loss, seen.loss, seen.train_nll]).double()

@@ -25,8 +25,8 @@ class Perturbation(Probe):
     when = "start"
 
     def __init__(self, model: Transformer, flat: Flat) -> None:
+        super().__init__(model, flat)
         self.model, self.flat = model, flat
-        self.sites = tuple(site.name for site in model.sites)
 
     def read(self, seen: Pass) -> torch.Tensor:
         theta = self.flat.theta.clone()

@@ -21,8 +21,8 @@ class TokenCosine(Probe):
     watches = "probe"
 
     def __init__(self, model: Transformer, flat: Flat) -> None:
+        super().__init__(model, flat)
         self.stack = model.stacks[-1]
-        self.sites = ("state",)
 
     def read(self, seen: Pass) -> torch.Tensor:
         return quantities.token_cosine(seen.states, seen.keep[self.stack]).reshape(1)

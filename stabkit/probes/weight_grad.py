@@ -20,11 +20,11 @@ class WeightGrad(Probe):
     when = "start"
 
     def __init__(self, model: Transformer, flat: Flat) -> None:
-        self.sites = tuple(site.name for site in model.sites)
+        super().__init__(model, flat)
         self.weights = [[p for p in residual.parameters() if p.ndim > 1] for residual in model.residuals.values()]
 
     def read(self, seen: Pass) -> torch.Tensor:
-        return torch.stack([self._norm(own) for own in self.weights])
+        return torch.stack([self._norm(weights) for weights in self.weights])
 
     def _norm(self, weights: list[torch.nn.Parameter]) -> torch.Tensor:
         norms = [torch.linalg.vector_norm(p.grad, dtype=torch.float64) for p in weights if p.grad is not None]

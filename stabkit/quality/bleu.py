@@ -34,9 +34,9 @@ def score(hypotheses: Sequence[str], references: Sequence[str], tokenize: str) -
     from sacrebleu.metrics.bleu import BLEU
 
     metric = BLEU(tokenize=tokenize, force=True)
-    found = metric.corpus_score(list(hypotheses), [list(references)])
-    ratio = found.sys_len / found.ref_len if found.ref_len else float("nan")
-    return Score(bleu=float(found.score), signature=str(metric.get_signature()), length_ratio=float(ratio))
+    score = metric.corpus_score(list(hypotheses), [list(references)])
+    ratio = score.sys_len / score.ref_len if score.ref_len else float("nan")
+    return Score(bleu=float(score.score), signature=str(metric.get_signature()), length_ratio=float(ratio))
 
 
 def counts(hypotheses: Sequence[str], references: Sequence[str], tokenize: str) -> Counts:
@@ -46,8 +46,8 @@ def counts(hypotheses: Sequence[str], references: Sequence[str], tokenize: str) 
     metric = BLEU(tokenize=tokenize, force=True, effective_order=True)
     rows = []
     for hypothesis, reference in zip(hypotheses, references, strict=True):
-        found = metric.sentence_score(hypothesis, [reference])
-        rows.append([*found.counts, *found.totals, found.sys_len, found.ref_len])
+        score = metric.sentence_score(hypothesis, [reference])
+        rows.append([*score.counts, *score.totals, score.sys_len, score.ref_len])
     return np.array(rows, dtype=np.float64).reshape(-1, 2 * ORDER + 2)
 
 
@@ -69,9 +69,9 @@ def bleu(sums: Counts) -> NDArray[np.float64]:
     with np.errstate(divide="ignore", invalid="ignore"):
         p = np.where(none, 0.5 ** np.cumsum(none, axis=-1) / every, right / every)
         brevity = np.where(ours < theirs, np.exp(1 - theirs / ours), 1.0)
-        found = 100 * brevity * np.exp(np.log(p).mean(axis=-1))
+        score = 100 * brevity * np.exp(np.log(p).mean(axis=-1))
     # as sacreBLEU: without one right word the score is 0, not what smoothing makes of it
-    return np.where((right[..., 0] > 0) & (every > 0).all(axis=-1), found, 0.0)
+    return np.where((right[..., 0] > 0) & (every > 0).all(axis=-1), score, 0.0)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -94,7 +94,7 @@ def compare(a: Counts, b: Counts, samples: int = SAMPLES) -> Compared:
     the same samples, so that a matrix of comparisons is of one experiment. Raises ValueError for unequal lengths."""
     if a.shape != b.shape or not len(a):
         raise ValueError(f"a paired test needs the same sentences of both systems, got {len(a)} and {len(b)}")
-    return from_samples(*(bleu(one.sum(axis=0)) for one in (a, b)), *resampled([a, b], samples))
+    return from_samples(*(bleu(counts.sum(axis=0)) for counts in (a, b)), *resampled([a, b], samples))
 
 
 def resampled(systems: Sequence[Counts], samples: int = SAMPLES) -> list[NDArray[np.float64]]:
@@ -102,7 +102,7 @@ def resampled(systems: Sequence[Counts], samples: int = SAMPLES) -> list[NDArray
     size = len(systems[0])
     draws = stream(0, "bootstrap", size).integers(0, size, (samples, size))
     weights = np.stack([np.bincount(draw, minlength=size) for draw in draws]).astype(np.float64)
-    return [bleu(weights @ one) for one in systems]
+    return [bleu(weights @ counts) for counts in systems]
 
 
 def from_samples(

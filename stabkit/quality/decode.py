@@ -106,7 +106,8 @@ def translate(model: Transformer, source: Tokens, search: Search) -> list[Hypoth
         if len(going) < len(open_):
             mask = _picked(mask, len(open_) * beams, chosen)
             open_ = [open_[i] for i in going]
-    return [max(some, key=lambda one: one.score, default=Hypothesis((), -float("inf"))) for some in finished]
+    nothing = Hypothesis((), -float("inf"))
+    return [max(some, key=lambda hypothesis: hypothesis.score, default=nothing) for some in finished]
 
 
 def _picked(mask: torch.Tensor | None, count: int, rows: torch.Tensor) -> torch.Tensor | None:

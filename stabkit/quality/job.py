@@ -1,4 +1,4 @@
-"""What a worker does for a translation: load the run's last weights, translate, score, put it on the shelf.
+"""What a worker does for a translation: load the run's last weights, translate, score, store it.
 
 {"kind": "translate", "id": TRANSLATION_ID, "out": DIR, "spec": {...}, "corpus": null | {"directory": DIR},
  "device": "cpu", "texts": {…}}
@@ -16,8 +16,9 @@ import numpy as np
 from stabkit.errors import CorpusError, StoreError
 from stabkit.quality import bleu
 from stabkit.results import translation as specs
+from stabkit.storage.shelf import Shelf
 from stabkit.storage.store import Store
-from stabkit.storage.translations import Translation, TranslationShelf
+from stabkit.storage.translations import TRANSLATION, Translation, to_files
 from stabkit.version import __version__
 
 
@@ -35,22 +36,23 @@ def translate(job: dict[str, Any], tell: Callable[[dict[str, Any]], None], task:
     run = Store(out).load(spec.run)
     if run.digest != spec.digest:
         raise StoreError(f"{spec.run} was trained anew while it was to be translated; start it again")
-    own = task(run.spec, job["corpus"], out)
-    held_out = own.held_out()
+    its_task = task(run.spec, job["corpus"], out)
+    held_out = its_task.held_out()
     if held_out.digest != spec.sentences:
         raise CorpusError("the sentences to translate changed while the sweep was running; start it again")
     arrays = weights.arrays(run)
-    found = [""] * len(held_out.references)  # diverged weights say nothing
+    hypotheses = [""] * len(held_out.references)  # diverged weights say nothing
     if all(np.isfinite(array).all() for array in arrays.values()):
-        model = build(run.spec, own, torch.device(job["device"]), job.get("texts", {}))
+        model = build(run.spec, its_task, torch.device(job["device"]), job.get("texts", {}))
         model.load(arrays)
         spoken: list[str] = []
-        for source in decode.pieces(held_out.sources, spec.search, own.vocab):
-            spoken += [own.text(one.tokens) for one in decode.translate(model, source, spec.search)]
-            tell({"id": job["id"], "step": len(spoken), "steps": len(found), "loss": 0.0})
+        for source in decode.pieces(held_out.sources, spec.search, its_task.vocab):
+            spoken += [its_task.text(sentence.tokens) for sentence in decode.translate(model, source, spec.search)]
+            tell({"id": job["id"], "step": len(spoken), "steps": len(hypotheses), "loss": 0.0})
         for line, text in zip(held_out.lines, spoken, strict=True):
-            found[line] = text
-    score = bleu.score(found, held_out.references, held_out.tokenize)
+            hypotheses[line] = text
+    score = bleu.score(hypotheses, held_out.references, held_out.tokenize)
     where = {"stabkit": __version__, "torch": torch.__version__, "wall_seconds": round(time.monotonic() - begin, 3)}
-    TranslationShelf(out).commit(Translation(spec, tuple(found), held_out.references, held_out.tokenize, score, where))
+    translation = Translation(spec, tuple(hypotheses), held_out.references, held_out.tokenize, score, where)
+    Shelf(TRANSLATION, out).commit(spec.translation_id, to_files(translation))
     return job["id"], "done"

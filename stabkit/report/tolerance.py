@@ -26,7 +26,7 @@ TITLE = "Which rate does each depth tolerate?"
 
 def write(found: Searched, asked: Request, command: str) -> Path:
     """Write the page; returns where."""
-    path = asked.out / "reports" / page_name("tolerance", asked.specs())
+    path = asked.out / "reports" / page_name("tolerance", asked.specs)
     write_file(path, render(found, command).encode())
     return path
 

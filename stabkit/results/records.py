@@ -3,8 +3,7 @@
 A probe has a version, which its table carries. A run stored before a probe was there, or by another version of it,
 keeps its other tables and goes on being read; what it lacks is said, not trained again.
 
-Sites are named `stack.layer.kind` (`decoder.3.cross`), layers `stack.layer`; a quantity beside the main one is named
-after an @ (`decoder.3.cross@x`). Step t means after t updates.
+Which sites a table has: `sites.py`. Step t means after t updates.
 """
 
 from __future__ import annotations
@@ -20,14 +19,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stabkit.errors import StoreError
-from stabkit.methods.base import sites as sites_of
+from stabkit.errors import Interrupted, StoreError
+from stabkit.results.sites import BY_NAME, site_names, version_of
 from stabkit.spec import RunSpec
 
-VERSIONS: Mapping[str, int] = {}
-"""Of each probe, where it is not 1: raised when it reads something else at the same θ than before. `loss` and
-`validation`, which every outcome is judged by, have none of their own: they change with ALGO_VERSION."""
 ESSENTIAL = ("loss", "validation")
+"""What every outcome is judged by."""
 NAME = re.compile(r"(own-)?[a-z][a-z0-9_]{0,39}")
 """What a probe is called, `own-` before it if it is from a file of one's own: pictures are files of that name."""
 
@@ -78,7 +75,7 @@ class Recorder:
     def tables(self) -> dict[str, Table]:
         """Everything added so far."""
         return {
-            name: Table(np.array(steps, dtype=np.int64), sites, np.array(rows, dtype=np.float64), VERSIONS.get(name, 1))
+            name: Table(np.array(steps, dtype=np.int64), sites, np.array(rows, dtype=np.float64), version_of(name))
             for name, (sites, steps, rows) in self._rows.items()
         }
 
@@ -112,6 +109,8 @@ def from_bytes(data: bytes) -> dict[str, Table]:
                 )
                 for name in names
             }
+    except Interrupted:
+        raise
     except Exception as error:  # zip, npy header and memory errors alike: a file that is not ours
         raise UnreadableRecords(f"records.npz is not readable ({type(error).__name__})") from error
     for name, table in tables.items():
@@ -123,44 +122,23 @@ def from_bytes(data: bytes) -> dict[str, Table]:
     return tables
 
 
-def expected(spec: RunSpec) -> dict[str, list[str]]:
-    """{probe: sites that figures and claims ask for} of a run of this spec by today's probes."""
-    sites = [site.name for site in sites_of(spec.model.encoder_layers, spec.model.decoder_layers, spec.model.hidden)]
-    layers = list(dict.fromkeys(name.rpartition(".")[0] for name in sites))
-    stacks = dict.fromkeys(name.partition(".")[0] for name in sites)
-    return {
-        "loss": ["train", "probe", "train@nll"],
-        "validation": ["validation", "nll", "accuracy"],
-        "update": ["state", "logits", "state@step"],
-        "token_cosine": ["state"],
-        "parameter_update": sites,
-        "grad_norm": [*layers, *sites],
-        "weight_grad": sites,
-        "ln_input": [*sites, *(f"{name}@omega" for name in sites)],
-        "branch_ratio": [f"{name}{part}" for part in ("", "@branch", "@shortcut") for name in sites],
-        "perturbation": sites,
-        "stream": [*(f"{stack}.0" for stack in stacks), *layers],
-        "cosine": layers,
-        "attention_logit": [name for name in sites if not name.endswith(".ffn")],
-    }
-
-
 def current(records: Records, spec: RunSpec) -> dict[str, Table]:
     """The tables that are of today's version of their probe. Raises UnreadableRecords unless they are what a run of
     this spec records: from step 0 on, every site that is asked for, and those that every outcome needs.
 
     Values may be anything: a run diverges as it likes.
     """
-    wanted = expected(spec)
+    places = site_names(spec.model)
     for name in records:
         if not NAME.fullmatch(name):
             raise UnreadableRecords(f"records.npz: {name[:60]!r} is no name of a probe")
-    held = {name: table for name, table in records.items() if table.version == VERSIONS.get(name, 1)}
+    held = {name: table for name, table in records.items() if table.version == version_of(name)}
     for name in ESSENTIAL:
         if name not in held or not len(held[name].steps):
             raise UnreadableRecords(f"records.npz holds nothing of {name}")
     for name, table in held.items():
-        if missing := [site for site in wanted.get(name, ()) if site not in table.sites]:
+        asked = BY_NAME[name].sites(places) if name in BY_NAME else ()
+        if missing := [site for site in asked if site not in table.sites]:
             raise UnreadableRecords(f"records.npz: {name} lacks {missing[0]}")
         begins = name == "validation" or (len(table.steps) and table.steps[0] == 0)
         if not begins or len(set(table.sites)) != len(table.sites) or (table.steps > spec.train.steps).any():
@@ -178,8 +156,8 @@ def lacking(each: Iterable[Iterable[str]]) -> str:
         f"{count} run{'s hold' if count > 1 else ' holds'} no {' or '.join(filter(None, (', '.join(names), last)))}"
         for count, (*names, last) in by_count.items()
     ]
-    told = ", ".join(held)
-    return told and f"{told} of today's version: left out where it is needed, and not trained again for it"
+    sentence = ", ".join(held)
+    return sentence and f"{sentence} of today's version: left out where it is needed, and not trained again for it"
 
 
 def jsonable(value: Any) -> Any:

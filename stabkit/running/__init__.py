@@ -1,9 +1,11 @@
 """Request → jobs that the store lacks → executor → store.
 
 request.py             what a command asked for, and what it would cost · cost.py: a run's seconds and memory
-carry_out.py           a request carried out: train, translate, draw surfaces
-plan_runs.py           which runs are missing · plan_translations.py · plan_surfaces.py: likewise
-retry.py               a job that was lost is tried again
+grid.py                products of axes, from which a command makes the specs of a request
+execute.py             a request executed: train, translate, draw surfaces
+plan.py                what is stored, what is missing, what was lost: of any kind of work; the only place that retries
+runs.py                runs as work · translations.py · surfaces.py · probes.py (of a user's model): likewise
+tolerance.py           the search for the highest stable learning rate, in rounds of requests
 texts.py               a run's task, from the store where it is parallel text
 work.py                all that a worker runs · executors/: where it runs
 """

@@ -1,4 +1,4 @@
-"""What a run will cost before it runs: seconds and memory, roughly, without torch. Bytes at rest: `storage/size.py`."""
+"""What a run will cost before it runs: seconds and memory, roughly, without torch. Bytes: `storage.store.disk`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ GIGAFLOPS, OVERHEAD, LOGITS, BUILD, START = 35.0, 2.2e-4, 7.9e-10, 4.5e-3, 0.06
 seconds to build a sub-layer and measure it at step 0, and to start a run. Fitted by `benchmarks/cost.py`."""
 FACTOR = 1.5
 """Eight in ten runs of a mixed grid end within this factor of their estimate (`benchmarks/cost.py`, on runs that the
-fit has not seen): what is told is a range."""
+fit has not seen): what is reported is a range."""
 
 
 def seconds(spec: RunSpec) -> float:

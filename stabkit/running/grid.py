@@ -1,12 +1,17 @@
-"""A grid: the product of axes over one base."""
+"""Grids: products of axes over one base, counted and priced before a spec of them is built."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from stabkit import methods
+from stabkit.methods.own import Texts
+from stabkit.running import cost
+from stabkit.running.request import MANY_RUNS, Budget, TooManyRuns
 from stabkit.spec import Chosen, RunSpec
+from stabkit.storage.store import disk
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,3 +53,30 @@ class Grid:
                 beta_scale=beta,
                 seed=seed,
             )
+
+
+def specs(grids: Sequence[Grid], texts: Texts, workers: int, *, many: bool) -> tuple[RunSpec, ...]:
+    """Every run once, in the order of the grids; `texts`: the files of methods of the user's own. Raises TooManyRuns
+    for more than MANY_RUNS unless `many` is on: before one is built, for a million of them take minutes."""
+    if not many and sum(map(len, grids)) > MANY_RUNS:
+        raise TooManyRuns(budget(grids, workers))
+    runs = (methods.with_recipe(spec, texts) for grid in grids for spec in grid.specs())
+    return tuple({spec.run_id: spec for spec in runs}.values())
+
+
+def budget(grids: Sequence[Grid], workers: int) -> Budget:
+    """What grids cost, without building their specs: runs of one depth cost the same."""
+    runs = sum(map(len, grids))
+    workers = min(workers, runs)
+    shares = [
+        (len(grid) // len(grid.depths), next(replace(grid, depths=(depth,)).specs()))
+        for grid in grids
+        for depth in grid.depths
+    ]
+    return Budget(
+        runs=runs,
+        workers=workers,
+        seconds=sum(share * cost.seconds(spec) for share, spec in shares) / workers,
+        memory=workers * max(cost.memory(spec) for _, spec in shares),
+        disk=sum(share * disk(spec) for share, spec in shares),
+    )

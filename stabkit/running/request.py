@@ -1,6 +1,6 @@
-"""What a command was asked for, as a value: grids, where they run, what is measured beside; and what it would cost.
+"""What a command was asked for, as a value: runs, where they run, what is measured beside; and what it would cost.
 
-`cli/parsing/` makes it from options, `carry_out.py` carries it out.
+`cli/parsing/` makes it from options, `execute.py` executes it.
 """
 
 from __future__ import annotations
@@ -11,28 +11,53 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from stabkit import methods
 from stabkit.errors import StoreError, UsageError
 from stabkit.running import cost
-from stabkit.running.executors import EXECUTORS, Place
+from stabkit.running.executors import EXECUTORS, ExecutorOptions
 from stabkit.running.executors.base import Answer, Tell
-from stabkit.running.grid import Grid
-from stabkit.running.plan_surfaces import Wanted
-from stabkit.running.plan_translations import Wanted as Translations
+from stabkit.running.surfaces import SurfaceRequest
+from stabkit.running.translations import TranslationRequest
 from stabkit.running.work import Job
-from stabkit.spec import Chosen, RunSpec
-from stabkit.storage import size
+from stabkit.spec import RunSpec
+from stabkit.storage.store import disk
 
 MANY_RUNS = 2_000
 LONG_SECONDS = 48 * 3600.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Budget:
+    """What all runs of a request would take, were none of them stored."""
+
+    runs: int
+    """Those that grids share counted in each."""
+    workers: int
+    seconds: float
+    """On all workers."""
+    memory: int
+    disk: int
+
+    def __str__(self) -> str:
+        """`36 runs, about 0.5 hours on 2 workers, 0.8 GB of memory`."""
+        hours, memory = f"{self.seconds / 3600:.2g} hours", f"{self.memory / 1e9:.1f} GB of memory"
+        return f"{self.runs} runs, about {hours} on {self.workers} workers, {memory}"
+
+
+class TooManyRuns(UsageError):
+    """A grid that looks like a typo; `budget` is what it would cost."""
+
+    def __init__(self, budget: Budget) -> None:
+        super().__init__(f"this grid is large: {budget}; --dry-run shows its cost, --yes runs it")
+        self.budget = budget
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Request:
     """What a command was asked for."""
 
-    grids: tuple[Grid, ...]
-    """What they share is trained once."""
+    specs: tuple[RunSpec, ...]
+    """Every run once, in the order of the report; `running.grid` makes them."""
+    budget: Budget
     out: Path
     device: str
     """Where the model runs: `cpu`, `cuda:1`, `mps`. The spec keeps its kind alone."""
@@ -41,10 +66,10 @@ class Request:
     checkpoint_every: int | None
     """Updates; None: what suits each run."""
     executor: str
-    place: Place
-    translations: Translations | None = None
+    place: ExecutorOptions
+    translations: TranslationRequest | None = None
     """What is translated with the trained models; None: nothing."""
-    surfaces: Wanted | None = None
+    surfaces: SurfaceRequest | None = None
     """What is drawn around the runs; None: nothing."""
     texts: Mapping[str, str] = field(default_factory=dict)
     """{sha256: text} of the files of methods and probes that the command named."""
@@ -56,77 +81,40 @@ class Request:
     @property
     def workers(self) -> int:
         """As many processes as there is work for."""
-        return min(self.place.workers, len(self))
-
-    def __len__(self) -> int:
-        """Runs, those that grids share counted in each."""
-        return sum(map(len, self.grids))
+        return min(self.place.workers, len(self.specs))
 
     def execute(self, jobs: Sequence[Job], tell: Tell) -> Generator[Answer, None, None]:
         """Jobs by the executor asked for, on its workers."""
         return EXECUTORS[self.executor](jobs, tell, self.place)
 
     def of(self, specs: Sequence[RunSpec]) -> Request:
-        """The same for these runs alone, whatever grids they are of."""
-        grids = tuple(
-            Grid(
-                base=spec,
-                methods=(Chosen(key=spec.method, options=spec.options, own=spec.own),),
-                depths=((spec.model.encoder_layers, spec.model.decoder_layers),),
-                seeds=(spec.seed,),
-                warmups=(spec.train.warmup,),
-                lrs=(spec.train.lr,),
-                alpha_scales=(spec.alpha_scale,),
-                beta_scales=(spec.beta_scale,),
-            )
-            for spec in specs
-        )
-        return replace(self, grids=grids)
-
-    def specs(self) -> list[RunSpec]:
-        """Every run once, in the order of the grids."""
-        found = (methods.with_recipe(spec, self.texts) for grid in self.grids for spec in grid.specs())
-        return list({spec.run_id: spec for spec in found}.values())
+        """The same for these runs alone."""
+        once = tuple({spec.run_id: spec for spec in specs}.values())
+        return replace(self, specs=once, budget=price(once, self.place.workers))
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Budget:
-    """What a whole grid would take, were nothing in the store."""
-
-    runs: int
-    seconds: float
-    """On all workers."""
-    memory: int
-    disk: int
-
-
-def budget(request: Request) -> Budget:
-    """The grid's cost, without building its specs: runs of one depth cost the same."""
-    one = [
-        (len(grid) // len(grid.depths), next(replace(grid, depths=(depth,)).specs()))
-        for grid in request.grids
-        for depth in grid.depths
-    ]
+def price(specs: Sequence[RunSpec], workers: int) -> Budget:
+    """The budget of a few runs, each by its own cost."""
+    workers = min(workers, len(specs))
     return Budget(
-        runs=len(request),
-        seconds=sum(share * cost.seconds(spec) for share, spec in one) / request.workers,
-        memory=request.workers * max(cost.memory(spec) for _, spec in one),
-        disk=sum(share * size.disk(spec) for share, spec in one),
+        runs=len(specs),
+        workers=workers,
+        seconds=sum(map(cost.seconds, specs)) / max(workers, 1),
+        memory=workers * max(map(cost.memory, specs), default=0),
+        disk=sum(map(disk, specs)),
     )
 
 
 def check(request: Request) -> None:
-    """Refuse a grid that looks like a slip: too many runs, too long, too large for this machine."""
-    need = budget(request)
-    hours, memory = f"{need.seconds / 3600:.2g} hours", f"{need.memory / 1e9:.1f} GB of memory"
-    what = f"{need.runs} runs, about {hours} on {request.workers} workers, {memory}"
-    if need.runs > MANY_RUNS:
-        raise UsageError(f"this grid is large: {what}; --dry-run shows its cost, --yes runs it")
-    if need.seconds > LONG_SECONDS:
-        raise UsageError(f"this grid is long: {what}; --dry-run shows its cost, --yes runs it")
-    if need.memory > (have := _memory()):
+    """Refuse what looks like a typo: too many runs, too long, too large for this machine."""
+    budget = request.budget
+    if budget.runs > MANY_RUNS:
+        raise TooManyRuns(budget)
+    if budget.seconds > LONG_SECONDS:
+        raise UsageError(f"this grid is long: {budget}; --dry-run shows its cost, --yes runs it")
+    if budget.memory > (have := _memory()):
         raise UsageError(
-            f"this grid is too large for the {have / 1e9:.1f} GB of memory here: {what}; "
+            f"this grid is too large for the {have / 1e9:.1f} GB of memory here: {budget}; "
             "use fewer --workers, smaller --max-tokens or --depths, or --yes"
         )
 

@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING
 
 from stabkit.errors import CorpusError
 from stabkit.spec import RunSpec, TaskConfig, canonical
-from stabkit.storage.folder import CorruptFolder, OldFolder
+from stabkit.storage.shelf import Shelf
 from stabkit.tasks import objective
 from stabkit.tasks.base import Task
 
 if TYPE_CHECKING:
-    from stabkit.storage.texts import TextShelf
     from stabkit.tasks.corpus import Corpus
     from stabkit.tasks.encoded import Prepared
 
@@ -36,17 +35,13 @@ def task(run_spec: RunSpec, where: Where, out: Path) -> Task:
 
 
 def keep(specs: Iterable[RunSpec], where: Where, out: Path, making: Callable[[str], None]) -> None:
-    """Make every text of these runs that the store lacks or that fails its check; `making` is told before each. For the
-    lock's holder."""
+    """Make every text of these runs that the store lacks or that fails its check; `making` is called before each. For
+    the lock's holder."""
     wanted = dict.fromkeys((spec.task, spec.train.max_tokens) for spec in specs if spec.task.source)
-    if not wanted:
-        return
-    from stabkit.storage.texts import TextShelf
-
-    shelf = TextShelf(out)
-    shelf.sweep_partial()
     for config, max_tokens in wanted:
-        if _kept(config, max_tokens, shelf) is None:
+        shelf = _shelf(config, out)
+        shelf.sweep_partial()
+        if shelf.load_if_sound(_digest(config, max_tokens)) is None:
             making(f"making the vocabulary of {config.name}, {config.vocab:,} subwords, once for all runs")
             _make(config, max_tokens, where, shelf)
 
@@ -59,39 +54,38 @@ def _translation(config: str, max_tokens: int, where: str, out: str) -> Task:
         from stabkit.tasks.synthetic import Synthetic
 
         return Synthetic(vocab=wanted.vocab, max_tokens=max_tokens)
-    from stabkit.storage.texts import TextShelf
     from stabkit.tasks import text
 
-    place = json.loads(where)
-    corpus = _corpus(wanted, place)
-    shelf = TextShelf(Path(out))
-    prepared = _kept(wanted, max_tokens, shelf) or _make(wanted, max_tokens, place, shelf)
+    directory = json.loads(where)
+    corpus = _corpus(wanted, directory)
+    shelf = _shelf(wanted, Path(out))
+    prepared = shelf.load_if_sound(_digest(wanted, max_tokens)) or _make(wanted, max_tokens, directory, shelf)
     return text.ParallelText(
         corpus=corpus, vocab=wanted.vocab, max_tokens=max_tokens, text=wanted.digest, prepared=prepared
     )
 
 
-def _kept(wanted: TaskConfig, max_tokens: int, shelf: TextShelf) -> Prepared | None:
-    """What the store holds, sound; one that fails its check goes to quarantine."""
+def _shelf(wanted: TaskConfig, out: Path) -> Shelf[Prepared]:
+    from stabkit.storage import texts
+
+    return Shelf(texts.kind(wanted.vocab), out)
+
+
+def _digest(wanted: TaskConfig, max_tokens: int) -> str:
     from stabkit.tasks import text
 
-    digest = text.identity(wanted.digest, wanted.vocab, max_tokens)
-    if digest in shelf:
-        try:
-            return shelf.load(digest, wanted.vocab)
-        except (CorruptFolder, OldFolder):
-            shelf.quarantine(digest)
-    return None
+    return text.identity(wanted.digest, wanted.vocab, max_tokens)
 
 
-def _make(wanted: TaskConfig, max_tokens: int, where: Where, shelf: TextShelf) -> Prepared:
+def _make(wanted: TaskConfig, max_tokens: int, where: Where, shelf: Shelf[Prepared]) -> Prepared:
+    from stabkit.storage.texts import to_files
     from stabkit.tasks import encoded, text
 
     corpus = _corpus(wanted, where)
     if text.digest(corpus) != wanted.digest:
         raise CorpusError(f"the text in {corpus.directory} changed since the sweep was planned; start it again")
     prepared = encoded.prepare(corpus, wanted.vocab, max_tokens)
-    shelf.commit(text.identity(wanted.digest, wanted.vocab, max_tokens), prepared)
+    shelf.commit(_digest(wanted, max_tokens), to_files(prepared))
     return prepared
 
 

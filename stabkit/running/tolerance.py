@@ -12,7 +12,7 @@ from itertools import groupby
 
 from stabkit.results.forecast.measured import UPDATES
 from stabkit.results.tolerance import COARSE, OfSeed, Tolerance, Tried, next_rates, of_seed
-from stabkit.running import carry_out
+from stabkit.running import execute
 from stabkit.running.request import Request
 from stabkit.spec import RunSpec
 from stabkit.storage.store import Run, Store
@@ -34,7 +34,7 @@ def search(
     request: Request,
     label: Callable[[RunSpec], str],
     store: Store,
-    listener: carry_out.Listener,
+    listener: execute.Listener,
     *,
     retry_failed: bool = False,
 ) -> Searched:
@@ -48,7 +48,7 @@ def search(
     first = min(cell.seed for cell in cells)
     while wanted := list(_wanted(cells, tried, lost, first)):
         specs = [_at(cells[i], rate) for i, rate in wanted]
-        done = carry_out.out(request.of(specs), store, listener, retry_failed=retry_failed)
+        done = execute.run(request.of(specs), store, listener, retry_failed=retry_failed)
         runs |= {run.run_id: run for run in done.runs}
         failed |= {spec.run_id: (spec, reason) for spec, reason in done.failed}
         for (i, rate), spec in zip(wanted, specs, strict=True):
@@ -56,8 +56,8 @@ def search(
                 tried[i][rate] = probability(runs[spec.run_id])
             else:
                 lost.add(i)
-    found = tuple(_tolerances(cells, tried, label))
-    return Searched(found, tuple(runs.values()), tuple(failed.values()))
+    tolerances = tuple(_tolerances(cells, tried, label))
+    return Searched(tolerances, tuple(runs.values()), tuple(failed.values()))
 
 
 def probability(run: Run) -> float | None:
@@ -67,8 +67,7 @@ def probability(run: Run) -> float | None:
 
 def cells_of(request: Request) -> list[RunSpec]:
     """One spec a method, depth, width and seed, at any rate."""
-    specs = (spec for grid in request.grids for spec in replace(grid, lrs=COARSE[:1], warmups=(0,)).specs())
-    return list({_at(spec, COARSE[0]).run_id: spec for spec in specs}.values())
+    return list({spec.run_id: spec for spec in (_at(spec, COARSE[0]) for spec in request.specs)}.values())
 
 
 def first_round(request: Request) -> list[RunSpec]:
@@ -91,26 +90,26 @@ def _wanted(cells: Sequence[RunSpec], tried: Sequence[Tried], lost: set[int], fi
     guesses: dict[str, float] = {}
     for i, cell in enumerate(cells):
         if cell.seed == first and tried[i] and not next_rates(tried[i], None):
-            own = of_seed(cell.seed, tried[i])
-            guesses[_place(cell)] = own.passes or COARSE[0]
-    found = []
+            seed = of_seed(cell.seed, tried[i])
+            guesses[_place(cell)] = seed.passes or COARSE[0]
+    wanted = []
     for i, cell in enumerate(cells):
         guess = guesses.get(_place(cell))
         if i in lost or (cell.seed != first and guess is None):
             continue
-        found += [(i, rate) for rate in next_rates(tried[i], None if cell.seed == first else guess)]
-    return found
+        wanted += [(i, rate) for rate in next_rates(tried[i], None if cell.seed == first else guess)]
+    return wanted
 
 
 def _tolerances(cells: Sequence[RunSpec], tried: Sequence[Tried], label: Callable[[RunSpec], str]) -> list[Tolerance]:
     pairs = sorted(zip(cells, tried, strict=True), key=lambda pair: (_order(cells, pair[0]), pair[0].seed))
-    found = []
-    for _, own in groupby(pairs, key=lambda pair: _order(cells, pair[0])):
-        of = [(cell, rates) for cell, rates in own if rates]
+    tolerances = []
+    for _, group in groupby(pairs, key=lambda pair: _order(cells, pair[0])):
+        of = [(cell, rates) for cell, rates in group if rates]
         seeds: tuple[OfSeed, ...] = tuple(of_seed(cell.seed, rates) for cell, rates in of)
         if seeds:
             spec = of[0][0]
-            found.append(
+            tolerances.append(
                 Tolerance(
                     method=spec.method,
                     label=label(spec),
@@ -120,10 +119,10 @@ def _tolerances(cells: Sequence[RunSpec], tried: Sequence[Tried], label: Callabl
                     seeds=seeds,
                 )
             )
-    return found
+    return tolerances
 
 
 def _order(cells: Sequence[RunSpec], cell: RunSpec) -> int:
     """Where its place stands first among the cells."""
-    place = _place(cell)
-    return next(i for i, one in enumerate(cells) if _place(one) == place)
+    where = _place(cell)
+    return next(i for i, other in enumerate(cells) if _place(other) == where)

@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 import gc
-import json
 import os
 import platform
 import resource
@@ -28,9 +27,8 @@ from stabkit.errors import UsageError
 from stabkit.results import records
 from stabkit.running import texts
 from stabkit.spec import RunSpec
-from stabkit.storage.contents import OWN
 from stabkit.storage.folder import CorruptFolder
-from stabkit.storage.store import Store
+from stabkit.storage.store import Store, to_files
 from stabkit.version import __version__
 
 Job = dict[str, Any]
@@ -131,18 +129,9 @@ def _run(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
 
 def files(run_spec: RunSpec, result: Any, where: dict[str, Any], texts: Mapping[str, str] = {}) -> dict[str, bytes]:  # noqa: B006
     """The bytes of a finished run's folder, by name; `where` is its environment, `texts` holds the files of methods and
-    probes of one's own, which rest beside what they made."""
-    own = {one.digest: texts[one.digest] for one in run_spec.files()}
-    return {
-        "spec.json": _json(run_spec.stored()),
-        "outcome.json": _json(
-            records.jsonable({"unigram_loss": result.outcome.unigram_loss, "parameters": result.parameters})
-        ),
-        "records.npz": records.to_bytes(result.records),
-        "weights.safetensors": _safetensors(result.weights),
-        "environment.json": _json(where),
-        **({OWN: _json(own)} if own else {}),
-    }
+    probes of the user's own, which are stored with what they made."""
+    kept = {"unigram_loss": result.outcome.unigram_loss, "parameters": result.parameters}
+    return to_files(run_spec, kept, result.records, result.weights, where, texts)
 
 
 def _state(store: Store, run_spec: RunSpec) -> Any:
@@ -206,16 +195,3 @@ def environment(run_spec: RunSpec, device: str, seconds: float) -> dict[str, Any
         "wall_seconds": round(seconds, 3),
         "peak_memory_bytes": peak * (1 if sys.platform == "darwin" else 1024),
     }
-
-
-def _safetensors(arrays: Any) -> bytes:
-    """safetensors of contiguous copies: version 0.8.0 scrambles arrays that are not contiguous."""
-    from safetensors.numpy import save
-
-    # numpy's function makes a single number a row of one
-    data: bytes = save({name: np.ascontiguousarray(array).reshape(array.shape) for name, array in arrays.items()})
-    return data
-
-
-def _json(value: Any) -> bytes:
-    return (json.dumps(value, indent=1, sort_keys=True, allow_nan=False) + "\n").encode()

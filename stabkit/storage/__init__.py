@@ -1,8 +1,10 @@
-"""WHERE IT RESTS: folders that are whole or absent. Never imports torch.
+"""WHAT IS STORED: folders that are whole or absent. Never imports torch.
 
-folder.py         what every kind of folder has in common: written aside, checked, put in quarantine
-store.py          runs · surfaces.py · translations.py: what was measured on them later
+shelf.py          one store for every kind of folder: load, commit, quarantine, list · folder.py: its bytes on the disk
+store.py          runs, their lock, checkpoints and attempts
+surfaces.py       what was measured on runs later · translations.py: likewise
+probed.py         probes of a user's models · watched.py: watches of their trainings
 texts.py          encoded parallel text, made once for all runs of a task
-weights.py        a stored run's weights at any step it kept · size.py: how many bytes a run takes
+weights.py        a stored run's weights at any step it kept
 export.py         everything as one long table
 """

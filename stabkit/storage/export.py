@@ -21,7 +21,7 @@ TRANSLATED = ("run", "beam", "length_penalty", "line", "hypothesis", "reference"
 Row = tuple[object, ...]
 
 
-class Recorded(Protocol):
+class HasRecords(Protocol):
     """A run, or a watch of a user's training."""
 
     @property
@@ -31,7 +31,7 @@ class Recorded(Protocol):
     def records(self) -> Mapping[str, Table]: ...
 
 
-def rows(runs: Sequence[Recorded]) -> Iterator[Row]:
+def rows(runs: Sequence[HasRecords]) -> Iterator[Row]:
     """Every recorded value, in the order of runs, probes, steps and sites."""
     for run in runs:
         for probe, table in sorted(run.records.items()):
@@ -43,9 +43,9 @@ def rows(runs: Sequence[Recorded]) -> Iterator[Row]:
 def sentences(runs: Sequence[Run]) -> Iterator[Row]:
     """Every translated sentence beside its reference, in the order of runs, searches and lines."""
     for run in runs:
-        for one in run.translations:
-            search = one.spec.search
-            for line, pair in enumerate(zip(one.hypotheses, one.references, strict=True), start=1):
+        for translation in run.translations:
+            search = translation.spec.search
+            for line, pair in enumerate(zip(translation.hypotheses, translation.references, strict=True), start=1):
                 yield run.run_id, search.beam, search.length_penalty, line, *pair
 
 
@@ -57,14 +57,14 @@ QUOTING: Mapping[str, Literal[0, 2]] = {"records": csv.QUOTE_MINIMAL, "translati
 """A sentence may hold a lone carriage return, which Python's writer leaves bare."""
 
 
-def write(runs: Sequence[Recorded], to: str, out: TextIO, what: str = "records") -> None:
+def write(runs: Sequence[HasRecords], to: str, out: TextIO, what: str = "records") -> None:
     """The table, in one of KINDS, as it comes."""
-    columns, found = TABLES[what]
+    columns, rows_of = TABLES[what]
     if to == "csv":
         written = csv.writer(out, lineterminator="\n", quoting=QUOTING[what])
         written.writerow(columns)
-        written.writerows(found(runs))
+        written.writerows(rows_of(runs))
     else:
-        for row in found(runs):
+        for row in rows_of(runs):
             line = json.dumps(dict(zip(columns, jsonable(list(row)), strict=True)), allow_nan=False)
             out.write(line + "\n")

@@ -13,7 +13,7 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -36,16 +36,14 @@ LARGEST = 1_000_000_000
 """Bytes: what records may have."""
 
 
-def load(
-    path: Path, names: Sequence[str], version: int, limits: Mapping[str, int] | None = None
-) -> tuple[dict[str, bytes], str]:
+def load(path: Path, names: Mapping[str, int], version: int) -> tuple[dict[str, bytes], str]:
     """(the bytes of every file, the digest), every checksum verified; raises CorruptFolder, OldFolder.
 
-    `limits`: how many bytes a file may have, SMALL for those not named: a sparse file claims terabytes at no cost.
+    `names`: how many bytes each file may have; a sparse file claims terabytes at no cost.
     """
     try:
         manifest = json.loads(read(path / "manifest.json", SMALL))
-        files = {name: read(path / name, (limits or {}).get(name, SMALL)) for name in names}
+        files = {name: read(path / name, most) for name, most in names.items()}
         sums = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
         if manifest != manifest_of(sums, manifest.get("algo_version")):
             wrong = [name for name in names if manifest.get("files", {}).get(name) != sums[name]]
@@ -65,13 +63,13 @@ def check_version(path: Path, version: int) -> None:
     """Raise OldFolder where the manifest names another version of the algorithm, CorruptFolder where there is none."""
     try:
         manifest = json.loads(read(path / "manifest.json", SMALL))
-        found = manifest["algo_version"]
+        there = manifest["algo_version"]
     except OSError as error:
         raise CorruptFolder(f"{error.filename or path}: {error.strerror or error}") from error
     except (ValueError, TypeError, KeyError, RecursionError, MemoryError) as error:
         raise CorruptFolder(f"{path}: not a folder of stabkit ({first_line(error)})") from error
-    if type(found) is int and found != version:
-        raise OldFolder(f"{path}: of version {found} of the algorithm; today's is {version}")
+    if type(there) is int and there != version:
+        raise OldFolder(f"{path}: of version {there} of the algorithm; today's is {version}")
 
 
 def commit(target: Path, partial: Path, files: Mapping[str, bytes], version: int, whole: Callable[[], bool]) -> None:
@@ -183,11 +181,11 @@ def read(path: Path, most: int) -> bytes:
     """The bytes of a regular file of at most `most`; raises CorruptFolder for others, OSError where there is none."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a FIFO must not hold us
     with open(handle, "rb") as file:
-        found = os.fstat(handle)
-        if not stat.S_ISREG(found.st_mode):
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
             raise CorruptFolder(f"{path}: not a regular file")
-        if found.st_size > most:
-            raise CorruptFolder(f"{path}: {found.st_size} bytes, where {most} are the most that it can have")
+        if status.st_size > most:
+            raise CorruptFolder(f"{path}: {status.st_size} bytes, where {most} are the most that it can have")
         return file.read()
 
 

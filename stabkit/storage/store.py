@@ -1,4 +1,4 @@
-"""Where runs rest: a folder a run, whole or absent. Never imports torch.
+"""Stored runs: a folder a run, whole or absent. Never imports torch.
 
     <out>/runs/<run_id>/       spec.json outcome.json records.npz weights.safetensors environment.json manifest.json
     <out>/runs/.partial/       <run_id>/: checkpoint.npz and attempts.jsonl of a run that is not finished;
@@ -22,7 +22,7 @@ import shutil
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -30,20 +30,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stabkit import spec
-from stabkit.errors import StabkitError, StoreBusy, StoreError
+from stabkit import methods, spec
+from stabkit.errors import StoreBusy, StoreError
 from stabkit.results import outcome as outcomes
-from stabkit.results import records
+from stabkit.results import records, sites
 from stabkit.results.forecast import model as forecasts
 from stabkit.results.forecast.measured import Measured, measure
 from stabkit.results.forecast.model import Forecast
 from stabkit.results.outcome import Outcome
 from stabkit.results.profile import Profile, profile
 from stabkit.results.records import Table
-from stabkit.spec import ALGO_VERSION, RunSpec
-from stabkit.storage import contents, folder, size
+from stabkit.spec import ALGO_VERSION, RunSpec, recorded_steps, snapshot_steps
+from stabkit.storage import folder, translations
 from stabkit.storage.folder import CorruptFolder, write_file
-from stabkit.storage.translations import Translation, TranslationShelf
+from stabkit.storage.shelf import FolderKind, Shelf, check_name
+from stabkit.storage.translations import Translation
+
+FILES = ("spec.json", "outcome.json", "records.npz", "weights.safetensors", "environment.json")
+OWN = "own.json"
+"""{sha256: text} of the files of methods and probes of the user's own, in the folder of a run that has any."""
+FIXED = 64_000_000
+"""Bytes on top of what a file is expected to have before it is taken for one that is not ours."""
 
 
 @dataclass(frozen=True)
@@ -93,88 +100,133 @@ class Run:
     @cached_property
     def lacks(self) -> tuple[str, ...]:
         """The probes that it was stored without, or with in a version that is not today's."""
-        return tuple(name for name in records.expected(self.spec) if name not in self.records)
+        return tuple(row.name for row in sites.PROBES if row.name not in self.records)
 
     @cached_property
     def translations(self) -> tuple[Translation, ...]:
         """What this run made of the held-out sentences, a search each; nothing where none was asked for."""
-        return TranslationShelf(self.path.parent.parent).of(self.run_id, self.digest)
+        return translations.of_run(self.path.parent.parent, self.run_id, self.digest)
 
     @property
     def weights_path(self) -> Path:
         return self.path / "weights.safetensors"
 
 
+def disk(run_spec: RunSpec) -> int:
+    """Bytes of a run's folder, roughly: weights, snapshots, records; and while it trains, of its checkpoint."""
+    width = 8 if run_spec.dtype == "float64" else 4
+    sublayers = len(methods.sites_of(run_spec))
+    weights = width * methods.parameters(run_spec) * (1 + len(snapshot_steps(run_spec)))
+    return weights + 8 * 7 * sublayers * len(recorded_steps(run_spec))
+
+
+def names(run_spec: RunSpec) -> tuple[str, ...]:
+    """The names of the files in a run's folder."""
+    return (*FILES, OWN) if run_spec.files() else FILES
+
+
+def contents(path: Path) -> dict[str, int]:
+    """{file name: the most bytes that it can have} of the run in a folder. Its version is checked before its spec.json
+    is read: what an older one says may mean something else today."""
+    folder.check_version(path, ALGO_VERSION)
+    run_spec = spec.from_json(json.loads(folder.read(path / "spec.json", folder.SMALL)))
+    large = 4 * disk(run_spec) + FIXED
+    limits = {"weights.safetensors": large, "records.npz": large}
+    return {name: limits.get(name, folder.SMALL) for name in names(run_spec)}
+
+
+def parse(path: Path, files: Mapping[str, bytes], digest: str) -> Run:
+    """A run of the bytes of its files."""
+    run_spec = spec.from_json(json.loads(files["spec.json"]))
+    kept, environment = json.loads(files["outcome.json"]), json.loads(files["environment.json"])
+    outcomes.check(kept)
+    tables = records.current(records.from_bytes(files["records.npz"]), run_spec)
+    texts = own_texts(files[OWN], run_spec) if OWN in files else {}
+    if not isinstance(environment, dict) or any(isinstance(v, (dict, list)) for v in environment.values()):
+        raise ValueError("its environment.json is not a flat object")
+    check_name(path, run_spec.run_id)
+    return Run(path, run_spec, kept, tables, environment, digest, texts)
+
+
+def own_texts(data: bytes, run_spec: RunSpec) -> dict[str, str]:
+    """The texts of OWN; raises ValueError unless they are those that the spec names."""
+    texts = json.loads(data)
+    if not isinstance(texts, dict) or set(texts) != {file.digest for file in run_spec.files()}:
+        raise ValueError(f"its {OWN} does not hold the files that its spec names")
+    for digest, text in texts.items():
+        if not isinstance(text, str) or hashlib.sha256(text.encode()).hexdigest() != digest:
+            raise ValueError(f"its {OWN} holds another text than its spec names")
+    return texts
+
+
+def to_files(
+    run_spec: RunSpec,
+    kept: Mapping[str, Any],
+    tables: Mapping[str, Table],
+    weights: Mapping[str, np.ndarray],
+    environment: Mapping[str, Any],
+    texts: Mapping[str, str],
+) -> dict[str, bytes]:
+    """The bytes of a run's files, by name; of `texts` those that the spec names."""
+    from safetensors.numpy import save
+
+    # contiguous copies: safetensors 0.8.0 scrambles others; numpy's function makes a single number a row of one
+    arrays = {name: np.ascontiguousarray(array).reshape(array.shape) for name, array in weights.items()}
+    own = {file.digest: texts[file.digest] for file in run_spec.files()}
+    return {
+        "spec.json": _json(run_spec.stored()),
+        "outcome.json": _json(records.jsonable(kept)),
+        "records.npz": records.to_bytes(tables),
+        "weights.safetensors": save(arrays),
+        "environment.json": _json(environment),
+        **({OWN: _json(own)} if own else {}),
+    }
+
+
+def _json(value: Any) -> bytes:
+    return (json.dumps(value, indent=1, sort_keys=True, allow_nan=False) + "\n").encode()
+
+
+RUN = FolderKind(folder="runs", noun="a run", files=contents, version=ALGO_VERSION, parse=parse)
+
+
 class Store:
-    """The runs under one output directory."""
+    """The runs under one output directory: their shelf, the one writer's lock, and what unfinished runs left."""
 
     def __init__(self, out: Path, runs: Path | None = None) -> None:
         """`runs` only where a run's folder was copied elsewhere: it is then read from there."""
         self.out = out
-        self.runs = runs or out / "runs"
+        self.shelf = Shelf(RUN, out) if runs is None else Shelf(replace(RUN, folder=""), runs)
+        self.runs = self.shelf.root
 
     def __contains__(self, run_id: str) -> bool:
-        return os.path.lexists(self.runs / run_id)  # whole or not: `load` tells
+        return run_id in self.shelf
 
     def ids(self) -> list[str]:
         """The ids of all runs, sorted, and whatever else stands in a run's place; dot-folders are ours."""
         if not self.runs.is_dir():
             return []
-        names = [entry.name for entry in os.scandir(self.runs) if entry.name[0] != "."]
-        return sorted(name for name in names if spec.RUN_ID.fullmatch(name) or os.path.isdir(self.runs / name))
+        entries = [entry.name for entry in os.scandir(self.runs) if entry.name[0] != "."]
+        return sorted(name for name in entries if spec.RUN_ID.fullmatch(name) or os.path.isdir(self.runs / name))
 
     def load(self, run_id: str) -> Run:
-        """One run, every checksum verified, its records read.
-
-        Raises CorruptFolder on any difference, OldFolder on a run of another ALGO_VERSION, before anything else in its
-        folder is read: what it says there may mean something else today.
-        """
-        path = self.runs / run_id
-        try:
-            folder.check_version(path, ALGO_VERSION)
-            run_spec = spec.from_json(json.loads(folder.read(path / "spec.json", folder.SMALL)))
-            files, digest = folder.load(path, contents.files_of(run_spec), ALGO_VERSION, _limits(run_spec))
-            kept = json.loads(files["outcome.json"])
-            environment = json.loads(files["environment.json"])
-            outcomes.check(kept)
-            held = records.current(records.from_bytes(files["records.npz"]), run_spec)
-            texts = contents.texts(files[contents.OWN], run_spec) if contents.OWN in files else {}
-            if not isinstance(environment, dict) or any(isinstance(v, (dict, list)) for v in environment.values()):
-                raise ValueError("its environment.json is not a flat object")
-        except records.UnreadableRecords as error:
-            raise CorruptFolder(f"{path}: {folder.first_line(error)}") from error
-        except StabkitError:
-            raise
-        except OSError as error:
-            raise CorruptFolder(f"{error.filename or path}: {error.strerror or error}") from error
-        except (ValueError, AttributeError, RecursionError, MemoryError) as error:
-            raise CorruptFolder(f"{path}: not a run of stabkit ({folder.first_line(error)})") from error
-        if run_spec.run_id != run_id:
-            raise CorruptFolder(f"{path}: its spec.json belongs to {run_spec.run_id}")
-        return Run(path, run_spec, kept, held, environment, digest, texts)
+        """One run, every checksum verified, its records read; raises CorruptFolder, OldFolder."""
+        return self.shelf.load(run_id)
 
     def quarantine(self, run_id: str) -> Path:
         """Move a folder that failed its check out of the way, keeping it; returns where it is now."""
-        return folder.quarantine(self.runs, run_id)
+        return self.shelf.quarantine(run_id)
 
     def remove(self, run_id: str) -> None:
         """Delete one run."""
-        folder.remove(self.runs / run_id, self._partial())
+        self.shelf.remove(run_id)
 
     def commit(self, run_spec: RunSpec, files: Mapping[str, bytes]) -> None:
-        """Write one run's folder, whole or not at all. `files` holds the bytes of every name in `contents.files_of`."""
-        if set(files) != set(contents.files_of(run_spec)):
-            raise ValueError(f"a run has {contents.files_of(run_spec)}, got {sorted(files)}")
-        run_id = run_spec.run_id
-        folder.commit(self.runs / run_id, self._partial(), files, ALGO_VERSION, lambda: self._whole(run_id))
-        self.forget(run_id)
-
-    def _whole(self, run_id: str) -> bool:
-        try:
-            return run_id in self and bool(self.load(run_id))
-        except StoreError:
-            self.quarantine(run_id)
-            return False
+        """Write one run's folder, whole or not at all, and forget what it left while it was unfinished."""
+        if set(files) != set(names(run_spec)):
+            raise ValueError(f"a run has {names(run_spec)}, got {sorted(files)}")
+        self.shelf.commit(run_spec.run_id, files)
+        self.forget(run_spec.run_id)
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -184,8 +236,8 @@ class Store:
         try:
             self.runs.mkdir(parents=True, exist_ok=True)
             handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o644)
-            found = os.fstat(handle)
-            if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:  # another name of it: not ours to write to
+            status = os.fstat(handle)
+            if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:  # another name of it: not ours to write to
                 os.close(handle)
                 raise OSError(f"{lock} is not a regular file of its own; remove it")
         except OSError as error:
@@ -207,28 +259,28 @@ class Store:
 
     def sweep_partial(self) -> None:
         """Delete what interrupted writers left half-assembled; checkpoints and attempts stay. For the lock's holder."""
-        folder.sweep(self._partial())
+        self.shelf.sweep_partial()
 
     def checkpoint(self, run_spec: RunSpec) -> dict[str, NDArray[Any]] | None:
         """The arrays that `save_checkpoint` wrote for this spec, or None; raises CorruptFolder on anything else."""
-        path = self._partial() / run_spec.run_id / "checkpoint.npz"
+        path = self.shelf.partial() / run_spec.run_id / "checkpoint.npz"
         if not os.path.lexists(path):
             return None
         try:
-            with np.load(io.BytesIO(folder.read(path, 64 * size.disk(run_spec) + FIXED)), allow_pickle=False) as held:
+            with np.load(io.BytesIO(folder.read(path, 64 * disk(run_spec) + FIXED)), allow_pickle=False) as held:
                 arrays = {name: held[name] for name in held.files}
             if str(arrays.pop("spec")) != _checkpoint_key(run_spec):
                 raise ValueError("it belongs to another run")
             if str(arrays.pop("digest")) != _checksum(arrays):
                 raise ValueError("it changed since it was written")
         except Exception as error:  # zip, npy header and memory errors alike: a file that is not ours
-            told = "it holds Python objects" if "pickle" in str(error) else folder.first_line(error)
-            raise CorruptFolder(f"{path}: {told}") from error
+            reason = "it holds Python objects" if "pickle" in str(error) else folder.first_line(error)
+            raise CorruptFolder(f"{path}: {reason}") from error
         return arrays
 
     def forget_checkpoint(self, run_id: str) -> None:
         """Drop the checkpoint of a run, whatever stands in its place."""
-        path = self._partial() / run_id / "checkpoint.npz"
+        path = self.shelf.partial() / run_id / "checkpoint.npz"
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
         else:
@@ -244,7 +296,7 @@ class Store:
     def attempts(self, run_id: str) -> list[str]:
         """Why every attempt at this run failed so far, over all commands."""
         try:
-            data = folder.read(self._partial() / run_id / "attempts.jsonl", folder.SMALL)
+            data = folder.read(self.shelf.partial() / run_id / "attempts.jsonl", folder.SMALL)
             lines = data.decode(errors="replace").splitlines()
             return [str(json.loads(line)["reason"])[:1000] for line in lines if line.strip()]
         except (OSError, ValueError, KeyError, TypeError, RecursionError, StoreError):
@@ -260,38 +312,25 @@ class Store:
     def forget_attempts(self, run_id: str) -> None:
         """Count this run's attempts afresh; its checkpoint stays."""
         with suppress(FileNotFoundError):
-            os.unlink(self._partial() / run_id / "attempts.jsonl")
+            os.unlink(self.shelf.partial() / run_id / "attempts.jsonl")
 
     def _beside(self, run_id: str) -> Path:
         """Where an unfinished run's files go; never through a link that someone planted."""
-        return folder.own(self._partial(), run_id)
+        return folder.own(self.shelf.partial(), run_id)
 
     def forget(self, run_id: str) -> None:
         """Drop the checkpoint and the attempts of a run."""
-        if not (self._partial() / run_id).is_symlink():
-            shutil.rmtree(self._partial() / run_id, ignore_errors=True)
-
-    def _partial(self) -> Path:
-        return folder.own(self.runs, ".partial")
-
-
-FIXED = 64_000_000
-"""Bytes on top of what a file is expected to have before it is taken for one that is not ours."""
-
-
-def _limits(run_spec: RunSpec) -> dict[str, int]:
-    """How many bytes the large files of a run may have."""
-    most = 4 * size.disk(run_spec) + FIXED
-    return {"weights.safetensors": most, "records.npz": most}
+        if not (self.shelf.partial() / run_id).is_symlink():
+            shutil.rmtree(self.shelf.partial() / run_id, ignore_errors=True)
 
 
 def _checksum(arrays: Mapping[str, NDArray[Any]]) -> str:
     """sha256 over the arrays of a checkpoint, names, kinds and shapes included."""
-    found = hashlib.sha256()
+    checksum = hashlib.sha256()
     for name, array in sorted(arrays.items()):
-        found.update(f"{name} {array.dtype} {array.shape}\n".encode())
-        found.update(np.ascontiguousarray(array).tobytes())
-    return found.hexdigest()
+        checksum.update(f"{name} {array.dtype} {array.shape}\n".encode())
+        checksum.update(np.ascontiguousarray(array).tobytes())
+    return checksum.hexdigest()
 
 
 def _checkpoint_key(run_spec: RunSpec) -> str:

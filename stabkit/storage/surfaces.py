@@ -1,4 +1,4 @@
-"""Surfaces at rest, beside the runs: whole or absent, and the tiles of one that is growing. Never imports torch.
+"""Stored surfaces, and the tiles of one that is growing. Never imports torch.
 
 <out>/surfaces/<surface_id>/     spec.json surface.npz environment.json manifest.json
 <out>/surfaces/.partial/<surface_id>/rows-0-1.npz, path.npz     finished tiles; a crash loses none of them
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,19 +17,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stabkit.errors import StabkitError, StoreError
+from stabkit.errors import Interrupted, StoreError
 from stabkit.results import surface as specs
 from stabkit.results.surface import SURFACE_VERSION, SurfaceSpec
 from stabkit.storage import folder
 from stabkit.storage.folder import CorruptFolder
+from stabkit.storage.shelf import FolderKind, Shelf, check_name
 
-FILES = ("spec.json", "surface.npz", "environment.json")
+FILES = {"spec.json": folder.SMALL, "surface.npz": folder.LARGEST, "environment.json": folder.SMALL}
+"""Of a surface of a million points surface.npz takes eight million bytes."""
 PATH = ("step", "a", "b", "outside", "loss", "projected")
 """The path's columns: updates done, coordinates in the plane, share of the displacement outside it, loss at the
 snapshot's own weights, loss at its projection."""
-
-LIMIT = 1_000_000_000
-"""Bytes of a surface; of one of a million points they are eight million."""
 
 Arrays = dict[str, NDArray[np.float64]]
 
@@ -53,91 +51,85 @@ class Surface:
         return self.spec.surface_id
 
 
-class SurfaceShelf:
-    """The surfaces under one output directory."""
+def parse(path: Path, files: Mapping[str, bytes], digest: str) -> Surface:
+    """A surface of the bytes of its files."""
+    spec = specs.from_json(json.loads(files["spec.json"]))
+    check_name(path, spec.surface_id)
+    arrays = _arrays(files["surface.npz"])
+    facts = {name.removeprefix("fact."): float(a) for name, a in arrays.items() if name.startswith("fact.")}
+    columns = {name.removeprefix("path."): a for name, a in arrays.items() if name.startswith("path.")}
+    loss = arrays["loss"]
+    wrong = loss.shape != (len(spec.b), len(spec.a)) or bool(columns) != spec.path
+    if wrong or (columns and (set(columns) != set(PATH) or len({len(column) for column in columns.values()}) != 1)):
+        raise CorruptFolder(f"{path}: surface.npz does not hold what its spec.json says")
+    return Surface(spec, loss, columns, facts, digest)
 
-    def __init__(self, out: Path) -> None:
-        self.surfaces = out / "surfaces"
 
-    def __contains__(self, surface_id: str) -> bool:
-        return os.path.lexists(self.surfaces / surface_id)
+def to_files(
+    spec: SurfaceSpec,
+    loss: NDArray[np.float64],
+    path: Arrays,
+    facts: Mapping[str, float],
+    environment: Mapping[str, Any],
+) -> dict[str, bytes]:
+    """The bytes of a surface's files, by name."""
+    columns = {f"path.{name}": column for name, column in path.items()}
+    arrays = {"loss": loss, **columns, **{f"fact.{name}": np.array(fact) for name, fact in facts.items()}}
+    return {
+        "spec.json": folder.to_json(spec.stored()),
+        "surface.npz": _bytes(arrays),
+        "environment.json": folder.to_json(environment),
+    }
 
-    def ids(self) -> list[str]:
-        """All surfaces, sorted."""
-        if not self.surfaces.is_dir():
-            return []
-        names = [entry.name for entry in os.scandir(self.surfaces) if entry.name[0] != "."]
-        return sorted(name for name in names if os.path.isdir(self.surfaces / name))  # a looped link is none
 
-    def load(self, surface_id: str) -> Surface:
-        """One surface, every checksum verified; raises CorruptFolder, OldFolder."""
-        path = self.surfaces / surface_id
-        files, digest = folder.load(path, FILES, SURFACE_VERSION, {"surface.npz": LIMIT})
-        try:
-            spec = specs.from_json(json.loads(files["spec.json"]))
-            arrays = _arrays(files["surface.npz"])
-            facts = {name.removeprefix("fact."): float(a) for name, a in arrays.items() if name.startswith("fact.")}
-            along = {name.removeprefix("path."): a for name, a in arrays.items() if name.startswith("path.")}
-            loss = arrays["loss"]
-        except StabkitError:
-            raise
-        except Exception as error:  # zip, npy header and memory errors alike: a file that is not ours
-            raise CorruptFolder(f"{path}: not a surface of stabkit ({str(error).partition(chr(10))[0]})") from error
-        if spec.surface_id != surface_id:
-            raise CorruptFolder(f"{path}: its spec.json belongs to {spec.surface_id}")
-        wrong = loss.shape != (len(spec.b), len(spec.a)) or bool(along) != spec.path
-        if wrong or (along and (set(along) != set(PATH) or len({len(column) for column in along.values()}) != 1)):
-            raise CorruptFolder(f"{path}: surface.npz does not hold what its spec.json says")
-        return Surface(spec, loss, along, facts, digest)
+SURFACE = FolderKind(folder="surfaces", noun="a surface", files=FILES, version=SURFACE_VERSION, parse=parse)
 
-    def quarantine(self, surface_id: str) -> Path:
-        """Move a folder that failed its check out of the way, keeping it; returns where it is now."""
-        return folder.quarantine(self.surfaces, surface_id)
 
-    def sweep_partial(self) -> None:
-        """Delete what interrupted writers left half-assembled; tiles stay. For the lock's holder."""
-        folder.sweep(folder.own(self.surfaces, ".partial"))
+@dataclass(frozen=True, slots=True)
+class Tiles:
+    """The finished tiles of one surface, until all are there."""
 
-    def tile(self, spec: SurfaceSpec, name: str, first: int, last: int) -> Arrays | None:
+    shelf: Shelf[Surface]
+    spec: SurfaceSpec
+
+    def read(self, name: str, first: int, last: int) -> Arrays | None:
         """What the finished tile of these rows holds (of none: the path's); None where there is none that is sound."""
         try:
-            held = _arrays(folder.read(self._own(spec.surface_id) / f"{name}.npz", LIMIT))
+            arrays = _arrays(folder.read(self.folder() / f"{name}.npz", folder.LARGEST))
+        except Interrupted:
+            raise
         except Exception:  # whatever is wrong with it: it is computed again
             return None
         if first == last:
-            return held if {f"path.{column}" for column in PATH} <= set(held) else None
-        sound = set(held) == {"first", "loss"} and held["loss"].shape == (last - first, len(spec.a))
-        return held if sound and held["first"].shape == () and held["first"] == first else None
+            return arrays if {f"path.{column}" for column in PATH} <= set(arrays) else None
+        sound = set(arrays) == {"first", "loss"} and arrays["loss"].shape == (last - first, len(self.spec.a))
+        return arrays if sound and arrays["first"].shape == () and arrays["first"] == first else None
 
-    def save_tile(self, surface_id: str, name: str, arrays: Arrays) -> None:
+    def save(self, name: str, arrays: Mapping[str, Any]) -> None:
         """Keep a finished tile, whole or not at all."""
-        folder.write_file(self._own(surface_id) / f"{name}.npz", _bytes(arrays))
+        folder.write_file(self.folder() / f"{name}.npz", _bytes(arrays))
 
-    def commit(self, spec: SurfaceSpec, tiles: Sequence[tuple[str, int, int]], environment: Mapping[str, Any]) -> None:
-        """Put the tiles together. Raises StoreError when one of them is missing."""
+    def commit(self, tiles: Sequence[tuple[str, int, int]], environment: Mapping[str, Any]) -> None:
+        """Put the tiles together as a surface. Raises StoreError when one of them is missing."""
+        spec = self.spec
         loss = np.full((len(spec.b), len(spec.a)), np.nan)
-        whole: Arrays = {}
+        path: Arrays = {}
+        facts: dict[str, float] = {}
         for name, begin, end in tiles:
-            held = self.tile(spec, name, begin, end)
-            if held is None:
-                raise StoreError(f"{self._own(spec.surface_id)}: the tile {name} is gone; run it again")
+            arrays = self.read(name, begin, end)
+            if arrays is None:
+                raise StoreError(f"{self.folder()}: the tile {name} is gone; run it again")
             if end > begin:
-                loss[begin:end] = held["loss"]
+                loss[begin:end] = arrays["loss"]
             else:
-                whole |= held
-        files = {
-            "spec.json": folder.to_json(spec.stored()),
-            "surface.npz": _bytes({"loss": loss, **whole}),
-            "environment.json": folder.to_json(environment),
-        }
-        target = self.surfaces / spec.surface_id
-        folder.commit(
-            target, folder.own(self.surfaces, ".partial"), files, SURFACE_VERSION, lambda: spec.surface_id in self
-        )
-        shutil.rmtree(self._own(spec.surface_id), ignore_errors=True)
+                path = {n.removeprefix("path."): a for n, a in arrays.items() if n.startswith("path.")}
+                facts = {n.removeprefix("fact."): float(a) for n, a in arrays.items() if n.startswith("fact.")}
+        self.shelf.commit(spec.surface_id, to_files(spec, loss, path, facts, environment))
+        shutil.rmtree(self.folder(), ignore_errors=True)
 
-    def _own(self, surface_id: str) -> Path:
-        return folder.own(folder.own(self.surfaces, ".partial"), surface_id)
+    def folder(self) -> Path:
+        """Where they stand."""
+        return folder.own(self.shelf.partial(), self.spec.surface_id)
 
 
 def _arrays(data: bytes) -> Arrays:

@@ -1,4 +1,4 @@
-"""Encoded texts at rest, beside the runs: whole or absent, one for each digest of a task. Never imports torch.
+"""Encoded parallel text, one folder for each digest of a task. Never imports torch.
 
 <out>/texts/<digest>/    vocabulary.model text.npz manifest.json
 """
@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import io
-import os
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,67 +15,50 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stabkit.storage import folder
-from stabkit.storage.folder import CorruptFolder
+from stabkit.storage.shelf import FolderKind
 from stabkit.tasks.encoded import Encoded, Prepared
 from stabkit.tasks.text import VERSION
 
-FILES = ("vocabulary.model", "text.npz")
-LIMIT = 2_000_000_000
-"""Bytes of text.npz; a million pairs of thirty subwords a side take a quarter of a billion."""
+FILES = {"vocabulary.model": folder.SMALL, "text.npz": 2 * folder.LARGEST}
+"""Of a million pairs of thirty subwords a side text.npz takes a quarter of a billion bytes."""
 SIDES = ("train", "validation")
 PARTS = ("source", "source_start", "target", "target_start", "lengths")
 COUNTS = ("dropped", "left_out")
 
 
-class TextShelf:
-    """The encoded texts under one output directory."""
+def parse(path: Path, files: Mapping[str, bytes], digest: str, *, vocab: int) -> Prepared:
+    """An encoded text, of a vocabulary of this size, of the bytes of its files."""
+    with np.load(io.BytesIO(files["text.npz"]), allow_pickle=False) as held:
+        arrays = {name: held[name] for name in held.files}
+    train, validation = (_encoded(arrays, side, vocab) for side in SIDES)
+    counts = {name: int(arrays[name]) for name in COUNTS}
+    return Prepared(vocabulary=files["vocabulary.model"], train=train, validation=validation, **counts)
 
-    def __init__(self, out: Path) -> None:
-        self.texts = out / "texts"
 
-    def __contains__(self, digest: str) -> bool:
-        return os.path.lexists(self.texts / digest)
+def to_files(prepared: Prepared) -> dict[str, bytes]:
+    """The bytes of an encoded text's files, by name."""
+    out = io.BytesIO()
+    arrays: dict[str, Any] = {name: np.array(getattr(prepared, name)) for name in COUNTS}
+    for side in SIDES:
+        for part in PARTS:
+            arrays[f"{side}.{part}"] = getattr(getattr(prepared, side), part).astype(np.int32)
+    np.savez(out, **arrays)
+    return {"vocabulary.model": prepared.vocabulary, "text.npz": out.getvalue()}
 
-    def load(self, digest: str, vocab: int) -> Prepared:
-        """What was kept under a task's digest, every checksum verified; raises CorruptFolder, OldFolder."""
-        path = self.texts / digest
-        files, _ = folder.load(path, FILES, VERSION, {"text.npz": LIMIT})
-        try:
-            with np.load(io.BytesIO(files["text.npz"]), allow_pickle=False) as held:
-                arrays = {name: held[name] for name in held.files}
-            train, validation = (_encoded(arrays, side, vocab) for side in SIDES)
-            counts = {name: int(arrays[name]) for name in COUNTS}
-        except Exception as error:  # zip, npy header and memory errors alike: a file that is not ours
-            raise CorruptFolder(f"{path}: not an encoded text ({folder.first_line(error)})") from error
-        return Prepared(vocabulary=files["vocabulary.model"], train=train, validation=validation, **counts)
 
-    def commit(self, digest: str, prepared: Prepared) -> None:
-        """Keep what was made under a task's digest, whole or not at all."""
-        out = io.BytesIO()
-        arrays: dict[str, Any] = {name: np.array(getattr(prepared, name)) for name in COUNTS}
-        for side in SIDES:
-            for part in PARTS:
-                arrays[f"{side}.{part}"] = getattr(getattr(prepared, side), part).astype(np.int32)
-        np.savez(out, **arrays)
-        files = {"vocabulary.model": prepared.vocabulary, "text.npz": out.getvalue()}
-        partial = folder.own(self.texts, ".partial")
-        folder.commit(self.texts / digest, partial, files, VERSION, lambda: digest in self)
-
-    def quarantine(self, digest: str) -> Path:
-        """Move a folder that failed its check out of the way, keeping it; returns where it is now."""
-        return folder.quarantine(self.texts, digest)
-
-    def sweep_partial(self) -> None:
-        """Delete what interrupted writers left half-assembled. For the lock's holder."""
-        folder.sweep(folder.own(self.texts, ".partial"))
+def kind(vocab: int) -> FolderKind[Prepared]:
+    """The texts of a vocabulary of this size: no token may point beyond it."""
+    return FolderKind(
+        folder="texts", noun="an encoded text", files=FILES, version=VERSION, parse=partial(parse, vocab=vocab)
+    )
 
 
 def _encoded(arrays: dict[str, NDArray[Any]], side: str, vocab: int) -> Encoded:
     """One side's arrays, every index within what it points into."""
-    found = {part: arrays[f"{side}.{part}"] for part in PARTS}
-    if any(array.dtype != np.int32 or array.ndim != 1 for array in found.values()):
+    stored = {part: arrays[f"{side}.{part}"] for part in PARTS}
+    if any(array.dtype != np.int32 or array.ndim != 1 for array in stored.values()):
         raise ValueError("an array is not a row of whole numbers")
-    whole = {part: array.astype(np.int64) for part, array in found.items()}
+    whole = {part: array.astype(np.int64) for part, array in stored.items()}
     pairs = len(whole["lengths"])
     for language in ("source", "target"):
         tokens, start = whole[language], whole[f"{language}_start"]

@@ -1,4 +1,4 @@
-"""Watches of a user's trainings: parts that are whole or absent, one behind the other. Never imports torch.
+"""Stored watches of a user's trainings: parts one behind the other, each whole or absent. Never imports torch.
 
 <out>/own/<watch_id>/<part>/    facts.json records.npz alarms.json environment.json manifest.json
 
@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import json
 import re
+import secrets
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from stabkit.errors import StabkitError, StoreError
+from stabkit.errors import StoreError
 from stabkit.results import records
 from stabkit.results.own import cell
 from stabkit.results.own.alarm import Alarm
@@ -25,9 +27,25 @@ from stabkit.results.own.cell import PROBE_VERSION, Cell, Facts
 from stabkit.results.records import Table
 from stabkit.storage import folder
 from stabkit.storage.folder import CorruptFolder
+from stabkit.storage.shelf import FolderKind, Shelf
 
-FILES = ("facts.json", "records.npz", "alarms.json", "environment.json")
-PART = re.compile(r"\d{6}")
+FILES = {
+    "facts.json": folder.SMALL,
+    "records.npz": folder.LARGEST,
+    "alarms.json": folder.SMALL,
+    "environment.json": folder.SMALL,
+}
+PART_NAME = re.compile(r"\d{6}")
+STOPPED = "stopped: "
+"""How `ended` begins, in the files, of a watch that ended before its training."""
+STAMPED = 3
+"""Parts of an id behind the name: date, time, and what tells two of one second apart."""
+
+
+def identity(name: str) -> str:
+    """A folder's name that no other watch has: `gpt-20261125-095038-37c4`."""
+    plain = re.sub(r"[^\w.]+", "-", name).strip("-.")[:80] or "watch"
+    return f"{plain}-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{secrets.token_hex(2)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +57,16 @@ class Watched:
     alarms: tuple[Alarm, ...]
     ended: str
     """`closed`, `stopped: why`, or "" where nobody closed it."""
+
+    @property
+    def name(self) -> str:
+        """What the watch was called; "" of a folder that `identity` did not name."""
+        return self.watch_id.rsplit("-", STAMPED)[0] if self.watch_id.count("-") >= STAMPED else ""
+
+    @property
+    def stopped(self) -> str:
+        """Why it ended before its training; "" where it did not."""
+        return "" if self.ended in ("", "closed") else self.ended.removeprefix(STOPPED)
 
     @property
     def run_id(self) -> str:
@@ -61,69 +89,87 @@ class Watched:
         }
 
 
+def parse(path: Path, files: Mapping[str, bytes], digest: str) -> Watched:
+    """One part of the bytes of its files."""
+    tables = records.from_bytes(files["records.npz"])
+    ended = str(json.loads(files["environment.json"])["ended"])
+    alarms = tuple(Alarm(**alarm) for alarm in json.loads(files["alarms.json"]))
+    facts = cell.facts(json.loads(files["facts.json"]))
+    return Watched(path.parent.name, Cell(facts, tables, digest), alarms, ended)
+
+
+def to_files(
+    facts: Facts, rows: Mapping[str, Table], alarms: Sequence[Alarm], environment: Mapping[str, Any]
+) -> dict[str, bytes]:
+    """The bytes of a part's files, by name; `environment` says under `ended` how the watch ended."""
+    return {
+        "facts.json": folder.to_json(facts.to_json()),
+        "records.npz": records.to_bytes(rows),
+        "alarms.json": folder.to_json([alarm.to_json() for alarm in alarms]),
+        "environment.json": folder.to_json(environment),
+    }
+
+
+PART = FolderKind(folder="", noun="a watch", files=FILES, version=PROBE_VERSION, parse=parse)
+"""Under the folder of their watch."""
+
+
 class WatchShelf:
-    """The watches under one output directory."""
+    """The watches under one output directory: a shelf of parts each."""
 
     def __init__(self, out: Path) -> None:
-        self.own = out / "own"
+        self.root = out / "own"
+
+    def parts(self, watch_id: str) -> Shelf[Watched]:
+        """The parts of one watch, sound or not."""
+        return Shelf(PART, self.root / watch_id)
 
     def ids(self) -> list[str]:
         """Every watch that has a part, by name."""
-        found = self.own.iterdir() if self.own.is_dir() else ()
-        return sorted(path.name for path in found if not path.name.startswith(".") and self._parts(path.name))
-
-    def _parts(self, watch_id: str) -> list[Path]:
-        path = self.own / watch_id
-        try:
-            return sorted(part for part in path.iterdir() if PART.fullmatch(part.name)) if path.is_dir() else []
-        except OSError as error:
-            raise StoreError(f"cannot read {path}: {error.strerror or error}") from error
-
-    def remove(self, watch_id: str) -> None:
-        """Delete one."""
-        folder.remove(self.own / watch_id, folder.own(self.own, ".partial"))
-
-    def append(
-        self, watch_id: str, facts: Facts, rows: Mapping[str, Table], alarms: Sequence[Alarm], about: Mapping[str, Any]
-    ) -> None:
-        """A further part; raises StoreError where it cannot be written, and then nothing is."""
-        files = {
-            "facts.json": folder.to_json(facts.to_json()),
-            "records.npz": records.to_bytes(rows),
-            "alarms.json": folder.to_json([alarm.to_json() for alarm in alarms]),
-            "environment.json": folder.to_json(about),
-        }
-        name = f"{len(self._parts(watch_id)):06d}"
-        target = folder.own(self.own, watch_id) / name
-        folder.commit(target, folder.own(self.own / watch_id, ".partial"), files, PROBE_VERSION, lambda: False)
+        paths = self.root.iterdir() if self.root.is_dir() else ()
+        return sorted(path.name for path in paths if not path.name.startswith(".") and self._names(path.name))
 
     def load(self, watch_id: str) -> Watched:
         """All parts as one; raises CorruptFolder, OldFolder."""
-        tables: dict[str, Table] = {}
-        digests: list[str] = []
-        last: tuple[Facts, tuple[Alarm, ...], str] | None = None
-        for path in self._parts(watch_id):
-            files, digest = folder.load(path, FILES, PROBE_VERSION, {"records.npz": folder.LARGEST})
+        shelf, watch = self.parts(watch_id), None
+        for name in self._names(watch_id):
             try:
-                for name, table in records.from_bytes(files["records.npz"]).items():
-                    tables[name] = _joined(tables.get(name), table)
-                about = json.loads(files["environment.json"])
-                alarms = tuple(Alarm(**one) for one in json.loads(files["alarms.json"]))
-                last = cell.facts(json.loads(files["facts.json"])), alarms, str(about["ended"])
-            except StabkitError:
-                raise
-            except (ValueError, TypeError, KeyError, AttributeError, RecursionError, MemoryError) as error:
-                raise CorruptFolder(f"{path}: not a watch of stabkit ({folder.first_line(error)})") from error
-            digests.append(digest)
-        if last is None:
-            raise CorruptFolder(f"{self.own / watch_id}: no part of a watch is there")
-        facts, alarms, ended = last
-        return Watched(watch_id, Cell(facts, tables, digests[-1]), alarms, ended)
+                watch = _joined(watch, shelf.load(name))
+            except ValueError as error:
+                raise CorruptFolder(f"{shelf.root / name}: not a watch of stabkit ({error})") from error
+        if watch is None:
+            raise CorruptFolder(f"{shelf.root}: no part of a watch is there")
+        return watch
+
+    def append(self, watch_id: str, files: Mapping[str, bytes]) -> None:
+        """A further part; raises StoreError where it cannot be written, and then nothing is."""
+        folder.own(self.root, watch_id)
+        last = max(map(int, self._names(watch_id)), default=-1)
+        self.parts(watch_id).commit(f"{last + 1:06d}", files)
+
+    def remove(self, watch_id: str) -> None:
+        """Delete one."""
+        folder.remove(self.root / watch_id, folder.own(self.root, ".partial"))
+
+    def _names(self, watch_id: str) -> list[str]:
+        path = self.root / watch_id
+        try:
+            return sorted(p.name for p in path.iterdir() if PART_NAME.fullmatch(p.name)) if path.is_dir() else []
+        except OSError as error:
+            raise StoreError(f"cannot read {path}: {error.strerror or error}") from error
 
 
-def _joined(before: Table | None, after: Table) -> Table:
+def _joined(before: Watched | None, after: Watched) -> Watched:
+    """The rows of both, and what the later one knew."""
     if before is None:
         return after
+    tables = dict(before.records)
+    for name, table in after.records.items():
+        tables[name] = _appended(tables[name], table) if name in tables else table
+    return Watched(after.watch_id, Cell(after.cell.facts, tables, after.cell.digest), after.alarms, after.ended)
+
+
+def _appended(before: Table, after: Table) -> Table:
     if before.sites != after.sites or (len(before.steps) and len(after.steps) and after.steps[0] <= before.steps[-1]):
         raise ValueError("its parts do not follow one another")
     return Table(

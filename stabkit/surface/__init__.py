@@ -6,5 +6,5 @@ evaluate.py     the loss at points of a plane, on a copy of the model · library
 tiles.py        what a worker does; the only file here that reads runs
 anymodel.py     the same for a user's own torch.nn.Module
 
-Which surface it is stands in `results/surface.py`, where it rests in `storage/surfaces.py`.
+Which surface it is stands in `results/surface.py`, where it is stored in `storage/surfaces.py`.
 """

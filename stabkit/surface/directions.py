@@ -47,11 +47,11 @@ Layout = Sequence[Tensor]
 
 def layout(shapes: Sequence[tuple[str, tuple[int, ...]]]) -> tuple[Tensor, ...]:
     """Tensors one after the other."""
-    found, begin = [], 0
+    tensors, begin = [], 0
     for name, shape in shapes:
-        found.append(Tensor(name, tuple(shape), begin))
-        begin += found[-1].size
-    return tuple(found)
+        tensors.append(Tensor(name, tuple(shape), begin))
+        begin += tensors[-1].size
+    return tuple(tensors)
 
 
 def difference(one: Layout, other: Layout) -> str:
@@ -74,7 +74,7 @@ def gaussian(tensors: Layout, seed: int, axis: int) -> Vector:
 
 def normalised(direction: Vector, weights: Vector, tensors: Layout, how: Normalise, one_dimensional: bool) -> Vector:
     """The direction at the length of the weights. A row of zeros gets a direction of zeros."""
-    found = np.zeros_like(direction)
+    scaled = np.zeros_like(direction)
     for tensor in tensors:
         if len(tensor.shape) < 2 and not one_dimensional:
             continue
@@ -85,12 +85,12 @@ def normalised(direction: Vector, weights: Vector, tensors: Layout, how: Normali
             length = np.linalg.norm(d_rows, axis=1, keepdims=True)
             wanted = np.linalg.norm(w_rows, axis=1, keepdims=True)
             d = (d_rows * np.divide(wanted, length, out=np.zeros_like(length), where=length > 0)).reshape(-1)
-        found[tensor.part] = d
+        scaled[tensor.part] = d
     if how == "model":
-        moving = found != 0
-        length = np.linalg.norm(found)
-        found *= np.linalg.norm(weights[moving]) / length if length > 0 else 0.0
-    return found
+        moving = scaled != 0
+        length = np.linalg.norm(scaled)
+        scaled *= np.linalg.norm(weights[moving]) / length if length > 0 else 0.0
+    return scaled
 
 
 def orthogonal(second: Vector, first: Vector) -> Vector:

@@ -69,16 +69,16 @@ class Evaluator:
     ) -> NDArray[np.float64]:
         """The loss at origin + Σ points[i][k]·directions[k], for every i. NaN and infinity stay what they are."""
         start, moves = self.vector(origin), [self.vector(direction) for direction in directions]
-        found: list[float] = []
+        losses: list[float] = []
         row = _Row(start, moves)
         with undisturbed(self._theta.device):
             for first in range(0, len(points), self._together):
                 some = points[first : first + self._together]
                 if len(some) == 1 or self._together == 1:
-                    found += [self._one(row, point) for point in some]
+                    losses += [self._one(row, point) for point in some]
                 else:
-                    found += self._many(start, moves, some)
-        return np.array(found, dtype=np.float64)
+                    losses += self._many(start, moves, some)
+        return np.array(losses, dtype=np.float64)
 
     def _one(self, row: _Row, point: Sequence[float]) -> float:
         """The loss at a point: its row's base, and one step along the first direction."""

@@ -47,9 +47,9 @@ def walk(
     start = origin + (a[0] - across) * first + b[0] * second
     corners = (start, start + steps * along * second, start + steps * across * first)
     with torch.no_grad(), undisturbed(evaluator.vector(np.zeros(1)).device):
-        found = loss_landscapes.planar_interpolation(*(_moved(evaluator, at) for at in corners), Loss(), steps)
-    found = np.asarray(found, dtype=np.float64)
-    return np.stack([found[j, :-1] if j % 2 == 0 else found[j, 1:] for j in range(len(b))])
+        losses = loss_landscapes.planar_interpolation(*(_moved(evaluator, at) for at in corners), Loss(), steps)
+    losses = np.asarray(losses, dtype=np.float64)
+    return np.stack([losses[j, :-1] if j % 2 == 0 else losses[j, 1:] for j in range(len(b))])
 
 
 def _moved(evaluator: Evaluator, theta: Vector) -> nn.Module:

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 def differences(losses: NDArray[np.float64], order: int) -> NDArray[np.float64]:
     """All first or second differences of a line (n,) or of every row and column of a surface (m, n)."""
     with np.errstate(invalid="ignore"):
-        found = [np.diff(losses, order, axis=axis).ravel() for axis in range(losses.ndim) if losses.shape[axis] > 2]
-    every: NDArray[np.float64] = np.concatenate(found) if found else np.empty(0)
+        changes = [np.diff(losses, order, axis=axis).ravel() for axis in range(losses.ndim) if losses.shape[axis] > 2]
+    every: NDArray[np.float64] = np.concatenate(changes) if changes else np.empty(0)
     return every
 
 
@@ -37,14 +37,14 @@ def roughness(losses: NDArray[np.float64]) -> float:
 
 def curvature(losses: NDArray[np.float64]) -> float:
     """Nats; NaN as above."""
-    found = differences(losses, 2)
-    return float(np.abs(found).mean()) if len(found) else math.nan
+    second = differences(losses, 2)
+    return float(np.abs(second).mean()) if len(second) else math.nan
 
 
 def negative_curvature(losses: NDArray[np.float64]) -> float:
     """Share of the second differences that are negative beyond float32's rounding (10⁻⁶ of the loss); NaN as above."""
-    found = differences(losses, 2)
-    if not len(found) or not np.isfinite(found).all():
+    second = differences(losses, 2)
+    if not len(second) or not np.isfinite(second).all():
         return math.nan
     level = 1e-6 * float(np.abs(losses).max())
-    return float((found < -level).mean())
+    return float((second < -level).mean())

@@ -18,8 +18,9 @@ from stabkit.results import surface as specs
 from stabkit.results.surface import At, Plane, SurfaceSpec
 from stabkit.spec import canonical
 from stabkit.storage import weights
+from stabkit.storage.shelf import Shelf
 from stabkit.storage.store import Run, Store
-from stabkit.storage.surfaces import PATH, SurfaceShelf
+from stabkit.storage.surfaces import PATH, SURFACE, Tiles
 from stabkit.surface import directions
 from stabkit.surface.directions import Layout, Vector
 
@@ -57,7 +58,7 @@ def tile(job: dict[str, Any], tell: Callable[[dict[str, Any]], None], task: Call
         points = [(a, b) for b in spec.b[job["first"] : job["last"]] for a in spec.a]
         losses = evaluator.at(origin, (first, second), points)
         arrays = {"first": np.array(float(job["first"])), "loss": losses.reshape(-1, len(spec.a))}
-    SurfaceShelf(Path(out)).save_tile(spec.surface_id, job["name"], arrays)
+    Tiles(Shelf(SURFACE, Path(out)), spec).save(job["name"], arrays)
     return job["id"], "done"
 
 
@@ -95,8 +96,8 @@ def plane(out: Path, spec_json: str, tensors: tuple[directions.Tensor, ...]) -> 
     if chosen.kind == "between":
         ends = [_weights(store.load(at.run), at, tensors) - origin for at in chosen.to]
         return origin, (ends[0], ends[1] if len(ends) > 1 else np.zeros_like(origin))
-    found = axes(store.load(spec.origin.run), chosen.kind, tensors)
-    return origin, (found.first, found.second)
+    path_axes = axes(store.load(spec.origin.run), chosen.kind, tensors)
+    return origin, (path_axes.first, path_axes.second)
 
 
 def axes(run: Run, kind: str, tensors: Layout) -> directions.Axes:
@@ -125,12 +126,12 @@ def _donated(run: Run, at: At, tensors: Layout, plane: Plane) -> Vector:
     """
     if plane.one_dimensional:
         return _weights(run, at, tensors)
-    own = _layout(run)
-    matrices = [tuple(tensor for tensor in each if len(tensor.shape) > 1) for each in (tensors, own)]
+    donor = _layout(run)
+    matrices = [tuple(tensor for tensor in layout if len(tensor.shape) > 1) for layout in (tensors, donor)]
     if {(t.name, t.shape) for t in matrices[0]} != {(t.name, t.shape) for t in matrices[1]}:
         raise UsageError(f"{run.run_id} has other matrices: {directions.difference(*matrices)}")
-    theta = weights.at(run, at.step, [tensor.name for tensor in own])
-    parts = {(tensor.name, tensor.shape): theta[tensor.part] for tensor in own}
+    theta = weights.at(run, at.step, [tensor.name for tensor in donor])
+    parts = {(tensor.name, tensor.shape): theta[tensor.part] for tensor in donor}
     return np.concatenate([parts.get((t.name, t.shape), np.zeros(t.size)) for t in tensors])
 
 

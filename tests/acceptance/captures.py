@@ -105,7 +105,7 @@ sweep --depths 2 --dtype float16
 ablate --alpha-scale 0
 ablate --drop gamma
 ablate --models post-ln,admin
-slope --rate 1
+slope --rate 0
 tolerance --depths 2 --lr 1
 landscape --points 2
 landscape --weights x.safetensors

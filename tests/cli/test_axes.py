@@ -41,28 +41,26 @@ def shape(spec: RunSpec) -> tuple[int, int, int]:
 def test_lists_of_widths_and_batches_make_a_grid_for_each_pair(tmp_path: Path) -> None:
     asked = request(tmp_path, max_tokens="256,512", hidden="32,64", ffn="2x", seeds="0,1")
     shapes = [(32, 64, 256), (32, 64, 512), (64, 128, 256), (64, 128, 512)]
-    assert [shape(grid.base) for grid in asked.grids] == shapes
-    assert [len(grid) for grid in asked.grids] == [4] * 4 and len(asked) == 16
-    specs = list(asked.specs())
+    specs = asked.specs
+    assert len(specs) == asked.budget.runs == 16
     assert [shape(spec) for spec in specs] == [each for each in shapes for _ in range(4)]
     assert len({spec.run_id for spec in specs}) == 16
 
 
 def test_every_size_of_batch_has_its_own_synthetic_task_and_every_width_the_same(tmp_path: Path) -> None:
     asked = request(tmp_path, max_tokens="256,512", hidden="32,64", vocab="300")
-    for grid in asked.grids:
-        base = grid.base
-        assert base.task.digest == Synthetic(vocab=300, max_tokens=base.train.max_tokens).digest
-    assert len({grid.base.task.digest for grid in asked.grids}) == 2
+    for spec in asked.specs:
+        assert spec.task.digest == Synthetic(vocab=300, max_tokens=spec.train.max_tokens).digest
+    assert len({spec.task.digest for spec in asked.specs}) == 2
 
 
 def test_a_list_trains_the_very_runs_of_its_members(tmp_path: Path) -> None:
-    together = {spec.run_id for spec in request(tmp_path, max_tokens="256,512", hidden="32,64", ffn="2x").specs()}
+    together = {spec.run_id for spec in request(tmp_path, max_tokens="256,512", hidden="32,64", ffn="2x").specs}
     alone = {
         spec.run_id
         for max_tokens in ("256", "512")
         for hidden, ffn in (("32", "64"), ("64", "128"))
-        for spec in request(tmp_path, max_tokens=max_tokens, hidden=hidden, ffn=ffn).specs()
+        for spec in request(tmp_path, max_tokens=max_tokens, hidden=hidden, ffn=ffn).specs
     }
     assert together == alone and len(alone) == 8
 
@@ -71,12 +69,14 @@ def test_text_is_the_same_corpus_at_every_size_of_batch(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     text = {"data": str(write(tmp_path / "data")), "source": "de", "target": "en", "vocab": "100"}
     asked = request(tmp_path / "out", max_tokens="64,128", **text)
-    assert len(asked.grids) == 2 and len({grid.base.task.digest for grid in asked.grids}) == 1
+    assert len({spec.train.max_tokens for spec in asked.specs}) == 2
+    assert len({spec.task.digest for spec in asked.specs}) == 1
 
 
 @pytest.mark.parametrize(("ffn", "wanted"), [("2x", [64, 128]), ("4x", [128, 256]), ("48", [48, 48])])
 def test_the_inner_width_is_a_number_or_a_multiple_of_the_width(ffn: str, wanted: list[int], tmp_path: Path) -> None:
-    assert [grid.base.model.ffn for grid in request(tmp_path, hidden="32,64", ffn=ffn).grids] == wanted
+    specs = request(tmp_path, hidden="32,64", ffn=ffn, models="deepnorm", warmup="0").specs
+    assert [spec.model.ffn for spec in specs] == wanted
 
 
 @pytest.mark.parametrize(

@@ -239,15 +239,15 @@ def test_a_recipe_in_the_file_is_the_methods_own(here: Path) -> None:
 def test_a_file_that_changed_on_the_way_is_told_and_what_was_read_is_run(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from stabkit.running import carry_out
+    from stabkit.running import execute
 
-    real = carry_out.out
+    real = execute.run
 
     def meanwhile(*args: Any, **named: Any) -> Any:
         (here / "my.py").write_text("something else", encoding="utf-8")
         return real(*args, **named)
 
-    monkeypatch.setattr(carry_out, "out", meanwhile)
+    monkeypatch.setattr(execute, "run", meanwhile)
     done = sweep(here, "--models", "./my.py:peri_ln")
     assert done.returncode == 0 and "my.py changed since it was read" in done.stderr
     (run_id,) = Store(here / "out").ids()

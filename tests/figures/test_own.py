@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 from stabkit.figures.probe_curves import OWN
-from stabkit.figures.shared.probed import Probed
 from stabkit.results.own.cell import Broke, Cell
+from stabkit.results.own.judged import Judged
 from stabkit.results.own.verdict import verdict
 from tests.results.test_own import DEPTHS, made
 
 
 def probed(cells):
     rates = sorted({cell.facts.lr for cell in cells})
-    return Probed(cells, [verdict([c for c in cells if c.facts.lr == lr]) for lr in rates])
+    return Judged(cells, [verdict([c for c in cells if c.facts.lr == lr]) for lr in rates])
 
 
 def lost():

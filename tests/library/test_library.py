@@ -15,7 +15,7 @@ from stabkit.errors import StoreError, UsageError
 from stabkit.library import own, runs
 from stabkit.library.options import read
 from stabkit.own.watch import watch
-from stabkit.running import carry_out
+from stabkit.running import execute
 from stabkit.surface import anymodel
 from tests.own import probe_models
 
@@ -111,7 +111,7 @@ def test_a_damaged_run_is_left_out_with_a_warning(tmp_path: Path) -> None:
 
 
 def test_what_a_sweep_leaves_out_is_warned_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(carry_out, "out", lambda *asked, **more: carry_out.Done([], [], [], []))
+    monkeypatch.setattr(execute, "run", lambda *asked, **more: execute.RequestResult([], [], [], []))
     with pytest.warns(UserWarning, match="is left out"):
         assert stabkit.sweep("today", optimizer="sgd", out=tmp_path, **SMALL).empty
 

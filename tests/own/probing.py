@@ -9,7 +9,8 @@ from tempfile import mkdtemp
 
 from stabkit.own.probe import job
 from stabkit.results.own.cell import Cell
-from stabkit.storage.probed import ProbeShelf
+from stabkit.storage.probed import PROBE
+from stabkit.storage.shelf import Shelf
 
 MODULE = "tests.own.probe_models"
 ROOT = str(Path(__file__).parents[2])
@@ -37,4 +38,4 @@ def told(name: str, out: Path, depth: int | None = 4, **asked: object) -> dict[s
 def cell(name: str, depth: int | None, seed: int = 0, steps: int = 8, lr: float = 0.0) -> Cell:
     """One cell, really probed."""
     out = Path(mkdtemp())
-    return ProbeShelf(out).load(told(name, out, depth, seed=seed, steps=steps, lr=lr)["folder"])
+    return Shelf(PROBE, out).load(told(name, out, depth, seed=seed, steps=steps, lr=lr)["folder"])

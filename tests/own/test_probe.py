@@ -15,7 +15,8 @@ from stabkit.own.probe.loop import record
 from stabkit.own.probe.made import make
 from stabkit.own.sublayers.run import Call
 from stabkit.results.own.series import refuse, uneven
-from stabkit.storage.probed import ProbeShelf
+from stabkit.storage.probed import PROBE
+from stabkit.storage.shelf import Shelf
 from tests.own import probe_models as models
 from tests.own.probing import cell, told
 
@@ -78,7 +79,7 @@ def test_like_blocks_stand_for_sub_layers_where_there_are_no_sums():
 
 def test_blocks_can_be_named(tmp_path):
     folder = told("pre_ln", tmp_path, 3, blocks="blocks.*")["folder"]
-    facts = ProbeShelf(tmp_path).load(folder).facts
+    facts = Shelf(PROBE, tmp_path).load(folder).facts
     assert facts.how == "blocks blocks.0 … blocks.2" and len(facts.sublayers) == 3
 
 
@@ -263,7 +264,7 @@ def test_a_model_whose_sub_layers_do_not_follow_the_depth_is_noted():
 
 
 def test_a_loss_that_overflows_is_a_finding(tmp_path):
-    found = ProbeShelf(tmp_path).load(told("overflows", tmp_path)["folder"])
+    found = Shelf(PROBE, tmp_path).load(told("overflows", tmp_path)["folder"])
     assert str(found.facts.broke) == "step 1, the loss" and found.records["loss"].at("train")[1] == float("inf")
 
 

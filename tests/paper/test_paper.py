@@ -15,7 +15,7 @@ from stabkit.errors import FailedRuns, StoreError
 from stabkit.paper.items import BY_KEY, ITEMS
 from stabkit.paper.page import comes_out, of_item
 from stabkit.paper.section import verdict
-from stabkit.running import carry_out
+from stabkit.running import execute
 from stabkit.tasks import synthetic
 
 SMALL = ("--depths", "2", "--steps", "3", "--vocab", "200", "--executor", "inline", "--quiet")
@@ -86,7 +86,7 @@ def test_a_budget_that_fits_nothing_is_refused_with_the_cheapest_items_cost(tmp_
 @pytest.mark.usefixtures("undrawn")
 def test_an_interrupted_paper_goes_on_where_it_stopped(tmp_path: Path, capsys, monkeypatch) -> None:
     words = ("table11", "fig9", *SMALL, "--out", str(tmp_path))
-    real, begun = carry_out.out, []
+    real, begun = execute.run, []
 
     def breaks(request, store, *more, **named):
         begun.append(request)
@@ -94,7 +94,7 @@ def test_an_interrupted_paper_goes_on_where_it_stopped(tmp_path: Path, capsys, m
             raise KeyboardInterrupt
         return real(request, store, *more, **named)
 
-    monkeypatch.setattr(carry_out, "out", breaks)
+    monkeypatch.setattr(execute, "run", breaks)
     assert run("paper", *words) == 130
     first = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "runs").iterdir() if path.name[0] != "."}
     (folder,) = (tmp_path / "reports").iterdir()
@@ -102,7 +102,7 @@ def test_an_interrupted_paper_goes_on_where_it_stopped(tmp_path: Path, capsys, m
     (done,) = {path.stem for path in folder.iterdir()} - {"index"}
     assert f'href="{done}.html"' in index, "what had ended is on a page already"
     assert "the same command with a larger one goes on" in index
-    monkeypatch.setattr(carry_out, "out", real)
+    monkeypatch.setattr(execute, "run", real)
     code, out, _ = paper(capsys, *words)
     after = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "runs").iterdir() if path.name[0] != "."}
     assert code == 0 and "report:" in out and first and len(after) > len(first)
@@ -159,7 +159,7 @@ def test_the_command_of_an_item_is_that_of_all_without_the_others() -> None:
 
 @pytest.mark.usefixtures("undrawn")
 def test_an_item_that_fails_is_on_the_page_beside_the_others(tmp_path: Path, capsys, monkeypatch) -> None:
-    real, begun = carry_out.out, []
+    real, begun = execute.run, []
 
     def breaks(request, store, *more, **named):
         begun.append(request)
@@ -167,7 +167,7 @@ def test_an_item_that_fails_is_on_the_page_beside_the_others(tmp_path: Path, cap
             raise StoreError("the disk is full")
         return real(request, store, *more, **named)
 
-    monkeypatch.setattr(carry_out, "out", breaks)
+    monkeypatch.setattr(execute, "run", breaks)
     code, out, err = paper(capsys, "table11", "fig2", *SMALL, "--out", str(tmp_path))
     assert code == FailedRuns.exit_code and "did not end" in err and "report:" in out
     (folder,) = (tmp_path / "reports").iterdir()

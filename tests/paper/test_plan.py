@@ -35,7 +35,7 @@ def test_the_plan_keeps_its_budget_and_leaves_out_nothing_that_would_fit(everyth
 
 
 def test_the_first_is_the_cheapest_of_all_and_each_next_the_cheapest_of_those_left(everything) -> None:
-    steps, have = plan.plan(everything, set(), None), set[str]()
+    steps, have = plan.plan(everything, set(), None), set[plan.Piece]()
     left = list(everything)
     for step in steps:
         assert step.seconds == min(plan.seconds(one, have, 1.0) for one in left)
@@ -45,7 +45,7 @@ def test_the_first_is_the_cheapest_of_all_and_each_next_the_cheapest_of_those_le
 
 def test_runs_that_items_share_are_counted_once(everything) -> None:
     steps = plan.plan(everything, set(), None)
-    specs = [spec.run_id for one in everything for request in one.requests for spec in request.specs()]
+    specs = [spec.run_id for one in everything for request in one.requests for spec in request.specs]
     assert sum(step.missing for step in steps) == len(set(specs)) < len(specs)
 
 
@@ -71,7 +71,7 @@ def test_a_slower_machine_gets_fewer_items(everything) -> None:
 
 def test_the_cost_of_an_item_is_that_of_its_runs_over_the_workers(tmp_path: Path) -> None:
     (item,) = asked(tmp_path, "fig2")
-    runs = [spec for request in item.requests for spec in request.specs()]
+    runs = [spec for request in item.requests for spec in request.specs]
     assert len(runs) == 8
     assert plan.seconds(item, set(), 1.0) == pytest.approx(sum(map(cost.seconds, runs)) / 2)
 

@@ -1,6 +1,12 @@
 """The contract of the probes' table: each equals a slow recomputation, leaves no hook, changes no bit of training."""
 
+import json
 import math
+import os
+import re
+import shutil
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +18,7 @@ import stabkit.probes as package
 from stabkit.model.flat import Flat
 from stabkit.model.transformer import tensors
 from stabkit.probes import PROBES
+from stabkit.results import sites
 from stabkit.results.chain import gradient_ratio
 from stabkit.streams import key
 from stabkit.tasks.synthetic import Synthetic
@@ -323,11 +330,68 @@ def test_hooks_are_gone_after_a_run(monkeypatch):
 
 
 def test_every_file_of_the_folder_has_its_row():
-    files = {p.stem for p in Path(package.__file__).parent.glob("*.py")} - {
-        "__init__",
-        "base",
-        "hooks",
-        "own",
-        "quantities",
-    }
-    assert files == {probe.name for probe in PROBES}
+    files = {p.stem for p in Path(package.__file__).parent.glob("*.py")} - {"__init__", "base"}
+    assert files == {probe.name for probe in PROBES} == {row.name for row in sites.PROBES}
+
+
+def test_a_probe_imports_no_other():
+    for path in Path(package.__file__).parent.glob("*.py"):
+        imported = set(re.findall(r"stabkit\.probes\.(\w+)", path.read_text(encoding="utf-8")))
+        assert imported <= {"base", "tools"}, path.name
+
+
+@pytest.mark.parametrize("layers", [(2, 2), (0, 3), (3, 0)])
+@pytest.mark.parametrize("method", ["post-ln", "dlcl", "sub-ln"])
+def test_a_probe_records_every_site_of_its_row(method, layers):
+    spec = tiny(method, steps=1)
+    spec = replace(spec, model=replace(spec.model, encoder_layers=layers[0], decoder_layers=layers[1]))
+    model = train.build(spec, TASK, torch.device("cpu"))
+    flat = Flat(model, model.parts())
+    for probe in PROBES:
+        assert set(sites.declared(probe.name, spec.model)) <= set(probe(model, flat).sites), probe.name
+
+
+MEAN_WEIGHT = '''
+"""The mean of all weights."""
+import torch
+from stabkit.probes.base import Pass, Probe
+class MeanWeight(Probe):
+    name = "mean_weight"
+    watches = "probe"
+    def __init__(self, model, flat):
+        super().__init__(model, flat)
+        self.flat = flat
+    def read(self, seen):
+        return self.flat.theta.mean().double()[None]
+'''
+ROW = '    TableSites("mean_weight", lambda at: ("all",)),\n'
+RECORDED = """
+from pathlib import Path
+from stabkit.running import work
+from stabkit.spec import from_json
+from stabkit.storage.store import Store
+import json, sys
+spec = from_json(json.loads(sys.argv[1]))
+work.do({"kind": "run", "out": sys.argv[2], "spec": spec.to_json(), "corpus": None, "device": "cpu"}, print)
+run = Store(Path(sys.argv[2])).load(spec.run_id)
+table = run.records["mean_weight"]
+print(table.sites, table.steps.tolist(), run.lacks)
+"""
+
+
+def test_a_new_probe_is_one_file_and_one_row(tmp_path):
+    home = tmp_path / "package"
+    shutil.copytree(Path(package.__file__).parents[1], home / "stabkit", ignore=shutil.ignore_patterns("__pycache__"))
+    (home / "stabkit" / "probes" / "mean_weight.py").write_text(MEAN_WEIGHT)
+    table = home / "stabkit" / "results" / "sites.py"
+    before = '    TableSites("perturbation"'
+    table.write_text(table.read_text(encoding="utf-8").replace(before, ROW + before, 1), encoding="utf-8")
+    spec = json.dumps(tiny("deepnorm", steps=2).to_json())
+    done = subprocess.run(
+        [sys.executable, "-c", RECORDED, spec, str(tmp_path)],
+        cwd=home,
+        env={**os.environ, "PYTHONPATH": str(home)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.splitlines()[-1:] == ["('all',) [0, 1, 2] ()"], done.stderr

@@ -25,8 +25,9 @@ from stabkit.quality import decode
 from stabkit.results.translation import Search, TranslationSpec
 from stabkit.running import work
 from stabkit.spec import ModelConfig, TaskConfig
+from stabkit.storage.shelf import Shelf
 from stabkit.storage.store import Store
-from stabkit.storage.translations import TranslationShelf
+from stabkit.storage.translations import TRANSLATION
 from stabkit.tasks import corpus, objective, synthetic
 from stabkit.tasks.base import BOS, EOS, PAD, HeldOut
 from stabkit.tasks.synthetic import Synthetic
@@ -90,13 +91,13 @@ def test_a_sweep_translates_once_and_tells_bleu_everywhere(tmp_path: Path, say: 
 def test_a_translation_that_was_damaged_is_put_aside_and_made_again(tmp_path: Path, say: Say, few: None) -> None:
     wanted = [*SWEEP, "--vocab", 200, "--bleu", "--beam", 1, "--out", tmp_path]
     assert say(*wanted)[0] == 0
-    (name, *_), shelf = TranslationShelf(tmp_path).ids(), TranslationShelf(tmp_path)
+    (name, *_), shelf = Shelf(TRANSLATION, tmp_path).ids(), Shelf(TRANSLATION, tmp_path)
     before = shelf.load(name)
-    (shelf.translations / name / "translation.json").write_text("{}")
+    (shelf.root / name / "translation.json").write_text("{}")
     code, _, told = say(*wanted)
     assert code == 0 and told.count("corrupt translation") == 1 and "1 on the shelf, 1 to make" in told
     assert replace(shelf.load(name), environment={}) == replace(before, environment={})
-    assert list((shelf.translations / ".quarantine").glob(f"{name}.*"))
+    assert list((shelf.root / ".quarantine").glob(f"{name}.*"))
 
 
 def test_without_the_option_nothing_is_translated(tmp_path: Path, say: Say) -> None:
@@ -188,7 +189,7 @@ def test_diverged_weights_say_nothing_and_score_nothing(value: float, tmp_path: 
         sentences=TASK.held_out().digest,
     )
     assert work.do(job(tmp_path, spec), lambda event: None) == (spec.translation_id, "done")
-    found = TranslationShelf(tmp_path).load(spec.translation_id)
+    found = Shelf(TRANSLATION, tmp_path).load(spec.translation_id)
     assert found.hypotheses == ("",) * 24 and found.references == TASK.held_out().references
     assert (found.score.bleu, found.score.length_ratio) == (0.0, 0.0)
 
@@ -209,7 +210,7 @@ def test_a_job_translates_with_the_runs_own_weights_and_keeps_the_order_of_the_s
     )
     events: list[dict[str, Any]] = []
     work.do(job(tmp_path, spec), events.append)
-    found = TranslationShelf(tmp_path).load(spec.translation_id)
+    found = Shelf(TRANSLATION, tmp_path).load(spec.translation_id)
     own = Transformer(run.model, methods.build("admin", {}), 200, seed=77)
     own.load(weights)
     lines = [TASK.text(one.tokens) for s in held_out.sources for one in decode.translate(own, s, spec.search)]
@@ -240,7 +241,7 @@ def test_translated_text_stands_in_the_order_of_its_file(directory: Path, tmp_pa
         sentences=corpus.test_digest(files),
     )
     work.do({**job(tmp_path, wanted), "corpus": {"directory": str(directory)}}, lambda event: None)
-    found = TranslationShelf(tmp_path).load(wanted.translation_id)
+    found = Shelf(TRANSLATION, tmp_path).load(wanted.translation_id)
     own = Transformer(run.model, methods.build("admin", {}), 100, seed=77)
     own.load(weights)
     one_by_one = [
@@ -264,7 +265,7 @@ def test_sentences_that_changed_meanwhile_are_not_translated(tmp_path: Path, few
             ),
             lambda event: None,
         )
-    assert TranslationShelf(tmp_path).ids() == []
+    assert Shelf(TRANSLATION, tmp_path).ids() == []
 
 
 @pytest.mark.parametrize("method", methods.KEYS)
@@ -405,4 +406,4 @@ def test_a_translation_that_cannot_be_made_is_told_and_the_page_is_written_all_t
     assert code == FailedRuns.exit_code and "2 of 2 runs were not translated" in told and "no words" in told
     (page,) = (path.read_text() for path in (tmp_path / "reports").iterdir())
     assert "failed</" not in page
-    assert len(Store(tmp_path).ids()) == 2 and TranslationShelf(tmp_path).ids() == []
+    assert len(Store(tmp_path).ids()) == 2 and Shelf(TRANSLATION, tmp_path).ids() == []

@@ -14,7 +14,7 @@ import torch
 
 from stabkit import methods
 from stabkit.results.chain import gradient_ratio
-from stabkit.running.executors import EXECUTORS, Place
+from stabkit.running.executors import EXECUTORS, ExecutorOptions
 from stabkit.spec import ALGO_VERSION, from_json
 from stabkit.storage.store import Store
 from stabkit.tasks.synthetic import Synthetic
@@ -52,7 +52,7 @@ def executed(out: Path, name: str, order: int = 1, **place: object) -> dict[str,
     store = Store(out)
     with store.writing():
         asked = [{**job, "checkpoint_every": 7} for job in jobs(out, grid[::order])]
-        list(EXECUTORS[name](asked, nothing, Place(**place)))  # type: ignore[arg-type]
+        list(EXECUTORS[name](asked, nothing, ExecutorOptions(**place)))  # type: ignore[arg-type]
     return digests(out)
 
 

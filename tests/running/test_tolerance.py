@@ -13,7 +13,7 @@ from stabkit.cli.commands.tolerance import read
 from stabkit.results.forecast import model
 from stabkit.results.forecast.model import Forecast
 from stabkit.results.tolerance import COARSE, FACTOR, exponents
-from stabkit.running import carry_out, tolerance
+from stabkit.running import execute, tolerance
 from stabkit.running.request import Request
 from stabkit.running.tolerance import Searched
 from stabkit.spec import ModelConfig, RunSpec
@@ -39,8 +39,8 @@ class Searching:
         self.limit, self.lost = limit, lost
         self.rounds: list[list[RunSpec]] = []
 
-    def out(self, request: Request, *_: object, **__: object) -> carry_out.Done:
-        specs = request.specs()
+    def out(self, request: Request, *_: object, **__: object) -> execute.RequestResult:
+        specs = list(request.specs)
         self.rounds.append(specs)
         p = {spec.run_id: 0.95 if spec.train.lr <= self.limit(spec) else 0.05 for spec in specs}
         made = {
@@ -51,11 +51,11 @@ class Searching:
         }
         runs = [Fake(spec, made[spec.run_id]) for spec in specs if not self.lost(spec)]
         failed = [(spec, "killed") for spec in specs if self.lost(spec)]
-        return carry_out.Done(cast(Any, runs), failed, [], [])
+        return execute.RequestResult(cast(Any, runs), failed, [], [])
 
 
 def searched(monkeypatch: pytest.MonkeyPatch, fake: Searching, **options: str) -> Searched:
-    monkeypatch.setattr(tolerance.carry_out, "out", fake.out)
+    monkeypatch.setattr(tolerance.execute, "run", fake.out)
     asked = read({"models": "post-ln,deepnorm", "depths": "6,18,50", "seeds": "0,1", "given": set(), **options})
     return tolerance.search(asked, lambda spec: spec.method, cast(Any, None), cast(Any, None))
 

@@ -15,13 +15,12 @@ import pytest
 from stabkit.cli.commands import names
 from stabkit.report.json_document import series, text
 from stabkit.results import records
-from stabkit.running.plan_runs import plan
+from stabkit.running import runs
 from stabkit.spec import ALGO_VERSION, RunSpec
 from stabkit.storage import folder
-from stabkit.storage.contents import FILES
 from stabkit.storage.export import rows
 from stabkit.storage.folder import CorruptFolder
-from stabkit.storage.store import Store
+from stabkit.storage.store import FILES, Store
 from tests.conftest import files_of, some, tiny
 from tests.report.pages import render
 
@@ -104,7 +103,7 @@ def test_records_that_no_run_writes_are_corrupt_and_trained_again(case: str, tmp
     store = put(tmp_path, with_records(CORRUPT[case]))
     with pytest.raises(CorruptFolder):
         store.load(SPEC.run_id)
-    planned = plan([SPEC], store)
+    planned = runs.planned([SPEC], store)
     assert planned.missing == [SPEC] and "corrupt" in planned.corrupt[0]
     assert list((store.runs / ".quarantine").iterdir())
 

@@ -25,6 +25,7 @@ COMMAND = (
 )
 LATER = ["token_cosine", "weight_grad", "stream", "cosine", "attention_logit"]
 """Probes that came after the kept run."""
+LN_INPUT = 'lambda at: (*at.sublayers, *(f"{name}@omega" for name in at.sublayers))'
 EDITS = {
     "spec.py": [
         ("    seed: int = 0\n", '    seed: int = 0\n    block: str = "classic"\n'),
@@ -37,16 +38,9 @@ EDITS = {
             '    elif steps < 40:\n        word = "tomorrow"',
         ),
     ],
-    "results/records.py": [
-        ("VERSIONS: Mapping[str, int] = {}", 'VERSIONS: Mapping[str, int] = {"ln_input": 2}'),
-        ('        "perturbation": sites,\n', '        "perturbation": sites,\n        "drift": ["mean"],\n'),
-    ],
-    "probes/__init__.py": [
-        (
-            "from stabkit.probes.update import Update\n",
-            "from stabkit.probes.drift import Drift\nfrom stabkit.probes.update import Update\n",
-        ),
-        ("    AttentionLogit,\n)", "    AttentionLogit,\n    Drift,\n)"),
+    "results/sites.py": [
+        (f'    TableSites("ln_input", {LN_INPUT}),\n', f'    TableSites("ln_input", {LN_INPUT}, version=2),\n'),
+        ('    TableSites("stream"', '    TableSites("drift", lambda at: ("mean",)),\n    TableSites("stream"'),
     ],
 }
 DRIFT = """
@@ -100,7 +94,7 @@ def test_a_run_stored_by_this_version_gets_tomorrows_words_and_page_and_is_not_t
 
     swept = stabkit(tomorrow, "sweep", *COMMAND, "--json", "--out", str(tmp_path))
     assert "reused 1, new 0" in swept.stderr, "a new field at its default makes no other run"
-    told = "no token_cosine, weight_grad, ln_input, drift, stream, cosine or attention_logit of today's version"
+    told = "no token_cosine, ln_input, weight_grad, drift, stream, cosine or attention_logit of today's version"
     assert told in swept.stderr, "what an older run lacks is said"
     (run,) = json.loads(swept.stdout)["runs"]
     assert (

@@ -10,9 +10,8 @@ import pytest
 
 from stabkit.errors import StoreBusy, StoreError, UsageError
 from stabkit.spec import ALGO_VERSION
-from stabkit.storage.contents import FILES
 from stabkit.storage.folder import CorruptFolder, OldFolder, write_file
-from stabkit.storage.store import Store
+from stabkit.storage.store import FILES, Store
 from tests.conftest import files_of, tiny
 
 
@@ -104,7 +103,7 @@ def test_a_folder_renamed_to_another_run_is_seen(store):
 
 def test_a_run_of_another_version_is_old_and_not_corrupt(store, monkeypatch):
     run_id = commit(store)
-    monkeypatch.setattr("stabkit.storage.store.ALGO_VERSION", 99)
+    monkeypatch.setattr("stabkit.storage.store.ALGO_VERSION", 99)  # what its version is checked against first
     with pytest.raises(OldFolder, match=f"version {ALGO_VERSION}"):
         store.load(run_id)
 

@@ -18,10 +18,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from stabkit.errors import StoreError
-from stabkit.running.plan_runs import plan
+from stabkit.running import runs
 from stabkit.storage import folder, store
-from stabkit.storage.contents import FILES
-from stabkit.storage.store import Store
+from stabkit.storage.store import FILES, Store
 from tests.conftest import examples, files_of, tiny
 
 CALLS = ("open", "fsync", "rename", "replace", "chmod", "unlink", "scandir")
@@ -200,8 +199,8 @@ class Stored(RuleBasedStateMachine):
     def resume(self, size: int) -> None:
         self.store.sweep_partial()
         wanted = self.specs[:size]
-        planned = plan(wanted, self.store)
-        assert {run.run_id for run in planned.reused} == {s.run_id for s in wanted} & self.sound
+        planned = runs.planned(wanted, self.store)
+        assert set(planned.ready) == {s.run_id for s in wanted} & self.sound
         for spec in planned.missing:
             self.store.commit(spec, files_of(spec))
             self.sound.add(spec.run_id)

@@ -16,8 +16,10 @@ from stabkit.running import texts
 from stabkit.spec import ModelConfig, RunSpec, TaskConfig, TrainConfig
 from stabkit.storage import folder
 from stabkit.storage.folder import CorruptFolder
-from stabkit.storage.texts import FILES, TextShelf
+from stabkit.storage.shelf import Shelf
+from stabkit.storage.texts import FILES, kind
 from stabkit.tasks import text
+from stabkit.tasks.encoded import Prepared
 from stabkit.tasks.text import ParallelText, find
 from tests.commands import TINY, process
 from tests.tasks.conftest import write
@@ -40,11 +42,11 @@ def spec(data: Path, max_tokens: int = 64) -> RunSpec:
     return RunSpec(method="deepnorm", model=model, train=TrainConfig(max_tokens=max_tokens), task=task)
 
 
-def kept(data: Path, out: Path, said: list[str]) -> tuple[TextShelf, str]:
+def kept(data: Path, out: Path, said: list[str]) -> tuple[Shelf[Prepared], str]:
     """The shelf after its text was wanted, and the text's digest there."""
     texts.keep([spec(data)], {"directory": str(data)}, out, said.append)
-    shelf = TextShelf(out)
-    (digest,) = (entry.name for entry in shelf.texts.iterdir() if entry.name[0] != ".")
+    shelf = Shelf(kind(100), out)
+    (digest,) = (entry.name for entry in shelf.root.iterdir() if entry.name[0] != ".")
     return shelf, digest
 
 
@@ -55,7 +57,7 @@ def test_a_text_is_made_once_and_its_batches_are_those_of_the_files(data: Path, 
     assert len(said) == 1 and "de-en" in said[0]
     planned = spec(data)
     theirs = ParallelText(corpus=find(data, "de", "en"), vocab=100, max_tokens=64)
-    assert digest == theirs.digest and shelf.load(digest, 100).vocabulary == theirs.prepared.vocabulary
+    assert digest == theirs.digest and shelf.load(digest).vocabulary == theirs.prepared.vocabulary
     (data / "train.de").write_text("changed later\n" * 3, encoding="utf-8")  # what was planned is what is read
     ours = texts.task(planned, {"directory": str(data)}, tmp_path / "out")
     assert ours.digest == theirs.digest and (ours.target_counts() == theirs.target_counts()).all()
@@ -69,7 +71,7 @@ def test_a_text_that_changed_since_it_was_planned_is_not_kept(data: Path, tmp_pa
     (data / "train.de").write_text((data / "train.de").read_text(encoding="utf-8") + "x\n", encoding="utf-8")
     with pytest.raises(CorpusError, match="changed since the sweep was planned"):
         texts.keep([planned], {"directory": str(data)}, tmp_path / "out", lambda what: None)
-    assert not list(TextShelf(tmp_path / "out").texts.glob("[0-9a-f]*"))
+    assert not list(Shelf(kind(100), tmp_path / "out").root.glob("[0-9a-f]*"))
 
 
 HOSTILE: dict[str, Callable[[Arrays], Arrays]] = {
@@ -87,27 +89,27 @@ HOSTILE: dict[str, Callable[[Arrays], Arrays]] = {
 @pytest.mark.parametrize("case", HOSTILE)
 def test_arrays_that_are_no_text_are_corrupt(case: str, data: Path, tmp_path: Path) -> None:
     shelf, digest = kept(data, tmp_path / "out", [])
-    files = {name: (shelf.texts / digest / name).read_bytes() for name in FILES}
+    files = {name: (shelf.root / digest / name).read_bytes() for name in FILES}
     with np.load(io.BytesIO(files["text.npz"])) as held:
         arrays = HOSTILE[case]({name: held[name] for name in held.files})
     out = io.BytesIO()
     np.savez(out, **arrays)
     other = "0" * 64
     files["text.npz"] = out.getvalue()
-    folder.commit(shelf.texts / other, shelf.texts / ".partial", files, text.VERSION, lambda: False)
+    folder.commit(shelf.root / other, shelf.root / ".partial", files, text.VERSION, lambda: False)
     with pytest.raises(CorruptFolder, match="not an encoded text"):
-        shelf.load(other, 100)
+        shelf.load(other)
 
 
 @pytest.mark.parametrize("name", [*FILES, "manifest.json"])
 def test_a_damaged_text_goes_to_quarantine_and_is_made_again(name: str, data: Path, tmp_path: Path) -> None:
     said: list[str] = []
     shelf, digest = kept(data, tmp_path / "out", said)
-    path = shelf.texts / digest / name
+    path = shelf.root / digest / name
     path.write_bytes(path.read_bytes()[:-1])
     kept(data, tmp_path / "out", said)
-    assert len(said) == 2 and shelf.load(digest, 100).vocabulary
-    assert list((shelf.texts / ".quarantine").iterdir())
+    assert len(said) == 2 and shelf.load(digest).vocabulary
+    assert list((shelf.root / ".quarantine").iterdir())
 
 
 def test_the_second_sweep_and_its_workers_never_load_sentencepiece(data: Path, tmp_path: Path) -> None:

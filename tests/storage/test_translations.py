@@ -15,7 +15,8 @@ from stabkit.results import translation as specs
 from stabkit.results.translation import TRANSLATION_VERSION, Search, TranslationSpec
 from stabkit.storage import folder
 from stabkit.storage.folder import CorruptFolder, OldFolder
-from stabkit.storage.translations import FILES, Translation, TranslationShelf
+from stabkit.storage.shelf import Shelf
+from stabkit.storage.translations import FILES, TRANSLATION, Translation, of_run, to_files
 from tests.conftest import tiny
 
 RUN = tiny().run_id
@@ -30,26 +31,30 @@ def made(spec: TranslationSpec = SPEC, **environment: Any) -> Translation:
     return Translation(spec, LINES, references, "13a", score, {"stabkit": "1", **environment})
 
 
-def put(shelf: TranslationShelf, change: Callable[[dict[str, Any]], Any], file: str = "translation.json") -> str:
+def commit(shelf: Shelf[Translation], translation: Translation) -> None:
+    shelf.commit(translation.spec.translation_id, to_files(translation))
+
+
+def put(shelf: Shelf[Translation], change: Callable[[dict[str, Any]], Any], file: str = "translation.json") -> str:
     """A sound folder but for one file, whose checksum is right; returns its id."""
     name = SPEC.translation_id
-    shelf.commit(made())
-    files = {each: (shelf.translations / name / each).read_bytes() for each in FILES}
+    commit(shelf, made())
+    files = {each: (shelf.root / name / each).read_bytes() for each in FILES}
     held = json.loads(files[file])
     changed = change(held)
     files[file] = json.dumps(held if changed is None else changed).encode()
     shelf.quarantine(name)
-    partial = shelf.translations / ".partial"
-    folder.commit(shelf.translations / name, partial, files, TRANSLATION_VERSION, lambda: False)
+    partial = shelf.root / ".partial"
+    folder.commit(shelf.root / name, partial, files, TRANSLATION_VERSION, lambda: False)
     return name
 
 
 def test_a_translation_comes_back_as_it_was_put(tmp_path: Path) -> None:
-    shelf, found = TranslationShelf(tmp_path), made()
-    assert shelf.ids() == [] and shelf.of(RUN, SPEC.digest) == () and SPEC.translation_id not in shelf
-    shelf.commit(found)
+    shelf, found = Shelf(TRANSLATION, tmp_path), made()
+    assert shelf.ids() == [] and of_run(shelf.out, RUN, SPEC.digest) == () and SPEC.translation_id not in shelf
+    commit(shelf, found)
     assert SPEC.translation_id in shelf and shelf.load(SPEC.translation_id) == found
-    assert shelf.of(RUN, SPEC.digest) == (found,) and shelf.of(OTHER, SPEC.digest) == ()
+    assert of_run(shelf.out, RUN, SPEC.digest) == (found,) and of_run(shelf.out, OTHER, SPEC.digest) == ()
     assert (
         bleu.counted(shelf.load(SPEC.translation_id)).tolist() == bleu.counts(LINES, found.references, "13a").tolist()
     )
@@ -59,7 +64,7 @@ def test_a_translation_comes_back_as_it_was_put(tmp_path: Path) -> None:
 
 
 def test_the_texts_are_readable_in_any_editor(tmp_path: Path) -> None:
-    TranslationShelf(tmp_path).commit(made())
+    commit(Shelf(TRANSLATION, tmp_path), made())
     text = (tmp_path / "translations" / SPEC.translation_id / "translation.json").read_text(encoding="utf-8")
     assert "ein Hund läuft ." in text and "nrefs:1|case:mixed|eff:no|tok:13a" in text
 
@@ -79,28 +84,28 @@ def test_the_id_says_whose_it_is_and_every_part_of_the_spec_changes_it() -> None
 
 
 def test_translations_are_found_by_their_run(tmp_path: Path) -> None:
-    shelf = TranslationShelf(tmp_path)
+    shelf = Shelf(TRANSLATION, tmp_path)
     wanted = [replace(SPEC, run=run, search=Search(beam=beam)) for run in (RUN, OTHER) for beam in (1, 4, 12)]
     for spec in wanted:
-        shelf.commit(made(spec))
-    (shelf.translations / "a file").write_text("")
+        commit(shelf, made(spec))
+    (shelf.root / "a file").write_text("")
     assert shelf.ids() == sorted(spec.translation_id for spec in wanted)
     assert shelf.ids(OTHER) == sorted(spec.translation_id for spec in wanted[3:])
-    assert {one.spec for one in shelf.of(RUN, SPEC.digest)} == set(wanted[:3])
+    assert {one.spec for one in of_run(shelf.out, RUN, SPEC.digest)} == set(wanted[:3])
 
 
 @pytest.mark.parametrize("name", [*FILES, "manifest.json"])
 def test_a_changed_byte_is_found_and_the_translation_left_out(name: str, tmp_path: Path) -> None:
-    shelf, other = TranslationShelf(tmp_path), replace(SPEC, search=Search(beam=1))
-    shelf.commit(made())
-    shelf.commit(made(other))
-    path = shelf.translations / SPEC.translation_id / name
+    shelf, other = Shelf(TRANSLATION, tmp_path), replace(SPEC, search=Search(beam=1))
+    commit(shelf, made())
+    commit(shelf, made(other))
+    path = shelf.root / SPEC.translation_id / name
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
     path.write_bytes(data)
     with pytest.raises(CorruptFolder):
         shelf.load(SPEC.translation_id)
-    assert [one.spec for one in shelf.of(RUN, SPEC.digest)] == [other]
+    assert [one.spec for one in of_run(shelf.out, RUN, SPEC.digest)] == [other]
     path.unlink()
     with pytest.raises(CorruptFolder):
         shelf.load(SPEC.translation_id)
@@ -109,35 +114,35 @@ def test_a_changed_byte_is_found_and_the_translation_left_out(name: str, tmp_pat
 
 
 def test_a_translation_of_another_version_is_old_and_not_corrupt(tmp_path: Path) -> None:
-    shelf = TranslationShelf(tmp_path)
-    shelf.commit(made())
+    shelf = Shelf(TRANSLATION, tmp_path)
+    commit(shelf, made())
     name = SPEC.translation_id
-    files = {each: (shelf.translations / name / each).read_bytes() for each in FILES}
+    files = {each: (shelf.root / name / each).read_bytes() for each in FILES}
     shelf.quarantine(name)
-    partial = shelf.translations / ".partial"
-    folder.commit(shelf.translations / name, partial, files, TRANSLATION_VERSION + 1, lambda: False)
+    partial = shelf.root / ".partial"
+    folder.commit(shelf.root / name, partial, files, TRANSLATION_VERSION + 1, lambda: False)
     with pytest.raises(OldFolder):
         shelf.load(name)
-    assert shelf.of(RUN, SPEC.digest) == ()
+    assert of_run(shelf.out, RUN, SPEC.digest) == ()
 
 
 def test_a_second_commit_of_the_same_leaves_the_first(tmp_path: Path) -> None:
-    shelf = TranslationShelf(tmp_path)
-    shelf.commit(made(wall_seconds=1.0))
-    inode = (shelf.translations / SPEC.translation_id).stat().st_ino
-    shelf.commit(made(wall_seconds=2.0))
+    shelf = Shelf(TRANSLATION, tmp_path)
+    commit(shelf, made(wall_seconds=1.0))
+    inode = (shelf.root / SPEC.translation_id).stat().st_ino
+    commit(shelf, made(wall_seconds=2.0))
     assert shelf.load(SPEC.translation_id).environment["wall_seconds"] == 1.0
-    assert (shelf.translations / SPEC.translation_id).stat().st_ino == inode
-    assert list((shelf.translations / ".partial").iterdir()) == []
+    assert (shelf.root / SPEC.translation_id).stat().st_ino == inode
+    assert list((shelf.root / ".partial").iterdir()) == []
 
 
 def test_what_an_interrupted_writer_left_is_swept_and_nothing_else(tmp_path: Path) -> None:
-    shelf = TranslationShelf(tmp_path)
+    shelf = Shelf(TRANSLATION, tmp_path)
     shelf.sweep_partial()
-    shelf.commit(made())
-    (shelf.translations / ".partial" / f"{SPEC.translation_id}.x1").mkdir()
+    commit(shelf, made())
+    (shelf.root / ".partial" / f"{SPEC.translation_id}.x1").mkdir()
     shelf.sweep_partial()
-    assert list((shelf.translations / ".partial").iterdir()) == [] and shelf.ids() == [SPEC.translation_id]
+    assert list((shelf.root / ".partial").iterdir()) == [] and shelf.ids() == [SPEC.translation_id]
 
 
 def sets(key: str, value: Any) -> Callable[[dict[str, Any]], None]:
@@ -170,11 +175,11 @@ TEXTS: dict[str, Callable[[dict[str, Any]], Any]] = {
 def test_what_is_no_translation_is_refused_although_its_checksums_are_right(
     change: Callable[[dict[str, Any]], Any], tmp_path: Path
 ) -> None:
-    shelf = TranslationShelf(tmp_path)
+    shelf = Shelf(TRANSLATION, tmp_path)
     name = put(shelf, change)
     with pytest.raises(CorruptFolder, match="not a translation of stabkit"):
         shelf.load(name)
-    assert shelf.of(RUN, SPEC.digest) == ()
+    assert of_run(shelf.out, RUN, SPEC.digest) == ()
 
 
 SPECS: dict[str, Callable[[dict[str, Any]], Any]] = {
@@ -192,34 +197,34 @@ SPECS: dict[str, Callable[[dict[str, Any]], Any]] = {
 
 @pytest.mark.parametrize("change", SPECS.values(), ids=SPECS)
 def test_what_is_no_spec_is_refused(change: Callable[[dict[str, Any]], Any], tmp_path: Path) -> None:
-    shelf = TranslationShelf(tmp_path)
+    shelf = Shelf(TRANSLATION, tmp_path)
     name = put(shelf, change, "spec.json")
     with pytest.raises(CorruptFolder, match="not a translation of stabkit"):
         shelf.load(name)
-    assert shelf.of(RUN, SPEC.digest) == ()
+    assert of_run(shelf.out, RUN, SPEC.digest) == ()
 
 
 def test_an_environment_is_an_object(tmp_path: Path) -> None:
-    shelf = TranslationShelf(tmp_path)
+    shelf = Shelf(TRANSLATION, tmp_path)
     with pytest.raises(CorruptFolder):
         shelf.load(put(shelf, lambda held: [held], "environment.json"))
 
 
 def test_the_spec_of_another_translation_is_refused_and_named(tmp_path: Path) -> None:
-    shelf, other = TranslationShelf(tmp_path), replace(SPEC, search=Search(beam=9))
+    shelf, other = Shelf(TRANSLATION, tmp_path), replace(SPEC, search=Search(beam=9))
     name = put(shelf, lambda held: other.to_json(), "spec.json")
     with pytest.raises(CorruptFolder, match=f"belongs to {other.translation_id}"):
         shelf.load(name)
-    assert shelf.of(RUN, SPEC.digest) == ()
+    assert of_run(shelf.out, RUN, SPEC.digest) == ()
 
 
 @pytest.mark.parametrize("text", [b"", b"{", b"[" * 100_000, b"\xff", b"null"])
 def test_a_file_that_is_no_json_is_refused(text: bytes, tmp_path: Path) -> None:
-    shelf = TranslationShelf(tmp_path)
+    shelf = Shelf(TRANSLATION, tmp_path)
     name = put(shelf, lambda held: None)
-    files = {each: (shelf.translations / name / each).read_bytes() for each in FILES} | {"translation.json": text}
+    files = {each: (shelf.root / name / each).read_bytes() for each in FILES} | {"translation.json": text}
     shelf.quarantine(name)
-    partial = shelf.translations / ".partial"
-    folder.commit(shelf.translations / name, partial, files, TRANSLATION_VERSION, lambda: False)
+    partial = shelf.root / ".partial"
+    folder.commit(shelf.root / name, partial, files, TRANSLATION_VERSION, lambda: False)
     with pytest.raises(CorruptFolder):
         shelf.load(name)

@@ -33,7 +33,7 @@ def request(line: str, out: Path = Path("nowhere"), **changes: str) -> Request:
 
 
 def specs(*commands: str) -> list[RunSpec]:
-    return [spec for line in commands for spec in request(line).specs()]
+    return [spec for line in commands for spec in request(line).specs]
 
 
 def corpus() -> list[tuple[RunSpec, designed.Slice]]:
@@ -42,7 +42,7 @@ def corpus() -> list[tuple[RunSpec, designed.Slice]]:
         (spec, one)
         for seed, one in enumerate(SLICES, 1)
         for line in designed.commands(one, seed)
-        for spec in request(line).specs()
+        for spec in request(line).specs
     ]
 
 

@@ -40,7 +40,7 @@ def specs(*commands: str) -> list[RunSpec]:
     for line in commands:
         name, options = lines.words(line)
         assert name == "sweep"
-        found += grids.sweep({**options, "given": set(), "out": "nowhere"}).specs()
+        found += grids.sweep({**options, "given": set(), "out": "nowhere"}).specs
     return found
 
 

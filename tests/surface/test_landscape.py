@@ -20,13 +20,14 @@ from stabkit.figures.surfaces import landscape as picture
 from stabkit.report.cards import card
 from stabkit.results import surface as specs
 from stabkit.results.surface import SurfaceSpec
-from stabkit.running import plan_surfaces, work
-from stabkit.running.plan_surfaces import Wanted
+from stabkit.running import plan, surfaces, work
+from stabkit.running.surfaces import SurfaceRequest
 from stabkit.spec import canonical
 from stabkit.storage import weights
 from stabkit.storage.folder import CorruptFolder
+from stabkit.storage.shelf import Shelf
 from stabkit.storage.store import Run, Store
-from stabkit.storage.surfaces import Surface, SurfaceShelf
+from stabkit.storage.surfaces import SURFACE, Surface, Tiles
 from stabkit.surface import directions, tiles
 from stabkit.surface.evaluate import Evaluator
 from stabkit.tasks.synthetic import Synthetic
@@ -37,7 +38,7 @@ from tests.report.pages import render
 
 SPECS = [tiny(method, steps=4, snapshots=5, warmup=0) for method in ("post-ln", "deepnorm")]
 TASK = Synthetic(vocab=200, max_tokens=128)
-SMALL = Wanted(points=3, cut_points=5, direction_seeds=(0, 1))
+SMALL = SurfaceRequest(points=3, cut_points=5, direction_seeds=(0, 1))
 
 
 def store(tmp_path: Path) -> tuple[Store, list[Run]]:
@@ -57,12 +58,20 @@ def execute(jobs, tell):
         yield job, work.do(job, tell)[1]
 
 
-def drawn(tmp_path: Path, wanted: Wanted = SMALL) -> tuple[list[Run], list[Surface]]:
+def drawn(tmp_path: Path, wanted: SurfaceRequest = SMALL) -> tuple[list[Run], list[Surface]]:
     home, runs = store(tmp_path)
-    shelf = SurfaceShelf(tmp_path)
-    planned = plan_surfaces.plan(plan_surfaces.specs(runs, wanted), shelf, context(tmp_path))
-    made = plan_surfaces.run(planned, shelf, execute, lambda event: None, lambda job_id: None)
-    return runs, [*planned.ready, *made]
+    return runs, complete(tmp_path, surfaces.specs(runs, wanted))
+
+
+def complete(out: Path, wanted: list[SurfaceSpec]) -> list[Surface]:
+    """These surfaces, drawn here where they are not stored."""
+    planned = surfaces.planned(wanted, out, context(out))
+    return plan.complete(planned, execute, lambda event: None).results
+
+
+def jobs(out: Path, wanted: list[SurfaceSpec]) -> list[work.Job]:
+    """Those of the tiles that are missing."""
+    return [job for _, job in surfaces.planned(wanted, out, context(out)).jobs]
 
 
 @pytest.fixture(scope="module")
@@ -125,18 +134,17 @@ def test_the_middle_is_the_runs_own_loss_and_the_path_ends_there(example) -> Non
 
 def test_a_finished_tile_is_not_computed_again_and_a_damaged_one_is(tmp_path: Path) -> None:
     home, runs = store(tmp_path)
-    shelf = SurfaceShelf(tmp_path)
+    shelf = Shelf(SURFACE, tmp_path)
     wanted = [
         spec
-        for spec in plan_surfaces.specs(runs, Wanted(points=7, direction_seeds=(0,), path="none"))
+        for spec in surfaces.specs(runs, SurfaceRequest(points=7, direction_seeds=(0,), path="none"))
         if len(spec.b) > 1
     ]
-    planned = plan_surfaces.plan(wanted[:1], shelf, context(tmp_path))
-    assert [job["name"] for job in planned.jobs] == [f"rows-{i}-{i + 1}" for i in range(7)]
-    work.do(planned.jobs[0], lambda event: None)
-    again = plan_surfaces.plan(wanted[:1], shelf, context(tmp_path))
-    assert [job["name"] for job in again.jobs] == [job["name"] for job in planned.jobs[1:]]
-    (surface,) = plan_surfaces.run(again, shelf, execute, lambda event: None, lambda job_id: None)
+    first = jobs(tmp_path, wanted[:1])
+    assert [job["name"] for job in first] == [f"rows-{i}-{i + 1}" for i in range(7)]
+    work.do(first[0], lambda event: None)
+    assert [job["name"] for job in jobs(tmp_path, wanted[:1])] == [job["name"] for job in first[1:]]
+    (surface,) = complete(tmp_path, wanted[:1])
     whole = surface.loss.copy()
     tile = tmp_path / "surfaces" / ".partial"
     assert not tile.exists() or not any(tile.iterdir())
@@ -144,37 +152,37 @@ def test_a_finished_tile_is_not_computed_again_and_a_damaged_one_is(tmp_path: Pa
     path.write_bytes(path.read_bytes()[:-1] + b"x")
     with pytest.raises(CorruptFolder):
         shelf.load(surface.surface_id)
-    work.do(planned.jobs[0], lambda event: None)
+    work.do(first[0], lambda event: None)
     half = tmp_path / "surfaces" / ".partial" / surface.surface_id / "rows-0-1.npz"
     half.write_bytes(half.read_bytes()[:50])
-    other = SurfaceShelf(tmp_path)._own(surface.surface_id) / "rows-1-2.npz"
+    other = Tiles(shelf, surface.spec).folder() / "rows-1-2.npz"
     np.savez(other, first=np.array(1.0), loss=np.zeros((1, 3)))
-    mended = plan_surfaces.plan(wanted[:1], shelf, context(tmp_path))
-    assert "corrupt surface" in mended.corrupt[0] and len(mended.jobs) == 7
-    (redrawn,) = plan_surfaces.run(mended, shelf, execute, lambda event: None, lambda job_id: None)
+    planned = surfaces.planned(wanted[:1], tmp_path, context(tmp_path))
+    assert "corrupt surface" in planned.corrupt[0] and len(planned.jobs) == 7
+    (redrawn,) = plan.complete(planned, execute, lambda event: None).results
     np.testing.assert_array_equal(redrawn.loss, whole)
     assert redrawn.digest == surface.digest
 
 
 def test_what_a_crash_left_half_assembled_is_swept_and_tiles_stay(tmp_path: Path) -> None:
     shelf, spec = (
-        SurfaceShelf(tmp_path),
+        Shelf(SURFACE, tmp_path),
         SurfaceSpec(origin=specs.At(run=SPECS[0].run_id, step=0), plane=specs.Plane(kind="random"), a=(0.0, 1.0)),
     )
-    shelf.save_tile(spec.surface_id, "rows-0-1", {"first": np.array(0.0), "loss": np.zeros((1, 2))})
+    Tiles(shelf, spec).save("rows-0-1", {"first": np.array(0.0), "loss": np.zeros((1, 2))})
     partial = tmp_path / "surfaces" / ".partial"
     (partial / f"{spec.surface_id}.x1y2").mkdir()
     (tmp_path / "surfaces" / "loop").symlink_to("loop")
     shelf.sweep_partial()
     assert [entry.name for entry in partial.iterdir()] == [spec.surface_id] and shelf.ids() == []
-    assert shelf.tile(spec, "rows-0-1", 0, 1) is not None
+    assert Tiles(shelf, spec).read("rows-0-1", 0, 1) is not None
 
 
 def test_what_the_run_did_not_keep_is_named(tmp_path: Path) -> None:
     _, runs = store(tmp_path)
     with pytest.raises(UsageError, match="kept the weights of steps 0, 1, 2, 3, 4"):
-        plan_surfaces.specs(runs, Wanted(at="17"))
-    starts = plan_surfaces.specs(runs, Wanted(at="init", points=3, cut_points=3, direction_seeds=(0,)))
+        surfaces.specs(runs, SurfaceRequest(at="17"))
+    starts = surfaces.specs(runs, SurfaceRequest(at="init", points=3, cut_points=3, direction_seeds=(0,)))
     assert {spec.origin.step for spec in starts if not spec.path} == {0}
 
 
@@ -182,7 +190,7 @@ def test_weights_of_another_shape_name_the_first_that_differs(tmp_path: Path) ->
     home, runs = store(tmp_path)
     other = tiny("deepnorm", layers=1, steps=4, snapshots=5, warmup=0)
     home.commit(other, files_of(other))
-    wrong = plan_surfaces.specs([runs[0]], SMALL)[0].to_json()
+    wrong = surfaces.specs([runs[0]], SMALL)[0].to_json()
     wrong["plane"]["of"] = {"run": other.run_id, "step": 4}
     job = {"kind": "tile", "id": "x/rows-0-3", "name": "rows-0-3", "first": 0, "last": 3, **context(tmp_path)}
     with pytest.raises(UsageError, match="has other matrices: layers.encoder_2_self"):
@@ -298,7 +306,7 @@ def test_bad_input_is_one_line_and_trains_nothing(options: list[str], said: str,
 def test_the_librarys_surfaces_agree_and_are_others_on_the_shelf(tmp_path: Path, example) -> None:
     runs, ours = example
     _, theirs = drawn(
-        tmp_path, Wanted(points=3, cut_points=5, direction_seeds=(0,), path="none", engine="loss-landscapes")
+        tmp_path, SurfaceRequest(points=3, cut_points=5, direction_seeds=(0,), path="none", engine="loss-landscapes")
     )
     whole = [[s for s in found if len(s.spec.b) > 1 and not s.spec.path] for found in (ours, theirs)]
     assert len(whole[1]) == 4 and {s.surface_id for s in whole[0]}.isdisjoint(s.surface_id for s in whole[1])
@@ -312,11 +320,10 @@ def test_lines_and_triangles_between_stored_runs_pass_through_each_of_them(tmp_p
     third = tiny("deepnorm", steps=4, snapshots=5, warmup=0, seed=1)
     home.commit(third, files_of(third))
     runs = [*runs, home.load(third.run_id)]
-    shelf, wanted = SurfaceShelf(tmp_path), Wanted(points=7)
+    wanted = SurfaceRequest(points=7)
     task = Synthetic(vocab=200, max_tokens=128)
     for ends in (runs[:2], runs):
-        planned = plan_surfaces.plan(plan_surfaces.between(ends, wanted), shelf, context(tmp_path))
-        (surface,) = plan_surfaces.run(planned, shelf, execute, lambda event: None, lambda job_id: None)
+        (surface,) = complete(tmp_path, surfaces.between(ends, wanted))
         a, b = list(surface.spec.a), list(surface.spec.b)
         assert 0.0 in a and 1.0 in a
         from stabkit.storage import weights
@@ -332,7 +339,7 @@ def test_lines_and_triangles_between_stored_runs_pass_through_each_of_them(tmp_p
         ET.fromstring(card(between.PICTURE, frame, source).svg)
         assert "rises" in between.title(source) and len(source.seen("surface")) == 0
     with pytest.raises(UsageError, match="two runs for a line"):
-        plan_surfaces.between(runs[:1], wanted)
+        surfaces.between(runs[:1], wanted)
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -352,9 +359,7 @@ def test_a_surface_around_a_run_of_text_asks_for_the_text(tmp_path: Path) -> Non
     text = tiny(steps=4, snapshots=5, warmup=0)
     text = replace(text, task=replace(text.task, name="de-en", source="de", target="en", digest="0" * 64))
     home.commit(text, {**files_of(runs[1].spec), "spec.json": json.dumps(text.to_json()).encode()})
-    job = plan_surfaces.plan(
-        plan_surfaces.specs([home.load(text.run_id)], SMALL), SurfaceShelf(tmp_path), context(tmp_path)
-    ).jobs[0]
+    job = jobs(tmp_path, surfaces.specs([home.load(text.run_id)], SMALL))[0]
     with pytest.raises(CorpusError, match="--data DIR --source de --target en"):
         work.do(job, lambda event: None)
 
@@ -376,10 +381,10 @@ def test_methods_of_other_norms_and_numbers_share_their_matrices_directions(tmp_
         made.commit(spec, files_of(spec))
     runs = [made.load(spec.run_id) for spec in pair]
     evaluators = [Evaluator(train.build(run.spec, TASK, torch.device("cpu")), lambda model: 0.0) for run in runs]
-    surfaces = plan_surfaces.specs(runs, replace(SMALL, path="none"))
-    mixed = next(s for s in surfaces if s.origin.run == runs[0].run_id and s.plane.of is not None)
+    wanted = surfaces.specs(runs, replace(SMALL, path="none"))
+    mixed = next(s for s in wanted if s.origin.run == runs[0].run_id and s.plane.of is not None)
     _, (delta, _) = tiles.plane(tmp_path, canonical(mixed.to_json() | {"a": [], "b": []}), evaluators[0].layout)
-    alone = next(s for s in surfaces if s.origin.run == runs[1].run_id and s.plane.of is None)
+    alone = next(s for s in wanted if s.origin.run == runs[1].run_id and s.plane.of is None)
     _, (theirs, _) = tiles.plane(tmp_path, canonical(alone.to_json() | {"a": [], "b": []}), evaluators[1].layout)
     other = {t.name: theirs[t.part] for t in evaluators[1].layout}
     for tensor in evaluators[0].layout:

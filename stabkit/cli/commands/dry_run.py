@@ -8,21 +8,27 @@ from stabkit import methods as table
 from stabkit.cli import console
 from stabkit.report.json_document import SCHEMA, text
 from stabkit.running import cost
-from stabkit.running.plan_runs import Plan
+from stabkit.running.plan import Plan
 from stabkit.running.request import Budget
 from stabkit.spec import RunSpec
-from stabkit.storage import size
+from stabkit.storage.store import Run, disk
 
 
 def plan(
-    specs: Sequence[RunSpec], planned: Plan, workers: int, pace: float, texts: Mapping[str, str], *, json: bool
+    specs: Sequence[RunSpec],
+    planned: Plan[RunSpec, Run],
+    workers: int,
+    pace: float,
+    texts: Mapping[str, str],
+    *,
+    json: bool,
 ) -> None:
     """`--dry-run`: what would run and what it would cost, told as a range; `pace`: how much longer than estimated the
     runs in the store took; `texts`: the files that the command named."""
     missing = {spec.run_id for spec in planned.missing}
     seconds = pace * sum(map(cost.seconds, planned.missing)) / workers
     memory = workers * max(map(cost.memory, planned.missing), default=0)
-    disk = sum(map(size.disk, planned.missing))
+    room = sum(map(disk, planned.missing))
     if json:
         runs = [
             {
@@ -35,7 +41,7 @@ def plan(
             for spec in specs
         ]
         whole = {"workers": workers, **_time(seconds), "pace": round(pace, 3)}
-        whole |= {"memory_bytes": memory, "disk_bytes": disk}
+        whole |= {"memory_bytes": memory, "disk_bytes": room}
         console.document(text({"schema": SCHEMA, "plan": whole, "runs": runs}))
         return
     for warning in planned.corrupt:
@@ -62,16 +68,16 @@ def plan(
         console.say(f"… and {len(specs) - len(shown)} more")
     console.say(
         f"{len(specs)} runs, {len(missing)} to train: {cost.span(seconds)} on {workers} "
-        f"worker{'s' * (workers > 1)}, {memory / 1e9:.1f} GB of memory, {disk / 1e6:.0f} MB of disk"
+        f"worker{'s' * (workers > 1)}, {memory / 1e9:.1f} GB of memory, {room / 1e6:.0f} MB of disk"
     )
 
 
-def budget(need: Budget, workers: int, *, json: bool) -> None:
+def budget(need: Budget, *, json: bool) -> None:
     """`--dry-run` of a grid too large to list."""
     if json:
         whole = {
             "runs": need.runs,
-            "workers": workers,
+            "workers": need.workers,
             **_time(need.seconds),
             "memory_bytes": need.memory,
             "disk_bytes": need.disk,
@@ -79,7 +85,7 @@ def budget(need: Budget, workers: int, *, json: bool) -> None:
         console.document(text({"schema": SCHEMA, "plan": whole}))
         return
     console.say(
-        f"{need.runs} runs: {cost.span(need.seconds)} on {workers} worker{'s' * (workers > 1)}, "
+        f"{need.runs} runs: {cost.span(need.seconds)} on {need.workers} worker{'s' * (need.workers > 1)}, "
         f"{need.memory / 1e9:.1f} GB of memory, {need.disk / 1e9:.1f} GB of disk"
     )
 

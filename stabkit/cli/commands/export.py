@@ -32,7 +32,7 @@ def put(
         raise UsageError("--what translations: none of these runs was translated; `stabkit sweep --bleu` does it")
     if path is None and sys.stdout is None:
         raise UsageError("standard output is closed; --out FILE writes to a file")
-    every: list[tables.Recorded] = [*runs, *watches] if what == "records" else list(runs)
+    every: list[tables.HasRecords] = [*runs, *watches] if what == "records" else list(runs)
     if path is None:
         tables.write(every, to, sys.stdout, what)
         sys.stdout.flush()

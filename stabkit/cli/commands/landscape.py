@@ -22,13 +22,14 @@ from stabkit.figures.surfaces import landscape
 from stabkit.own.factory import model_and_loss
 from stabkit.report import files
 from stabkit.report.summary import summarise
-from stabkit.running import carry_out, plan_surfaces
-from stabkit.running.plan_surfaces import Wanted
+from stabkit.running import execute
+from stabkit.running import surfaces as engine
+from stabkit.running.surfaces import SurfaceRequest
 from stabkit.storage.folder import write_file
 from stabkit.surface.anymodel import loss_surface
 
 
-def own(factory: str, weights: str, wanted: Wanted, out: Path) -> None:
+def own(factory: str, weights: str, wanted: SurfaceRequest, out: Path) -> None:
     """One surface and a cut a direction seed; OUT/reports/NAME.svg, .png and .npz. The model stays as it is."""
     model, loss = model_and_loss("--factory", factory, weights)
     plane: dict[str, Any] = {
@@ -79,8 +80,6 @@ def between(params: dict[str, Any]) -> None:
         {**params, **landscape_options.depth(model.encoder_layers, model.decoder_layers)}
     )
     with store.writing(), Signals(again()):
-        surfaces = carry_out.surfaces(
-            request, plan_surfaces.between(runs, request.surfaces), Screen(quiet=params["quiet"])
-        )
+        surfaces = execute.draw(request, engine.between(runs, request.surfaces), Screen(quiet=params["quiet"]))
     path = store.out / "reports" / files.page_name("landscape-between", [run.spec for run in runs], surfaces)
     console.say(f"report: {files.write_page(summarise(runs, (), surfaces), path, again())}")

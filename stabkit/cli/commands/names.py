@@ -10,7 +10,7 @@ from pathlib import Path
 from stabkit.cli import console
 from stabkit.errors import StoreError, UsageError, nearest
 from stabkit.results.records import lacking
-from stabkit.running.carry_out import MANY
+from stabkit.running.execute import MANY
 from stabkit.storage.folder import OldFolder
 from stabkit.storage.store import Run, Store
 from stabkit.storage.watched import Watched, WatchShelf

@@ -206,7 +206,7 @@ def ask(item: Item, params: Mapping[str, Any]) -> tuple[Asked, Part]:
         command, options = lines_of.words(text)
         options |= {name: params[name] for name in PASSED if f"--{name} " not in text}
         options |= {name: params[name] for name in REPLACED if params[name]}
-        request = PARSERS[command]({**options, "given": set()})
+        request = PARSERS[command]({**options, "given": set(), "yes": params["yes"], "dry_run": False})
         if not params["yes"]:
             check(request)
         requests.append(request)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from stabkit.cli import console, ranges
 from stabkit.cli.parsing import machine
@@ -15,27 +15,27 @@ from stabkit.cli.signals import Signals
 from stabkit.errors import FailedRuns, Unstable, UsageError
 from stabkit.report import json_document
 from stabkit.results.own import series
+from stabkit.results.own.cell import Cell
+from stabkit.results.own.judged import Judged, judged
 from stabkit.results.own.verdict import Verdict
-from stabkit.running import plan_probes
-from stabkit.running.executors import EXECUTORS, Place
-from stabkit.running.executors.base import Tell
-from stabkit.running.plan_probes import Asked, Done
+from stabkit.running import probes
+from stabkit.running.executors import EXECUTORS, ExecutorOptions
+from stabkit.running.executors.base import Lost, Tell
+from stabkit.running.plan import Done
+from stabkit.running.probes import ProbedCell, ProbeRequest, ProbeSpec
 from stabkit.storage.store import Store
-
-if TYPE_CHECKING:
-    from stabkit.figures.shared.probed import Probed  # it imports pandas and matplotlib
 
 MOST = 400
 """Cells of one command."""
 
 
-def read(params: Mapping[str, Any]) -> tuple[Asked, Place]:
+def read(params: Mapping[str, Any]) -> tuple[ProbeRequest, ExecutorOptions]:
     """What is asked, and where it runs."""
     text = {name: str(value) for name, value in params.items()}
     depths: tuple[int | None, ...] = (None,)
     if text["depths"]:
         depths = ranges.wholes("--depths", text["depths"], 1, 10_000)
-    asked = Asked(
+    asked = ProbeRequest(
         factory=text["factory"],
         here=os.getcwd(),
         depths=depths,
@@ -46,11 +46,11 @@ def read(params: Mapping[str, Any]) -> tuple[Asked, Place]:
         fresh=bool(params["fresh"]),
         out=machine.output(text["out"]),
     )
-    if (count := len(asked.jobs())) > MOST:
+    if (count := len(asked.specs())) > MOST:
         raise UsageError(f"that is {count} runs of your model; {MOST} at most: fewer --depths, --seeds or --lr")
     _, place = machine.executor({**text, "executor": "processes", "scheduler": ""})
-    workers = min(machine.workers(place.workers, "cpu"), len(asked.jobs()))
-    return asked, Place(workers=workers, run_timeout=place.run_timeout)
+    workers = min(machine.workers(place.workers, "cpu"), len(asked.specs()))
+    return asked, ExecutorOptions(workers=workers, run_timeout=place.run_timeout)
 
 
 def probe(params: Mapping[str, Any], command: str) -> None:
@@ -59,16 +59,16 @@ def probe(params: Mapping[str, Any], command: str) -> None:
     quiet, json = bool(params["quiet"]), bool(params["json"])
     store = Store(asked.out)
     with store.writing(), Signals(command):
-        with _shown(len(asked.jobs()), quiet) as (tell, finished):
-            done = plan_probes.run(asked, lambda jobs, tell: EXECUTORS["processes"](jobs, tell, place), tell, finished)
-        if not done.cells:
-            first = done.failed[0]
+        with _shown(len(asked.specs()), quiet) as (tell, finished):
+            done = probes.run(asked, lambda jobs, tell: EXECUTORS["processes"](jobs, tell, place), tell, finished)
+        if not done.results:
+            _, first = done.lost[0]
             log = f"; the whole traceback: {first.log}" if first.log else ""
             raise UsageError(f"{asked.factory} gave no result at any depth: {first.reason}{log}")
-        series.refuse(done.cells)
+        series.refuse(done.results)
         from stabkit.report.own import probe as page  # pandas and matplotlib
 
-        found = page.judged(done)
+        found = judged(done.results)
         path = page.write(found, done, asked, command)
     if json:
         console.document(json_document.text({"schema": json_document.SCHEMA, **page.body(found, done, asked, path)}))
@@ -78,13 +78,13 @@ def probe(params: Mapping[str, Any], command: str) -> None:
     _end(found.worst, done, params)
 
 
-def _end(worst: Verdict, done: Done, params: Mapping[str, Any]) -> None:
+def _end(worst: Verdict, done: Done[ProbeSpec, Cell], params: Mapping[str, Any]) -> None:
     """The exit code: 3 before 7, 7 for a failure and with --strict for what cannot be told."""
-    if done.failed:
-        first = done.failed[0]
-        where = f"depth {first.depth}" if first.depth is not None else "the model"
+    if done.lost:
+        spec, first = done.lost[0]
+        where = f"depth {spec.depth}" if spec.depth is not None else "the model"
         log = f"; the whole traceback: {first.log}" if first.log else ""
-        raise FailedRuns(f"{where}, seed {first.seed} has no result: {first.reason}{log}")
+        raise FailedRuns(f"{where}, seed {spec.seed} has no result: {first.reason}{log}")
     word = worst.word
     if not params["no_fail"] and (word == "fail" or (params["strict"] and word == "cannot tell")):
         links = " and ".join(name for name, link in worst.links.items() if link.verdict == word)
@@ -92,19 +92,22 @@ def _end(worst: Verdict, done: Done, params: Mapping[str, Any]) -> None:
 
 
 @contextmanager
-def _shown(count: int, quiet: bool) -> Iterator[tuple[Tell, Callable[[str, str], None]]]:
-    told: set[str] = set()
+def _shown(count: int, quiet: bool) -> Iterator[tuple[Tell, Callable[[ProbeSpec, ProbedCell | Lost], None]]]:
+    reasons: set[str] = set()
     with progress(count, float(count), quiet) as bars:
 
-        def finished(name: str, how: str) -> None:
-            again = how in told and how.startswith(plan_probes.LOST)
-            told.add(how)
-            bars.finished(name, f"{plan_probes.LOST} again" if again else how, 1.0)
+        def finished(spec: ProbeSpec, ending: ProbedCell | Lost) -> None:
+            if isinstance(ending, ProbedCell):
+                line = "reused" if ending.reused else "probed"
+            else:
+                line = "no result again" if ending.reason in reasons else f"no result: {ending.reason}"
+                reasons.add(ending.reason)
+            bars.finished(spec.name, line, 1.0)
 
         yield bars.event, finished
 
 
-def _table(page: ModuleType, found: Probed, done: Done, quiet: bool) -> None:
+def _table(page: ModuleType, found: Judged, done: Done[ProbeSpec, Cell], quiet: bool) -> None:
     """The sentence, and the links of every rate."""
     console.paragraph(page.answer(found))
     console.say()

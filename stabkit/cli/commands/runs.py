@@ -12,9 +12,10 @@ from stabkit.cli.commands import names
 from stabkit.errors import StoreError
 from stabkit.report.json_document import SCHEMA, ended, facts, seconds_a_step, series, text
 from stabkit.storage.folder import OldFolder
+from stabkit.storage.shelf import Shelf
 from stabkit.storage.store import Run, Store
-from stabkit.storage.surfaces import SurfaceShelf
-from stabkit.storage.translations import TranslationShelf
+from stabkit.storage.surfaces import SURFACE
+from stabkit.storage.translations import TRANSLATION
 from stabkit.storage.watched import Watched, WatchShelf
 
 NOT_OF_A_WATCH = {"factory", "depth", "lr", "seed", "start"}
@@ -57,7 +58,7 @@ def listing(runs: Sequence[Run], watches: Sequence[Watched], *, json: bool) -> N
 
 def verify(store: Store, *, json: bool) -> None:
     """`runs verify`: the state of every run and surface, sound or why not; raises StoreError when one is corrupt."""
-    shelf, translated, watched = SurfaceShelf(store.out), TranslationShelf(store.out), WatchShelf(store.out)
+    shelf, translated, watched = Shelf(SURFACE, store.out), Shelf(TRANSLATION, store.out), WatchShelf(store.out)
     runs = [(name, *_state(store.load, name)) for name in store.ids()]
     surfaces = [(name, *_state(shelf.load, name)) for name in shelf.ids()]
     translations = [(name, *_state(translated.load, name)) for name in translated.ids()]

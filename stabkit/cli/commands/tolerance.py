@@ -16,14 +16,14 @@ from stabkit.errors import FailedRuns
 from stabkit.report import json_document
 from stabkit.results.forecast.measured import UPDATES
 from stabkit.results.tolerance import Exponent, Tolerance, exponents
-from stabkit.running import cost, plan_runs, request, tolerance
+from stabkit.running import cost, request, runs, tolerance
 from stabkit.running.request import Request
 from stabkit.storage.store import Store
 
 
 def read(options: Mapping[str, Any]) -> Request:
     """The request whose cells are searched: a sweep's, without warm-up; the rates are the search's own."""
-    own = {"steps": str(UPDATES), "warmup": "0"}
+    own = {"steps": str(UPDATES), "warmup": "0", "yes": True, "dry_run": False}  # what is checked is its first round
     return grids.sweep({**{name: default for name, (_, default) in TRAINING.items()}, **options, **own})
 
 
@@ -69,9 +69,9 @@ def tolerated(params: Mapping[str, Any]) -> None:
 
 def _plan(asked: Request, coarse: Request, *, json: bool) -> None:
     """`--dry-run`: the coarse grid, which is certain, and about what the search takes beyond it."""
-    specs, store = coarse.specs(), Store(asked.out)
-    planned = plan_runs.plan(specs, store, repair=False)
-    pace = cost.pace(plan_runs.timed(planned, store))
+    specs, store = coarse.specs, Store(asked.out)
+    planned = runs.planned(specs, store, repair=False)
+    pace = cost.pace(runs.timed(planned, store))
     dry_run.plan(specs, planned, coarse.workers, pace, asked.texts, json=json)
     if not json:
         cells = tolerance.cells_of(asked)

@@ -19,9 +19,9 @@ from stabkit.cli.progress import Screen
 from stabkit.cli.signals import Signals
 from stabkit.errors import FailedRuns
 from stabkit.report import json_document
-from stabkit.running import carry_out, cost, plan_runs
+from stabkit.running import cost, execute, runs
 from stabkit.running import request as requests
-from stabkit.running.request import Request
+from stabkit.running.request import Request, TooManyRuns
 from stabkit.storage.store import Run, Store
 
 
@@ -33,7 +33,13 @@ def train(ctx: typer.Context, read: Callable[[Mapping[str, Any]], Request]) -> N
         return
     given = {name for name in params if ctx.get_parameter_source(name).name != "DEFAULT"}  # type: ignore[union-attr]
     typed = {name for name in given if ctx.get_parameter_source(name).name == "COMMANDLINE"}  # type: ignore[union-attr]
-    asked = read({**params, "given": given, "typed": typed})
+    try:
+        asked = read({**params, "given": given, "typed": typed})
+    except TooManyRuns as error:
+        if not params["dry_run"]:
+            raise
+        dry_run.budget(error.budget, json=params["json"])  # of a huge grid the cost alone
+        return
     for note in asked.notes:
         console.warn(note)
     if params["dry_run"]:
@@ -51,13 +57,11 @@ def print_config(params: Mapping[str, Any]) -> None:
 
 
 def show(request: Request, *, json: bool) -> None:
-    """`--dry-run`: what would run and what it would cost; of a huge grid the cost alone."""
-    if len(request) > requests.MANY_RUNS:
-        dry_run.budget(requests.budget(request), request.workers, json=json)
-        return
-    specs, store = request.specs(), Store(request.out)
-    planned = plan_runs.plan(specs, store, repair=False)
-    dry_run.plan(specs, planned, request.workers, cost.pace(plan_runs.timed(planned, store)), request.texts, json=json)
+    """`--dry-run`: what would run and what it would cost."""
+    store = Store(request.out)
+    planned = runs.planned(request.specs, store, repair=False)
+    pace = cost.pace(runs.timed(planned, store))
+    dry_run.plan(request.specs, planned, request.workers, pace, request.texts, json=json)
 
 
 def run(
@@ -79,13 +83,13 @@ def run(
     page_maker = threading.Thread(target=importlib.import_module, args=("stabkit.report.html",), daemon=True)
     with store.writing(), Signals(command):
         screen = Screen(quiet=quiet, meanwhile=page_maker.start)
-        done = carry_out.out(request, store, screen, retry_failed=retry_failed)
+        done = execute.run(request, store, screen, retry_failed=retry_failed)
         from stabkit.cli import tables  # pandas and matplotlib: imported by the thread while the runs train
         from stabkit.report import files
         from stabkit.report.summary import summarise
 
         summary = summarise(done.runs, done.failed, done.surfaces)
-        path = store.out / "reports" / files.page_name(name, request.specs(), done.surfaces)
+        path = store.out / "reports" / files.page_name(name, request.specs, done.surfaces)
         page = files.write_page(summary, path, command)
     for line in own.changed(request.files):
         console.warn(line)
@@ -106,7 +110,7 @@ def run(
         )
     if done.failed:
         raise FailedRuns(
-            f"{len(done.failed)} of {len(request.specs())} runs have no result; the report says why; the same command "
+            f"{len(done.failed)} of {len(request.specs)} runs have no result; the report says why; the same command "
             "with --retry-failed tries them again"
         )
 

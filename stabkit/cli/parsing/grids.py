@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, get_args
 
@@ -13,8 +13,9 @@ from stabkit.cli.parsing import machine, model, own
 from stabkit.cli.parsing import text as texts
 from stabkit.errors import UsageError, nearest
 from stabkit.methods.papers.deepnorm import TABLE_11
+from stabkit.running import grid
 from stabkit.running.grid import Grid
-from stabkit.running.request import Request
+from stabkit.running.request import Request, price
 from stabkit.spec import RecipeName, RunSpec
 
 DTYPES = ("float32", "float64")
@@ -23,7 +24,20 @@ SLOPE_RATES = {"float64": "1e-5", "float32": "1e-4,1e-5"}
 
 
 def sweep(options: Mapping[str, Any]) -> Request:
-    """The request of a sweep; raises UsageError that names the option."""
+    """The request of a sweep; raises UsageError that names the option, TooManyRuns for a grid that looks like a typo
+    unless `yes` is on (and always for a dry run, which then shows its cost alone)."""
+    return request(*parsed(options), options)
+
+
+def request(grids: Sequence[Grid], rest: Request, options: Mapping[str, Any]) -> Request:
+    """The request with the runs of these grids."""
+    many = bool(options.get("yes")) and not options.get("dry_run")
+    specs = grid.specs(grids, rest.texts, rest.place.workers, many=many)
+    return replace(rest, specs=specs, budget=grid.budget(grids, rest.place.workers))
+
+
+def parsed(options: Mapping[str, Any]) -> tuple[tuple[Grid, ...], Request]:
+    """The grids of a sweep, one a width and size of batches, and its request without their runs."""
     text = {name: value for name, value in options.items() if isinstance(value, str)}
     depths = ranges.depths("--depths", text["depths"], ranges.stacks("--arch", text["arch"]))
     recipe = ranges.choice("--recipe", text["recipe"], get_args(RecipeName))
@@ -55,7 +69,7 @@ def sweep(options: Mapping[str, Any]) -> Request:
     task, corpus = texts.task(text["data"], text["source"], text["target"], vocab, quiet=bool(options.get("quiet")))
     device = machine.device(device_name)
     kind = device.partition(":")[0]
-    grid = Grid(
+    whole = Grid(
         base=RunSpec(
             method=chosen[0].key,
             model=made,
@@ -75,8 +89,9 @@ def sweep(options: Mapping[str, Any]) -> Request:
         lrs=rates,
     )
     shapes = [(hidden, model.ffn(text["ffn"], hidden), size) for hidden in widths for size in batches]
-    return Request(
-        grids=tuple(_sized(grid, *shape) for shape in shapes),
+    rest = Request(
+        specs=(),
+        budget=price((), 1),
         translations=texts.translations(search, task, corpus, kind) if search else None,
         out=out,
         device=device,
@@ -88,6 +103,7 @@ def sweep(options: Mapping[str, Any]) -> Request:
         files=files.read,
         notes=notes,
     )
+    return tuple(_sized(whole, *shape) for shape in shapes), rest
 
 
 def slope(options: Mapping[str, Any]) -> Request:
@@ -117,30 +133,30 @@ def ablate(options: Mapping[str, Any]) -> Request:
             raise UsageError(f"--drop {word}: --model {options['model']} is without it already")
         if word not in TABLE_11 or any(option not in methods.options_of(row) for option in TABLE_11[word]):
             raise UsageError(f"--drop: {word!r} is not one of {', '.join(TABLE_11)}{nearest(word, TABLE_11)}")
-    request = sweep({**options, "models": str(options["model"])})
-    grid = single(request, "an ablation")
+    whole, rest = parsed({**options, "models": str(options["model"])})
+    axes = single(whole, "an ablation")
     if options["grid"]:
-        grids = [replace(grid, alpha_scales=alphas, beta_scales=betas)]
+        grids = [replace(axes, alpha_scales=alphas, beta_scales=betas)]
     else:
-        grids = [replace(grid, alpha_scales=alphas)] if asked[0] or asked == (False, False) else []
-        grids += [replace(grid, beta_scales=betas)] if asked[1] or asked == (False, False) else []
+        grids = [replace(axes, alpha_scales=alphas)] if asked[0] or asked == (False, False) else []
+        grids += [replace(axes, beta_scales=betas)] if asked[1] or asked == (False, False) else []
     if drops:
         usual = "0" if options["recipe"] == "paper" else "0,150"  # a recipe has its own
         warmups = ranges.wholes("--drop-warmup", str(options["drop_warmup"] or usual), 0, 10_000_000)
         rows = tuple(replace(found, options=each) for each in (chosen, *({**chosen, **TABLE_11[w]} for w in drops)))
-        grids.append(replace(grid, methods=rows, warmups=warmups))
-    return replace(request, grids=tuple(grids))
+        grids.append(replace(axes, methods=rows, warmups=warmups))
+    return request(grids, rest, options)
 
 
-def _sized(grid: Grid, hidden: int, ffn: int, max_tokens: int) -> Grid:
+def _sized(whole: Grid, hidden: int, ffn: int, max_tokens: int) -> Grid:
     """The grid at one width and one size of batches."""
-    base, task = grid.base, grid.base.task
+    base, task = whole.base, whole.base.task
     if not task.source:
         from stabkit.tasks.synthetic import Synthetic
 
         task = replace(task, digest=Synthetic(vocab=task.vocab, max_tokens=max_tokens).digest)
     return replace(
-        grid,
+        whole,
         base=replace(
             base,
             model=replace(base.model, hidden=hidden, ffn=ffn),
@@ -150,8 +166,8 @@ def _sized(grid: Grid, hidden: int, ffn: int, max_tokens: int) -> Grid:
     )
 
 
-def single(request: Request, what: str) -> Grid:
-    """The request's one grid; raises UsageError where widths or batches make several."""
-    if len(request.grids) > 1:
+def single(grids: Sequence[Grid], what: str) -> Grid:
+    """The one grid; raises UsageError where widths or batches make several."""
+    if len(grids) > 1:
         raise UsageError(f"{what} is of one --hidden and one --max-tokens; run it once for each")
-    return request.grids[0]
+    return grids[0]

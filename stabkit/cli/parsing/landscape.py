@@ -11,8 +11,8 @@ from stabkit.cli import ranges
 from stabkit.cli.parsing import grids
 from stabkit.errors import UsageError
 from stabkit.results.surface import NORMALISATIONS, Engine
-from stabkit.running.plan_surfaces import PathPlane, Wanted
 from stabkit.running.request import Request
+from stabkit.running.surfaces import PathPlane, SurfaceRequest
 from stabkit.spec import snapshot_steps
 
 
@@ -23,16 +23,16 @@ def landscape(options: Mapping[str, Any]) -> Request:
     parsed = [methods.parse(model) for model in models]
     if len({methods.label(*one) for one in parsed}) < len(parsed):
         raise UsageError(f"--against {text['against']} is --model itself; name another method, or '' for none")
-    request = grids.sweep({**options, "models": ",".join(models)})
-    grid = grids.single(request, "a landscape")
+    whole, rest = grids.parsed({**options, "models": ",".join(models)})
+    grid = grids.single(whole, "a landscape")
     if len(grid.warmups) > 1 or len(grid.lrs) > 1:
         raise UsageError("a landscape is of one --warmup and one --lr; run it once for each")
-    wanted = surfaces(text, grid.base.train.steps, request.device.partition(":")[0])
+    wanted = surfaces(text, grid.base.train.steps, rest.device.partition(":")[0])
     kept = sorted({*snapshot_steps(grid.base), grid.base.train.steps})
     if wanted.at not in ("end", *map(str, kept)) and not (wanted.at == "init" and 0 in kept):
         have = ", ".join(map(str, kept))
         raise UsageError(f"--at {wanted.at}: with --snapshots {text['snapshots']} the weights of steps {have} are kept")
-    return replace(request, surfaces=wanted)
+    return replace(grids.request(whole, rest, options), surfaces=wanted)
 
 
 def depth(n: int, m: int) -> dict[str, str]:
@@ -42,7 +42,7 @@ def depth(n: int, m: int) -> dict[str, str]:
     return {"depths": str(n or m), "arch": "encoder-only" if n else "decoder-only"}
 
 
-def surfaces(text: Mapping[str, str], steps: int, device: str) -> Wanted:
+def surfaces(text: Mapping[str, str], steps: int, device: str) -> SurfaceRequest:
     """Which surfaces; `steps`: the last that `--at` may name."""
     points = ranges.whole("--points", text["points"], 3, 1001)
     cut_points = ranges.whole("--cut-points", text["cut_points"], 3, 100_001)
@@ -52,7 +52,7 @@ def surfaces(text: Mapping[str, str], steps: int, device: str) -> Wanted:
     at = text["at"]
     if at not in ("init", "end"):
         at = str(ranges.whole("--at", at, 0, steps))
-    return Wanted(
+    return SurfaceRequest(
         at=at,
         points=points,
         reach=ranges.real("--range", text["range"], 0.0, 1e6, above=True),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from stabkit.cli import ranges
 from stabkit.errors import UsageError, nearest
-from stabkit.running.executors import EXECUTORS, Place
+from stabkit.running.executors import EXECUTORS, ExecutorOptions
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
 
@@ -48,10 +48,10 @@ def _cpu_only() -> bool:
     return version("torch").endswith("+cpu")
 
 
-def executor(text: Mapping[str, str]) -> tuple[str, Place]:
+def executor(text: Mapping[str, str]) -> tuple[str, ExecutorOptions]:
     """Who trains, and where; 0 workers are as many as suit the device."""
     name = ranges.choice("--executor", text["executor"], tuple(EXECUTORS))
-    return name, Place(
+    return name, ExecutorOptions(
         workers=0 if text["workers"] == "auto" else ranges.whole("--workers", text["workers"], 1, 1024),
         run_timeout=ranges.real("--run-timeout", text["run_timeout"], 0.0, 1e9) or None,
         scheduler=_scheduler(name, text["scheduler"]),

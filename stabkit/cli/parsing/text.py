@@ -9,7 +9,7 @@ from stabkit.cli import console, ranges
 from stabkit.cli.options import TRAINING
 from stabkit.errors import UsageError
 from stabkit.results.translation import MOST_BEAMS, Search
-from stabkit.running import plan_translations
+from stabkit.running.translations import TranslationRequest
 from stabkit.spec import TaskConfig
 
 LARGE_TEXT = 10_000_000
@@ -50,13 +50,13 @@ def search(text: Mapping[str, str], depths: Sequence[tuple[int, int]], *, asked:
     )
 
 
-def translations(how: Search, task: TaskConfig, corpus: dict[str, str] | None, device: str) -> plan_translations.Wanted:
+def translations(how: Search, task: TaskConfig, corpus: dict[str, str] | None, device: str) -> TranslationRequest:
     """What --bleu translates; raises before anything is trained."""
     if corpus is None:
         from stabkit.tasks.synthetic import test_digest
 
-        return plan_translations.Wanted(search=how, sentences=test_digest(task.vocab), device=device)
+        return TranslationRequest(search=how, sentences=test_digest(task.vocab), device=device)
     from stabkit.tasks import corpus as door
 
     files = door.find(Path(corpus["directory"]), task.source, task.target)
-    return plan_translations.Wanted(search=how, sentences=door.test_digest(files), device=device)
+    return TranslationRequest(search=how, sentences=door.test_digest(files), device=device)

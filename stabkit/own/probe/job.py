@@ -1,4 +1,4 @@
-"""What a worker does for one cell of a probe: call the user's factory, update, put what was recorded on the shelf.
+"""What a worker does for one cell of a probe: call the user's factory, update, store what was recorded.
 
 {"kind": "probe", "id": NAME, "factory": "package.module:function", "here": DIR, "depth": 12 | null, "seed": 0,
  "lr": 0.001, "steps": 8, "blocks": "", "out": DIR, "fresh": false}
@@ -33,8 +33,10 @@ from stabkit.own.probe.made import FACTORY, Made, fits, make
 from stabkit.own.sublayers.memory import raw
 from stabkit.results.own.cell import PROBE_VERSION, Cell, Facts
 from stabkit.results.records import jsonable
+from stabkit.storage import probed
 from stabkit.storage.folder import write_file
-from stabkit.storage.probed import ProbeShelf
+from stabkit.storage.probed import PROBE
+from stabkit.storage.shelf import Shelf
 from stabkit.version import __version__
 
 OURS = Path(__file__).resolve().parents[2]
@@ -46,7 +48,7 @@ INSTALLED = {"site-packages", "dist-packages"}
 
 def probe(job: dict[str, Any], tell: Callable[[dict[str, Any]], None]) -> tuple[str, str]:
     """Do one job. Raises UsageError for what would be as wrong at any depth."""
-    shelf = ProbeShelf(Path(job["out"]))
+    shelf = Shelf(PROBE, Path(job["out"]))
     begin = time.monotonic()
     with _aside(job["here"]) as printed:
         function = factory.function(FACTORY, job["factory"])
@@ -58,7 +60,7 @@ def probe(job: dict[str, Any], tell: Callable[[dict[str, Any]], None]) -> tuple[
         except StabkitError:
             raise
         except BaseException as error:  # a SystemExit or a KeyboardInterrupt of theirs is their model's too
-            log = shelf.log(job["id"])
+            log = probed.log(shelf, job["id"])
             write_file(log, printed() + traceback.format_exc().encode(errors="backslashreplace"))
             return job["id"], json.dumps({"failed": _placed(error, job), "log": str(log)})
 
@@ -66,7 +68,7 @@ def probe(job: dict[str, Any], tell: Callable[[dict[str, Any]], None]) -> tuple[
 def _probed(
     job: dict[str, Any],
     function: Callable[..., Any],
-    shelf: ProbeShelf,
+    shelf: Shelf[Cell],
     tell: Callable[[dict[str, Any]], None],
     begin: float,
 ) -> dict[str, Any]:
@@ -74,8 +76,9 @@ def _probed(
     probe_id = _key(job, made)
     rate = made.optimizer.param_groups[0].get("lr", math.nan)
     if job["fresh"]:
-        shelf.remove(probe_id)
-    elif shelf.sound(probe_id):
+        if probe_id in shelf:
+            shelf.quarantine(probe_id)  # kept: what is recorded now takes its place
+    elif shelf.load_if_sound(probe_id) is not None:
         return {"folder": probe_id, "reused": True}
 
     last = -math.inf
@@ -86,28 +89,28 @@ def _probed(
             last = time.monotonic()
             tell({"id": job["id"], "step": step, "steps": job["steps"], "loss": jsonable(loss)})
 
-    found = loop.record(made, job["steps"], job["blocks"], event)
+    recorded = loop.record(made, job["steps"], job["blocks"], event)
     facts = Facts(
         factory=job["factory"],
         depth=job["depth"],
         lr=job["lr"],
         seed=job["seed"],
         steps=job["steps"],
-        sublayers=found.sublayers,
-        how=found.stream.how,
-        notes=(*made.notes, *found.stream.notes),
+        sublayers=recorded.sublayers,
+        how=recorded.stream.how,
+        notes=(*made.notes, *recorded.stream.notes),
         model=type(made.model).__name__,
         parameters=sum(p.numel() for p in made.model.parameters()),
-        width=found.width,
-        tokens=found.tokens,
-        batch=found.batch,
+        width=recorded.width,
+        tokens=recorded.tokens,
+        batch=recorded.batch,
         start=made.start,
-        broke=found.broke,
+        broke=recorded.broke,
         optimizer=type(made.optimizer).__name__,
         rate=float(rate),
     )
     where = {"stabkit": __version__, "torch": torch.__version__, "wall_seconds": round(time.monotonic() - begin, 3)}
-    shelf.commit(probe_id, Cell(facts, found.records), where)
+    shelf.commit(probe_id, probed.to_files(Cell(facts, recorded.records), where))
     return {"folder": probe_id, "reused": False}
 
 
@@ -138,23 +141,23 @@ def _packages(made: Made) -> list[tuple[str, str]]:
 def _sources() -> list[Path]:
     """The files of the user's own that have been loaded: neither the standard library's, nor an installed package's,
     nor stabkit's."""
-    found = set()
+    paths = set()
     for module in list(sys.modules.values()):
         file = getattr(module, "__file__", None)
         if isinstance(file, str) and file.endswith(".py"):
             path = Path(file).resolve()
             theirs = not INSTALLED & set(path.parts) and not any(root in path.parents for root in NOT_THEIRS)
             if theirs and path.is_file():
-                found.add(path)
-    return sorted(found)
+                paths.add(path)
+    return sorted(paths)
 
 
 def _placed(error: BaseException, job: dict[str, Any]) -> str:
     """An exception in one line, with the place in the user's file, or the last one outside of stabkit."""
     frames = traceback.extract_tb(error.__traceback__)
     module = sys.modules.get(job["factory"].partition(":")[0])
-    own = getattr(module, "__file__", None)
-    theirs = [f for f in frames if own and os.path.realpath(f.filename) == os.path.realpath(own)]
+    file = getattr(module, "__file__", None)
+    theirs = [f for f in frames if file and os.path.realpath(f.filename) == os.path.realpath(file)]
     last = (theirs or [f for f in frames if OURS not in Path(f.filename).parents] or frames)[-1]
     return f"{factory.told(error)} ({os.path.basename(last.filename)}:{last.lineno})"
 

@@ -28,7 +28,7 @@ from stabkit.results.records import Recorder, Table
 
 
 @dataclass(frozen=True, kw_only=True)
-class Probed:
+class ProbeRecord:
     """What the updates left."""
 
     records: Mapping[str, Table]
@@ -42,7 +42,7 @@ class Probed:
     sublayers: tuple[Sublayer, ...]
 
 
-def record(made: Made, steps: int, pattern: str = "", tell: Callable[[int, float], None] | None = None) -> Probed:
+def record(made: Made, steps: int, pattern: str = "", tell: Callable[[int, float], None] | None = None) -> ProbeRecord:
     """`steps` updates of the model, recorded. It ends early where the loss is not finite. `tell(step, loss)`."""
     with run.untouched(made.model):
         stream = reading.found(made.model, made.call, pattern)
@@ -77,7 +77,7 @@ def record(made: Made, steps: int, pattern: str = "", tell: Callable[[int, float
             recorder.add("gradient", step, sites, gradient_norms(groups).tolist())
             if tell:
                 tell(step, value)
-            missing = {name for name, own in groups.items() if not arrived(own)}
+            missing = {name for name, parameters in groups.items() if not arrived(parameters)}
             broke = broke or broken(recorder.tables(), step, missing)
             if step == steps or not math.isfinite(value):
                 break
@@ -88,7 +88,7 @@ def record(made: Made, steps: int, pattern: str = "", tell: Callable[[int, float
                 )
     finally:
         handle.remove()
-    return Probed(
+    return ProbeRecord(
         records=recorder.tables(),
         stream=stream,
         width=reader.width,

@@ -181,10 +181,10 @@ def _begun(model: nn.Module, loss: Callable[[nn.Module], torch.Tensor], name: st
         seeded(0)
         value = loss(model)
         value.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
-    own = [p for p in model.parameters() if p.grad is not None]
-    if not own:
+    updated = [p for p in model.parameters() if p.grad is not None]
+    if not updated:
         raise UsageError(f"{name}: the loss's gradient reaches none of the model's parameters")
-    norm = float(gradient_norms({"": own}))
+    norm = float(gradient_norms({"": updated}))
     model.zero_grad(set_to_none=True)
     return float(value.detach()), norm
 

@@ -12,15 +12,15 @@ from stabkit.own.chain.gradients import Weights, arrived, gradient_squares, grou
 from stabkit.own.chain.reader import Reader, masks
 from stabkit.own.sublayers import reading, run
 from stabkit.own.sublayers.memory import digest
-from stabkit.own.watch.inputs import Batch
+from stabkit.own.watch.inputs import WatchedBatch
 from stabkit.own.watch.ranks import reshard, whole
 from stabkit.results.records import Recorder, Table
 
 
-class Chain:
+class WatchedChain:
     """Of one model, read on one batch."""
 
-    def __init__(self, model: nn.Module, batch: Batch, blocks: str, start: bool) -> None:
+    def __init__(self, model: nn.Module, batch: WatchedBatch, blocks: str, start: bool) -> None:
         self.model, self.batch = model, batch
         call = batch.call
         with whole(model), run.untouched(model), batch.precision():
@@ -76,7 +76,7 @@ class Chain:
 
     def missing(self) -> frozenset[str]:
         """Groups that no gradient reached."""
-        return frozenset(name for name, own in self.groups.items() if not arrived(own))
+        return frozenset(name for name, parameters in self.groups.items() if not arrived(parameters))
 
     def steps(self) -> dict[str, float]:
         """What the weights moved since `weights.hold()`, which is let go of."""

@@ -32,7 +32,7 @@ def stepped(optimizer: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class WatchedBatch:
     """What a model is read on, and in which precision."""
 
     call: Call
@@ -40,7 +40,7 @@ class Batch:
     """(kind of device, type) where the model is called within torch.autocast."""
 
     @classmethod
-    def of(cls, call: Call, model: nn.Module) -> Batch:
+    def of(cls, call: Call, model: nn.Module) -> WatchedBatch:
         """A copy that nobody else writes to and that holds no graph; autocast as it is now."""
         kind = next(model.parameters()).device.type
         on = torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)
@@ -58,11 +58,11 @@ class Batch:
 
     def check(self, model: nn.Module) -> None:
         """UsageError for a batch that the model cannot be read on: no tensor, or another device than the model's."""
-        found = tensors((self.call.args, dict(self.call.kwargs)))
-        if not found:
+        given = tensors((self.call.args, dict(self.call.kwargs)))
+        if not given:
             raise UsageError("probe: no tensor is among what the model is to be called with")
         devices = {p.device for p in model.parameters()}
-        strange = {one.device for one in found} - devices
+        strange = {tensor.device for tensor in given} - devices
         if strange and len(devices) == 1:
             here, there = next(iter(devices)), next(iter(strange))
             raise UsageError(f"probe: the batch is on {there}, the model on {here}; move it with .to({str(here)!r})")
@@ -72,7 +72,7 @@ class FirstCall:
     """Keeps what the model is first called with, then lets go of it."""
 
     def __init__(self, model: nn.Module) -> None:
-        self.batch: Batch | None = None
+        self.batch: WatchedBatch | None = None
         called: Any = model
         while type(called).__name__ in ("DistributedDataParallel", "DataParallel"):  # which move a batch to its device
             called = called.module
@@ -80,7 +80,7 @@ class FirstCall:
 
     def _seen(self, module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         self._handle.remove()
-        self.batch = Batch.of(Call(args, dict(kwargs)), module)
+        self.batch = WatchedBatch.of(Call(args, dict(kwargs)), module)
 
     def forget(self) -> None:
         """Without a call, no more of them."""

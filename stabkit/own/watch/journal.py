@@ -21,7 +21,7 @@ from stabkit.errors import StoreError
 from stabkit.results.own.alarm import Alarm, Alarms
 from stabkit.results.own.cell import Facts, Sublayer
 from stabkit.results.records import Recorder
-from stabkit.storage.watched import WatchShelf
+from stabkit.storage.watched import WatchShelf, to_files
 from stabkit.version import __version__
 
 PAUSE = 30.0
@@ -70,11 +70,10 @@ class Journal:
         self._written = -math.inf  # the first part is due at once: it is there whatever happens
         if shelf is not None:
             try:
-                shelf.own.mkdir(parents=True, exist_ok=True)
+                shelf.root.mkdir(parents=True, exist_ok=True)
             except OSError as error:
-                say(
-                    f"cannot write to {shelf.own} ({error.strerror}); training goes on, and records wait for a next try"
-                )
+                rest = "training goes on, and records wait for a next try"
+                say(f"cannot write to {shelf.root} ({error.strerror}); {rest}")
 
     def begin(self, sublayers: Sequence[Sublayer]) -> None:
         """What rows will be of."""
@@ -112,7 +111,7 @@ class Journal:
         self._written = time.monotonic()
         about = {"stabkit": __version__, "torch": torch.__version__, "ended": ended}
         try:
-            self.shelf.append(self.name, facts, self._recorder.tables(), self.told, about)
+            self.shelf.append(self.name, to_files(facts, self._recorder.tables(), self.told, about))
         except StoreError as error:
             rest = "what it held is lost" if ended else "the rows are kept for the next try"
             say(f"{error}; training goes on, {rest}")
@@ -121,9 +120,9 @@ class Journal:
 
     def tell(self, page: bool, ended: str) -> None:
         """Where the records are and which command makes their page, through the logger `stabkit`; `page`: run it."""
-        if self.shelf is None or not (self.shelf.own / self.name).is_dir():
+        if self.shelf is None or not (self.shelf.root / self.name).is_dir():
             return
-        near, whole = os.path.relpath(self.shelf.own.parent), str(self.shelf.own.parent)
+        near, whole = os.path.relpath(self.shelf.root.parent), str(self.shelf.root.parent)
         store = whole if near.startswith("..") else near
         words = ["stabkit", "report", self.name, "--store", store]
         said = f"{len(self.told)} warning{'s' * (len(self.told) != 1)}" if self.told else "no warning"

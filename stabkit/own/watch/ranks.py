@@ -68,6 +68,6 @@ def whole(model: nn.Module) -> Iterator[None]:
     finally:
         for group, info in before:  # torch has a setter that takes yes or no, and nothing that says what it was
             group.post_forward_mesh_info = info
-        for state, own in automatic:
-            state._auto_reshard_after_forward = own
+        for state, automatic_state in automatic:
+            state._auto_reshard_after_forward = automatic_state
         reshard(model)

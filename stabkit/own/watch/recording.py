@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import nn
 
-from stabkit.own.watch.chain import Chain
-from stabkit.own.watch.inputs import Batch
+from stabkit.own.watch.chain import WatchedChain
+from stabkit.own.watch.inputs import WatchedBatch
 from stabkit.own.watch.journal import Journal
 from stabkit.own.watch.losses import Losses
 from stabkit.own.watch.schedule import meets, reads, stride
@@ -28,7 +28,7 @@ class Recording:
     def __init__(
         self,
         model: nn.Module,
-        batch: Batch,
+        batch: WatchedBatch,
         journal: Journal,
         losses: Losses,
         optimizer: torch.optim.Optimizer | None,
@@ -37,7 +37,8 @@ class Recording:
         blocks: str,
         start: bool,
     ) -> None:
-        self.chain, self.journal, self.losses, self.every = Chain(model, batch, blocks, start), journal, losses, every
+        self.chain = WatchedChain(model, batch, blocks, start)
+        self.journal, self.losses, self.every = journal, losses, every
         self.optimizer = optimizer
         self.rate = float(optimizer.param_groups[0].get("lr", math.nan)) if optimizer else math.nan
         self._gradients: list[Gradient] = []
@@ -100,7 +101,8 @@ class Recording:
         self._read_at = step
         tables = self.chain.activations(step).items()
         return [
-            (probe, step, dict(zip(own.sites, own.values[-1].tolist(), strict=True)), NOBODY) for probe, own in tables
+            (probe, step, dict(zip(table.sites, table.values[-1].tolist(), strict=True)), NOBODY)
+            for probe, table in tables
         ]
 
     def _waiting(self) -> list[Row]:
@@ -109,9 +111,9 @@ class Recording:
         waiting, self._gradients = self._gradients, []
         if waiting:
             norms = self.chain.norms([squares for _, squares, *_ in waiting])
-            for (step, _, missing, lost), own in zip(waiting, norms, strict=True):
+            for (step, _, missing, lost), row in zip(waiting, norms, strict=True):
                 if lost is None or not float(lost):
-                    rows.append(("gradient", step, dict(zip(self.chain.groups, own, strict=True)), missing))
+                    rows.append(("gradient", step, dict(zip(self.chain.groups, row, strict=True)), missing))
         return rows
 
     def facts(self, name: str, steps: int, notes: Sequence[str]) -> Facts:

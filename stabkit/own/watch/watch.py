@@ -19,7 +19,7 @@ from torch import nn
 from stabkit.errors import StabkitError, UsageError
 from stabkit.own.sublayers.run import Call
 from stabkit.own.watch import living, ranks
-from stabkit.own.watch.inputs import Batch, FirstCall, stepped, unwrapped
+from stabkit.own.watch.inputs import FirstCall, WatchedBatch, stepped, unwrapped
 from stabkit.own.watch.journal import Journal, StabilityWarning, say
 from stabkit.own.watch.living import Ended
 from stabkit.own.watch.losses import Losses
@@ -28,7 +28,7 @@ from stabkit.own.watch.refuse import check, refuse
 from stabkit.own.watch.schedule import meets
 from stabkit.results.own.alarm import Alarm
 from stabkit.storage.folder import first_line
-from stabkit.storage.watched import WatchShelf
+from stabkit.storage.watched import WatchShelf, identity
 
 LARGEST_COPY = 1_000_000_000
 """Bytes of weights above which θ_0 is kept only if asked."""
@@ -79,7 +79,7 @@ class Watch:
         refuse(self.model, optimizer, every, writer, probe)
         check(out, name, blocks)
         self.optimizer, self.every, self.blocks, self.page = optimizer, every, blocks, page
-        self.id = living.identity(name or type(self.model).__name__)
+        self.id = identity(name or type(self.model).__name__)
         self.steps = 0
         """Updates since the watch began."""
         self.ended = ""
@@ -177,7 +177,7 @@ class Watch:
 
     def _begin_on(self, probe: Any) -> None:
         """Before the training, on a batch of the user's; raises UsageError for one that the model cannot be read on."""
-        batch = Batch.of(Call.of(probe), self.model)
+        batch = WatchedBatch.of(Call.of(probe), self.model)
         batch.check(self.model)
         try:
             self._begin(batch)
@@ -189,7 +189,7 @@ class Watch:
             why = f"{type(error).__name__}: {first_line(error)}"
             raise UsageError(f"probe: the model cannot be read on this batch ({why})") from error
 
-    def _begin(self, batch: Batch) -> None:
+    def _begin(self, batch: WatchedBatch) -> None:
         if self._sharded:
             self._guarded(lambda: self._make(batch))
             self._agree()
@@ -198,7 +198,7 @@ class Watch:
         assert self._recording is not None
         self._recording.begin()
 
-    def _make(self, batch: Batch) -> None:
+    def _make(self, batch: WatchedBatch) -> None:
         kept = self._journal, self._losses, self.optimizer
         self._recording = Recording(self.model, batch, *kept, every=self.every, blocks=self.blocks, start=self.start)
 

@@ -58,6 +58,6 @@ def of_stacks(
     stacks = [site.partition(".")[0] for site in sites]
     means = []
     for stack in dict.fromkeys(stacks):
-        own = torch.stack([x for x, of in zip(states, stacks, strict=True) if of == stack])
-        means.append(value(own)[:, keep[stack]].double().mean(dim=1))
+        of_stack = torch.stack([x for x, of in zip(states, stacks, strict=True) if of == stack])
+        means.append(value(of_stack)[:, keep[stack]].double().mean(dim=1))
     return torch.cat(means)

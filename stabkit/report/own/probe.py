@@ -13,17 +13,18 @@ import numpy as np
 
 from stabkit.figures.picture import Picture
 from stabkit.figures.probe_curves import OWN
-from stabkit.figures.shared.probed import Probed
 from stabkit.figures.shared.words import listed, plain, short
 from stabkit.report.cards import card
 from stabkit.report.frame import ASSETS, shell, template
 from stabkit.results.own.cell import Cell
+from stabkit.results.own.judged import Judged
 from stabkit.results.own.link import ORDER, Link
 from stabkit.results.own.series import uneven
-from stabkit.results.own.verdict import Verdict, verdict
+from stabkit.results.own.verdict import Verdict
 from stabkit.results.own.words import law, updates
 from stabkit.results.tolerance import power
-from stabkit.running.plan_probes import Asked, Done
+from stabkit.running.plan import Done
+from stabkit.running.probes import ProbeRequest, ProbeSpec
 from stabkit.storage.folder import write_file
 
 TITLE = "Does your model stay stable with depth?"
@@ -42,13 +43,7 @@ QUESTIONS = {
 }
 
 
-def judged(done: Done) -> Probed:
-    """The cells with a verdict a rate, the lowest rate first."""
-    lrs = sorted({cell.facts.lr for cell in done.cells})
-    return Probed(done.cells, [verdict([c for c in done.cells if c.facts.lr == lr]) for lr in lrs])
-
-
-def write(found: Probed, done: Done, asked: Asked, command: str) -> Path:
+def write(found: Judged, done: Done[ProbeSpec, Cell], asked: ProbeRequest, command: str) -> Path:
     """Write the page; returns where."""
     name = asked.factory.replace(":", "-").replace(".", "-")[:60]
     words = (asked.depths, asked.seeds, asked.lrs, asked.steps, asked.blocks)
@@ -64,7 +59,7 @@ def _ends(depths: Sequence[int | None]) -> list[str]:
 
 
 @np.errstate(all="ignore")
-def render(found: Probed, done: Done, command: str) -> str:
+def render(found: Judged, done: Done[ProbeSpec, Cell], command: str) -> str:
     """The page as one HTML file."""
     worst = found.worst
     return template(ASSETS / "probe.html.j2").render(
@@ -77,7 +72,7 @@ def render(found: Probed, done: Done, command: str) -> str:
         cards=[card(figure, figure.select(found), found) for figure in _worst_first(found)],
         anatomy=_anatomy(found.cells),
         notes=notes(found.cells),
-        failed=[(_where(f.depth, f.lr, f.seed), plain(f.reason), plain(f.log)) for f in done.failed],
+        failed=[(_where(s.depth, s.lr, s.seed), plain(lost.reason), plain(lost.log)) for s, lost in done.lost],
         cells=[_cell(cell) for cell in found.cells],
         switches=[],
         group_switches=[],
@@ -85,13 +80,13 @@ def render(found: Probed, done: Done, command: str) -> str:
     )
 
 
-def _worst_first(found: Probed) -> list[Picture[Probed]]:
+def _worst_first(found: Judged) -> list[Picture[Judged]]:
     """The pictures in the order of the chain, that of the link that holds least first."""
     links = found.worst.links
     return [OWN[name] for name in sorted(OWN, key=lambda name: -ORDER.index(links[name].verdict))]
 
 
-def answer(found: Probed) -> str:
+def answer(found: Judged) -> str:
     """One sentence: whether the chain holds, or which link breaks and by what numbers."""
     worst, first = found.worst, found.cells[0].facts
     depths = sorted({cell.facts.depth for cell in found.cells if cell.facts.depth is not None})
@@ -119,12 +114,12 @@ def _elsewhere(one: Verdict) -> str:
     return f"at {power(one.lr)} {listed(*words) or 'every link holds'}"
 
 
-def rates(found: Probed) -> list[dict[str, Any]]:
+def rates(found: Judged) -> list[dict[str, Any]]:
     """A table a rate: every link with its verdict, its exponent and its number at each depth."""
     return [_rate(one, found) for one in found.verdicts]
 
 
-def _rate(one: Verdict, found: Probed) -> dict[str, Any]:
+def _rate(one: Verdict, found: Judged) -> dict[str, Any]:
     own = [cell.facts for cell in found.cells if cell.facts.lr == one.lr]
     depths = sorted({facts.depth for facts in own}, key=lambda depth: depth or 0)
     facts = own[0]
@@ -216,7 +211,7 @@ def _cell(cell: Cell) -> dict[str, str]:
     }
 
 
-def body(found: Probed, done: Done, asked: Asked, path: Path) -> dict[str, Any]:
+def body(found: Judged, done: Done[ProbeSpec, Cell], asked: ProbeRequest, path: Path) -> dict[str, Any]:
     """The `--json` document, without its schema."""
 
     def place(one: Any) -> dict[str, Any]:
@@ -239,5 +234,5 @@ def body(found: Probed, done: Done, asked: Asked, path: Path) -> dict[str, Any]:
             {**place(c.facts), "broke": asdict(c.facts.broke) if c.facts.broke else None, "digest": c.digest}
             for c in found.cells
         ],
-        "failed": [{**place(f), "reason": f.reason, "log": f.log} for f in done.failed],
+        "failed": [{**place(spec), "reason": lost.reason, "log": lost.log} for spec, lost in done.lost],
     }

@@ -59,7 +59,7 @@ def render(found: Watched, command: str) -> str:
 def answer(found: Watched) -> str:
     """One sentence: what was warned of first, or that nothing was."""
     facts = found.cell.facts
-    who = found.watch_id.rpartition("-")[0].rpartition("-")[0].rpartition("-")[0] or facts.model
+    who = found.name or facts.model
     if not found.alarms:
         return f"{who} was watched for {updates(facts.steps)}: no link of the chain went beyond its limit."
     first = min(found.alarms, key=lambda alarm: alarm.step)
@@ -75,4 +75,4 @@ def ended(found: Watched) -> str:
     at = f"after update {found.cell.facts.steps:,}"
     if not found.ended:
         return f"Nobody closed this watch: what was flushed ends {at}."
-    return f"The watch ended before its training, {at}: {plain(found.ended.removeprefix('stopped: '))}"
+    return f"The watch ended before its training, {at}: {plain(found.stopped)}"

@@ -5,8 +5,8 @@ ends every worker within two seconds. The same digests come out of every executo
 """
 
 from stabkit.running.executors import dask, inline, processes
-from stabkit.running.executors.base import Lost, Place
+from stabkit.running.executors.base import ExecutorOptions, Lost
 
 EXECUTORS = {"inline": inline.map, "processes": processes.map, "dask": dask.map}
 
-__all__ = ["EXECUTORS", "Lost", "Place"]
+__all__ = ["EXECUTORS", "Lost", "ExecutorOptions"]

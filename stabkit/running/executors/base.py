@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 from stabkit.errors import StabkitError
 from stabkit.running.work import Event, Job
 
 Tell = Callable[[Event], None]
+LostKind = Literal["error", "died", "timeout", "cancelled", "given up"]
+"""Its code raised; its process ended; it took too long; nobody wanted it any more; it was lost too often in earlier
+commands and not tried in this one."""
+ATTEMPTS = 3
+"""How often a job that is lost is tried."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Place:
+class ExecutorOptions:
     """Where jobs run; an executor uses what concerns it."""
 
     workers: int = 1
@@ -24,10 +30,24 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """A job without a result, and why. `error`: what another attempt would meet again, to be raised at once."""
+    """A job without a result, and why."""
 
+    kind: LostKind
     reason: str
+    """One line, for people."""
     error: StabkitError | None = None
+    """What another attempt would meet again, to be raised at once."""
+    attempt: int = 0
+    """How many there were, this one included; 0 where nobody counts."""
+    log: str = ""
+    """Where the whole story stands."""
+
+    @property
+    def text(self) -> str:
+        """The reason, and how often it was tried."""
+        if self.kind == "given up":
+            return f"{self.reason} (attempt {self.attempt}; --retry-failed tries again)"
+        return f"{self.reason} (attempt {self.attempt} of {ATTEMPTS})" if self.attempt else self.reason
 
 
 Answer = tuple[Job, str | Lost]

@@ -47,13 +47,13 @@ def serve(jobs: int, alive: int) -> None:
         channel.sendall(json.dumps({"kind": kind, "body": body}, allow_nan=False).encode() + b"\n")
 
     work.prepare()
-    own = os.getpid()
+    process = os.getpid()
     send("ready")
     with channel.makefile("rb") as lines:
         for line in lines:
             try:
                 answer = work.do(json.loads(line), lambda event: send("event", event))[1]
-                if os.getpid() != own:
+                if os.getpid() != process:
                     os._exit(0)  # a user's code has forked: one of us answers
                 send("done", answer)
             except UsageError as error:

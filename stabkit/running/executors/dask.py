@@ -21,7 +21,7 @@ from typing import Any
 from stabkit.errors import FailedRuns, StoreError, UsageError
 from stabkit.model import library
 from stabkit.running.executors import processes
-from stabkit.running.executors.base import Answer, Lost, Place, Tell
+from stabkit.running.executors.base import Answer, ExecutorOptions, Lost, LostKind, Tell
 from stabkit.running.work import Event, Job
 
 FINAL = {"UsageError": UsageError, "StoreError": StoreError}
@@ -32,7 +32,7 @@ GONE_SECONDS = 10.0
 """How long it may be out of reach before the sweep is given up."""
 
 
-def map(jobs: Sequence[Job], tell: Tell, where: Place) -> Generator[Answer, None, None]:
+def map(jobs: Sequence[Job], tell: Tell, where: ExecutorOptions) -> Generator[Answer, None, None]:
     """Every job on the cluster, as many at once as it has threads."""
     client = _client(where.scheduler)
     topic = f"stabkit-{uuid.uuid4().hex}"
@@ -112,13 +112,16 @@ def _answer(future: Any) -> tuple[str | Lost, str]:
     """What a finished task says, and the vendor of the processor that it ran on."""
     if future.status != "finished":
         error = future.exception(timeout=5) if future.status == "error" else None
-        return Lost(f"{type(error).__name__}: {error}"[:500] if error else "the cluster dropped the run"), ""
+        if error is None:
+            return Lost("cancelled", "the cluster dropped the run"), ""
+        kind: LostKind = "died" if type(error).__name__ == "KilledWorker" else "error"
+        return Lost(kind, f"{type(error).__name__}: {error}"[:500]), ""
     said = future.result(timeout=30)
     vendor = str(said.get("vendor", ""))
     if "done" in said:
         return str(said["done"]), vendor
     final = FINAL.get(said["final"])
-    return Lost(said["lost"], final(said["lost"]) if final else None), vendor
+    return Lost(said.get("kind", "error"), said["lost"], final(said["lost"]) if final else None), vendor
 
 
 def look_after(job: Job, run_timeout: float | None, topic: str) -> dict[str, Any]:
@@ -129,15 +132,15 @@ def look_after(job: Job, run_timeout: float | None, topic: str) -> dict[str, Any
     key = worker.get_current_task()
     if not (Path(job["out"]) / "runs" / ".lock").exists():
         reason = f"{worker.address} does not see {job['out']}: --out must be on storage that every worker shares"
-        return {"lost": reason, "final": "StoreError"}
+        return {"lost": reason, "kind": "error", "final": "StoreError"}
 
     def wanted() -> bool:
         task = worker.state.tasks.get(key)
         return task is not None and task.state == "executing" and worker.status.name == "running"
 
-    place = Place(run_timeout=run_timeout)
+    place = ExecutorOptions(run_timeout=run_timeout)
     for _, answer in processes.map([job], lambda event: worker.log_event(topic, event), place, wanted=wanted):
         if isinstance(answer, Lost):
-            return {"lost": answer.reason, "final": type(answer.error).__name__}
+            return {"lost": answer.reason, "kind": answer.kind, "final": type(answer.error).__name__}
         return {"done": answer, "vendor": library.vendor()}
-    return {"lost": "not wanted any more", "final": ""}
+    return {"lost": "not wanted any more", "kind": "cancelled", "final": ""}

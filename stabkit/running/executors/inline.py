@@ -6,11 +6,11 @@ from collections.abc import Generator, Sequence
 
 from stabkit.errors import StabkitError, StoreError, UsageError
 from stabkit.running import work
-from stabkit.running.executors.base import Answer, Lost, Place, Tell
+from stabkit.running.executors.base import Answer, ExecutorOptions, Lost, Tell
 from stabkit.running.work import Job
 
 
-def map(jobs: Sequence[Job], tell: Tell, where: Place) -> Generator[Answer, None, None]:
+def map(jobs: Sequence[Job], tell: Tell, where: ExecutorOptions) -> Generator[Answer, None, None]:
     """Every job in the order given; `where` is here."""
     work.prepare()
     for job in jobs:
@@ -19,4 +19,4 @@ def map(jobs: Sequence[Job], tell: Tell, where: Place) -> Generator[Answer, None
         except Exception as error:  # whatever a run raises is that run's loss, not the sweep's
             known = isinstance(error, StabkitError)
             final = error if isinstance(error, (UsageError, StoreError)) else None
-            yield job, Lost(str(error) if known else f"{type(error).__name__}: {error}", final)
+            yield job, Lost("error", str(error) if known else f"{type(error).__name__}: {error}", final)

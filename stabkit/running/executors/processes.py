@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from stabkit.errors import FailedRuns, StoreError, UsageError
-from stabkit.running.executors.base import Answer, Lost, Place, Tell
+from stabkit.running.executors.base import Answer, ExecutorOptions, Lost, LostKind, Tell
 from stabkit.running.work import ENVIRONMENT, Job
 
 FINAL = {"refused": UsageError, "storage": StoreError}
@@ -38,7 +38,7 @@ LONGEST_LINE = 1 << 20
 
 
 def map(
-    jobs: Sequence[Job], tell: Tell, where: Place, *, wanted: Callable[[], bool] = lambda: True
+    jobs: Sequence[Job], tell: Tell, where: ExecutorOptions, *, wanted: Callable[[], bool] = lambda: True
 ) -> Generator[Answer, None, None]:
     """Every job, the first ones first, on `where.workers` processes; one that takes over `where.run_timeout` is lost.
 
@@ -56,8 +56,8 @@ def map(
                     selector.register(worker.socket, selectors.EVENT_READ, worker)
                 heard = [key.data for key, _ in selector.select(timeout=_patience(pool))]
                 for worker in [*heard, *(w for w in pool if w.overdue and w not in heard)]:
-                    told = worker.listen() if worker in heard else [("dead", worker.tardiness())]
-                    for kind, body in told:
+                    messages = worker.listen() if worker in heard else [("timeout", worker.tardiness())]
+                    for kind, body in messages:
                         job = worker.job
                         if kind == "event":
                             tell(body)
@@ -66,24 +66,30 @@ def map(
                             worker.ready = True
                         else:
                             worker.job = None
-                        if kind in ("dead", "failed"):
+                        if kind in ("died", "timeout", "failed"):
                             selector.unregister(worker.socket)
                             pool.discard(worker)
                             worker.end()
-                            if kind == "dead" and not worker.ready:
+                            if kind in ("died", "timeout") and not worker.ready:
                                 stillborn += 1
                                 if stillborn >= SPAWN_DEATHS:
                                     raise FailedRuns(f"no worker process can start here: {body}")
                         elif waiting:
                             worker.give(waiting.popleft(), where.run_timeout)
                         if job is not None and kind != "ready":
-                            final = FINAL.get(kind)
-                            yield job, body if kind == "done" else Lost(body, final(body) if final else None)
+                            yield job, body if kind == "done" else lost(kind, body)
         finally:
             for worker in pool:
                 worker.process.kill()  # what it commits it commits whole, so it may die at any moment
             for worker in pool:
                 worker.end()
+
+
+def lost(kind: str, reason: str) -> Lost:
+    """A job that ended in what a worker said last, or in its death."""
+    final = FINAL.get(kind)
+    ended: dict[str, LostKind] = {"died": "died", "timeout": "timeout"}
+    return Lost(ended.get(kind, "error"), reason, final(reason) if final else None)
 
 
 def _patience(pool: set[_Worker]) -> float:
@@ -132,21 +138,21 @@ class _Worker:
             pass  # it is dying: its socket ends, and the job is lost by name
 
     def listen(self) -> list[tuple[str, Any]]:
-        """What it said: (kind, body) a line; `dead` and why when there will be no more."""
+        """What it said: (kind, body) a line; `died` and why when there will be no more."""
         try:
             data = self.socket.recv(1 << 16)
         except OSError:
             data = b""
         *lines, self.buffer = (self.buffer + data).split(b"\n")
         try:
-            told = [(str(said["kind"]), said["body"]) for said in (json.loads(line) for line in lines)]
+            messages = [(str(said["kind"]), said["body"]) for said in (json.loads(line) for line in lines)]
         except (ValueError, KeyError, TypeError):
-            return [("dead", "the worker said what no worker says")]
+            return [("died", "the worker said what no worker says")]
         if len(self.buffer) > LONGEST_LINE:
-            return [*told, ("dead", "the worker said what no worker says")]
-        if any(kind != "event" for kind, _ in told):
+            return [*messages, ("died", "the worker said what no worker says")]
+        if any(kind != "event" for kind, _ in messages):
             self.deadline = float("inf")  # idle until it is given another
-        return told if data else [*told, ("dead", self.obituary())]
+        return messages if data else [*messages, ("died", self.obituary())]
 
     def tardiness(self) -> str:
         if self.job is None:

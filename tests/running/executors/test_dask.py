@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from stabkit.running.executors import EXECUTORS, Lost, Place, dask
+from stabkit.running.executors import EXECUTORS, ExecutorOptions, Lost, dask
 from stabkit.storage.store import Store
 from tests.commands import TINY, stabkit, wait_for
 from tests.conftest import tiny
@@ -27,7 +27,7 @@ def test_the_cluster_returns_what_inline_returns_and_a_killed_worker_loses_nothi
     cluster: Cluster, tmp_path: Path
 ) -> None:
     specs = [tiny("post-ln", seed=seed, steps=80) for seed in range(4)]
-    list(EXECUTORS["inline"](jobs(tmp_path / "inline", specs), nothing, Place()))
+    list(EXECUTORS["inline"](jobs(tmp_path / "inline", specs), nothing, ExecutorOptions()))
     store = Store(tmp_path / "dask")
     events: list[object] = []
 
@@ -37,7 +37,7 @@ def test_the_cluster_returns_what_inline_returns_and_a_killed_worker_loses_nothi
         events.append(event)
 
     with store.writing():
-        answers = EXECUTORS["dask"](jobs(tmp_path / "dask", specs), tell, Place(scheduler=cluster.address))
+        answers = EXECUTORS["dask"](jobs(tmp_path / "dask", specs), tell, ExecutorOptions(scheduler=cluster.address))
         ends = {job["spec"]["seed"]: answer for job, answer in answers}
     assert set(ends) == {0, 1, 2, 3} and not any(isinstance(end, Lost) for end in ends.values()), ends
     digests = [
@@ -89,7 +89,9 @@ def test_workers_of_several_vendors_are_warned_of_once(vendors, warned, tmp_path
     monkeypatch.setattr(dask, "_client", lambda address: Answered(list(vendors)))
     specs = [tiny("post-ln", seed=seed) for seed in range(len(vendors))]
     events: list[dict[str, str]] = []
-    assert len(list(dask.map(jobs(tmp_path, specs), events.append, Place(scheduler="tcp://a:1")))) == len(vendors)
+    assert len(list(dask.map(jobs(tmp_path, specs), events.append, ExecutorOptions(scheduler="tcp://a:1")))) == len(
+        vendors
+    )
     assert [event["warning"] for event in events] == warned
 
 
@@ -153,7 +155,9 @@ def test_a_listener_that_is_not_dask_is_an_error(tmp_path: Path) -> None:
 
 
 def test_workers_that_do_not_share_the_storage_are_named(cluster: Cluster, tmp_path: Path) -> None:
-    answers = list(dask.map(jobs(tmp_path / "elsewhere", [tiny()]), nothing, Place(scheduler=cluster.address)))
+    answers = list(
+        dask.map(jobs(tmp_path / "elsewhere", [tiny()]), nothing, ExecutorOptions(scheduler=cluster.address))
+    )
     lost = answers[0][1]
     assert isinstance(lost, Lost) and "storage that every worker shares" in lost.reason and lost.error is not None
 
@@ -162,7 +166,7 @@ def test_an_interrupted_command_leaves_no_run_behind_on_the_cluster(cluster: Clu
     store = Store(tmp_path / "out")
     with store.writing():
         answers = dask.map(
-            jobs(tmp_path / "out", [tiny(steps=1_000_000), tiny()]), nothing, Place(scheduler=cluster.address)
+            jobs(tmp_path / "out", [tiny(steps=1_000_000), tiny()]), nothing, ExecutorOptions(scheduler=cluster.address)
         )
         assert next(answers)[1] == "early"
         answers.close()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from stabkit.errors import FailedRuns
-from stabkit.running.executors import EXECUTORS, Lost, Place
+from stabkit.running.executors import EXECUTORS, ExecutorOptions, Lost
 from stabkit.running.executors.processes import map as processes
 from stabkit.storage.store import Store
 from tests.commands import children, ended, wait_for
@@ -38,9 +38,10 @@ def nothing(event):
 def test_a_job_that_takes_too_long_is_lost_alone(tmp_path):
     specs = [tiny(steps=1_000_000), tiny(seed=1)]
     answers = {
-        job["spec"]["seed"]: answer for job, answer in processes(jobs(tmp_path, specs), nothing, Place(run_timeout=2.0))
+        job["spec"]["seed"]: answer
+        for job, answer in processes(jobs(tmp_path, specs), nothing, ExecutorOptions(run_timeout=2.0))
     }
-    assert answers[1] == "early" and answers[0].reason == "timeout: no result within 2 s" and not children()
+    assert answers[1] == "early" and answers[0] == Lost("timeout", "timeout: no result within 2 s") and not children()
 
 
 def test_no_run_starts_in_a_worker_in_which_another_failed(tmp_path):
@@ -50,7 +51,7 @@ def test_no_run_starts_in_a_worker_in_which_another_failed(tmp_path):
     def tell(event):
         seen.append(event)
 
-    answers = processes([broken, *jobs(tmp_path, [tiny(seed=1)])], tell, Place())
+    answers = processes([broken, *jobs(tmp_path, [tiny(seed=1)])], tell, ExecutorOptions())
     first = next(answers)
     assert isinstance(first[1], Lost) and not children()
     assert next(answers)[1] == "early"
@@ -60,14 +61,16 @@ def test_no_run_starts_in_a_worker_in_which_another_failed(tmp_path):
 def test_a_worker_that_cannot_start_is_an_error_and_no_storm(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONHOME", str(tmp_path))  # no Python starts with it
     with pytest.raises(FailedRuns, match="no worker process can start"):
-        list(processes(jobs(tmp_path, [tiny()]), nothing, Place()))
+        list(processes(jobs(tmp_path, [tiny()]), nothing, ExecutorOptions()))
 
 
 def test_nothing_is_imported_from_the_directory_the_command_stands_in(tmp_path, monkeypatch):
     (tmp_path / "torch.py").write_text("raise SystemExit('hijacked')")
     (tmp_path / "stabkit.py").write_text("raise SystemExit('hijacked')")
     monkeypatch.chdir(tmp_path)
-    assert [answer for _, answer in processes(jobs(tmp_path / "out", [tiny()]), nothing, Place())] == ["early"]
+    assert [answer for _, answer in processes(jobs(tmp_path / "out", [tiny()]), nothing, ExecutorOptions())] == [
+        "early"
+    ]
 
 
 @pytest.mark.parametrize("name", ["processes"])
@@ -77,7 +80,7 @@ def test_every_executor_returns_what_inline_returns_bit_for_bit(name, tmp_path):
     for each, workers in (("inline", 1), (name, 2)):
         answers = dict(
             (job["spec"]["seed"], answer)
-            for job, answer in EXECUTORS[each](jobs(tmp_path / each, specs), nothing, Place(workers=workers))
+            for job, answer in EXECUTORS[each](jobs(tmp_path / each, specs), nothing, ExecutorOptions(workers=workers))
         )
         assert set(answers.values()) == {"early"}
         digests[each] = {run_id: Store(tmp_path / each).load(run_id).digest for run_id in Store(tmp_path / each).ids()}
@@ -86,7 +89,7 @@ def test_every_executor_returns_what_inline_returns_bit_for_bit(name, tmp_path):
 
 def test_a_job_that_fails_is_lost_alone_and_says_why(tmp_path):
     broken = {**jobs(tmp_path, [tiny(seed=9)])[0], "kind": "nonsense"}
-    answers = [answer for _, answer in processes([broken, *jobs(tmp_path, [tiny()])], nothing, Place())]
+    answers = [answer for _, answer in processes([broken, *jobs(tmp_path, [tiny()])], nothing, ExecutorOptions())]
     lost = next(a for a in answers if isinstance(a, Lost))
     assert "nonsense" in lost.reason and "early" in answers
 
@@ -100,13 +103,13 @@ def test_a_killed_worker_costs_only_the_job_it_held(tmp_path):
             began.add(event["id"])
             os.kill(min(children()), signal.SIGKILL)
 
-    answers = {job["spec"]["seed"]: answer for job, answer in processes(jobs(tmp_path, specs), tell, Place())}
-    assert isinstance(answers[0], Lost) and "SIGKILL" in answers[0].reason
+    answers = {job["spec"]["seed"]: answer for job, answer in processes(jobs(tmp_path, specs), tell, ExecutorOptions())}
+    assert isinstance(answers[0], Lost) and answers[0].kind == "died" and "SIGKILL" in answers[0].reason
     assert [answers[1], answers[2]] == ["early", "early"]
 
 
 def test_closing_the_iterator_ends_every_worker(tmp_path):
-    answers = processes(jobs(tmp_path, [tiny(), tiny(steps=100_000)]), nothing, Place(workers=2))
+    answers = processes(jobs(tmp_path, [tiny(), tiny(steps=100_000)]), nothing, ExecutorOptions(workers=2))
     next(answers)
     answers.close()
     assert not children()
@@ -115,11 +118,11 @@ def test_closing_the_iterator_ends_every_worker(tmp_path):
 def test_killing_the_parent_leaves_no_orphan(tmp_path):
     code = f"""
 import json, sys
-from stabkit.running.executors.base import Place
+from stabkit.running.executors.base import ExecutorOptions
 from stabkit.running.executors.processes import map as processes
 if __name__ == "__main__":
     jobs = json.loads({json.dumps(json.dumps(jobs(tmp_path, [tiny(steps=1000000)])))})
-    for _ in processes(jobs, lambda event: print(event["step"], flush=True), Place()): pass
+    for _ in processes(jobs, lambda event: print(event["step"], flush=True), ExecutorOptions()): pass
 """
     script = tmp_path / "parent.py"
     script.write_text(code)

@@ -1,0 +1,34 @@
+"""All cells of a probe of a user's model, with a verdict a rate: what terminal, page and Python show."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from stabkit.results.own.cell import Cell
+from stabkit.results.own.link import ORDER
+from stabkit.results.own.verdict import Verdict, verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """All cells of a probe, and what was found at each rate."""
+
+    cells: Sequence[Cell]
+    verdicts: Sequence[Verdict]
+    """The lowest rate first."""
+
+    @property
+    def worst(self) -> Verdict:
+        """That of the rate at which the chain holds least: by its worst link, then the next; of equals the lowest's."""
+
+        def held(one: Verdict) -> tuple[list[int], float]:
+            return sorted((ORDER.index(link.verdict) for link in one.links.values()), reverse=True), -one.lr
+
+        return max(self.verdicts, key=held)
+
+
+def judged(cells: Sequence[Cell]) -> Judged:
+    """The verdicts of these cells."""
+    rates = sorted({cell.facts.lr for cell in cells})
+    return Judged(cells, [verdict([cell for cell in cells if cell.facts.lr == rate]) for rate in rates])

@@ -1,0 +1,110 @@
+"""A request executed: train what is missing, translate, draw surfaces; a listener follows the progress.
+
+The store's lock and the signals are the caller's: a command that executes several requests holds them once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from stabkit.errors import StoreError
+from stabkit.results.surface import SurfaceSpec
+from stabkit.running import runs, surfaces, texts, translations
+from stabkit.running.executors.base import Lost, Tell
+from stabkit.running.plan import Plan, complete
+from stabkit.running.request import Request, space
+from stabkit.spec import RunSpec
+from stabkit.storage.shelf import Shelf
+from stabkit.storage.store import Run, Store, disk
+from stabkit.storage.surfaces import SURFACE, Surface
+from stabkit.storage.translations import TRANSLATION
+
+MANY = 16
+"""Stored runs from which on reading them takes long enough to be announced."""
+
+
+class Listener(Protocol):
+    """Follows the progress; the command line's shows it (`cli/progress.py`)."""
+
+    def planned(self, plan: Plan[Any, Any]) -> None:
+        """What is there already, what is missing, and what was found corrupt."""
+
+    def making(self, what: str) -> None:
+        """Before something that takes seconds: reading many runs, making what all runs then read."""
+
+    def training(
+        self, plan: Plan[RunSpec, Run], workers: int
+    ) -> AbstractContextManager[tuple[Tell, Callable[[RunSpec, Run | Lost], None]]]:
+        """Around the training: what to call at an event of a worker, and when a run has ended."""
+
+    def measuring(self, plan: Plan[Any, Any]) -> AbstractContextManager[tuple[Tell, Callable[[str], None]]]:
+        """Likewise around a second measurement: at an event, and when a job has ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestResult:
+    """What a request left: its runs in its own order, those without a result and why, those whose translation was asked
+    for and lost and why, its surfaces."""
+
+    runs: list[Run]
+    failed: list[tuple[RunSpec, str]]
+    untranslated: list[tuple[RunSpec, str]]
+    surfaces: list[Surface]
+
+
+def run(request: Request, store: Store, listener: Listener, *, retry_failed: bool = False) -> RequestResult:
+    """Everything that the request asks for and the store lacks."""
+    store.sweep_partial()
+    specs = request.specs
+    if (stored := sum(spec.run_id in store for spec in specs)) >= MANY:
+        listener.making(f"reading {stored} stored runs")
+    context = {**_everywhere(request), "checkpoint_every": request.checkpoint_every}
+    planned = runs.planned(specs, store, context, retry_failed=retry_failed)
+    listener.planned(planned)
+    space(sum(map(disk, planned.missing)), request.out)
+    texts.keep(planned.missing, request.corpus, request.out, listener.making)
+    with listener.training(planned, request.workers) as (tell, ended):
+        done = complete(planned, request.execute, tell, ended=ended)
+    lost = translate(request, done.results, listener)
+    untranslated = [
+        (trained.spec, f"not translated: {lost[trained.run_id].text}")
+        for trained in done.results
+        if trained.run_id in lost
+    ]
+    wanted = surfaces.specs(done.results, request.surfaces) if request.surfaces else []
+    drawn = draw(request, wanted, listener) if wanted else []
+    return RequestResult(done.results, [(spec, reason.text) for spec, reason in done.lost], untranslated, drawn)
+
+
+def translate(request: Request, trained: Sequence[Run], listener: Listener) -> dict[str, Lost]:
+    """The held-out sentences in the words of every run that has not translated them yet, where the request asks for
+    them; {run id: why} of what was lost."""
+    if request.translations is None:
+        return {}
+    Shelf(TRANSLATION, request.out).sweep_partial()
+    planned = translations.planned(request.translations.specs(trained), request.out, _everywhere(request))
+    listener.planned(planned)
+    with listener.measuring(planned) as (tell, ended):
+        done = complete(planned, request.execute, tell, job_done=lambda job: ended(job["id"]))
+    return {spec.run: reason for spec, reason in done.lost}
+
+
+def draw(request: Request, wanted: Sequence[SurfaceSpec], listener: Listener) -> list[Surface]:
+    """Every surface that is asked for, stored before or drawn now; raises StoreError where one cannot be made."""
+    Shelf(SURFACE, request.out).sweep_partial()
+    together = 1 if request.device == "cpu" else surfaces.TOGETHER
+    planned = surfaces.planned(wanted, request.out, {**_everywhere(request), "together": together})
+    listener.planned(planned)
+    with listener.measuring(planned) as (tell, ended):
+        done = complete(planned, request.execute, tell, job_done=lambda job: ended(job["id"]))
+    for spec, reason in done.lost:
+        raise StoreError(f"{spec.surface_id}: {reason.text}; finished tiles are kept: run it again")
+    return done.results
+
+
+def _everywhere(request: Request) -> dict[str, Any]:
+    """What every job holds, whatever its kind."""
+    return {"corpus": request.corpus, "device": request.device, "texts": dict(request.texts)}

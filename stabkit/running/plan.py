@@ -1,0 +1,188 @@
+"""What is stored of what was asked for, what is missing, and the missing made: the same for every kind of work.
+
+specs → `plan` → jobs that the store lacks → executor → `complete` → results. The only place that retries.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from typing import Generic, Literal, Protocol, TypeVar
+
+from stabkit.running.executors.base import ATTEMPTS, Answer, Lost, Tell
+from stabkit.running.work import Job
+from stabkit.storage.folder import CorruptFolder, OldFolder
+from stabkit.storage.shelf import Shelf
+
+S = TypeVar("S")
+T = TypeVar("T")
+Map = Callable[[Sequence[Job], Tell], Generator[Answer, None, None]]
+"""An executor on its place."""
+
+
+class Attempts(Protocol):
+    """Counts how often jobs were lost."""
+
+    def reasons(self, name: str) -> list[str]:
+        """Why every attempt so far failed, the commands before this one included."""
+
+    def note(self, name: str, lost: Lost) -> int:
+        """Remember one more; returns how many there are now."""
+
+
+class CommandAttempts:
+    """Those of one command. `timeouts`: whether what took too long is worth another attempt."""
+
+    def __init__(self, *, timeouts: bool = True) -> None:
+        self.timeouts = timeouts
+        self.counts: Counter[str] = Counter()
+
+    def reasons(self, name: str) -> list[str]:
+        return []
+
+    def note(self, name: str, lost: Lost) -> int:
+        self.counts[name] += ATTEMPTS if lost.kind == "timeout" and not self.timeouts else 1
+        return self.counts[name]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Work(Generic[S, T]):
+    """How the specs of one kind are named, looked up, made jobs of and read when these are done."""
+
+    kind: Literal["run", "translation", "surface", "probe"]
+    again: str
+    """What happens to one whose folder failed its check: `trained again`."""
+    shelf: Shelf[T] | None
+    """None: what is stored a worker alone can tell."""
+    name: Callable[[S], str]
+    """The id of its folder; without a shelf, of its job."""
+    jobs: Callable[[S], Sequence[Job]]
+    """One or more; none where all it needs is there already."""
+    result: Callable[[S, str], T | Lost]
+    """What is stored when its jobs are done; the answer of the last is given ("" where there was none)."""
+    attempts: Attempts = field(default_factory=CommandAttempts)
+    seconds: Callable[[S], float] = lambda spec: 0.0
+    """What takes longest is done first, so that no worker is left alone at the end."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plan(Generic[S, T]):
+    """What is there, and what is to be done."""
+
+    work: Work[S, T]
+    specs: list[S]
+    ready: dict[str, T]
+    """What is stored, by name."""
+    missing: list[S]
+    jobs: list[tuple[S, Job]]
+    """Those of what is missing, in the order in which they are done."""
+    corrupt: list[str]
+    """One warning for each folder that failed its check and was put in quarantine."""
+    given_up: list[tuple[S, Lost]]
+    """What was lost ATTEMPTS times in earlier commands: not tried again unless asked to."""
+    other: int = 0
+    """Stored folders that are not part of what was asked for."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Done(Generic[S, T]):
+    """What came of a plan."""
+
+    results: list[T]
+    """In the order of the specs."""
+    lost: list[tuple[S, Lost]]
+    """What has no result, and why."""
+    reused: int
+    """Of the results, those that were stored before."""
+
+
+def plan(specs: Sequence[S], work: Work[S, T], *, repair: bool = True) -> Plan[S, T]:
+    """Which specs are whole in the store, and the jobs of the others; a folder that fails its check goes to quarantine
+    when `repair` is on."""
+    ready: dict[str, T] = {}
+    missing: list[S] = []
+    corrupt: list[str] = []
+    given_up: list[tuple[S, Lost]] = []
+    for spec in specs:
+        name = work.name(spec)
+        if (shelf := work.shelf) is not None and name in shelf:
+            try:
+                ready[name] = shelf.load(name)
+                continue
+            except (CorruptFolder, OldFolder) as error:
+                after = f"; moved to {shelf.quarantine(name)}, {work.again}" if repair else ""
+                corrupt.append(f"corrupt {work.kind}: {error}{after}")
+        reasons = work.attempts.reasons(name)
+        if len(reasons) >= ATTEMPTS:
+            given_up.append((spec, Lost("given up", reasons[-1], attempt=len(reasons))))
+        else:
+            missing.append(spec)
+    jobs = [(spec, job) for spec in sorted(missing, key=work.seconds, reverse=True) for job in work.jobs(spec)]
+    return Plan(
+        work=work, specs=list(specs), ready=ready, missing=missing, jobs=jobs, corrupt=corrupt, given_up=given_up
+    )
+
+
+def complete(
+    planned: Plan[S, T],
+    execute: Map,
+    tell: Tell,
+    *,
+    job_done: Callable[[Job], None] = lambda job: None,
+    ended: Callable[[S, T | Lost], None] = lambda spec, ending: None,
+) -> Done[S, T]:
+    """Do what is missing: `job_done` after every job, `ended` after the last of a spec."""
+    work = planned.work
+    results = dict(planned.ready)
+    lost = {work.name(spec): (spec, reason) for spec, reason in planned.given_up}
+    spec_of = {job["id"]: spec for spec, job in planned.jobs}
+    left = Counter(work.name(spec) for spec, _ in planned.jobs)
+
+    def end(spec: S, ending: T | Lost) -> None:
+        if isinstance(ending, Lost):
+            lost[work.name(spec)] = (spec, ending)
+        else:
+            results[work.name(spec)] = ending
+        ended(spec, ending)
+
+    with closing(settled([job for _, job in planned.jobs], execute, tell, work.attempts)) as answers:
+        for job, answer in answers:
+            spec = spec_of[job["id"]]
+            name = work.name(spec)
+            left[name] -= 1
+            job_done(job)
+            if name in lost:
+                continue
+            if isinstance(answer, Lost):
+                end(spec, answer)
+            elif not left[name]:
+                end(spec, work.result(spec, answer))
+    for spec in planned.missing:
+        if work.name(spec) not in results and work.name(spec) not in lost:
+            end(spec, work.result(spec, ""))  # a command before did all its jobs, and was ended before the last act
+    return Done(
+        results=[results[work.name(spec)] for spec in planned.specs if work.name(spec) in results],
+        lost=list(lost.values()),
+        reused=len(planned.ready),
+    )
+
+
+def settled(jobs: Sequence[Job], execute: Map, tell: Tell, attempts: Attempts) -> Generator[Answer, None, None]:
+    """Every job with its last answer: one that is lost is tried again, ATTEMPTS times in all."""
+    while jobs:
+        again: list[Job] = []
+        with closing(execute(jobs, tell)) as answers:  # workers end before the lock goes
+            for job, answer in answers:
+                if not isinstance(answer, Lost):
+                    yield job, answer
+                    continue
+                if answer.error:
+                    raise answer.error
+                attempt = attempts.note(job["id"], answer)
+                if attempt < ATTEMPTS:
+                    again.append(job)
+                else:
+                    yield job, replace(answer, attempt=attempt)
+        jobs = again

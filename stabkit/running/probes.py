@@ -1,0 +1,123 @@
+"""A user's model over depths as work: a job a cell. The user's code runs in the workers alone. Never imports torch.
+
+What is stored only a worker can tell, for its key holds the weights that the factory makes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from stabkit.errors import FailedRuns
+from stabkit.results.own.cell import Cell
+from stabkit.running import plan
+from stabkit.running.executors.base import Lost, Tell
+from stabkit.running.plan import CommandAttempts, Done, Map, Work
+from stabkit.running.work import Job
+from stabkit.storage.probed import PROBE
+from stabkit.storage.shelf import Shelf
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ProbeSpec:
+    """One cell."""
+
+    factory: str
+    depth: int | None
+    """None: the factory takes none."""
+    lr: float
+    """0: its optimiser's own."""
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """`gpt-12L-lr0.001-s0`."""
+        depth, lr = "" if self.depth is None else f"{self.depth}L", f"lr{self.lr:g}" if self.lr else ""
+        return "-".join(word for word in (self.factory.rpartition(":")[2], depth, lr, f"s{self.seed}") if word)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ProbeRequest:
+    """What `stabkit probe` was asked for."""
+
+    factory: str
+    here: str
+    """The directory that the command was started in: the factory's module may stand there."""
+    depths: tuple[int | None, ...]
+    """(None,) where the factory takes no depth."""
+    seeds: tuple[int, ...]
+    lrs: tuple[float, ...]
+    """(0.0,) for its optimiser's own."""
+    steps: int
+    blocks: str
+    fresh: bool
+    out: Path
+
+    def specs(self) -> list[ProbeSpec]:
+        """By depth, rate and seed."""
+        return [
+            ProbeSpec(factory=self.factory, depth=depth, lr=lr, seed=seed)
+            for depth in sorted(self.depths, key=lambda depth: depth or 0)
+            for lr in self.lrs
+            for seed in self.seeds
+        ]
+
+    def job(self, spec: ProbeSpec) -> Job:
+        """What a worker is given."""
+        return {
+            "kind": "probe",
+            "id": spec.name,
+            "factory": spec.factory,
+            "here": self.here,
+            "depth": spec.depth,
+            "seed": spec.seed,
+            "lr": spec.lr,
+            "steps": self.steps,
+            "blocks": self.blocks,
+            "out": str(self.out),
+            "fresh": self.fresh,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ProbedCell:
+    """A cell, and whether it was stored before."""
+
+    cell: Cell
+    reused: bool
+
+
+def run(
+    request: ProbeRequest, execute: Map, tell: Tell, ended: Callable[[ProbeSpec, ProbedCell | Lost], None]
+) -> Done[ProbeSpec, Cell]:
+    """Probe every cell, the deepest first, which take longest. Raises UsageError for what would be as wrong at any
+    depth."""
+    shelf = Shelf(PROBE, request.out)
+    shelf.sweep_partial()
+
+    def result(spec: ProbeSpec, answer: str) -> ProbedCell | Lost:
+        said = json.loads(answer)
+        if "failed" in said:
+            return Lost("error", said["failed"], log=said.get("log", ""))
+        return ProbedCell(shelf.load(said["folder"]), bool(said["reused"]))
+
+    work = Work(
+        kind="probe",
+        again="probed again",
+        shelf=None,
+        name=lambda spec: spec.name,
+        jobs=lambda spec: [request.job(spec)],
+        result=result,
+        attempts=CommandAttempts(timeouts=False),  # what hung once hangs again
+        seconds=lambda spec: float(spec.depth or 0),
+    )
+    specs = request.specs()
+    done = plan.complete(plan.plan(specs, work), execute, tell, ended=ended)
+    cells = [probed.cell for probed in done.results]
+    if len(cells) + len(done.lost) != len(specs) or len({cell.digest for cell in cells}) < len(cells):
+        raise FailedRuns(f"{len(specs)} runs were asked for, {len(cells)} came back; does the factory fork?")
+    order = {spec.name: i for i, spec in enumerate(specs)}
+    lost = sorted(done.lost, key=lambda pair: order[pair[0].name])
+    return Done(results=cells, lost=lost, reused=sum(probed.reused for probed in done.results))

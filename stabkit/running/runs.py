@@ -1,0 +1,83 @@
+"""Runs as work: a job each, the longest first; attempts are counted over all commands. Never imports torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+from stabkit.errors import StoreError
+from stabkit.running import cost, plan
+from stabkit.running.executors.base import Lost
+from stabkit.running.plan import Plan, Work
+from stabkit.running.work import Job
+from stabkit.spec import RunSpec
+from stabkit.storage.store import Run, Store
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAttempts:
+    """Those of all commands, as the store keeps them. `afresh`: what earlier commands counted is forgotten."""
+
+    store: Store
+    afresh: bool
+
+    def reasons(self, name: str) -> list[str]:
+        return [] if self.afresh else self.store.attempts(name)
+
+    def note(self, name: str, lost: Lost) -> int:
+        return self.store.note_attempt(name, lost.reason)
+
+
+def planned(
+    specs: Sequence[RunSpec],
+    store: Store,
+    context: Mapping[str, Any] = {},  # noqa: B006  # a mapping that nothing writes to
+    *,
+    repair: bool = True,
+    retry_failed: bool = False,
+) -> Plan[RunSpec, Run]:
+    """Which runs are whole in the store. A folder that fails its check goes to quarantine when `repair` is on;
+    `retry_failed` counts the attempts at every missing run afresh.
+
+    `context`: what every job holds besides its run; `checkpoint_every` in it is a number of updates, or None for one
+    that suits the run (`cost.checkpoint_every`).
+    """
+    every = context.get("checkpoint_every")
+
+    def jobs(spec: RunSpec) -> list[Job]:
+        fitting = cost.checkpoint_every(spec) if every is None else every
+        job = {"kind": "run", "out": str(store.out), "id": spec.run_id, "spec": spec.to_json()}
+        return [{**job, **context, "checkpoint_every": fitting}]
+
+    work = Work(
+        kind="run",
+        again="trained again",
+        shelf=store.shelf,
+        name=lambda spec: spec.run_id,
+        jobs=jobs,
+        result=lambda spec, outcome: store.load(spec.run_id),
+        attempts=StoredAttempts(store, afresh=retry_failed),
+        seconds=cost.seconds,
+    )
+    run_plan = plan.plan(specs, work, repair=repair)
+    if retry_failed and repair:
+        for spec in run_plan.missing:
+            store.forget_attempts(spec.run_id)
+    return replace(run_plan, other=len(set(store.ids()) - {spec.run_id for spec in specs}))
+
+
+MOST_TIMED = 24
+"""Runs of the store that an estimate is scaled by, where it holds more."""
+
+
+def timed(run_plan: Plan[RunSpec, Run], store: Store) -> list[Run]:
+    """Runs of the store to scale an estimate by: those that were asked for, else any."""
+    runs = list(run_plan.ready.values())[:MOST_TIMED]
+    for run_id in store.ids() if not runs else ():
+        with suppress(StoreError):
+            runs.append(store.load(run_id))
+        if len(runs) == MOST_TIMED:
+            break
+    return runs

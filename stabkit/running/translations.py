@@ -1,0 +1,52 @@
+"""Translations as work: a job a run. Never imports torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from stabkit.results.translation import Search, TranslationSpec
+from stabkit.running import plan
+from stabkit.running.plan import Plan, Work
+from stabkit.storage.shelf import Shelf
+from stabkit.storage.store import Run
+from stabkit.storage.translations import TRANSLATION, Translation
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TranslationRequest:
+    """Which translations a command asks for."""
+
+    search: Search
+    sentences: str
+    """Digest of the sentences to translate."""
+    device: str = "cpu"
+
+    def specs(self, runs: Sequence[Run]) -> list[TranslationSpec]:
+        """The translation of every run's last weights."""
+        return [
+            TranslationSpec(
+                run=run.run_id, digest=run.digest, search=self.search, sentences=self.sentences, device=self.device
+            )
+            for run in runs
+        ]
+
+
+def planned(
+    specs: Sequence[TranslationSpec], out: Path, context: Mapping[str, Any]
+) -> Plan[TranslationSpec, Translation]:
+    """Which are whole, and the jobs of the others."""
+    shelf = Shelf(TRANSLATION, out)
+    work: Work[TranslationSpec, Translation] = Work(
+        kind="translation",
+        again="translated again",
+        shelf=shelf,
+        name=lambda spec: spec.translation_id,
+        jobs=lambda spec: [
+            {"kind": "translate", "id": spec.translation_id, "spec": spec.to_json(), "out": str(out), **context}
+        ],
+        result=lambda spec, answer: shelf.load(spec.translation_id),
+    )
+    return plan.plan(specs, work)

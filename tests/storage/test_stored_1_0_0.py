@@ -1,0 +1,162 @@
+"""A store written before is read after, bit for bit: `stored_1_0_0/` was written by version 1.0.0 (commit ffcc4d4), and
+`hashes.json` by the same code from what it then loaded.
+
+    stabkit sweep --models post-ln,deepnorm --depths 2 --steps 3 --warmup 0 --hidden 8 --ffn 16 --vocab 128 \\
+        --max-tokens 64, with three snapshots of deepnorm; the same of a small text with --bleu; a surface in the plane
+        of deepnorm's path; a user's model of two blocks, probed; and one watched.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from stabkit.report.json_document import ended
+from stabkit.results.records import Table, jsonable
+from stabkit.storage import probed, surfaces, translations, watched, weights
+from stabkit.storage.probed import PROBE
+from stabkit.storage.shelf import Shelf
+from stabkit.storage.store import Store, to_files
+from stabkit.storage.surfaces import SURFACE
+from stabkit.storage.translations import TRANSLATION
+from stabkit.storage.watched import WatchShelf
+
+STORED = Path(__file__).parent / "stored_1_0_0"
+HASHES: Mapping[str, Mapping[str, str]] = json.loads((STORED / "hashes.json").read_text(encoding="utf-8"))
+
+
+def of_array(array: np.ndarray) -> str:
+    array = np.ascontiguousarray(array)
+    return hashlib.sha256(f"{array.dtype.str} {array.shape}\n".encode() + array.tobytes()).hexdigest()
+
+
+def of_json(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+
+
+def of_tables(records: Mapping[str, Table]) -> Iterator[tuple[str, str]]:
+    for name, table in records.items():
+        yield f"{name}.steps", of_array(table.steps)
+        yield f"{name}.sites", hashlib.sha256("\n".join(table.sites).encode()).hexdigest()
+        yield f"{name}.values", of_array(table.values)
+        yield f"{name}.version", str(table.version)
+
+
+def run(name: str) -> dict[str, str]:
+    stored = Store(STORED).load(name)
+    return {
+        "digest": stored.digest,
+        "spec": of_json(stored.spec.to_json()),
+        "kept": of_json(dict(stored.kept)),
+        "outcome": of_json(jsonable(ended(stored))),
+        "environment": of_json(dict(stored.environment)),
+        **dict(of_tables(stored.records)),
+        **{f"weights.{key}": of_array(array) for key, array in weights.arrays(stored).items()},
+    }
+
+
+def surface(name: str) -> dict[str, str]:
+    stored = Shelf(SURFACE, STORED).load(name)
+    return {
+        "digest": stored.digest,
+        "spec": of_json(stored.spec.to_json()),
+        "loss": of_array(stored.loss),
+        "facts": of_json(dict(stored.facts)),
+        **{f"path.{key}": of_array(column) for key, column in stored.path.items()},
+    }
+
+
+def translation(name: str) -> dict[str, str]:
+    stored = Shelf(TRANSLATION, STORED).load(name)
+    score = stored.score
+    return {
+        "spec": of_json(stored.spec.to_json()),
+        "sentences": of_json([stored.hypotheses, stored.references]),
+        "score": of_json([stored.tokenize, score.bleu, score.signature, score.length_ratio]),
+        "environment": of_json(dict(stored.environment)),
+    }
+
+
+def probe(name: str) -> dict[str, str]:
+    stored = Shelf(PROBE, STORED).load(name)
+    return {"digest": stored.digest, "facts": of_json(stored.facts.to_json()), **dict(of_tables(stored.records))}
+
+
+def watch(name: str) -> dict[str, str]:
+    stored = WatchShelf(STORED).load(name)
+    return {
+        "digest": stored.cell.digest,
+        "facts": of_json(stored.cell.facts.to_json()),
+        "ended": stored.ended,
+        "alarms": of_json([alarm.to_json() for alarm in stored.alarms]),
+        **dict(of_tables(stored.records)),
+    }
+
+
+KINDS: Mapping[str, Callable[[str], dict[str, str]]] = {
+    "runs": run,
+    "surfaces": surface,
+    "translations": translation,
+    "probes": probe,
+    "own": watch,
+}
+
+
+@pytest.mark.parametrize("folder", HASHES)
+def test_what_is_loaded_is_what_1_0_0_loaded(folder: str) -> None:
+    kind, _, name = folder.partition("/")
+    assert KINDS[kind](name) == HASHES[folder]
+
+
+def test_every_stored_folder_is_listed() -> None:
+    names = {
+        "runs": Store(STORED).ids(),
+        "surfaces": Shelf(SURFACE, STORED).ids(),
+        "translations": Shelf(TRANSLATION, STORED).ids(),
+        "probes": Shelf(PROBE, STORED).ids(),
+        "own": WatchShelf(STORED).ids(),
+    }
+    assert {f"{kind}/{name}" for kind in names for name in names[kind]} == set(HASHES)
+    (trained,) = [stored for stored in map(Store(STORED).load, Store(STORED).ids()) if stored.translations]
+    assert trained.spec.task.source == "de"
+
+
+def environment(folder: Path) -> Any:
+    return json.loads((folder / "environment.json").read_text(encoding="utf-8"))
+
+
+def test_what_was_loaded_is_written_as_the_same_bytes(tmp_path: Path) -> None:
+    store, written = Store(STORED), Store(tmp_path)
+    for name in store.ids():
+        stored = store.load(name)
+        arrays = weights.arrays(stored)
+        written.commit(
+            stored.spec,
+            to_files(stored.spec, stored.kept, stored.records, arrays, stored.environment, stored.texts),
+        )
+    for name in Shelf(SURFACE, STORED).ids():
+        shelf, drawn = Shelf(SURFACE, STORED), Shelf(SURFACE, STORED).load(name)
+        about = environment(shelf.root / name)
+        files = surfaces.to_files(drawn.spec, drawn.loss, dict(drawn.path), drawn.facts, about)
+        Shelf(SURFACE, tmp_path).commit(name, files)
+    for name in Shelf(TRANSLATION, STORED).ids():
+        files = translations.to_files(Shelf(TRANSLATION, STORED).load(name))
+        Shelf(TRANSLATION, tmp_path).commit(name, files)
+    for name in (cells := Shelf(PROBE, STORED)).ids():
+        files = probed.to_files(cells.load(name), environment(cells.root / name))
+        Shelf(PROBE, tmp_path).commit(name, files)
+    for name in (watches := WatchShelf(STORED)).ids():
+        for part in (parts := watches.parts(name)).ids():
+            loaded = parts.load(part)
+            files = watched.to_files(loaded.cell.facts, loaded.records, loaded.alarms, environment(parts.root / part))
+            WatchShelf(tmp_path).append(name, files)
+    paths = [path.relative_to(STORED) for path in STORED.glob("*/**/*") if path.is_file()]
+    assert len(paths) > 30
+    for path in paths:
+        assert (tmp_path / path).read_bytes() == (STORED / path).read_bytes(), path
