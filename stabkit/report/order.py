@@ -136,6 +136,6 @@ def order(shown: Sequence[Card], leads: Sequence[str]) -> Order:
     ]
     return Order(
         leads=tuple(first),
-        sections=tuple(one for one in sections if one.cards),
+        sections=tuple(section for section in sections if section.cards),
         nothing=tuple(card for card in shown if card.needs),
     )

@@ -8,6 +8,7 @@ import xml.etree.ElementTree as ET
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -34,13 +35,13 @@ from stabkit.figures.chain.run_curves import (
 )
 from stabkit.figures.depth import depth_law, flops, slope, theory, update_depth
 from stabkit.figures.methods import perplexity
-from stabkit.figures.picture import Picture, RunPicture
+from stabkit.figures.picture import Mark, Note, Picture, RunPicture
 from stabkit.figures.probe_curves import OWN
 from stabkit.figures.quality import bleu, significance
 from stabkit.figures.shared import depth_fit, scales, theorem
 from stabkit.figures.watch_curves import WATCHED
 from stabkit.methods import with_recipe
-from stabkit.report.cards import card
+from stabkit.report.cards import card, reading
 from stabkit.report.verdict.headline import headline
 from stabkit.results import records
 from stabkit.storage.store import Run
@@ -63,6 +64,21 @@ def test_every_picture_of_the_folder_is_in_the_table() -> None:
             assert picture.room == path.parent.name
 
 
+def test_a_note_that_explains_a_mark_is_shown_where_the_frame_holds_it() -> None:
+    notes = (Note("Always."), Note("✕: diverged.", ("diverged",)), Note("A band.", ("band",)), Note("Both.", MARKS))
+    frame = pd.DataFrame({"outcome": ["trains", "stuck"], "seed": [0, 0]})
+    assert reading(notes, frame) == "Always. Both."
+    assert reading(notes, frame.assign(outcome="diverged", seed=[0, 1])) == "Always. ✕: diverged. A band. Both."
+    assert reading(notes[:3], pd.DataFrame({"loss": [1.0]})) == "Always. ✕: diverged. A band.", "of what is not known"
+
+
+@pytest.mark.parametrize("figure", [*FIGURES, *SURFACES, *SEARCHES, *OWN.values(), *WATCHED], ids=lambda one: one.name)
+def test_a_note_with_the_sign_of_a_mark_names_it(figure: Picture[Any]) -> None:
+    for note in figure.read:
+        assert ("✕" not in note.text or "diverged" in note.marks) and set(note.marks) <= set(MARKS)
+
+
+MARKS: tuple[Mark, ...] = ("diverged", "stuck", "band")
 WITHOUT = ("run_findings",)
 """Files that say what pictures of their room show, and hold none."""
 

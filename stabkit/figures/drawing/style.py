@@ -82,6 +82,7 @@ RC: dict[str, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "stabkit",
     "pdf.fonttype": 42,
+    "path.simplify_threshold": 0.5,  # of a unit, less than half of a line's width: what hundreds of noisy steps need
 }
 
 
@@ -147,16 +148,17 @@ def panels(
     figure = Figure(figsize=(WIDTH, tall))
     width = (WIDTH - LEFT - beyond) / columns
     top, bottom = 0.1 + TITLE_LINE * titles, 0.46
-    found = []
+    axes_of_panels = []
     for i in range(places):
         row, column = divmod(i, columns)
-        place = (LEFT + column * width, tall - (row + 1) * height + bottom, width - right - 0.1, height - top - bottom)
-        axes = figure.add_axes((place[0] / WIDTH, place[1] / tall, place[2] / WIDTH, place[3] / tall))
+        left, low = LEFT + column * width, tall - (row + 1) * height + bottom
+        wide, high = width - right - 0.1, height - top - bottom
+        axes = figure.add_axes((left / WIDTH, low / tall, wide / WIDTH, high / tall))
         if column:
             axes.tick_params(labelleft=False)
-        found.append(axes)
+        axes_of_panels.append(axes)
     if more:
-        note = found.pop()
+        note = axes_of_panels.pop()
         note.axis("off")
         note.text(
             0.05,
@@ -164,7 +166,7 @@ def panels(
             f"and {more} panels more, left out here;\n`stabkit report --figures DIR`\nwrites every number as CSV",
             va="center",
         )
-    return figure, found
+    return figure, axes_of_panels
 
 
 def line(axes: Axes, x: Any, y: Any, **look: Any) -> Line2D:

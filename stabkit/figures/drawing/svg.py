@@ -27,7 +27,7 @@ from stabkit.storage.folder import write_file
 SVG = "{http://www.w3.org/2000/svg}"
 TALL = 0.5
 """Of its width, beyond which a sketch is cut off below."""
-MOST_TOLD = 1e300
+MOST = 1e300
 """Beyond it three digits may round to infinity."""
 PAGE = {"svg_fonttype": "none", "savefig_facecolor": "none"}
 _NUMBER = re.compile(r"-?\d+\.\d+")
@@ -69,14 +69,14 @@ def _marks(figure: Figure) -> tuple[list[Artist], list[dict[str, Any]]]:
 def _points(figure: Figure, line: Line2D, values: list[list[float]] | None) -> dict[str, list[list[float]]]:
     """Where a line's finite points stand in the svg (72 units an inch, y downwards), and what they say."""
     data = np.asarray(line.get_xydata(), dtype=float)
-    told = data if values is None else np.asarray(values, dtype=float).reshape(len(data), 2)
+    measured = data if values is None else np.asarray(values, dtype=float).reshape(len(data), 2)
     where = line.get_transform().transform(data) * (72 / figure.dpi)
     where[:, 1] = figure.get_figheight() * 72 - where[:, 1]
-    kept = np.flatnonzero(np.isfinite(where).all(axis=1) & (np.abs(told) <= MOST_TOLD).all(axis=1))
+    kept = np.flatnonzero(np.isfinite(where).all(axis=1) & (np.abs(measured) <= MOST).all(axis=1))
     kept = kept[_apart(where[kept])]
     return {
         "p": [[round(float(x), 1), round(float(y), 1)] for x, y in where[kept]],
-        "v": [[float(f"{x:.6g}"), float(f"{y:.3g}")] for x, y in told[kept]],
+        "v": [[float(f"{x:.6g}"), float(f"{y:.3g}")] for x, y in measured[kept]],
     }
 
 

@@ -145,47 +145,47 @@ def _ticks(group: pd.DataFrame) -> list[int]:
 
 def _streams(frame: pd.DataFrame) -> Strokes:
     """A line style a stream; conditions have panels of their own."""
-    found = [str(stream) for stream in frame["stream"].unique()]
-    looks = {stream: {"linestyle": dashes} for stream, dashes in zip(found, cycle(CONDITION_DASHES), strict=False)}
+    streams = [str(stream) for stream in frame["stream"].unique()]
+    looks = {stream: {"linestyle": dashes} for stream, dashes in zip(streams, cycle(CONDITION_DASHES), strict=False)}
     several = frame["condition"].nunique() > 1
-    named = [stream for stream in found if stream]
+    named = [stream for stream in streams if stream]
     return Strokes(column="stream", looks=looks, named=named, panels=("panel", "condition") if several else ("panel",))
 
 
-def by_site(each: Shown, table: Table) -> Iterator[dict[str, Any]]:
+def by_site(placed: Shown, table: Table) -> Iterator[dict[str, Any]]:
     """A row a site of the stack that the output comes from, at the last step; a further stream as a line of its own."""
-    stack = "decoder" if each.run.spec.model.decoder_layers else "encoder"
+    stack = "decoder" if placed.run.spec.model.decoder_layers else "encoder"
     main = [site for site in table.sites if "@" not in site]
-    own = [site for site in main if site.partition(".")[0] == stack] or main
-    step, last, start = int(table.steps[-1]), table.select(own)[-1].tolist(), table.select(own)[0].tolist()
+    sites = [site for site in main if site.partition(".")[0] == stack] or main
+    step, last, start = int(table.steps[-1]), table.select(sites)[-1].tolist(), table.select(sites)[0].tolist()
     places: dict[str, int] = {}
-    for site, value, before in zip(own, last, start, strict=True):
+    for site, value, before in zip(sites, last, start, strict=True):
         place, _, stream = site.partition(":")
         places[stream] = places[stream] + 1 if stream in places else 0 if place.endswith(".0") else 1
-        facts = each.facts()
+        facts = placed.facts()
         if stream:
             facts["run"] = f"{facts['run']}:{stream}"
-        told = plain(f"{stream} stream") if stream else ""
-        at = {"stream": told, "site": places[stream], "name": plain(site), "step": step}
+        name = plain(f"{stream} stream") if stream else ""
+        at = {"stream": name, "site": places[stream], "name": plain(site), "step": step}
         yield {**facts, **at, "value": value, "start": before}
 
 
-def by_step(each: Shown, table: Table) -> Iterator[dict[str, Any]]:
+def by_step(placed: Shown, table: Table) -> Iterator[dict[str, Any]]:
     """A row a recorded step: mean, least and greatest over all sites."""
     values = table.select([site for site in table.sites if "@" not in site])
     for step, row in zip(table.steps.tolist(), values, strict=True):
         parts = {"value": float(row.mean()), "least": float(row.min()), "greatest": float(row.max())}
-        yield {**each.facts(), "step": step, **parts}
+        yield {**placed.facts(), "step": step, **parts}
 
 
 def _ends(frame: pd.DataFrame) -> dict[str, float]:
     """{label: its last value, median over seeds} at the deepest, first condition."""
     if frame.empty:
         return {}
-    own = frame[(frame["depth"] == frame["depth"].iloc[-1]) & (frame["condition"] == frame["condition"].iloc[0])]
+    deepest = frame[(frame["depth"] == frame["depth"].iloc[-1]) & (frame["condition"] == frame["condition"].iloc[0])]
     return {
-        str(label): centre([float(run["value"].iloc[-1]) for _, run in mine.groupby("run", sort=False)])
-        for label, mine in own.groupby("label", sort=False)
+        str(label): centre([float(run["value"].iloc[-1]) for _, run in rows.groupby("run", sort=False)])
+        for label, rows in deepest.groupby("label", sort=False)
     }
 
 

@@ -27,10 +27,10 @@ holds each equally often has no beat."""
 def parted(frame: pd.DataFrame, by: Sequence[str], names: Sequence[str]) -> list[dict[str, list[Any]]]:
     """The columns `by` and `names` of each group, as lists, the groups in the order of their first rows."""
     columns = {name: frame[name].tolist() for name in (*by, *names)}
-    found: dict[tuple[Any, ...], list[int]] = {}
-    for place, key in enumerate(zip(*(columns[name] for name in by), strict=True)):
-        found.setdefault(key, []).append(place)
-    return [{name: [columns[name][i] for i in places] for name in columns} for places in found.values()]
+    groups: dict[tuple[Any, ...], list[int]] = {}
+    for row, key in enumerate(zip(*(columns[name] for name in by), strict=True)):
+        groups.setdefault(key, []).append(row)
+    return [{name: [columns[name][i] for i in rows] for name in columns} for rows in groups.values()]
 
 
 def drawable(value: float, log: bool) -> bool:
@@ -43,16 +43,16 @@ def over_seeds(
 ) -> tuple[NDArray[Any], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Every x once, in rising order, and the middle, the least and the greatest y of all runs there; NaN where there is
     none. Of one run its own values, three times."""
-    found: dict[float, list[float]] = {}
+    by_x: dict[float, list[float]] = {}
     for at, value in zip(x, y, strict=True):
-        found.setdefault(at, []).append(value)
-    places = sorted(found)
+        by_x.setdefault(at, []).append(value)
+    places = sorted(by_x)
     if len(places) == len(x):
-        only = np.array([found[at][0] for at in places], dtype=float)
+        only = np.array([by_x[at][0] for at in places], dtype=float)
         return np.array(places), only, only, only
-    each = [[value for value in found[at] if not math.isnan(value)] for at in places]
-    low, high = (np.array([pick(values, default=math.nan) for values in each], dtype=float) for pick in (min, max))
-    return np.array(places), np.array([middle(values) for values in each], dtype=float), low, high
+    finite = [[value for value in by_x[at] if not math.isnan(value)] for at in places]
+    low, high = (np.array([pick(values, default=math.nan) for values in finite], dtype=float) for pick in (min, max))
+    return np.array(places), np.array([middle(values) for values in finite], dtype=float), low, high
 
 
 def median(values: Sequence[float]) -> float:
@@ -69,15 +69,16 @@ def size(places: int) -> int:
     return 1 if places <= MOST_PLACES else WHOLE * math.ceil(places / MOST_PLACES / WHOLE)
 
 
-def medians(frame: pd.DataFrame, x: str, values: Sequence[str], one: Sequence[str]) -> tuple[pd.DataFrame, str]:
+def medians(frame: pd.DataFrame, x: str, values: Sequence[str], line: Sequence[str]) -> tuple[pd.DataFrame, str]:
     """The frame with the median of `values` over each group of neighbouring places at the middle of the group, for each
-    combination of `one`, and how that is told; the first and the last place stand alone. Of few places the frame."""
+    combination of `line`, and the note that says so; the first and the last place stand alone. Of few places the
+    frame."""
     many = size(frame[x].nunique())
     if many == 1:
         return frame, ""
     first, last = frame[x].min(), frame[x].max()
     group = np.where(frame[x].isin((first, last)), frame[x] - first, (frame[x] - first) // many + 0.5)
-    rest = {name: "first" for name in frame.columns if name not in (x, *values, *one)}
+    rest = {name: "first" for name in frame.columns if name not in (x, *values, *line)}
     how = {x: "mean", **dict.fromkeys(values, "median"), **rest}
-    found = frame.assign(_group=group).groupby([*one, "_group"], sort=False, dropna=False).agg(how).reset_index()
-    return found, f", medians of {many}"
+    grouped = frame.assign(_group=group).groupby([*line, "_group"], sort=False, dropna=False).agg(how).reset_index()
+    return grouped, f", medians of {many}"
