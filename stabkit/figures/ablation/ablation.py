@@ -62,8 +62,8 @@ def alt(frame: pd.DataFrame) -> str:
     if frame.empty:
         return "No run has a scaled α or β."
     parts = []
-    for (label, depth, condition, axis), own in frame.groupby(["label", "depth", "condition", "axis"], sort=False):
-        for scale, loss in own.groupby("scale")["validation_loss"].median().items():
+    for (label, depth, condition, axis), rows in frame.groupby(["label", "depth", "condition", "axis"], sort=False):
+        for scale, loss in rows.groupby("scale")["validation_loss"].median().items():
             parts.append(f"{listed(label, depth, condition, axis)} × {scale:g} {short(float(loss), 3)}")
     return f"Validation loss against the factor on α and on β, medians over seeds. {'; '.join(parts[:24])}."
 

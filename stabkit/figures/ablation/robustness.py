@@ -122,8 +122,8 @@ def title(runs: Sequence[Run]) -> str:
         return f"{who[0] if len(who) == 1 else 'Every method'} trains at every setting: {', '.join(spans)}"
     at = [
         f"{label} at {words(axis, f'{value:g}')}"
-        for (label, axis, value), own in judged.groupby(["label", "axis", "value"], sort=False)
-        if (own["outcome"] != "trains").any()
+        for (label, axis, value), rows in judged.groupby(["label", "axis", "value"], sort=False)
+        if (rows["outcome"] != "trains").any()
     ]
     more = f" and {len(at) - 3} more" if len(at) > 3 else ""
     runs_ = judged.drop_duplicates("run")
@@ -147,8 +147,8 @@ def alt(frame: pd.DataFrame) -> str:
         return "Neither the learning rate nor the batch nor the width was varied by itself."
     cells = [
         f"{listed(label, depth, condition, words(axis, f'{value:g}'))}: "
-        f"{short(float(own['validation_loss'].median()), 3)} ({' and '.join(dict.fromkeys(own['outcome']))})"
-        for (label, depth, condition, axis, value), own in frame.groupby(
+        f"{short(float(rows['validation_loss'].median()), 3)} ({' and '.join(dict.fromkeys(rows['outcome']))})"
+        for (label, depth, condition, axis, value), rows in frame.groupby(
             ["label", "depth", "condition", "axis", "value"], sort=False
         )
     ]

@@ -123,10 +123,10 @@ def _panel(figure: Figure, column: int, bottom: float, height: float, tall: floa
     )
 
 
-def _grid(axes: Axes, own: pd.DataFrame, *, bottom: bool, left: bool) -> None:
+def _grid(axes: Axes, rows: pd.DataFrame, *, bottom: bool, left: bool) -> None:
     """Columns and rows named by their factors."""
     for axis, column, limit in ((axes.xaxis, "alpha_scale", axes.set_xlim), (axes.yaxis, "beta_scale", axes.set_ylim)):
-        values = sorted(own[column].unique())
+        values = sorted(rows[column].unique())
         axis.set_ticks(range(len(values)), [f"{value:.3g}" for value in values])
         axis.set_tick_params(length=0, rotation=60 if axis is axes.xaxis and len(values) > 6 else 0)
         limit(-0.5, len(values) - 0.5)
@@ -138,25 +138,25 @@ def _grid(axes: Axes, own: pd.DataFrame, *, bottom: bool, left: bool) -> None:
         axes.set_ylabel("factor on β")
 
 
-def _placed(own: pd.DataFrame) -> list[tuple[int, int, scales.Cell]]:
+def _placed(rows: pd.DataFrame) -> list[tuple[int, int, scales.Cell]]:
     """(column, row, cell) of every pair."""
-    alphas, betas = sorted(own["alpha_scale"].unique()), sorted(own["beta_scale"].unique())
-    return [(alphas.index(cell.a), betas.index(cell.b), cell) for cell in scales.cells(own)]
+    alphas, betas = sorted(rows["alpha_scale"].unique()), sorted(rows["beta_scale"].unique())
+    return [(alphas.index(cell.a), betas.index(cell.b), cell) for cell in scales.cells(rows)]
 
 
-def _outcomes(axes: Axes, own: pd.DataFrame) -> None:
+def _outcomes(axes: Axes, rows: pd.DataFrame) -> None:
     axes.set_title("how many runs train")
-    for x, y, cell in _placed(own):
+    for x, y, cell in _placed(rows):
         count, word = cell.rate.rsplit(" ", 1)
         _cell(axes, x, y, OUTCOME_COLOURS[cell.word], "#000000", f"{count}\n{word}")
 
 
-def _numbers(axes: Axes, own: pd.DataFrame, plane: Plane, together: pd.DataFrame) -> None:
+def _numbers(axes: Axes, rows: pd.DataFrame, plane: Plane, together: pd.DataFrame) -> None:
     axes.set_title(plane.head)
     seen = together[plane.column]
     seen = seen[seen.between(style.LOWEST if plane.log else -style.HIGHEST, style.HIGHEST)]
     low, high = (float(seen.min()), float(seen.max())) if len(seen) else (1.0, 1.0)
-    for x, y, cell in _placed(own):
+    for x, y, cell in _placed(rows):
         value = plane.middle(cell.runs[plane.column])
         if not math.isfinite(value):
             _cell(axes, x, y, "#b8bcc4", "#000000", "–")

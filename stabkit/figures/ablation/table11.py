@@ -76,11 +76,11 @@ def _panels(frame: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
     return [(name, own) for name, own in named if set(own["row"]) != {ROWS[""]}]
 
 
-def _rate(own: pd.DataFrame) -> str:
+def _rate(rows: pd.DataFrame) -> str:
     """`trains in 2 of 3`."""
-    if set(own["outcome"]) == {"early"}:
+    if set(rows["outcome"]) == {"early"}:
         return "too short to judge"
-    return f"trains in {int((own['outcome'] == 'trains').sum())} of {len(own)}"
+    return f"trains in {int((rows['outcome'] == 'trains').sum())} of {len(rows)}"
 
 
 def alt(frame: pd.DataFrame) -> str:
@@ -124,16 +124,16 @@ def draw(frame: pd.DataFrame) -> Figure:
         return figure
 
 
-def _variant(axes: Axes, at: int, row: str, own: pd.DataFrame) -> None:
+def _variant(axes: Axes, at: int, row: str, rows: pd.DataFrame) -> None:
     """One row: its name, its runs, their median, and how many train."""
     axes.text(0.015, at - 0.22, row, transform=axes.get_yaxis_transform(), fontsize=7.5, va="bottom")
-    if own.empty:
+    if rows.empty:
         return
-    axes.text(1.02, at, _rate(own), transform=axes.get_yaxis_transform(), fontsize=7.5, va="center")
-    middle = own["validation_loss"].median()
+    axes.text(1.02, at, _rate(rows), transform=axes.get_yaxis_transform(), fontsize=7.5, va="center")
+    middle = rows["validation_loss"].median()
     if np.isfinite(middle):
         axes.plot([middle, middle], [at - 0.2, at + 0.2], color=style.INK, linewidth=1.6)
-    for _, run in own.iterrows():
+    for _, run in rows.iterrows():
         _dot(axes, run, at)
 
 

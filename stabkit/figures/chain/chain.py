@@ -58,20 +58,20 @@ LINKS = (
 def select(runs: Sequence[Run]) -> pd.DataFrame:
     """One row a run and recorded step."""
     rows = []
-    for each in shown(runs):
-        records = each.run.records
+    for placed in shown(runs):
+        records = placed.run.records
         if not {"update", "ln_input", "grad_norm", "loss"} <= set(records):
             continue
         update, ln_input, loss = records["update"], records["ln_input"], records["loss"]
         raw = ln_input.values[:, [not site.endswith("@omega") for site in ln_input.sites]]
         with np.errstate(all="ignore"):
             links = {
-                "update": update.at("state") / math.sqrt(2 * each.run.spec.model.hidden),
+                "update": update.at("state") / math.sqrt(2 * placed.run.spec.model.hidden),
                 "ln_input": (raw / raw[0]).mean(axis=1),
                 "gradient": gradient_ratio(records["grad_norm"]),
-                "loss": loss.at("probe") / each.run.outcome.unigram_loss,
+                "loss": loss.at("probe") / placed.run.outcome.unigram_loss,
             }
-        facts = each.facts()
+        facts = placed.facts()
         steps = update.steps.tolist()
         if all(len(values) == len(steps) for values in links.values()):
             for i, step in enumerate(steps):
@@ -92,8 +92,8 @@ def alt(frame: pd.DataFrame) -> str:
     if frame.empty:
         return "No run has recorded the whole chain."
     parts = []
-    for (label, depth, condition, seed), own in frame.groupby(["label", "depth", "condition", "seed"], sort=False):
-        last = own.iloc[-1]
+    for (label, depth, condition, seed), rows in frame.groupby(["label", "depth", "condition", "seed"], sort=False):
+        last = rows.iloc[-1]
         values = ", ".join(short(float(last[link.column])) for link in LINKS)
         parts.append(f"{listed(label, depth, condition)} seed {seed}: {values}")
     more = f" and {len(parts) - 16} more" if len(parts) > 16 else ""

@@ -70,11 +70,11 @@ def first(run: Run, link: str) -> int | None:
 def select(runs: Sequence[Run]) -> pd.DataFrame:
     """One row a run and link that it recorded."""
     rows = []
-    for each in shown(runs):
+    for placed in shown(runs):
         for link in LINKS:
-            step = first(each.run, link)
+            step = first(placed.run, link)
             if step is not None:
-                rows.append({**each.facts(), "link": link, "step": step, "last": each.run.spec.train.steps})
+                rows.append({**placed.facts(), "link": link, "step": step, "last": placed.run.spec.train.steps})
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
@@ -145,9 +145,9 @@ def alt(frame: pd.DataFrame) -> str:
     if frame.empty:
         return "No run has recorded its chain."
     parts = []
-    for link, own in frame.groupby("link", sort=False):
-        start, never = int((own["step"] == 0).sum()), int((own["step"] == NEVER).sum())
-        parts.append(f"{LINKS[str(link)]}: {start} before any update, {len(own) - start - never} later, {never} never")
+    for link, rows in frame.groupby("link", sort=False):
+        start, never = int((rows["step"] == 0).sum()), int((rows["step"] == NEVER).sum())
+        parts.append(f"{LINKS[str(link)]}: {start} before any update, {len(rows) - start - never} later, {never} never")
     return f"First steps at which links of the chain break, a row a link. {'; '.join(parts)}."
 
 
@@ -190,12 +190,12 @@ START = 0.35
 
 
 def _marks(
-    axes: Axes, own: pd.DataFrame, y: float, method: str, label: str, condition: str, never: float, link: str
+    axes: Axes, rows: pd.DataFrame, y: float, method: str, label: str, condition: str, never: float, link: str
 ) -> None:
     """One method's runs on one line: a mark a step and outcome. Its name and depths stand once beside those of the left
     edge, once beside the last of those in training and once beside those of the right edge."""
     hue = style.colour(method)
-    for _, here in own.groupby(np.sign(own["step"]), sort=True):
+    for _, here in rows.groupby(np.sign(rows["step"]), sort=True):
         for step, marks in here.groupby("step", sort=True):
             x = never if step == NEVER else max(float(str(step)), START)
             for word in dict.fromkeys(marks["outcome"]):

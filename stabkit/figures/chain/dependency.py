@@ -104,8 +104,8 @@ def alt(frame: pd.DataFrame) -> str:
         return "No run has recorded its branches and shortcuts."
     own = frame[frame["sum"] == frame["branch"]]
     parts = [
-        f"{listed(str(label), str(depth))} {short(float(each['share'].iloc[-1]))}"
-        for (label, depth), each in own.groupby(["label", "depth"], sort=False)
+        f"{listed(str(label), str(depth))} {short(float(rows['share'].iloc[-1]))}"
+        for (label, depth), rows in own.groupby(["label", "depth"], sort=False)
     ]
     return f"Heat maps of shares. Of the last sum its own branch has: {'; '.join(parts)}."
 

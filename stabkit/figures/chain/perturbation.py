@@ -68,8 +68,8 @@ def laws(frame: pd.DataFrame) -> dict[str, tuple[str, float]]:
     """{method: (law, exponent)} of its output's change over the depths of one shape of model, first condition."""
     found = {}
     first = frame[frame["condition"] == frame["condition"].iloc[0]] if len(frame) else frame
-    for label, own in first.groupby("label", sort=False):
-        ends = own.loc[own.groupby("run")["sublayer"].idxmax()]
+    for label, rows in first.groupby("label", sort=False):
+        ends = rows.loc[rows.groupby("run")["sublayer"].idxmax()]
         shape = [shape_of(n, m)[0] for n, m in zip(ends["encoder_layers"], ends["decoder_layers"], strict=True)]
         joined = [ends[np.array(shape) == each] for each in JOINED]
         ends = max(joined, key=lambda each: int(each["sublayer"].nunique()))
@@ -84,9 +84,9 @@ def laws(frame: pd.DataFrame) -> dict[str, tuple[str, float]]:
 def select(runs: Sequence[Run]) -> pd.DataFrame:
     """One row a run and sub-layer of its decoder (of its encoder where it has no decoder)."""
     rows = []
-    for each in shown(runs):
-        facts = each.facts()
-        values = enumerate(series(each.run).tolist(), 1)
+    for placed in shown(runs):
+        facts = placed.facts()
+        values = enumerate(series(placed.run).tolist(), 1)
         rows += [{**facts, "sublayer": place, "perturbation": value} for place, value in values]
     frame = curves.by_depth(pd.DataFrame(rows, columns=[*FACTS, "sublayer", "perturbation"]))
     found = laws(frame)
@@ -109,8 +109,8 @@ def alt(frame: pd.DataFrame) -> str:
     if frame.empty:
         return "No run has recorded its perturbation."
     parts = []
-    for (label, depth), own in frame.groupby(["label", "depth"], sort=False):
-        first = own[own["run"] == own["run"].iloc[0]]["perturbation"]
+    for (label, depth), rows in frame.groupby(["label", "depth"], sort=False):
+        first = rows[rows["run"] == rows["run"].iloc[0]]["perturbation"]
         parts.append(f"{label} {depth} {short(float(first.iloc[-1]))}")
     where = f"by {output_stack(frame['decoder_layers'])} sub-layer"
     grown = [f"{label} n^{exponent:z.2f} {name}" for label, (name, exponent) in laws(frame).items()]

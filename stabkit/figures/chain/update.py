@@ -62,12 +62,12 @@ def alt(frame: pd.DataFrame) -> str:
     if frame.empty:
         return "No run has recorded a model update."
     ends = []
-    for own in points.parted(frame, ["label", "condition", "depth"], ["run", "step", "update"]):
+    for rows in points.parted(frame, ["label", "condition", "depth"], ["run", "step", "update"]):
         last: dict[str, tuple[int, float]] = {}
-        for run, step, value in zip(own["run"], own["step"], own["update"], strict=True):
+        for run, step, value in zip(rows["run"], rows["step"], rows["update"], strict=True):
             if math.isfinite(value) and (run not in last or step > last[run][0]):
                 last[run] = step, value
-        where = listed(own["label"][0], own["condition"][0], own["depth"][0])
+        where = listed(rows["label"][0], rows["condition"][0], rows["depth"][0])
         ends.append(f"{where} ends at {short(points.median([value for _, value in last.values()]))}")
     extra = f" and {len(ends) - 16} more" if len(ends) > 16 else ""
     return f"Line chart of ‖ΔF‖ against the step, one panel a method. {'; '.join(ends[:16])}{extra}."
@@ -109,33 +109,33 @@ def _curves(axes: Axes, group: pd.DataFrame, depths: list[str]) -> None:
     unseen: list[str] = []
     names = ["run", "label", "condition", "seed", "outcome", "encoder_layers", "decoder_layers", "step", "update"]
     end = group["step"].max()
-    for own in points.parted(group, ["depth"], names):
-        depth, short_depth = str(own["depth"][0]), _short_depth(own)
+    for rows in points.parted(group, ["depth"], names):
+        depth, short_depth = str(rows["depth"][0]), _short_depth(rows)
         line = style.depth_line(depths.index(depth), len(depths))
-        places = [i for i, value in enumerate(own["update"]) if points.drawable(value, True)]
+        places = [i for i, value in enumerate(rows["update"]) if points.drawable(value, True)]
         x, middle, low, high = points.over_seeds(
-            [own["step"][i] for i in places], [own["update"][i] for i in places], points.median
+            [rows["step"][i] for i in places], [rows["update"][i] for i in places], points.median
         )
-        runs = list(dict.fromkeys(own["run"]))
+        runs = list(dict.fromkeys(rows["run"]))
         if len(runs) > 1:
             band = axes.fill_between(x, low, high, color=hue, alpha=0.18, linewidth=0)
             style.mark(band, method)
         else:
             line["linewidth"] *= 0.75
         curve = style.line(axes, x, middle, color=hue, marker="." if len(middle) == 1 else "", **line)
-        whose = f"seed {own['seed'][0]}" if len(runs) == 1 else f"median of {len(runs)} seeds"
-        style.mark(curve, method, listed(own["label"][0], depth, own["condition"][0], whose))
+        whose = f"seed {rows['seed'][0]}" if len(runs) == 1 else f"median of {len(runs)} seeds"
+        style.mark(curve, method, listed(rows["label"][0], depth, rows["condition"][0], whose))
         for run in (
-            run for run, word in dict(zip(own["run"], own["outcome"], strict=True)).items() if word == "diverged"
+            run for run, word in dict(zip(rows["run"], rows["outcome"], strict=True)).items() if word == "diverged"
         ):
-            seen = [i for i in places if own["run"][i] == run]
+            seen = [i for i in places if rows["run"][i] == run]
             if seen:
-                at, value = [own["step"][seen[-1]]], [own["update"][seen[-1]]]
+                at, value = [rows["step"][seen[-1]]], [rows["update"][seen[-1]]]
                 cross = style.line(axes, at, value, marker="x", linestyle="", color=hue, markersize=7, mew=2, zorder=5)
                 style.mark(cross, method)
             else:
-                steps = [step for step, whose in zip(own["step"], own["run"], strict=True) if whose == run]
-                seed = own["seed"][own["run"].index(run)]
+                steps = [step for step, whose in zip(rows["step"], rows["run"], strict=True) if whose == run]
+                seed = rows["seed"][rows["run"].index(run)]
                 unseen.append(f"{short_depth} seed {seed}: diverged at step {max(steps)}")
         if len(middle) and x[-1] == end:
             ends.append((float(middle[-1]), short_depth, hue, method))

@@ -52,10 +52,10 @@ def fit(depths: Sequence[float], values: Sequence[float]) -> tuple[float, float,
 def select(runs: Sequence[Run]) -> pd.DataFrame:
     """One row a judged run of each line that can be fitted."""
     groups: dict[tuple[str, Condition, str], list[Shown]] = {}
-    for each in shown(runs):
-        shape, _ = shape_of(each.run.spec.model.encoder_layers, each.run.spec.model.decoder_layers)
-        if shape in JOINED and outcome_word(each.run) != "early":
-            groups.setdefault((each.variant, each.condition, shape), []).append(each)
+    for placed in shown(runs):
+        shape, _ = shape_of(placed.run.spec.model.encoder_layers, placed.run.spec.model.decoder_layers)
+        if shape in JOINED and outcome_word(placed.run) != "early":
+            groups.setdefault((placed.variant, placed.condition, shape), []).append(placed)
     rows = []
     for (_, _, shape), own in groups.items():
         for measure in (quality.BLEU, quality.LOSS):
@@ -135,11 +135,11 @@ def law(row: pd.Series[Any], over: str = "") -> str:
     return f"{name} = {slope}·ln d {sign} {abs(b):.3g}, {told}{over}, {seeds}"
 
 
-def breaks(own: pd.DataFrame) -> str:
+def breaks(rows: pd.DataFrame) -> str:
     """`worse again from 96 layers on`: the first depth fitted at which the quality, median over seeds, is worse than at
     the one before; nothing where there is none."""
-    fitted = own[own["fitted"]]
-    sign = 1 if own["measure"].iloc[0] == quality.BLEU else -1
+    fitted = rows[rows["fitted"]]
+    sign = 1 if rows["measure"].iloc[0] == quality.BLEU else -1
     medians = fitted.groupby("layers")["quality"].median() * sign
     fallen = medians.diff() < 0
     return f"worse again from {fallen.idxmax()} layers on" if fallen.any() else ""
@@ -148,8 +148,8 @@ def breaks(own: pd.DataFrame) -> str:
 def lines(frame: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
     """(name, rows) of every fitted line."""
     return [
-        (listed(label, condition, "" if shape == "N = M" else shape), own)
-        for (label, condition, shape), own in frame.groupby(["label", "condition", "shape"], sort=False)
+        (listed(label, condition, "" if shape == "N = M" else shape), rows)
+        for (label, condition, shape), rows in frame.groupby(["label", "condition", "shape"], sort=False)
     ]
 
 
@@ -196,11 +196,11 @@ def draw(frame: pd.DataFrame) -> Figure:
         return figure
 
 
-def _one(axes: Axes, name: str, own: pd.DataFrame, dashes: Any) -> Line2D:
+def _one(axes: Axes, name: str, rows: pd.DataFrame, dashes: Any) -> Line2D:
     """Points, bars over seeds, the line; what was left out of it at its depth."""
-    method, kept = str(own["method"].iloc[0]), own[own["fitted"]]
+    method, kept = str(rows["method"].iloc[0]), rows[rows["fitted"]]
     hue = style.colour(method)
-    a, b = float(own["A"].iloc[0]), float(own["B"].iloc[0])
+    a, b = float(rows["A"].iloc[0]), float(rows["B"].iloc[0])
     by = kept.groupby("layers")["quality"]
     middle, low, high = by.mean(), by.min(), by.max()
     ends = np.array([middle.index.min(), middle.index.max()], dtype=float)
@@ -210,7 +210,7 @@ def _one(axes: Axes, name: str, own: pd.DataFrame, dashes: Any) -> Line2D:
         color=hue,
         linewidth=1.5,
         linestyle=dashes,
-        label=lettering.safe(f"{name}: {law(own.iloc[0])}", 90),
+        label=lettering.safe(f"{name}: {law(rows.iloc[0])}", 90),
     )
     style.mark(line, method)
     if (high > low).any():
@@ -218,9 +218,9 @@ def _one(axes: Axes, name: str, own: pd.DataFrame, dashes: Any) -> Line2D:
     (points,) = axes.plot(middle.index, middle, linestyle="", **style.dotted(method))
     style.mark(points, method, name, x=X)
     bottom, top = axes.get_ylim()
-    worst = bottom if own["measure"].iloc[0] == quality.BLEU else top
+    worst = bottom if rows["measure"].iloc[0] == quality.BLEU else top
     edge = worst + 0.04 * (top - bottom) * (1 if worst == bottom else -1)
-    for _, lost in own[~own["fitted"]].iterrows():
+    for _, lost in rows[~rows["fitted"]].iterrows():
         value = float(lost["quality"])
         inside = lost["outcome"] != "diverged" and bottom < value < top
         look = MARKS["early" if lost["outcome"] == "trains" else str(lost["outcome"])]

@@ -38,11 +38,11 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
     frame = slope.select(slope.trusted(runs))
     frame = frame[_promised(frame) & frame["shape"].isin(JOINED) & (frame["update"] > 0)]
     found = []
-    for _, own in frame.groupby(["label", "condition", "shape"], sort=False):
-        shallowest = own["layers"].min()
-        for _, of_seed in own.groupby("seed", sort=False):
+    for _, rows in frame.groupby(["label", "condition", "shape"], sort=False):
+        shallowest = rows["layers"].min()
+        for _, of_seed in rows.groupby("seed", sort=False):
             first = of_seed[of_seed["layers"] == shallowest]
-            if own["layers"].nunique() > 1 and len(first) == 1:
+            if rows["layers"].nunique() > 1 and len(first) == 1:
                 found.append(
                     of_seed.assign(
                         relative=of_seed["update"] / first["update"].item(),
@@ -78,8 +78,8 @@ def alt(frame: pd.DataFrame) -> str:
     if frame.empty:
         return "No two depths of DeepNorm or Sub-LN hold a single step of SGD."
     parts = []
-    for (label, condition), own in frame.groupby(["label", "condition"], sort=False):
-        values = (f"{depth} {short(centre(at['relative']))}" for depth, at in own.groupby("depth", sort=False))
+    for (label, condition), rows in frame.groupby(["label", "condition"], sort=False):
+        values = (f"{depth} {short(centre(at['relative']))}" for depth, at in rows.groupby("depth", sort=False))
         parts.append(f"{listed(label, condition)}: {', '.join(values)}")
     return (
         "Chart of ‖ΔF‖/η of one SGD step against depth, over its value in the shallowest model, both logarithmic; a "
@@ -105,30 +105,30 @@ def draw(frame: pd.DataFrame) -> Figure:
             style.reference(axes, 1.0)
             axes.text(0.99, 0.96, GOAL, transform=axes.get_yaxis_transform(), ha="right", va="top", fontsize=7)
             handles: list[Artist] = []
-            for label, own in panel.groupby("label", sort=False):
-                handles += _method(axes, str(label), own)
+            for label, rows in panel.groupby("label", sort=False):
+                handles += _method(axes, str(label), rows)
             axes.set_xlabel("depth N, layers in each stack")
             axes.set_ylabel("‖ΔF‖ / η over the shallowest model's")
             style.legend(axes, handles, loc="upper left", bbox_to_anchor=(1.0, 1.0), handlelength=2.4)
         return figure
 
 
-def _method(axes: Axes, label: str, own: pd.DataFrame) -> list[Artist]:
+def _method(axes: Axes, label: str, rows: pd.DataFrame) -> list[Artist]:
     """A method's seeds, their median and the theorem's sum; its handles for the legend."""
-    method = str(own["method"].iloc[0])
+    method = str(rows["method"].iloc[0])
     hue, name = style.colour(method), lettering.safe(label, 40)
-    if own["seed"].nunique() > 1:
-        for seed, one in own.groupby("seed"):
+    if rows["seed"].nunique() > 1:
+        for seed, one in rows.groupby("seed"):
             seen = style.line(axes, one["layers"], one["relative"], color=hue, linewidth=0.7, alpha=0.55)
             style.mark(seen, method, f"{name}, seed {seed}", x="depth N")
-    by = own.groupby("layers")
-    layers = np.array(sorted(own["layers"].unique()))
+    by = rows.groupby("layers")
+    layers = np.array(sorted(rows["layers"].unique()))
     (points,) = axes.plot(layers, by["relative"].agg(centre), label=name, **style.dotted(method))
     style.mark(points, method, name, x="depth N")
     theory = by["theorem_relative"].agg(centre).to_numpy()
     if not np.isfinite(theory).any():
         return [points]
-    number = f"Theorem {int(own['theorem'].iloc[0])}'s sum"
+    number = f"Theorem {int(rows['theorem'].iloc[0])}'s sum"
     (dotted,) = axes.plot(layers, theory, ":", color=hue, linewidth=1.2, label=number)
     style.mark(dotted, method, f"{name}: {number}", x="depth N")
     return [points, dotted]

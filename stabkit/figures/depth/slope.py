@@ -111,7 +111,7 @@ def _ratio(runs: Sequence[Run]) -> str:
     frame, names = select(runs), variants(runs)
     ratios = []
     for (_, depth), here in frame.groupby(["condition", "depth"], sort=False):
-        by = {names[str(label)]: own.set_index("seed")["update"] for label, own in here.groupby("label", sort=False)}
+        by = {names[str(label)]: rows.set_index("seed")["update"] for label, rows in here.groupby("label", sort=False)}
         if set(by) >= PAIR:
             paired = centre((by["post-ln"] / by["deepnorm"]).dropna())
             if math.isfinite(paired):
@@ -132,8 +132,8 @@ def alt(frame: pd.DataFrame) -> str:
     if frame.empty:
         return "No run is a single step of SGD."
     parts = []
-    for (label, condition), own in table(frame).groupby(["label", "condition"], sort=False):
-        values = (f"{depth} {short(slope)}" for depth, slope in zip(own["depth"], own["slope"], strict=True))
+    for (label, condition), rows in table(frame).groupby(["label", "condition"], sort=False):
+        values = (f"{depth} {short(slope)}" for depth, slope in zip(rows["depth"], rows["slope"], strict=True))
         parts.append(f"{listed(label, condition)}: {', '.join(values)}")
     return f"Chart of ‖ΔF‖/η of one SGD step against depth, both logarithmic. {'; '.join(parts)}."
 

@@ -35,15 +35,15 @@ COLUMNS = (*FACTS, "theorem", "step", "predicted", "update")
 def select(runs: Sequence[Run]) -> pd.DataFrame:
     """One row a run and step of STEPS."""
     rows = []
-    for each in shown(runs):
-        steps, values = series(each.run, "update", "state")
-        number = theorem.number_of(each.run.spec)
-        bends = SATURATED * math.sqrt(2 * each.run.spec.model.hidden)
+    for placed in shown(runs):
+        steps, values = series(placed.run, "update", "state")
+        number = theorem.number_of(placed.run.spec)
+        bends = SATURATED * math.sqrt(2 * placed.run.spec.model.hidden)
         for step, value in zip(steps.tolist(), values.tolist(), strict=True):
             if step in STEPS and 0 < value <= bends:
-                sum_ = theorem.predicted(each.run, step)
+                sum_ = theorem.predicted(placed.run, step)
                 if 0 < sum_ < math.inf:
-                    rows.append({**each.facts(), "theorem": number, "step": step, "predicted": sum_, "update": value})
+                    rows.append({**placed.facts(), "theorem": number, "step": step, "predicted": sum_, "update": value})
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
@@ -92,7 +92,7 @@ def alt(frame: pd.DataFrame) -> str:
     """What the picture shows, for those who do not see it."""
     if frame.empty:
         return "No run has a prediction."
-    parts = [f"{label} R² {short(r_squared(own))}" for label, own in frame.groupby("label", sort=False)]
+    parts = [f"{label} R² {short(r_squared(rows))}" for label, rows in frame.groupby("label", sort=False)]
     return f"Measured against predicted ‖ΔF‖, both logarithmic. {'; '.join(parts)}."
 
 
@@ -105,10 +105,10 @@ def draw(frame: pd.DataFrame) -> Figure:
         x, y = (frame[name].to_numpy(float) for name in ("predicted", "update"))
         style.log_axis(axes, "x", x.min() / 1.5, x.max() * 1.5)
         style.log_axis(axes, "y", y.min() / 1.5, y.max() * 1.5)
-        handles = [_dots(axes, str(label), own) for label, own in frame.groupby("label", sort=False)]
-        for number, own in frame.groupby("theorem"):
-            told = own["predicted"].astype(float)
-            level = math.exp((own["update"].astype(float) / told).map(math.log).mean())
+        handles = [_dots(axes, str(label), rows) for label, rows in frame.groupby("label", sort=False)]
+        for number, rows in frame.groupby("theorem"):
+            told = rows["predicted"].astype(float)
+            level = math.exp((rows["update"].astype(float) / told).map(math.log).mean())
             ends = np.array([told.min(), told.max()])
             axes.plot(ends, level * ends, color=style.INK, linewidth=0.9, alpha=0.5)
             where = (ends[0], level * ends[0])  # the other end may lie above the panel
@@ -119,11 +119,11 @@ def draw(frame: pd.DataFrame) -> Figure:
         return figure
 
 
-def _dots(axes: Axes, label: str, own: pd.DataFrame) -> Line2D:
-    method = str(own["method"].iloc[0])
-    name = f"{lettering.safe(label, 40)}, R² {short(r_squared(own))}"
+def _dots(axes: Axes, label: str, rows: pd.DataFrame) -> Line2D:
+    method = str(rows["method"].iloc[0])
+    name = f"{lettering.safe(label, 40)}, R² {short(r_squared(rows))}"
     (handle,) = axes.plot(
-        own["predicted"], own["update"], ".", color=style.colour(method), markersize=4, alpha=0.6, label=name
+        rows["predicted"], rows["update"], ".", color=style.colour(method), markersize=4, alpha=0.6, label=name
     )
     style.mark(handle, method, listed(label, "by its prediction"), x="what the theorem predicts")
     return handle

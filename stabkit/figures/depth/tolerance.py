@@ -74,8 +74,8 @@ def alt(frame: pd.DataFrame) -> str:
     if frame.empty:
         return "No rate was searched."
     parts = []
-    for (label, panel), own in frame.groupby(["label", "panel"], sort=False):
-        each = own.groupby("x")["height"].median()
+    for (label, panel), rows in frame.groupby(["label", "panel"], sort=False):
+        each = rows.groupby("x")["height"].median()
         values = ", ".join(f"{x}: {_said(float(value))}" for x, value in each.items())
         parts.append(f"{label}, {panel}: {values}")
     return f"Chart of the tolerated rate, both axes logarithmic. {'; '.join(parts)}."
@@ -102,30 +102,30 @@ def draw(frame: pd.DataFrame) -> Figure:
             axes.set_yticks(TICKS, [power(rate) for rate in TICKS])
             for rate, whose in THEIRS:
                 style.reference(axes, rate, f"{power(rate)}: {whose}")
-            ends = [_method(axes, str(label), mine) for label, mine in own.groupby("label", sort=False)]
+            ends = [_method(axes, str(label), rows) for label, rows in own.groupby("label", sort=False)]
             label_ends(axes, ends, 0.06)
             axes.set_xlabel("width d" if own["axis"].iloc[0] == "width" else "depth N, layers of a stack")
             axes.set_ylabel("highest rate that passes")
         return figure
 
 
-def _method(axes: Axes, label: str, own: pd.DataFrame) -> End:
+def _method(axes: Axes, label: str, rows: pd.DataFrame) -> End:
     """A method's median, band, and the cells at the edges; where its line ends, its name and colour."""
-    method = str(own["method"].iloc[0])
+    method = str(rows["method"].iloc[0])
     hue, name = style.colour(method), lettering.safe(label, 40)
     low, high = COARSE[0], COARSE[-1]
-    in_range = own.groupby("x")["known"].transform("all")
-    own = own[in_range]
-    if own.empty:
+    in_range = rows.groupby("x")["known"].transform("all")
+    rows = rows[in_range]
+    if rows.empty:
         return COARSE[0], f"{name}: out of range", hue, method
-    held = own.assign(height=own["height"].clip(low / 1.2, high * 1.2))
+    held = rows.assign(height=rows["height"].clip(low / 1.2, high * 1.2))
     by = held.groupby("x")["height"]
     x = np.array(sorted(held["x"].unique()), dtype=float)
     middle = by.median().to_numpy()
     band = axes.fill_between(x, by.min().to_numpy(), by.max().to_numpy(), color=hue, alpha=0.15, linewidth=0)
     style.mark(band, method)
     (line,) = axes.plot(x, middle, "-", color=hue, label=name)
-    style.mark(line, method, name, x="width d" if own["axis"].iloc[0] == "width" else "depth N")
+    style.mark(line, method, name, x="width d" if rows["axis"].iloc[0] == "width" else "depth N")
     for at, value in zip(x, middle, strict=True):
         shape = "v" if value < low else "^" if value > high else "o"
         whole = bool(held.loc[held["x"] == at, "monotone"].all())

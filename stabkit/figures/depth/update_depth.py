@@ -42,15 +42,15 @@ def select(runs: Sequence[Run], at: int | None = None) -> pd.DataFrame:
     """
     at = reference_step(runs) if at is None else at
     rows = []
-    for each in shown(runs):
-        steps, values = series(each.run, "update", "state")
+    for placed in shown(runs):
+        steps, values = series(placed.run, "update", "state")
         usable = np.flatnonzero((steps <= at) & np.isfinite(values))
         if len(steps) == 0:
             continue
         step, value = (int(steps[usable[-1]]), float(values[usable[-1]])) if len(usable) else (0, math.nan)
-        facts = each.facts()
+        facts = placed.facts()
         shape, layers = shape_of(facts["encoder_layers"], facts["decoder_layers"])
-        width = each.run.spec.model.hidden
+        width = placed.run.spec.model.hidden
         rows.append(
             {
                 **facts,
@@ -60,9 +60,9 @@ def select(runs: Sequence[Run], at: int | None = None) -> pd.DataFrame:
                 "reference_step": at,
                 "step": step,
                 "update": value,
-                "predicted": theorem.predicted(each.run, at) if step == at else math.nan,
-                "theorem": theorem.number_of(each.run.spec),
-                "bounded": ends_in_norm(each.run.spec),
+                "predicted": theorem.predicted(placed.run, at) if step == at else math.nan,
+                "theorem": theorem.number_of(placed.run.spec),
+                "bounded": ends_in_norm(placed.run.spec),
             }
         )
     return pd.DataFrame(rows, columns=list(COLUMNS))
@@ -102,7 +102,7 @@ def alt(frame: pd.DataFrame) -> str:
     step = int(frame["reference_step"].iloc[0])
     parts = []
     for (label, condition), group in frame[reached(frame)].groupby(["label", "condition"], sort=False):
-        means = (f"{depth} {short(centre(each['update']))}" for depth, each in group.groupby("depth", sort=False))
+        means = (f"{depth} {short(centre(rows['update']))}" for depth, rows in group.groupby("depth", sort=False))
         parts.append(f"{listed(label, condition)}: {', '.join(means)}")
     return f"Chart of ‖ΔF‖ after {step} updates against depth, both logarithmic. {'; '.join(parts)}."
 

@@ -50,17 +50,17 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
     return placed.sort_values(["turn", "place"], kind="stable").drop(columns=["turn", "place"]).reset_index(drop=True)
 
 
-def words(own: pd.DataFrame) -> tuple[str, str]:
+def words(rows: pd.DataFrame) -> tuple[str, str]:
     """(how many train, what the others did) of a cell: `("5/5 train", "4.91")`, `("1 run: stuck", "5.99")`."""
-    count = Counter(own["outcome"])
-    trains = own[own["outcome"] == "trains"]
-    loss = short(float((trains if len(trains) else own)["validation_loss"].median()), 3)
-    if set(count) == {"early"} and len(own) > 1:
-        return f"{len(own)} too early", loss
-    if len(own) == 1:
-        return f"1 run: {own['outcome'].iloc[0]}", loss
+    count = Counter(rows["outcome"])
+    trains = rows[rows["outcome"] == "trains"]
+    loss = short(float((trains if len(trains) else rows)["validation_loss"].median()), 3)
+    if set(count) == {"early"} and len(rows) > 1:
+        return f"{len(rows)} too early", loss
+    if len(rows) == 1:
+        return f"1 run: {rows['outcome'].iloc[0]}", loss
     rest = ", ".join(f"{n} {word}" for word, n in sorted(count.items()) if word != "trains")
-    return f"{count['trains']}/{len(own)} train", f"{loss}; {rest}" if rest else loss
+    return f"{count['trains']}/{len(rows)} train", f"{loss}; {rest}" if rest else loss
 
 
 def title(runs: Sequence[Run]) -> str:
@@ -96,8 +96,8 @@ def alt(frame: pd.DataFrame) -> str:
     if frame.empty:
         return "No run was judged."
     cells = [
-        f"{listed(label, depth, condition)} {words(own)[0]}"
-        for (condition, label, depth), own in frame.groupby(["condition", "label", "depth"], sort=False)
+        f"{listed(label, depth, condition)} {words(rows)[0]}"
+        for (condition, label, depth), rows in frame.groupby(["condition", "label", "depth"], sort=False)
     ]
     more = f"; and {len(cells) - 60} more" if len(cells) > 60 else ""
     return f"Table of outcomes. {'; '.join(cells[:60])}{more}."
@@ -135,12 +135,12 @@ def _rows(own: pd.DataFrame) -> list[tuple[str, str]]:
     return rows
 
 
-def _height(own: pd.DataFrame) -> float:
-    heads = sum(not label for _, label in _rows(own))
-    return HEAD + ROW * (len(_rows(own)) - 0.4 * heads)
+def _height(rows: pd.DataFrame) -> float:
+    heads = sum(not label for _, label in _rows(rows))
+    return HEAD + ROW * (len(_rows(rows)) - 0.4 * heads)
 
 
-def _grid(axes: Axes, condition: str, own: pd.DataFrame, depths: list[str]) -> None:
+def _grid(axes: Axes, condition: str, rows: pd.DataFrame, depths: list[str]) -> None:
     for spine in axes.spines.values():
         spine.set_visible(False)
     axes.set_xlim(-0.5, len(depths) - 0.5)
@@ -148,17 +148,17 @@ def _grid(axes: Axes, condition: str, own: pd.DataFrame, depths: list[str]) -> N
     axes.xaxis.tick_top()
     axes.tick_params(length=0)
     axes.set_yticks([])
-    steps = sorted({int(n) for n in own["steps"]})
-    losses = sorted({round(float(n), 2) for n in own["unigram_loss"].dropna()})
+    steps = sorted({int(n) for n in rows["steps"]})
+    losses = sorted({round(float(n), 2) for n in rows["unigram_loss"].dropna()})
     about = f"after {steps[-1]} updates, unigram loss {' or '.join(map(str, losses[:2]))}"
     axes.set_title(listed(condition, about), pad=16)
     at = 0.0
-    for group, label in _rows(own):
+    for group, label in _rows(rows):
         if not label:
             axes.text(-0.52, at + 0.3, group, ha="right", va="center", fontsize=7.5, alpha=0.75)
             at += 0.6
             continue
-        mine = own[own["label"] == label]
+        mine = rows[rows["label"] == label]
         method = str(mine["method"].iloc[0])
         name = axes.text(-0.52, at + 0.5, lettering.safe(label, 24), ha="right", va="center")
         style.mark(name, method)

@@ -28,20 +28,20 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
     """One row a translation; of several test sets each is a condition, as is each of a run's searches."""
     rows = []
     texts = {one.spec.sentences for run in runs for one in run.translations}
-    for each in shown(runs):
-        facts, searches = each.facts(), {one.spec.search for one in each.run.translations}
-        for one in each.run.translations:
+    for placed in shown(runs):
+        facts, searches = placed.facts(), {one.spec.search for one in placed.run.translations}
+        for one in placed.run.translations:
             search = quality.words(one.spec.search) if len(searches) > 1 else ""
             text = f"test set {one.spec.sentences[:6]}" if len(texts) > 1 else ""
             rows.append(
                 {
                     **facts,
-                    "condition": listed(each.condition, search, text),
-                    "layers": sum(depth_rank(each.run.spec)[:1]),
+                    "condition": listed(placed.condition, search, text),
+                    "layers": sum(depth_rank(placed.run.spec)[:1]),
                     "beam": one.spec.search.beam,
                     "bleu": one.score.bleu,
-                    "perplexity": each.run.outcome.perplexity,
-                    "token_accuracy": each.run.outcome.token_accuracy,
+                    "perplexity": placed.run.outcome.perplexity,
+                    "token_accuracy": placed.run.outcome.token_accuracy,
                     "length_ratio": one.score.length_ratio,
                     "signature": one.score.signature,
                 }
@@ -49,15 +49,15 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def words(own: pd.DataFrame) -> str:
+def words(rows: pd.DataFrame) -> str:
     """A cell: mean BLEU, its range over seeds, perplexity, and what became of the runs."""
-    if own.empty:
+    if rows.empty:
         return ""
-    scores = own["bleu"]
-    spread = f"\n{scores.min():.1f} to {scores.max():.1f}" if len(own) > 1 else ""
-    fates = [word for word in own["outcome"] if word in ("stuck", "diverged")]
-    fate = f"\n{len(fates)} of {len(own)} {fates[0]}" if len(own) > 1 and fates else f"\n{fates[0]}" if fates else ""
-    return f"{scores.mean():.1f}  (perplexity {short(own['perplexity'].median(), 3)}){spread}{fate}"
+    scores = rows["bleu"]
+    spread = f"\n{scores.min():.1f} to {scores.max():.1f}" if len(rows) > 1 else ""
+    fates = [word for word in rows["outcome"] if word in ("stuck", "diverged")]
+    fate = f"\n{len(fates)} of {len(rows)} {fates[0]}" if len(rows) > 1 and fates else f"\n{fates[0]}" if fates else ""
+    return f"{scores.mean():.1f}  (perplexity {short(rows['perplexity'].median(), 3)}){spread}{fate}"
 
 
 def title(runs: Sequence[Run]) -> str:
@@ -69,8 +69,8 @@ def title(runs: Sequence[Run]) -> str:
     if highest < quality.TRANSLATES:
         return f"No model translates yet: the highest BLEU is {short(highest)}"
     by_place = {
-        (str(depth), str(condition)): own.groupby("label", sort=False)["bleu"].mean()
-        for (depth, condition), own in curves.by_depth(frame).groupby(["depth", "condition"], sort=False)
+        (str(depth), str(condition)): rows.groupby("label", sort=False)["bleu"].mean()
+        for (depth, condition), rows in curves.by_depth(frame).groupby(["depth", "condition"], sort=False)
     }
     told = [(place, by) for place, by in by_place.items() if by.max() >= quality.TRANSLATES]
     place, by = ([one for one in told if len(one[1]) > 1] or told)[-1]

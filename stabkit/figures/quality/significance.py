@@ -43,9 +43,9 @@ def systems(runs: Sequence[Run]) -> list[Shown]:
     """Every method, depth and condition once, by its lowest seed; those translated alike, shallow before deep."""
     found = quality.alike(runs)
     first: dict[tuple[str, tuple[int, int], Condition], Shown] = {}
-    for each in shown(runs):  # in the order of seeds
-        if each.run.run_id in found:
-            first.setdefault((each.variant, each.shape, each.condition), each)
+    for placed in shown(runs):  # in the order of seeds
+        if placed.run.run_id in found:
+            first.setdefault((placed.variant, placed.shape, placed.condition), placed)
     return list(first.values())
 
 
@@ -111,7 +111,7 @@ def _name(row: pd.Series[Any]) -> str:
 
 def rows(frame: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
     """(name, its row of the matrix) of every system."""
-    return [(_name(own.iloc[0]), own) for _, own in frame.groupby("run", sort=False)]
+    return [(_name(rows.iloc[0]), rows) for _, rows in frame.groupby("run", sort=False)]
 
 
 def alt(frame: pd.DataFrame) -> str:
@@ -122,9 +122,9 @@ def alt(frame: pd.DataFrame) -> str:
     return f"Matrix of significant differences in BLEU. {'; '.join(told)}."
 
 
-def _counted(own: pd.DataFrame) -> str:
+def _counted(rows: pd.DataFrame) -> str:
     words = {"+": "above", "-": "below", "=": "level with"}
-    return ", ".join(f"{words[sign]} {n}" for sign in words if (n := int((own["sign"] == sign).sum())))
+    return ", ".join(f"{words[sign]} {n}" for sign in words if (n := int((rows["sign"] == sign).sum())))
 
 
 def draw(frame: pd.DataFrame) -> Figure:
@@ -153,21 +153,21 @@ def draw(frame: pd.DataFrame) -> Figure:
         return figure
 
 
-def _ended(name: str, own: pd.DataFrame) -> str:
+def _ended(name: str, rows: pd.DataFrame) -> str:
     """The name, and the outcome of a run that does not train."""
-    outcome = str(own["outcome"].iloc[0])
+    outcome = str(rows["outcome"].iloc[0])
     return lettering.safe(name + (f" ({outcome})" if outcome in ("stuck", "diverged") else ""), LONGEST)
 
 
-def _row(axes: Axes, at: int, name: str, own: pd.DataFrame, names: float) -> None:
-    method, middle = str(own["method"].iloc[0]), at + 0.5
+def _row(axes: Axes, at: int, name: str, rows: pd.DataFrame, names: float) -> None:
+    method, middle = str(rows["method"].iloc[0]), at + 0.5
     axes.text(0.1, middle, LETTERS[at], va="center", fontsize=8)
     axes.text(names + SCORE + CELL * (at + 0.5), -0.4, LETTERS[at], ha="center", va="center", fontsize=8)
     style.mark(axes.text(LETTER, middle, name, va="center", fontsize=8, color=style.colour(method)), method)
-    score = axes.text(names + SCORE / 2, middle, f"{own['bleu'].iloc[0]:.1f}", ha="center", va="center", fontsize=8)
+    score = axes.text(names + SCORE / 2, middle, f"{rows['bleu'].iloc[0]:.1f}", ha="center", va="center", fontsize=8)
     style.mark(score, method)
-    places = [place for place in range(len(own) + 1) if place != at]
-    for place, sign in zip(places, own["sign"], strict=True):
+    places = [place for place in range(len(rows) + 1) if place != at]
+    for place, sign in zip(places, rows["sign"], strict=True):
         left = names + SCORE + CELL * place
         patch = axes.add_patch(Rectangle((left + 0.02, at + 0.06), CELL - 0.04, 0.88, facecolor=FILLS[sign]))
         patch.set_edgecolor("none")

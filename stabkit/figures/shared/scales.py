@@ -83,9 +83,9 @@ def frame(runs: Sequence[Run]) -> pd.DataFrame:
     return found
 
 
-def predicted(own: pd.DataFrame, a: Any = 1.0, b: Any = 1.0) -> Any:
+def predicted(rows: pd.DataFrame, a: Any = 1.0, b: Any = 1.0) -> Any:
     """The theorem's sum at factors a on α and b on β, from the sums of all runs of one setting (medians)."""
-    crossing, encoder, decoder = (centre(own[name]) for name in SUMS)
+    crossing, encoder, decoder = (centre(rows[name]) for name in SUMS)
     product = 0.0 if math.isnan(crossing) or math.isnan(encoder) else crossing * b**2 / a * encoder * b / a
     return product + decoder * b / a
 
@@ -125,28 +125,28 @@ class Cell:
         return " with ".join(parts) or "the method itself"
 
 
-def cells(own: pd.DataFrame) -> list[Cell]:
+def cells(rows: pd.DataFrame) -> list[Cell]:
     """Every pair of factors of one setting, in rising order."""
-    by: Any = own.groupby(["alpha_scale", "beta_scale"])
+    by: Any = rows.groupby(["alpha_scale", "beta_scale"])
     return [Cell(a, b, runs) for (a, b), runs in by]
 
 
-def sentence(every: pd.DataFrame, name: str, own: pd.DataFrame) -> str:
+def sentence(every: pd.DataFrame, name: str, rows: pd.DataFrame) -> str:
     """How many pairs of factors of one plane of them train, which fail where they are few, which train by a hair, and
     how many are undecided."""
-    found = cells(own)
-    if own["lr"].nunique() == 1 and not every.attrs[RATE_TOLD]:
-        name = f"{name}, lr {own['lr'].iloc[0]:g}"
+    found = cells(rows)
+    if rows["lr"].nunique() == 1 and not every.attrs[RATE_TOLD]:
+        name = f"{name}, lr {rows['lr'].iloc[0]:g}"
     pairs, stop = "pairs of factors on α and β", ""
     for other, only in (("beta_scale", "α"), ("alpha_scale", "β")):
-        if set(own[other]) == {1.0}:
-            spread = sorted(own["alpha_scale" if only == "α" else "beta_scale"])
+        if set(rows[other]) == {1.0}:
+            spread = sorted(rows["alpha_scale" if only == "α" else "beta_scale"])
             pairs, stop = f"factors on {only}, {spread[0]:g} to {spread[-1]:g}", ","
     failing = [cell.name for cell in found if cell.word in ("stuck", "diverged", "some")]
     undecided = sum(cell.word == "early" for cell in found)
     if undecided == len(found):
         return f"{name}: {len(found)} {pairs}, too short to judge"
-    seeds = " in every seed" if own["seed"].nunique() > 1 else ""
+    seeds = " in every seed" if rows["seed"].nunique() > 1 else ""
     whole = sum(cell.word == "trains" for cell in found)
     told = f"{name}: {whole} of {len(found)} {pairs}{stop} train{seeds}"
     if 0 < len(failing) <= 4:

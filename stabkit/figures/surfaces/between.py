@@ -73,8 +73,8 @@ def alt(frame: pd.DataFrame) -> str:
     if frame.empty:
         return "No line between runs was drawn."
     parts = [
-        f"{ends}: least {short(float(own['loss'].min()), 3)}, greatest {short(float(own['loss'].max()), 3)}"
-        for ends, own in frame.groupby("ends", sort=False)
+        f"{ends}: least {short(float(rows['loss'].min()), 3)}, greatest {short(float(rows['loss'].max()), 3)}"
+        for ends, rows in frame.groupby("ends", sort=False)
     ]
     return f"Loss between stored runs. {'; '.join(parts[:8])}."
 
@@ -94,10 +94,10 @@ def draw(frame: pd.DataFrame) -> Figure:
         return figure
 
 
-def _line(axes: Axes, own: pd.DataFrame) -> None:
-    method = str(own["method"].iloc[0])
-    (line,) = axes.plot(own["a"], own["loss"], color=style.colour(method), linewidth=1.6)
-    style.mark(line, method, listed("loss", str(own["ends"].iloc[0])), x="from the first run")
+def _line(axes: Axes, rows: pd.DataFrame) -> None:
+    method = str(rows["method"].iloc[0])
+    (line,) = axes.plot(rows["a"], rows["loss"], color=style.colour(method), linewidth=1.6)
+    style.mark(line, method, listed("loss", str(rows["ends"].iloc[0])), x="from the first run")
     for place, name in ((0.0, "first"), (1.0, "second")):
         axes.axvline(place, color=style.INK, linewidth=0.8, linestyle=(0, (2, 2)), alpha=0.7)
         axes.annotate(name, (place, 1), xycoords=axes.get_xaxis_transform(), fontsize=7, va="top", rotation=90)
@@ -105,8 +105,8 @@ def _line(axes: Axes, own: pd.DataFrame) -> None:
     axes.set_ylabel("loss, nats a token")
 
 
-def _triangle(axes: Axes, own: pd.DataFrame) -> None:
-    table = landscape.grid(own)
+def _triangle(axes: Axes, rows: pd.DataFrame) -> None:
+    table = landscape.grid(rows)
     a, b, losses = table.columns.to_numpy(float), table.index.to_numpy(float), table.to_numpy(float)
     axes.grid(False)
     image = landscape.heat(axes, a, b, losses, landscape.scale(losses))

@@ -68,8 +68,8 @@ def alt(frame: pd.DataFrame) -> str:
     if frame.empty:
         return "No cut was drawn."
     parts = [
-        f"{listed(label, depth, ruler)}: {percent(own['negative'].mean())} negative curvature"
-        for (depth, ruler, label), own in rough(frame).groupby(["depth", "ruler", "label"], sort=False)
+        f"{listed(label, depth, ruler)}: {percent(rows['negative'].mean())} negative curvature"
+        for (depth, ruler, label), rows in rough(frame).groupby(["depth", "ruler", "label"], sort=False)
     ]
     return f"Loss along random directions, a panel a ruler. {'; '.join(parts[:18])}."
 
@@ -87,9 +87,9 @@ def draw(frame: pd.DataFrame) -> Figure:
         for place, (axes, ((depth, seed, ruler), group)) in enumerate(zip(all_axes, groups, strict=True)):
             lettering.entitle(axes, listed(depth, f"seed {seed}" if many else ""), str(ruler))
             handles = []
-            for label, own in group.groupby("label", sort=False):
-                method = str(own["method"].iloc[0])
-                by = own.groupby("a")["loss"]
+            for label, rows in group.groupby("label", sort=False):
+                method = str(rows["method"].iloc[0])
+                by = rows.groupby("a")["loss"]
                 middle = by.median()
                 mine = table[(table["label"] == label) & (table["ruler"] == ruler)]
                 of_place = (mine["depth"] == depth) & (mine["seed"] == seed)

@@ -39,9 +39,9 @@ def select(drawn: Landscape) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(COLUMNS))
 
 
-def grid(own: pd.DataFrame) -> pd.DataFrame:
+def grid(rows: pd.DataFrame) -> pd.DataFrame:
     """A surface as a table: b down, a across."""
-    return own.pivot(index="b", columns="a", values="loss")
+    return rows.pivot(index="b", columns="a", values="loss")
 
 
 def rough(frame: pd.DataFrame) -> pd.DataFrame:
@@ -61,8 +61,8 @@ def title(drawn: Landscape) -> str:
     for depth, of_depth in table.groupby("depth", sort=False):
         labels = list(dict.fromkeys(of_depth["label"]))
         told = []
-        for ruler, own in of_depth.groupby("ruler", sort=False):
-            share = own.groupby("label")["negative"].median()
+        for ruler, rows in of_depth.groupby("ruler", sort=False):
+            share = rows.groupby("label")["negative"].median()
             if len(share) == len(labels) == 2:
                 told.append(f"{percent(share[labels[0]])} against {percent(share[labels[1]])} by {whose[str(ruler)]}")
         if told:
