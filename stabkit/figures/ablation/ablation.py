@@ -39,14 +39,14 @@ def title(runs: Sequence[Run]) -> str:
     """Where the first setting fails, or where it ends worst, medians over seeds."""
     for name, own in scales.groups(select(runs)):
         places = [(str(axis), float(scale)) for axis, scale in zip(own["axis"], own["scale"], strict=True)]
-        each = {place: own[[other == place for other in places]] for place in dict.fromkeys(places)}
+        by_place = {place: own[[other == place for other in places]] for place in dict.fromkeys(places)}
         failing = []
-        for (axis, scale), rows in each.items():
+        for (axis, scale), rows in by_place.items():
             if lost := int(rows["outcome"].isin(("stuck", "diverged")).sum()):
                 failing.append(f"{axis} × {scale:.3g} ({lost} of {len(rows)})")
         if failing:
             return f"{name} fails at {' and '.join(failing[:4])}{' and others' if len(failing) > 4 else ''}"
-        medians = {place: float(rows["validation_loss"].median()) for place, rows in each.items()}
+        medians = {place: float(rows["validation_loss"].median()) for place, rows in by_place.items()}
         parts = []
         for axis in ("α", "β"):
             along = [(loss, scale) for (own_axis, scale), loss in medians.items() if own_axis == axis and loss == loss]

@@ -109,12 +109,12 @@ def follows(own: pd.DataFrame) -> dict[int, float]:
     """By seed: Spearman's ρ of ‖ΔF‖ after update 1 with the sum, over the runs short of half of √(2d), where ‖ΔF‖ does
     not bend."""
     straight = own[own["update_first"] <= SATURATED * np.sqrt(2 * own["width"].astype(float))]
-    found = {
+    borders = {
         int(str(seed)): rank_correlation(rows["relative"], rows["update_first"])
         for seed, rows in straight.groupby("seed")
         if rows["relative"].nunique() >= FEWEST
     }
-    return {seed: rho for seed, rho in found.items() if math.isfinite(rho)}
+    return {seed: rho for seed, rho in borders.items() if math.isfinite(rho)}
 
 
 def _median(by_seed: Mapping[int, float]) -> float:
@@ -232,10 +232,10 @@ def _against(axes: Axes, rows: pd.DataFrame, column: str, name: str, found: Bord
         low, high = seen[column].min() / 1.6, max(seen[column].max(), ceiling) * 1.6
         style.log_axis(axes, "y", low, high)
         style.reference(axes, ceiling, "√(2d): uncorrelated")
-        one = centre(seen[(seen["alpha_scale"] == 1) & (seen["beta_scale"] == 1)][column])
-        if math.isfinite(one):
+        centre_value = centre(seen[(seen["alpha_scale"] == 1) & (seen["beta_scale"] == 1)][column])
+        if math.isfinite(centre_value):
             ends = np.array(axes.get_xlim())
-            axes.plot(ends, one * ends, color=style.INK, linewidth=0.8, alpha=0.45)
+            axes.plot(ends, centre_value * ends, color=style.INK, linewidth=0.8, alpha=0.45)
             axes.set_ylim(low, high)
         rho = _median(follows(rows))
         if math.isfinite(rho):
@@ -255,8 +255,8 @@ def _against(axes: Axes, rows: pd.DataFrame, column: str, name: str, found: Bord
 def _point(axes: Axes, run: pd.Series[Any], x: float, y: float, name: str) -> None:
     marker = MARKS.get(str(run["outcome"]), MARKS["early"])
     (point,) = axes.plot([x], [y], color=style.colour(str(run["method"])), linestyle="", **marker)
-    told = f"α × {run['alpha_scale']:g}, β × {run['beta_scale']:g}, seed {run['seed']}, {run['outcome']}"
-    style.mark(point, str(run["method"]), told, x=name)
+    text = f"α × {run['alpha_scale']:g}, β × {run['beta_scale']:g}, seed {run['seed']}, {run['outcome']}"
+    style.mark(point, str(run["method"]), text, x=name)
 
 
 PICTURE: RunPicture = Picture(

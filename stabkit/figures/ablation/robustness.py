@@ -63,7 +63,7 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
         ]
         held = [_without(each.run.spec, axis) for each in members]
         order = condition_order(held)
-        found = [
+        own_rows = [
             {
                 **each.facts(),
                 "condition": condition.text,
@@ -86,7 +86,7 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
             )
             for each, condition in zip(members, conditions(held), strict=True)
         ]
-        rows += [row for _, row in sorted(zip(ranks, found, strict=True), key=lambda item: item[0])]
+        rows += [row for _, row in sorted(zip(ranks, own_rows, strict=True), key=lambda item: item[0])]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
@@ -137,8 +137,8 @@ def words(axis: object, value: str) -> str:
 
 
 def _span(frame: pd.DataFrame, axis: Axis) -> str:
-    own = frame.loc[frame["axis"] == axis.name, "value"]
-    return words(axis.name, f"{own.min():g} to {own.max():g}")
+    values = frame.loc[frame["axis"] == axis.name, "value"]
+    return words(axis.name, f"{values.min():g} to {values.max():g}")
 
 
 def alt(frame: pd.DataFrame) -> str:

@@ -146,8 +146,8 @@ def _dot(axes: Axes, run: pd.Series[Any], at: int) -> None:
         {} if there else {"transform": axes.get_yaxis_transform(), "clip_on": False}
     )  # ✕ at the right edge
     (point,) = axes.plot(x, [at], color=style.colour(method), linestyle="", **marker, **where)
-    told = listed(str(run["row"]), str(run["depth"]), str(run["condition"]), f"seed {run['seed']}", str(run["outcome"]))
-    style.mark(point, method, told, x="validation loss")
+    text = listed(str(run["row"]), str(run["depth"]), str(run["condition"]), f"seed {run['seed']}", str(run["outcome"]))
+    style.mark(point, method, text, x="validation loss")
 
 
 PICTURE: RunPicture = Picture(

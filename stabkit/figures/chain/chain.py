@@ -162,7 +162,7 @@ def _row(
         measured = np.array(run[link.column], dtype=float)
         values = np.where(np.isfinite(measured), measured, np.nan)
         base = [row + _height(np.ones(1), link, scale)[0]] * 2
-        one = style.line(axes, [0, 0.72], base, color=style.INK, linewidth=0.5, linestyle=":", alpha=0.6)
+        level = style.line(axes, [0, 0.72], base, color=style.INK, linewidth=0.5, linestyle=":", alpha=0.6)
         line = style.line(axes, across, row + _height(values, link, scale), color=hue, linewidth=1.3)
         told = list(zip(map(float, run["step"]), measured.tolist(), strict=True))
         style.mark(line, method, f"{link.head}: {listed(name, f'seed {seed}')}", told)
@@ -175,7 +175,7 @@ def _row(
             height = row + _height(np.nan_to_num(values, nan=1.0), link, scale)[at]
             look = {"marker": "x", "linestyle": "", "color": hue, "markersize": 6, "mew": 1.6}
             style.mark(style.line(axes, [across[at]], [height], **look), method)
-        style.mark(one, method)
+        style.mark(level, method)
 
 
 def _height(values: NDArray[Any], link: Link, scale: tuple[float, float]) -> NDArray[np.float64]:

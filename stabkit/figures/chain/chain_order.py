@@ -62,8 +62,8 @@ def first(run: Run, link: str) -> int | None:
             beyond = ln_growth(table) > GROWN
     if not len(steps):
         return None
-    found = np.flatnonzero(beyond)
-    return int(steps[found[0]]) if len(found) else NEVER
+    places = np.flatnonzero(beyond)
+    return int(steps[places[0]]) if len(places) else NEVER
 
 
 @once
@@ -94,15 +94,15 @@ def sentence(runs: Sequence[Run]) -> str:
     ordered = [run for run in lost if 0 < seen[run].get("LN input", NEVER) <= seen[run]["gradient"]]
     grown = [run for run, links in seen.items() if links.get("LN input", NEVER) > 0]
     count = len(seen)
-    told = [f"of {count} run{'s' * (count != 1)} {len(gone)} began with a vanished gradient, before any update"]
+    parts = [f"of {count} run{'s' * (count != 1)} {len(gone)} began with a vanished gradient, before any update"]
     if gone:
-        told[0] += f" ({_cells(places[run] for run in gone)}{_fall(run for run in runs if run.run_id in gone)})"
-    told.append(f"{len(lost)} fell below the limit later")
+        parts[0] += f" ({_cells(places[run] for run in gone)}{_fall(run for run in runs if run.run_id in gone)})"
+    parts.append(f"{len(lost)} fell below the limit later")
     if lost:
         training = sum(outcome_word(run) == "trains" for run in runs if run.run_id in lost)
-        told[-1] += f", {len(ordered)} of them after their LN inputs had grown by half"
-        told[-1] += f" ({training} of the {len(lost)} train)" if training else ""
-    told.append(f"LN inputs grew by half in {len(grown)}")
+        parts[-1] += f", {len(ordered)} of them after their LN inputs had grown by half"
+        parts[-1] += f" ({training} of the {len(lost)} train)" if training else ""
+    parts.append(f"LN inputs grew by half in {len(grown)}")
     end = ""
     if not any(outcome_word(run) in ("stuck", "diverged") for run in runs):
         end = "; none of them was judged to fail, so this is no verdict on the chain"
@@ -110,7 +110,7 @@ def sentence(runs: Sequence[Run]) -> str:
         end = ": the gradient is weak before the update explodes, where the paper's chain has it vanish after"
     elif ordered and not gone:
         end = ": in the order of the paper's chain"
-    return f"{listed(*told[:-1])}, and {told[-1]}{end}"
+    return f"{listed(*parts[:-1])}, and {parts[-1]}{end}"
 
 
 def _fall(runs: Iterable[Run]) -> str:
@@ -169,9 +169,9 @@ def draw(frame: pd.DataFrame) -> Figure:
                 0.006, top + 0.75, LINKS[link], transform=axes.get_yaxis_transform(), fontsize=8, fontweight="bold"
             )
             for turn, (label, method, condition) in enumerate(methods):
-                own = frame[(frame["link"] == link) & (frame["label"] == label) & (frame["condition"] == condition)]
-                told = condition if several_conditions else ""
-                _marks(axes, own, top + 1.5 + turn, method, str(label), str(told), never, LINKS[link])
+                rows = frame[(frame["link"] == link) & (frame["label"] == label) & (frame["condition"] == condition)]
+                name = condition if several_conditions else ""
+                _marks(axes, rows, top + 1.5 + turn, method, str(label), str(name), never, LINKS[link])
             if place:
                 axes.axhline(top, color=style.INK, linewidth=0.5, alpha=0.3)
         axes.set_ylim(len(links) * lines, 0)

@@ -32,15 +32,15 @@ LIMIT = 24
 def shares(branch: NDArray[np.float64], shortcut: NDArray[np.float64]) -> NDArray[np.float64]:
     """(n, n + 1): the share of the input and of each branch in each sum, from mean squares (n,)."""
     n = len(branch)
-    found = np.zeros((n, n + 1))
+    table = np.zeros((n, n + 1))
     above = np.zeros(n + 1)
     above[0] = 1.0
     for i in range(n):
-        own = branch[i] / (branch[i] + shortcut[i])
-        above = above * (1 - own)
-        above[i + 1] = own
-        found[i] = above
-    return found
+        share = branch[i] / (branch[i] + shortcut[i])
+        above = above * (1 - share)
+        above[i + 1] = share
+        table[i] = above
+    return table
 
 
 def matrix(run: Run) -> NDArray[np.float64]:

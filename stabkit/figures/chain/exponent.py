@@ -157,8 +157,8 @@ def draw(frame: pd.DataFrame) -> Figure:
 
 def at(frame: pd.DataFrame, label: str, condition: str, step: int) -> float:
     """One method's exponent at a step; NaN where it has none."""
-    own = frame[(frame["label"] == label) & (frame["condition"] == condition) & (frame["step"] == step)]
-    return float(own["exponent"].iloc[0]) if len(own) else math.nan
+    rows = frame[(frame["label"] == label) & (frame["condition"] == condition) & (frame["step"] == step)]
+    return float(rows["exponent"].iloc[0]) if len(rows) else math.nan
 
 
 PICTURE: RunPicture = Picture(

@@ -41,8 +41,8 @@ def series(run: Run) -> NDArray[np.float64]:
     table = run.records.get("perturbation")
     if table is None or not len(table.steps):
         return np.empty(0)
-    found: NDArray[np.float64] = table.select(share.output_sites(table.sites))[0]
-    return found
+    change: NDArray[np.float64] = table.select(share.output_sites(table.sites))[0]
+    return change
 
 
 def law(change: NDArray[np.float64], n: NDArray[np.float64]) -> tuple[str, float]:
@@ -66,7 +66,7 @@ def law(change: NDArray[np.float64], n: NDArray[np.float64]) -> tuple[str, float
 
 def laws(frame: pd.DataFrame) -> dict[str, tuple[str, float]]:
     """{method: (law, exponent)} of its output's change over the depths of one shape of model, first condition."""
-    found = {}
+    by_label = {}
     first = frame[frame["condition"] == frame["condition"].iloc[0]] if len(frame) else frame
     for label, rows in first.groupby("label", sort=False):
         ends = rows.loc[rows.groupby("run")["sublayer"].idxmax()]
@@ -76,8 +76,8 @@ def laws(frame: pd.DataFrame) -> dict[str, tuple[str, float]]:
         by_depth = ends.groupby("sublayer")["perturbation"].agg(centre)
         name, exponent = law(np.array(by_depth, dtype=np.float64), np.array(by_depth.index, dtype=np.float64))
         if name:
-            found[str(label)] = name, exponent
-    return found
+            by_label[str(label)] = name, exponent
+    return by_label
 
 
 @once
@@ -89,19 +89,19 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
         values = enumerate(series(placed.run).tolist(), 1)
         rows += [{**facts, "sublayer": place, "perturbation": value} for place, value in values]
     frame = curves.by_depth(pd.DataFrame(rows, columns=[*FACTS, "sublayer", "perturbation"]))
-    found = laws(frame)
-    told = {label: f"n^{exponent:.2f}, {name}" for label, (name, exponent) in found.items()}
-    return frame.assign(law=[told.get(label, "") for label in frame["label"]])
+    by_label = laws(frame)
+    texts = {label: f"n^{exponent:.2f}, {name}" for label, (name, exponent) in by_label.items()}
+    return frame.assign(law=[texts.get(label, "") for label in frame["label"]])
 
 
 def title(runs: Sequence[Run]) -> str:
     """How the change grows with depth under the method where it grows fastest and where slowest, each with its law."""
-    found = laws(select(runs))
-    if len(found) < 2:
+    by_label = laws(select(runs))
+    if len(by_label) < 2:
         return "How far the output moves when every weight moves a little"
-    most, least = (pick(found, key=lambda label: found[label][1]) for pick in (max, min))
-    told = [f"n^{found[label][1]:z.1f} under {label} ({found[label][0]})" for label in (most, least)]
-    return f"With the number of sub-layers the output's squared change grows as {told[0]}, as {told[1]}"
+    most, least = (pick(by_label, key=lambda label: by_label[label][1]) for pick in (max, min))
+    texts = [f"n^{by_label[label][1]:z.1f} under {label} ({by_label[label][0]})" for label in (most, least)]
+    return f"With the number of sub-layers the output's squared change grows as {texts[0]}, as {texts[1]}"
 
 
 def alt(frame: pd.DataFrame) -> str:
@@ -114,8 +114,8 @@ def alt(frame: pd.DataFrame) -> str:
         parts.append(f"{label} {depth} {short(float(first.iloc[-1]))}")
     where = f"by {output_stack(frame['decoder_layers'])} sub-layer"
     grown = [f"{label} n^{exponent:z.2f} {name}" for label, (name, exponent) in laws(frame).items()]
-    told = f" Its square over the depths: {'; '.join(grown)}." if grown else ""
-    return f"Relative change of the state {where}, logarithmic. At the last: {'; '.join(parts[:24])}.{told}"
+    law_text = f" Its square over the depths: {'; '.join(grown)}." if grown else ""
+    return f"Relative change of the state {where}, logarithmic. At the last: {'; '.join(parts[:24])}.{law_text}"
 
 
 def draw(frame: pd.DataFrame) -> Figure:

@@ -48,12 +48,12 @@ def readings(placed: Shown) -> Iterator[dict[str, Any]]:
 
 def title(runs: Sequence[Run]) -> str:
     """How much further the farthest method moves than the nearest, at the deepest depth that two of them share."""
-    found = contrast(runs)
-    if found is None or found.alike:
+    pair = contrast(runs)
+    if pair is None or pair.alike:
         return "How far the output moves from its start, step by step"
     return (
-        f"At {found.where} {found.higher}'s output moves {short(found.ratio)} times as far as {found.lower}'s "
-        f"in {f'{found.step} updates' if found.step > 1 else 'the first update'}"
+        f"At {pair.where} {pair.higher}'s output moves {short(pair.ratio)} times as far as {pair.lower}'s "
+        f"in {f'{pair.step} updates' if pair.step > 1 else 'the first update'}"
     )
 
 

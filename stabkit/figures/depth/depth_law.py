@@ -59,9 +59,9 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
     rows = []
     for (_, _, shape), own in groups.items():
         for measure in (quality.BLEU, quality.LOSS):
-            found = _line(own, shape, measure)
-            if len(found):
-                rows += found
+            fitted = _line(own, shape, measure)
+            if len(fitted):
+                rows += fitted
                 break
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
@@ -101,8 +101,8 @@ def _paired(by: Mapping[int, Mapping[int, float]]) -> tuple[set[int], set[int]]:
     at = {
         seed: {layers for layers, values in by.items() if seed in values} for values in by.values() for seed in values
     }
-    found = [(depths, {seed for seed, own in at.items() if depths <= own}) for _, depths in sorted(at.items())]
-    return max(found, key=lambda one: (len(one[0]), len(one[1])), default=(set(), set()))
+    shared = [(depths, {seed for seed, own in at.items() if depths <= own}) for _, depths in sorted(at.items())]
+    return max(shared, key=lambda one: (len(one[0]), len(one[1])), default=(set(), set()))
 
 
 def title(runs: Sequence[Run]) -> str:
@@ -130,9 +130,9 @@ def law(row: pd.Series[Any], over: str = "") -> str:
     sign = "−" if b < 0 else "+"
     slope = f"−{-a:.3g}" if a < 0 else f"{a:.3g}"
     name = "loss" if row["measure"] == quality.LOSS else row["measure"]
-    told = f"R² {r2:.2f}" if math.isfinite(r2) else "R² –"
+    r2_text = f"R² {r2:.2f}" if math.isfinite(r2) else "R² –"
     seeds = "one seed" if row["seeds"] == 1 else f"{row['seeds']} seeds"
-    return f"{name} = {slope}·ln d {sign} {abs(b):.3g}, {told}{over}, {seeds}"
+    return f"{name} = {slope}·ln d {sign} {abs(b):.3g}, {r2_text}{over}, {seeds}"
 
 
 def breaks(rows: pd.DataFrame) -> str:
@@ -157,9 +157,9 @@ def alt(frame: pd.DataFrame) -> str:
     """What the picture shows, for those who do not see it."""
     if frame.empty:
         return "No method trains from one seed at three depths."
-    told = [f"{name}: {law(own.iloc[0])}" for name, own in lines(frame)]
-    more = f"; and {len(told) - 16} more" if len(told) > 16 else ""
-    return f"Quality against depth, logarithmic, with a fitted line a method. {'; '.join(told[:16])}{more}."
+    texts = [f"{name}: {law(own.iloc[0])}" for name, own in lines(frame)]
+    more = f"; and {len(texts) - 16} more" if len(texts) > 16 else ""
+    return f"Quality against depth, logarithmic, with a fitted line a method. {'; '.join(texts[:16])}{more}."
 
 
 def draw(frame: pd.DataFrame) -> Figure:
@@ -169,19 +169,22 @@ def draw(frame: pd.DataFrame) -> Figure:
             return style.empty("No method trains from one seed at three depths.")
         measures = [name for name in (quality.BLEU, quality.LOSS) if name in set(frame["measure"])]
         drawn = lines(frame)
-        beside = 2 if max(len(f"{name}: {law(own.iloc[0])}") for name, own in drawn) <= 62 else 1
+        beside = 2 if max(len(f"{name}: {law(rows.iloc[0])}") for name, rows in drawn) <= 62 else 1
         figure, panels = style.panels(len(measures), 2, 3.4, legend=-(-min(len(drawn), 24) // beside))
         conditions = list(frame["condition"].unique())
         handles = []
         for place, (axes, measure) in enumerate(zip(panels, measures, strict=True)):
             axes.tick_params(labelleft=True)
             axes.set_ylabel("BLEU (test set)" if measure == quality.BLEU else "validation loss, nats a token")
-            own = frame[frame["measure"] == measure]
-            depths = sorted(own["layers"].unique())
+            rows = frame[frame["measure"] == measure]
+            depths = sorted(rows["layers"].unique())
             ticks = depths if len(depths) <= 8 else depths[:: -(-len(depths) // 8)]
             style.log_axis(axes, "x", depths[0] / 1.15, depths[-1] * 1.15, ticks=ticks)
             axes.set_xlabel(X)
-            low, high = float(own.loc[own["fitted"], "quality"].min()), float(own.loc[own["fitted"], "quality"].max())
+            low, high = (
+                float(rows.loc[rows["fitted"], "quality"].min()),
+                float(rows.loc[rows["fitted"], "quality"].max()),
+            )
             room = 0.12 * (high - low or abs(high) or 1.0)
             axes.set_ylim(low - room, high + room)
             lettering.entitle(axes, measure)

@@ -144,22 +144,22 @@ def title(runs: Sequence[Run]) -> str:
     if not ranked:
         return "Quality at equal training FLOPs"
     ours, theirs, one, other = min(ranked, key=lambda each: (each[0], each[1]))
-    told = f"{one.name} ends at {short(ours, 3)} nats, {other.name} at {short(theirs, 3)}"
-    return f"At equal FLOPs {told}{f' ({one.condition})' if one.condition else ''}"
+    sentence = f"{one.name} ends at {short(ours, 3)} nats, {other.name} at {short(theirs, 3)}"
+    return f"At equal FLOPs {sentence}{f' ({one.condition})' if one.condition else ''}"
 
 
 def alt(frame: pd.DataFrame) -> str:
     """What the picture shows, for those who do not see it."""
     if frame.empty:
         return "No two shapes of model cost the same to train."
-    told = []
+    texts = []
     for model in models(frame):
         score = float(model.rows["bleu"].mean())
         loss = short(float(model.rows["validation_loss"].mean()), 3)
         scored = f"BLEU {score:.1f}" if math.isfinite(score) else ""
-        told.append(listed(f"{model.name} {power(model.flops)} FLOPs", model.condition, f"loss {loss}", scored))
-    more = f"; and {len(told) - 24} more" if len(told) > 24 else ""
-    return f"Quality against training FLOPs, a point a model. {'; '.join(told[:24])}{more}."
+        texts.append(listed(f"{model.name} {power(model.flops)} FLOPs", model.condition, f"loss {loss}", scored))
+    more = f"; and {len(texts) - 24} more" if len(texts) > 24 else ""
+    return f"Quality against training FLOPs, a point a model. {'; '.join(texts[:24])}{more}."
 
 
 def power(value: float) -> str:

@@ -37,19 +37,19 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
     `theorem_relative` the same of the theorem's sum. Seeds that the shallowest depth lacks are left out."""
     frame = slope.select(slope.trusted(runs))
     frame = frame[_promised(frame) & frame["shape"].isin(JOINED) & (frame["update"] > 0)]
-    found = []
+    frames = []
     for _, rows in frame.groupby(["label", "condition", "shape"], sort=False):
         shallowest = rows["layers"].min()
         for _, of_seed in rows.groupby("seed", sort=False):
             first = of_seed[of_seed["layers"] == shallowest]
             if rows["layers"].nunique() > 1 and len(first) == 1:
-                found.append(
+                frames.append(
                     of_seed.assign(
                         relative=of_seed["update"] / first["update"].item(),
                         theorem_relative=of_seed["predicted"] / first["predicted"].item(),
                     )
                 )
-    return pd.concat(found)[list(COLUMNS)] if found else pd.DataFrame(columns=list(COLUMNS))
+    return pd.concat(frames)[list(COLUMNS)] if frames else pd.DataFrame(columns=list(COLUMNS))
 
 
 def _promised(frame: pd.DataFrame) -> pd.Series[bool]:

@@ -66,11 +66,11 @@ def table(frame: pd.DataFrame) -> pd.DataFrame:
 
 def agreement(runs: Sequence[Run]) -> list[tuple[str, float]]:
     """(a run at two rates, how far its slopes are apart as a share of the least), the widest first."""
-    found = [
+    parts = [
         (listed(method_label(one.spec), one.spec.depth, f"seed {one.spec.seed}"), share)
         for one, share in _apart(runs).values()
     ]
-    return sorted(found, key=lambda one: -one[1])
+    return sorted(parts, key=lambda one: -one[1])
 
 
 def trusted(runs: Sequence[Run]) -> list[Run]:
@@ -86,12 +86,12 @@ def _apart(runs: Sequence[Run]) -> dict[str, tuple[Run, float]]:
     for row in select(runs).to_dict("records"):
         run = by_id[row["run"]]
         held.setdefault(_but_for_its_rate(run), []).append((row["update"], run))
-    found = {}
+    spreads = {}
     for key, both in held.items():
         if len(both) > 1:
             low, high = (pick(value for value, _ in both) for pick in (min, max))
-            found[key] = both[0][1], high / low - 1 if low > 0 else math.inf
-    return found
+            spreads[key] = both[0][1], high / low - 1 if low > 0 else math.inf
+    return spreads
 
 
 def _but_for_its_rate(run: Run) -> str:
@@ -100,11 +100,11 @@ def _but_for_its_rate(run: Run) -> str:
 
 def title(runs: Sequence[Run]) -> str:
     """Post-LN over DeepNorm, least and greatest over the depths; of two rates whether they agree."""
-    told = _ratio(runs)
+    sentence = _ratio(runs)
     if apart := agreement(runs):
         beyond = sum(share > AGREE for _, share in apart)
-        told += f"; two rates agree within {AGREE:.0%} in {len(apart) - beyond} of {len(apart)} runs"
-    return told
+        sentence += f"; two rates agree within {AGREE:.0%} in {len(apart) - beyond} of {len(apart)} runs"
+    return sentence
 
 
 def _ratio(runs: Sequence[Run]) -> str:

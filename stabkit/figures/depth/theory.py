@@ -68,24 +68,24 @@ def by_what(frame: pd.DataFrame) -> list[tuple[str, float]]:
         return []
     counts = frame["step"].value_counts()
     step = int(max(counts.index[counts == counts.max()]))
-    found = [(f"over {counts.max()} runs at step {step}", r_squared(frame[frame["step"] == step]))]
-    found.append(("over all steps", r_squared(frame)))
+    spreads = [(f"over {counts.max()} runs at step {step}", r_squared(frame[frame["step"] == step]))]
+    spreads.append(("over all steps", r_squared(frame)))
     several = frame[frame.groupby("label")["step"].transform("size") >= 3]
     if several["label"].nunique() > 1:
-        found.append(("with a constant for each method", _explained(several, "label")))
-    return [(what, value) for what, value in found if not math.isnan(value)]
+        spreads.append(("with a constant for each method", _explained(several, "label")))
+    return [(what, value) for what, value in spreads if not math.isnan(value)]
 
 
 def title(runs: Sequence[Run]) -> str:
     """R² with one constant a theorem."""
     frame = select(runs)
-    found = by_what(frame)
-    if not found:
+    spreads = by_what(frame)
+    if not spreads:
         return "What the theorem predicts against what was measured"
-    told = [f"{value:.2f} {what}" for what, value in found]
-    one = frame["theorem"].nunique() == 1
-    who = "With one constant the theorem explains" if one else "With a constant each the theorems explain"
-    return f"{who} ‖ΔF‖ with R² = {', '.join(told)}"
+    texts = [f"{value:.2f} {what}" for what, value in spreads]
+    one_theorem = frame["theorem"].nunique() == 1
+    who = "With one constant the theorem explains" if one_theorem else "With a constant each the theorems explain"
+    return f"{who} ‖ΔF‖ with R² = {', '.join(texts)}"
 
 
 def alt(frame: pd.DataFrame) -> str:
@@ -107,9 +107,9 @@ def draw(frame: pd.DataFrame) -> Figure:
         style.log_axis(axes, "y", y.min() / 1.5, y.max() * 1.5)
         handles = [_dots(axes, str(label), rows) for label, rows in frame.groupby("label", sort=False)]
         for number, rows in frame.groupby("theorem"):
-            told = rows["predicted"].astype(float)
-            level = math.exp((rows["update"].astype(float) / told).map(math.log).mean())
-            ends = np.array([told.min(), told.max()])
+            prediction = rows["predicted"].astype(float)
+            level = math.exp((rows["update"].astype(float) / prediction).map(math.log).mean())
+            ends = np.array([prediction.min(), prediction.max()])
             axes.plot(ends, level * ends, color=style.INK, linewidth=0.9, alpha=0.5)
             where = (ends[0], level * ends[0])  # the other end may lie above the panel
             axes.annotate(f"Theorem {number}", where, xytext=(4, 8), textcoords="offset points", fontsize=7)

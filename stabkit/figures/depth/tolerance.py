@@ -75,8 +75,8 @@ def alt(frame: pd.DataFrame) -> str:
         return "No rate was searched."
     parts = []
     for (label, panel), rows in frame.groupby(["label", "panel"], sort=False):
-        each = rows.groupby("x")["height"].median()
-        values = ", ".join(f"{x}: {_said(float(value))}" for x, value in each.items())
+        by_x = rows.groupby("x")["height"].median()
+        values = ", ".join(f"{x}: {_said(float(value))}" for x, value in by_x.items())
         parts.append(f"{label}, {panel}: {values}")
     return f"Chart of the tolerated rate, both axes logarithmic. {'; '.join(parts)}."
 

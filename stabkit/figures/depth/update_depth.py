@@ -168,7 +168,7 @@ def _method(axes: Axes, label: str, shape: str, frame: pd.DataFrame, lines: pd.D
     seen = np.isfinite(y)
     method = str(frame["method"].iloc[0])
     name = lettering.safe(label, 40) + ("" if shape == "N = M" else f", {shape}")
-    told, number = name, int(frame["theorem"].iloc[0])
+    text, number = name, int(frame["theorem"].iloc[0])
     if len(lines):
         line = lines.iloc[0]
         spread = f"\n({line.least:.2f} to {line.greatest:.2f} by seed)" if line.seeds > 1 else ""
@@ -186,7 +186,7 @@ def _method(axes: Axes, label: str, shape: str, frame: pd.DataFrame, lines: pd.D
         (theory_line,) = axes.plot(
             x[both], predicted[both] * (y[start] / predicted[start]), color=hue, linewidth=1.0, linestyle=":"
         )
-        style.mark(theory_line, method, f"{told}: Theorem {number}, scaled to the shallowest", x="depth N")
+        style.mark(theory_line, method, f"{text}: Theorem {number}, scaled to the shallowest", x="depth N")
     if frame["seed"].nunique() > 1 and shape in JOINED and seen.sum() > 1:
         band: Artist = axes.fill_between(x[seen], low[seen], high[seen], color=hue, alpha=0.16, linewidth=0)
     else:
@@ -200,7 +200,7 @@ def _method(axes: Axes, label: str, shape: str, frame: pd.DataFrame, lines: pd.D
         linewidth=1.4 if shape in JOINED else 0,
         **{**style.dotted(method), "markeredgewidth": 1, **({} if shape == "N = M" else {"marker": "s"})},
     )
-    style.mark(points, method, told, x="depth N")
+    style.mark(points, method, text, x="depth N")
     lost = frame[frame["outcome"] == "diverged"]
     there = drawable(lost)
     cross: dict[str, Any] = {"marker": "x", "color": hue, "markersize": 8, "mew": 2, "zorder": 5, "linestyle": ""}

@@ -48,8 +48,8 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
 
 def last(frame: pd.DataFrame) -> pd.DataFrame:
     """The validation rows with which every run ends."""
-    own = frame[frame["panel"] == VALIDATION]
-    return own[own["step"] == own.groupby("run")["step"].transform("max")]
+    rows = frame[frame["panel"] == VALIDATION]
+    return rows[rows["step"] == rows.groupby("run")["step"].transform("max")]
 
 
 def title(runs: Sequence[Run]) -> str:

@@ -72,8 +72,8 @@ def title(runs: Sequence[Run]) -> str:
         (str(depth), str(condition)): rows.groupby("label", sort=False)["bleu"].mean()
         for (depth, condition), rows in curves.by_depth(frame).groupby(["depth", "condition"], sort=False)
     }
-    told = [(place, by) for place, by in by_place.items() if by.max() >= quality.TRANSLATES]
-    place, by = ([one for one in told if len(one[1]) > 1] or told)[-1]
+    translating = [(place, by) for place, by in by_place.items() if by.max() >= quality.TRANSLATES]
+    place, by = ([one for one in translating if len(one[1]) > 1] or translating)[-1]
     where = listed(*place)
     best = [str(label) for label in by.index[by == by.max()]]
     if len(by) == 1:
@@ -87,8 +87,8 @@ def alt(frame: pd.DataFrame) -> str:
         return "Nothing was translated."
     means = frame.groupby(["label", "depth", "condition"], sort=False)["bleu"].mean()
     rows = means.head(24).reset_index().itertuples(index=False)
-    told = "; ".join(f"{listed(f'{row.label} {row.depth}', str(row.condition))} {row.bleu:.1f}" for row in rows)
-    return f"BLEU against depth, a line a method. {told}."
+    text = "; ".join(f"{listed(f'{row.label} {row.depth}', str(row.condition))} {row.bleu:.1f}" for row in rows)
+    return f"BLEU against depth, a line a method. {text}."
 
 
 def draw(frame: pd.DataFrame) -> Figure:

@@ -41,10 +41,10 @@ LETTERS = "abcdefghijklmn"
 
 def systems(runs: Sequence[Run]) -> list[Shown]:
     """Every method, depth and condition once, by its lowest seed; those translated alike, shallow before deep."""
-    found = quality.alike(runs)
+    pairs = quality.alike(runs)
     first: dict[tuple[str, tuple[int, int], Condition], Shown] = {}
     for placed in shown(runs):  # in the order of seeds
-        if placed.run.run_id in found:
+        if placed.run.run_id in pairs:
             first.setdefault((placed.variant, placed.shape, placed.condition), placed)
     return list(first.values())
 
@@ -61,10 +61,10 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
         return pd.DataFrame([], columns=list(COLUMNS))
     counts = [bleu.counted(found[each.run.run_id]) for each in kept]
     samples = bleu.resampled(counts)
-    whole = [bleu.bleu(one.sum(axis=0)) for one in counts]
+    whole = [bleu.bleu(result.sum(axis=0)) for result in counts]
     rows = []
     for i, each in enumerate(kept):
-        one = found[each.run.run_id]
+        result = found[each.run.run_id]
         for j, other in enumerate(kept):
             if i != j:
                 pair = bleu.from_samples(whole[i], whole[j], samples[i], samples[j])
@@ -74,14 +74,14 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
                         "against": other.label,
                         "against_depth": other.run.spec.depth,
                         "against_condition": other.condition.text,
-                        "bleu": one.score.bleu,
+                        "bleu": result.score.bleu,
                         "difference": pair.difference,
                         "low": pair.low,
                         "high": pair.high,
                         "p": pair.p,
                         "sign": pair.sign,
-                        "search": quality.words(one.spec.search),
-                        "signature": one.score.signature,
+                        "search": quality.words(result.spec.search),
+                        "signature": result.score.signature,
                         "systems": len(every),
                     }
                 )
@@ -95,14 +95,14 @@ def title(runs: Sequence[Run]) -> str:
         return "Which system translates better than which"
     if frame["bleu"].max() < quality.TRANSLATES:
         return f"No system translates: the highest BLEU is {short(float(frame['bleu'].max()))}"
-    own = frame[frame["run"] == frame["run"].iloc[int(frame["bleu"].argmax())]]
+    best = frame[frame["run"] == frame["run"].iloc[int(frame["bleu"].argmax())]]
     if frame.loc[frame["bleu"] >= quality.TRANSLATES, "run"].nunique() == 1:
-        return f"Only {_name(own.iloc[0])} translates at all, BLEU {own['bleu'].iloc[0]:.1f}"
-    above, others = int((own["sign"] == "+").sum()), len(own)
-    name = _name(own.iloc[0])
+        return f"Only {_name(best.iloc[0])} translates at all, BLEU {best['bleu'].iloc[0]:.1f}"
+    above, others = int((best["sign"] == "+").sum()), len(best)
+    name = _name(best.iloc[0])
     many = f"{above} of {others} others" if others > 1 else "the other" if above else "no other"
-    beyond = f" (the best {others + 1} of {own['systems'].iloc[0]})" if own["systems"].iloc[0] > others + 1 else ""
-    return f"{name} has the highest BLEU, {own['bleu'].iloc[0]:.1f}: significantly above {many}{beyond}"
+    beyond = f" (the best {others + 1} of {best['systems'].iloc[0]})" if best["systems"].iloc[0] > others + 1 else ""
+    return f"{name} has the highest BLEU, {best['bleu'].iloc[0]:.1f}: significantly above {many}{beyond}"
 
 
 def _name(row: pd.Series[Any]) -> str:
@@ -118,8 +118,8 @@ def alt(frame: pd.DataFrame) -> str:
     """What the picture shows, for those who do not see it."""
     if frame.empty:
         return "No two systems were translated alike."
-    told = [f"{name} {own['bleu'].iloc[0]:.1f}: {_counted(own)}" for name, own in rows(frame)]
-    return f"Matrix of significant differences in BLEU. {'; '.join(told)}."
+    texts = [f"{name} {own['bleu'].iloc[0]:.1f}: {_counted(own)}" for name, own in rows(frame)]
+    return f"Matrix of significant differences in BLEU. {'; '.join(texts)}."
 
 
 def _counted(rows: pd.DataFrame) -> str:

@@ -74,17 +74,17 @@ def lines(frame: pd.DataFrame, *, ceiling: bool = True, by: Sequence[str] = ()) 
         if rows["shape"][0] not in JOINED:
             continue
         held: dict[int, dict[float, float]] = {}
-        told: dict[int, dict[float, float]] = {}
+        by_seed: dict[int, dict[float, float]] = {}
         for place, (seed, layers) in enumerate(zip(rows["seed"], rows["layers"], strict=True)):
             held.setdefault(seed, {})[layers] = rows["update"][place]
             if "predicted" in rows and rows["predicted"][place] > 0:
-                told.setdefault(seed, {})[layers] = rows["predicted"][place]
+                by_seed.setdefault(seed, {})[layers] = rows["predicted"][place]
         depths = sorted(set(rows["layers"]))
         whole = {seed: at for seed, at in sorted(held.items()) if set(at) == set(depths)}
         if not whole:
             means = {n: centre(at[n] for at in held.values() if n in at) for n in depths}
             whole = {min(held): means}
-            told = {min(held): {n: centre(at[n] for at in told.values() if n in at) for n in depths}}
+            by_seed = {min(held): {n: centre(at[n] for at in by_seed.values() if n in at) for n in depths}}
         bent = ceiling and all(rows["bounded"])
         most = SATURATED * math.sqrt(2 * int(rows["width"][0])) if bent else math.inf
         medians = [(n, value) for n in depths if (value := centre(at[n] for at in whole.values())) <= most]
@@ -92,7 +92,7 @@ def lines(frame: pd.DataFrame, *, ceiling: bool = True, by: Sequence[str] = ()) 
             continue
         kept = [n for n, _ in medians]
         seeds = {seed: slope for seed, at in whole.items() if math.isfinite(slope := _slope(at, kept))}
-        predicted = {seed: slope for seed in seeds if math.isfinite(slope := _slope(told.get(seed, {}), kept))}
+        predicted = {seed: slope for seed in seeds if math.isfinite(slope := _slope(by_seed.get(seed, {}), kept))}
         if not seeds:
             continue
         exponent = statistics.median(seeds.values())

@@ -109,8 +109,8 @@ class Cell:
     @property
     def closest(self) -> float:
         """The highest share of the unigram loss at which one of its runs ends that trains; NaN for none."""
-        own = self.runs[self.runs["outcome"] == "trains"]
-        return float((own["validation_loss"] / own["unigram_loss"]).max())
+        training = self.runs[self.runs["outcome"] == "trains"]
+        return float((training["validation_loss"] / training["unigram_loss"]).max())
 
     @property
     def rate(self) -> str:
@@ -134,7 +134,7 @@ def cells(rows: pd.DataFrame) -> list[Cell]:
 def sentence(every: pd.DataFrame, name: str, rows: pd.DataFrame) -> str:
     """How many pairs of factors of one plane of them train, which fail where they are few, which train by a hair, and
     how many are undecided."""
-    found = cells(rows)
+    counted = cells(rows)
     if rows["lr"].nunique() == 1 and not every.attrs[RATE_TOLD]:
         name = f"{name}, lr {rows['lr'].iloc[0]:g}"
     pairs, stop = "pairs of factors on α and β", ""
@@ -142,16 +142,16 @@ def sentence(every: pd.DataFrame, name: str, rows: pd.DataFrame) -> str:
         if set(rows[other]) == {1.0}:
             spread = sorted(rows["alpha_scale" if only == "α" else "beta_scale"])
             pairs, stop = f"factors on {only}, {spread[0]:g} to {spread[-1]:g}", ","
-    failing = [cell.name for cell in found if cell.word in ("stuck", "diverged", "some")]
-    undecided = sum(cell.word == "early" for cell in found)
-    if undecided == len(found):
-        return f"{name}: {len(found)} {pairs}, too short to judge"
+    failing = [cell.name for cell in counted if cell.word in ("stuck", "diverged", "some")]
+    undecided = sum(cell.word == "early" for cell in counted)
+    if undecided == len(counted):
+        return f"{name}: {len(counted)} {pairs}, too short to judge"
     seeds = " in every seed" if rows["seed"].nunique() > 1 else ""
-    whole = sum(cell.word == "trains" for cell in found)
-    told = f"{name}: {whole} of {len(found)} {pairs}{stop} train{seeds}"
+    whole = sum(cell.word == "trains" for cell in counted)
+    told = f"{name}: {whole} of {len(counted)} {pairs}{stop} train{seeds}"
     if 0 < len(failing) <= 4:
         told += f", not {', '.join(failing[:-1])}{' and ' if len(failing) > 1 else ''}{failing[-1]}"
-    hair = [f"{cell.name} ends at {cell.closest:.3f} U" for cell in found if cell.closest > BORDERLINE]
+    hair = [f"{cell.name} ends at {cell.closest:.3f} U" for cell in counted if cell.closest > BORDERLINE]
     if hair:
         told += f"; by a hair ({', '.join(hair[:3])}, {AT_UNIGRAM:g} being the limit)"
     return told + (f"; {undecided} are undecided" if undecided else "")

@@ -93,7 +93,7 @@ class Landscape:
         """The surfaces of one kind: shallow before deep, ruler by ruler, method by method; a method's own directions
         count under its own ruler and under that which bears its name."""
         by_run = {placed.run.run_id: placed for placed in shown(self.runs)}
-        found: list[tuple[tuple[int, ...], Seen]] = []
+        ranked: list[tuple[tuple[int, ...], Seen]] = []
         order = list(by_run)
         for surface in self.surfaces:
             spec = surface.spec
@@ -110,8 +110,8 @@ class Landscape:
                 rulers.append((0, Ruler(normalised=spec.plane.normalise == "filter")))
             for place, ruler in rulers:
                 rank = (*depth_rank(placed.run.spec), placed.run.spec.seed, place, order.index(spec.origin.run))
-                found.append(((*rank, spec.plane.seed), Seen(surface, placed, ruler)))
-        return [one for _, one in sorted(found, key=lambda item: item[0])]
+                ranked.append(((*rank, spec.plane.seed), Seen(surface, placed, ruler)))
+        return [one for _, one in sorted(ranked, key=lambda item: item[0])]
 
 
 def _beside(one: Shown, other: Shown) -> bool:

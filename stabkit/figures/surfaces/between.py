@@ -60,10 +60,10 @@ def barrier(surface: Surface) -> float:
 
 def title(drawn: Landscape) -> str:
     """The barrier between the first two runs."""
-    found = drawn.seen("between")
-    if not found or not np.isfinite(height := barrier(found[0].surface)):
+    lines = drawn.seen("between")
+    if not lines or not np.isfinite(height := barrier(lines[0].surface)):
         return "The loss between stored runs"
-    spec = found[0].surface.spec
+    spec = lines[0].surface.spec
     ends = f"{spec.origin.run} and {spec.plane.to[0].run}"
     return f"Between {ends} the loss rises {short(height)} nats above the straight line"
 

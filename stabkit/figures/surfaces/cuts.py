@@ -55,12 +55,12 @@ def title(drawn: Landscape) -> str:
     if len(labels) != 2:
         return "How rough the loss is along random directions"
     depth = table["depth"].iloc[0]
-    told = []
+    texts = []
     for ruler, rows in table[table["depth"] == depth].groupby("ruler", sort=False):
         share = rows.groupby(["label", "seed"])["negative"].mean().groupby("label").median()
         if len(share) == 2:
-            told.append(f"{percent(share[labels[0]])} against {percent(share[labels[1]])} by {whose[str(ruler)]}")
-    return f"Negative curvature of cuts at {depth}, {labels[0]} against {labels[1]}: {', '.join(told)}"
+            texts.append(f"{percent(share[labels[0]])} against {percent(share[labels[1]])} by {whose[str(ruler)]}")
+    return f"Negative curvature of cuts at {depth}, {labels[0]} against {labels[1]}: {', '.join(texts)}"
 
 
 def alt(frame: pd.DataFrame) -> str:

@@ -60,13 +60,13 @@ def title(drawn: Landscape) -> str:
     table, whose = rough(select(drawn)), {seen.ruler.text: seen.ruler.whose for seen in drawn.seen()}
     for depth, of_depth in table.groupby("depth", sort=False):
         labels = list(dict.fromkeys(of_depth["label"]))
-        told = []
+        texts = []
         for ruler, rows in of_depth.groupby("ruler", sort=False):
             share = rows.groupby("label")["negative"].median()
             if len(share) == len(labels) == 2:
-                told.append(f"{percent(share[labels[0]])} against {percent(share[labels[1]])} by {whose[str(ruler)]}")
-        if told:
-            return f"Negative curvature of the surfaces at {depth}, {labels[0]} against {labels[1]}: {', '.join(told)}"
+                texts.append(f"{percent(share[labels[0]])} against {percent(share[labels[1]])} by {whose[str(ruler)]}")
+        if texts:
+            return f"Negative curvature of the surfaces at {depth}, {labels[0]} against {labels[1]}: {', '.join(texts)}"
     return "The loss around the weights"
 
 
