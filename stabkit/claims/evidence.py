@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from stabkit.claims.base import Measured, Spot, at_depth
+from stabkit.claims.base import Measurement, Spot, at_depth
 from stabkit.figures.shared.comparison import (
     OWN_AXES,
     Condition,
@@ -39,7 +39,7 @@ JUDGED = ("trains", "stuck", "diverged")
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class ClaimCell:
     """One depth under one setting: {method: {seed: run}}."""
 
     apart: Condition
@@ -99,11 +99,13 @@ class Cell:
             return {}
         return {seed: float(so(*side)) for seed, side in sides.items()}
 
-    def measured(self, values: Mapping[int, float], *methods: str, when: Spot | None = None, **more: Any) -> Measured:
+    def measured(
+        self, values: Mapping[int, float], *methods: str, when: Spot | None = None, **more: Any
+    ) -> Measurement:
         """A number of this cell by seed; `methods` whose runs it is made of, `when` at which step of them."""
         runs = [run for method in methods or self.runs for run in self.of(method)]
         steps = min((run.spec.expected_steps for run in runs), default=0)
-        return Measured(
+        return Measurement(
             where=(at_depth(*self.depth), *([when] if when else [])),
             apart=self.apart.text,
             condition=self.condition,
@@ -128,7 +130,7 @@ def over(one: float, other: float) -> float:
     return one / other if math.isfinite(one) and math.isfinite(other) and other > 0 else math.nan
 
 
-def cells(runs: Sequence[Run], *, blocks: bool = False) -> Iterator[Cell]:
+def cells(runs: Sequence[Run], *, blocks: bool = False) -> Iterator[ClaimCell]:
     """Every cell, shallow before deep; `blocks`: of other blocks than the papers' too."""
     held: dict[tuple[tuple[int, int], Condition], list[Shown]] = {}
     for each in alike(runs) if blocks else as_published(runs):
@@ -138,7 +140,7 @@ def cells(runs: Sequence[Run], *, blocks: bool = False) -> Iterator[Cell]:
         for each in members:
             by.setdefault(each.variant, {})[each.run.spec.seed] = each.run
         spec = members[0].run.spec
-        yield Cell(apart, setting(spec), *members[0].shape, spec.train.warmup, by)
+        yield ClaimCell(apart, setting(spec), *members[0].shape, spec.train.warmup, by)
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +233,7 @@ def fails(run: Run) -> bool:
     return outcome_word(run) in ("stuck", "diverged")
 
 
-def fates(cell: Cell, *methods: str) -> str:
+def fates(cell: ClaimCell, *methods: str) -> str:
     """`Post-LN: 2 of 3 stuck, 1 of 3 trains; ADMIN: trains`."""
     parts = []
     for method in methods:

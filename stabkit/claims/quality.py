@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from stabkit.claims.base import MOST, Claim, Measured, Spot, Tell, at_least
-from stabkit.claims.evidence import Cell, cells, groups
+from stabkit.claims.base import MOST, Claim, Measurement, Spot, Tell, at_least
+from stabkit.claims.evidence import ClaimCell, cells, groups
 from stabkit.claims.quality_evidence import (
     LONG,
     SHORT,
@@ -40,12 +40,12 @@ P, ADMIN, D = "post-ln", "admin", "deepnorm"
 DEEP = 18
 LAW = 0.8
 """R² from which points are a line."""
-Find = Callable[[Sequence[Run]], list[Measured]]
+Find = Callable[[Sequence[Run]], list[Measurement]]
 
 
-def deeper(runs: Sequence[Run]) -> list[Measured]:
+def deeper(runs: Sequence[Run]) -> list[Measurement]:
     """DeepNorm at each depth against the next shallower one."""
-    lines: dict[tuple[Condition, str], list[Cell]] = {}
+    lines: dict[tuple[Condition, str], list[ClaimCell]] = {}
     for cell in cells(runs):
         shape = shape_of(cell.encoder_layers, cell.decoder_layers)[0]
         if shape in JOINED and train(cell.of(D)):
@@ -55,7 +55,7 @@ def deeper(runs: Sequence[Run]) -> list[Measured]:
     ]
 
 
-def law(runs: Sequence[Run]) -> list[Measured]:
+def law(runs: Sequence[Run]) -> list[Measurement]:
     """DeepNorm's slope over the logarithm of depth, and R², seed by seed."""
     every = published(runs)
     frame = depth_law.select(every)
@@ -92,7 +92,7 @@ def law(runs: Sequence[Run]) -> list[Measured]:
 def _equal_flops(fits: Callable[[Model, Model, str], bool]) -> Find:
     """A DeepNorm model against every other of the same FLOPs that `fits` it: (the one, the other, its method)."""
 
-    def find(runs: Sequence[Run]) -> list[Measured]:
+    def find(runs: Sequence[Run]) -> list[Measurement]:
         by, names, found = {run.run_id: run for run in runs}, variants(runs), []
         for one, other in flops.pairs(flops.select(published(runs))):
             if names[one.label] != D or not fits(one, other, names[other.label]):
@@ -130,7 +130,7 @@ def _share(run: Run) -> float:
     return loss(run) / unigram if math.isfinite(loss(run)) and outcome_word(run) != "diverged" else math.inf
 
 
-def word_frequencies(runs: Sequence[Run]) -> list[Measured]:
+def word_frequencies(runs: Sequence[Run]) -> list[Measurement]:
     """Whether Post-LN ends where a model that knows nothing but word frequencies is, and ADMIN below it."""
 
     def so(ours: Run, theirs: Run) -> bool:
@@ -147,7 +147,7 @@ def word_frequencies(runs: Sequence[Run]) -> list[Measured]:
     return found
 
 
-def deeper_encoder(runs: Sequence[Run]) -> list[Measured]:
+def deeper_encoder(runs: Sequence[Run]) -> list[Measurement]:
     """ADMIN of N encoder and M decoder layers, N > M, against M encoder and N decoder layers."""
     found = []
     for _, own in groups(runs):
@@ -159,7 +159,7 @@ def deeper_encoder(runs: Sequence[Run]) -> list[Measured]:
     return found
 
 
-def comparable(runs: Sequence[Run]) -> list[Measured]:
+def comparable(runs: Sequence[Run]) -> list[Measurement]:
     """DeepNorm's quality at 6L-6L against the best other method's that trains."""
     found = []
     for cell in cells(runs):

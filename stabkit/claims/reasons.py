@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from stabkit.claims.base import Claim, Measured, Spot, Tell, at_depth, at_least, at_most
-from stabkit.claims.evidence import JUDGED, MARGIN, Cell, at, cells, fails, groups, trains
+from stabkit.claims.base import Claim, Measurement, Spot, Tell, at_depth, at_least, at_most
+from stabkit.claims.evidence import JUDGED, MARGIN, ClaimCell, at, cells, fails, groups, trains
 from stabkit.claims.verdict import wilson
 from stabkit.figures.chain.chain_order import COLLAPSED
 from stabkit.figures.shared.comparison import Condition, method_label, setting
@@ -25,7 +25,7 @@ SHRINKS = 0.9
 """What is left of a deficit that shrinks, at most."""
 
 
-def behind(runs: Sequence[Run]) -> list[Measured]:
+def behind(runs: Sequence[Run]) -> list[Measurement]:
     """Of every shape that is behind its method's shallowest, half-way or at the end: the deficit at the end over that
     half-way."""
     found = []
@@ -42,11 +42,11 @@ def behind(runs: Sequence[Run]) -> list[Measured]:
     return found
 
 
-def _lines(runs: Sequence[Run]) -> list[tuple[str, Cell, Cell]]:
+def _lines(runs: Sequence[Run]) -> list[tuple[str, ClaimCell, ClaimCell]]:
     """(method, its shallowest cell, a deeper one) under one condition."""
     found = []
     for _, own in groups(runs):
-        by: dict[str, list[Cell]] = {}
+        by: dict[str, list[ClaimCell]] = {}
         for cell in cells(own):
             for method in cell.runs:
                 by.setdefault(method, []).append(cell)
@@ -54,7 +54,7 @@ def _lines(runs: Sequence[Run]) -> list[tuple[str, Cell, Cell]]:
     return found
 
 
-def rates(runs: Sequence[Run]) -> list[Measured]:
+def rates(runs: Sequence[Run]) -> list[Measurement]:
     """Of every shape that ends behind its method's shallowest at one rate: what the next larger rate leaves of the
     deficit. A deep model that no longer trains there counts as infinitely far behind."""
     by: dict[Condition, dict[str, dict[tuple[int, int], dict[float, dict[int, Run]]]]] = {}
@@ -77,7 +77,7 @@ def _but_for(spec: RunSpec) -> Condition:
     return setting(spec).but("train.lr", None)
 
 
-def _steps(shallow: dict[float, dict[int, Run]], deep: dict[float, dict[int, Run]]) -> list[Measured]:
+def _steps(shallow: dict[float, dict[int, Run]], deep: dict[float, dict[int, Run]]) -> list[Measurement]:
     """Every two neighbouring rates of one method at two depths."""
     both = sorted(set(shallow) & set(deep))
     found = []
@@ -101,7 +101,7 @@ def _steps(shallow: dict[float, dict[int, Run]], deep: dict[float, dict[int, Run
             depth = at_depth(model.encoder_layers, model.decoder_layers)
             where = Spot(f"{variant(run.spec)}/{depth.key}", f"{method_label(run.spec)} {depth.text}")
             found.append(
-                Measured(
+                Measurement(
                     where=(where,),
                     apart=span.of("train.lr").text,
                     condition=span,
@@ -113,7 +113,7 @@ def _steps(shallow: dict[float, dict[int, Run]], deep: dict[float, dict[int, Run
     return found
 
 
-def parted_by_collapse(runs: Sequence[Run]) -> list[Measured]:
+def parted_by_collapse(runs: Sequence[Run]) -> list[Measurement]:
     """Of all judged runs without warm-up, those that began collapsed and the others: the share that ends as it should,
     a place each, with Wilson's 95 % interval over the runs."""
     cosine = at("token_cosine", "state", 0)
@@ -125,7 +125,7 @@ def parted_by_collapse(runs: Sequence[Run]) -> list[Measured]:
             if here:
                 right = sum(fails(run) is side for run in here)
                 found.append(
-                    Measured(
+                    Measurement(
                         where=(Spot(f"began-{key}", f"{began} {COLLAPSED:g}"),),
                         part=began,
                         apart=apart.text,

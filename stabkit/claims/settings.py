@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from stabkit.claims.base import MOST, Claim, Measured, Spot, at_depth, at_least
-from stabkit.claims.evidence import JUDGED, MARGIN, Cell, cells, groups, trains
+from stabkit.claims.base import MOST, Claim, Measurement, Spot, at_depth, at_least
+from stabkit.claims.evidence import JUDGED, MARGIN, ClaimCell, cells, groups, trains
 from stabkit.claims.quality_evidence import above_own_unigram, gained, of_runs, published
 from stabkit.figures.ablation import robustness
 from stabkit.figures.shared.comparison import Condition, variants
@@ -31,7 +31,7 @@ def _axes(runs: Sequence[Run]) -> Iterator[tuple[str, str, pd.DataFrame]]:
         yield str(axis), str(condition), rows
 
 
-def largest(runs: Sequence[Run]) -> list[Measured]:
+def largest(runs: Sequence[Run]) -> list[Measurement]:
     """What became of DeepNorm at the largest value of every axis."""
     by, found = {run.run_id: run for run in runs}, []
     for axis, condition, rows in _axes(runs):
@@ -44,7 +44,7 @@ def largest(runs: Sequence[Run]) -> list[Measured]:
     return found
 
 
-def larger(runs: Sequence[Run]) -> list[Measured]:
+def larger(runs: Sequence[Run]) -> list[Measurement]:
     """DeepNorm's loss at the smallest value of every axis less that at the largest, after equally many updates."""
     by, found = {run.run_id: run for run in runs}, []
     for axis, condition, rows in _axes(runs):
@@ -70,10 +70,10 @@ def _finite(value: float) -> float:
     return value if math.isfinite(value) else math.inf
 
 
-def tolerates(runs: Sequence[Run]) -> list[Measured]:
+def tolerates(runs: Sequence[Run]) -> list[Measurement]:
     """Whether DeepNorm trains and a baseline fails at the least rate at which one of the two fails in every seed, where
     both train at a smaller one; rates that neither fails at say nothing."""
-    rates: dict[tuple[tuple[int, int], Condition], dict[float, Cell]] = {}
+    rates: dict[tuple[tuple[int, int], Condition], dict[float, ClaimCell]] = {}
     for _, own in groups(runs):
         for cell in cells(own):
             lr = next(iter(next(iter(cell.runs.values())).values())).spec.train.lr

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
 
-from stabkit.claims.base import Claim, Measured, Scale, Threshold
+from stabkit.claims.base import Claim, Measurement, Scale, Threshold
 from stabkit.figures.shared.words import short
 
 FILE = "spread.csv"
@@ -24,7 +24,7 @@ ELSEWHERE = 2.0
 MORE = "`--seeds 0..4` decides"
 
 
-def doubt(claim: Claim, found: Measured, value: float, threshold: Threshold) -> str:
+def doubt(claim: Claim, found: Measurement, value: float, threshold: Threshold) -> str:
     """Why one seed does not decide here; nothing where it does."""
     spread = known(claim.key, found)
     if math.isnan(spread):
@@ -34,13 +34,13 @@ def doubt(claim: Claim, found: Measured, value: float, threshold: Threshold) -> 
     return f"one seed, no farther from the threshold ({claim.tell(threshold.value)}) than seeds spread; {MORE}"
 
 
-def known(key: str, found: Measured) -> float:
+def known(key: str, found: Measurement) -> float:
     """The spread at this place, else ELSEWHERE times the widest of the claim's; NaN where none was measured."""
     own = table().get(key, {})
     return own.get(found.key, ELSEWHERE * max(own.values(), default=math.nan))
 
 
-def told(claim: Claim, found: Measured) -> str:
+def told(claim: Claim, found: Measurement) -> str:
     """What decides one seed, in words: `one seed; five lie within 1.4 times`, and of a place where nobody has measured
     it `…, twice what they do elsewhere`."""
     apart = known(claim.key, found)

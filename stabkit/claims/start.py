@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from stabkit.claims.base import MOST, Claim, Measured, Spot, at_depth
+from stabkit.claims.base import MOST, Claim, Measurement, Spot, at_depth
 from stabkit.claims.evidence import JUDGED, trains
 from stabkit.figures.shared.comparison import method_label, setting
 from stabkit.figures.shared.numbers import outcome_word
@@ -18,7 +18,7 @@ from stabkit.spec import canonical
 from stabkit.storage.store import Run
 
 
-def freed(runs: Sequence[Run]) -> list[Measured]:
+def freed(runs: Sequence[Run]) -> list[Measurement]:
     """Of every setting in which a method's tied runs fail: whether it trains with a softmax of its own, seed by
     seed."""
     pairs: dict[str, dict[bool, dict[int, Run]]] = {}
@@ -34,7 +34,7 @@ def freed(runs: Sequence[Run]) -> list[Measured]:
             run = tied[seeds[0]]
             ends = [f"{outcome_word(tied[seed])} tied, {outcome_word(own[seed])} untied" for seed in seeds]
             found.append(
-                Measured(
+                Measurement(
                     where=(
                         Spot(variant(run.spec), method_label(run.spec)),
                         at_depth(run.spec.model.encoder_layers, run.spec.model.decoder_layers),

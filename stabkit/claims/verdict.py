@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from stabkit.claims import spread
-from stabkit.claims.base import Claim, Finding, Measured, Place, Scale, Threshold, Verdict
+from stabkit.claims.base import Claim, ClaimPlace, Finding, Measurement, Scale, Threshold, Verdict
 from stabkit.figures.shared.numbers import centre
 from stabkit.results import student
 
@@ -34,7 +34,7 @@ def judge(claim: Claim, measured: Any) -> Finding:
     return Finding(claim=claim, verdict=verdict, measured=told, reason=reason, places=places)
 
 
-def whole(claim: Claim, places: Sequence[Place]) -> Verdict:
+def whole(claim: Claim, places: Sequence[ClaimPlace]) -> Verdict:
     """Of a claim: holding and failing places alone decide; without any it is undecided, else out of reach."""
     words = {one.verdict for one in places}
     if {"holds", "fails"} <= words:
@@ -46,13 +46,13 @@ def whole(claim: Claim, places: Sequence[Place]) -> Verdict:
     return "undecided" if "undecided" in words else "out of reach"
 
 
-def _open_parts(claim: Claim, places: Sequence[Place]) -> list[str]:
+def _open_parts(claim: Claim, places: Sequence[ClaimPlace]) -> list[str]:
     """The parts of a claim that no place has decided."""
     decided = {one.measured.part for one in places if one.verdict in ("holds", "fails")}
     return [part for part in claim.parts if part not in decided]
 
 
-def place(claim: Claim, found: Measured) -> Place:
+def place(claim: Claim, found: Measurement) -> ClaimPlace:
     """One place: its number over the seeds, its range, its verdict."""
     threshold = found.threshold or claim.threshold
     values = list(found.values.values())
@@ -68,7 +68,7 @@ def place(claim: Claim, found: Measured) -> Place:
     if found.beyond:
         verdict, reason = "out of reach", found.beyond
     one = len(values) == 1 and found.interval is None
-    return Place(
+    return ClaimPlace(
         measured=found,
         value=value,
         low=None if one else low,
@@ -116,7 +116,7 @@ def wilson(share: float, count: int) -> tuple[float, float]:
     return max(0.0, middle - half), min(1.0, middle + half)
 
 
-def _doubt(claim: Claim, found: Measured, value: float, low: float, high: float, threshold: Threshold) -> str:
+def _doubt(claim: Claim, found: Measurement, value: float, low: float, high: float, threshold: Threshold) -> str:
     """Why a place is not decided; nothing where it is."""
     if len(found.values) == 1 and found.interval is None:
         return spread.doubt(claim, found, value, threshold)
@@ -132,7 +132,7 @@ def _limit(claim: Claim, threshold: Threshold) -> str:
     return f"the threshold, {claim.tell(threshold.value)}"
 
 
-def _text(claim: Claim, found: Measured, value: float, low: float, high: float) -> str:
+def _text(claim: Claim, found: Measurement, value: float, low: float, high: float) -> str:
     """`27 times (16 to 34), 8.1 against 0.30`; of a share `2 of 3 runs`."""
     count = len(found.values)
     if claim.scale == "share":
@@ -146,7 +146,7 @@ def _text(claim: Claim, found: Measured, value: float, low: float, high: float) 
     return f"{told}, {found.beside}" if found.beside else told
 
 
-def _told(claim: Claim, verdict: Verdict, places: Sequence[Place]) -> tuple[str, str]:
+def _told(claim: Claim, verdict: Verdict, places: Sequence[ClaimPlace]) -> tuple[str, str]:
     """(what was measured, why it is not decided) of a whole claim."""
     by = {
         word: [one for one in places if one.verdict == word] for word in ("holds", "fails", "undecided", "out of reach")
@@ -165,13 +165,13 @@ def _told(claim: Claim, verdict: Verdict, places: Sequence[Place]) -> tuple[str,
     return (told, deciding[0].reason) if verdict in ("undecided", "out of reach") else (told + open_, "")
 
 
-def _range(places: Sequence[Place]) -> str:
+def _range(places: Sequence[ClaimPlace]) -> str:
     """The number of one place, or the least and the greatest of several."""
     ordered = sorted(places, key=lambda one: one.value)
     low, high = ordered[0], ordered[-1]
     return low.text if low.text == high.text else f"{low.text} to {high.text}"
 
 
-def _spots(places: Sequence[Place]) -> str:
+def _spots(places: Sequence[ClaimPlace]) -> str:
     spots = list(dict.fromkeys(one.measured.place for one in places))
     return "; ".join(spots[:4]) + (f" and {len(spots) - 4} more" if len(spots) > 4 else "")

@@ -22,7 +22,7 @@ FINGERPRINT = (
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Setting:
+class SettingRow:
     """One setting over all runs of the page."""
 
     name: str
@@ -43,12 +43,12 @@ class Environment:
     seconds: float
 
 
-def settings(specs: Sequence[RunSpec]) -> list[Setting]:
+def settings(specs: Sequence[RunSpec]) -> list[SettingRow]:
     """Every setting besides method, depth, seed and data: those away from the default or that vary first."""
     default = flat(RunSpec(method="", model=ModelConfig(encoder_layers=0, decoder_layers=0)))
     each = [flat(spec) for spec in specs]
     found = [
-        Setting(
+        SettingRow(
             name=key,
             values=tuple(_text(value) for value in sorted({spec[key] for spec in each})),
             default=_text(default[key]),

@@ -18,7 +18,7 @@ from stabkit.surface.roughness import curvature, negative_curvature, roughness
 
 if TYPE_CHECKING:
     from stabkit.claims import Finding
-    from stabkit.claims.base import Place
+    from stabkit.claims.base import ClaimPlace
     from stabkit.report.summary import Summary
     from stabkit.report.verdict.matrix import Matrix
     from stabkit.storage.surfaces import Surface
@@ -110,7 +110,7 @@ def claim(found: Finding) -> dict[str, Any]:
     }
 
 
-def place(one: Place) -> dict[str, Any]:
+def place(one: ClaimPlace) -> dict[str, Any]:
     """One place: its number over the seeds, the threshold, the verdict."""
     return {
         "where": one.measured.place,

@@ -1,3 +1,4 @@
+# ruff: noqa: E501  # command lines, each on its own
 """What stabkit prints, writes and exits with, as one folder of texts that two versions are compared by.
 
     captures.py take CHECKOUT OUT [--store STORE] [--only PREFIX]   run every command below by the program in CHECKOUT

@@ -9,7 +9,7 @@ import pytest
 
 from stabkit.figures.own import OWN, own_gradient, own_stream, own_update
 from stabkit.figures.shared.probed import COLUMNS
-from stabkit.results.own.cell import Broke, Cell
+from stabkit.results.own.cell import Broke, ModelCell
 from stabkit.results.own.judged import Judged
 from stabkit.results.own.verdict import verdict
 from tests.results.test_own import DEPTHS, made
@@ -29,7 +29,7 @@ def lost():
 
 
 def at_rate(cell, lr):
-    return Cell(replace(cell.facts, lr=lr), cell.records)
+    return ModelCell(replace(cell.facts, lr=lr), cell.records)
 
 
 FOUND = {

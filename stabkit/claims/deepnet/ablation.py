@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from stabkit.claims.base import Claim, Measured, Spot, Tell, Threshold, at_depth, at_least, at_most, nats
+from stabkit.claims.base import Claim, Measurement, Spot, Tell, Threshold, at_depth, at_least, at_most, nats
 from stabkit.claims.evidence import JUDGED, MARGIN, fails
 from stabkit.claims.quality_evidence import too_short
 from stabkit.claims.verdict import wilson
@@ -23,7 +23,7 @@ from stabkit.figures.shared.numbers import outcome_word
 from stabkit.methods import variant
 from stabkit.storage.store import Run
 
-Find = Callable[[Sequence[Run]], list[Measured]]
+Find = Callable[[Sequence[Run]], list[Measurement]]
 FEW = 3
 """Runs of either kind, at least, before a level between them is judged."""
 Change = tuple[float, float, str]
@@ -55,7 +55,7 @@ def _changed(
     """Nats by which a changed method ends above the method itself, by seed; where it fails, infinitely many. Which of
     two that train is better in the end (`quality`), short runs cannot say."""
 
-    def find(runs: Sequence[Run]) -> list[Measured]:
+    def find(runs: Sequence[Run]) -> list[Measurement]:
         found = []
         for where, apart, by in _planes(runs):
             base = by.get(PUBLISHED, {})
@@ -71,7 +71,7 @@ def _changed(
                     run = base[seeds[0]]
                     words = [outcome_word(other[seed]) for seed in seeds]
                     found.append(
-                        Measured(
+                        Measurement(
                             where=(where,),
                             apart=apart,
                             condition=setting(run.spec),
@@ -93,7 +93,7 @@ def _above(changed: Run, base: Run) -> float:
     return more if math.isfinite(more) and not fails(changed) else math.inf
 
 
-def top_gradient(runs: Sequence[Run]) -> list[Measured]:
+def top_gradient(runs: Sequence[Run]) -> list[Measurement]:
     """The log-log slope of the top sub-layer's weights' gradient at step 0 over α, and over β, seed by seed."""
     found = []
     for where, apart, by in _planes(runs):
@@ -116,7 +116,7 @@ def top_gradient(runs: Sequence[Run]) -> list[Measured]:
                     else next(iter(next(iter(by.values())).values()))
                 )
                 found.append(
-                    Measured(
+                    Measurement(
                         where=(where, Spot(f"over-{axis_key}", f"over {name}")),
                         apart=apart,
                         condition=setting(first.spec),
@@ -135,7 +135,7 @@ def _top(run: Run) -> float:
     return float(table.at(site)[0]) if table is not None and site in table.sites else math.nan
 
 
-def follows(runs: Sequence[Run]) -> list[Measured]:
+def follows(runs: Sequence[Run]) -> list[Measurement]:
     """Does ‖ΔF‖ rise with the theorem's sum over the factors?"""
     found = []
     for name, own in scales.groups(boundary.select(runs)):
@@ -144,7 +144,7 @@ def follows(runs: Sequence[Run]) -> list[Measured]:
     return found
 
 
-def parted(runs: Sequence[Run]) -> list[Measured]:
+def parted(runs: Sequence[Run]) -> list[Measurement]:
     """Of failing and of training runs, the mean share on their side of a level of the theorem's sum that the runs at
     all other factors give; Wilson's intervals on either side."""
     found = []
@@ -172,11 +172,11 @@ def parted(runs: Sequence[Run]) -> list[Measured]:
     return found
 
 
-def _of_plane(name: str, runs: Sequence[Run], run_id: str, values: dict[int, float], **more: object) -> Measured:
+def _of_plane(name: str, runs: Sequence[Run], run_id: str, values: dict[int, float], **more: object) -> Measurement:
     run = next(run for run in runs if run.run_id == run_id)
     depth = at_depth(run.spec.model.encoder_layers, run.spec.model.decoder_layers)
     where = Spot(f"{variant(run.spec)}/{depth.key}", name)
-    return Measured(where=(where,), condition=setting(run.spec), steps=run.spec.train.steps, values=values, **more)  # type: ignore[arg-type]
+    return Measurement(where=(where,), condition=setting(run.spec), steps=run.spec.train.steps, values=values, **more)  # type: ignore[arg-type]
 
 
 UNSTABLE = at_least(0.5, "ours: half a nat, or it fails")

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from stabkit.claims.base import Claim, Measured, Spot, at_most, times
+from stabkit.claims.base import Claim, Measurement, Spot, at_most, times
 from stabkit.claims.evidence import cells
 from stabkit.storage.store import Run
 
@@ -28,7 +28,7 @@ def attention(run: Run) -> float:
     return float(table.values[0, own].mean()) if any(own) else math.nan
 
 
-def sizes(runs: Sequence[Run]) -> list[Measured]:
+def sizes(runs: Sequence[Run]) -> list[Measurement]:
     """By how much the size changes, up or down, with each of the factors."""
     found = []
     for cell in cells(runs):

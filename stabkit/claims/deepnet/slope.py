@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from stabkit.claims.base import MUCH, Claim, Measured, Spot, at_most, power, signed, times
+from stabkit.claims.base import MUCH, Claim, Measurement, Spot, at_most, power, signed, times
 from stabkit.claims.deepnet.update import D, P
 from stabkit.claims.evidence import at, cells
 from stabkit.claims.exponents import NEARLY, falling, of_lines, sizes
@@ -21,12 +21,12 @@ from stabkit.figures.shared.words import listed
 from stabkit.methods import variant
 from stabkit.storage.store import Run
 
-Find = Callable[[Sequence[Run]], list[Measured]]
+Find = Callable[[Sequence[Run]], list[Measurement]]
 COMMAND = "stabkit slope --depths 6,18,50 --seeds 0..4"
 ENCODERS = f"{COMMAND} --arch encoder-only"
 
 
-def ratios(runs: Sequence[Run]) -> list[Measured]:
+def ratios(runs: Sequence[Run]) -> list[Measurement]:
     return [cell.measured(cell.ratio(P, D, at("update", "state", 1)), P, D) for cell in cells(slope.trusted(runs))]
 
 
@@ -46,7 +46,7 @@ def _lines(runs: Sequence[Run], shapes: Sequence[str]) -> list[tuple[str, str, l
 def _exponent(method: str, shapes: Sequence[str]) -> Find:
     """One method's exponent, as its distance from 0: what is independent of depth neither grows nor falls."""
 
-    def find(runs: Sequence[Run]) -> list[Measured]:
+    def find(runs: Sequence[Run]) -> list[Measurement]:
         return [
             of_lines(apart, own, line, sizes(line), beside=listed(falling(line), _theorem(line)))
             for name, apart, own, line in _lines(runs, shapes)
@@ -59,7 +59,7 @@ def _exponent(method: str, shapes: Sequence[str]) -> Find:
 def _excess(methods: Sequence[str], shapes: Sequence[str]) -> Find:
     """How far a method's exponent lies above that of the theorem's sum."""
 
-    def find(runs: Sequence[Run]) -> list[Measured]:
+    def find(runs: Sequence[Run]) -> list[Measurement]:
         found = []
         for method, apart, own, line in _lines(runs, shapes):
             more = {seed: line.seeds[seed] - told for seed, told in line.predicted.items()}

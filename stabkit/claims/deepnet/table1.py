@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from stabkit.claims.base import MOST, Claim, Measured, Weight
+from stabkit.claims.base import MOST, Claim, Measurement, Weight
 from stabkit.claims.evidence import cells, fails, fates, trains
 from stabkit.figures.shared.words import several
 from stabkit.methods import label
@@ -35,10 +35,10 @@ HALF = "the paper lays ReZero's divergence to half precision (§5); these runs a
 COMMAND = "stabkit sweep --models papers --depths 6,18,50,100 --steps 250 --warmup 0"
 
 
-def _row(method: str, pattern: str) -> Callable[[Sequence[Run]], list[Measured]]:
+def _row(method: str, pattern: str) -> Callable[[Sequence[Run]], list[Measurement]]:
     expected = dict(zip(DEPTHS, pattern, strict=True))
 
-    def find(runs: Sequence[Run]) -> list[Measured]:
+    def find(runs: Sequence[Run]) -> list[Measurement]:
         found = []
         for cell in cells(runs):
             if cell.encoder_layers == cell.decoder_layers and cell.layers in expected and method in cell.runs:

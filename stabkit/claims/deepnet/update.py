@@ -14,7 +14,7 @@ import numpy as np
 from stabkit.claims.base import (
     MUCH,
     Claim,
-    Measured,
+    Measurement,
     Spot,
     Tell,
     at_depth,
@@ -62,7 +62,7 @@ def _lines(runs: Sequence[Run]) -> list[tuple[str, list[Run], dict[str, depth_fi
     return found
 
 
-def growth(runs: Sequence[Run]) -> list[Measured]:
+def growth(runs: Sequence[Run]) -> list[Measurement]:
     found = []
     for apart, own, lines in _lines(runs):
         if P in lines and D in lines:
@@ -73,7 +73,7 @@ def growth(runs: Sequence[Run]) -> list[Measured]:
     return found
 
 
-def constant(runs: Sequence[Run]) -> list[Measured]:
+def constant(runs: Sequence[Run]) -> list[Measurement]:
     return [
         of_lines(apart, own, line, sizes(line), beside=falling(line))
         for apart, own, lines in _lines(runs)
@@ -81,7 +81,7 @@ def constant(runs: Sequence[Run]) -> list[Measured]:
     ]
 
 
-def bound(runs: Sequence[Run]) -> list[Measured]:
+def bound(runs: Sequence[Run]) -> list[Measurement]:
     found = []
     for apart, own, lines in _lines(runs):
         for method, line in lines.items():
@@ -92,14 +92,14 @@ def bound(runs: Sequence[Run]) -> list[Measured]:
     return found
 
 
-def smaller(runs: Sequence[Run]) -> list[Measured]:
+def smaller(runs: Sequence[Run]) -> list[Measurement]:
     step = reference_step(runs)
     return [
         cell.measured(cell.ratio(P, D, at("update", "state", step)), P, D) for cell in cells(runs) if cell.warmup > step
     ]
 
 
-def steadier(runs: Sequence[Run]) -> list[Measured]:
+def steadier(runs: Sequence[Run]) -> list[Measurement]:
     """Post-LN's deviation over seeds of log ‖ΔF‖ over DeepNorm's; 95 % interval by the F distribution."""
     step = reference_step(runs)
     found = []
@@ -124,7 +124,7 @@ def jump(run: Run) -> float:
     return float(own.max() / own.sum()) if len(own) == 16 and np.isfinite(own).all() and own.sum() > 0 else math.nan
 
 
-def initialisation(runs: Sequence[Run]) -> list[Measured]:
+def initialisation(runs: Sequence[Run]) -> list[Measurement]:
     found = []
     for cell in cells(runs):
         for step in (1, 16, 50) if cell.warmup == 0 and cell.layers >= DEEP else ():
@@ -144,7 +144,7 @@ def initialisation(runs: Sequence[Run]) -> list[Measured]:
     return found
 
 
-def standstill(runs: Sequence[Run]) -> list[Measured]:
+def standstill(runs: Sequence[Run]) -> list[Measurement]:
     later = mean_over("update", lambda run: "state@step", 50, 100)
 
     def kept(run: Run) -> float:
@@ -165,7 +165,7 @@ def _middle(values: Mapping[int, float]) -> str:
     return short(centre(values.values()))
 
 
-def smooth(runs: Sequence[Run]) -> list[Measured]:
+def smooth(runs: Sequence[Run]) -> list[Measurement]:
     """The largest update's share of the way, with warm-up over without."""
     found = []
     for pair in warmups(runs, P):
@@ -175,7 +175,7 @@ def smooth(runs: Sequence[Run]) -> list[Measured]:
             beside = f"{shares[0]} of the way in one update against {shares[1]}"
             steps = min(run.spec.train.steps for side in (pair.with_it, pair.without) for run in side.values())
             found.append(
-                Measured(
+                Measurement(
                     where=(at_depth(*pair.depth),),
                     apart=pair.apart,
                     condition=pair.condition,

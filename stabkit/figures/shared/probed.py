@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from stabkit.figures.shared.words import short
-from stabkit.results.own.cell import Cell
+from stabkit.results.own.cell import ModelCell
 from stabkit.results.own.depth_fit import geometric
 from stabkit.results.own.judged import Judged
 from stabkit.results.tolerance import power
@@ -15,20 +15,20 @@ from stabkit.results.tolerance import power
 COLUMNS = ("run", "panel", "depth", "seed", "x", "value")
 
 
-def panel(judged: Judged, cell: Cell, stack: str = "") -> str:
+def panel(judged: Judged, cell: ModelCell, stack: str = "") -> str:
     """Where a cell is drawn: by rate where there are several, by stack where there are."""
     rate = f"rate {power(cell.facts.lr)}" if len(judged.verdicts) > 1 else ""
     stack = stack if len(cell.stacks) > 1 else ""
     return ", ".join(word for word in (rate, stack) if word)
 
 
-def depth_text(cell: Cell) -> str:
+def depth_text(cell: ModelCell) -> str:
     """`12 layers`; of a factory that takes no depth, the sub-layers found."""
     depth = cell.facts.depth
     return f"{depth} layers" if depth is not None else f"{len(cell.facts.sublayers)} sub-layers"
 
 
-def rows(cell: Cell, panel: str, points: Sequence[tuple[float, float]]) -> list[dict[str, object]]:
+def rows(cell: ModelCell, panel: str, points: Sequence[tuple[float, float]]) -> list[dict[str, object]]:
     """A curve as rows of a frame."""
     return [
         {

@@ -18,7 +18,7 @@ from torch import nn
 
 from stabkit.errors import UsageError
 from stabkit.own.sublayers.memory import full
-from stabkit.own.sublayers.reading import Stream
+from stabkit.own.sublayers.reading import ResidualStream
 from stabkit.results.own.cell import Sublayer
 
 OUTSIDE = "outside"
@@ -31,14 +31,14 @@ Mesh = Any
 """torch's DeviceMesh, or None."""
 
 
-def groups_of(model: nn.Module, stream: Stream) -> dict[str, list[nn.Parameter]]:
+def groups_of(model: nn.Module, stream: ResidualStream) -> dict[str, list[nn.Parameter]]:
     """{sub-layer: its trained parameters}, and what belongs to none of them."""
     named = {name: p for name, p in model.named_parameters() if p.requires_grad}
     found = {place.name: [named.pop(n) for n in place.parameters if n in named] for place in stream.sublayers}
     return {**found, OUTSIDE: list(named.values())}
 
 
-def sublayers(stream: Stream, groups: Groups) -> tuple[Sublayer, ...]:
+def sublayers(stream: ResidualStream, groups: Groups) -> tuple[Sublayer, ...]:
     """As results know them."""
     return tuple(
         Sublayer(stack=own.stack, layer=own.layer, kind=own.kind, parameters=len(groups[own.name]))

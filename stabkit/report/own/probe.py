@@ -16,9 +16,9 @@ from stabkit.figures.own import OWN
 from stabkit.figures.shared.words import listed, plain, short
 from stabkit.report.cards import card
 from stabkit.report.frame import ASSETS, shell, template
-from stabkit.results.own.cell import Cell
+from stabkit.results.own.cell import ModelCell
 from stabkit.results.own.judged import Judged
-from stabkit.results.own.link import ORDER, Link
+from stabkit.results.own.link import ORDER, LinkVerdict
 from stabkit.results.own.series import uneven
 from stabkit.results.own.verdict import Verdict
 from stabkit.results.own.words import law, updates
@@ -43,7 +43,7 @@ QUESTIONS = {
 }
 
 
-def write(found: Judged, done: Done[ProbeSpec, Cell], asked: ProbeRequest, command: str) -> Path:
+def write(found: Judged, done: Done[ProbeSpec, ModelCell], asked: ProbeRequest, command: str) -> Path:
     """Write the page; returns where."""
     name = asked.factory.replace(":", "-").replace(".", "-")[:60]
     words = (asked.depths, asked.seeds, asked.lrs, asked.steps, asked.blocks)
@@ -59,7 +59,7 @@ def _ends(depths: Sequence[int | None]) -> list[str]:
 
 
 @np.errstate(all="ignore")
-def render(found: Judged, done: Done[ProbeSpec, Cell], command: str) -> str:
+def render(found: Judged, done: Done[ProbeSpec, ModelCell], command: str) -> str:
     """The page as one HTML file."""
     worst = found.worst
     return template(ASSETS / "probe.html.j2").render(
@@ -143,18 +143,18 @@ def _rate(one: Verdict, found: Judged) -> dict[str, Any]:
     }
 
 
-def _unit(name: str, link: Link) -> str:
+def _unit(name: str, link: LinkVerdict) -> str:
     when = f", after {updates(link.step)}" if link.step else ", before any update" if name == "gradient" else ""
     return f"{UNITS[name]}{when}" if link.evidence else ""
 
 
-def _with_depth(link: Link) -> str:
+def _with_depth(link: LinkVerdict) -> str:
     if link.saturated:
         return "saturated"
     return law(link.fit) if link.fit else "–"
 
 
-def _anatomy(cells: Sequence[Cell]) -> list[dict[str, str]]:
+def _anatomy(cells: Sequence[ModelCell]) -> list[dict[str, str]]:
     """What was found at each depth: stacks, sub-layers by kind."""
     rows: dict[int | None, dict[str, str]] = {}
     for cell in cells:
@@ -176,7 +176,7 @@ def _anatomy(cells: Sequence[Cell]) -> list[dict[str, str]]:
     return list(rows.values())
 
 
-def notes(cells: Sequence[Cell]) -> list[str]:
+def notes(cells: Sequence[ModelCell]) -> list[str]:
     """What was found on the way, each once."""
     notes: dict[str, str] = {}
     for cell in reversed(cells):  # of notes that differ in their numbers alone that of the deepest
@@ -195,7 +195,7 @@ def _where(depth: int | None, lr: float, seed: int) -> str:
     return listed(f"{depth} layers" if depth is not None else "", f"rate {power(lr)}" if lr else "", f"seed {seed}")
 
 
-def _cell(cell: Cell) -> dict[str, str]:
+def _cell(cell: ModelCell) -> dict[str, str]:
     facts, loss = cell.facts, cell.records["loss"]
     ratios = np.concatenate([cell.gradient_ratio(stack) for stack in cell.stacks])
     seen = [float(value) for value in ratios if np.isfinite(value)]
@@ -211,7 +211,7 @@ def _cell(cell: Cell) -> dict[str, str]:
     }
 
 
-def body(found: Judged, done: Done[ProbeSpec, Cell], asked: ProbeRequest, path: Path) -> dict[str, Any]:
+def body(found: Judged, done: Done[ProbeSpec, ModelCell], asked: ProbeRequest, path: Path) -> dict[str, Any]:
     """The `--json` document, without its schema."""
 
     def place(one: Any) -> dict[str, Any]:

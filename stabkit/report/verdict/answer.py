@@ -7,7 +7,7 @@ from itertools import groupby
 
 from stabkit.figures.shared.comparison import Condition
 from stabkit.figures.shared.words import several
-from stabkit.report.verdict.matrix import Matrix, Row
+from stabkit.report.verdict.matrix import Matrix, VerdictRow
 from stabkit.results.forecast.measured import UPDATES
 from stabkit.results.tolerance import power
 
@@ -57,11 +57,11 @@ WITHOUT = (None, "early", "failed")
 FORECASTS = {"likely trains", "likely stuck", "open", "out of range"}
 
 
-def _order(found: Matrix, row: Row) -> int:
+def _order(found: Matrix, row: VerdictRow) -> int:
     return list(dict.fromkeys(one.condition for one in found.rows)).index(row.condition)
 
 
-def _sentence(condition: Condition, rows: Sequence[Row], depths: Sequence[str]) -> str:
+def _sentence(condition: Condition, rows: Sequence[VerdictRow], depths: Sequence[str]) -> str:
     """One condition: methods that share a fate together."""
     fates: dict[tuple[str | None, ...], list[str]] = {}
     for row in rows:

@@ -88,7 +88,7 @@ def facts(body: Mapping[str, Any]) -> Facts:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class ModelCell:
     """Facts and records."""
 
     facts: Facts
