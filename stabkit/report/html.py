@@ -28,7 +28,7 @@ from stabkit.report.frame import ASSETS, script_hash, shell, template
 from stabkit.report.json_document import seconds_a_step
 from stabkit.report.summary import Summary
 from stabkit.report.verdict import legend, panel, sparks
-from stabkit.report.verdict.foretold import foretold
+from stabkit.report.verdict.forecast_outcome import forecast_outcome
 from stabkit.report.verdict.headline import separation
 from stabkit.report.verdict.matrix import OUTCOMES, Matrix
 from stabkit.results.records import lacking
@@ -93,7 +93,7 @@ def render(summary: Summary, *, command: str, title: str = "") -> str:
         steps_only=bool(every) and all(run.spec.single_step for run in every),
         separation=separation(runs),
         which=chain_order.sentence(runs),
-        foretold=foretold(runs),
+        forecast_outcome=forecast_outcome(runs),
         order=ordered,
         figures_first=asked.figures_first and bool(ordered.leads),
         switches=switches(every),

@@ -13,7 +13,7 @@ SAID = {"likely trains": "likely trains", "likely stuck": "likely stuck", "open"
 """{the forecast's word: how it is said}."""
 
 
-def foretold(runs: Sequence[Run]) -> str:
+def forecast_outcome(runs: Sequence[Run]) -> str:
     """`likely trains: 18 runs, of which 18 train; likely stuck: …`; nothing where no run is decided.
 
     It is no test of the forecast, whose fit has seen runs like those in its range: `studies/forecast` is one.
