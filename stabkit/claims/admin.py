@@ -35,13 +35,13 @@ BEYOND = f"deeper than the paper's {DEEPEST} layers"
 
 def admin_trains(runs: Sequence[Run]) -> list[Measurement]:
     """Share of the seeds in which ADMIN trains, at moderate depth and at that of the paper's own models."""
-    found = []
+    measurements = []
     for cell in cells(runs):
         if cell.layers >= DEEP and (values := cell.share(trains, ADMIN)):
             harder = COLD if cell.warmup == 0 and not MOST.met(fmean(values.values())) else ""
             ends, beyond = fates(cell, ADMIN), _beyond(cell) or harder
-            found.append(cell.measured(values, ADMIN, part=PARTS[cell.layers >= 50], beside=ends, beyond=beyond))
-    return found
+            measurements.append(cell.measured(values, ADMIN, part=PARTS[cell.layers >= 50], beside=ends, beyond=beyond))
+    return measurements
 
 
 def default_fails(runs: Sequence[Run]) -> list[Measurement]:
@@ -137,7 +137,7 @@ def briefly(cell: ClaimCell) -> str:
 
 
 def alike_when_shallow(runs: Sequence[Run]) -> list[Measurement]:
-    found = []
+    measurements = []
     for cell in cells(runs):
         if cell.depth == (6, 6) and (values := cell.share(lambda *each: True, P, ADMIN)):
             apart = {
@@ -146,12 +146,12 @@ def alike_when_shallow(runs: Sequence[Run]) -> list[Measurement]:
                 else math.inf
                 for seed in values
             }
-            told = [short(centre(cell.values(method, loss).values()), 3) for method in (ADMIN, P)]
+            parts = [short(centre(cell.values(method, loss).values()), 3) for method in (ADMIN, P)]
             warm = "" if cell.warmup else "without warm-up; the paper warms up for 4,000 updates and more"
             warm = warm or too_short([run.spec for run in (*cell.of(P), *cell.of(ADMIN))])
-            beside = f"{told[0]} against {told[1]} nats"
-            found.append(cell.measured(apart, P, ADMIN, beside=beside, beyond=warm))
-    return found
+            beside = f"{parts[0]} against {parts[1]} nats"
+            measurements.append(cell.measured(apart, P, ADMIN, beside=beside, beyond=warm))
+    return measurements
 
 
 def deeper_is_better(runs: Sequence[Run]) -> list[Measurement]:

@@ -86,9 +86,9 @@ class ClaimCell:
         """A number of every seed that has one."""
         return known({seed: number(run) for seed, run in self.runs.get(method, {}).items()})
 
-    def ratio(self, one: str, other: str, number: Number) -> dict[int, float]:
+    def ratio(self, name: str, other: str, number: Number) -> dict[int, float]:
         """`one`'s number over `other`'s, seed by seed."""
-        return ratio(self.runs.get(one, {}), self.runs.get(other, {}), number)
+        return ratio(self.runs.get(name, {}), self.runs.get(other, {}), number)
 
     def share(self, so: Callable[..., bool], *methods: str) -> dict[int, float]:
         """1 for every seed in which something is so of the runs of these methods, which all must be judged; else
@@ -133,12 +133,12 @@ def over(one: float, other: float) -> float:
 def cells(runs: Sequence[Run], *, blocks: bool = False) -> Iterator[ClaimCell]:
     """Every cell, shallow before deep; `blocks`: of other blocks than the papers' too."""
     held: dict[tuple[tuple[int, int], Condition], list[Shown]] = {}
-    for each in alike(runs) if blocks else as_published(runs):
-        held.setdefault((depth_rank(each.run.spec), each.condition), []).append(each)
+    for entry in alike(runs) if blocks else as_published(runs):
+        held.setdefault((depth_rank(entry.run.spec), entry.condition), []).append(entry)
     for (_, apart), members in sorted(held.items(), key=lambda item: item[0][0]):
         by: dict[str, dict[int, Run]] = {}
-        for each in members:
-            by.setdefault(each.variant, {})[each.run.spec.seed] = each.run
+        for entry in members:
+            by.setdefault(entry.variant, {})[entry.run.spec.seed] = entry.run
         spec = members[0].run.spec
         yield ClaimCell(apart, setting(spec), *members[0].shape, spec.train.warmup, by)
 
@@ -165,14 +165,14 @@ def warmups(runs: Sequence[Run], method: str) -> Iterator[Warmups]:
     held: dict[tuple[Any, ...], dict[int, dict[int, Run]]] = {}
     unwarmed = conditions([replace(run.spec, train=replace(run.spec.train, warmup=0)) for run in runs])
     beside = {run.run_id: condition for run, condition in zip(runs, unwarmed, strict=True)}
-    for each in as_published(runs):
-        if each.variant == method:
-            spec = each.run.spec
+    for entry in as_published(runs):
+        if entry.variant == method:
+            spec = entry.run.spec
             settings = (
                 (key, repr(value)) for key, value in flat(spec).items() if key not in (*OWN_AXES, "train.warmup")
             )
-            key = (depth_rank(spec), each.shape, tuple(settings))
-            held.setdefault(key, {}).setdefault(spec.train.warmup, {})[spec.seed] = each.run
+            key = (depth_rank(spec), entry.shape, tuple(settings))
+            held.setdefault(key, {}).setdefault(spec.train.warmup, {})[spec.seed] = entry.run
     for (_, shape, _), by in sorted(held.items()):
         if 0 in by and len(by) > 1 and set(by[0]) & set(by[max(by)]):
             run = next(iter(by[0].values()))
@@ -195,8 +195,8 @@ def as_published(runs: Sequence[Run]) -> list[Shown]:
 def groups(runs: Sequence[Run]) -> Iterator[tuple[Condition, list[Run]]]:
     """Runs that differ in method, depth and seed alone: what an exponent is fitted over; (condition, runs)."""
     held: dict[Condition, list[Run]] = {}
-    for each in as_published(runs):
-        held.setdefault(each.condition, []).append(each.run)
+    for entry in as_published(runs):
+        held.setdefault(entry.condition, []).append(entry.run)
     yield from held.items()
 
 

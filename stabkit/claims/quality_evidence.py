@@ -50,8 +50,8 @@ def gains(ours: Sequence[Run], theirs: Sequence[Run]) -> tuple[dict[int, float],
         if not math.isnan(gain := found.gain(_lost(one, found.name), _lost(other, found.name)))
     }
     unit = "BLEU {}" if found.name == qualities.BLEU else "{} nats"
-    told = [unit.format(short(centre(side), 3)) if any(map(math.isfinite, side)) else "diverged" for side in values]
-    return each, " against ".join(told)
+    parts = [unit.format(short(centre(side), 3)) if any(map(math.isfinite, side)) else "diverged" for side in values]
+    return each, " against ".join(parts)
 
 
 def _lost(value: float, name: str) -> float:

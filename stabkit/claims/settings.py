@@ -26,8 +26,8 @@ def _axes(runs: Sequence[Run]) -> Iterator[tuple[str, str, pd.DataFrame]]:
     """(axis, condition, DeepNorm's runs) for every setting that was varied by itself."""
     kept = published(runs)
     frame = robustness.select(kept)
-    own = frame[frame["label"].map(variants(kept)) == D]
-    for (axis, _, condition), rows in own.groupby(["axis", "depth", "condition"], sort=False):
+    group = frame[frame["label"].map(variants(kept)) == D]
+    for (axis, _, condition), rows in group.groupby(["axis", "depth", "condition"], sort=False):
         yield str(axis), str(condition), rows
 
 
@@ -78,7 +78,7 @@ def tolerates(runs: Sequence[Run]) -> list[Measurement]:
         for cell in cells(own):
             lr = next(iter(next(iter(cell.runs.values())).values())).spec.train.lr
             rates.setdefault((cell.depth, cell.condition.but("train.lr", None)), {})[lr] = cell
-    found = []
+    measurements = []
     for (depth, _), by in rates.items():
         for method in BASELINES if 0 in depth else ():
             both_train = False
@@ -87,10 +87,10 @@ def tolerates(runs: Sequence[Run]) -> list[Measurement]:
                 if both_train and sides[0] and not (any(sides[0]) and any(sides[1])):
                     values = cell.share(lambda ours, theirs: trains(theirs) and not trains(ours), method, D)
                     when = Spot(f"against-{method}-at-{lr:g}", f"against {cell.label(method)} at lr {lr:g}")
-                    found.append(cell.measured(values, method, D, when=when))
+                    measurements.append(cell.measured(values, method, D, when=when))
                     break
                 both_train = both_train or bool(sides[0]) and all(sides[0]) and all(sides[1])
-    return found
+    return measurements
 
 
 def shape(run: Run) -> tuple[int, int]:
@@ -98,11 +98,11 @@ def shape(run: Run) -> tuple[int, int]:
     return run.spec.model.encoder_layers, run.spec.model.decoder_layers
 
 
-def _first_trains(one: Run, other: Run) -> bool:
-    return trains(one)
+def _first_trains(run: Run, other: Run) -> bool:
+    return trains(run)
 
 
-def _second_trains(one: Run, other: Run) -> bool:
+def _second_trains(run: Run, other: Run) -> bool:
     return trains(other)
 
 

@@ -26,14 +26,14 @@ def freed(runs: Sequence[Run]) -> list[Measurement]:
         if outcome_word(run) in JUDGED:
             alike = replace(run.spec, seed=0, model=replace(run.spec.model, tied=True))
             pairs.setdefault(canonical(alike.stored()), {}).setdefault(run.spec.model.tied, {})[run.spec.seed] = run
-    found = []
+    measurements = []
     for by in pairs.values():
-        tied, own = by.get(True, {}), by.get(False, {})
-        seeds = sorted(seed for seed in set(tied) & set(own) if not trains(tied[seed]))
+        tied, by_seed = by.get(True, {}), by.get(False, {})
+        seeds = sorted(seed for seed in set(tied) & set(by_seed) if not trains(tied[seed]))
         if seeds:
             run = tied[seeds[0]]
-            ends = [f"{outcome_word(tied[seed])} tied, {outcome_word(own[seed])} untied" for seed in seeds]
-            found.append(
+            ends = [f"{outcome_word(tied[seed])} tied, {outcome_word(by_seed[seed])} untied" for seed in seeds]
+            measurements.append(
                 Measurement(
                     where=(
                         Spot(variant(run.spec), method_label(run.spec)),
@@ -42,11 +42,11 @@ def freed(runs: Sequence[Run]) -> list[Measurement]:
                     apart=f"d = {run.spec.model.hidden}, lr {run.spec.train.lr:g}",
                     condition=setting(run.spec),
                     steps=run.spec.train.steps,
-                    values={seed: float(trains(own[seed])) for seed in seeds},
+                    values={seed: float(trains(by_seed[seed])) for seed in seeds},
                     beside="; ".join(dict.fromkeys(ends)),
                 )
             )
-    return found
+    return measurements
 
 
 CLAIMS: tuple[Claim, ...] = (

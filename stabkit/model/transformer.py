@@ -222,8 +222,8 @@ class Transformer(nn.Module):
         self._seen(f"{stack}.0", states)
         for layer in self.stacked[stack]:
             for i, (site, residual) in enumerate(layer):
-                own = causal if stack == "decoder" and site.kind == "self" else mask
-                y, branch = residual(wiring.read(states, i == 0), memory, own, past(site))
+                tensor = causal if stack == "decoder" and site.kind == "self" else mask
+                y, branch = residual(wiring.read(states, i == 0), memory, tensor, past(site))
                 states = wiring.join(states, y, branch, i == len(layer) - 1)
                 self._seen(site.name, states)
         x = wiring.end(states)

@@ -94,19 +94,19 @@ def surface(found: Surface) -> dict[str, Any]:
     }
 
 
-def claim(found: Finding) -> dict[str, Any]:
+def claim(finding: Finding) -> dict[str, Any]:
     """A claim, its verdict, and what was measured at each place; a command where it is not decided."""
     return {
-        "id": found.claim.key,
-        "sentence": found.claim.sentence,
-        "source": found.claim.source,
-        "weight": found.claim.weight,
-        "test": found.claim.test,
-        "verdict": found.verdict,
-        "measured": found.measured,
-        "reason": found.reason,
-        **({"command": found.claim.command} if found.verdict in ("untested", "undecided") else {}),
-        "places": [place(one) for one in found.places],
+        "id": finding.claim.key,
+        "sentence": finding.claim.sentence,
+        "source": finding.claim.source,
+        "weight": finding.claim.weight,
+        "test": finding.claim.test,
+        "verdict": finding.verdict,
+        "measured": finding.measured,
+        "reason": finding.reason,
+        **({"command": finding.claim.command} if finding.verdict in ("untested", "undecided") else {}),
+        "places": [place(one) for one in finding.places],
     }
 
 

@@ -68,7 +68,9 @@ def test_what_had_been_forecast_is_held_against_what_became_of_it() -> None:
     )
     deep = ended("pre-ln", None, "trains", axes=("depth",))
     assert forecast_outcome([deep]) == "None was given for 1 of 1 decided runs: out of its range (depth)."
-    assert forecast_outcome([*right, deep]).endswith(" None was given for 1 of 4 decided runs: out of its range (depth).")
+    assert forecast_outcome([*right, deep]).endswith(
+        " None was given for 1 of 4 decided runs: out of its range (depth)."
+    )
     assert forecast_outcome(told("admin", 0.95)) == "", "a run that is early has its forecast in the matrix"
 
 

@@ -56,7 +56,7 @@ def _changed(
     two that train is better in the end (`quality`), short runs cannot say."""
 
     def find(runs: Sequence[Run]) -> list[Measurement]:
-        found = []
+        measurements = []
         for where, apart, by in _planes(runs):
             base = by.get(PUBLISHED, {})
             other = by.get((alpha, beta, f"{dropped}=one" if dropped else ""), {})
@@ -70,7 +70,7 @@ def _changed(
                 if values:
                     run = base[seeds[0]]
                     words = [outcome_word(other[seed]) for seed in seeds]
-                    found.append(
+                    measurements.append(
                         Measurement(
                             where=(where,),
                             apart=apart,
@@ -83,7 +83,7 @@ def _changed(
                             beyond=too_short([run.spec]) if quality and "trains" in words else "",
                         )
                     )
-        return found
+        return measurements
 
     return find
 
@@ -95,13 +95,13 @@ def _above(changed: Run, base: Run) -> float:
 
 def top_gradient(runs: Sequence[Run]) -> list[Measurement]:
     """The log-log slope of the top sub-layer's weights' gradient at step 0 over α, and over β, seed by seed."""
-    found = []
+    measurements = []
     for where, apart, by in _planes(runs):
         for axis, axis_key, name, expected in ((0, "alpha", "α", -1.0), (1, "beta", "β", 1.0)):
             line: dict[int, list[tuple[float, float]]] = {}
-            for change, own in by.items():
+            for change, by_seed in by.items():
                 if not change[2] and (change[1], change[0])[axis] == 1.0:
-                    for seed, run in own.items():
+                    for seed, run in by_seed.items():
                         line.setdefault(seed, []).append(((change[0], change[1])[axis], _top(run)))
             values = {}
             for seed, points in sorted(line.items()):
@@ -115,7 +115,7 @@ def top_gradient(runs: Sequence[Run]) -> list[Measurement]:
                     if PUBLISHED in by
                     else next(iter(next(iter(by.values())).values()))
                 )
-                found.append(
+                measurements.append(
                     Measurement(
                         where=(where, Spot(f"over-{axis_key}", f"over {name}")),
                         apart=apart,
@@ -125,7 +125,7 @@ def top_gradient(runs: Sequence[Run]) -> list[Measurement]:
                         part=name,
                     )
                 )
-    return found
+    return measurements
 
 
 def _top(run: Run) -> float:
@@ -137,39 +137,39 @@ def _top(run: Run) -> float:
 
 def follows(runs: Sequence[Run]) -> list[Measurement]:
     """Does ‖ΔF‖ rise with the theorem's sum over the factors?"""
-    found = []
-    for name, own in scales.groups(boundary.select(runs)):
-        beside = f"log-log slope {boundary.slope(own):.2f} over {len(own)} runs"
-        found.append(_of_plane(name, runs, own["run"].iloc[0], boundary.follows(own), beside=beside))
-    return found
+    measurements = []
+    for name, group in scales.groups(boundary.select(runs)):
+        beside = f"log-log slope {boundary.slope(group):.2f} over {len(group)} runs"
+        measurements.append(_of_plane(name, runs, group["run"].iloc[0], boundary.follows(group), beside=beside))
+    return measurements
 
 
 def parted(runs: Sequence[Run]) -> list[Measurement]:
     """Of failing and of training runs, the mean share on their side of a level of the theorem's sum that the runs at
     all other factors give; Wilson's intervals on either side."""
-    found = []
-    for name, own in scales.groups(boundary.select(runs)):
-        words = own["outcome"]
+    measurements = []
+    for name, group in scales.groups(boundary.select(runs)):
+        words = group["outcome"]
         kinds = [int(words.isin(kind).sum()) for kind in (("stuck", "diverged"), ("trains",))]
-        if len(scales.cells(own)) < boundary.FEWEST or not all(kinds):
+        if len(scales.cells(group)) < boundary.FEWEST or not all(kinds):
             continue
-        border = boundary.border(own)
+        border = boundary.border(group)
         sides = (border.failing, border.training) if border else ((0, kinds[0]), (0, kinds[1]))
         intervals = [wilson(right / count, count) for right, count in sides]
         low, high = (sum(ends) / 2 for ends in zip(*intervals, strict=True))
         few = f"{min(kinds)} of {sum(kinds)} runs {'fail' if kinds[0] < kinds[1] else 'train'}: no level to fit"
-        found.append(
+        measurements.append(
             _of_plane(
                 name,
                 runs,
-                own["run"].iloc[0],
-                dict.fromkeys(map(int, own["seed"].unique()), sum(right / count for right, count in sides) / 2),
-                beside=f"{border or 'no level'} right{boundary.told(own)}",
+                group["run"].iloc[0],
+                dict.fromkeys(map(int, group["seed"].unique()), sum(right / count for right, count in sides) / 2),
+                beside=f"{border or 'no level'} right{boundary.told(group)}",
                 interval=(low, high),
                 beyond=few if min(kinds) < FEW else "",
             )
         )
-    return found
+    return measurements
 
 
 def _of_plane(name: str, runs: Sequence[Run], run_id: str, values: dict[int, float], **more: object) -> Measurement:

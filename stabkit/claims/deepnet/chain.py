@@ -86,7 +86,7 @@ def vanishes(method: str) -> Find:
 
 def order(runs: Sequence[Run]) -> list[Measurement]:
     """Of the runs that have lost their gradient at their lowest: its ratio before any update, and how far it falls."""
-    found = []
+    measurements = []
     for cell in cells(runs):
         if cell.decoder_layers >= DEEP and cell.warmup == 0:
             began = cell.values(P, lambda run: start(run) if lowest_ratio(run) < VANISHED else math.nan)
@@ -95,8 +95,8 @@ def order(runs: Sequence[Run]) -> list[Measurement]:
                 ("start", "before any update", began, at_least(VANISHED, GONE)),
                 ("fall", "fall in training", {seed: began[seed] / lowest[seed] for seed in began}, TEN_FOLD),
             ):
-                found.append(cell.measured(values, P, when=Spot(key, part), part=part, threshold=limit))
-    return found
+                measurements.append(cell.measured(values, P, when=Spot(key, part), part=part, threshold=limit))
+    return measurements
 
 
 def last_layer(runs: Sequence[Run]) -> list[Measurement]:
@@ -106,13 +106,13 @@ def last_layer(runs: Sequence[Run]) -> list[Measurement]:
     def first(run: Run) -> float:
         return at("grad_norm", top(run), 0)(run)
 
-    found = []
+    measurements = []
     for cell in cells(runs):
         if cell.warmup == 0:
             later = Spot("later", grad_last.LATER), mean_over("grad_norm", top, *grad_last.WINDOW)
             for when, number in (later, (Spot("step-0", "step 0"), first)):
-                found.append(cell.measured(cell.ratio(INIT, P, number), INIT, P, when=when))
-    return found
+                measurements.append(cell.measured(cell.ratio(INIT, P, number), INIT, P, when=when))
+    return measurements
 
 
 def not_at_18(runs: Sequence[Run]) -> list[Measurement]:

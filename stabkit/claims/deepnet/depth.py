@@ -48,7 +48,7 @@ def alleviated(runs: Sequence[Run]) -> list[Measurement]:
 
 def encoder_or_decoder(runs: Sequence[Run]) -> list[Measurement]:
     """‖ΔF‖ after update 1 of an encoder-decoder over that of its encoder alone, of Post-LN without warm-up."""
-    found = []
+    measurements = []
     every = [cell for cell in cells(runs) if cell.warmup == 0 and P in cell.runs]
     for cell in every:
         if cell.encoder_layers == cell.decoder_layers:
@@ -60,8 +60,8 @@ def encoder_or_decoder(runs: Sequence[Run]) -> list[Measurement]:
                     number = at("update", "state", 1)
                     ours, theirs = cell.values(P, number), other.values(P, number)
                     values = {seed: over(ours[seed], theirs[seed]) for seed in ours if seed in theirs}
-                    found.append(cell.measured(values, P, beside=f"against {other.where}"))
-    return found
+                    measurements.append(cell.measured(values, P, beside=f"against {other.where}"))
+    return measurements
 
 
 def deep(runs: Sequence[Run]) -> list[Measurement]:

@@ -30,14 +30,14 @@ def attention(run: Run) -> float:
 
 def sizes(runs: Sequence[Run]) -> list[Measurement]:
     """By how much the size changes, up or down, with each of the factors."""
-    found = []
+    measurements = []
     for cell in cells(runs):
         for factor in FACTORS:
             scaled = f"{BASE}:query_key={factor}"
             ratios = {seed: max(r, 1 / r) for seed, r in cell.ratio(scaled, BASE, attention).items() if r > 0}
             if ratios:
-                found.append(cell.measured(ratios, scaled, BASE, when=Spot(f"times-{factor}", f"{factor} ×")))
-    return found
+                measurements.append(cell.measured(ratios, scaled, BASE, when=Spot(f"times-{factor}", f"{factor} ×")))
+    return measurements
 
 
 CLAIMS: tuple[Claim, ...] = (

@@ -34,13 +34,13 @@ def _lines(runs: Sequence[Run], shapes: Sequence[str]) -> list[tuple[str, str, l
     """(method, apart, its runs, the line) of every method in models of these shapes."""
     kept = slope.trusted(runs)
     names = variants(kept)
-    found = []
+    rows = []
     for line in depth_fit.lines(slope.select(kept), ceiling=False):
         if line.shape in shapes:
             method = names[line.label]
             own = [run for run in kept if variant(run.spec) == method]
-            found.append((method, listed("" if line.shape == "N = M" else line.shape, line.condition), own, line))
-    return found
+            rows.append((method, listed("" if line.shape == "N = M" else line.shape, line.condition), own, line))
+    return rows
 
 
 def _exponent(method: str, shapes: Sequence[str]) -> Find:
@@ -60,13 +60,13 @@ def _excess(methods: Sequence[str], shapes: Sequence[str]) -> Find:
     """How far a method's exponent lies above that of the theorem's sum."""
 
     def find(runs: Sequence[Run]) -> list[Measurement]:
-        found = []
+        measurements = []
         for method, apart, own, line in _lines(runs, shapes):
             more = {seed: line.seeds[seed] - told for seed, told in line.predicted.items()}
             if method in methods and more:
                 beside = listed(power(line.exponent), _theorem(line))
-                found.append(of_lines(apart, own, line, more, Spot(method, line.label), beside=beside))
-        return found
+                measurements.append(of_lines(apart, own, line, more, Spot(method, line.label), beside=beside))
+        return measurements
 
     return find
 

@@ -76,18 +76,18 @@ def smoother(own: bool) -> Find:
     both."""
 
     def find(drawn: Landscape) -> list[Measurement]:
-        found = []
+        measurements = []
         for ruler, planes in _cuts(drawn):
             for shape, by in planes.items():
                 if ruler.own == own and P in by and D in by:
                     ours, theirs = by[P], by[D]
-                    each = {seed: _share(ours[seed]) - _share(theirs[seed]) for seed in ours if seed in theirs}
+                    by_seed = {seed: _share(ours[seed]) - _share(theirs[seed]) for seed in ours if seed in theirs}
                     count = len(next(iter(ours.values())))
                     told = f"{count} directions" if count > 1 else "one direction"
                     beside = f"{_told(ours)} against {_told(theirs)}, {told}"
                     where = (at_depth(*shape), *([] if own else [Spot(f"directions-of-{ruler.donor}", ruler.text)]))
-                    found.append(_measured(ours, where, known(each), beside=beside))
-        return found
+                    measurements.append(_measured(ours, where, known(by_seed), beside=beside))
+        return measurements
 
     return find
 
@@ -118,14 +118,14 @@ def local_optimum(drawn: Landscape) -> list[Measurement]:
     for seen in drawn.seen("surface"):
         by_seed = held.setdefault(seen.shown.shape, {}).setdefault(seen.shown.run.spec.seed, {})
         by_seed[seen.shown.variant] = seen.shown.run
-    found = []
+    measurements = []
     for shape, by in held.items():
-        values, told, runs = {}, [], []
+        values, parts, runs = {}, [], []
         for seed, pair in sorted(by.items()):
             words = {method: outcome_word(pair[method]) for method in (P, D) if method in pair}
             if len(words) == 2 and set(words.values()) <= set(JUDGED):
                 values[seed] = float(words == {P: "stuck", D: "trains"})
-                told.append(
+                parts.append(
                     ", ".join(
                         f"{method_label(pair[method].spec)} {word} at {short(pair[method].outcome.validation_loss, 3)}"
                         for method, word in words.items()
@@ -135,10 +135,10 @@ def local_optimum(drawn: Landscape) -> list[Measurement]:
         if runs:
             steps = min(run.spec.train.steps for run in runs)
             condition, where = setting(runs[0].spec), (at_depth(*shape),)
-            found.append(
-                Measurement(where=where, condition=condition, steps=steps, values=values, beside="; ".join(told))
+            measurements.append(
+                Measurement(where=where, condition=condition, steps=steps, values=values, beside="; ".join(parts))
             )
-    return found
+    return measurements
 
 
 MUCH = at_least(

@@ -39,15 +39,15 @@ def _row(method: str, pattern: str) -> Callable[[Sequence[Run]], list[Measuremen
     expected = dict(zip(DEPTHS, pattern, strict=True))
 
     def find(runs: Sequence[Run]) -> list[Measurement]:
-        found = []
+        measurements = []
         for cell in cells(runs):
             if cell.encoder_layers == cell.decoder_layers and cell.layers in expected and method in cell.runs:
                 good = expected[cell.layers] == "+"
                 ends = f"{fates(cell, method)}; paper: {'BLEU' if good else 'diverged'}"
                 beyond = HALF if method == "rezero" and not good else ""
                 values = cell.share(trains if good else fails, method)
-                found.append(cell.measured(values, method, beside=ends, beyond=beyond, part=f"{cell.layers}L"))
-        return found
+                measurements.append(cell.measured(values, method, beside=ends, beyond=beyond, part=f"{cell.layers}L"))
+        return measurements
 
     return find
 

@@ -87,12 +87,12 @@ def where_it_fails(method: str, other: str) -> Find:
     """Where the other fails in every seed: whether the method trains."""
 
     def find(runs: Sequence[Run]) -> list[Measurement]:
-        found = []
+        measurements = []
         for cell in deep(runs, method, other):
             if all(map(fails, cell.of(other))):
                 shares = cell.share(lambda mine, theirs: trains(mine), method, other)
-                found.append(cell.measured(shares, method, other, beside=fates(cell, method, other)))
-        return found
+                measurements.append(cell.measured(shares, method, other, beside=fates(cell, method, other)))
+        return measurements
 
     return find
 
@@ -101,13 +101,13 @@ def nats_beside(method: str, other: str) -> Find:
     """The method's loss less the other's, where both train."""
 
     def find(runs: Sequence[Run]) -> list[Measurement]:
-        found = []
+        measurements = []
         for cell in deep(runs, method, other):
             mine, theirs = (cell.values(one, of(lambda seen: seen.loss)) for one in (method, other))
             both = [seed for seed in cell.seeds(method, other) if trains(cell.runs[other][seed])]
             values = {seed: mine[seed] - theirs[seed] for seed in both if seed in mine and seed in theirs}
-            found.append(cell.measured(values, method, other))
-        return found
+            measurements.append(cell.measured(values, method, other))
+        return measurements
 
     return find
 
@@ -118,9 +118,9 @@ def flat(method: str, number: Callable[[Run], float], ceiling: float = math.inf)
 
     def find(runs: Sequence[Run]) -> list[Measurement]:
         held: dict[Condition, list[Run]] = {}
-        for each in alike(runs):
-            if each.variant == method:
-                held.setdefault(each.condition, []).append(each.run)
+        for entry in alike(runs):
+            if entry.variant == method:
+                held.setdefault(entry.condition, []).append(entry.run)
         return [found for apart, own in held.items() if (found := _line(apart.text, own, number, ceiling))]
 
     return find

@@ -51,12 +51,14 @@ def sums(scales: Iterable[tuple[float, float]]) -> str:
 def _fixed(case: Case) -> Iterator[Violation]:
     method = case.method
     units: dict[tuple[Stack, Kind], Pairs] = defaultdict(list)
-    streamed = {site.stack for site, own in case.pairs if not _near(own.stream, 1.0)}
-    for site, own in case.pairs:
-        if site.stack in streamed and (site.index == 1 or _near(own.omega * own.stream, method.omega(site).init)):
+    streamed = {site.stack for site, sublayer in case.pairs if not _near(sublayer.stream, 1.0)}
+    for site, sublayer in case.pairs:
+        if site.stack in streamed and (
+            site.index == 1 or _near(sublayer.omega * sublayer.stream, method.omega(site).init)
+        ):
             continue  # that is said there
-        if not _fits(method, site, own):
-            units[site.stack, site.kind].append((site, own))
+        if not _fits(method, site, sublayer):
+            units[site.stack, site.kind].append((site, sublayer))
     groups: dict[str, Pairs] = defaultdict(list)
     for pairs in units.values():
         groups[_cause(method, pairs) or f"{_asked(method, pairs)} {_has(pairs)}"] += pairs

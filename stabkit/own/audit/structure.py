@@ -84,12 +84,12 @@ def _sublayers(case: Case) -> Iterator[Violation]:
 
 def _norms(case: Case) -> Iterator[Violation]:
     groups: dict[Any, list[tuple[Site, TracedSublayer]]] = defaultdict(list)
-    for site, own in case.pairs:
-        if asked(case.method, site) != measured(own):
-            groups[asked(case.method, site), measured(own)].append((site, own))
+    for site, sublayer in case.pairs:
+        if asked(case.method, site) != measured(sublayer):
+            groups[asked(case.method, site), measured(sublayer)].append((site, sublayer))
     for (wanted, has), pairs in groups.items():
         growth = ""
-        if wanted[3] and not has[3] and max(own.omega for _, own in pairs) > GROWS:
+        if wanted[3] and not has[3] and max(sublayer.omega for _, sublayer in pairs) > GROWS:
             growth = f"; with no norm after the sum, the shortcut's scale multiplies the stream by {_grown(pairs)}"
         what = f"the norm stands {stands(has)}, not {stands(wanted)}"
         if not any(wanted) or not any(has):
@@ -111,8 +111,8 @@ def _norms(case: Case) -> Iterator[Violation]:
 def _grown(pairs: Sequence[tuple[Site, TracedSublayer]]) -> str:
     """The product of all shortcuts' scales, a stack by itself."""
     factors: dict[Stack, float] = {}
-    for site, own in pairs:
-        factors[site.stack] = factors.get(site.stack, 1.0) * own.omega
+    for site, sublayer in pairs:
+        factors[site.stack] = factors.get(site.stack, 1.0) * sublayer.omega
     return by_stack(factors, lambda stack: f"{factors[stack]:.2g}")
 
 

@@ -86,10 +86,10 @@ def _clones(case: Case) -> Iterator[Violation]:
                 found[len(names(group)) == 1][stack] |= numbers
     for tied, stacks in found.items():
         if stacks:
-            told = "; ".join(f"{stack} {layers(own, case.stacks[stack].layers)}" for stack, own in stacks.items())
+            text = "; ".join(f"{stack} {layers(own, case.stacks[stack].layers)}" for stack, own in stacks.items())
             yield Violation(
                 topic="shared layers" if tied else "cloned layers",
-                what=f"{told}: layers {'share one set of weights' if tied else 'start identical, copies of one draw'}",
+                what=f"{text}: layers {'share one set of weights' if tied else 'start identical, copies of one draw'}",
                 recipe="every layer has weights of its own, drawn independently",
                 measured="the same parameters" if tied else f"correlation between layers above {ALIKE}",
                 remedy="build a layer for each place" if tied else "build each layer anew and draw it: "

@@ -61,8 +61,8 @@ def gradient_squares(groups: Groups, scale: torch.Tensor | None = None) -> torch
     gradients; NaN where none of a group's parameters has one: cut off, or skipped in this step. On the parameters'
     device: nothing waits for it."""
     mesh = mesh_of(groups)
-    found = _squares(([p.grad for p in own if p.grad is not None] for own in groups.values()), mesh, _device(groups))
-    return found if scale is None else found / scale.to(found) ** 2
+    tensor = _squares(([p.grad for p in own if p.grad is not None] for own in groups.values()), mesh, _device(groups))
+    return tensor if scale is None else tensor / scale.to(tensor) ** 2
 
 
 def norms(squares: torch.Tensor, mesh: Mesh) -> torch.Tensor:

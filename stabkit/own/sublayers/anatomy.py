@@ -99,12 +99,12 @@ def dissect(watch: DispatchTrace) -> Anatomy:
 def _stacks(nodes: Sequence[Node], sublayers: dict[int, TracedSublayer]) -> list[list[TracedSublayer]]:
     """Sub-layers that follow one another, in the order of the pass."""
     stacks: list[list[TracedSublayer]] = []
-    for own in sublayers.values():
-        before = _link(nodes, sublayers, own)
+    for traced in sublayers.values():
+        before = _link(nodes, sublayers, traced)
         if before is None:
-            stacks.append([own])
+            stacks.append([traced])
         else:
-            stacks[_place(stacks, before)].append(own)
+            stacks[_place(stacks, before)].append(traced)
     return stacks
 
 
@@ -181,14 +181,14 @@ def _finish(nodes: Sequence[Node], users: Users, stack: list[TracedSublayer]) ->
 def count_layers(stack: Sequence[TracedSublayer]) -> None:
     """A layer is a pattern of kinds with one self-attention that comes again and again, as feed-forward, attention,
     feed-forward. Without one it begins where a kind comes again, and at every self-attention."""
-    kinds = [own.kind for own in stack]
+    kinds = [sublayer.kind for sublayer in stack]
     period = next((p for p in range(1, LONGEST + 1) if _repeats(kinds, p)), 0)
     layer, seen = 0, set[Kind | None]()
-    for i, own in enumerate(stack):
-        if i % period == 0 if period else not layer or own.kind in seen or own.kind == "self":
+    for i, traced in enumerate(stack):
+        if i % period == 0 if period else not layer or traced.kind in seen or traced.kind == "self":
             layer, seen = layer + 1, set()
-        seen.add(own.kind)
-        own.layer = layer
+        seen.add(traced.kind)
+        traced.layer = layer
 
 
 def _repeats(kinds: Sequence[Kind | None], period: int) -> bool:

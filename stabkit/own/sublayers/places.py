@@ -85,21 +85,27 @@ def places(watch: DispatchTrace, anatomy: Anatomy) -> Places | None:
     for name, stack in stacks.items():
         count_layers(stack)
         begun = len(sublayers)
-        for i, own in enumerate(stack):
-            out = stack[i + 1].fork if i + 1 < len(stack) else _own_norm(watch.nodes, users, own)
-            between = (*own.join.region, *own.join.shortcut, own.at, *_way(watch.nodes, out, own.at))
+        for i, sublayer in enumerate(stack):
+            out = stack[i + 1].fork if i + 1 < len(stack) else _own_norm(watch.nodes, users, sublayer)
+            between = (
+                *sublayer.join.region,
+                *sublayer.join.shortcut,
+                sublayer.at,
+                *_way(watch.nodes, out, sublayer.at),
+            )
             read = {known for at in between for known in watch.reads.get(at, ())}
-            read |= {known for part in own.parts for known in (part.name, part.bias_name)}  # keys of another stack
+            read |= {known for part in sublayer.parts for known in (part.name, part.bias_name)}  # keys of another stack
             read &= owned
             for known in read:
-                uses[known].add((name, own.layer))
+                uses[known].add((name, sublayer.layer))
             like = sum(
-                one.layer == own.layer and one.kind.rstrip("0123456789") == own.word for one in sublayers[begun:]
+                one.layer == sublayer.layer and one.kind.rstrip("0123456789") == sublayer.word
+                for one in sublayers[begun:]
             )
-            kind = f"{own.word}{like + 1}" if like else own.word
-            sublayers.append(SublayerPlace(stack=name, layer=own.layer, kind=kind, parameters=tuple(sorted(read))))
-            nodes.append(Nodes(out=out, at=own.at, added=own.join.added))
-    shared = {name for name, own in uses.items() if len(own) > 1}
+            kind = f"{sublayer.word}{like + 1}" if like else sublayer.word
+            sublayers.append(SublayerPlace(stack=name, layer=sublayer.layer, kind=kind, parameters=tuple(sorted(read))))
+            nodes.append(Nodes(out=out, at=sublayer.at, added=sublayer.join.added))
+    shared = {name for name, sublayer in uses.items() if len(sublayer) > 1}
     taken: set[str] = set(shared)
     for i, place in enumerate(sublayers):
         mine = tuple(name for name in place.parameters if name not in taken)

@@ -98,15 +98,15 @@ def found(model: nn.Module, inputs: Any, pattern: str = "") -> ResidualStream:
 
 def _stream(model: nn.Module, like: Blocks, why: str) -> ResidualStream:
     taken: set[str] = set()
-    own: list[SublayerPlace] = []
+    places: list[SublayerPlace] = []
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     for i, block in enumerate(like.names, 1):
         read = {names[id(p)] for p in model.get_submodule(block).parameters()}
         mine = tuple(sorted(read - taken))
-        own.append(SublayerPlace(stack="blocks", layer=i, kind="block", parameters=mine))
+        places.append(SublayerPlace(stack="blocks", layer=i, kind="block", parameters=mine))
         taken |= read
     return ResidualStream(
-        sublayers=tuple(own),
+        sublayers=tuple(places),
         how=f"blocks {like.names[0]} … {like.names[-1]}",
         notes=(why, "read at blocks: the output is what leaves the last of them, before any final norm"),
         where=like,

@@ -175,15 +175,15 @@ def refuse(module: nn.Module) -> None:
 
 def _widths(module: nn.Module) -> Sequence[int]:
     """Widths that the module's own norms and matrices suggest, the first built first."""
-    found = []
+    rows = []
     for part in module.modules():
         if isinstance(part, nn.LayerNorm):
-            found.append(part.normalized_shape[-1])
+            rows.append(part.normalized_shape[-1])
         elif isinstance(part, nn.MultiheadAttention):
-            found.append(part.embed_dim)
+            rows.append(part.embed_dim)
         elif isinstance(part, nn.Linear):
-            found.append(part.in_features)
-    return list(dict.fromkeys(found))[:2]
+            rows.append(part.in_features)
+    return list(dict.fromkeys(rows))[:2]
 
 
 @contextmanager

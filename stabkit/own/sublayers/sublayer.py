@@ -127,24 +127,24 @@ def sublayer(
 
 
 def _attending(
-    nodes: Sequence[Node], cores: Sequence[tuple[int, int, int]], sums: Set[int], found: TracedSublayer
+    nodes: Sequence[Node], cores: Sequence[tuple[int, int, int]], sums: Set[int], sublayer: TracedSublayer
 ) -> tuple[list[Node], Taken]:
     """(products that make queries, the roles of all that make queries, keys and values); says of `found` whether its
     keys come from elsewhere."""
-    region, found.kind = found.join.region, "self"
+    region, sublayer.kind = sublayer.join.region, "self"
     readers: list[Node] = []
     taken: Taken = {}
     roles: tuple[Role, ...] = ("query", "key", "value")
     for core in cores:
         for role, place in zip(roles, core, strict=True):
-            read = sources(nodes, place, sums | {found.join.fork})
+            read = sources(nodes, place, sums | {sublayer.join.fork})
             if role == "query":
                 readers += [product for product, _ in read]
             for product, columns in read:
                 taken.setdefault(product.at, []).append((role, columns))
             if role == "key" and not any(n.at in region for n, _ in read) and place not in region:
-                found.kind = "cross"
-                found.memory = read[0][0].inputs[0] if read else place
+                sublayer.kind = "cross"
+                sublayer.memory = read[0][0].inputs[0] if read else place
     return readers, taken
 
 

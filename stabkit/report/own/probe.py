@@ -43,13 +43,13 @@ QUESTIONS = {
 }
 
 
-def write(found: Judged, done: Done[ProbeSpec, ModelCell], asked: ProbeRequest, command: str) -> Path:
+def write(judged: Judged, done: Done[ProbeSpec, ModelCell], asked: ProbeRequest, command: str) -> Path:
     """Write the page; returns where."""
     name = asked.factory.replace(":", "-").replace(".", "-")[:60]
     words = (asked.depths, asked.seeds, asked.lrs, asked.steps, asked.blocks)
     key = hashlib.sha256(repr(words).encode()).hexdigest()[:4]
     path = asked.out / "reports" / f"{'-'.join(['probe', name, *_ends(asked.depths), key])}.html"
-    write_file(path, render(found, done, command).encode())
+    write_file(path, render(judged, done, command).encode())
     return path
 
 
@@ -59,39 +59,39 @@ def _ends(depths: Sequence[int | None]) -> list[str]:
 
 
 @np.errstate(all="ignore")
-def render(found: Judged, done: Done[ProbeSpec, ModelCell], command: str) -> str:
+def render(judged: Judged, done: Done[ProbeSpec, ModelCell], command: str) -> str:
     """The page as one HTML file."""
-    worst = found.worst
+    worst = judged.worst
     return template(ASSETS / "probe.html.j2").render(
-        **shell(TITLE, command, answer(found)),
+        **shell(TITLE, command, answer(judged)),
         word=worst.word,
-        rates=rates(found),
-        several=len(found.verdicts) > 1,
+        rates=rates(judged),
+        several=len(judged.verdicts) > 1,
         names=NAMES,
         questions=QUESTIONS,
-        cards=[card(figure, figure.select(found), found) for figure in _worst_first(found)],
-        anatomy=_anatomy(found.cells),
-        notes=notes(found.cells),
+        cards=[card(figure, figure.select(judged), judged) for figure in _worst_first(judged)],
+        anatomy=_anatomy(judged.cells),
+        notes=notes(judged.cells),
         failed=[(_where(s.depth, s.lr, s.seed), plain(lost.reason), plain(lost.log)) for s, lost in done.lost],
-        cells=[_cell(cell) for cell in found.cells],
+        cells=[_cell(cell) for cell in judged.cells],
         switches=[],
         group_switches=[],
         lit=(),
     )
 
 
-def _worst_first(found: Judged) -> list[ModuleType]:
+def _worst_first(judged: Judged) -> list[ModuleType]:
     """The pictures in the order of the chain, that of the link that holds least first."""
-    links = found.worst.links
+    links = judged.worst.links
     return sorted(OWN, key=lambda figure: -ORDER.index(links[figure.NAME.removeprefix("own_")].verdict))
 
 
-def answer(found: Judged) -> str:
+def answer(judged: Judged) -> str:
     """One sentence: whether the chain holds, or which link breaks and by what numbers."""
-    worst, first = found.worst, found.cells[0].facts
-    depths = sorted({cell.facts.depth for cell in found.cells if cell.facts.depth is not None})
+    worst, first = judged.worst, judged.cells[0].facts
+    depths = sorted({cell.facts.depth for cell in judged.cells if cell.facts.depth is not None})
     span = f" from {depths[0]} to {depths[-1]} layers" if len(depths) > 1 else ""
-    span += f" at {power(worst.lr)}" if len(found.verdicts) > 1 else ""
+    span += f" at {power(worst.lr)}" if len(judged.verdicts) > 1 else ""
     who = first.factory.rpartition(":")[2]
     words = {
         "pass": f"{who} holds{span}: no link of the chain breaks",
@@ -101,9 +101,9 @@ def answer(found: Judged) -> str:
     }
     links = [link for link in worst.links.values() if link.verdict == worst.word]
     why = "" if worst.word == "pass" else ": " + "; ".join(link.why for link in links[:2])
-    if len(found.verdicts) == 1:
+    if len(judged.verdicts) == 1:
         return f"{words[worst.word]}{why}."
-    others = [_elsewhere(one) for one in found.verdicts if one is not worst]
+    others = [_elsewhere(one) for one in judged.verdicts if one is not worst]
     return f"{words[worst.word]}{why}. {'; '.join(others).capitalize()}."
 
 
@@ -114,15 +114,15 @@ def _elsewhere(one: Verdict) -> str:
     return f"at {power(one.lr)} {listed(*words) or 'every link holds'}"
 
 
-def rates(found: Judged) -> list[dict[str, Any]]:
+def rates(judged: Judged) -> list[dict[str, Any]]:
     """A table a rate: every link with its verdict, its exponent and its number at each depth."""
-    return [_rate(one, found) for one in found.verdicts]
+    return [_rate(one, judged) for one in judged.verdicts]
 
 
-def _rate(one: Verdict, found: Judged) -> dict[str, Any]:
-    own = [cell.facts for cell in found.cells if cell.facts.lr == one.lr]
-    depths = sorted({facts.depth for facts in own}, key=lambda depth: depth or 0)
-    facts = own[0]
+def _rate(one: Verdict, judged: Judged) -> dict[str, Any]:
+    factses = [cell.facts for cell in judged.cells if cell.facts.lr == one.lr]
+    depths = sorted({facts.depth for facts in factses}, key=lambda depth: depth or 0)
+    facts = factses[0]
     return {
         "name": f"{facts.optimizer}, rate {power(facts.rate) if facts.rate > 0 else '–'}",
         "word": one.word,
@@ -138,7 +138,7 @@ def _rate(one: Verdict, found: Judged) -> dict[str, Any]:
                 "values": [held.get(depth, "–") for depth in depths],
             }
             for name, link in one.links.items()
-            for held in ({own.depth: short(own.value) for own in link.evidence},)
+            for held in ({factses.depth: short(factses.value) for factses in link.evidence},)
         ],
     }
 
@@ -159,8 +159,8 @@ def _anatomy(cells: Sequence[ModelCell]) -> list[dict[str, str]]:
     rows: dict[int | None, dict[str, str]] = {}
     for cell in cells:
         kinds: dict[str, int] = {}
-        for own in cell.facts.sublayers:
-            kinds[own.kind] = kinds.get(own.kind, 0) + 1
+        for sublayer in cell.facts.sublayers:
+            kinds[sublayer.kind] = kinds.get(sublayer.kind, 0) + 1
         rows.setdefault(
             cell.facts.depth,
             {
@@ -211,28 +211,28 @@ def _cell(cell: ModelCell) -> dict[str, str]:
     }
 
 
-def body(found: Judged, done: Done[ProbeSpec, ModelCell], asked: ProbeRequest, path: Path) -> dict[str, Any]:
+def body(judged: Judged, done: Done[ProbeSpec, ModelCell], asked: ProbeRequest, path: Path) -> dict[str, Any]:
     """The `--json` document, without its schema."""
 
     def place(one: Any) -> dict[str, Any]:
         return {"depth": one.depth, "lr": one.lr or None, "seed": one.seed}
 
-    worst = found.worst
+    worst = judged.worst
     return {
         "report": str(path),
-        "answer": answer(found),
+        "answer": answer(judged),
         "factory": asked.factory,
-        "depths": sorted({c.facts.depth for c in found.cells if c.facts.depth is not None}),
-        "seeds": sorted({c.facts.seed for c in found.cells}),
+        "depths": sorted({c.facts.depth for c in judged.cells if c.facts.depth is not None}),
+        "seeds": sorted({c.facts.seed for c in judged.cells}),
         "steps": asked.steps,
         "links": {name: link.to_json() for name, link in worst.links.items()},
         "verdict": worst.word,
-        "rates": [one.to_json() for one in found.verdicts],
-        "found": _anatomy(found.cells),
-        "notes": notes(found.cells),
+        "rates": [one.to_json() for one in judged.verdicts],
+        "found": _anatomy(judged.cells),
+        "notes": notes(judged.cells),
         "cells": [
             {**place(c.facts), "broke": asdict(c.facts.broke) if c.facts.broke else None, "digest": c.digest}
-            for c in found.cells
+            for c in judged.cells
         ],
         "failed": [{**place(spec), "reason": lost.reason, "log": lost.log} for spec, lost in done.lost],
     }

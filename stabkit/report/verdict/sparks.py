@@ -51,12 +51,12 @@ def _loss(run: Run) -> Curve:
 
 
 def _updates(cell: VerdictCell, by: Mapping[str, Run]) -> list[Curve]:
-    found = []
-    for one in cell.run_ids:
-        steps, values = series(by[one], "update", "state")
+    rows = []
+    for name in cell.run_ids:
+        steps, values = series(by[name], "update", "state")
         seen = (values >= style.LOWEST) & (values <= style.HIGHEST)
-        found.append(_thinned(steps, np.log10(np.where(seen, values, 1.0)), seen))
-    return found
+        rows.append(_thinned(steps, np.log10(np.where(seen, values, 1.0)), seen))
+    return rows
 
 
 def _thinned(steps: np.ndarray, values: np.ndarray, keep: np.ndarray) -> Curve:
