@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 import shlex
 import subprocess
 import sys
@@ -78,6 +79,13 @@ def test_the_site_builds_without_a_loose_end_and_asks_nothing_of_a_network(tmp_p
         assert f'href="reports/{report.name}"' in own[Path("gallery.html")]
     for command in ("sweep", "probe", "runs verify"):
         assert f">{command}<" in own[Path("commands.html")]
+
+
+def test_the_map_of_the_code_is_made_from_the_package() -> None:
+    made = runpy.run_path(str(DOCS / "_ext" / "code_map.py"))
+    assert (DOCS / "architecture.md").read_text(encoding="utf-8") == made["page"](), (
+        "`python3 docs/_ext/code_map.py` writes it anew"
+    )
 
 
 def test_the_picture_of_the_rooms_names_each_in_the_order_of_the_imports() -> None:

@@ -14,7 +14,7 @@ import pandas as pd
 from stabkit.figures.drawing import model_curves
 from stabkit.figures.picture import Note, Picture
 from stabkit.figures.shared.words import short
-from stabkit.results.own.cell import Cell
+from stabkit.results.own.cell import ModelCell
 from stabkit.results.own.depth_fit import geometric
 from stabkit.results.own.judged import Judged
 from stabkit.results.tolerance import power
@@ -31,7 +31,7 @@ def _picture(
     caption: str,
     see: str,
     read: str,
-    points: Callable[[Judged, Cell, str], Points],
+    points: Callable[[Judged, ModelCell, str], Points],
     by_stack: bool = True,
     x_name: str,
     x_note: str = "",
@@ -63,20 +63,20 @@ def _picture(
     )
 
 
-def _stream_points(source: Judged, cell: Cell, stack: str) -> Points:
+def _stream_points(source: Judged, cell: ModelCell, stack: str) -> Points:
     """x is the share of the way through the stack."""
     names = [stack, *(sublayer.name for sublayer in cell.of(stack))]
     stream = cell.records["stream"]
     return [(i / (len(names) - 1), float(stream.at(name)[0])) for i, name in enumerate(names)]
 
 
-def _update_points(source: Judged, cell: Cell, stack: str) -> Points:
+def _update_points(source: Judged, cell: ModelCell, stack: str) -> Points:
     """Step 0, at which nothing has moved, is left out."""
     steps = cell.records["update"].steps
     return [(int(step), float(value)) for step, value in zip(steps[1:], cell.update()[1:], strict=True)]
 
 
-def _gradient_points(source: Judged, cell: Cell, stack: str) -> Points:
+def _gradient_points(source: Judged, cell: ModelCell, stack: str) -> Points:
     """At the step judged; x is the share of the way from the top layer to the lowest."""
     norms = cell.gradients(stack)
     if norms.shape[1] < 2:
@@ -138,20 +138,20 @@ OWN: Mapping[Link, Picture[Judged]] = {
 """{link of the chain: its picture}, of `stabkit probe`."""
 
 
-def _panel(judged: Judged, cell: Cell, stack: str = "") -> str:
+def _panel(judged: Judged, cell: ModelCell, stack: str = "") -> str:
     """Where a cell is drawn: by rate where there are several, by stack where there are."""
     rate = f"rate {power(cell.facts.lr)}" if len(judged.verdicts) > 1 else ""
     stack = stack if len(cell.stacks) > 1 else ""
     return ", ".join(word for word in (rate, stack) if word)
 
 
-def _depth_text(cell: Cell) -> str:
+def _depth_text(cell: ModelCell) -> str:
     """`12 layers`; of a factory that takes no depth, the sub-layers found."""
     depth = cell.facts.depth
     return f"{depth} layers" if depth is not None else f"{len(cell.facts.sublayers)} sub-layers"
 
 
-def _rows(cell: Cell, panel: str, points: Points) -> list[dict[str, object]]:
+def _rows(cell: ModelCell, panel: str, points: Points) -> list[dict[str, object]]:
     """A curve as rows of a frame."""
     return [
         {

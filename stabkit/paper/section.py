@@ -81,9 +81,9 @@ def by_weight(claims: Sequence[Finding]) -> str:
     return " · ".join(f"{weight}: {words}" for weight, words in told.items() if words)
 
 
-def _rank(found: Finding) -> tuple[int, int]:
+def _rank(finding: Finding) -> tuple[int, int]:
     """Central claims first, and of those what holds."""
-    return WEIGHTS.index(found.claim.weight), ORDER.index(found.verdict)
+    return WEIGHTS.index(finding.claim.weight), ORDER.index(finding.verdict)
 
 
 def named(claims: Sequence[Finding]) -> str:

@@ -1,4 +1,4 @@
-"""WHAT TO READ: one self-contained HTML file, and the `--json` document beside it.
+"""What to read: one self-contained HTML file, and the `--json` document beside it.
 
 html.py           the page: everything that assets/page.html.j2 shows · files.py: written to disk, figures too
 order.py          whose page it is, and in which order it tells · verdict/: its sentences, matrix, runs' own curves

@@ -23,7 +23,7 @@ from stabkit.errors import StoreError
 from stabkit.results import records
 from stabkit.results.own import cell
 from stabkit.results.own.alarm import Alarm
-from stabkit.results.own.cell import PROBE_VERSION, Cell, Facts
+from stabkit.results.own.cell import PROBE_VERSION, Facts, ModelCell
 from stabkit.results.records import Table
 from stabkit.storage import folder
 from stabkit.storage.folder import CorruptFolder
@@ -53,7 +53,7 @@ class Watched:
     """One watch: its cell, what it warned of, how it ended."""
 
     watch_id: str
-    cell: Cell
+    cell: ModelCell
     alarms: tuple[Alarm, ...]
     ended: str
     """`closed`, `stopped: why`, or "" where nobody closed it."""
@@ -95,7 +95,7 @@ def parse(path: Path, files: Mapping[str, bytes], digest: str) -> Watched:
     ended = str(json.loads(files["environment.json"])["ended"])
     alarms = tuple(Alarm(**alarm) for alarm in json.loads(files["alarms.json"]))
     facts = cell.facts(json.loads(files["facts.json"]))
-    return Watched(path.parent.name, Cell(facts, tables, digest), alarms, ended)
+    return Watched(path.parent.name, ModelCell(facts, tables, digest), alarms, ended)
 
 
 def to_files(
@@ -166,7 +166,7 @@ def _joined(before: Watched | None, after: Watched) -> Watched:
     tables = dict(before.records)
     for name, table in after.records.items():
         tables[name] = _appended(tables[name], table) if name in tables else table
-    return Watched(after.watch_id, Cell(after.cell.facts, tables, after.cell.digest), after.alarms, after.ended)
+    return Watched(after.watch_id, ModelCell(after.cell.facts, tables, after.cell.digest), after.alarms, after.ended)
 
 
 def _appended(before: Table, after: Table) -> Table:

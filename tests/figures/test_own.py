@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from stabkit.figures.probe_curves import OWN
-from stabkit.results.own.cell import Broke, Cell
+from stabkit.results.own.cell import Broke, ModelCell
 from stabkit.results.own.judged import Judged
 from stabkit.results.own.verdict import verdict
 from tests.results.test_own import DEPTHS, made
@@ -28,7 +28,7 @@ def lost():
 
 
 def at_rate(cell, lr):
-    return Cell(replace(cell.facts, lr=lr), cell.records)
+    return ModelCell(replace(cell.facts, lr=lr), cell.records)
 
 
 FOUND = {

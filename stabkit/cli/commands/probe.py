@@ -15,7 +15,7 @@ from stabkit.cli.signals import Signals
 from stabkit.errors import FailedRuns, Unstable, UsageError
 from stabkit.report import json_document
 from stabkit.results.own import series
-from stabkit.results.own.cell import Cell
+from stabkit.results.own.cell import ModelCell
 from stabkit.results.own.judged import Judged, judged
 from stabkit.results.own.verdict import Verdict
 from stabkit.running import probes
@@ -78,7 +78,7 @@ def probe(params: Mapping[str, Any], command: str) -> None:
     _end(found.worst, done, params)
 
 
-def _end(worst: Verdict, done: Done[ProbeSpec, Cell], params: Mapping[str, Any]) -> None:
+def _end(worst: Verdict, done: Done[ProbeSpec, ModelCell], params: Mapping[str, Any]) -> None:
     """The exit code: 3 before 7, 7 for a failure and with --strict for what cannot be told."""
     if done.lost:
         spec, first = done.lost[0]
@@ -107,7 +107,7 @@ def _shown(count: int, quiet: bool) -> Iterator[tuple[Tell, Callable[[ProbeSpec,
         yield bars.event, finished
 
 
-def _table(page: ModuleType, found: Judged, done: Done[ProbeSpec, Cell], quiet: bool) -> None:
+def _table(page: ModuleType, found: Judged, done: Done[ProbeSpec, ModelCell], quiet: bool) -> None:
     """The sentence, and the links of every rate."""
     console.paragraph(page.answer(found))
     console.say()

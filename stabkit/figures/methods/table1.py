@@ -45,7 +45,8 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
     frame = pd.DataFrame(rows, columns=list(COLUMNS))
     if not set(frame["outcome"]) - {"early"}:
         return frame.head(0)
-    order, turn = {group: i for i, group in enumerate(GROUPS)}, condition_order([run.spec for run in runs])
+    order = {group: i for i, group in enumerate(GROUPS)}
+    turn = {condition.text: i for condition, i in condition_order([run.spec for run in runs]).items()}
     placed = frame.assign(turn=frame["condition"].map(turn), place=frame["group"].map(order))
     return placed.sort_values(["turn", "place"], kind="stable").drop(columns=["turn", "place"]).reset_index(drop=True)
 

@@ -16,9 +16,9 @@ from stabkit.figures.probe_curves import OWN
 from stabkit.figures.shared.words import listed, plain, short
 from stabkit.report.cards import card
 from stabkit.report.frame import ASSETS, shell, template
-from stabkit.results.own.cell import Cell
+from stabkit.results.own.cell import ModelCell
 from stabkit.results.own.judged import Judged
-from stabkit.results.own.link import ORDER, Link
+from stabkit.results.own.link import ORDER, LinkVerdict
 from stabkit.results.own.series import uneven
 from stabkit.results.own.verdict import Verdict
 from stabkit.results.own.words import law, updates
@@ -43,13 +43,13 @@ QUESTIONS = {
 }
 
 
-def write(found: Judged, done: Done[ProbeSpec, Cell], asked: ProbeRequest, command: str) -> Path:
+def write(judged: Judged, done: Done[ProbeSpec, ModelCell], asked: ProbeRequest, command: str) -> Path:
     """Write the page; returns where."""
     name = asked.factory.replace(":", "-").replace(".", "-")[:60]
     words = (asked.depths, asked.seeds, asked.lrs, asked.steps, asked.blocks)
     key = hashlib.sha256(repr(words).encode()).hexdigest()[:4]
     path = asked.out / "reports" / f"{'-'.join(['probe', name, *_ends(asked.depths), key])}.html"
-    write_file(path, render(found, done, command).encode())
+    write_file(path, render(judged, done, command).encode())
     return path
 
 
@@ -59,39 +59,39 @@ def _ends(depths: Sequence[int | None]) -> list[str]:
 
 
 @np.errstate(all="ignore")
-def render(found: Judged, done: Done[ProbeSpec, Cell], command: str) -> str:
+def render(judged: Judged, done: Done[ProbeSpec, ModelCell], command: str) -> str:
     """The page as one HTML file."""
-    worst = found.worst
+    worst = judged.worst
     return template(ASSETS / "probe.html.j2").render(
-        **shell(TITLE, command, answer(found)),
+        **shell(TITLE, command, answer(judged)),
         word=worst.word,
-        rates=rates(found),
-        several=len(found.verdicts) > 1,
+        rates=rates(judged),
+        several=len(judged.verdicts) > 1,
         names=NAMES,
         questions=QUESTIONS,
-        cards=[card(figure, figure.select(found), found) for figure in _worst_first(found)],
-        anatomy=_anatomy(found.cells),
-        notes=notes(found.cells),
+        cards=[card(figure, figure.select(judged), judged) for figure in _worst_first(judged)],
+        anatomy=_anatomy(judged.cells),
+        notes=notes(judged.cells),
         failed=[(_where(s.depth, s.lr, s.seed), plain(lost.reason), plain(lost.log)) for s, lost in done.lost],
-        cells=[_cell(cell) for cell in found.cells],
+        cells=[_cell(cell) for cell in judged.cells],
         switches=[],
         group_switches=[],
         lit=(),
     )
 
 
-def _worst_first(found: Judged) -> list[Picture[Judged]]:
+def _worst_first(judged: Judged) -> list[Picture[Judged]]:
     """The pictures in the order of the chain, that of the link that holds least first."""
-    links = found.worst.links
+    links = judged.worst.links
     return [OWN[name] for name in sorted(OWN, key=lambda name: -ORDER.index(links[name].verdict))]
 
 
-def answer(found: Judged) -> str:
+def answer(judged: Judged) -> str:
     """One sentence: whether the chain holds, or which link breaks and by what numbers."""
-    worst, first = found.worst, found.cells[0].facts
-    depths = sorted({cell.facts.depth for cell in found.cells if cell.facts.depth is not None})
+    worst, first = judged.worst, judged.cells[0].facts
+    depths = sorted({cell.facts.depth for cell in judged.cells if cell.facts.depth is not None})
     span = f" from {depths[0]} to {depths[-1]} layers" if len(depths) > 1 else ""
-    span += f" at {power(worst.lr)}" if len(found.verdicts) > 1 else ""
+    span += f" at {power(worst.lr)}" if len(judged.verdicts) > 1 else ""
     who = first.factory.rpartition(":")[2]
     words = {
         "pass": f"{who} holds{span}: no link of the chain breaks",
@@ -101,9 +101,9 @@ def answer(found: Judged) -> str:
     }
     links = [link for link in worst.links.values() if link.verdict == worst.word]
     why = "" if worst.word == "pass" else ": " + "; ".join(link.why for link in links[:2])
-    if len(found.verdicts) == 1:
+    if len(judged.verdicts) == 1:
         return f"{words[worst.word]}{why}."
-    others = [_elsewhere(one) for one in found.verdicts if one is not worst]
+    others = [_elsewhere(one) for one in judged.verdicts if one is not worst]
     return f"{words[worst.word]}{why}. {'; '.join(others).capitalize()}."
 
 
@@ -114,15 +114,15 @@ def _elsewhere(one: Verdict) -> str:
     return f"at {power(one.lr)} {listed(*words) or 'every link holds'}"
 
 
-def rates(found: Judged) -> list[dict[str, Any]]:
+def rates(judged: Judged) -> list[dict[str, Any]]:
     """A table a rate: every link with its verdict, its exponent and its number at each depth."""
-    return [_rate(one, found) for one in found.verdicts]
+    return [_rate(one, judged) for one in judged.verdicts]
 
 
-def _rate(one: Verdict, found: Judged) -> dict[str, Any]:
-    own = [cell.facts for cell in found.cells if cell.facts.lr == one.lr]
-    depths = sorted({facts.depth for facts in own}, key=lambda depth: depth or 0)
-    facts = own[0]
+def _rate(one: Verdict, judged: Judged) -> dict[str, Any]:
+    factses = [cell.facts for cell in judged.cells if cell.facts.lr == one.lr]
+    depths = sorted({facts.depth for facts in factses}, key=lambda depth: depth or 0)
+    facts = factses[0]
     return {
         "name": f"{facts.optimizer}, rate {power(facts.rate) if facts.rate > 0 else '–'}",
         "word": one.word,
@@ -138,29 +138,29 @@ def _rate(one: Verdict, found: Judged) -> dict[str, Any]:
                 "values": [held.get(depth, "–") for depth in depths],
             }
             for name, link in one.links.items()
-            for held in ({own.depth: short(own.value) for own in link.evidence},)
+            for held in ({factses.depth: short(factses.value) for factses in link.evidence},)
         ],
     }
 
 
-def _unit(name: str, link: Link) -> str:
+def _unit(name: str, link: LinkVerdict) -> str:
     when = f", after {updates(link.step)}" if link.step else ", before any update" if name == "gradient" else ""
     return f"{UNITS[name]}{when}" if link.evidence else ""
 
 
-def _with_depth(link: Link) -> str:
+def _with_depth(link: LinkVerdict) -> str:
     if link.saturated:
         return "saturated"
     return law(link.fit) if link.fit else "–"
 
 
-def _anatomy(cells: Sequence[Cell]) -> list[dict[str, str]]:
+def _anatomy(cells: Sequence[ModelCell]) -> list[dict[str, str]]:
     """What was found at each depth: stacks, sub-layers by kind."""
     rows: dict[int | None, dict[str, str]] = {}
     for cell in cells:
         kinds: dict[str, int] = {}
-        for own in cell.facts.sublayers:
-            kinds[own.kind] = kinds.get(own.kind, 0) + 1
+        for sublayer in cell.facts.sublayers:
+            kinds[sublayer.kind] = kinds.get(sublayer.kind, 0) + 1
         rows.setdefault(
             cell.facts.depth,
             {
@@ -176,7 +176,7 @@ def _anatomy(cells: Sequence[Cell]) -> list[dict[str, str]]:
     return list(rows.values())
 
 
-def notes(cells: Sequence[Cell]) -> list[str]:
+def notes(cells: Sequence[ModelCell]) -> list[str]:
     """What was found on the way, each once."""
     notes: dict[str, str] = {}
     for cell in reversed(cells):  # of notes that differ in their numbers alone that of the deepest
@@ -195,7 +195,7 @@ def _where(depth: int | None, lr: float, seed: int) -> str:
     return listed(f"{depth} layers" if depth is not None else "", f"rate {power(lr)}" if lr else "", f"seed {seed}")
 
 
-def _cell(cell: Cell) -> dict[str, str]:
+def _cell(cell: ModelCell) -> dict[str, str]:
     facts, loss = cell.facts, cell.records["loss"]
     ratios = np.concatenate([cell.gradient_ratio(stack) for stack in cell.stacks])
     seen = [float(value) for value in ratios if np.isfinite(value)]
@@ -211,28 +211,28 @@ def _cell(cell: Cell) -> dict[str, str]:
     }
 
 
-def body(found: Judged, done: Done[ProbeSpec, Cell], asked: ProbeRequest, path: Path) -> dict[str, Any]:
+def body(judged: Judged, done: Done[ProbeSpec, ModelCell], asked: ProbeRequest, path: Path) -> dict[str, Any]:
     """The `--json` document, without its schema."""
 
     def place(one: Any) -> dict[str, Any]:
         return {"depth": one.depth, "lr": one.lr or None, "seed": one.seed}
 
-    worst = found.worst
+    worst = judged.worst
     return {
         "report": str(path),
-        "answer": answer(found),
+        "answer": answer(judged),
         "factory": asked.factory,
-        "depths": sorted({c.facts.depth for c in found.cells if c.facts.depth is not None}),
-        "seeds": sorted({c.facts.seed for c in found.cells}),
+        "depths": sorted({c.facts.depth for c in judged.cells if c.facts.depth is not None}),
+        "seeds": sorted({c.facts.seed for c in judged.cells}),
         "steps": asked.steps,
         "links": {name: link.to_json() for name, link in worst.links.items()},
         "verdict": worst.word,
-        "rates": [one.to_json() for one in found.verdicts],
-        "found": _anatomy(found.cells),
-        "notes": notes(found.cells),
+        "rates": [one.to_json() for one in judged.verdicts],
+        "found": _anatomy(judged.cells),
+        "notes": notes(judged.cells),
         "cells": [
             {**place(c.facts), "broke": asdict(c.facts.broke) if c.facts.broke else None, "digest": c.digest}
-            for c in found.cells
+            for c in judged.cells
         ],
         "failed": [{**place(spec), "reason": lost.reason, "log": lost.log} for spec, lost in done.lost],
     }
