@@ -19,7 +19,7 @@ from typing import Any
 from stabkit.claims import CLAIMS, OF_STEPS, OF_SURFACES, OF_TODAY
 from stabkit.claims.base import Claim
 from stabkit.claims.spread import FILE, SEEDS, width
-from stabkit.figures.quick.once import Runs
+from stabkit.figures.shared.once import Runs
 from stabkit.figures.shared.surfaces import Landscape
 from stabkit.storage.shelf import Shelf
 from stabkit.storage.store import Store

@@ -10,7 +10,6 @@ imports neither typer nor torch, pandas or matplotlib. No `from __future__ impor
 the annotations as they are.
 """
 
-import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from inspect import signature
@@ -21,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from stabkit import spec
 from stabkit.errors import StoreError, UsageError
 from stabkit.options import ranges
-from stabkit.options.option import LONG, ON, OUT, TRAIN, WHERE, Argument, Option
+from stabkit.options.option import HOME, LONG, ON, OUT, TRAIN, WHERE, Argument, Option
 from stabkit.results import surface
 from stabkit.spec import BaseInit, Block, RecipeName
 
@@ -83,9 +82,7 @@ BetaFactors = Annotated[
     Reals | None, Option("Factors on every β, likewise. Neither option: both, one at a time.", TRAIN, "FACTORS")
 ]
 WholeGrid = Annotated[bool, Option("Every α with every β.", TRAIN)]
-Drop = Annotated[
-    Names | None, Option("Rows of DeepNet Table 11: deepnorm (α = 1), init (β = 1), or both.", TRAIN)
-]
+Drop = Annotated[Names | None, Option("Rows of DeepNet Table 11: deepnorm (α = 1), init (β = 1), or both.", TRAIN)]
 DropWarmup = Annotated[
     Wholes | None, Option("Warm-ups of --drop's rows and the method beside them; default 0,150.", TRAIN, "UPDATES")
 ]
@@ -95,18 +92,12 @@ Heads = Annotated[int, Option("Attention heads.", TRAIN, "N")]
 Base = Annotated[BaseInit, Option("xavier_normal, fairseq_uniform or torch_uniform.", TRAIN)]
 Untied = Annotated[bool, Option("Give the softmax a weight of its own, not the embedding.", TRAIN)]
 BlockName = Annotated[Block, Option("classic, or llama: RMSNorm, SwiGLU, rotary, no biases.", TRAIN)]
-NormKind = Annotated[
-    spec.Norm | None, Option("layer, rms or dyt where a method has a norm; else the block's.", TRAIN)
-]
-FfnKind = Annotated[
-    spec.FfnKind | None, Option("relu or swiglu (two thirds of --ffn); else the block's.", TRAIN)
-]
+NormKind = Annotated[spec.Norm | None, Option("layer, rms or dyt where a method has a norm; else the block's.", TRAIN)]
+FfnKind = Annotated[spec.FfnKind | None, Option("relu or swiglu (two thirds of --ffn); else the block's.", TRAIN)]
 Positions = Annotated[spec.Positions | None, Option("sinusoidal or rotary; else the block's.", TRAIN)]
 QkNorm = Annotated[bool, Option("Norm each head's queries and keys.", TRAIN)]
 NoBiases = Annotated[bool, Option("Linear maps without biases, as in llama.", TRAIN)]
-Blocks = Annotated[
-    str | None, Option("Names of the model's blocks, where no sums are found: 'h.*'.", TRAIN, "PATTERN")
-]
+Blocks = Annotated[str | None, Option("Names of the model's blocks, where no sums are found: 'h.*'.", TRAIN, "PATTERN")]
 
 # On what
 Data = Annotated[Folder, Option("Parallel text: train.de, train.en, valid.*; plain or .gz.", ON, "DIR")]
@@ -125,9 +116,7 @@ StepRates = Annotated[
     Reals | None,
     Option("η of the step; default 1e-5 in float64, 1e-4,1e-5 in float32, which must agree.", LONG, "RATES"),
 ]
-OwnRates = Annotated[
-    Reals | None, Option("Rates; default 1e-3, or those of the factory's optimizer.", LONG, "RATES")
-]
+OwnRates = Annotated[Reals | None, Option("Rates; default 1e-3, or those of the factory's optimizer.", LONG, "RATES")]
 Optimizer = Annotated[spec.Optimizer, Option("adam, sgd, radam (as its paper) or radam-torch.", LONG)]
 Dropout = Annotated[float, Option("Dropout on embeddings and branches.", LONG, "X")]
 Clip = Annotated[float, Option("Clip the gradient's global norm; 0 is off.", LONG, "X")]
@@ -159,9 +148,7 @@ Engine = Annotated[surface.Engine, Option("Who walks the surfaces: stabkit or lo
 Between = Annotated[
     Names | None, Option("Instead: the line between two stored runs, or the triangle of three.", OUT, "RUNS")
 ]
-Out = Annotated[
-    Folder, Option("Where runs/ and reports/ are; default: here.", OUT, "DIR", envvar="STABKIT_HOME")
-]
+Out = Annotated[Folder, Option("Where runs/ and reports/ are; default: here.", OUT, "DIR", envvar=HOME)]
 
 # Where it runs
 Workers = Annotated[int | Literal["auto"], Option("Processes; auto is one a core, on a GPU one.", WHERE, "N")]
@@ -175,9 +162,7 @@ CheckpointEvery = Annotated[
     int | Literal["auto"],
     Option("Between checkpoints of a long run; auto: 30 s; 0: none.", WHERE, "UPDATES"),
 ]
-RunTimeout = Annotated[
-    float, Option("Seconds after which a run is given up as hung; 0: never.", WHERE, "SECONDS")
-]
+RunTimeout = Annotated[float, Option("Seconds after which a run is given up as hung; 0: never.", WHERE, "SECONDS")]
 RetryFailed = Annotated[bool, Option("Try runs again that failed three times.", WHERE)]
 Yes = Annotated[bool, Option("Run a grid that seems too large for this machine.", WHERE)]
 Fresh = Annotated[bool, Option("Probe again what is on the shelf.", WHERE)]
@@ -507,9 +492,7 @@ def landscape(
 
 
 def probe(
-    factory: Annotated[
-        str | Callable[..., Any], Argument("package.module:function, called with a depth.", "FACTORY")
-    ],
+    factory: Annotated[str | Callable[..., Any], Argument("package.module:function, called with a depth.", "FACTORY")],
     depths: OwnDepths = None,
     *,
     blocks: Blocks = None,
@@ -727,14 +710,10 @@ def _filled(command: str, options: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(defaults.get(name), bool) and not isinstance(value, bool):
             raise UsageError(f"{name} is True or False, not {value!r}")
     given = {name for name, value in values.items() if ranges.text(value) != ranges.text(defaults.get(name))}
-    if values.get("out") is None:
-        values["out"] = os.environ.get("STABKIT_HOME", "")
     return {**defaults, **values, "given": given}
 
 
-def _asked(
-    command: str, values: Mapping[str, Any], listener: "CallListener | None"
-) -> "tuple[Request, CallListener]":
+def _asked(command: str, values: Mapping[str, Any], listener: "CallListener | None") -> "tuple[Request, CallListener]":
     """The request of a call, and who follows it; its notes are given to them."""
     from stabkit.options.lines import line
     from stabkit.report.result import Silent
@@ -777,13 +756,13 @@ def _lost(count: int, of: int, what: str = "have no result") -> None:
 
 def _between(values: dict[str, Any]) -> "SweepResult":
     """The line or triangle between stored runs: nothing is trained."""
-    from stabkit.options import landscape, stored
+    from stabkit.options import landscape, machine, stored
     from stabkit.report.result import SweepResult
     from stabkit.running import execute, surfaces
 
     listener = values.pop("listener")
-    store = stored.home(str(_filled("landscape", values)["out"]))
-    runs = [stored.wanted(store, name) for name in ranges.names(values["between"])]
+    store = stored.home(str(machine.output(values["out"])))
+    runs = [stored.wanted(store, name) for name in ranges.names("--between", values["between"])]
     model = runs[0].spec.model
     depth = landscape.depth(model.encoder_layers, model.decoder_layers)
     asked, following = _asked("landscape", {**values, **depth}, listener)
@@ -831,7 +810,7 @@ def _stored(out: Folder) -> "list[Run]":
     from stabkit.storage.folder import CorruptFolder
     from stabkit.storage.store import Store
 
-    home = machine.output(out or os.environ.get("STABKIT_HOME"))
+    home = machine.output(out)
     if not (home / "runs").is_dir():
         raise StoreError(f"there is no store at {home}: it has no folder runs/; give the --out of a sweep")
     store, runs = Store(home), []

@@ -12,6 +12,7 @@ from typing import Any
 
 from transformers import TrainerCallback
 
+from stabkit.api import watch
 from stabkit.own.watch.watch import Watch as Loop
 
 
@@ -26,7 +27,7 @@ class Watch(TrainerCallback):  # type: ignore[misc]  # transformers has no types
         """Begin; a training that begins again closes what it had begun."""
         if self.watch is not None:
             self.watch.close()
-        self.watch = Loop(seen["model"], seen["optimizer"], **self.options)
+        self.watch = watch(seen["model"], seen["optimizer"], **self.options)
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **seen: Any) -> None:
         """The mean loss since the log before, as that of the update just done."""

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from lightning.pytorch import Callback
 
+from stabkit.api import watch
 from stabkit.errors import UsageError
 from stabkit.own.watch.watch import Watch as Loop
 
@@ -36,7 +37,7 @@ class Watch(Callback):  # type: ignore[misc]  # not there where mypy runs
             network = pl_module.get_submodule(self.model) if self.model else pl_module
         except AttributeError as error:
             raise UsageError(f"watch: the module has no part {self.model!r}") from error
-        self.watch, self._told = Loop(network, trainer.optimizers[0], **self.options), 0
+        self.watch, self._told = watch(network, trainer.optimizers[0], **self.options), 0
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         """The loss of the last batch of an update, as `training_step` returned it."""

@@ -174,8 +174,8 @@ class RunSpec:
         """Its files as their bytes alone: whatever is said of them, and wherever they lie, it is the same run."""
         if not self.files():
             return {}
-        own, *_ = bare = [Own(file="", name=one.name, digest=one.digest, label="") for one in self.files()]
-        return {"own": own, "probes": tuple(bare[1:])} if self.own else {"probes": tuple(bare)}
+        source, *_ = bare = [Own(file="", name=one.name, digest=one.digest, label="") for one in self.files()]
+        return {"own": source, "probes": tuple(bare[1:])} if self.own else {"probes": tuple(bare)}
 
     def files(self) -> tuple[Own, ...]:
         """What of this run is from files of the user's own."""

@@ -18,10 +18,10 @@ from pathlib import Path
 
 from stabkit.cli import console
 from stabkit.cli.commands.paper import budget
-from stabkit.cli.parsing import machine
 from stabkit.cli.progress import Screen
 from stabkit.cli.signals import Signals
 from stabkit.errors import FailedRuns, StabkitError, UsageError
+from stabkit.options import machine
 from stabkit.report import json_document
 from stabkit.results.forecast.model import FILE
 from stabkit.running import cost

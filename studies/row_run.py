@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, cast
 
-from stabkit.figures.quick.once import Runs
+from stabkit.figures.shared.once import Runs
 from stabkit.results.chain import Chain
 from stabkit.results.forecast.measured import Measured
 from stabkit.results.outcome import Outcome, Word

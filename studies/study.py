@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from stabkit.cli import lines
-from stabkit.cli.parsing import grids
+from stabkit import api
+from stabkit.options import lines
 from stabkit.running import cost, execute
 from stabkit.running.request import Request
 from stabkit.spec import RunSpec
@@ -64,10 +64,10 @@ def requests(design: Design, options: Mapping[str, Any]) -> tuple[list[Request],
     """The commands of a design with these options, as requests and as people type them."""
     asked, commands = list[Request](), list[str]()
     for text in design.commands:
-        command, chosen = lines.words(text)
+        command, chosen = lines.words(text, api.COMMANDS)
         chosen |= {name: value for name, value in options.items() if f"--{name} " not in text}
-        asked.append(grids.sweep({**chosen, "given": set()}))
-        commands.append(f"stabkit {lines.line(command, chosen)}")
+        asked.append(api.request(command, chosen))
+        commands.append(f"stabkit {lines.line(command, chosen, api.COMMANDS)}")
     return asked, tuple(commands)
 
 

@@ -12,7 +12,6 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
-from types import ModuleType
 from typing import Any, TypeVar
 
 import pandas as pd
@@ -20,7 +19,8 @@ import pytest
 import torch
 from hypothesis import settings
 
-from stabkit.report import drawn
+from stabkit.figures.picture import Picture
+from stabkit.report import cards
 from stabkit.running import work
 from stabkit.spec import ModelConfig, RunSpec, TaskConfig, TrainConfig, from_json
 from stabkit.tasks.synthetic import Synthetic
@@ -92,11 +92,11 @@ def drawings(once: Callable[[str, Callable[[Path], None]], Path]) -> Iterator[Ca
     """A frame that was drawn for a page is not drawn again in this session: a drawing is a function of its frame.
     Yields the function that draws (`test_equal_runs_make_equal_pages` draws anew)."""
     folder = once("drawings", lambda folder: None)
-    real = drawn.picture
+    real = cards.drawing
 
-    def kept(figure: ModuleType, frame: pd.DataFrame, name: str) -> object:
+    def kept(figure: Picture[Any], frame: pd.DataFrame, name: str) -> object:
         content = [
-            getattr(figure, "__name__", figure.NAME),
+            figure.name,
             name,
             list(frame.columns),
             [frame[c].tolist() for c in frame.columns],
@@ -110,7 +110,7 @@ def drawings(once: Callable[[str, Callable[[Path], None]], Path]) -> Iterator[Ca
         return pickle.loads(file.read_bytes())
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(drawn, "picture", kept)
+        patch.setattr(cards, "drawing", kept)
         yield real
 
 
@@ -140,7 +140,7 @@ def swept(once: Callable[[str, Callable[[Path], None]], Path]) -> Path:
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages without their pictures, for tests that look at something else: drawing is most of what a page costs."""
-    monkeypatch.setattr(drawn, "picture", lambda figure, frame, name: ('<svg viewBox="0 0 1 1"></svg>', [], ""))
+    monkeypatch.setattr(cards, "drawing", lambda figure, frame, name: ('<svg viewBox="0 0 1 1"></svg>', [], ""))
 
 
 @pytest.fixture(scope="session")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 import shlex
 import subprocess
 import sys
@@ -12,8 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from stabkit.report.cards import card
 from stabkit.running import executors
 from tests.commands import stabkit
+from tests.figures.fake_runs import plausible, spec
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -78,6 +81,13 @@ def test_the_site_builds_without_a_loose_end_and_asks_nothing_of_a_network(tmp_p
         assert f">{command}<" in own[Path("commands.html")]
 
 
+def test_the_map_of_the_code_is_made_from_the_package() -> None:
+    made = runpy.run_path(str(DOCS / "_ext" / "code_map.py"))
+    assert (DOCS / "architecture.md").read_text(encoding="utf-8") == made["page"](), (
+        "`python3 docs/_ext/code_map.py` writes it anew"
+    )
+
+
 def test_the_picture_of_the_rooms_names_each_in_the_order_of_the_imports() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     order = project["tool"]["importlinter"]["contracts"][0]["layers"]
@@ -134,9 +144,23 @@ def test_the_recipes_of_the_docs_are_swept_and_seen(recipes):
 
 def test_the_surface_of_the_docs_is_drawn_and_its_middle_is_the_models_loss(capsys):
     names: dict = {}
-    exec(BLOCKS[2], names)  # our own page, not input
+    exec(BLOCKS[3], names)  # our own page, not input
     loss = float(((names["model"](names["x"]) - names["y"]) ** 2).mean().detach())
     assert names["surface"].loss[5, 5] == pytest.approx(loss, rel=1e-6) and capsys.readouterr().out
+
+
+def test_the_figure_of_the_docs_keeps_the_contract():
+    """As printed: its frame, and its card for no run, one run and a diverged one; what explains ✕ only where one is."""
+    names = {}
+    exec(BLOCKS[2], names)  # our own page, not input
+    picture = names["PICTURE"]
+    sound, lost = plausible(spec("post-ln", 18)), plausible(spec("deepnorm", 6), until=3)
+    for runs in ([], [sound], [sound, lost]):
+        frame = picture.select(runs)
+        assert tuple(frame.columns) == picture.columns and len(frame) == len(runs)
+        made = card(picture, frame, runs)
+        assert made.needs == ("" if runs else "There are no runs.") and made.svg.count("data-method") == len(runs)
+        assert ("✕" in made.read) == (lost in runs)
 
 
 def test_the_page_of_methods_is_what_the_command_writes():

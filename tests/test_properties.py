@@ -22,8 +22,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stabkit.claims import CLAIMS, OF_STEPS, OF_SURFACES, findings
-from stabkit.cli import ranges
 from stabkit.errors import StoreError, UsageError
+from stabkit.options import ranges
 from stabkit.results import records
 from stabkit.results.outcome import judge
 from stabkit.results.records import Table

@@ -18,7 +18,8 @@ def commands() -> Iterator[str]:
     from typer.main import get_command
 
     from stabkit.cli.app import app
-    from stabkit.cli.front.help import EXAMPLES, PANELS, lay_out
+    from stabkit.cli.help import EXAMPLES, lay_out
+    from stabkit.options.option import PANELS
 
     yield "# Commands\n\nWhat `stabkit COMMAND --help` says. Options are also read from the environment "
     yield "(`STABKIT_SWEEP_SEEDS=0..2`), those of commands that train from `--config FILE.toml`; `--print-config` "
@@ -98,7 +99,7 @@ def probes() -> Iterator[str]:
 
 def gallery() -> Iterator[str]:
     """The committed pages: a sketch of the first picture of each, its question, its answer, how it was made."""
-    from stabkit.figures.drawing.sketch import sketch
+    from stabkit.figures.drawing.svg import sketch
 
     yield "# Results\n\nEach page names the version that made it and its command; `python3 dev.py evidence all` makes "
     yield "them anew. "

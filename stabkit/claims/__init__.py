@@ -12,7 +12,7 @@ from stabkit.claims import admin, quality, reasons, settings, start, today
 from stabkit.claims.base import ORDER, WEIGHTS, Claim, Finding
 from stabkit.claims.deepnet import ablation, chain, depth, lemma, slope, surfaces, table1, update
 from stabkit.claims.verdict import judge
-from stabkit.figures.quick.once import Runs
+from stabkit.figures.shared.once import Runs
 from stabkit.figures.shared.surfaces import Landscape
 from stabkit.storage.store import Run
 from stabkit.storage.surfaces import Surface

@@ -12,14 +12,14 @@ from statistics import fmean
 
 import numpy as np
 
-from stabkit.claims.base import MOST, Claim, Measured, Spot, Tell, at_least, at_most, signed, times
+from stabkit.claims.base import MOST, Claim, Measurement, Spot, Tell, at_least, at_most, signed, times
 from stabkit.claims.deepnet.chain import GONE, gradients
-from stabkit.claims.evidence import Cell, cells, fails, fates, over, trains
+from stabkit.claims.evidence import ClaimCell, cells, fails, fates, over, trains
 from stabkit.claims.quality_evidence import LONG, SHORT, compared, loss, too_short
-from stabkit.figures.quick.points import LOWEST
 from stabkit.figures.shared import share
 from stabkit.figures.shared.comparison import Condition
 from stabkit.figures.shared.numbers import centre
+from stabkit.figures.shared.points import LOWEST
 from stabkit.figures.shared.words import short
 from stabkit.results.outcome import VANISHED
 from stabkit.storage.store import Run
@@ -33,18 +33,18 @@ PARTS = ("18 to 49 layers", "50 to 60 layers")
 BEYOND = f"deeper than the paper's {DEEPEST} layers"
 
 
-def admin_trains(runs: Sequence[Run]) -> list[Measured]:
+def admin_trains(runs: Sequence[Run]) -> list[Measurement]:
     """Share of the seeds in which ADMIN trains, at moderate depth and at that of the paper's own models."""
-    found = []
+    measurements = []
     for cell in cells(runs):
         if cell.layers >= DEEP and (values := cell.share(trains, ADMIN)):
             harder = COLD if cell.warmup == 0 and not MOST.met(fmean(values.values())) else ""
             ends, beyond = fates(cell, ADMIN), _beyond(cell) or harder
-            found.append(cell.measured(values, ADMIN, part=PARTS[cell.layers >= 50], beside=ends, beyond=beyond))
-    return found
+            measurements.append(cell.measured(values, ADMIN, part=PARTS[cell.layers >= 50], beside=ends, beyond=beyond))
+    return measurements
 
 
-def default_fails(runs: Sequence[Run]) -> list[Measured]:
+def default_fails(runs: Sequence[Run]) -> list[Measurement]:
     """Share of the seeds in which Post-LN fails and ADMIN trains."""
     return [
         cell.measured(
@@ -59,11 +59,11 @@ def default_fails(runs: Sequence[Run]) -> list[Measured]:
     ]
 
 
-def _beyond(cell: Cell) -> str:
+def _beyond(cell: ClaimCell) -> str:
     return BEYOND if cell.layers > DEEPEST else ""
 
 
-def footnote(runs: Sequence[Run]) -> list[Measured]:
+def footnote(runs: Sequence[Run]) -> list[Measurement]:
     return [
         cell.measured(cell.share(trains, PRE), PRE, beside=fates(cell, PRE))
         for cell in cells(runs)
@@ -71,7 +71,7 @@ def footnote(runs: Sequence[Run]) -> list[Measured]:
     ]
 
 
-def lower_encoder(runs: Sequence[Run]) -> list[Measured]:
+def lower_encoder(runs: Sequence[Run]) -> list[Measurement]:
     """The first encoder layer's gradient over the last decoder layer's, before any update and at its lowest."""
 
     def ratios(run: Run) -> list[float]:
@@ -95,7 +95,7 @@ def lower_encoder(runs: Sequence[Run]) -> list[Measured]:
     ]
 
 
-def compounds(runs: Sequence[Run]) -> list[Measured]:
+def compounds(runs: Sequence[Run]) -> list[Measurement]:
     """The variance of what the last sub-layer of the output's stack adds up to over that of the first, at step 0."""
 
     def growth(run: Run) -> float:
@@ -117,7 +117,7 @@ def compounds(runs: Sequence[Run]) -> list[Measured]:
     ]
 
 
-def nan_gradients(runs: Sequence[Run]) -> list[Measured]:
+def nan_gradients(runs: Sequence[Run]) -> list[Measurement]:
     def lost(run: Run) -> bool:
         table = run.records.get("grad_norm")
         return table is not None and not np.isfinite(table.select([s for s in table.sites if "@" not in s])).all()
@@ -129,15 +129,15 @@ def nan_gradients(runs: Sequence[Run]) -> list[Measured]:
     ]
 
 
-def briefly(cell: Cell) -> str:
+def briefly(cell: ClaimCell) -> str:
     """Why no NaN in these runs says nothing of the paper's; nothing of runs as long."""
     if not too_short([run.spec for run in cell.of(P)]):
         return ""
     return "in single precision, and too short: the paper's gradients hit NaN after days of training"
 
 
-def alike_when_shallow(runs: Sequence[Run]) -> list[Measured]:
-    found = []
+def alike_when_shallow(runs: Sequence[Run]) -> list[Measurement]:
+    measurements = []
     for cell in cells(runs):
         if cell.depth == (6, 6) and (values := cell.share(lambda *each: True, P, ADMIN)):
             apart = {
@@ -146,17 +146,17 @@ def alike_when_shallow(runs: Sequence[Run]) -> list[Measured]:
                 else math.inf
                 for seed in values
             }
-            told = [short(centre(cell.values(method, loss).values()), 3) for method in (ADMIN, P)]
+            parts = [short(centre(cell.values(method, loss).values()), 3) for method in (ADMIN, P)]
             warm = "" if cell.warmup else "without warm-up; the paper warms up for 4,000 updates and more"
             warm = warm or too_short([run.spec for run in (*cell.of(P), *cell.of(ADMIN))])
-            beside = f"{told[0]} against {told[1]} nats"
-            found.append(cell.measured(apart, P, ADMIN, beside=beside, beyond=warm))
-    return found
+            beside = f"{parts[0]} against {parts[1]} nats"
+            measurements.append(cell.measured(apart, P, ADMIN, beside=beside, beyond=warm))
+    return measurements
 
 
-def deeper_is_better(runs: Sequence[Run]) -> list[Measured]:
+def deeper_is_better(runs: Sequence[Run]) -> list[Measurement]:
     """ADMIN's validation loss at 6L-6L less that of each deeper model of the same setting."""
-    by: dict[Condition, dict[tuple[int, int], Cell]] = {}
+    by: dict[Condition, dict[tuple[int, int], ClaimCell]] = {}
     for cell in cells(runs):
         if cell.share(trains, ADMIN):
             by.setdefault(cell.condition, {})[cell.depth] = cell

@@ -82,7 +82,7 @@ def at_update(step: int) -> Spot:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Measured:
+class Measurement:
     """The number at one place, seed by seed."""
 
     where: tuple[Spot, ...]
@@ -118,10 +118,10 @@ class Measured:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Place:
+class ClaimPlace:
     """What became of a claim at one place."""
 
-    measured: Measured
+    measured: Measurement
     value: float
     """The median over seeds; of a share the mean."""
     low: float | None
@@ -180,7 +180,7 @@ class Claim:
     threshold: Threshold
     scale: Scale
     tell: Tell = Tell()
-    find: Callable[[Any], Sequence[Measured]]
+    find: Callable[[Any], Sequence[Measurement]]
     """From runs, or from a Landscape."""
     needs: str
     """What runs it takes."""
@@ -204,7 +204,7 @@ class Finding:
     """What was measured, in words, with the places that decide it."""
     reason: str
     """Why it is undecided, out of reach or untested; nothing where it is decided."""
-    places: tuple[Place, ...]
+    places: tuple[ClaimPlace, ...]
 
     @property
     def under(self) -> str:

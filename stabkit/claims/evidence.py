@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from stabkit.claims.base import Measured, Spot, at_depth
+from stabkit.claims.base import Measurement, Spot, at_depth
 from stabkit.figures.shared.comparison import (
     OWN_AXES,
     Condition,
@@ -39,7 +39,7 @@ JUDGED = ("trains", "stuck", "diverged")
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class ClaimCell:
     """One depth under one setting: {method: {seed: run}}."""
 
     apart: Condition
@@ -86,9 +86,9 @@ class Cell:
         """A number of every seed that has one."""
         return known({seed: number(run) for seed, run in self.runs.get(method, {}).items()})
 
-    def ratio(self, one: str, other: str, number: Number) -> dict[int, float]:
+    def ratio(self, name: str, other: str, number: Number) -> dict[int, float]:
         """`one`'s number over `other`'s, seed by seed."""
-        return ratio(self.runs.get(one, {}), self.runs.get(other, {}), number)
+        return ratio(self.runs.get(name, {}), self.runs.get(other, {}), number)
 
     def share(self, so: Callable[..., bool], *methods: str) -> dict[int, float]:
         """1 for every seed in which something is so of the runs of these methods, which all must be judged; else
@@ -99,11 +99,13 @@ class Cell:
             return {}
         return {seed: float(so(*side)) for seed, side in sides.items()}
 
-    def measured(self, values: Mapping[int, float], *methods: str, when: Spot | None = None, **more: Any) -> Measured:
+    def measured(
+        self, values: Mapping[int, float], *methods: str, when: Spot | None = None, **more: Any
+    ) -> Measurement:
         """A number of this cell by seed; `methods` whose runs it is made of, `when` at which step of them."""
         runs = [run for method in methods or self.runs for run in self.of(method)]
         steps = min((run.spec.expected_steps for run in runs), default=0)
-        return Measured(
+        return Measurement(
             where=(at_depth(*self.depth), *([when] if when else [])),
             apart=self.apart.text,
             condition=self.condition,
@@ -128,17 +130,17 @@ def over(one: float, other: float) -> float:
     return one / other if math.isfinite(one) and math.isfinite(other) and other > 0 else math.nan
 
 
-def cells(runs: Sequence[Run], *, blocks: bool = False) -> Iterator[Cell]:
+def cells(runs: Sequence[Run], *, blocks: bool = False) -> Iterator[ClaimCell]:
     """Every cell, shallow before deep; `blocks`: of other blocks than the papers' too."""
     held: dict[tuple[tuple[int, int], Condition], list[Shown]] = {}
-    for each in alike(runs) if blocks else as_published(runs):
-        held.setdefault((depth_rank(each.run.spec), each.condition), []).append(each)
+    for entry in alike(runs) if blocks else as_published(runs):
+        held.setdefault((depth_rank(entry.run.spec), entry.condition), []).append(entry)
     for (_, apart), members in sorted(held.items(), key=lambda item: item[0][0]):
         by: dict[str, dict[int, Run]] = {}
-        for each in members:
-            by.setdefault(each.variant, {})[each.run.spec.seed] = each.run
+        for entry in members:
+            by.setdefault(entry.variant, {})[entry.run.spec.seed] = entry.run
         spec = members[0].run.spec
-        yield Cell(apart, setting(spec), *members[0].shape, spec.train.warmup, by)
+        yield ClaimCell(apart, setting(spec), *members[0].shape, spec.train.warmup, by)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,14 +165,14 @@ def warmups(runs: Sequence[Run], method: str) -> Iterator[Warmups]:
     held: dict[tuple[Any, ...], dict[int, dict[int, Run]]] = {}
     unwarmed = conditions([replace(run.spec, train=replace(run.spec.train, warmup=0)) for run in runs])
     beside = {run.run_id: condition for run, condition in zip(runs, unwarmed, strict=True)}
-    for each in as_published(runs):
-        if each.variant == method:
-            spec = each.run.spec
+    for entry in as_published(runs):
+        if entry.variant == method:
+            spec = entry.run.spec
             settings = (
                 (key, repr(value)) for key, value in flat(spec).items() if key not in (*OWN_AXES, "train.warmup")
             )
-            key = (depth_rank(spec), each.shape, tuple(settings))
-            held.setdefault(key, {}).setdefault(spec.train.warmup, {})[spec.seed] = each.run
+            key = (depth_rank(spec), entry.shape, tuple(settings))
+            held.setdefault(key, {}).setdefault(spec.train.warmup, {})[spec.seed] = entry.run
     for (_, shape, _), by in sorted(held.items()):
         if 0 in by and len(by) > 1 and set(by[0]) & set(by[max(by)]):
             run = next(iter(by[0].values()))
@@ -193,8 +195,8 @@ def as_published(runs: Sequence[Run]) -> list[Shown]:
 def groups(runs: Sequence[Run]) -> Iterator[tuple[Condition, list[Run]]]:
     """Runs that differ in method, depth and seed alone: what an exponent is fitted over; (condition, runs)."""
     held: dict[Condition, list[Run]] = {}
-    for each in as_published(runs):
-        held.setdefault(each.condition, []).append(each.run)
+    for entry in as_published(runs):
+        held.setdefault(entry.condition, []).append(entry.run)
     yield from held.items()
 
 
@@ -231,7 +233,7 @@ def fails(run: Run) -> bool:
     return outcome_word(run) in ("stuck", "diverged")
 
 
-def fates(cell: Cell, *methods: str) -> str:
+def fates(cell: ClaimCell, *methods: str) -> str:
     """`Post-LN: 2 of 3 stuck, 1 of 3 trains; ADMIN: trains`."""
     parts = []
     for method in methods:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from stabkit.claims.base import Measured, Spot, power
+from stabkit.claims.base import Measurement, Spot, power
 from stabkit.figures.shared import depth_fit
 from stabkit.figures.shared.comparison import setting
 from stabkit.storage.store import Run
@@ -20,10 +20,10 @@ def of_lines(
     values: Mapping[int, float],
     of: Spot | None = None,
     **more: object,
-) -> Measured:
+) -> Measurement:
     """A number made of fitted exponents, by seed; `of` whose, where a claim has a place a method."""
     ends = f"{line.shallowest:g}", f"{line.deepest:g}"
-    return Measured(
+    return Measurement(
         where=(*([of] if of else []), Spot("-".join(ends), f"{'–'.join(ends)} layers")),
         apart=apart,
         condition=setting(runs[0].spec),

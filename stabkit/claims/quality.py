@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from stabkit.claims.base import MOST, Claim, Measured, Spot, Tell, at_least
-from stabkit.claims.evidence import Cell, cells, groups
+from stabkit.claims.base import MOST, Claim, Measurement, Spot, Tell, at_least
+from stabkit.claims.evidence import ClaimCell, cells, groups
 from stabkit.claims.quality_evidence import (
     LONG,
     SHORT,
@@ -40,12 +40,12 @@ P, ADMIN, D = "post-ln", "admin", "deepnorm"
 DEEP = 18
 LAW = 0.8
 """R² from which points are a line."""
-Find = Callable[[Sequence[Run]], list[Measured]]
+Find = Callable[[Sequence[Run]], list[Measurement]]
 
 
-def deeper(runs: Sequence[Run]) -> list[Measured]:
+def deeper(runs: Sequence[Run]) -> list[Measurement]:
     """DeepNorm at each depth against the next shallower one."""
-    lines: dict[tuple[Condition, str], list[Cell]] = {}
+    lines: dict[tuple[Condition, str], list[ClaimCell]] = {}
     for cell in cells(runs):
         shape = shape_of(cell.encoder_layers, cell.decoder_layers)[0]
         if shape in JOINED and train(cell.of(D)):
@@ -55,13 +55,13 @@ def deeper(runs: Sequence[Run]) -> list[Measured]:
     ]
 
 
-def law(runs: Sequence[Run]) -> list[Measured]:
+def law(runs: Sequence[Run]) -> list[Measurement]:
     """DeepNorm's slope over the logarithm of depth, and R², seed by seed."""
     every = published(runs)
     frame = depth_law.select(every)
-    found = []
-    for _, own in depth_law.lines(frame[frame["label"].map(variants(every)) == D]):
-        first, fitted = own.iloc[0], own[own["fitted"]]
+    measurements = []
+    for _, group in depth_law.lines(frame[frame["label"].map(variants(every)) == D]):
+        first, fitted = group.iloc[0], group[group["fitted"]]
         sign = 1 if first["measure"] == qualities.BLEU else -1
         slopes, squares = {}, {}
         for seed, mine in fitted.groupby("seed"):
@@ -70,12 +70,12 @@ def law(runs: Sequence[Run]) -> list[Measured]:
         members = [run for run in every if run.run_id in set(fitted["run"])]
         ends = fitted["layers"].min(), fitted["layers"].max()
         where = Spot(f"{ends[0]}-{ends[1]}", f"{ends[0]} to {ends[1]} layers")
-        law_text = listed(depth_law.law(first), depth_law.breaks(own))
+        law_text = listed(depth_law.law(first), depth_law.breaks(group))
         beyond = too_short([run.spec for run in members])
         shared = {"beside": law_text, "beyond": beyond}
-        found.append(of_runs(members, (where,), str(first["condition"]), slopes, part="A", **shared))
+        measurements.append(of_runs(members, (where,), str(first["condition"]), slopes, part="A", **shared))
         r_squared = at_least(LAW, "ours: from there on points are a line")
-        found.append(
+        measurements.append(
             of_runs(
                 members,
                 (where, Spot("r-squared", "R²")),
@@ -86,25 +86,25 @@ def law(runs: Sequence[Run]) -> list[Measured]:
                 **shared,
             )
         )
-    return found
+    return measurements
 
 
 def _equal_flops(fits: Callable[[Model, Model, str], bool]) -> Find:
     """A DeepNorm model against every other of the same FLOPs that `fits` it: (the one, the other, its method)."""
 
-    def find(runs: Sequence[Run]) -> list[Measured]:
+    def find(runs: Sequence[Run]) -> list[Measurement]:
         by, names, found = {run.run_id: run for run in runs}, variants(runs), []
-        for one, other in flops.pairs(flops.select(published(runs))):
-            if names[one.label] != D or not fits(one, other, names[other.label]):
+        for model, other in flops.pairs(flops.select(published(runs))):
+            if names[model.label] != D or not fits(model, other, names[other.label]):
                 continue
-            sides = [[by[run] for run in side.rows["run"]] for side in (one, other)]
-            values, told = gains(*sides)
+            sides = [[by[run] for run in side.rows["run"]] for side in (model, other)]
+            values, text = gains(*sides)
             if all(map(train, sides)) and values:
                 specs = [run.spec for side in sides for run in side]
                 where = Spot(
-                    f"{_key(one, D)}-against-{_key(other, names[other.label])}", f"{one.shape} against {other.name}"
+                    f"{_key(model, D)}-against-{_key(other, names[other.label])}", f"{model.shape} against {other.name}"
                 )
-                found.append(of_runs(sides[0], (where,), one.condition, values, beside=told, beyond=too_short(specs)))
+                found.append(of_runs(sides[0], (where,), model.condition, values, beside=text, beyond=too_short(specs)))
         return found
 
     return find
@@ -114,14 +114,14 @@ def _key(model: Model, method: str) -> str:
     return f"{method}-{model.encoder_layers}x{model.decoder_layers}-d{model.hidden}"
 
 
-def _deep_narrow(one: Model, other: Model, method: str) -> bool:
-    equal = one.encoder_layers == one.decoder_layers and other.encoder_layers == other.decoder_layers
-    return equal and method in (P, D) and one.layers > other.layers and one.hidden < other.hidden
+def _deep_narrow(model: Model, other: Model, method: str) -> bool:
+    equal = model.encoder_layers == model.decoder_layers and other.encoder_layers == other.decoder_layers
+    return equal and method in (P, D) and model.layers > other.layers and model.hidden < other.hidden
 
 
-def _symmetric(one: Model, other: Model, method: str) -> bool:
+def _symmetric(model: Model, other: Model, method: str) -> bool:
     lopsided = other.decoder_layers > 0 and other.encoder_layers >= 2 * other.decoder_layers
-    return one.encoder_layers == one.decoder_layers and lopsided and method == D and one.hidden == other.hidden
+    return model.encoder_layers == model.decoder_layers and lopsided and method == D and model.hidden == other.hidden
 
 
 def _share(run: Run) -> float:
@@ -130,45 +130,45 @@ def _share(run: Run) -> float:
     return loss(run) / unigram if math.isfinite(loss(run)) and outcome_word(run) != "diverged" else math.inf
 
 
-def word_frequencies(runs: Sequence[Run]) -> list[Measured]:
+def word_frequencies(runs: Sequence[Run]) -> list[Measurement]:
     """Whether Post-LN ends where a model that knows nothing but word frequencies is, and ADMIN below it."""
 
     def so(ours: Run, theirs: Run) -> bool:
         return _share(ours) >= AT_UNIGRAM and _share(theirs) < AT_UNIGRAM
 
-    found = []
+    measurements = []
     for cell in cells(runs):
         if cell.layers >= DEEP and cell.seeds(P, ADMIN):
-            told = [
+            parts = [
                 f"{cell.label(method)} at {short(centre(cell.values(method, _share).values()), 3)} of the unigram loss"
                 for method in (P, ADMIN)
             ]
-            found.append(cell.measured(cell.share(so, P, ADMIN), P, ADMIN, beside="; ".join(told)))
-    return found
+            measurements.append(cell.measured(cell.share(so, P, ADMIN), P, ADMIN, beside="; ".join(parts)))
+    return measurements
 
 
-def deeper_encoder(runs: Sequence[Run]) -> list[Measured]:
+def deeper_encoder(runs: Sequence[Run]) -> list[Measurement]:
     """ADMIN of N encoder and M decoder layers, N > M, against M encoder and N decoder layers."""
-    found = []
+    measurements = []
     for _, own in groups(runs):
         by = {(cell.encoder_layers, cell.decoder_layers): cell for cell in cells(own) if ADMIN in cell.runs}
         for (n, m), deep in sorted(by.items()):
             mirrored = by.get((m, n))
             if mirrored and n > m > 0 and train(deep.of(ADMIN)) and train(mirrored.of(ADMIN)):
-                found.append(against(deep, deep.of(ADMIN), mirrored.of(ADMIN), beside(deep, mirrored)))
-    return found
+                measurements.append(against(deep, deep.of(ADMIN), mirrored.of(ADMIN), beside(deep, mirrored)))
+    return measurements
 
 
-def comparable(runs: Sequence[Run]) -> list[Measured]:
+def comparable(runs: Sequence[Run]) -> list[Measurement]:
     """DeepNorm's quality at 6L-6L against the best other method's that trains."""
-    found = []
+    measurements = []
     for cell in cells(runs):
         if cell.depth == (6, 6) and train(cell.of(D)):
             for method in cell.runs:
                 if method != D and train(cell.of(method)):
                     where = Spot(f"6x6-against-{method}", f"{cell.where} against {cell.label(method)}")
-                    found.append(against(cell, cell.of(D), cell.of(method), where))
-    return found
+                    measurements.append(against(cell, cell.of(D), cell.of(method), where))
+    return measurements
 
 
 NO_WARMUP = "--steps 250 --warmup 0"

@@ -6,8 +6,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from stabkit.claims.base import Measured, Spot, Tell, at_depth
-from stabkit.claims.evidence import Cell, groups
+from stabkit.claims.base import Measurement, Spot, Tell, at_depth
+from stabkit.claims.evidence import ClaimCell, groups
 from stabkit.figures.shared import quality as qualities
 from stabkit.figures.shared.comparison import setting
 from stabkit.figures.shared.numbers import centre, outcome_word
@@ -50,8 +50,8 @@ def gains(ours: Sequence[Run], theirs: Sequence[Run]) -> tuple[dict[int, float],
         if not math.isnan(gain := found.gain(_lost(one, found.name), _lost(other, found.name)))
     }
     unit = "BLEU {}" if found.name == qualities.BLEU else "{} nats"
-    told = [unit.format(short(centre(side), 3)) if any(map(math.isfinite, side)) else "diverged" for side in values]
-    return each, " against ".join(told)
+    parts = [unit.format(short(centre(side), 3)) if any(map(math.isfinite, side)) else "diverged" for side in values]
+    return each, " against ".join(parts)
 
 
 def _lost(value: float, name: str) -> float:
@@ -61,22 +61,22 @@ def _lost(value: float, name: str) -> float:
     return 0.0 if name == qualities.BLEU else math.inf
 
 
-def compared(cell: Cell, base: Cell, method: str) -> Measured:
+def compared(cell: ClaimCell, base: ClaimCell, method: str) -> Measurement:
     """One method at one shape against itself at another."""
     return against(cell, cell.of(method), base.of(method), beside(cell, base))
 
 
-def beside(cell: Cell, other: Cell) -> Spot:
+def beside(cell: ClaimCell, other: ClaimCell) -> Spot:
     """`18L-18L against 6L-6L`."""
     ends = at_depth(*cell.depth), at_depth(*other.depth)
     return Spot("-against-".join(end.key for end in ends), " against ".join(end.text for end in ends))
 
 
-def against(cell: Cell, ours: Sequence[Run], theirs: Sequence[Run], where: Spot) -> Measured:
+def against(cell: ClaimCell, ours: Sequence[Run], theirs: Sequence[Run], where: Spot) -> Measurement:
     """How much better some runs of a cell are than others."""
     values, sides = gains(ours, theirs)
     specs = [run.spec for run in (*ours, *theirs)]
-    return Measured(
+    return Measurement(
         where=(where,),
         apart=cell.apart.text,
         condition=cell.condition,
@@ -105,10 +105,10 @@ def above_own_unigram(run: Run) -> float:
 
 def of_runs(
     runs: Sequence[Run], where: tuple[Spot, ...], apart: str, values: dict[int, float], **more: object
-) -> Measured:
+) -> Measurement:
     """A number of these runs."""
     steps = min(run.spec.train.steps for run in runs)
-    return Measured(where=where, apart=apart, condition=setting(runs[0].spec), steps=steps, values=values, **more)  # type: ignore[arg-type]
+    return Measurement(where=where, apart=apart, condition=setting(runs[0].spec), steps=steps, values=values, **more)  # type: ignore[arg-type]
 
 
 gained = Tell(lambda value: f"{'+' if value >= 0 else '−'}{short(abs(value))}")

@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from stabkit.claims.base import Claim, Measured, Spot, Tell, at_depth, at_least, at_most
-from stabkit.claims.evidence import JUDGED, MARGIN, Cell, at, cells, fails, groups, trains
+from stabkit.claims.base import Claim, Measurement, Spot, Tell, at_depth, at_least, at_most
+from stabkit.claims.evidence import JUDGED, MARGIN, ClaimCell, at, cells, fails, groups, trains
 from stabkit.claims.verdict import wilson
 from stabkit.figures.chain.chain_order import COLLAPSED
 from stabkit.figures.shared.comparison import Condition, method_label, setting
@@ -25,28 +25,28 @@ SHRINKS = 0.9
 """What is left of a deficit that shrinks, at most."""
 
 
-def behind(runs: Sequence[Run]) -> list[Measured]:
+def behind(runs: Sequence[Run]) -> list[Measurement]:
     """Of every shape that is behind its method's shallowest, half-way or at the end: the deficit at the end over that
     half-way."""
-    found = []
+    measurements = []
     for method, shallowest, deep in _lines(runs):
-        values, told = {}, []
+        values, parts = {}, []
         for seed in deep.runs[method]:
             if seed in shallowest.runs[method]:
                 sides = shallowest.runs[method][seed], deep.runs[method][seed]
                 middle, end = (_loss(sides[1], share) - _loss(sides[0], share) for share in (MIDDLE, 1.0))
                 if all(map(trains, sides)) and max(middle, end) >= MARGIN and middle > 0:
                     values[seed] = max(end, 0.0) / middle
-                    told.append(f"{short(middle)} nats behind half-way, {short(end)} at the end")
-        found.append(deep.measured(values, method, when=deep.spot(method), beside="; ".join(told)))
-    return found
+                    parts.append(f"{short(middle)} nats behind half-way, {short(end)} at the end")
+        measurements.append(deep.measured(values, method, when=deep.spot(method), beside="; ".join(parts)))
+    return measurements
 
 
-def _lines(runs: Sequence[Run]) -> list[tuple[str, Cell, Cell]]:
+def _lines(runs: Sequence[Run]) -> list[tuple[str, ClaimCell, ClaimCell]]:
     """(method, its shallowest cell, a deeper one) under one condition."""
     found = []
     for _, own in groups(runs):
-        by: dict[str, list[Cell]] = {}
+        by: dict[str, list[ClaimCell]] = {}
         for cell in cells(own):
             for method in cell.runs:
                 by.setdefault(method, []).append(cell)
@@ -54,13 +54,13 @@ def _lines(runs: Sequence[Run]) -> list[tuple[str, Cell, Cell]]:
     return found
 
 
-def rates(runs: Sequence[Run]) -> list[Measured]:
+def rates(runs: Sequence[Run]) -> list[Measurement]:
     """Of every shape that ends behind its method's shallowest at one rate: what the next larger rate leaves of the
     deficit. A deep model that no longer trains there counts as infinitely far behind."""
     by: dict[Condition, dict[str, dict[tuple[int, int], dict[float, dict[int, Run]]]]] = {}
     for cell in cells(runs):
-        for method, own in cell.runs.items():
-            for seed, run in own.items():
+        for method, by_seed in cell.runs.items():
+            for seed, run in by_seed.items():
                 shapes = by.setdefault(_but_for(run.spec), {}).setdefault(method, {})
                 shapes.setdefault(cell.depth, {}).setdefault(run.spec.train.lr, {})[seed] = run
     found = []
@@ -77,12 +77,12 @@ def _but_for(spec: RunSpec) -> Condition:
     return setting(spec).but("train.lr", None)
 
 
-def _steps(shallow: dict[float, dict[int, Run]], deep: dict[float, dict[int, Run]]) -> list[Measured]:
+def _steps(shallow: dict[float, dict[int, Run]], deep: dict[float, dict[int, Run]]) -> list[Measurement]:
     """Every two neighbouring rates of one method at two depths."""
     both = sorted(set(shallow) & set(deep))
-    found = []
+    measurements = []
     for low, high in zip(both, both[1:], strict=False):
-        values, told = {}, []
+        values, parts = {}, []
         for seed in sorted(set.intersection(*(set(side[rate]) for side in (shallow, deep) for rate in (low, high)))):
             before = _loss(deep[low][seed], 1.0) - _loss(shallow[low][seed], 1.0)
             rest = deep[low][seed], shallow[low][seed], shallow[high][seed]
@@ -93,39 +93,39 @@ def _steps(shallow: dict[float, dict[int, Run]], deep: dict[float, dict[int, Run
             better = trains(deep[high][seed]) and gain >= MARGIN
             values[seed] = max(after, 0.0) / before if better else math.inf
             word = f"{short(after)}" if trains(deep[high][seed]) else outcome_word(deep[high][seed])
-            told.append(f"{short(before)} nats behind at {low:g}, {word} at {high:g}")
+            parts.append(f"{short(before)} nats behind at {low:g}, {word} at {high:g}")
         if values:
             run = next(iter(deep[low].values()))
             model, settings = run.spec.model, setting(run.spec).settings
             span = Condition((("train.lr", (low, high)), *(item for item in settings if item[0] != "train.lr")))
             depth = at_depth(model.encoder_layers, model.decoder_layers)
             where = Spot(f"{variant(run.spec)}/{depth.key}", f"{method_label(run.spec)} {depth.text}")
-            found.append(
-                Measured(
+            measurements.append(
+                Measurement(
                     where=(where,),
                     apart=span.of("train.lr").text,
                     condition=span,
                     steps=run.spec.train.steps,
                     values=values,
-                    beside="; ".join(told),
+                    beside="; ".join(parts),
                 )
             )
-    return found
+    return measurements
 
 
-def parted_by_collapse(runs: Sequence[Run]) -> list[Measured]:
+def parted_by_collapse(runs: Sequence[Run]) -> list[Measurement]:
     """Of all judged runs without warm-up, those that began collapsed and the others: the share that ends as it should,
     a place each, with Wilson's 95 % interval over the runs."""
     cosine = at("token_cosine", "state", 0)
-    found = []
+    measurements = []
     for apart, own in groups([run for run in runs if run.spec.train.warmup == 0]):
         judged = [run for run in own if outcome_word(run) in JUDGED and not math.isnan(cosine(run))]
         for key, began, side in (("above", "began above", True), ("below", "began below", False)):
             here = [run for run in judged if (cosine(run) > COLLAPSED) is side]
             if here:
                 right = sum(fails(run) is side for run in here)
-                found.append(
-                    Measured(
+                measurements.append(
+                    Measurement(
                         where=(Spot(f"began-{key}", f"{began} {COLLAPSED:g}"),),
                         part=began,
                         apart=apart.text,
@@ -136,7 +136,7 @@ def parted_by_collapse(runs: Sequence[Run]) -> list[Measured]:
                         beside=f"{right} of {len(here)} runs {'do not train' if side else 'train'}",
                     )
                 )
-    return found
+    return measurements
 
 
 def _loss(run: Run, share: float) -> float:

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from stabkit.claims.base import MOST, Claim, Measured, Spot, at_depth, at_least
-from stabkit.claims.evidence import JUDGED, MARGIN, Cell, cells, groups, trains
+from stabkit.claims.base import MOST, Claim, Measurement, Spot, at_depth, at_least
+from stabkit.claims.evidence import JUDGED, MARGIN, ClaimCell, cells, groups, trains
 from stabkit.claims.quality_evidence import above_own_unigram, gained, of_runs, published
 from stabkit.figures.ablation import robustness
 from stabkit.figures.shared.comparison import Condition, variants
@@ -26,12 +26,12 @@ def _axes(runs: Sequence[Run]) -> Iterator[tuple[str, str, pd.DataFrame]]:
     """(axis, condition, DeepNorm's runs) for every setting that was varied by itself."""
     kept = published(runs)
     frame = robustness.select(kept)
-    own = frame[frame["label"].map(variants(kept)) == D]
-    for (axis, _, condition), rows in own.groupby(["axis", "depth", "condition"], sort=False):
+    group = frame[frame["label"].map(variants(kept)) == D]
+    for (axis, _, condition), rows in group.groupby(["axis", "depth", "condition"], sort=False):
         yield str(axis), str(condition), rows
 
 
-def largest(runs: Sequence[Run]) -> list[Measured]:
+def largest(runs: Sequence[Run]) -> list[Measurement]:
     """What became of DeepNorm at the largest value of every axis."""
     by, found = {run.run_id: run for run in runs}, []
     for axis, condition, rows in _axes(runs):
@@ -44,7 +44,7 @@ def largest(runs: Sequence[Run]) -> list[Measured]:
     return found
 
 
-def larger(runs: Sequence[Run]) -> list[Measured]:
+def larger(runs: Sequence[Run]) -> list[Measurement]:
     """DeepNorm's loss at the smallest value of every axis less that at the largest, after equally many updates."""
     by, found = {run.run_id: run for run in runs}, []
     for axis, condition, rows in _axes(runs):
@@ -70,15 +70,15 @@ def _finite(value: float) -> float:
     return value if math.isfinite(value) else math.inf
 
 
-def tolerates(runs: Sequence[Run]) -> list[Measured]:
+def tolerates(runs: Sequence[Run]) -> list[Measurement]:
     """Whether DeepNorm trains and a baseline fails at the least rate at which one of the two fails in every seed, where
     both train at a smaller one; rates that neither fails at say nothing."""
-    rates: dict[tuple[tuple[int, int], Condition], dict[float, Cell]] = {}
+    rates: dict[tuple[tuple[int, int], Condition], dict[float, ClaimCell]] = {}
     for _, own in groups(runs):
         for cell in cells(own):
             lr = next(iter(next(iter(cell.runs.values())).values())).spec.train.lr
             rates.setdefault((cell.depth, cell.condition.but("train.lr", None)), {})[lr] = cell
-    found = []
+    measurements = []
     for (depth, _), by in rates.items():
         for method in BASELINES if 0 in depth else ():
             both_train = False
@@ -87,10 +87,10 @@ def tolerates(runs: Sequence[Run]) -> list[Measured]:
                 if both_train and sides[0] and not (any(sides[0]) and any(sides[1])):
                     values = cell.share(lambda ours, theirs: trains(theirs) and not trains(ours), method, D)
                     when = Spot(f"against-{method}-at-{lr:g}", f"against {cell.label(method)} at lr {lr:g}")
-                    found.append(cell.measured(values, method, D, when=when))
+                    measurements.append(cell.measured(values, method, D, when=when))
                     break
                 both_train = both_train or bool(sides[0]) and all(sides[0]) and all(sides[1])
-    return found
+    return measurements
 
 
 def shape(run: Run) -> tuple[int, int]:
@@ -98,11 +98,11 @@ def shape(run: Run) -> tuple[int, int]:
     return run.spec.model.encoder_layers, run.spec.model.decoder_layers
 
 
-def _first_trains(one: Run, other: Run) -> bool:
-    return trains(one)
+def _first_trains(run: Run, other: Run) -> bool:
+    return trains(run)
 
 
-def _second_trains(one: Run, other: Run) -> bool:
+def _second_trains(run: Run, other: Run) -> bool:
     return trains(other)
 
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
 
-from stabkit.claims.base import Claim, Measured, Scale, Threshold
+from stabkit.claims.base import Claim, Measurement, Scale, Threshold
 from stabkit.figures.shared.words import short
 
 FILE = "spread.csv"
@@ -24,9 +24,9 @@ ELSEWHERE = 2.0
 MORE = "`--seeds 0..4` decides"
 
 
-def doubt(claim: Claim, found: Measured, value: float, threshold: Threshold) -> str:
+def doubt(claim: Claim, measurement: Measurement, value: float, threshold: Threshold) -> str:
     """Why one seed does not decide here; nothing where it does."""
-    spread = known(claim.key, found)
+    spread = known(claim.key, measurement)
     if math.isnan(spread):
         return f"one seed, and how far its seeds spread was not measured; {MORE}"
     if off(value, threshold.value, claim.scale) > spread:
@@ -34,17 +34,17 @@ def doubt(claim: Claim, found: Measured, value: float, threshold: Threshold) -> 
     return f"one seed, no farther from the threshold ({claim.tell(threshold.value)}) than seeds spread; {MORE}"
 
 
-def known(key: str, found: Measured) -> float:
+def known(key: str, measurement: Measurement) -> float:
     """The spread at this place, else ELSEWHERE times the widest of the claim's; NaN where none was measured."""
     own = table().get(key, {})
-    return own.get(found.key, ELSEWHERE * max(own.values(), default=math.nan))
+    return own.get(measurement.key, ELSEWHERE * max(own.values(), default=math.nan))
 
 
-def told(claim: Claim, found: Measured) -> str:
+def told(claim: Claim, measurement: Measurement) -> str:
     """What decides one seed, in words: `one seed; five lie within 1.4 times`, and of a place where nobody has measured
     it `…, twice what they do elsewhere`."""
-    apart = known(claim.key, found)
-    here = found.key in table().get(claim.key, {})
+    apart = known(claim.key, measurement)
+    here = measurement.key in table().get(claim.key, {})
     if claim.scale == "share":
         return "one seed; five end alike" if here else "one seed; elsewhere five end alike"
     width = f"{short(math.exp(apart), 3)} times" if claim.scale == "ratio" else short(apart)

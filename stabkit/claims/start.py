@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from stabkit.claims.base import MOST, Claim, Measured, Spot, at_depth
+from stabkit.claims.base import MOST, Claim, Measurement, Spot, at_depth
 from stabkit.claims.evidence import JUDGED, trains
 from stabkit.figures.shared.comparison import method_label, setting
 from stabkit.figures.shared.numbers import outcome_word
@@ -18,7 +18,7 @@ from stabkit.spec import canonical
 from stabkit.storage.store import Run
 
 
-def freed(runs: Sequence[Run]) -> list[Measured]:
+def freed(runs: Sequence[Run]) -> list[Measurement]:
     """Of every setting in which a method's tied runs fail: whether it trains with a softmax of its own, seed by
     seed."""
     pairs: dict[str, dict[bool, dict[int, Run]]] = {}
@@ -26,15 +26,15 @@ def freed(runs: Sequence[Run]) -> list[Measured]:
         if outcome_word(run) in JUDGED:
             alike = replace(run.spec, seed=0, model=replace(run.spec.model, tied=True))
             pairs.setdefault(canonical(alike.stored()), {}).setdefault(run.spec.model.tied, {})[run.spec.seed] = run
-    found = []
+    measurements = []
     for by in pairs.values():
-        tied, own = by.get(True, {}), by.get(False, {})
-        seeds = sorted(seed for seed in set(tied) & set(own) if not trains(tied[seed]))
+        tied, by_seed = by.get(True, {}), by.get(False, {})
+        seeds = sorted(seed for seed in set(tied) & set(by_seed) if not trains(tied[seed]))
         if seeds:
             run = tied[seeds[0]]
-            ends = [f"{outcome_word(tied[seed])} tied, {outcome_word(own[seed])} untied" for seed in seeds]
-            found.append(
-                Measured(
+            ends = [f"{outcome_word(tied[seed])} tied, {outcome_word(by_seed[seed])} untied" for seed in seeds]
+            measurements.append(
+                Measurement(
                     where=(
                         Spot(variant(run.spec), method_label(run.spec)),
                         at_depth(run.spec.model.encoder_layers, run.spec.model.decoder_layers),
@@ -42,11 +42,11 @@ def freed(runs: Sequence[Run]) -> list[Measured]:
                     apart=f"d = {run.spec.model.hidden}, lr {run.spec.train.lr:g}",
                     condition=setting(run.spec),
                     steps=run.spec.train.steps,
-                    values={seed: float(trains(own[seed])) for seed in seeds},
+                    values={seed: float(trains(by_seed[seed])) for seed in seeds},
                     beside="; ".join(dict.fromkeys(ends)),
                 )
             )
-    return found
+    return measurements
 
 
 CLAIMS: tuple[Claim, ...] = (

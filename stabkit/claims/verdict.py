@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from stabkit.claims import spread
-from stabkit.claims.base import Claim, Finding, Measured, Place, Scale, Threshold, Verdict
+from stabkit.claims.base import Claim, ClaimPlace, Finding, Measurement, Scale, Threshold, Verdict
 from stabkit.figures.shared.numbers import centre
 from stabkit.results import student
 
@@ -25,16 +25,16 @@ Z_975 = 1.960
 def judge(claim: Claim, measured: Any) -> Finding:
     """The verdict of these runs, or of these surfaces, on one claim."""
     with np.errstate(all="ignore"):  # diverged runs hold infinities; what comes of them is NaN, and is no evidence
-        found = [one for one in claim.find(measured) if one.values]
-    places = tuple(place(claim, one) for one in found)
+        measurements = [one for one in claim.find(measured) if one.values]
+    places = tuple(place(claim, one) for one in measurements)
     if not places:
         return Finding(claim=claim, verdict="untested", measured="", reason=f"needs {claim.needs}", places=())
     verdict = whole(claim, places)
-    told, reason = _told(claim, verdict, places)
-    return Finding(claim=claim, verdict=verdict, measured=told, reason=reason, places=places)
+    text, reason = _told(claim, verdict, places)
+    return Finding(claim=claim, verdict=verdict, measured=text, reason=reason, places=places)
 
 
-def whole(claim: Claim, places: Sequence[Place]) -> Verdict:
+def whole(claim: Claim, places: Sequence[ClaimPlace]) -> Verdict:
     """Of a claim: holding and failing places alone decide; without any it is undecided, else out of reach."""
     words = {one.verdict for one in places}
     if {"holds", "fails"} <= words:
@@ -46,38 +46,38 @@ def whole(claim: Claim, places: Sequence[Place]) -> Verdict:
     return "undecided" if "undecided" in words else "out of reach"
 
 
-def _open_parts(claim: Claim, places: Sequence[Place]) -> list[str]:
+def _open_parts(claim: Claim, places: Sequence[ClaimPlace]) -> list[str]:
     """The parts of a claim that no place has decided."""
     decided = {one.measured.part for one in places if one.verdict in ("holds", "fails")}
     return [part for part in claim.parts if part not in decided]
 
 
-def place(claim: Claim, found: Measured) -> Place:
+def place(claim: Claim, measurement: Measurement) -> ClaimPlace:
     """One place: its number over the seeds, its range, its verdict."""
-    threshold = found.threshold or claim.threshold
-    values = list(found.values.values())
+    threshold = measurement.threshold or claim.threshold
+    values = list(measurement.values.values())
     value = middle(values, claim.scale)
-    if found.interval is not None:
-        low, high = found.interval
+    if measurement.interval is not None:
+        low, high = measurement.interval
     else:
         low, high = interval(values, claim.scale)
     verdict: Verdict = "holds" if threshold.met(value) else "fails"
-    reason = _doubt(claim, found, value, low, high, threshold)
+    reason = _doubt(claim, measurement, value, low, high, threshold)
     if reason:
         verdict = "undecided"
-    if found.beyond:
-        verdict, reason = "out of reach", found.beyond
-    one = len(values) == 1 and found.interval is None
-    return Place(
-        measured=found,
+    if measurement.beyond:
+        verdict, reason = "out of reach", measurement.beyond
+    one = len(values) == 1 and measurement.interval is None
+    return ClaimPlace(
+        measured=measurement,
         value=value,
         low=None if one else low,
         high=None if one else high,
         threshold=threshold,
         verdict=verdict,
         reason=reason,
-        alone=spread.told(claim, found) if one and verdict in ("holds", "fails") else "",
-        text=_text(claim, found, value, low, high),
+        alone=spread.told(claim, measurement) if one and verdict in ("holds", "fails") else "",
+        text=_text(claim, measurement, value, low, high),
     )
 
 
@@ -116,37 +116,41 @@ def wilson(share: float, count: int) -> tuple[float, float]:
     return max(0.0, middle - half), min(1.0, middle + half)
 
 
-def _doubt(claim: Claim, found: Measured, value: float, low: float, high: float, threshold: Threshold) -> str:
+def _doubt(claim: Claim, measurement: Measurement, value: float, low: float, high: float, threshold: Threshold) -> str:
     """Why a place is not decided; nothing where it is."""
-    if len(found.values) == 1 and found.interval is None:
-        return spread.doubt(claim, found, value, threshold)
+    if len(measurement.values) == 1 and measurement.interval is None:
+        return spread.doubt(claim, measurement, value, threshold)
     if threshold.met(low) == threshold.met(value) == threshold.met(high):
         return ""
-    if len(found.values) < 5 and found.interval is None:
-        return f"its {len(found.values)} seeds are on both sides of {_limit(claim, threshold)}"
-    told = f"{claim.tell(value)}, 95 % interval {claim.tell(low)} to {claim.tell(high)}"
-    return f"{told}: on both sides of {_limit(claim, threshold)}"
+    if len(measurement.values) < 5 and measurement.interval is None:
+        return f"its {len(measurement.values)} seeds are on both sides of {_limit(claim, threshold)}"
+    text = f"{claim.tell(value)}, 95 % interval {claim.tell(low)} to {claim.tell(high)}"
+    return f"{text}: on both sides of {_limit(claim, threshold)}"
 
 
 def _limit(claim: Claim, threshold: Threshold) -> str:
     return f"the threshold, {claim.tell(threshold.value)}"
 
 
-def _text(claim: Claim, found: Measured, value: float, low: float, high: float) -> str:
+def _text(claim: Claim, measurement: Measurement, value: float, low: float, high: float) -> str:
     """`27 times (16 to 34), 8.1 against 0.30`; of a share `2 of 3 runs`."""
-    count = len(found.values)
+    count = len(measurement.values)
     if claim.scale == "share":
-        told = f"{round(value * count)} of {count}" if count > 1 else ("yes" if value else "no")
+        text = f"{round(value * count)} of {count}" if count > 1 else ("yes" if value else "no")
     else:
-        told = claim.tell(value)
+        text = claim.tell(value)
         if count > 1 and claim.tell(low) != claim.tell(high):
             ends = [claim.tell.digits(end) for end in (low, high)]
-            how = "95 % " if found.interval or (count >= 5 and all(map(math.isfinite, found.values.values()))) else ""
-            told += f" ({how}{ends[0]} to {ends[1]})"
-    return f"{told}, {found.beside}" if found.beside else told
+            how = (
+                "95 % "
+                if measurement.interval or (count >= 5 and all(map(math.isfinite, measurement.values.values())))
+                else ""
+            )
+            text += f" ({how}{ends[0]} to {ends[1]})"
+    return f"{text}, {measurement.beside}" if measurement.beside else text
 
 
-def _told(claim: Claim, verdict: Verdict, places: Sequence[Place]) -> tuple[str, str]:
+def _told(claim: Claim, verdict: Verdict, places: Sequence[ClaimPlace]) -> tuple[str, str]:
     """(what was measured, why it is not decided) of a whole claim."""
     by = {
         word: [one for one in places if one.verdict == word] for word in ("holds", "fails", "undecided", "out of reach")
@@ -161,17 +165,17 @@ def _told(claim: Claim, verdict: Verdict, places: Sequence[Place]) -> tuple[str,
         reason = f"not tested: {', '.join(untested)}" if untested else (by["undecided"] + by["out of reach"])[0].reason
         return f"{_range(by['holds'])} ({_spots(by['holds'])}){open_}", reason
     deciding = by[verdict]
-    told = f"{_range(deciding)} ({_spots(deciding)})"
-    return (told, deciding[0].reason) if verdict in ("undecided", "out of reach") else (told + open_, "")
+    text = f"{_range(deciding)} ({_spots(deciding)})"
+    return (text, deciding[0].reason) if verdict in ("undecided", "out of reach") else (text + open_, "")
 
 
-def _range(places: Sequence[Place]) -> str:
+def _range(places: Sequence[ClaimPlace]) -> str:
     """The number of one place, or the least and the greatest of several."""
     ordered = sorted(places, key=lambda one: one.value)
     low, high = ordered[0], ordered[-1]
     return low.text if low.text == high.text else f"{low.text} to {high.text}"
 
 
-def _spots(places: Sequence[Place]) -> str:
+def _spots(places: Sequence[ClaimPlace]) -> str:
     spots = list(dict.fromkeys(one.measured.place for one in places))
     return "; ".join(spots[:4]) + (f" and {len(spots) - 4} more" if len(spots) > 4 else "")

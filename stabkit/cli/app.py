@@ -1,13 +1,12 @@
 """The command line: parse → call one function → print. Heavy imports stand inside the commands.
 
 A command that has a function in `api.py` takes its options from there; `report`, `export`, `fold`, `runs` and `methods`
-read a store or a table, and have theirs here.
+read a store or a table, and have theirs here. No `from __future__ import annotations`: `paper`'s options are read as
+they are.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -16,7 +15,7 @@ from stabkit.cli import console
 from stabkit.cli.command import PROBING, Call, command
 from stabkit.cli.help import ROOT, Commands
 from stabkit.errors import UsageError
-from stabkit.options.option import LONG, ON, OUT, TRAIN, Argument, Option
+from stabkit.options.option import HOME, LONG, ON, OUT, TRAIN, Argument, Option
 
 app = typer.Typer(
     name="stabkit",
@@ -45,21 +44,19 @@ Version = Annotated[
 ]
 
 
+def _option(help: str, metavar: str = "WORD", **more: Any) -> Any:
+    return typer.Option(help=help, metavar=metavar, show_envvar=False, **more)
+
+
 Runs = Annotated[
     list[str] | None,
-    typer.Argument(help="Run ids, their beginnings, or run folders; default: all.", metavar="[RUNS]..."),
+    typer.Argument(help="Run ids, their beginnings, or run folders; default: all.", metavar="RUNS"),
 ]
 OneRun = Annotated[str, typer.Argument(help="A run id or its beginning.", metavar="RUN")]
-Store = Annotated[
-    str,
-    typer.Option(envvar="STABKIT_HOME", help="Where runs/ is; default: here.", metavar="DIR", show_envvar=False),
-]
-Out = Annotated[
-    str,
-    typer.Option(
-        envvar="STABKIT_HOME", help="Where runs/ and reports/ are; default: here.", metavar="DIR", show_envvar=False
-    ),
-]
+Store = Annotated[str, _option("Where runs/ is; default: here.", "DIR", envvar=HOME)]
+Out = Annotated[str, _option("Where runs/ and reports/ are; default: here.", "DIR", envvar=HOME)]
+Dtype = Annotated[str, _option("float32 or float64.")]
+Arch = Annotated[str, _option("encoder-decoder, encoder-only or decoder-only.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.", show_envvar=False)]
 
 
@@ -154,13 +151,11 @@ def _paper(call: Call) -> None:
 
 @app.command()
 def report(
-    runs: Annotated[
-        list[str] | None, typer.Argument(help="Run ids, their beginnings, or run folders; default: all.")
-    ] = None,
-    out: Annotated[str, typer.Option("--out", help="The HTML file to write.")] = "",
-    figures: Annotated[str, typer.Option(help="A directory for every figure as SVG, PNG, PDF and CSV.")] = "",
-    store: Annotated[str, typer.Option(envvar="STABKIT_HOME", help="Where runs/ is; default: here.")] = "",
-    open: Annotated[bool, typer.Option("--open", help="Show the page in a browser.")] = False,
+    runs: Runs = None,
+    out: Annotated[str, _option("The HTML file to write.", "FILE")] = "",
+    figures: Annotated[str, _option("A directory for every figure as SVG, PNG, PDF and CSV.", "DIR")] = "",
+    store: Store = "",
+    open: Annotated[bool, typer.Option("--open", help="Show the page in a browser.", show_envvar=False)] = False,
 ) -> None:
     """Render finished runs as one HTML file."""
     from stabkit.cli.commands import report
@@ -170,13 +165,11 @@ def report(
 
 @app.command()
 def export(
-    runs: Annotated[
-        list[str] | None, typer.Argument(help="Run ids, their beginnings, or run folders; default: all.")
-    ] = None,
-    what: Annotated[str, typer.Option(help="records, or translations (of `sweep --bleu`).")] = "records",
-    to: Annotated[str, typer.Option(help="csv or jsonl.")] = "csv",
-    out: Annotated[str, typer.Option("--out", help="The file to write; default: standard output.")] = "",
-    store: Annotated[str, typer.Option(envvar="STABKIT_HOME", help="Where runs/ is; default: here.")] = "",
+    runs: Runs = None,
+    what: Annotated[str, _option("records, or translations (of `sweep --bleu`).")] = "records",
+    to: Annotated[str, _option("csv or jsonl.")] = "csv",
+    out: Annotated[str, _option("The file to write; default: standard output.", "FILE")] = "",
+    store: Store = "",
 ) -> None:
     """Write everything that was recorded as one long table: run, step, probe, site, value; or what was translated."""
     from stabkit.cli.commands import export
@@ -186,9 +179,9 @@ def export(
 
 @app.command()
 def fold(
-    run: Annotated[str, typer.Argument(help="A run id or its beginning.")],
+    run: OneRun,
     out: Out = "",
-    to: Annotated[str, typer.Option(help="The directory to write to; default: OUT/folded/RUN.")] = "",
+    to: Annotated[str, _option("The directory to write to; default: OUT/folded/RUN.", "DIR")] = "",
     dtype: Dtype = "float64",
     json: Json = False,
 ) -> None:
@@ -196,67 +189,75 @@ def fold(
 
     Writes model.safetensors and a config.json that says what it is; the outputs are compared in float64 first.
     """
-    from stabkit.cli.commands import fold, names
+    from stabkit.cli.commands import fold
+    from stabkit.options import stored
 
-    store = names.home(out)
-    found = names.one(store, run)
-    where = Path(to) if to else fold.home(store.out, found)
-    fold.show(fold.save(found, where, dtype), where, json=json)
+    store = stored.home(out)
+    chosen = stored.one(store, run)
+    where = Path(to) if to else fold.home(store.out, chosen)
+    fold.show(fold.save(chosen, where, dtype), where, json=json)
 
 
 @runs_app.command("ls")
 def runs_ls(out: Out = "", json: Json = False) -> None:
     """List finished runs (id, outcome, steps, loss, seconds), and watches of your own trainings."""
     from stabkit.cli.commands import names, runs
+    from stabkit.options import stored
 
-    runs.listing(*names.both(names.home(out), []), json=json)
+    runs.listing(*names.both(stored.home(out), []), json=json)
 
 
 @runs_app.command("show")
-def runs_show(
-    run: Annotated[str, typer.Argument(help="A run id or its beginning.")], out: Out = "", json: Json = False
-) -> None:
+def runs_show(run: OneRun, out: Out = "", json: Json = False) -> None:
     """Show one run or watch: what it was, how it ended, its chain, where it ran."""
-    from stabkit.cli.commands import names, runs
+    from stabkit.cli.commands import runs
+    from stabkit.options import stored
 
-    runs.show(names.either(names.home(out), run), json=json)
+    runs.show(stored.either(stored.home(out), run), json=json)
 
 
 @runs_app.command("verify")
 def runs_verify(out: Out = "", json: Json = False) -> None:
     """Check the files of every run and watch against their checksums, and repair nothing."""
-    from stabkit.cli.commands import names, runs
+    from stabkit.cli.commands import runs
+    from stabkit.options import stored
 
-    runs.verify(names.home(out), json=json)
+    runs.verify(stored.home(out), json=json)
 
 
 @runs_app.command("rm")
 def runs_rm(
-    runs: Annotated[list[str], typer.Argument(help="Run ids or their beginnings; each must name exactly one run.")],
+    runs: Annotated[
+        list[str], typer.Argument(help="Run ids or their beginnings; each must name exactly one run.", metavar="RUNS")
+    ],
     out: Out = "",
 ) -> None:
     """Remove runs or watches from the store."""
-    from stabkit.cli.commands import names
     from stabkit.cli.commands.runs import remove
+    from stabkit.options import stored
 
-    remove(names.home(out), runs)
+    remove(stored.home(out), runs)
 
 
 @app.command()
 def methods(
-    model: Annotated[str, typer.Argument(help="One method, for its constants; or check, and what to check.")] = "",
-    checked: Annotated[str, typer.Argument(metavar="[METHOD]", help="After check: a method, ./my.py:function.")] = "",
-    depths: Annotated[str, typer.Option(help="Depths for the constants.")] = "18",
+    model: Annotated[
+        str, typer.Argument(metavar="METHOD", help="One method, for its constants; or check, and what to check.")
+    ] = "",
+    checked: Annotated[str, typer.Argument(metavar="METHOD", help="After check: a method, ./my.py:function.")] = "",
+    depths: Annotated[str, _option("Depths for the constants.", "DEPTHS")] = "18",
     arch: Arch = "encoder-decoder",
     json: Json = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print a page to link to, a heading a method.")] = False,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print a page to link to, a heading a method.", show_envvar=False)
+    ] = False,
 ) -> None:
     """The methods: formula, source, options, parameters added, claims; with a name, every constant at each depth.
 
     `check ./my.py:function` tries a method of your own against the contract that all keep; exits with 6 if it breaks.
     """
-    from stabkit.cli import ranges
     from stabkit.cli.commands import methods
+    from stabkit.options import ranges
 
     if model == "check" or checked:
         methods.check(model, checked, json=json)

@@ -1,14 +1,15 @@
 """A command made from a signature of the Python API: every option's name, type, default, help and panel stand there.
 
-    values        as texts, in the language of `options/ranges.py`; a bool is a flag
-    where from    the command line > the environment > a TOML file > the signature
-    given         what the API is called with: options that were named anywhere; defaults live in the signature alone
+values        as texts, in the language of `options/ranges.py`; a bool is a flag
+where from    the command line > the environment > a TOML file > the signature
+given         what the API is called with: options that were named anywhere; defaults live in the signature alone
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin
@@ -94,11 +95,10 @@ def command(
     paragraphs of the docstring; decorates what is run."""
     name = function.__name__
     taken = {parameter.name: parameter for parameter in _parameters(function)}
-    own = [_parameter(name, *TERMINAL[name]) for name in terminal]
-    parameters = sorted([*taken.values(), *own], key=_rank)
+    terminals = [_parameter(name, *TERMINAL[name]) for name in terminal]
+    parameters = sorted([*taken.values(), *terminals], key=_rank)
     if sum(parameter.default is not parameter.empty for parameter in parameters) <= FEW:
-        for parameter in parameters:
-            get_args(parameter.annotation)[1].rich_help_panel = None
+        parameters = [_without_panel(parameter) for parameter in parameters]
 
     def decorate(run: Callable[[Call], None]) -> None:
         def called(ctx: typer.Context, **params: Any) -> None:
@@ -126,6 +126,13 @@ def _rank(parameter: inspect.Parameter) -> int:
     """Arguments first, then panel by panel."""
     panel = getattr(get_args(parameter.annotation)[1], "rich_help_panel", None)
     return PANELS.index(panel) if panel in PANELS else -1
+
+
+def _without_panel(parameter: inspect.Parameter) -> inspect.Parameter:
+    kind, info = get_args(parameter.annotation)
+    alone = copy(info)
+    alone.rich_help_panel = None
+    return parameter.replace(annotation=Annotated[kind, alone])
 
 
 def _parameters(function: Callable[..., Any]) -> Iterator[inspect.Parameter]:
@@ -167,4 +174,3 @@ def _completing(option: Option | Argument) -> dict[str, Any]:
 
 def _parameter(name: str, annotation: Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
-

@@ -1,4 +1,4 @@
-"""What `--help` says besides a command's own words: two examples each; and what is said to a word that is no command."""
+"""What `--help` says beside a command's own words: two examples each; what is said to a word that is no command."""
 
 from __future__ import annotations
 

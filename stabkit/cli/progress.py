@@ -38,8 +38,9 @@ class Screen:
         meanwhile: Callable[[], None] = lambda: None,
         rounds: bool = False,
     ) -> None:
-        """`command` is how it was typed. `meanwhile` is called once, when the first worker is at work: until then every core is busy starting them.
-        `rounds`: each plan is a round of a search, and what else is in the store is no news."""
+        """`command` is how it was typed. `meanwhile` is called once, when the first worker is at work: until then every
+        core is busy starting them. `rounds`: each plan is a round of a search, and what else is in the store is no
+        news."""
         self.quiet, self.command, self._meanwhile = quiet, command, meanwhile
         self._round = 0 if rounds else None
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stabkit.cli import console
-from stabkit.figures.quick.points import LOWEST
 from stabkit.figures.shared.numbers import centre
+from stabkit.figures.shared.points import LOWEST
 from stabkit.figures.shared.words import listed, percent, short
 from stabkit.report.verdict import legend
 from stabkit.results.outcome import VANISHED, Risk
@@ -18,7 +18,7 @@ from stabkit.storage.store import Run
 if TYPE_CHECKING:
     from stabkit.claims import Finding
     from stabkit.report.summary import Summary
-    from stabkit.report.verdict.matrix import Cell
+    from stabkit.report.verdict.matrix import VerdictCell
     from stabkit.storage.surfaces import Surface
 
 COLOURS: Mapping[str, str] = {"trains": "green", "stuck": "red", "diverged": "bold red", "failed": "magenta"}
@@ -107,7 +107,7 @@ def verdict(summary: Summary) -> None:
     console.paragraph(summary.headline)
 
 
-def _lines(cell: Cell) -> list[str]:
+def _lines(cell: VerdictCell) -> list[str]:
     """What a cell says, a line each; empty ones are left out."""
     probability = legend.probability(cell)
     said = f"{legend.said(cell)}? {probability}" if probability else legend.said(cell)
@@ -144,7 +144,7 @@ def quality(runs: Sequence[Run]) -> None:
         console.say(f"sacreBLEU {signature}")
 
 
-def _risk(cell: Cell) -> str:
+def _risk(cell: VerdictCell) -> str:
     """Of seeds whose words differ: the median gradient where that has vanished, else the first seed's warning."""
     ratio = cell.gradient_ratio
     if ratio < VANISHED:
@@ -152,7 +152,7 @@ def _risk(cell: Cell) -> str:
     return next(legend.detail(outcome) for outcome in cell.ended if outcome.at_risk)
 
 
-def _colour(cell: Cell) -> str:
+def _colour(cell: VerdictCell) -> str:
     """A cell's colour, by its outcome; one at risk is a warning."""
     if cell.at_risk or any(row.risks for row in cell.chained):
         return "yellow"

@@ -1,17 +1,11 @@
-"""The pictures: one a file, one row in a table (order = order on the page): those of runs in `catalogue.py`, those of a
-user's model in `own/` and `watched/`.
+"""WHAT TO SHOW: pictures as values (`picture.py`: texts, select → frame, draw, title, alt), a row in a table each.
 
-Each file holds what is drawn and nothing else:
+catalogue.py       the tables of the pictures of runs: order = order on the page
+ablation/ chain/ depth/ methods/ quality/ surfaces/    a room a subject: a picture a file; curves of runs are rows of
+                   chain/run_curves.py
+probes/recorded.py the pictures of a probe that has none of its own
+probe_curves.py, watch_curves.py    those of a user's model
+shared/            what several select by          drawing/    what they are drawn with
 
-    NAME, SHORT, CAPTION    its name, its name in the contents list, the paper's figure
-    READ                    how to read it
-    INDEX, VALUE            the frame's column that runs down the folded table, and the one that fills it
-    select(runs) → frame    exactly what is drawn; also the CSV and the folded table
-    draw(frame) → Figure    the picture of that frame
-    title(runs) → text      a finding where the data support one, else what is shown
-    alt(frame) → text       for those who do not see it
-    OPTIONAL                if true: not on a page for which the frame is empty
-
-To add one: write the file in the room of its subject, add its row to its table. What several share stands in `shared/`,
-what pictures are drawn with in `drawing/`, what keeps a page to seconds in `quick/`.
+To add one: a value in a file of its room, its row in its table (docs/extend.md).
 """

@@ -2,69 +2,61 @@
 
 from __future__ import annotations
 
-from types import ModuleType
+from collections.abc import Sequence
 
 from stabkit.figures.ablation import ablation, boundary, robustness, scale_map, table11
 from stabkit.figures.chain import (
-    branch_ratio,
     chain,
     chain_order,
     dependency,
     exponent,
-    grad_last,
-    grad_norm,
-    grad_start,
-    ln_input,
-    ln_input_omega,
     perturbation,
+    run_curves,
     update,
-    update_method,
-    validation_loss,
 )
 from stabkit.figures.depth import depth_law, flops, goal, loss_start, slope, theory, tolerance, update_depth
 from stabkit.figures.methods import perplexity, table1
-from stabkit.figures.probes import recorded
+from stabkit.figures.picture import Picture, RunPicture
 from stabkit.figures.quality import bleu, significance
+from stabkit.figures.shared.surfaces import Landscape
 from stabkit.figures.surfaces import between, cuts, landscape, path_plane
+from stabkit.results.tolerance import Tolerance
 
-Picture = ModuleType | recorded.Recorded
-"""A file of these rooms, or what stands for one: the curves of a probe that has no picture of its own."""
-
-FIGURES: tuple[ModuleType, ...] = (
-    chain_order,
-    table1,
-    goal,
-    slope,
-    ablation,
-    table11,
-    scale_map,
-    boundary,
-    update_depth,
-    update,
-    exponent,
-    update_method,
-    ln_input,
-    ln_input_omega,
-    grad_norm,
-    grad_start,
-    grad_last,
-    validation_loss,
-    perplexity,
-    bleu,
-    significance,
-    depth_law,
-    robustness,
-    flops,
-    loss_start,
-    theory,
-    branch_ratio,
-    dependency,
-    perturbation,
-    chain,
+FIGURES: tuple[RunPicture, ...] = (
+    chain_order.PICTURE,
+    table1.PICTURE,
+    goal.PICTURE,
+    slope.PICTURE,
+    ablation.PICTURE,
+    table11.PICTURE,
+    scale_map.PICTURE,
+    boundary.PICTURE,
+    update_depth.PICTURE,
+    update.PICTURE,
+    exponent.PICTURE,
+    run_curves.UPDATE_METHOD,
+    run_curves.LN_INPUT,
+    run_curves.LN_INPUT_OMEGA,
+    run_curves.GRAD_NORM,
+    run_curves.GRAD_START,
+    run_curves.GRAD_LAST,
+    run_curves.VALIDATION_LOSS,
+    perplexity.PICTURE,
+    bleu.PICTURE,
+    significance.PICTURE,
+    depth_law.PICTURE,
+    robustness.PICTURE,
+    flops.PICTURE,
+    loss_start.PICTURE,
+    theory.PICTURE,
+    run_curves.BRANCH_RATIO,
+    dependency.PICTURE,
+    perturbation.PICTURE,
+    chain.PICTURE,
 )
 
-SEARCHES: tuple[ModuleType, ...] = (tolerance,)
+SEARCHES: tuple[Picture[Sequence[Tolerance]], ...] = (tolerance.PICTURE,)
 """Those of `stabkit tolerance`: they select from what its search found."""
 
-SURFACES: tuple[ModuleType, ...] = (landscape, cuts, path_plane, between)
+SURFACES: tuple[Picture[Landscape], ...] = (landscape.PICTURE, cuts.PICTURE, path_plane.PICTURE, between.PICTURE)
 """Those of `stabkit landscape`: they select from a `shared.surfaces.Landscape` and stand before the others."""

@@ -41,9 +41,9 @@ def of_depth(method: Method, n: int, m: int, profile: Mapping[str, float] | None
         return replace(method.omega(site), init=profile[site.name]) if profile else method.omega(site)
 
     rows = []
-    for stack, own in by_stack(n, m).items():
-        for kind in dict.fromkeys(site.kind for site in own):
-            mine = [site for site in own if site.kind == kind]
+    for stack, members in by_stack(n, m).items():
+        for kind in dict.fromkeys(site.kind for site in members):
+            mine = [site for site in members if site.kind == kind]
             roles = ROLES["ffn" if kind == "ffn" else "self"]
             rows.append(
                 {
@@ -88,8 +88,8 @@ def _norms(method: Method, site: Site) -> str:
         (method.norm_out(site), "after the sum"),
     )
     inside = ((method.inner(site, place), WHERE[place]) for place in places(site))
-    found = [f"{_word(part)} {where}" for part, where in (*around, *inside) if part]
-    return ", ".join(found if method.bias(site) else (*found, "no biases")) or "none"
+    names = [f"{_word(part)} {where}" for part, where in (*around, *inside) if part]
+    return ", ".join(names if method.bias(site) else (*names, "no biases")) or "none"
 
 
 def _word(part: Part) -> str:

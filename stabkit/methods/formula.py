@@ -32,7 +32,7 @@ def text(method: Method, config: ModelConfig = PLAIN) -> str:
 def lines(method: Method, n: int, m: int, config: ModelConfig = PLAIN) -> list[str]:
     """The residuals at a depth, the wiring, and what stands before and after the stacks."""
     own = sites(n, m, config.hidden)
-    found = _grouped(own, lambda site: residual(method, site, config))
+    names = _grouped(own, lambda site: residual(method, site, config))
     wired = WIRINGS[method.wiring].formula.replace("{N}", kind("norm", config.norm).formula.removesuffix("({})"))
     stacks = list(dict.fromkeys(site.stack for site in own))
     beside = [
@@ -40,7 +40,7 @@ def lines(method: Method, n: int, m: int, config: ModelConfig = PLAIN) -> list[s
         *_beside(stacks, method.final, config, "after"),
     ]
     bare = ["no biases"] if config.biases and not any(method.bias(site) for site in own) else []
-    return [*found, *([wired] if wired else []), *beside, *bare]
+    return [*names, *([wired] if wired else []), *beside, *bare]
 
 
 def residual(method: Method, site: Site, config: ModelConfig = PLAIN) -> str:
@@ -108,14 +108,14 @@ def _where(mine: Sequence[Site], own: Sequence[Site]) -> str:
     for site in mine:
         key = (site.stack, site.kind)
         layers[key] = (*layers.get(key, ()), site.layer)
-    told = []
+    parts = []
     for held in dict.fromkeys(layers.values()):
         words = _named([key for key, found in layers.items() if found == held], own)
         stacks = {stack for (stack, _), found in layers.items() if found == held}
         whole = all(len(held) == next(s.depth for s in own if s.stack == stack) for stack in stacks)
         where = "" if whole else f"{'in ' * bool(words)}layer{'s' * (len(held) > 1)} {runs(held)}"
-        told.append(" ".join(filter(None, (words, where))))
-    return "; ".join(told)
+        parts.append(" ".join(filter(None, (words, where))))
+    return "; ".join(parts)
 
 
 def _named(keys: Sequence[tuple[Stack, Kind]], own: Sequence[Site]) -> str:
@@ -150,12 +150,12 @@ def _beside(stacks: Sequence[Stack], slot: Callable[[Stack], Part], config: Mode
     held: dict[Part, list[Stack]] = {}
     for stack in stacks:
         held.setdefault(slot(stack), []).append(stack)
-    told = []
+    parts = []
     for part, own in held.items():
         if part:
             which = "each stack" if len(own) == len(stacks) else f"the {own[0]}"
-            told.append(f"{where} {which} {around(part, 'x', config)}")
-    return told
+            parts.append(f"{where} {which} {around(part, 'x', config)}")
+    return parts
 
 
 def shown(method: Method) -> tuple[tuple[int, int], ...]:
@@ -170,27 +170,27 @@ def values(method: Method, n: int, m: int) -> str:
     told: dict[str, str] = {}
     for stack in stacks:
         mine = [site for site in own if site.stack == stack]
-        for name, found in _numbers(method, mine).items():
-            told[name] = f"{told[name]} | {found}" if name in told else found
-    kept = {name: _once(found) for name, found in told.items() if set(found.split(" | ")) != {"1"}}
+        for name, text in _numbers(method, mine).items():
+            told[name] = f"{told[name]} | {text}" if name in told else text
+    kept = {name: _once(text) for name, text in told.items() if set(text.split(" | ")) != {"1"}}
     names: dict[str, list[str]] = {}
-    for name, found in kept.items():
-        names.setdefault(found, []).append(name)
-    return "; ".join(f"{', '.join(alike)} {found}" for found, alike in names.items())
+    for name, text in kept.items():
+        names.setdefault(text, []).append(name)
+    return "; ".join(f"{', '.join(alike)} {text}" for text, alike in names.items())
 
 
 def factors(method: Method, n: int, m: int) -> str:
     """What a method multiplies rate and ε by at a depth, where it does: `rate: W_Q 0.33; ε: …`; "" where all is 1."""
     own = sites(n, m, PLAIN.hidden)
-    told = []
+    parts = []
     for name, factor in (("rate", method.rate), ("ε", method.epsilon)):
         found = {role: _span([factor(site, role) for site in own if _has(site, role)]) for role in KNOWN}
         alike: dict[str, list[str]] = {}
         for role, span in found.items():
             alike.setdefault(span, []).append(role)
         if set(alike) != {"1"}:
-            told.append(f"{name} × " + "; ".join(f"{span} ({', '.join(each)})" for span, each in alike.items()))
-    return ", ".join(told)
+            parts.append(f"{name} × " + "; ".join(f"{span} ({', '.join(each)})" for span, each in alike.items()))
+    return ", ".join(parts)
 
 
 KNOWN: tuple[Known, ...] = (
@@ -240,5 +240,5 @@ def _span(numbers: Sequence[float]) -> str:
     return f"{least} to {most}"
 
 
-def _once(found: str) -> str:
-    return " | ".join(dict.fromkeys(found.split(" | ")))
+def _once(text: str) -> str:
+    return " | ".join(dict.fromkeys(text.split(" | ")))

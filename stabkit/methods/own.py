@@ -38,8 +38,8 @@ NAMED = re.compile(r"(?P<file>.+?\.py):(?P<name>[A-Za-z_]\w*)(?P<options>(:[^:]*
 
 def parts(item: str) -> tuple[Path, str, list[str]] | None:
     """`./my.py:peri_ln:norm=rms` → (file, function, options); None for what names no file."""
-    found = NAMED.fullmatch(item.strip())
-    return (Path(found["file"]), found["name"], found["options"].split(":")[1:]) if found else None
+    match = NAMED.fullmatch(item.strip())
+    return (Path(match["file"]), match["name"], match["options"].split(":")[1:]) if match else None
 
 
 def digest(text: str) -> str:
@@ -119,8 +119,8 @@ def said(error: BaseException, file: str) -> str:
     while trace is not None:
         line = trace.tb_lineno if trace.tb_frame.f_code.co_filename == file else line
         trace = trace.tb_next
-    told = str(error).strip().splitlines()
-    return f"{file}{f', line {line}' if line else ''}: {type(error).__name__}{f': {told[0]}' if told else ''}"
+    parts = str(error).strip().splitlines()
+    return f"{file}{f', line {line}' if line else ''}: {type(error).__name__}{f': {parts[0]}' if parts else ''}"
 
 
 def named(text: str, file: str, name: str, *, kind: str, of: Callable[[str, Any], bool]) -> Any:

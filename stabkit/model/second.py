@@ -182,9 +182,9 @@ class Second:
         x: Array = self.w["embedding"][tokens] * math.sqrt(d)
         if self.config.positions == "rotary":
             return x
-        place = np.arange(len(tokens))[:, None] / 10_000.0 ** (np.arange(0, d, 2) / d)
+        values = np.arange(len(tokens))[:, None] / 10_000.0 ** (np.arange(0, d, 2) / d)
         waves = np.empty((len(tokens), d))
-        waves[:, 0::2], waves[:, 1::2] = np.sin(place), np.cos(place)
+        waves[:, 0::2], waves[:, 1::2] = np.sin(values), np.cos(values)
         return x + waves.astype(np.float32)
 
     def at(self, site: Site) -> str:

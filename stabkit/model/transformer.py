@@ -27,7 +27,7 @@ from stabkit.model.past import Past
 from stabkit.model.positions import POSITIONS
 from stabkit.model.residual import Residual
 from stabkit.model.tap import Tap
-from stabkit.model.wiring import MODULES, Chain, States
+from stabkit.model.wiring import MODULES, ChainWiring, States
 from stabkit.spec import ModelConfig
 from stabkit.tasks.base import PAD, Batch
 
@@ -217,13 +217,13 @@ class Transformer(nn.Module):
         """
         past = (pasts or {}).get
         causal = self._causal(tokens_BT) if stack == "decoder" and pasts is None else None
-        wiring: Chain = self.history[stack]  # type: ignore[assignment]  # a ModuleDict holds Modules
+        wiring: ChainWiring = self.history[stack]  # type: ignore[assignment]  # a ModuleDict holds Modules
         states = wiring.begin(self._embed(stack, tokens_BT, start))
         self._seen(f"{stack}.0", states)
         for layer in self.stacked[stack]:
             for i, (site, residual) in enumerate(layer):
-                own = causal if stack == "decoder" and site.kind == "self" else mask
-                y, branch = residual(wiring.read(states, i == 0), memory, own, past(site))
+                tensor = causal if stack == "decoder" and site.kind == "self" else mask
+                y, branch = residual(wiring.read(states, i == 0), memory, tensor, past(site))
                 states = wiring.join(states, y, branch, i == len(layer) - 1)
                 self._seen(site.name, states)
         x = wiring.end(states)

@@ -25,7 +25,7 @@ from stabkit.spec import Norm
 States = tuple[torch.Tensor, ...]
 
 
-class Chain(nn.Module):
+class ChainWiring(nn.Module):
     """Each sub-layer reads the one before it. The others say what they do otherwise."""
 
     def begin(self, x: torch.Tensor) -> States:
@@ -45,7 +45,7 @@ class Chain(nn.Module):
         return states[0]
 
 
-class TwoStreams(Chain):
+class TwoStreams(ChainWiring):
     """(x, s): s takes what every branch adds, and passes a norm at the end alone."""
 
     def __init__(self, norm: Norm, width: int) -> None:
@@ -64,7 +64,7 @@ class TwoStreams(Chain):
         return y
 
 
-class History(Chain):
+class History(ChainWiring):
     """(x, y₀ … y_l): combinations of a stack of `layers` layers, a packed triangle of weights, row l averaging at
     first."""
 
@@ -101,8 +101,8 @@ class History(Chain):
         return x if self.normed or length == 1 else self.norms[length - 2](x)
 
 
-MODULES: Mapping[Wiring, Callable[[int, Norm, int], Chain]] = {
-    "chain": lambda layers, norm, width: Chain(),
+MODULES: Mapping[Wiring, Callable[[int, Norm, int], ChainWiring]] = {
+    "chain": lambda layers, norm, width: ChainWiring(),
     "history, normed": lambda layers, norm, width: History(layers, norm, width, normed=True),
     "history, norm after": lambda layers, norm, width: History(layers, norm, width, normed=False),
     "two streams": lambda layers, norm, width: TwoStreams(norm, width),

@@ -61,7 +61,7 @@ def parsed(options: Options, making: Making) -> tuple[tuple[Grid, ...], Request]
     checkpoint_every = None if every == "auto" else ranges.whole("--checkpoint-every", every, 0, 10_000_000)
     files = own.Files()
     chosen, notes = model.chosen(options["models"], depths, made, recipe, train.optimizer, files)
-    probes = own.probes(ranges.names(options["probes"] or ()), files, depths[0])
+    probes = own.probes(ranges.names("--probes", options["probes"] or ()), files, depths[0])
     if recipe == "paper":
         model.own_recipe(options["given"], options)
         warmups = warmups[:1]  # each method has its own
@@ -132,7 +132,7 @@ def ablate(options: Options, making: Making) -> Request:
     alpha, beta, drop_warmup = (_unless_empty(options[name]) for name in ("alpha_scale", "beta_scale", "drop_warmup"))
     alphas = ranges.scales("--alpha-scale", DOUBLINGS if alpha is None else alpha)
     betas = ranges.scales("--beta-scale", DOUBLINGS if beta is None else beta)
-    drops = ranges.names(options["drop"] or ())
+    drops = ranges.names("--drop", options["drop"] or ())
     if drop_warmup is not None and not drops:
         raise UsageError("--drop-warmup is for the rows of --drop deepnorm,init")
     for word in drops:

@@ -28,8 +28,8 @@ def landscape(options: Options, making: Making) -> Request:
     wanted = surfaces(options, grid.base.train.steps, rest.device.partition(":")[0])
     kept = sorted({*snapshot_steps(grid.base), grid.base.train.steps})
     if wanted.at not in ("end", *map(str, kept)) and not (wanted.at == "init" and 0 in kept):
-        have = ", ".join(map(str, kept))
-        raise UsageError(f"--at {wanted.at}: with --snapshots {ranges.text(options['snapshots'])} the weights of steps {have} are kept")
+        count, have = ranges.text(options["snapshots"]), ", ".join(map(str, kept))
+        raise UsageError(f"--at {wanted.at}: with --snapshots {count} the weights of steps {have} are kept")
     return replace(grids.request(whole, rest, options), surfaces=wanted)
 
 

@@ -10,8 +10,9 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from stabkit.options import ranges
 from stabkit.errors import UsageError, nearest
+from stabkit.options import ranges
+from stabkit.options.option import HOME
 from stabkit.running.executors import EXECUTORS, ExecutorOptions
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
@@ -19,9 +20,9 @@ DEVICES = ("auto", "cpu", "cuda", "mps")
 
 def device_name(text: str) -> str:
     """--device as it was written, spelled right; whether it is there, `device` asks."""
-    kind, colon, number = text.partition(":")
+    kind, colon, number = str(text).partition(":")
     if kind not in DEVICES or (colon and (kind != "cuda" or not (number.isascii() and number.isdigit()))):
-        raise UsageError(f"--device: {text!r} is not one of auto, cpu, cuda, cuda:1, mps{nearest(text, DEVICES)}")
+        raise UsageError(f"--device: {text!r} is not one of auto, cpu, cuda, cuda:1, mps{nearest(kind, DEVICES)}")
     return text
 
 
@@ -85,10 +86,10 @@ def _cores() -> int:
 
 
 def output(given: str | PathLike[str] | None) -> Path:
-    """The output directory, there or to be made; raises UsageError."""
+    """The output directory (given, else STABKIT_HOME, else here), there or to be made; raises UsageError."""
     if isinstance(given, bytes):
         raise UsageError(f"--out takes a text or a path, not {given!r}")
-    text = str(given or "")
+    text = str(given or os.environ.get(HOME, ""))
     if any(ord(c) < 32 for c in text):
         raise UsageError(f"--out: {text!r} holds control characters")
     out = Path(text or ".").absolute()

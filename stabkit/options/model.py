@@ -94,7 +94,7 @@ def chosen(
     found: dict[str, Chosen] = {}
     notes: list[str] = []
     apart: dict[str, list[str]] = {}
-    for item in ranges.names(models):
+    for item in ranges.names("--models", models):
         if not item:
             raise UsageError(f"--models: {ranges.text(models)!r} has an empty place; `stabkit methods` lists all")
         for one, method in named(item, files, config, depths):

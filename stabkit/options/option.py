@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+HOME = "STABKIT_HOME"
+"""The environment variable of the store where --out names none."""
 TRAIN = "What to train"
 ON = "On what"
 LONG = "How it is trained, and how long"

@@ -76,8 +76,7 @@ def stacks(option: str, text: str) -> tuple[int, int]:
 
 
 def depths(option: str, given: Any, stacks: tuple[int, int] = (1, 1)) -> tuple[tuple[int, int], ...]:
-    """(N, M) pairs: `6` is 6L-6L, `60x12` or (60, 12) in a list is 60L-12L; of one stack alone `6` is (6, 0) or (0, 6).
-    """
+    """(N, M) pairs: `6` is 6L-6L, `60x12` or (60, 12) in a list is 60L-12L; of one stack `6` is (6, 0) or (0, 6)."""
 
     def pair(token: str, n: int, m: int) -> list[tuple[int, int]]:
         if stacks != (1, 1):
@@ -185,9 +184,14 @@ def scales(option: str, given: Any) -> tuple[float, ...]:
     return _items(option, given, token, value)
 
 
-def names(given: str | Sequence[str]) -> list[str]:
+def names(option: str, given: str | Sequence[str]) -> list[str]:
     """Names as they are written: one, several with commas between, or a list."""
-    return [name.strip() for name in given.split(",")] if isinstance(given, str) else list(given)
+    if isinstance(given, str):
+        return [name.strip() for name in given.split(",")]
+    for name in given if isinstance(given, Iterable) else (given,):
+        if not isinstance(name, str):
+            raise UsageError(f"{option} takes a name or a list of names, not {name!r}")
+    return list(given)
 
 
 def choice(option: str, text: str, valid: Sequence[Any]) -> Any:
@@ -237,9 +241,7 @@ def _items(option: str, given: Any, token: Callable[[str], list[T]], value: Call
         items = [plain(item) for item in given] if isinstance(given, Iterable) else [given]
     _short(option, given, len(items))
     if "" in items or not items:
-        raise UsageError(
-            f"{option}: {text(given)!r} has an empty place; write values with commas between, like 6,18"
-        )
+        raise UsageError(f"{option}: {text(given)!r} has an empty place; write values with commas between, like 6,18")
     read = (token(item) if isinstance(item, str) else value(item) for item in items)
     values = dict.fromkeys(v for some in read for v in some)
     _short(option, given, len(values))

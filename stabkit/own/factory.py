@@ -93,8 +93,8 @@ def _load(model: Any, path: Path) -> None:
     theirs = {name: tuple(tensor.shape) for name, tensor in held.items()}
     for name in [*own, *(name for name in theirs if name not in own)]:
         if own.get(name) != theirs.get(name):
-            ours, found = (str(list(shapes[name])) if name in shapes else "absent" for shapes in (own, theirs))
-            raise UsageError(f"--weights: {name} is {found} in {path}, {ours} in the model")
+            ours, text = (str(list(shapes[name])) if name in shapes else "absent" for shapes in (own, theirs))
+            raise UsageError(f"--weights: {name} is {text} in {path}, {ours} in the model")
     model.load_state_dict(held)
 
 

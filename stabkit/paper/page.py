@@ -91,16 +91,20 @@ def whole(sections: Sequence[Mapping[str, Any]], beyond: Left, command: str) -> 
 
 def of_item(command: str, item: Item) -> str:
     """`stabkit paper fig4 --data …`: the command of several items as it would be for one of them."""
-    told: list[str] = []
+    parts: list[str] = []
     skip = False
     for word in shlex.split(command):
         name, equals, _ = word.partition("=")
-        if skip or name in ASIDE or (word in ("all", *BY_KEY) and (told[-1] in FLAGS or not told[-1].startswith("-"))):
+        if (
+            skip
+            or name in ASIDE
+            or (word in ("all", *BY_KEY) and (parts[-1] in FLAGS or not parts[-1].startswith("-")))
+        ):
             skip = name in ASIDE and not equals and not skip
             continue
-        told.append(word)
-    place = told.index("paper") + 1 if "paper" in told else len(told)
-    return shlex.join([*told[:place], item.key, *told[place:]])
+        parts.append(word)
+    place = parts.index("paper") + 1 if "paper" in parts else len(parts)
+    return shlex.join([*parts[:place], item.key, *parts[place:]])
 
 
 def _place(item: Item) -> str:
@@ -171,8 +175,8 @@ def _run(runs: Sequence[Run]) -> dict[str, Any]:
 
 def _lead(sections: Sequence[Mapping[str, Any]]) -> str:
     """`DeepNet Fig. 2, 3 and 4 reproduce in part. The papers’ central claims: 4 hold, 1 mixed, 4 fail. …`"""
-    told = [claim for claim, _ in _claims(sections)]
-    central, others = counted(told), counted(told, ("side", "background", "ours"))
+    findings = [claim for claim, _ in _claims(sections)]
+    central, others = counted(findings), counted(findings, ("side", "background", "ours"))
     by: dict[str, list[str]] = {}
     for section in sections:
         if section["verdict"] in ("reproduces", "in part", "does not reproduce"):
@@ -198,5 +202,5 @@ def _claims(sections: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Finding, st
     yield from found.values()
 
 
-def _decided(found: Finding) -> bool:
-    return found.verdict in ("holds", "mixed", "fails")
+def _decided(finding: Finding) -> bool:
+    return finding.verdict in ("holds", "mixed", "fails")

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from stabkit import methods
 from stabkit.errors import UsageError
 from stabkit.paper.item import Item
 from stabkit.running import cost
 from stabkit.running.request import Request
-from stabkit.spec import RUN_ID
 
 TRANSLATION = 180
 """What translating the test set costs, in forward passes over a training batch; roughly, at any depth."""
@@ -23,29 +23,41 @@ POINT = 2.0
 
 
 @dataclass(frozen=True, slots=True)
+class Piece:
+    """What an item needs of one run: that it is trained, that it is translated, that surfaces are drawn around it."""
+
+    kind: Literal["run", "translation", "surfaces"]
+    run: str
+    """Its id."""
+    beams: int = 0
+    """Of the translation's search."""
+    item: str = ""
+    """The key of the item whose surfaces they are."""
+
+
+@dataclass(frozen=True, slots=True)
 class Asked:
-    """An item with its commands read, and what they come to: {key: seconds on all workers}, the key of a run its id,
-    of its translation `id-beam4`, of the surfaces around it `id*fig1`."""
+    """An item with its commands read, and what they come to, in seconds on all workers."""
 
     item: Item
     requests: tuple[Request, ...]
-    work: Mapping[str, float]
+    work: Mapping[Piece, float]
 
 
 def asked(item: Item, requests: Sequence[Request]) -> Asked:
     """What the commands of an item come to; a run that several of them share once."""
-    work: dict[str, float] = {}
+    work: dict[Piece, float] = {}
     for request in requests:
         for spec in request.specs:
             run_id = spec.run_id
             forward = cost.forward(spec) / request.workers
-            work[run_id] = cost.seconds(spec) / request.workers
+            work[Piece("run", run_id)] = cost.seconds(spec) / request.workers
             if request.translations:
                 beams = request.translations.search.beam
-                work[f"{run_id}-beam{beams}"] = TRANSLATION * forward
+                work[Piece("translation", run_id, beams=beams)] = TRANSLATION * forward
             if request.surfaces:
                 some = points(request, len(set(map(methods.label_of, request.specs))))
-                work[f"{run_id}*{item.key}"] = some * POINT * forward
+                work[Piece("surfaces", run_id, item=item.key)] = some * POINT * forward
     return Asked(item, tuple(requests), work)
 
 
@@ -61,14 +73,14 @@ class Step:
     fits: bool
 
 
-def seconds(asked: Asked, held: Collection[str], pace: float) -> float:
+def seconds(asked: Asked, held: Collection[Piece], pace: float) -> float:
     """What is left of an item, where `held` is there already."""
-    return pace * sum(need for key, need in asked.work.items() if key not in held)
+    return pace * sum(need for piece, need in asked.work.items() if piece not in held)
 
 
-def missing(asked: Asked, held: Collection[str]) -> int:
+def missing(asked: Asked, held: Collection[Piece]) -> int:
     """How many of its runs are left to train."""
-    return sum(key not in held for key in asked.work if RUN_ID.fullmatch(key))
+    return sum(piece not in held for piece in asked.work if piece.kind == "run")
 
 
 def points(request: Request, compared: int) -> int:
@@ -81,7 +93,7 @@ def points(request: Request, compared: int) -> int:
     return random + (wanted.points**2 if wanted.path != "none" else 0)
 
 
-def plan(items: Sequence[Asked], held: Collection[str], budget: float | None, pace: float = 1.0) -> list[Step]:
+def plan(items: Sequence[Asked], held: Collection[Piece], budget: float | None, pace: float = 1.0) -> list[Step]:
     """The items in the order in which they are to run, those that do not fit last.
 
     Again and again the item that adds the least is taken, as long as the budget holds all that was taken. Raises

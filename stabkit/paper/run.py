@@ -7,7 +7,6 @@ where it stopped, and the page can be written anew at any time.
 from __future__ import annotations
 
 import dataclasses
-import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -18,7 +17,8 @@ from stabkit.paper import plan as plans
 from stabkit.paper.item import Item
 from stabkit.paper.items import ITEMS
 from stabkit.paper.part import Part
-from stabkit.paper.plan import Asked, Step
+from stabkit.paper.plan import Asked, Piece, Step
+from stabkit.results import surface, translation
 from stabkit.running import cost, execute
 from stabkit.spec import RunSpec
 from stabkit.storage.shelf import Shelf
@@ -72,13 +72,20 @@ def run_all(
     return parts, beyond
 
 
-def held(store: Store, asked: Iterable[tuple[Asked, Part]]) -> set[str]:
-    """What the store has of these items' work, by the keys of `plan.Asked.work`: runs and translations by their ids;
-    surfaces, whose ids are known only when their runs are there, by how these begin."""
-    there = {*store.ids(), *(name.rpartition("-")[0] for name in Shelf(TRANSLATION, store.out).ids())}
-    drawn = {re.sub(r"-[a-z]+-[0-9a-f]{12}$", "", name) for name in Shelf(SURFACE, store.out).ids()}
-    keys = {key for one, _ in asked for key in one.work}
-    return {key for key in keys if key in there or ("*" in key and key.partition("*")[0][:-13] in drawn)}
+def held(store: Store, asked: Iterable[tuple[Asked, Part]]) -> set[Piece]:
+    """What the store has of these items' work: runs by their ids; translations and surfaces, whose ids are known only
+    when their runs are there, by how these begin."""
+    runs = set(store.ids())
+    translations, surfaces = Shelf(TRANSLATION, store.out).ids(), Shelf(SURFACE, store.out).ids()
+
+    def there(piece: Piece) -> bool:
+        if piece.kind == "run":
+            return piece.run in runs
+        if piece.kind == "translation":
+            return any(name.startswith(translation.prefix(piece.run, piece.beams)) for name in translations)
+        return any(name.startswith(surface.prefix(piece.run)) for name in surfaces)
+
+    return {piece for request, _ in asked for piece in request.work if there(piece)}
 
 
 def run_one(asked: Asked, part: Part, store: Store, listener: ItemListener, *, retry_failed: bool) -> Part:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -11,7 +11,8 @@ import numpy as np
 from stabkit.claims import Finding
 from stabkit.claims.base import ORDER, WEIGHTS
 from stabkit.figures.catalogue import FIGURES, SURFACES
-from stabkit.figures.drawing.sketch import sketch
+from stabkit.figures.drawing.svg import sketch
+from stabkit.figures.picture import Picture
 from stabkit.figures.shared.surfaces import Landscape
 from stabkit.figures.shared.words import plain
 from stabkit.paper.part import Part
@@ -26,7 +27,8 @@ SAID = 2
 """Figures whose titles say what came out, before the claims."""
 COLOURS = {"reproduces": "holds", "holds as far as decided": "holds", "does not reproduce": "fails", "in part": "mixed"}
 """The colour of a claim in which an item's verdict is written; others in that of the untested."""
-NAMED = {figure.NAME: figure for figure in (*FIGURES, *SURFACES)}
+EVERY: tuple[Picture[Any], ...] = (*FIGURES, *SURFACES)
+NAMED: Mapping[str, Picture[Any]] = {figure.name: figure for figure in EVERY}
 
 
 @lru_cache(maxsize=64)  # the pages are written anew after every item
@@ -79,9 +81,9 @@ def by_weight(claims: Sequence[Finding]) -> str:
     return " · ".join(f"{weight}: {words}" for weight, words in told.items() if words)
 
 
-def _rank(found: Finding) -> tuple[int, int]:
+def _rank(finding: Finding) -> tuple[int, int]:
     """Central claims first, and of those what holds."""
-    return WEIGHTS.index(found.claim.weight), ORDER.index(found.verdict)
+    return WEIGHTS.index(finding.claim.weight), ORDER.index(finding.verdict)
 
 
 def named(claims: Sequence[Finding]) -> str:
@@ -105,6 +107,6 @@ def _cards(part: Part) -> list[Card]:
         figure = NAMED[name]
         made_of: Any = Landscape(part.runs, part.surfaces) if figure in SURFACES else source(figure, part.runs)
         frame = figure.select(made_of)
-        if not (getattr(figure, "OPTIONAL", False) and frame.empty):
+        if not (figure.optional and frame.empty):
             drawn.append(card(figure, frame, made_of, f"{part.item.key}-"))
     return drawn

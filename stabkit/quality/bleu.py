@@ -51,9 +51,9 @@ def counts(hypotheses: Sequence[str], references: Sequence[str], tokenize: str) 
     return np.array(rows, dtype=np.float64).reshape(-1, 2 * ORDER + 2)
 
 
-def counted(found: Translation) -> Counts:
+def counted(translation: Translation) -> Counts:
     """Every sentence's ten numbers in a stored translation; counted once, for figures and claims ask again."""
-    return _counted(found.hypotheses, found.references, found.tokenize)
+    return _counted(translation.hypotheses, translation.references, translation.tokenize)
 
 
 @lru_cache(maxsize=256)

@@ -5,21 +5,20 @@ from __future__ import annotations
 import base64
 import json
 import math
-import re
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
+from stabkit.figures.drawing import svg
+from stabkit.figures.picture import Mark, Note, Picture, Room
 from stabkit.figures.shared.words import listed, short
-from stabkit.report import drawn
 
-if TYPE_CHECKING:
-    from stabkit.figures.catalogue import Picture  # and with it every picture of runs
+Source = TypeVar("Source")
 
 DATA_LIMIT = 400_000
 """Bytes of one figure's data; a longer table is not put into the page (`--figures DIR` writes all)."""
@@ -36,8 +35,8 @@ class Card:
     """One figure as the page shows it."""
 
     name: str
-    room: str
-    """Of `stabkit.figures`, that the figure comes from."""
+    room: Room | None
+    """The section that it stands in."""
     needs: str
     """What these runs lack for it; "" where there is something to see."""
     short: str
@@ -58,28 +57,25 @@ class Card:
     note: str
 
 
-def card(
-    figure: Picture, frame: pd.DataFrame, made_of: Any, before: str = "", picture: drawn.Picture | None = None
-) -> Card:
-    """What was selected and its picture, drawn if it is not yet, wrapped up with downloads and the folded table;
-    `before` its name, where a page has several of its kind."""
-    name = before + figure.NAME
-    image, marks, needs = picture or drawn.picture(figure, frame, name)
+def card(figure: Picture[Source], frame: pd.DataFrame, made_of: Source, before: str = "") -> Card:
+    """What was selected and its picture, wrapped up with downloads and the folded table; `before` its name, where a
+    page has several of its kind."""
+    name = before + figure.name
+    image, marks, needs = drawing(figure, frame, name)
     head, rows, note = _folded(frame, figure)
-    see, read = reading(figure.READ, frame)
     table = _grouped(frame)
     large = len(json.dumps(table)) > DATA_LIMIT
     return Card(
         name=name,
-        room=room(figure),
+        room=figure.room,
         needs=needs,
-        short=figure.SHORT,
+        short=figure.short,
         title=figure.title(made_of),
         svg=Markup(image),
         alt=figure.alt(frame),
-        see=see,
-        read=read,
-        caption=figure.CAPTION,
+        see=figure.see,
+        read=reading(figure.read, frame),
+        caption=figure.caption,
         data=packed({"curves": [_across(mark) for mark in marks], "table": None if large else table}),
         large=large,
         head=head,
@@ -88,28 +84,28 @@ def card(
     )
 
 
-MARKS: Mapping[str, Callable[[pd.DataFrame], bool]] = {
-    "✕": lambda frame: _has(frame, "diverged"),
-    "square": lambda frame: _has(frame, "stuck"),
+def drawing(figure: Picture[Any], frame: pd.DataFrame, name: str) -> tuple[str, list[dict[str, Any]], str]:
+    """The svg for the page, its curves, and "" or what it needs before there is anything to draw."""
+    drawn = figure.draw(frame)
+    return (*svg.to_page(drawn, name), str(drawn.get_label() or ""))
+
+
+MARKS: Mapping[Mark, Callable[[pd.DataFrame], bool]] = {
+    "diverged": lambda frame: _holds(frame, "diverged"),
+    "stuck": lambda frame: _holds(frame, "stuck"),
     "band": lambda frame: "seed" not in frame or frame["seed"].nunique() > 1,
 }
-"""{word of a mark: whether a frame has what it stands for}."""
+"""{mark: whether a frame has what it stands for}."""
 
 
-def _has(frame: pd.DataFrame, word: str) -> bool:
-    return "outcome" not in frame or word in set(frame["outcome"])
+def _holds(frame: pd.DataFrame, outcome: str) -> bool:
+    return "outcome" not in frame or outcome in set(frame["outcome"])
 
 
-def reading(text: str, frame: pd.DataFrame) -> tuple[str, str]:
-    """The first sentence, and the others without those that explain only marks which this frame does not have."""
-    first, *rest = re.split(r"(?<=[.!?]) (?=[^a-z])", text)
-    asked = [(sentence, [has for word, has in MARKS.items() if word in sentence]) for sentence in rest]
-    return first, " ".join(sentence for sentence, needs in asked if not needs or any(has(frame) for has in needs))
-
-
-def room(figure: Picture) -> str:
-    """The folder of `stabkit.figures` that it stands in."""
-    return str(getattr(figure, "__name__", type(figure).__module__)).split(".")[-2]
+def reading(notes: Sequence[Note], frame: pd.DataFrame) -> str:
+    """The notes, without those that explain only marks which this frame does not have."""
+    shown = [note for note in notes if not note.marks or any(MARKS[mark](frame) for mark in note.marks)]
+    return " ".join(note.text for note in shown)
 
 
 def _across(mark: Mapping[str, Any]) -> dict[str, Any]:
@@ -162,18 +158,18 @@ def packed(value: Any) -> str:
     return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
 
 
-def _folded(frame: pd.DataFrame, figure: Picture) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...], str]:
+def _folded(frame: pd.DataFrame, figure: Picture[Any]) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...], str]:
     """The drawn values for reading: runs down, steps or layers across, or the frame as it is."""
     if frame.empty:
         return (), (), "Nothing was drawn."
-    if figure.INDEX is None:
+    if figure.index is None:
         names = [name for name in frame.columns if name not in ("run", "method")]
         head, count = tuple(name.replace("_", " ") for name in names), len(frame)
         kept = max(1, TABLE_LIMIT // len(head))
         some = frame[names].iloc[_spread(count, kept)]
         rows = [tuple(map(_cell, row)) for row in some.itertuples(index=False)]
         return head, tuple(rows), f"{kept} of {count} rows, evenly spread." if count > kept else ""
-    return _by_run(frame, figure.INDEX, figure.VALUE)
+    return _by_run(frame, figure.index, figure.value)
 
 
 def _by_run(frame: pd.DataFrame, index: str, value: str) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...], str]:

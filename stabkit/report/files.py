@@ -53,17 +53,17 @@ def write_pictures(runs: Sequence[Run], folder: Path) -> int:
     """Every figure as NAME.svg, .png, .pdf and .csv; returns how many figures."""
     import numpy as np
 
-    from stabkit.figures.catalogue import FIGURES, Picture
+    from stabkit.figures.catalogue import FIGURES
     from stabkit.figures.drawing import svg
     from stabkit.figures.probes import recorded
     from stabkit.report import order
 
-    figures: list[Picture] = [*FIGURES, *recorded.of_runs(runs)]
+    figures = [*FIGURES, *recorded.of_runs(runs)]
     for figure in figures:
         with np.errstate(all="ignore"):  # as on the page
             frame = figure.select(order.source(figure, runs))
             drawn = figure.draw(frame)
         for kind in ("svg", "png", "pdf"):
-            svg.save(drawn, folder / f"{figure.NAME}.{kind}")
-        write_file(folder / f"{figure.NAME}.csv", frame.to_csv(index=False).encode())
+            svg.save(drawn, folder / f"{figure.name}.{kind}")
+        write_file(folder / f"{figure.name}.csv", frame.to_csv(index=False).encode())
     return len(figures)

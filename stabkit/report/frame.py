@@ -42,14 +42,14 @@ def elsewhere(command: str) -> str:
     """The command as somebody can run it who lacks its text; "" where it has none."""
     if "--data" not in command:
         return ""
-    words, told = shlex.split(command), list[str]()
+    words, parts = shlex.split(command), list[str]()
     while words:
         word = words.pop(0)
         if word.partition("=")[0] not in ("--data", "--source", "--target", "--out"):
-            told.append(word)
+            parts.append(word)
         elif "=" not in word and words:
             words.pop(0)
-    return shlex.join(told)
+    return shlex.join(parts)
 
 
 def template(path: Path) -> Template:

@@ -22,7 +22,7 @@ FINGERPRINT = (
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Setting:
+class SettingRow:
     """One setting over all runs of the page."""
 
     name: str
@@ -43,14 +43,14 @@ class Environment:
     seconds: float
 
 
-def settings(specs: Sequence[RunSpec]) -> list[Setting]:
+def settings(specs: Sequence[RunSpec]) -> list[SettingRow]:
     """Every setting besides method, depth, seed and data: those away from the default or that vary first."""
     default = flat(RunSpec(method="", model=ModelConfig(encoder_layers=0, decoder_layers=0)))
-    each = [flat(spec) for spec in specs]
+    rows = [flat(spec) for spec in specs]
     found = [
-        Setting(
+        SettingRow(
             name=key,
-            values=tuple(_text(value) for value in sorted({spec[key] for spec in each})),
+            values=tuple(_text(value) for value in sorted({spec[key] for spec in rows})),
             default=_text(default[key]),
         )
         for key in default
@@ -89,8 +89,8 @@ def files(runs: Sequence[Run]) -> list[tuple[str, str, str]]:
     texts: dict[str, str] = {}
     for run in runs:
         texts |= run.texts
-        for own in run.spec.files():
-            found.setdefault((own.file, own.digest), {})[own.name] = None
+        for source in run.spec.files():
+            found.setdefault((source.file, source.digest), {})[source.name] = None
     return [
         (plain(f"{file}: {', '.join(names)}"), digest, spelled(texts.get(digest, "")))
         for (file, digest), names in found.items()

@@ -28,7 +28,7 @@ from stabkit.report.frame import ASSETS, script_hash, shell, template
 from stabkit.report.json_document import seconds_a_step
 from stabkit.report.summary import Summary
 from stabkit.report.verdict import legend, panel, sparks
-from stabkit.report.verdict.foretold import foretold
+from stabkit.report.verdict.forecast_outcome import forecast_outcome
 from stabkit.report.verdict.headline import separation
 from stabkit.report.verdict.matrix import OUTCOMES, Matrix
 from stabkit.results.records import lacking
@@ -93,7 +93,7 @@ def render(summary: Summary, *, command: str, title: str = "") -> str:
         steps_only=bool(every) and all(run.spec.single_step for run in every),
         separation=separation(runs),
         which=chain_order.sentence(runs),
-        foretold=foretold(runs),
+        forecast_outcome=forecast_outcome(runs),
         order=ordered,
         figures_first=asked.figures_first and bool(ordered.leads),
         switches=switches(every),
@@ -148,16 +148,16 @@ def counted(claimed: Sequence[Finding], weights: Collection[str] = ("central",))
 def switches(runs: Sequence[Run]) -> list[tuple[str, str]]:
     """(key, label) of every method on the page; options of one method go together, as their colour does."""
     found: dict[str, str] = {}
-    for each in shown(runs):
-        found.setdefault(each.run.spec.method, plain(label_of(replace(each.run.spec, options={}))))
+    for entry in shown(runs):
+        found.setdefault(entry.run.spec.method, plain(label_of(replace(entry.run.spec, options={}))))
     return list(found.items())
 
 
 def group_switches(runs: Sequence[Run]) -> list[tuple[str, str]]:
     """(group, its methods' keys with spaces between) where there are several groups of several methods."""
     found: dict[str, dict[str, None]] = {}
-    for each in shown(runs):
-        found.setdefault(method_group(each.run.spec), {})[each.run.spec.method] = None
+    for entry in shown(runs):
+        found.setdefault(method_group(entry.run.spec), {})[entry.run.spec.method] = None
     if len(found) < 2 or sum(map(len, found.values())) < 6:
         return []
     return [(group, " ".join(found[group])) for group in GROUPS if group in found]

@@ -18,7 +18,7 @@ from stabkit.surface.roughness import curvature, negative_curvature, roughness
 
 if TYPE_CHECKING:
     from stabkit.claims import Finding
-    from stabkit.claims.base import Place
+    from stabkit.claims.base import ClaimPlace
     from stabkit.report.summary import Summary
     from stabkit.report.verdict.matrix import Matrix
     from stabkit.storage.surfaces import Surface
@@ -94,23 +94,23 @@ def surface(found: Surface) -> dict[str, Any]:
     }
 
 
-def claim(found: Finding) -> dict[str, Any]:
+def claim(finding: Finding) -> dict[str, Any]:
     """A claim, its verdict, and what was measured at each place; a command where it is not decided."""
     return {
-        "id": found.claim.key,
-        "sentence": found.claim.sentence,
-        "source": found.claim.source,
-        "weight": found.claim.weight,
-        "test": found.claim.test,
-        "verdict": found.verdict,
-        "measured": found.measured,
-        "reason": found.reason,
-        **({"command": found.claim.command} if found.verdict in ("untested", "undecided") else {}),
-        "places": [place(one) for one in found.places],
+        "id": finding.claim.key,
+        "sentence": finding.claim.sentence,
+        "source": finding.claim.source,
+        "weight": finding.claim.weight,
+        "test": finding.claim.test,
+        "verdict": finding.verdict,
+        "measured": finding.measured,
+        "reason": finding.reason,
+        **({"command": finding.claim.command} if finding.verdict in ("untested", "undecided") else {}),
+        "places": [place(one) for one in finding.places],
     }
 
 
-def place(one: Place) -> dict[str, Any]:
+def place(one: ClaimPlace) -> dict[str, Any]:
     """One place: its number over the seeds, the threshold, the verdict."""
     return {
         "where": one.measured.place,

@@ -11,13 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from stabkit.figures.catalogue import FIGURES, SURFACES, Picture
+from stabkit.figures.catalogue import FIGURES, SURFACES
+from stabkit.figures.picture import Picture, Room, RunPicture
 from stabkit.figures.probes import recorded
-from stabkit.figures.quick.once import Runs
 from stabkit.figures.shared.comparison import trained
 from stabkit.figures.shared.numbers import outcome_word
+from stabkit.figures.shared.once import Runs
 from stabkit.figures.shared.surfaces import Landscape
-from stabkit.report import drawn
 from stabkit.report.cards import Card, card
 from stabkit.storage.store import Run
 from stabkit.storage.surfaces import Surface
@@ -60,7 +60,7 @@ LANDSCAPE = Kind(
     figures_first=True,
 )
 
-ROOMS: Mapping[str, str] = {
+ROOMS: Mapping[Room, str] = {
     "surfaces": "The loss around the weights",
     "ablation": "Factors and parts",
     "methods": "The methods beside each other",
@@ -83,42 +83,34 @@ def kind(runs: Sequence[Run], surfaces: Sequence[Surface] = ()) -> Kind:
     return JUDGED if any(outcome_word(run) != "early" for run in runs) else SWEEP
 
 
-def source(figure: Picture, runs: Sequence[Run]) -> Sequence[Run]:
+def source(figure: RunPicture, runs: Sequence[Run]) -> Sequence[Run]:
     """What a figure of runs is made of: all of them where single steps are its matter, else those that were trained."""
-    return runs if single_steps(figure) else trained(runs)
-
-
-def single_steps(figure: Picture) -> bool:
-    """Whether single steps are the matter of a figure."""
-    return bool(getattr(figure, "SINGLE_STEPS", False))
+    return runs if figure.single_steps else trained(runs)
 
 
 def cards(runs: Sequence[Run], surfaces: Sequence[Surface] = (), probed: Sequence[Run] = ()) -> list[Card]:
-    """A card a figure, those of surfaces first; an OPTIONAL one only where it has something to show, and of single
-    steps alone only those AT_START. `probed`: the runs again with those that differ in further probes alone."""
+    """A card a figure, those of surfaces first; an optional one only where it has something to show, and of single
+    steps alone only those at the start. `probed`: the runs again with those that differ in further probes alone."""
     steps_only = bool(runs) and all(run.spec.single_step for run in runs)
     landscape = Landscape(runs, surfaces)
     every, later = Runs(runs), Runs(trained(runs))
-    sources: list[tuple[Picture, Any]] = [(figure, landscape) for figure in SURFACES if surfaces]
-    sources += [(figure, every if single_steps(figure) else later) for figure in FIGURES]
+    sources: list[tuple[Picture[Any], Any]] = [(figure, landscape) for figure in SURFACES if surfaces]
+    sources += [(figure, every if figure.single_steps else later) for figure in FIGURES]
     whole = Runs(trained(probed or runs))
     sources += [(figure, whole) for figure in recorded.of_runs(whole)]
     frames = [(figure, figure.select(made_of), made_of) for figure, made_of in sources]
-    some = [
-        (figure, frame, made_of)
+    return [
+        card(figure, frame, made_of)
         for figure, frame, made_of in frames
-        if not (getattr(figure, "OPTIONAL", False) and frame.empty)
-        and (getattr(figure, "AT_START", False) or not steps_only)
+        if not (figure.optional and frame.empty) and (figure.at_start or not steps_only)
     ]
-    pictures = drawn.pictures([(figure, frame, figure.NAME) for figure, frame, _ in some])
-    return [card(*one, picture=picture) for one, picture in zip(some, pictures, strict=True)]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Section:
     """Figures of one subject, folded."""
 
-    key: str
+    key: Room
     title: str
     cards: tuple[Card, ...]
 
@@ -144,6 +136,6 @@ def order(shown: Sequence[Card], leads: Sequence[str]) -> Order:
     ]
     return Order(
         leads=tuple(first),
-        sections=tuple(one for one in sections if one.cards),
+        sections=tuple(section for section in sections if section.cards),
         nothing=tuple(card for card in shown if card.needs),
     )

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from stabkit.own.audit import Audit
     from stabkit.report.summary import Summary
-    from stabkit.results.own.cell import Cell
+    from stabkit.results.own.cell import ModelCell
     from stabkit.results.tolerance import Exponent
     from stabkit.surface.anymodel import LossSurface
 
@@ -207,7 +207,7 @@ class ProbeResult:
 
     call: str
     request: ProbeRequest
-    done: Done[ProbeSpec, Cell]
+    done: Done[ProbeSpec, ModelCell]
     judged: Judged
 
     @cached_property

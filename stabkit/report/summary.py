@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from stabkit.claims import Finding, findings
-from stabkit.figures.quick.once import Runs
 from stabkit.figures.shared.comparison import apart, trained
+from stabkit.figures.shared.once import Runs
 from stabkit.report.verdict.answer import answer
 from stabkit.report.verdict.headline import headline
 from stabkit.report.verdict.matrix import Matrix, matrix

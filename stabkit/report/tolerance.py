@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from stabkit.figures.depth import tolerance as figure
+from stabkit.figures.depth.tolerance import PICTURE
 from stabkit.figures.drawing import style
 from stabkit.figures.shared.words import listed, plain, several, short
 from stabkit.report import how
@@ -24,21 +24,21 @@ from stabkit.storage.folder import write_file
 TITLE = "Which rate does each depth tolerate?"
 
 
-def write(found: Searched, asked: Request, command: str) -> Path:
+def write(searched: Searched, asked: Request, command: str) -> Path:
     """Write the page; returns where."""
     path = asked.out / "reports" / page_name("tolerance", asked.specs)
-    write_file(path, render(found, command).encode())
+    write_file(path, render(searched, command).encode())
     return path
 
 
 @np.errstate(all="ignore")
-def render(found: Searched, command: str) -> str:
+def render(searched: Searched, command: str) -> str:
     """The page as one HTML file."""
-    fits = [*exponents(found.found, "depth"), *exponents(found.found, "width")]
-    columns, table = cells(found.found)
-    environments = how.environments(found.runs)
+    fits = [*exponents(searched.found, "depth"), *exponents(searched.found, "width")]
+    columns, table = cells(searched.found)
+    environments = how.environments(searched.runs)
     return template(ASSETS / "tolerance.html.j2").render(
-        **shell(TITLE, command, answer(found.found, fits)),
+        **shell(TITLE, command, answer(searched.found, fits)),
         swatch=style.colour,
         heads=columns,
         table=table,
@@ -46,14 +46,14 @@ def render(found: Searched, command: str) -> str:
             (fit.label, "N" if fit.axis == "depth" else "d", *map(short, (fit.p, fit.low, fit.high)), fit)
             for fit in fits
         ],
-        card=card(figure, figure.select(found.found), found.found),
-        failed=[(plain(spec.run_id), plain(reason)) for spec, reason in found.failed],
+        card=card(PICTURE, PICTURE.select(searched.found), searched.found),
+        failed=[(plain(spec.run_id), plain(reason)) for spec, reason in searched.failed],
         environments=environments,
         mixed=how.mixed(environments),
-        wall=how.duration(sum(map(how.wall_seconds, found.runs))),
+        wall=how.duration(sum(map(how.wall_seconds, searched.runs))),
         duration=how.duration,
-        count=len(found.runs),
-        every_row=chain_rows(found.runs, 16),
+        count=len(searched.runs),
+        every_row=chain_rows(searched.runs, 16),
         switches=[],
         group_switches=[],
     )
@@ -67,9 +67,9 @@ def answer(found: Sequence[Tolerance], fits: Sequence[Exponent]) -> str:
     widths = len({hidden for _, hidden in places}) > 1
     parts: list[str] = []
     for depth, hidden in dict.fromkeys((places[0], places[-1])):
-        own = [one for one in found if (one.depth, one.hidden) == (depth, hidden)]
+        tolerances = [one for one in found if (one.depth, one.hidden) == (depth, hidden)]
         where = f"{depth} layer{'s' * (depth != 1)}{f' and width {hidden}' if widths else ''}"
-        parts.append(f"{'at' if parts else 'At'} {where} {_said(own)}")
+        parts.append(f"{'at' if parts else 'At'} {where} {_said(tolerances)}")
     order = sorted(fits, key=lambda fit: fit.p)
     falls = [f"{fit.label}'s limit {_falls(fit)}" for fit in dict.fromkeys((*order[-1:], *order[:1]))]  # the extremes
     return "; ".join([*parts, *falls]) + "."
@@ -78,8 +78,8 @@ def answer(found: Sequence[Tolerance], fits: Sequence[Exponent]) -> str:
 def _said(own: Sequence[Tolerance]) -> str:
     """`DeepNorm tolerates 4e-3, Post-LN none above 2e-4`, the highest first."""
     by: dict[str, list[str]] = {}
-    for one in sorted(own, key=lambda one: one.middle.height, reverse=True):
-        by.setdefault(one.words, []).append(one.label)
+    for tolerance in sorted(own, key=lambda tolerance: tolerance.middle.height, reverse=True):
+        by.setdefault(tolerance.words, []).append(tolerance.label)
     lost = by.pop("out of range", [])
     texts = [(several(labels, len(own)), len(labels), words) for words, labels in by.items()]
     parts = [f"{labels} {told}" for labels, _, told in texts]
@@ -99,21 +99,21 @@ def _falls(fit: Exponent) -> str:
     return f"does not fall with {name}{part}" if fit.high <= 0 else f"falls with {name}{part} in some seeds only"
 
 
-def cells(found: Sequence[Tolerance]) -> tuple[list[str], list[tuple[str, str, list[str]]]]:
+def cells(tolerances: Sequence[Tolerance]) -> tuple[list[str], list[tuple[str, str, list[str]]]]:
     """(heads, (method, label, texts) of every row) of the table: `18L-18L`, of several widths `18L-18L, d 128`."""
-    places = list(dict.fromkeys((one.encoder_layers, one.decoder_layers, one.hidden) for one in found))
+    places = list(dict.fromkeys((one.encoder_layers, one.decoder_layers, one.hidden) for one in tolerances))
     wide = len({hidden for *_, hidden in places}) > 1
     heads = [listed(depth_text(n, m), f"d {hidden}" if wide else "") for n, m, hidden in places]
     rows = []
-    for label in dict.fromkeys(one.label for one in found):
-        own = {(one.encoder_layers, one.decoder_layers, one.hidden): one for one in found if one.label == label}
+    for label in dict.fromkeys(one.label for one in tolerances):
+        own = {(one.encoder_layers, one.decoder_layers, one.hidden): one for one in tolerances if one.label == label}
         rows.append((next(iter(own.values())).method, label, [_cell(own.get(place)) for place in places]))
     return heads, rows
 
 
-def _cell(one: Tolerance | None) -> str:
-    if one is None:
+def _cell(tolerance: Tolerance | None) -> str:
+    if tolerance is None:
         return "–"
-    ends = [each.passes for each in one.seeds if each.passes is not None]
+    ends = [each.passes for each in tolerance.seeds if each.passes is not None]
     spread = f" ({power(min(ends))} to {power(max(ends))})" if ends and min(ends) < max(ends) else ""
-    return one.words + spread + ("" if one.monotone else ", not monotone")
+    return tolerance.words + spread + ("" if tolerance.monotone else ", not monotone")

@@ -78,7 +78,12 @@ class SurfaceSpec:
     def surface_id(self) -> str:
         """`deepnorm-18L-18L-s0-random-1a2b3c4d5e6f`."""
         text = canonical({"surface_version": SURFACE_VERSION, "spec": self.stored()})
-        return f"{self.origin.run[:-13]}-{self.plane.kind}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+        return f"{prefix(self.origin.run)}{self.plane.kind}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+
+
+def prefix(run_id: str) -> str:
+    """How the ids of the surfaces around a run begin: as its own, without the hash."""
+    return run_id[:-12]
 
 
 @cache

@@ -195,21 +195,23 @@ def exponents(found: Sequence[Tolerance], axis: Axis) -> list[Exponent]:
     """One a method, where LEAST depths (widths) or more have a rate in every seed; others are left out of the fit, and
     `left_out` counts them. Of several widths (depths) the first."""
     fits = []
-    for label in dict.fromkeys(one.label for one in found):
-        own = [one for one in found if one.label == label]
-        other = min(_x(one, "width" if axis == "depth" else "depth") for one in own)
-        own = [one for one in own if _x(one, "width" if axis == "depth" else "depth") == other]
-        whole = [one for one in own if all(map(_bracketed, one.seeds))]
-        if len({_x(one, axis) for one in whole}) < LEAST:
+    for label in dict.fromkeys(tolerance.label for tolerance in found):
+        tolerances = [tolerance for tolerance in found if tolerance.label == label]
+        other = min(_x(tolerance, "width" if axis == "depth" else "depth") for tolerance in tolerances)
+        tolerances = [
+            tolerance for tolerance in tolerances if _x(tolerance, "width" if axis == "depth" else "depth") == other
+        ]
+        whole = [tolerance for tolerance in tolerances if all(map(_bracketed, tolerance.seeds))]
+        if len({_x(tolerance, axis) for tolerance in whole}) < LEAST:
             continue
         lines: dict[int, list[tuple[float, float]]] = {}
-        for one in whole:
-            for each in one.seeds:
-                lines.setdefault(each.seed, []).append((_x(one, axis), each.passes or math.nan))
+        for tolerance in whole:
+            for each in tolerance.seeds:
+                lines.setdefault(each.seed, []).append((_x(tolerance, axis), each.passes or math.nan))
         slopes = [_slope(points) for points in lines.values()]
         fits.append(
             Exponent(
-                method=own[0].method,
+                method=tolerances[0].method,
                 label=label,
                 axis=axis,
                 p=-statistics.median(slopes),
@@ -217,8 +219,8 @@ def exponents(found: Sequence[Tolerance], axis: Axis) -> list[Exponent]:
                 high=-min(slopes),
                 seeds=len(slopes),
                 of=len(whole),
-                left_out=len(own) - len(whole),
-                ends=(min(_x(one, axis) for one in whole), max(_x(one, axis) for one in whole)),
+                left_out=len(tolerances) - len(whole),
+                ends=(min(_x(tolerance, axis) for tolerance in whole), max(_x(tolerance, axis) for tolerance in whole)),
             )
         )
     return fits
@@ -229,8 +231,8 @@ def _bracketed(one: OfSeed) -> bool:
     return one.passes is not None and one.fails is not None and one.known
 
 
-def _x(one: Tolerance, axis: Axis) -> float:
-    return float(one.depth if axis == "depth" else one.hidden)
+def _x(tolerance: Tolerance, axis: Axis) -> float:
+    return float(tolerance.depth if axis == "depth" else tolerance.hidden)
 
 
 def _slope(points: Sequence[tuple[float, float]]) -> float:

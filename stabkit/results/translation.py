@@ -46,7 +46,12 @@ class TranslationSpec:
     def translation_id(self) -> str:
         """`deepnorm-18L-18L-s0-1a2b3c4d5e6f-beam4-6f5e4d3c`: the run's id, the beams, and a hash of the rest."""
         text = canonical({"version": TRANSLATION_VERSION, "spec": self.stored()})
-        return f"{self.run}-beam{self.search.beam}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+        return f"{prefix(self.run, self.search.beam)}{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+
+
+def prefix(run_id: str, beams: int) -> str:
+    """How the ids of a run's translations by this many beams begin."""
+    return f"{run_id}-beam{beams}-"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

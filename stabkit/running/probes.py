@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stabkit.errors import FailedRuns
-from stabkit.results.own.cell import Cell
+from stabkit.results.own.cell import ModelCell
 from stabkit.running import plan
 from stabkit.running.executors.base import Lost, Tell
 from stabkit.running.plan import CommandAttempts, Done, Map, Work
@@ -85,13 +85,13 @@ class ProbeRequest:
 class ProbedCell:
     """A cell, and whether it was stored before."""
 
-    cell: Cell
+    cell: ModelCell
     reused: bool
 
 
 def run(
     request: ProbeRequest, execute: Map, tell: Tell, ended: Callable[[ProbeSpec, ProbedCell | Lost], None]
-) -> Done[ProbeSpec, Cell]:
+) -> Done[ProbeSpec, ModelCell]:
     """Probe every cell, the deepest first, which take longest. Raises UsageError for what would be as wrong at any
     depth."""
     shelf = Shelf(PROBE, request.out)

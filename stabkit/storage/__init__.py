@@ -1,4 +1,4 @@
-"""WHAT IS STORED: folders that are whole or absent. Never imports torch.
+"""What is stored: folders that are whole or absent. Never imports torch.
 
 shelf.py          one store for every kind of folder: load, commit, quarantine, list · folder.py: its bytes on the disk
 store.py          runs, their lock, checkpoints and attempts

@@ -14,19 +14,19 @@ from typing import Any
 
 from stabkit.results import records
 from stabkit.results.own import cell
-from stabkit.results.own.cell import PROBE_VERSION, Cell
+from stabkit.results.own.cell import PROBE_VERSION, ModelCell
 from stabkit.storage import folder
 from stabkit.storage.shelf import FolderKind, Shelf
 
 FILES = {"facts.json": folder.SMALL, "records.npz": folder.LARGEST, "environment.json": folder.SMALL}
 
 
-def parse(path: Path, files: Mapping[str, bytes], digest: str) -> Cell:
+def parse(path: Path, files: Mapping[str, bytes], digest: str) -> ModelCell:
     """A cell of the bytes of its files."""
-    return Cell(cell.facts(json.loads(files["facts.json"])), records.from_bytes(files["records.npz"]), digest)
+    return ModelCell(cell.facts(json.loads(files["facts.json"])), records.from_bytes(files["records.npz"]), digest)
 
 
-def to_files(probed: Cell, environment: Mapping[str, Any]) -> dict[str, bytes]:
+def to_files(probed: ModelCell, environment: Mapping[str, Any]) -> dict[str, bytes]:
     """The bytes of a cell's files, by name."""
     return {
         "facts.json": folder.to_json(probed.facts.to_json()),
@@ -38,6 +38,6 @@ def to_files(probed: Cell, environment: Mapping[str, Any]) -> dict[str, bytes]:
 PROBE = FolderKind(folder="probes", noun="a probe", files=FILES, version=PROBE_VERSION, parse=parse)
 
 
-def log(shelf: Shelf[Cell], name: str) -> Path:
+def log(shelf: Shelf[ModelCell], name: str) -> Path:
     """Where the log of a cell goes."""
     return folder.own(shelf.root, ".logs") / f"{re.sub('[^A-Za-z0-9._-]', '-', name)[:120]}.log"

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import json
 import re
+import secrets
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +23,7 @@ from stabkit.errors import StoreError
 from stabkit.results import records
 from stabkit.results.own import cell
 from stabkit.results.own.alarm import Alarm
-from stabkit.results.own.cell import PROBE_VERSION, Cell, Facts
+from stabkit.results.own.cell import PROBE_VERSION, Facts, ModelCell
 from stabkit.results.records import Table
 from stabkit.storage import folder
 from stabkit.storage.folder import CorruptFolder
@@ -34,6 +36,16 @@ FILES = {
     "environment.json": folder.SMALL,
 }
 PART_NAME = re.compile(r"\d{6}")
+STOPPED = "stopped: "
+"""How `ended` begins, in the files, of a watch that ended before its training."""
+STAMPED = 3
+"""Parts of an id behind the name: date, time, and what tells two of one second apart."""
+
+
+def identity(name: str) -> str:
+    """A folder's name that no other watch has: `gpt-20261125-095038-37c4`."""
+    plain = re.sub(r"[^\w.]+", "-", name).strip("-.")[:80] or "watch"
+    return f"{plain}-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{secrets.token_hex(2)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +53,20 @@ class Watched:
     """One watch: its cell, what it warned of, how it ended."""
 
     watch_id: str
-    cell: Cell
+    cell: ModelCell
     alarms: tuple[Alarm, ...]
     ended: str
     """`closed`, `stopped: why`, or "" where nobody closed it."""
+
+    @property
+    def name(self) -> str:
+        """What the watch was called; "" of a folder that `identity` did not name."""
+        return self.watch_id.rsplit("-", STAMPED)[0] if self.watch_id.count("-") >= STAMPED else ""
+
+    @property
+    def stopped(self) -> str:
+        """Why it ended before its training; "" where it did not."""
+        return "" if self.ended in ("", "closed") else self.ended.removeprefix(STOPPED)
 
     @property
     def run_id(self) -> str:
@@ -73,7 +95,7 @@ def parse(path: Path, files: Mapping[str, bytes], digest: str) -> Watched:
     ended = str(json.loads(files["environment.json"])["ended"])
     alarms = tuple(Alarm(**alarm) for alarm in json.loads(files["alarms.json"]))
     facts = cell.facts(json.loads(files["facts.json"]))
-    return Watched(path.parent.name, Cell(facts, tables, digest), alarms, ended)
+    return Watched(path.parent.name, ModelCell(facts, tables, digest), alarms, ended)
 
 
 def to_files(
@@ -144,7 +166,7 @@ def _joined(before: Watched | None, after: Watched) -> Watched:
     tables = dict(before.records)
     for name, table in after.records.items():
         tables[name] = _appended(tables[name], table) if name in tables else table
-    return Watched(after.watch_id, Cell(after.cell.facts, tables, after.cell.digest), after.alarms, after.ended)
+    return Watched(after.watch_id, ModelCell(after.cell.facts, tables, after.cell.digest), after.alarms, after.ended)
 
 
 def _appended(before: Table, after: Table) -> Table:

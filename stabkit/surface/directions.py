@@ -54,14 +54,14 @@ def layout(shapes: Sequence[tuple[str, tuple[int, ...]]]) -> tuple[Tensor, ...]:
     return tuple(tensors)
 
 
-def difference(one: Layout, other: Layout) -> str:
+def difference(tensors: Layout, other: Layout) -> str:
     """The first tensor in which two layouts differ, in words; "" where none does."""
-    for ours, theirs in zip(one, other, strict=False):
+    for ours, theirs in zip(tensors, other, strict=False):
         if (ours.name, ours.shape) != (theirs.name, theirs.shape):
             return f"{ours.name} {list(ours.shape)} against {theirs.name} {list(theirs.shape)}"
-    if len(one) != len(other):
-        longer = one if len(one) > len(other) else other
-        extra = longer[min(len(one), len(other))]
+    if len(tensors) != len(other):
+        longer = tensors if len(tensors) > len(other) else other
+        extra = longer[min(len(tensors), len(other))]
         return f"{extra.name} {list(extra.shape)} against nothing"
     return ""
 

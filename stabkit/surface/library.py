@@ -38,7 +38,7 @@ def walk(
     if len(b) < 2 or len(a) != len(b):
         raise UsageError("the library walks squares; a cut is for the engine stabkit")
 
-    class Loss(Metric):  # type: ignore[misc]  # the library ships no types
+    class LossMetric(Metric):  # type: ignore[misc]  # the library ships no types
         def __call__(self, wrapper: Any) -> float:
             return float(loss(wrapper.get_modules()[0]))
 
@@ -47,7 +47,7 @@ def walk(
     start = origin + (a[0] - across) * first + b[0] * second
     corners = (start, start + steps * along * second, start + steps * across * first)
     with torch.no_grad(), undisturbed(evaluator.vector(np.zeros(1)).device):
-        losses = loss_landscapes.planar_interpolation(*(_moved(evaluator, at) for at in corners), Loss(), steps)
+        losses = loss_landscapes.planar_interpolation(*(_moved(evaluator, at) for at in corners), LossMetric(), steps)
     losses = np.asarray(losses, dtype=np.float64)
     return np.stack([losses[j, :-1] if j % 2 == 0 else losses[j, 1:] for j in range(len(b))])
 

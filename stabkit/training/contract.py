@@ -14,7 +14,7 @@ from stabkit import methods
 from stabkit.errors import UsageError
 from stabkit.methods import valid
 from stabkit.methods.base import Method, sites
-from stabkit.methods.blocks import BLOCKS, Block
+from stabkit.methods.blocks import BLOCKS
 from stabkit.methods.count import parameters
 from stabkit.methods.own import Texts, said
 from stabkit.model import second
@@ -22,7 +22,7 @@ from stabkit.model.flat import Flat
 from stabkit.model.transformer import Transformer
 from stabkit.probes import PROBES, Probe
 from stabkit.probes.tools import own
-from stabkit.spec import Chosen, ModelConfig, Own, RunSpec, TaskConfig, TrainConfig, depth_text
+from stabkit.spec import Block, Chosen, ModelConfig, Own, RunSpec, TaskConfig, TrainConfig, depth_text
 from stabkit.tasks import objective
 from stabkit.tasks.base import PAD, Task
 from stabkit.tasks.synthetic import Synthetic
@@ -38,13 +38,13 @@ SMALL = RunSpec(
 """A run that takes a tenth of a second, with everything that may be disturbed."""
 
 
-def probe(one: Own, texts: Texts, n: int = 1, m: int = 1) -> Own:
+def probe(source: Own, texts: Texts, n: int = 1, m: int = 1) -> Own:
     """The probe with the name under which it is recorded and what it says of itself, for models with these stacks.
 
     Raises UsageError, in one line, where it breaks the contract: sites, a tensor of as many numbers, no bit of training
     or of another probe changed, and after a checkpoint the same records as without one.
     """
-    made, place = own.probe(one, texts), f"{one.file}:{one.name}"
+    made, place = own.probe(source, texts), f"{source.file}:{source.name}"
     name = made.name.removeprefix("own-")
     if name in {each.name for each in PROBES}:
         raise UsageError(f"{place}: the name {name!r} is a built-in probe's; give it another")
@@ -52,13 +52,13 @@ def probe(one: Own, texts: Texts, n: int = 1, m: int = 1) -> Own:
     plain = replace(SMALL, model=model)
     try:
         _reads(made, plain, place)
-        _records(one, plain, texts, made.name, place)
+        _records(source, plain, texts, made.name, place)
     except UsageError:
         raise
     except Exception as error:  # whatever a user's class raises
-        raise UsageError(said(error, one.file)) from error
+        raise UsageError(said(error, source.file)) from error
     words = [line.strip() for line in (made.__doc__ or made.__base__.__doc__ or "").splitlines() if line.strip()]
-    return replace(one, label=name, says=words[0].rstrip(".") if words else "")
+    return replace(source, label=name, says=words[0].rstrip(".") if words else "")
 
 
 def _reads(made: type[Probe], spec: RunSpec, place: str) -> None:
@@ -85,11 +85,11 @@ def _reads(made: type[Probe], spec: RunSpec, place: str) -> None:
         raise UsageError(f"{place}: {asked}, and returned one of shape {tuple(values.shape)}{more}")
 
 
-def _records(one: Own, spec: RunSpec, texts: Texts, name: str, place: str) -> None:
+def _records(source: Own, spec: RunSpec, texts: Texts, name: str, place: str) -> None:
     """The same run without it, with it, and with it from a checkpoint on."""
     task, states = _task(spec), list[State]()
     without = train.run(spec, task).records
-    watched = replace(spec, probes=(one,))
+    watched = replace(spec, probes=(source,))
     whole = train.run(watched, task, texts=texts, save=states.append, every=1).records
     for each, table in without.items():
         if not np.array_equal(table.values, whole[each].values, equal_nan=True):

@@ -6,18 +6,10 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from stabkit.figures.drawing import style
+from stabkit.figures.picture import Note, Picture
 from stabkit.figures.shared.words import percent, short
 from studies.forecast.evaluation import Evaluation
 
-NAME = "calibration"
-SHORT = "Said and true"
-INDEX: str | None = None
-VALUE = "share"
-CAPTION = "Reliability of the forecasts without warm-up, pooled over all hold-outs."
-READ = (
-    "On the diagonal a forecast of 0.8 comes true in eight of ten. Bars: 95 % of the true share by the number of runs "
-    "in the bin. The outer bins are the two words, likely stuck and likely trains; between them a forecast is open."
-)
 COLUMNS = ("run", "low", "high", "said", "share", "from", "to", "forecasts", "runs", "within")
 
 
@@ -92,3 +84,23 @@ def draw(frame: pd.DataFrame) -> Figure:
         axes.set_xlabel("said: probability that it trains")
         axes.set_ylabel("true: share that trained")
         return figure
+
+
+PICTURE: Picture[Evaluation] = Picture(
+    name="calibration",
+    short="Said and true",
+    caption="Reliability of the forecasts without warm-up, pooled over all hold-outs.",
+    see="On the diagonal a forecast of 0.8 comes true in eight of ten.",
+    read=(
+        Note(
+            "Bars: 95 % of the true share by the number of runs in the bin. The outer bins are the two words, likely "
+            "stuck and likely trains; between them a forecast is open."
+        ),
+    ),
+    columns=COLUMNS,
+    value="share",
+    select=select,
+    draw=draw,
+    title=title,
+    alt=alt,
+)

@@ -10,19 +10,10 @@ from matplotlib.figure import Figure
 
 from stabkit import methods
 from stabkit.figures.drawing import style
+from stabkit.figures.picture import Note, Picture
 from stabkit.figures.shared.words import short
 from studies.forecast.evaluation import BOTH, Evaluation
 
-NAME = "forecast_groups"
-SHORT = "Held-out groups"
-INDEX: str | None = None
-VALUE = "auc"
-CAPTION = "Each method, depth, task, architecture and the two highest rates held out in turn; runs without warm-up."
-READ = (
-    f"A group's own runs, forecast by a fit on all the others. Bars: 95 % (Hanley and McNeil). Drawn are groups with "
-    f"{BOTH} runs or more that train and as many that do not; the table has all. Beside each: its Brier skill, 1 where "
-    "every forecast is right and sure, 0 where the group's base rate does as well."
-)
 COLUMNS = ("run", "axis", "group", "n", "trained", "auc", "low", "high", "brier", "skill", "decided", "right")
 
 
@@ -101,3 +92,24 @@ def draw(frame: pd.DataFrame) -> Figure:
         axes.set_xlim(min(0.4, float(some["low"].min())), 1.0)
         axes.set_xlabel("AUC, the group held out (0.5: a guess)")
         return figure
+
+
+PICTURE: Picture[Evaluation] = Picture(
+    name="forecast_groups",
+    short="Held-out groups",
+    caption="Each method, depth, task, architecture and the two highest rates held out in turn; runs without warm-up.",
+    see="A group's own runs, forecast by a fit on all the others.",
+    read=(
+        Note(
+            f"Bars: 95 % (Hanley and McNeil). Drawn are groups with {BOTH} runs or more that train and as many that do "
+            "not; the table has all. Beside each: its Brier skill, 1 where every forecast is right and sure, 0 where "
+            "the group's base rate does as well."
+        ),
+    ),
+    columns=COLUMNS,
+    value="auc",
+    select=select,
+    draw=draw,
+    title=title,
+    alt=alt,
+)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from stabkit import methods
+from stabkit.figures.picture import Picture
 from stabkit.figures.shared.words import percent, plain, short
 from stabkit.report.cards import card
 from stabkit.report.frame import shell, template
@@ -24,7 +24,12 @@ from studies.forecast.scores import ForecastScores
 from studies.rows import StudyRow, digest
 from studies.study import Study
 
-FIGURES: tuple[ModuleType, ...] = (which_link, calibration, groups, widths)
+FIGURES: tuple[Picture[Evaluation], ...] = (
+    which_link.PICTURE,
+    calibration.PICTURE,
+    groups.PICTURE,
+    widths.PICTURE,
+)
 """They select from an Evaluation; else they are as those of `stabkit.figures`."""
 AUC, SKILL, DECIDED, RIGHT, BINS, WORST_AUC, WORST_SKILL, EARLY = 0.95, 0.5, 0.6, 0.95, 4, 0.85, 0.25, 0.05
 """What was asked of the forecast before it was fitted."""

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
-from stabkit.results.forecast.links import FITTED, Link, Setting, numbers
+from stabkit.results.forecast.links import FITTED, Link, RunSetting, numbers
 from stabkit.results.forecast.model import Array, Logistic
 from studies.rows import StudyRow
 
@@ -29,7 +29,7 @@ Labels = NDArray[np.bool_]
 
 def features(rows: Sequence[StudyRow], links: Sequence[Link] = FITTED) -> Array:
     """(runs × links) of labelled rows."""
-    return numbers([(row.measured, Setting(row.rate, row.hidden)) for row in rows if row.measured], links)
+    return numbers([(row.measured, RunSetting(row.rate, row.hidden)) for row in rows if row.measured], links)
 
 
 def labels(rows: Sequence[StudyRow]) -> Labels:

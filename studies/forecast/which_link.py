@@ -17,23 +17,11 @@ from matplotlib.figure import Figure
 from sklearn.metrics import roc_curve
 
 from stabkit.figures.drawing import style
+from stabkit.figures.picture import Note, Picture
 from stabkit.figures.shared.words import short
 from stabkit.results.forecast.links import FITTED, TINY, Link, log
 from studies.forecast.evaluation import Evaluation, Pooled
 
-NAME = "which_link"
-SHORT = "Which link predicts"
-INDEX: str | None = None
-VALUE = "auc"
-CAPTION = "Not in the papers: DeepNet §2 names the chain; which link tells first, neither paper asks."
-READ = (
-    "Left: the further a curve bends to the upper left, the better its number parts runs that train from the others; "
-    "the diagonal is a guess, a curve below it says that the link points the other way on these runs. Right: the area "
-    "under it (AUC), with the 95 % interval over runs. A link alone is its own number, without a fit. The forecast of "
-    "a run is made by a fit that has not seen its method, or its depth, task, architecture or rate: one at a time. "
-    "Diamonds: the same over pairs of runs of one method alone, where depth, task and rate differ; the rate itself is "
-    "strong there. Runs without warm-up."
-)
 ALL = "the forecast: gradient, rest and rate"
 COLUMNS = ("run", "link", "auc", "low", "high", "method", "rate", "false", "true")
 HUES, GREY = ("#0072B2", "#D55E00", "#009E73", "#CC79A7"), "#9A9A9A"
@@ -191,7 +179,7 @@ def draw(frame: pd.DataFrame) -> Figure:
             (curve,) = curves.plot(
                 points["false"], points["true"], color=hue, linewidth=2.2 if whole else 1.3 if run in named else 0.7
             )
-            style.mark(curve, "", str(points["link"].iloc[0]))
+            style.mark(curve, "", str(points["link"].iloc[0]), x="of the runs that do not train")
             first = points.iloc[0]
             areas.plot([first["low"], first["high"]], [height, height], color=hue, linewidth=2.2 if whole else 1.2)
             areas.plot([first["auc"]], [height], "o", color=hue, markersize=6 if whole else 4.5)
@@ -207,3 +195,28 @@ def draw(frame: pd.DataFrame) -> Figure:
         curves.set_xlabel("of the runs that do not train, called training")
         curves.set_ylabel("of the runs that train, called training")
         return figure
+
+
+PICTURE: Picture[Evaluation] = Picture(
+    name="which_link",
+    short="Which link predicts",
+    caption="Not in the papers: DeepNet §2 names the chain; which link tells first, neither paper asks.",
+    see=(
+        "Left: the further a curve bends to the upper left, the better its number parts runs that train from the "
+        "others; the diagonal is a guess, a curve below it says that the link points the other way on these runs."
+    ),
+    read=(
+        Note(
+            "Right: the area under it (AUC), with the 95 % interval over runs. A link alone is its own number, without "
+            "a fit. The forecast of a run is made by a fit that has not seen its method, or its depth, task, "
+            "architecture or rate: one at a time. Diamonds: the same over pairs of runs of one method alone, where "
+            "depth, task and rate differ; the rate itself is strong there. Runs without warm-up."
+        ),
+    ),
+    columns=COLUMNS,
+    value="auc",
+    select=select,
+    draw=draw,
+    title=title,
+    alt=alt,
+)

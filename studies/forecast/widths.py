@@ -7,18 +7,10 @@ from matplotlib.figure import Figure
 
 from stabkit import methods
 from stabkit.figures.drawing import style
+from stabkit.figures.picture import Note, Picture
 from stabkit.figures.shared.words import short
 from studies.forecast.evaluation import Evaluation
 
-NAME = "forecast_widths"
-SHORT = "Other widths"
-INDEX: str | None = None
-VALUE = "p"
-CAPTION = "Runs of hidden 128 and 256, forecast by the fit on hidden 64 as it stands."
-READ = (
-    "A point a run, at the probability that it was given after 16 updates: filled where it trained, open where it was "
-    "stuck or diverged. Right of 0.9 a run was called likely to train, left of 0.1 likely stuck."
-)
 COLUMNS = ("run", "method", "label", "hidden", "depth", "rate", "p", "outcome")
 
 
@@ -85,3 +77,21 @@ def draw(frame: pd.DataFrame) -> Figure:
                 axes.axvline(edge, color=style.INK, linewidth=0.6, alpha=0.4)
             axes.set_xlabel("said: probability that it trains")
         return figure
+
+
+PICTURE: Picture[Evaluation] = Picture(
+    name="forecast_widths",
+    short="Other widths",
+    caption="Runs of hidden 128 and 256, forecast by the fit on hidden 64 as it stands.",
+    see=(
+        "A point a run, at the probability that it was given after 16 updates: filled where it trained, open where it "
+        "was stuck or diverged."
+    ),
+    read=(Note("Right of 0.9 a run was called likely to train, left of 0.1 likely stuck."),),
+    columns=COLUMNS,
+    value="p",
+    select=select,
+    draw=draw,
+    title=title,
+    alt=alt,
+)

@@ -8,13 +8,12 @@ use        1 − cos between neighbouring states: how far a layer turns what it 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 
-from stabkit.figures.shared.words import short
+from stabkit.figures.picture import Note, Picture
+from stabkit.figures.shared.words import short as short_number
 from stabkit.results.profile import LOST
 from studies.today import dumbbells
 from studies.today.table import MethodCell, MethodTable, Number
@@ -22,31 +21,29 @@ from studies.today.table import MethodCell, MethodTable, Number
 COLUMNS = ("run", "panel", "method", "label", "depth", "x", "low", "high")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Along:
-    """One number of the cells as a figure."""
+def along_depth(
+    *,
+    name: str,
+    short: str,
+    caption: str,
+    see: str,
+    read: tuple[Note, ...],
+    of: Callable[[MethodCell], Number | None],
+    axis: str,
+    limits: tuple[float, float],
+    ticks: Sequence[float],
+    lines: Mapping[float, str],
+    extreme: str,
+    tell: Callable[[float], str] = short_number,
+) -> Picture[MethodTable]:
+    """One number of the cells as a picture; `extreme` is what the lowest is called: `the least gradient`."""
 
-    NAME: str
-    SHORT: str
-    CAPTION: str
-    READ: str
-    of: Callable[[MethodCell], Number | None]
-    axis: str
-    limits: tuple[float, float]
-    ticks: Sequence[float]
-    lines: Mapping[float, str]
-    extreme: str
-    """What the lowest is called: `the least gradient`."""
-    tell: Callable[[float], str] = short
-    INDEX: str | None = None
-    VALUE: str = "x"
-
-    def select(self, table: MethodTable) -> pd.DataFrame:
+    def select(table: MethodTable) -> pd.DataFrame:
         """One row a cell that has the number."""
         rows = []
         for key in table.keys:
             for cell in sorted(table.cells, key=lambda cell: (table.blocks.index(cell.block), cell.depth)):
-                number = self.of(cell) if cell.method == key else None
+                number = of(cell) if cell.method == key else None
                 if number is not None:
                     rows.append(
                         {
@@ -62,29 +59,38 @@ class Along:
                     )
         return pd.DataFrame(rows, columns=list(COLUMNS))
 
-    def title(self, table: MethodTable) -> str:
+    def title(table: MethodTable) -> str:
         """Whose is lowest where it is deepest, block by block."""
         held: dict[str, list[str]] = {}
         for block in table.blocks:
-            values = [(number.value, cell) for cell in table.deepest(block, self.of) if (number := self.of(cell))]
+            values = [(number.value, cell) for cell in table.deepest(block, of) if (number := of(cell))]
             if values:
                 value, lowest = min(values, key=lambda pair: pair[0])
-                words = f"at {lowest.depth} layers in the {block} block {self.tell(value)}"
+                words = f"at {lowest.depth} layers in the {block} block {tell(value)}"
                 held.setdefault(lowest.label, []).append(words)
-        parts = [f"{label} has {self.extreme}: {', '.join(words)}" for label, words in held.items()]
-        return "; ".join(parts) or self.SHORT
+        parts = [f"{label} has {extreme}: {', '.join(words)}" for label, words in held.items()]
+        return "; ".join(parts) or short
 
-    def alt(self, frame: pd.DataFrame) -> str:
-        """What the picture shows, for those who do not see it."""
+    def alt(frame: pd.DataFrame) -> str:
         parts = []
         for (panel, label), rows in frame.groupby(["panel", "label"], sort=False):
-            values = ", ".join(f"{row['depth']}: {self.tell(row['x'])}" for row in rows.to_dict("records"))
+            values = ", ".join(f"{row['depth']}: {tell(row['x'])}" for row in rows.to_dict("records"))
             parts.append(f"{label}, {panel}: {values}")
-        return f"Chart of the {self.axis} by method and depth. {'; '.join(parts)}."
+        return f"Chart of the {axis} by method and depth. {'; '.join(parts)}."
 
-    def draw(self, frame: pd.DataFrame) -> Figure:
-        """A panel a block."""
-        return dumbbells.draw(frame, self.axis, self.limits, self.ticks, self.lines)
+    return Picture(
+        name=name,
+        short=short,
+        caption=caption,
+        see=see,
+        read=read,
+        columns=COLUMNS,
+        value="x",
+        select=select,
+        draw=lambda frame: dumbbells.draw(frame, axis, limits, ticks, lines),
+        title=title,
+        alt=alt,
+    )
 
 
 def turned(cell: MethodCell) -> Number | None:
@@ -95,42 +101,51 @@ def turned(cell: MethodCell) -> Number | None:
     return Number(1 - cell.cosine.value, low, high)
 
 
-least = Along(
-    NAME="today_loss",
-    SHORT="Loss at its own best rate",
-    CAPTION="Not drawn in the papers: every method under one base initialisation, one data order and one seed.",
-    READ="The lowest validation loss after equal updates over the rates of the search, a factor 2 apart and without "
-    "warm-up: what a method gains once its own rate is found. One seed: of two that lie close together the order may "
-    "be chance.",
+LEAST = along_depth(
+    name="today_loss",
+    short="Loss at its own best rate",
+    caption="Not drawn in the papers: every method under one base initialisation, one data order and one seed.",
+    see=(
+        "The lowest validation loss after equal updates over the rates of the search, a factor 2 apart and without "
+        "warm-up: what a method gains once its own rate is found."
+    ),
+    read=(Note("One seed: of two that lie close together the order may be chance."),),
     of=lambda cell: Number(cell.best.loss) if cell.best and cell.best.known else None,
     axis="lowest validation loss",
     limits=(4.6, 6.2),
     ticks=(5, 5.5, 6),
     lines={},
     extreme="the lowest loss",
-    tell=lambda value: short(value, 3),
+    tell=lambda value: short_number(value, 3),
 )
-gradient = Along(
-    NAME="today_gradient",
-    SHORT="Gradient at the bottom",
-    CAPTION="The link of DeepNet §2 that decides, for methods that it does not know.",
-    READ="First over last layer’s gradient norm after equal updates at the table’s rate; bars are 95 % over seeds, "
-    "where there are several. A triangle at the left edge: less than that.",
+GRADIENT = along_depth(
+    name="today_gradient",
+    short="Gradient at the bottom",
+    caption="The link of DeepNet §2 that decides, for methods that it does not know.",
+    see=(
+        "First over last layer’s gradient norm after equal updates at the table’s rate; bars are 95 % over seeds, "
+        "where there are several."
+    ),
+    read=(Note("A triangle at the left edge: less than that."),),
     of=lambda cell: cell.gradient,
     axis="first over last layer’s gradient norm",
     limits=(1e-3, 1e2),
     ticks=(1e-3, 1e-2, 0.1, 1, 10, 100),
     lines={1.0: "even"},
     extreme="the least gradient at the bottom",
-    tell=lambda value: f"at most {short(LOST, 1)}" if value <= LOST * 1.001 else short(value),
+    tell=lambda value: f"at most {short_number(LOST, 1)}" if value <= LOST * 1.001 else short_number(value),
 )
-use = Along(
-    NAME="today_use",
-    SHORT="What a layer does",
-    CAPTION="Is the depth used? A layer that only passes on what it is given turns it by nothing.",
-    READ="1 − cos between what enters a layer and what leaves it, mean over layers and tokens, after equal updates at "
-    "the table’s rate; bars are 95 % over seeds, where there are several. Whether layers that turn less are worth "
-    "less, the losses say. Of a run that is stuck it says little.",
+USE = along_depth(
+    name="today_use",
+    short="What a layer does",
+    caption="Is the depth used? A layer that only passes on what it is given turns it by nothing.",
+    see=(
+        "1 − cos between what enters a layer and what leaves it, mean over layers and tokens, after equal updates at "
+        "the table’s rate; bars are 95 % over seeds, where there are several."
+    ),
+    read=(
+        Note("Whether layers that turn less are worth less, the losses say. Of a run that is stuck it says little."),
+    ),
     of=turned,
     axis="1 − cosine of neighbouring states",
     limits=(3e-4, 1.0),

@@ -46,9 +46,7 @@ def draw(
         wide = (style.WIDTH - NAMES - GAP * len(groups)) / max(len(groups), 2)
         for number, (title, rows) in enumerate(groups):
             left = NAMES + number * (wide + GAP)
-            axes = style.panel(
-                figure, (left / style.WIDTH, BOTTOM / tall, wide / style.WIDTH, ROW * len(labels) / tall)
-            )
+            axes = figure.add_axes((left / style.WIDTH, BOTTOM / tall, wide / style.WIDTH, ROW * len(labels) / tall))
             axes.set_title(str(title))
             axes.tick_params(labelleft=not number)
             style.log_axis(axes, "x", limits[0] / _edge(limits), limits[1] * _edge(limits), ticks=ticks)
@@ -58,7 +56,7 @@ def draw(
             for where in lines:
                 axes.axvline(where, **LINE)
             for height, label in enumerate(labels):
-                _row(axes, height, rows[rows["label"] == label], limits, depths)
+                _row(axes, height, rows[rows["label"] == label], limits, depths, name)
             axes.set_xlabel(name)
         handles = [
             Line2D([], [], linestyle="none", marker="o", color=style.INK, label=f"{n} layers", **_face(n, depths))
@@ -69,7 +67,9 @@ def draw(
         return figure
 
 
-def _row(axes: Axes, middle: int, rows: pd.DataFrame, limits: tuple[float, float], depths: Sequence[int]) -> None:
+def _row(
+    axes: Axes, middle: int, rows: pd.DataFrame, limits: tuple[float, float], depths: Sequence[int], name: str
+) -> None:
     if rows.empty:
         return
     method = str(rows["method"].iloc[0])
@@ -86,7 +86,9 @@ def _row(axes: Axes, middle: int, rows: pd.DataFrame, limits: tuple[float, float
             style.mark(bar, method)
         shape = "<" if row["x"] < low else ">" if row["x"] > high else "o"
         (point,) = axes.plot([at], [height], shape, color=hue, markersize=5.5, **_face(row["depth"], depths, hue))
-        style.mark(point, method, f"{row['label']}, {row['depth']} layers: {row.get('text') or short(row['x'])}")
+        style.mark(
+            point, method, f"{row['label']}, {row['depth']} layers: {row.get('text') or short(row['x'])}", x=name
+        )
 
 
 def _edge(limits: tuple[float, float]) -> float:

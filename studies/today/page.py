@@ -17,6 +17,7 @@ from stabkit.claims.base import ORDER, Finding
 from stabkit.claims.verdict import judge
 from stabkit.errors import StoreError
 from stabkit.figures.drawing import style
+from stabkit.figures.picture import Picture
 from stabkit.figures.shared.words import percent, plain, short
 from stabkit.methods.today import OUT
 from stabkit.report.cards import card
@@ -32,7 +33,7 @@ from studies.today import along, design, page_tables, rates, sentences
 from studies.today.page_tables import Costs, with_sign
 from studies.today.table import MethodTable, Number
 
-FIGURES: tuple[Any, ...] = (along.least, rates, along.gradient, along.use)
+FIGURES: tuple[Picture[MethodTable], ...] = (along.LEAST, rates.PICTURE, along.GRADIENT, along.USE)
 """They select from a MethodTable; else they are as those of `stabkit.figures`."""
 TIMES = ("block", "method", "ratio", "low", "high")
 """What the page reads of the times of a step."""

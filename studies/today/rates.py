@@ -8,21 +8,12 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from stabkit.figures.picture import Note, Picture
 from stabkit.figures.shared.words import several
 from studies.ladder import written
 from studies.today import dumbbells
 from studies.today.table import MethodCell, MethodTable
 
-NAME = "today_rates"
-SHORT = "Rates that train"
-INDEX: str | None = None
-VALUE = "x"
-CAPTION = "Not drawn in the papers: every method under one base initialisation, one data order and one seed."
-READ = (
-    "The highest rate that trains within some hundred updates without warm-up; twice as much does not. A triangle at "
-    "an edge: the lowest rate tried does not train (left), the highest does (right). Dotted: the rate of the "
-    "table. A rate that trains is not yet one that trains well."
-)
 COLUMNS = ("run", "panel", "method", "label", "depth", "x", "passes", "fails", "known", "table", "text")
 
 
@@ -114,3 +105,23 @@ def draw(frame: pd.DataFrame) -> Figure:
     ticks = [tick for tick in (3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3) if low / 2 <= tick <= high * 2]
     lines = dict.fromkeys(frame["table"], "the table’s rate")
     return dumbbells.draw(frame, "highest rate that trains", (low, high), ticks, lines)
+
+
+PICTURE: Picture[MethodTable] = Picture(
+    name="today_rates",
+    short="Rates that train",
+    caption="Not drawn in the papers: every method under one base initialisation, one data order and one seed.",
+    see="The highest rate that trains within some hundred updates without warm-up; twice as much does not.",
+    read=(
+        Note(
+            "A triangle at an edge: the lowest rate tried does not train (left), the highest does (right). Dotted: the "
+            "rate of the table. A rate that trains is not yet one that trains well."
+        ),
+    ),
+    columns=COLUMNS,
+    value="x",
+    select=select,
+    draw=draw,
+    title=title,
+    alt=alt,
+)

@@ -1,3 +1,4 @@
+# ruff: noqa: E501  # command lines, each on its own
 """What stabkit prints, writes and exits with, as one folder of texts that two versions are compared by.
 
     captures.py take CHECKOUT OUT [--store STORE] [--only PREFIX]   run every command below by the program in CHECKOUT
@@ -244,6 +245,13 @@ def neutral(text: str) -> str:
     return text
 
 
+def unordered(path: Path) -> bytes:
+    """A capture without the order in which workers came to their ends."""
+    lines = path.read_bytes().split(b"\n")
+    ended = sorted(re.sub(rb"^\[\d+/", b"[/", line) for line in lines if re.match(rb"\[\d+/\d+\]", line))
+    return b"\n".join([line for line in lines if not re.match(rb"\[\d+/\d+\]", line)] + ended)
+
+
 def digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
 
@@ -261,7 +269,7 @@ def compare(before: Path, after: Path) -> int:
         if not old.exists() or not new.exists():
             print(f"{name}: only {'after' if new.exists() else 'before'}")
             different += 1
-        elif old.read_bytes() != new.read_bytes():
+        elif unordered(old) != unordered(new):
             different += 1
             print(f"{name}: differs")
             lines = (path.read_text(errors="replace").splitlines() for path in (old, new))

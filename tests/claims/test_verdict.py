@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stabkit.claims import EVERY, spread, verdict
-from stabkit.claims.base import MOST, Claim, Finding, Measured, Scale, Tell, at_depth, at_least, at_most
+from stabkit.claims.base import MOST, Claim, Finding, Measurement, Scale, Tell, at_depth, at_least, at_most
 from stabkit.figures.shared.comparison import Condition
 from tests.conftest import examples
 
@@ -44,13 +44,13 @@ def claim(scale: Scale = "ratio", parts: Sequence[str] = (), **more: object) -> 
     )
 
 
-def at(*values: float, depth: int = 18, **more: object) -> Measured:
-    return Measured(
+def at(*values: float, depth: int = 18, **more: object) -> Measurement:
+    return Measurement(
         where=(at_depth(depth, depth),), condition=CONDITION, steps=250, values=dict(enumerate(values)), **more
     )
 
 
-def judged(*places: Measured, **of: object) -> Finding:
+def judged(*places: Measurement, **of: object) -> Finding:
     return verdict.judge(claim(**of), list(places))
 
 

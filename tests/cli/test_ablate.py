@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stabkit import methods
-from stabkit.cli import ranges
 from stabkit.errors import UsageError
 from stabkit.methods.base import sites
+from stabkit.options import ranges
 from tests.commands import TINY, stabkit, strict
 
 pytestmark = pytest.mark.usefixtures("undrawn")

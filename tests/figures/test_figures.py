@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,26 +18,30 @@ from stabkit import figures
 from stabkit.figures.ablation import ablation, boundary, robustness, scale_map, table11
 from stabkit.figures.catalogue import FIGURES, SEARCHES, SURFACES
 from stabkit.figures.chain import (
-    branch_ratio,
     chain,
     dependency,
     exponent,
-    grad_last,
-    grad_norm,
-    grad_start,
-    ln_input,
-    ln_input_omega,
+    run_findings,
     update,
-    validation_loss,
+)
+from stabkit.figures.chain.run_curves import (
+    BRANCH_RATIO,
+    GRAD_LAST,
+    GRAD_NORM,
+    GRAD_START,
+    LN_INPUT,
+    LN_INPUT_OMEGA,
+    VALIDATION_LOSS,
 )
 from stabkit.figures.depth import depth_law, flops, slope, theory, update_depth
 from stabkit.figures.methods import perplexity
-from stabkit.figures.own import OWN
+from stabkit.figures.picture import Mark, Note, Picture, RunPicture
+from stabkit.figures.probe_curves import OWN
 from stabkit.figures.quality import bleu, significance
 from stabkit.figures.shared import depth_fit, scales, theorem
-from stabkit.figures.watched import WATCHED
+from stabkit.figures.watch_curves import WATCHED
 from stabkit.methods import with_recipe
-from stabkit.report.cards import card
+from stabkit.report.cards import card, reading
 from stabkit.report.verdict.headline import headline
 from stabkit.results import records
 from stabkit.storage.store import Run
@@ -45,16 +50,37 @@ from tests.figures.fake_runs import ended, known, plane, plausible, run, spec, s
 
 
 def test_every_picture_of_the_folder_is_in_the_table() -> None:
-    rooms = [
-        room
-        for room in Path(figures.__file__).parent.iterdir()
-        if room.is_dir() and room.name not in ("shared", "quick", "drawing", "probes")
-    ]
-    files = {path.stem for room in rooms for path in room.glob("*.py")} - {"__init__"}
-    tables = (FIGURES, SURFACES, SEARCHES, OWN, WATCHED)
-    named = {figure.__name__.rpartition(".")[2] for table in tables for figure in table}
-    assert files - named == set(), f"missing from FIGURES: {sorted(files - named)}"
-    assert [figure.NAME for figure in FIGURES] == [figure.__name__.rpartition(".")[2] for figure in FIGURES]
+    tables = [picture for table in (FIGURES, SURFACES, SEARCHES, OWN.values(), WATCHED) for picture in table]
+    assert len({picture.name for picture in tables}) == len(tables)
+    home = Path(figures.__file__).parent
+    files = [path for path in home.rglob("*.py") if path.parent.name not in ("shared", "drawing", "figures", "probes")]
+    for path in files:
+        module = importlib.import_module(".".join(("stabkit.figures", *path.relative_to(home).with_suffix("").parts)))
+        values = {name: value for name, value in vars(module).items() if isinstance(value, Picture)}
+        lost = [name for name, picture in values.items() if picture not in tables]
+        assert lost == [], f"{path}: {lost} missing from its table"
+        assert values or path.stem in ("__init__", *WITHOUT), f"{path} has no picture"
+        for picture in values.values():
+            assert picture.room == path.parent.name
+
+
+def test_a_note_that_explains_a_mark_is_shown_where_the_frame_holds_it() -> None:
+    notes = (Note("Always."), Note("✕: diverged.", ("diverged",)), Note("A band.", ("band",)), Note("Both.", MARKS))
+    frame = pd.DataFrame({"outcome": ["trains", "stuck"], "seed": [0, 0]})
+    assert reading(notes, frame) == "Always. Both."
+    assert reading(notes, frame.assign(outcome="diverged", seed=[0, 1])) == "Always. ✕: diverged. A band. Both."
+    assert reading(notes[:3], pd.DataFrame({"loss": [1.0]})) == "Always. ✕: diverged. A band.", "of what is not known"
+
+
+@pytest.mark.parametrize("figure", [*FIGURES, *SURFACES, *SEARCHES, *OWN.values(), *WATCHED], ids=lambda one: one.name)
+def test_a_note_with_the_sign_of_a_mark_names_it(figure: Picture[Any]) -> None:
+    for note in figure.read:
+        assert ("✕" not in note.text or "diverged" in note.marks) and set(note.marks) <= set(MARKS)
+
+
+MARKS: tuple[Mark, ...] = ("diverged", "stuck", "band")
+WITHOUT = ("run_findings",)
+"""Files that say what pictures of their room show, and hold none."""
 
 
 def facts(made: Run, label: str, depth: str, outcome: str = "early") -> list[object]:
@@ -122,7 +148,7 @@ def test_grad_norm_draws_every_decoder_layer_at_the_last_finite_step_and_over_th
     first, second = facts(lost, "Post-LN", "2L-3L", "diverged"), facts(sound, "DeepNorm", "2L-3L")
     rows = [[*first, 1, 1, 1e-9, 1e-9], [*first, 1, 2, 0.25, 0.25], [*first, 1, 3, 2.0, 2.0]]
     rows += [[*second, 16, layer, layer + 2.0, layer + 1.0] for layer in (1, 2, 3)]
-    check(grad_norm.select([sound, lost]), grad_norm.COLUMNS, rows)
+    check(GRAD_NORM.select([sound, lost]), GRAD_NORM.columns, rows)
 
 
 def measured() -> Run:
@@ -157,15 +183,19 @@ def test_ln_input_is_a_mean_over_the_sub_layers_of_its_origin() -> None:
         [*own, 64, "attention", 0, 8.0, 8.0, math.nan],
         [*own, 64, "attention", 250, 12.0, 12.0, math.nan],
     ]
-    check(ln_input.select([measured()]), ln_input.COLUMNS, rows)
-    assert ln_input_omega.select([measured()])["relative"].tolist() == [1.25, 2.5, 1.0, 1.5]
-    assert ln_input.growth(ln_input.select([measured()]))["growth"].tolist() == [pytest.approx(16 / 9)]
-    assert ln_input.title([measured()]) == "Post-LN's LN inputs grow most: to 1.8 times their start (1L encoder)"
+    check(LN_INPUT.select([measured()]), LN_INPUT.columns, rows)
+    assert LN_INPUT_OMEGA.select([measured()])["relative"].tolist() == [1.25, 2.5, 1.0, 1.5]
+    assert run_findings.growth(LN_INPUT.select([measured()]))["growth"].tolist() == [pytest.approx(16 / 9)]
+    assert LN_INPUT.title([measured()]) == "Post-LN's LN inputs grow most: to 1.8 times their start (1L encoder)"
 
 
 def test_branch_ratio_draws_the_first_and_the_last_reading_of_every_sub_layer() -> None:
     own = facts(measured(), "Post-LN", "1L encoder", "trains")
-    check(branch_ratio.select([measured()]), branch_ratio.COLUMNS, [[*own, 1, 0.5, 0.7], [*own, 2, 1.0, 2.0]])
+    check(
+        BRANCH_RATIO.select([measured()]),
+        BRANCH_RATIO.columns,
+        [[*own, 1, 0.5, 0.7], [*own, 2, 1.0, 2.0]],
+    )
 
 
 def test_the_chain_is_four_ratios_a_step() -> None:
@@ -278,13 +308,21 @@ def test_table_11_is_the_method_beside_itself_without_one_part_a_panel_a_setting
 
 def test_validation_loss_draws_every_reading_beside_the_unigram_loss() -> None:
     own = facts(measured(), "Post-LN", "1L encoder", "trains")
-    check(validation_loss.select([measured()]), validation_loss.COLUMNS, [[*own, 6.0, 0, 8.0], [*own, 6.0, 250, 5.5]])
+    check(
+        VALIDATION_LOSS.select([measured()]),
+        VALIDATION_LOSS.columns,
+        [[*own, 6.0, 0, 8.0], [*own, 6.0, 250, 5.5]],
+    )
 
 
 def test_gradients_before_training_are_those_of_step_0() -> None:
     sound, _ = known_store()
     own = facts(sound, "DeepNorm", "2L-3L")
-    check(grad_start.select([sound]), grad_start.COLUMNS, [[*own, layer, 9.0] for layer in (1, 2, 3)])
+    check(
+        GRAD_START.select([sound]),
+        GRAD_START.columns,
+        [[*own, layer, 9.0] for layer in (1, 2, 3)],
+    )
 
 
 def test_the_last_layers_gradient_is_read_at_step_0_and_over_the_window_without_warm_up() -> None:
@@ -294,7 +332,7 @@ def test_the_last_layers_gradient_is_read_at_step_0_and_over_the_window_without_
     )
     alone = run(spec("deepnorm", 0, 1), {"grad_norm": table([0], {"decoder.1": [9.0]})})
     unequal = known_store()[0]
-    frame = grad_last.select([long, alone, unequal])
+    frame = GRAD_LAST.select([long, alone, unequal])
     assert frame[["method", "when", "grad_norm"]].to_numpy().tolist() == [
         ["post-ln", "step 0", 5.0],
         ["deepnorm", "step 0", 9.0],
@@ -391,16 +429,16 @@ def test_titles_state_what_the_data_support() -> None:
     others = [*growing("deepnorm", 0.6), *growing("admin", 1.4)]
     assert update.title(others) == "At 100L-100L ADMIN's output moves 40 times as far as DeepNorm's in 16 updates"
     assert update.title([]) == "How far the output moves from its start, step by step"
-    assert grad_norm.title([]) == "How much gradient each decoder layer receives"
+    assert GRAD_NORM.title([]) == "How much gradient each decoder layer receives"
     vanishing = run(spec("post-ln", 2), {"grad_norm": table([0], {"decoder.1": [3e-9], "decoder.2": [3.0]})})
-    assert grad_norm.title([vanishing]) == (
+    assert GRAD_NORM.title([vanishing]) == (
         "At step 0: Post-LN's lowest decoder layer receives 10⁻⁹ of the top layer's gradient at 2L-2L"
     )
 
 
 def test_a_gradient_of_exactly_nothing_is_said() -> None:
     nothing = run(spec("post-ln", 2), {"grad_norm": table([0], {"decoder.1": [0.0], "decoder.2": [3.0]})})
-    assert grad_norm.title([nothing]).endswith("receives nothing of the top layer's gradient at 2L-2L")
+    assert GRAD_NORM.title([nothing]).endswith("receives nothing of the top layer's gradient at 2L-2L")
 
 
 def test_exponents_of_two_conditions_are_not_compared() -> None:
@@ -513,7 +551,7 @@ def stores() -> dict[str, list[Run]]:
 
 OF_QUALITY = {"translated", "one translated", "nothing translated right", "settings one at a time", "equal FLOPs"}
 """Stores made for the figures of quality: to the others they are stores like any other."""
-QUALITY = (bleu, depth_law, flops, perplexity, robustness, significance)
+QUALITY = tuple(module.PICTURE for module in (bleu, depth_law, flops, perplexity, robustness, significance))
 PAIRS = [
     (figure, case)
     for i, case in enumerate(stores())
@@ -527,30 +565,32 @@ def test_every_figure_and_every_store_is_drawn() -> None:
     assert {figure for figure, _ in PAIRS} == set(FIGURES) and {case for _, case in PAIRS} == set(stores())
 
 
-@pytest.mark.parametrize(("figure", "case"), PAIRS, ids=lambda value: getattr(value, "NAME", value))
+@pytest.mark.parametrize(("figure", "case"), PAIRS, ids=lambda value: getattr(value, "name", value))
 @np.errstate(all="ignore")
-def test_drawing_survives(figure: ModuleType, case: str) -> None:
+def test_drawing_survives(figure: RunPicture, case: str) -> None:
     runs = stores()[case]
     frame = figure.select(runs)
-    assert tuple(frame.columns) == figure.COLUMNS
-    assert {figure.VALUE, *([figure.INDEX] if figure.INDEX else [])} <= set(frame.columns)
+    assert tuple(frame.columns) == figure.columns
+    assert {figure.value, *([figure.index] if figure.index else [])} <= set(frame.columns)
     ET.fromstring(card(figure, frame, runs).svg)
-    for text in (figure.title(runs), figure.alt(frame), figure.READ, figure.CAPTION, figure.SHORT):
+    notes = [note.text for note in figure.read]
+    for text in (figure.title(runs), figure.alt(frame), figure.see, *notes, figure.caption, figure.short):
         assert text and "nan" not in text
 
 
 def test_a_diverged_run_stays_visible() -> None:
     last, edge = plausible(spec("post-ln", 18), until=5), plausible(spec("post-ln", 6), until=0)
     others = [plausible(spec("deepnorm", n)) for n in (6, 18)]
-    before_it = (slope, theory, dependency)  # of one step, of steps that were sound, of the weights at step 0
+    # of one step, of steps that were sound, of the weights at step 0
+    before_it = (slope.PICTURE, theory.PICTURE, dependency.PICTURE)
     for figure in FIGURES:
         frame = figure.select([last, edge, *others])
-        if figure in (*before_it, validation_loss):  # the loss was read once
+        if figure in (*before_it, VALIDATION_LOSS):  # the loss was read once
             continue
-        if figure is exponent or (getattr(figure, "OPTIONAL", False) and frame.empty):
+        if figure is exponent.PICTURE or (figure.optional and frame.empty):
             continue  # of many runs, or not on their page
         drawn = figure.draw(frame)
         marks = [line for axes in drawn.axes for line in axes.lines if line.get_marker() == "x"]
         texts = [text.get_text() for axes in drawn.axes for text in axes.texts]
         seen = sum(int(np.isfinite(np.asarray(line.get_xdata(), dtype=float)).sum()) for line in marks)
-        assert seen + sum("diverged at" in text or text == "1 run: diverged" for text in texts) >= 2, figure.NAME
+        assert seen + sum("diverged at" in text or text == "1 run: diverged" for text in texts) >= 2, figure.name

@@ -7,9 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from stabkit.figures.own import OWN, own_gradient, own_stream, own_update
-from stabkit.figures.shared.probed import COLUMNS
-from stabkit.results.own.cell import Broke, Cell
+from stabkit.figures.probe_curves import OWN
+from stabkit.results.own.cell import Broke, ModelCell
 from stabkit.results.own.judged import Judged
 from stabkit.results.own.verdict import verdict
 from tests.results.test_own import DEPTHS, made
@@ -29,7 +28,7 @@ def lost():
 
 
 def at_rate(cell, lr):
-    return Cell(replace(cell.facts, lr=lr), cell.records)
+    return ModelCell(replace(cell.facts, lr=lr), cell.records)
 
 
 FOUND = {
@@ -40,20 +39,20 @@ FOUND = {
 }
 
 
-@pytest.mark.parametrize("figure", OWN)
+@pytest.mark.parametrize("figure", OWN.values(), ids=OWN)
 @pytest.mark.parametrize("cells", FOUND.values(), ids=FOUND)
 @np.errstate(all="ignore")
 def test_every_picture_is_drawn_and_told(figure, cells):
     found = probed(cells)
     frame = figure.select(found)
-    assert tuple(frame.columns) == COLUMNS and figure.title(found) and figure.alt(frame)
+    assert tuple(frame.columns) == figure.columns and figure.title(found) and figure.alt(frame)
     figure.draw(frame)
 
 
 def test_each_frame_holds_what_was_recorded():
     found = probed([made(6, growth=2.0, update=0.3, ratio=0.5)])
-    assert own_stream.select(found)[["x", "value"]].to_numpy().tolist() == [[0, 1], [0.5, 1], [1, 2]]
-    assert own_update.select(found)[["x", "value"]].to_numpy().tolist() == [[t, 0.3] for t in range(1, 6)]
+    assert OWN["stream"].select(found)[["x", "value"]].to_numpy().tolist() == [[0, 1], [0.5, 1], [1, 2]]
+    assert OWN["update"].select(found)[["x", "value"]].to_numpy().tolist() == [[t, 0.3] for t in range(1, 6)]
     assert found.worst.gradient.step == 3
-    assert own_gradient.select(found)[["x", "value"]].to_numpy().tolist() == [[0, 1], [1, 0.5]]
-    assert "right end: 6 layers: 0.50" in own_gradient.alt(own_gradient.select(found))
+    assert OWN["gradient"].select(found)[["x", "value"]].to_numpy().tolist() == [[0, 1], [1, 0.5]]
+    assert "right end: 6 layers: 0.50" in OWN["gradient"].alt(OWN["gradient"].select(found))

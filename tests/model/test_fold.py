@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from safetensors.numpy import save as save_file
 from safetensors.torch import load_file
 from torch import nn
 
@@ -90,7 +91,7 @@ def run_of(spec: RunSpec, out: Path, weights: Weights | bytes | None = None) -> 
     """A stored run of this spec, with these weights or this file of weights in the place of its own."""
     files = work.files(spec, result_of(spec.run_id), {}) if spec in SPECS.values() else files_of(spec)
     if weights is not None:
-        files["weights.safetensors"] = weights if isinstance(weights, bytes) else work._safetensors(weights)
+        files["weights.safetensors"] = weights if isinstance(weights, bytes) else save_file(weights)
     store = Store(out)
     store.runs.mkdir(parents=True, exist_ok=True)
     folder.commit(store.runs / spec.run_id, store.runs / ".partial", files, ALGO_VERSION, lambda: False)

@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 from stabkit.own.probe import job
-from stabkit.results.own.cell import Cell
+from stabkit.results.own.cell import ModelCell
 from stabkit.storage.probed import PROBE
 from stabkit.storage.shelf import Shelf
 
@@ -35,7 +35,7 @@ def told(name: str, out: Path, depth: int | None = 4, **asked: object) -> dict[s
 
 
 @cache
-def cell(name: str, depth: int | None, seed: int = 0, steps: int = 8, lr: float = 0.0) -> Cell:
+def cell(name: str, depth: int | None, seed: int = 0, steps: int = 8, lr: float = 0.0) -> ModelCell:
     """One cell, really probed."""
     out = Path(mkdtemp())
     return Shelf(PROBE, out).load(told(name, out, depth, seed=seed, steps=steps, lr=lr)["folder"])

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from pathlib import Path
 
 import pytest
 
-from stabkit.cli import options
+from stabkit.cli import app
 from stabkit.cli.commands import paper
 from stabkit.errors import UsageError
 from stabkit.paper import plan
@@ -16,7 +17,8 @@ from stabkit.running import cost
 
 
 def asked(out: Path, *keys: str) -> list[Asked]:
-    params = {name: default for name, (_, default) in options.PAPER.items()} | {"out": str(out), "workers": "2"}
+    defaults = {name: option.default for name, option in signature(app.paper).parameters.items() if name != "items"}
+    params = {**defaults, "out": str(out), "workers": 2, "quiet": True}
     return [paper.ask(BY_KEY[key], params)[0] for key in keys or BY_KEY]
 
 
@@ -35,7 +37,7 @@ def test_the_plan_keeps_its_budget_and_leaves_out_nothing_that_would_fit(everyth
 
 
 def test_the_first_is_the_cheapest_of_all_and_each_next_the_cheapest_of_those_left(everything) -> None:
-    steps, have = plan.plan(everything, set(), None), set[str]()
+    steps, have = plan.plan(everything, set(), None), set[plan.Piece]()
     left = list(everything)
     for step in steps:
         assert step.seconds == min(plan.seconds(one, have, 1.0) for one in left)

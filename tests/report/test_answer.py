@@ -8,7 +8,7 @@ import pytest
 
 from stabkit.report.json_document import cells
 from stabkit.report.verdict.answer import answer
-from stabkit.report.verdict.foretold import foretold
+from stabkit.report.verdict.forecast_outcome import forecast_outcome
 from stabkit.report.verdict.matrix import matrix
 from stabkit.results.forecast.model import Forecast, word
 from stabkit.storage.store import Run
@@ -53,7 +53,7 @@ def test_out_of_range_names_the_axis_and_the_way_out() -> None:
     assert answer(matrix(wide)).endswith("(width): no forecast is given.")
 
 
-def test_what_had_been_foretold_is_held_against_what_became_of_it() -> None:
+def test_what_had_been_forecast_is_held_against_what_became_of_it() -> None:
     def ended(method: str, p: float | None, outcome: str, **forecast: object) -> Run:
         run = at16(method, 18, 9.0, outcome, warmup=0)
         run.__dict__["forecast"] = Forecast(
@@ -62,14 +62,16 @@ def test_what_had_been_foretold_is_held_against_what_became_of_it() -> None:
         return run
 
     right = [ended("deepnorm", 0.95, "trains"), ended("admin", 0.95, "stuck"), ended("post-ln", 0.02, "diverged")]
-    assert foretold(right) == (
+    assert forecast_outcome(right) == (
         "By 16 updates likely trains: 2 runs, of which 1 trains; likely stuck: 1 run, of which none trains. "
         "The fit has seen runs like these, so that this is no test of it."
     )
     deep = ended("pre-ln", None, "trains", axes=("depth",))
-    assert foretold([deep]) == "None was given for 1 of 1 decided runs: out of its range (depth)."
-    assert foretold([*right, deep]).endswith(" None was given for 1 of 4 decided runs: out of its range (depth).")
-    assert foretold(told("admin", 0.95)) == "", "a run that is early has its forecast in the matrix"
+    assert forecast_outcome([deep]) == "None was given for 1 of 1 decided runs: out of its range (depth)."
+    assert forecast_outcome([*right, deep]).endswith(
+        " None was given for 1 of 4 decided runs: out of its range (depth)."
+    )
+    assert forecast_outcome(told("admin", 0.95)) == "", "a run that is early has its forecast in the matrix"
 
 
 @pytest.mark.parametrize("axis", ["warm-up", "<warm-up>"])

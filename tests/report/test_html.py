@@ -17,7 +17,7 @@ import pandas as pd
 import pytest
 
 from stabkit.claims import CLAIMS, Finding
-from stabkit.report import cards, drawn, frame, html
+from stabkit.report import cards, frame, html
 from tests.conftest import some
 from tests.figures.fake_runs import ENVIRONMENT, plausible, run, spec, sweep
 from tests.report.pages import render
@@ -116,14 +116,14 @@ def test_the_tables_for_the_csv_hold_exactly_what_is_drawn(page: str) -> None:
 
     found = re.findall(r'<h3 id="figure-([^"]+)">.*?<script type="text/plain" data-packed>(.*?)</script>', page, re.S)
     runs = sweep((6, 18))
-    drawn = [figure for figure in FIGURES if not getattr(figure, "OPTIONAL", False) or len(figure.select(runs))]
-    assert {"theory", "dependency", "perturbation"} <= {figure.NAME for figure in drawn}
+    drawn = [figure for figure in FIGURES if not figure.optional or len(figure.select(runs))]
+    assert {"theory", "dependency", "perturbation"} <= {figure.name for figure in drawn}
     needs = [figure for figure in drawn if figure.draw(figure.select(runs)).get_label()]
     assert page.count('<span class="needs">') == len(needs) > 0, "one line says which"
     shown = {name: json.loads(zlib.decompress(base64.b64decode(text))) for name, text in found}
-    assert set(shown) == {figure.NAME for figure in drawn if figure not in needs} and len(shown) == len(found)
-    for figure in (one for one in drawn if one.NAME in shown):
-        data = shown[figure.NAME]
+    assert set(shown) == {figure.name for figure in drawn if figure not in needs} and len(shown) == len(found)
+    for figure in (one for one in drawn if one.name in shown):
+        data = shown[figure.name]
         frame, packed = figure.select(runs), data["table"]
         rows = [[*packed["runs"][run], *(cells[i] for cells in packed["cells"])] for i, run in enumerate(packed["of"])]
         read = pd.DataFrame(rows, columns=[*packed["facts"], *packed["columns"]])[list(frame.columns)]
@@ -226,7 +226,7 @@ def test_the_default_sweep_makes_a_small_page() -> None:
 def test_equal_runs_make_equal_pages(
     page: str, drawings: Callable[..., object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(drawn, "picture", drawings)
+    monkeypatch.setattr(cards, "drawing", drawings)
     assert page == render(sweep((6, 18)), command=COMMAND, failed=[(spec("admin", 50), "killed by signal 9")])
 
 

@@ -7,12 +7,12 @@ import re
 import pytest
 
 from stabkit.claims import findings
-from stabkit.claims.base import Place
+from stabkit.claims.base import ClaimPlace
 from stabkit.figures.depth import update_depth
-from stabkit.figures.quick.once import Runs
 from stabkit.figures.shared import depth_fit
 from stabkit.figures.shared.contrast import contrast
 from stabkit.figures.shared.numbers import centre
+from stabkit.figures.shared.once import Runs
 from stabkit.figures.shared.words import short
 from stabkit.report.verdict.headline import headline
 from stabkit.report.verdict.matrix import matrix
@@ -22,7 +22,7 @@ from tests.figures.fake_runs import sweep
 SEEDS = [(0,), (0, 1), (0, 1, 2), (0, 1, 2, 3), (0, 1, 2, 3, 4)]
 
 
-def places(runs: Runs, key: str) -> dict[str, Place]:
+def places(runs: Runs, key: str) -> dict[str, ClaimPlace]:
     (found,) = (one for one in findings(runs) if one.claim.key == key)
     return {place.measured.place: place for place in found.places}
 

@@ -21,7 +21,7 @@ from tests.report.pages import render
 from tests.surface.test_landscape import drawn
 
 ONE = plausible(spec("post-ln", 18))
-SHOWN = sum(not getattr(figure, "OPTIONAL", False) or len(figure.select([ONE])) > 0 for figure in FIGURES)
+SHOWN = sum(not figure.optional or len(figure.select([ONE])) > 0 for figure in FIGURES)
 """Pictures of plausible runs, short and unscaled."""
 NAMES = ["none", "one", "sixteen", "hostile", "twelve", *(["forty"] if FULL else [])]
 HOSTILE = "</script><script>document.title='hacked'</script><img src=x onerror=alert(1)>" + "x" * 200

@@ -10,8 +10,7 @@ import pytest
 import torch
 
 import stabkit
-from stabkit.figures.shared.watched import COLUMNS, MOST_POINTS, thinned
-from stabkit.figures.watched import WATCHED
+from stabkit.figures.watch_curves import MOST_POINTS, WATCHED, thinned
 from stabkit.own.watch import journal
 from stabkit.report.own import watch as page
 from stabkit.storage.watched import WatchShelf
@@ -46,7 +45,7 @@ def healthy(tmp_path_factory):
 @pytest.mark.parametrize("figure", WATCHED)
 def test_every_picture_is_drawn_and_told(figure, healthy):
     frame = figure.select(healthy)
-    assert tuple(frame.columns) == COLUMNS and figure.title(healthy) and "to" in figure.alt(frame)
+    assert tuple(frame.columns) == figure.columns and figure.title(healthy) and "to" in figure.alt(frame)
     figure.draw(frame)
     figure.draw(frame.iloc[:0])
 

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from stabkit.results.forecast import model
-from stabkit.results.forecast.links import Setting, numbers
+from stabkit.results.forecast.links import RunSetting, numbers
 from stabkit.results.forecast.measured import UPDATES, measure
 from stabkit.spec import ModelConfig, Own, RunSpec, TrainConfig
 from stabkit.tasks.synthetic import Synthetic
@@ -69,7 +69,9 @@ def spec(**changes):
 
 def place(coefficients, run_spec, **changes):
     at = measured(**{"gradient_lowest": 0.1, "gradient_last": 0.1, **changes})
-    return model.outside(run_spec, numbers([(at, Setting(run_spec.train.lr, run_spec.model.hidden))])[0], coefficients)
+    return model.outside(
+        run_spec, numbers([(at, RunSetting(run_spec.train.lr, run_spec.model.hidden))])[0], coefficients
+    )
 
 
 def test_what_the_corpus_holds_is_in_range_and_what_it_does_not_says_along_which_axis(coefficients):

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stabkit.results.exponent import too_few
-from stabkit.results.own.cell import Broke, Cell, Facts, Sublayer, facts
+from stabkit.results.own.cell import Broke, Facts, ModelCell, Sublayer, facts
 from stabkit.results.own.depth_fit import depth_fit, geometric
 from stabkit.results.own.verdict import Limits, verdict
 from stabkit.results.records import Table
@@ -53,7 +53,7 @@ def made(
         factory="a:b", depth=depth, lr=0.0, seed=seed, steps=steps, sublayers=own, how="", notes=(), model="M",
         parameters=1, width=8, tokens=8, batch="", start=1.0, broke=broke, optimizer="AdamW", rate=1e-3,
     )  # fmt: skip
-    return Cell(known, records)
+    return ModelCell(known, records)
 
 
 def over(law, seeds=(0, 1, 2), depths=DEPTHS, **chain):
@@ -188,7 +188,7 @@ def joined(*cells):
         values = np.concatenate([table.values for table in own], 1)[:, [i for _, i in keep]]
         tables[name] = Table(own[0].steps, tuple(site for site, _ in keep), values)
     sublayers = tuple(one for cell in cells for one in cell.facts.sublayers)
-    return Cell(replace(cells[0].facts, sublayers=sublayers), tables)
+    return ModelCell(replace(cells[0].facts, sublayers=sublayers), tables)
 
 
 def test_each_of_two_stacks_is_judged_over_all_cells():

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from stabkit.cli.commands.tolerance import read
+from stabkit import api
 from stabkit.results.forecast import model
 from stabkit.results.forecast.model import Forecast
 from stabkit.results.tolerance import COARSE, FACTOR, exponents
@@ -56,7 +56,7 @@ class Searching:
 
 def searched(monkeypatch: pytest.MonkeyPatch, fake: Searching, **options: str) -> Searched:
     monkeypatch.setattr(tolerance.execute, "run", fake.out)
-    asked = read({"models": "post-ln,deepnorm", "depths": "6,18,50", "seeds": "0,1", "given": set(), **options})
+    asked = api.request("tolerance", {"models": "post-ln,deepnorm", "depths": "6,18,50", "seeds": "0,1", **options})
     return tolerance.search(asked, lambda spec: spec.method, cast(Any, None), cast(Any, None))
 
 

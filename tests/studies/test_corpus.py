@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from stabkit.cli import lines
-from stabkit.cli.parsing import grids
+from stabkit import api
 from stabkit.errors import UsageError
+from stabkit.options import lines
 from stabkit.running.request import Request
 from stabkit.spec import RunSpec
 from stabkit.storage.store import Store
@@ -27,9 +27,9 @@ from tests.commands import Done, stabkit, strict
 
 
 def request(line: str, out: Path = Path("nowhere"), **changes: str) -> Request:
-    name, options = lines.words(line)
+    name, options = lines.words(line, api.COMMANDS)
     assert name == "sweep"
-    return grids.sweep({**options, "given": set(), "out": str(out), **changes})
+    return api.request(name, {**options, "out": str(out), **changes})
 
 
 def specs(*commands: str) -> list[RunSpec]:

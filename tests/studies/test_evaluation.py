@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stabkit.results.forecast import model
-from stabkit.results.forecast.links import Setting
+from stabkit.results.forecast.links import RunSetting
 from studies.forecast.coefficients import document
 from studies.forecast.evaluation import Evaluation
 from studies.forecast.regression import RIDGE, features, fit
@@ -30,7 +30,7 @@ def test_every_link_says_why_and_more_of_it_is_better():
     assert all(link.label and link.reason for link in LINKS) and len({link.key for link in LINKS}) == len(LINKS)
     good, bad = measured(), measured(gradient_lowest=1e-6, gradient_last=1e-6, ln_growth=30.0, cosine_last=1.0)
     worse = measured(loss_rises=2.0, path=200.0, gradient_total_most=100.0, still=0.5)
-    of = {link.key: [link.of(one, Setting(1e-3, 64)) for one in (good, bad, worse)] for link in LINKS}
+    of = {link.key: [link.of(one, RunSetting(1e-3, 64)) for one in (good, bad, worse)] for link in LINKS}
     assert of["gradient"][0] > of["gradient"][1]
     assert all(np.isfinite(values).all() for values in of.values())
 

@@ -15,10 +15,9 @@ from typing import Any
 
 import pytest
 
-from stabkit import methods
-from stabkit.cli import lines
-from stabkit.cli.parsing import grids
+from stabkit import api, methods
 from stabkit.errors import StoreError
+from stabkit.options import lines
 from stabkit.spec import RunSpec
 from studies.__main__ import main
 from studies.forecast.coefficients import before, document
@@ -38,9 +37,9 @@ ROWS = HERE / "docs" / "today.csv"
 def specs(*commands: str) -> list[RunSpec]:
     found = []
     for line in commands:
-        name, options = lines.words(line)
+        name, options = lines.words(line, api.COMMANDS)
         assert name == "sweep"
-        found += grids.sweep({**options, "given": set(), "out": "nowhere"}).specs
+        found += api.request(name, {**options, "out": "nowhere"}).specs
     return found
 
 

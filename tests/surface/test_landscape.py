@@ -216,7 +216,7 @@ def test_a_surface_spec_from_a_stranger_is_exactly_one_or_refused(change: dict[s
         specs.from_json({**value, **change})
 
 
-@pytest.mark.parametrize("figure", SURFACES, ids=lambda figure: figure.NAME)
+@pytest.mark.parametrize("figure", SURFACES, ids=lambda figure: figure.name)
 @pytest.mark.parametrize("case", some(["not finite", "none", "one run", "two"], 2))
 def test_the_pictures_survive(figure, case: str, example) -> None:
     runs, surfaces = example
@@ -228,9 +228,9 @@ def test_the_pictures_survive(figure, case: str, example) -> None:
         surfaces = [Surface(s.spec, s.loss * np.nan, s.path, s.facts, s.digest) for s in surfaces]
     source = Landscape(runs, surfaces)
     frame = figure.select(source)
-    assert tuple(frame.columns) == figure.COLUMNS
+    assert tuple(frame.columns) == figure.columns
     ET.fromstring(card(figure, frame, source).svg)
-    for text in (figure.title(source), figure.alt(frame), figure.READ, figure.CAPTION, figure.SHORT):
+    for text in (figure.title(source), figure.alt(frame), figure.see, figure.caption, figure.short):
         assert text and "nan" not in text
 
 
@@ -336,7 +336,7 @@ def test_lines_and_triangles_between_stored_runs_pass_through_each_of_them(tmp_p
             assert surface.loss[b.index(place[1]), a.index(place[0])] == pytest.approx(expected, rel=1e-6)
         source = Landscape(ends, [surface])
         frame = between.select(source)
-        ET.fromstring(card(between, frame, source).svg)
+        ET.fromstring(card(between.PICTURE, frame, source).svg)
         assert "rises" in between.title(source) and len(source.seen("surface")) == 0
     with pytest.raises(UsageError, match="two runs for a line"):
         surfaces.between(runs[:1], wanted)

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from stabkit.claims.base import Claim, Measured, Spot, Tell, Threshold, at_depth, at_least, at_most, nats
+from stabkit.claims.base import Claim, Measurement, Spot, Tell, Threshold, at_depth, at_least, at_most, nats
 from stabkit.claims.evidence import JUDGED, MARGIN, fails
 from stabkit.claims.quality_evidence import too_short
 from stabkit.claims.verdict import wilson
@@ -23,7 +23,7 @@ from stabkit.figures.shared.numbers import outcome_word
 from stabkit.methods import variant
 from stabkit.storage.store import Run
 
-Find = Callable[[Sequence[Run]], list[Measured]]
+Find = Callable[[Sequence[Run]], list[Measurement]]
 FEW = 3
 """Runs of either kind, at least, before a level between them is judged."""
 Change = tuple[float, float, str]
@@ -55,8 +55,8 @@ def _changed(
     """Nats by which a changed method ends above the method itself, by seed; where it fails, infinitely many. Which of
     two that train is better in the end (`quality`), short runs cannot say."""
 
-    def find(runs: Sequence[Run]) -> list[Measured]:
-        found = []
+    def find(runs: Sequence[Run]) -> list[Measurement]:
+        measurements = []
         for where, apart, by in _planes(runs):
             base = by.get(PUBLISHED, {})
             other = by.get((alpha, beta, f"{dropped}=one" if dropped else ""), {})
@@ -70,8 +70,8 @@ def _changed(
                 if values:
                     run = base[seeds[0]]
                     words = [outcome_word(other[seed]) for seed in seeds]
-                    found.append(
-                        Measured(
+                    measurements.append(
+                        Measurement(
                             where=(where,),
                             apart=apart,
                             condition=setting(run.spec),
@@ -83,7 +83,7 @@ def _changed(
                             beyond=too_short([run.spec]) if quality and "trains" in words else "",
                         )
                     )
-        return found
+        return measurements
 
     return find
 
@@ -93,15 +93,15 @@ def _above(changed: Run, base: Run) -> float:
     return more if math.isfinite(more) and not fails(changed) else math.inf
 
 
-def top_gradient(runs: Sequence[Run]) -> list[Measured]:
+def top_gradient(runs: Sequence[Run]) -> list[Measurement]:
     """The log-log slope of the top sub-layer's weights' gradient at step 0 over α, and over β, seed by seed."""
-    found = []
+    measurements = []
     for where, apart, by in _planes(runs):
         for axis, axis_key, name, expected in ((0, "alpha", "α", -1.0), (1, "beta", "β", 1.0)):
             line: dict[int, list[tuple[float, float]]] = {}
-            for change, own in by.items():
+            for change, by_seed in by.items():
                 if not change[2] and (change[1], change[0])[axis] == 1.0:
-                    for seed, run in own.items():
+                    for seed, run in by_seed.items():
                         line.setdefault(seed, []).append(((change[0], change[1])[axis], _top(run)))
             values = {}
             for seed, points in sorted(line.items()):
@@ -115,8 +115,8 @@ def top_gradient(runs: Sequence[Run]) -> list[Measured]:
                     if PUBLISHED in by
                     else next(iter(next(iter(by.values())).values()))
                 )
-                found.append(
-                    Measured(
+                measurements.append(
+                    Measurement(
                         where=(where, Spot(f"over-{axis_key}", f"over {name}")),
                         apart=apart,
                         condition=setting(first.spec),
@@ -125,7 +125,7 @@ def top_gradient(runs: Sequence[Run]) -> list[Measured]:
                         part=name,
                     )
                 )
-    return found
+    return measurements
 
 
 def _top(run: Run) -> float:
@@ -135,48 +135,48 @@ def _top(run: Run) -> float:
     return float(table.at(site)[0]) if table is not None and site in table.sites else math.nan
 
 
-def follows(runs: Sequence[Run]) -> list[Measured]:
+def follows(runs: Sequence[Run]) -> list[Measurement]:
     """Does ‖ΔF‖ rise with the theorem's sum over the factors?"""
-    found = []
-    for name, own in scales.groups(boundary.select(runs)):
-        beside = f"log-log slope {boundary.slope(own):.2f} over {len(own)} runs"
-        found.append(_of_plane(name, runs, own["run"].iloc[0], boundary.follows(own), beside=beside))
-    return found
+    measurements = []
+    for name, group in scales.groups(boundary.select(runs)):
+        beside = f"log-log slope {boundary.slope(group):.2f} over {len(group)} runs"
+        measurements.append(_of_plane(name, runs, group["run"].iloc[0], boundary.follows(group), beside=beside))
+    return measurements
 
 
-def parted(runs: Sequence[Run]) -> list[Measured]:
+def parted(runs: Sequence[Run]) -> list[Measurement]:
     """Of failing and of training runs, the mean share on their side of a level of the theorem's sum that the runs at
     all other factors give; Wilson's intervals on either side."""
-    found = []
-    for name, own in scales.groups(boundary.select(runs)):
-        words = own["outcome"]
+    measurements = []
+    for name, group in scales.groups(boundary.select(runs)):
+        words = group["outcome"]
         kinds = [int(words.isin(kind).sum()) for kind in (("stuck", "diverged"), ("trains",))]
-        if len(scales.cells(own)) < boundary.FEWEST or not all(kinds):
+        if len(scales.cells(group)) < boundary.FEWEST or not all(kinds):
             continue
-        border = boundary.border(own)
+        border = boundary.border(group)
         sides = (border.failing, border.training) if border else ((0, kinds[0]), (0, kinds[1]))
         intervals = [wilson(right / count, count) for right, count in sides]
         low, high = (sum(ends) / 2 for ends in zip(*intervals, strict=True))
         few = f"{min(kinds)} of {sum(kinds)} runs {'fail' if kinds[0] < kinds[1] else 'train'}: no level to fit"
-        found.append(
+        measurements.append(
             _of_plane(
                 name,
                 runs,
-                own["run"].iloc[0],
-                dict.fromkeys(map(int, own["seed"].unique()), sum(right / count for right, count in sides) / 2),
-                beside=f"{border or 'no level'} right{boundary.told(own)}",
+                group["run"].iloc[0],
+                dict.fromkeys(map(int, group["seed"].unique()), sum(right / count for right, count in sides) / 2),
+                beside=f"{border or 'no level'} right{boundary.told(group)}",
                 interval=(low, high),
                 beyond=few if min(kinds) < FEW else "",
             )
         )
-    return found
+    return measurements
 
 
-def _of_plane(name: str, runs: Sequence[Run], run_id: str, values: dict[int, float], **more: object) -> Measured:
+def _of_plane(name: str, runs: Sequence[Run], run_id: str, values: dict[int, float], **more: object) -> Measurement:
     run = next(run for run in runs if run.run_id == run_id)
     depth = at_depth(run.spec.model.encoder_layers, run.spec.model.decoder_layers)
     where = Spot(f"{variant(run.spec)}/{depth.key}", name)
-    return Measured(where=(where,), condition=setting(run.spec), steps=run.spec.train.steps, values=values, **more)  # type: ignore[arg-type]
+    return Measurement(where=(where,), condition=setting(run.spec), steps=run.spec.train.steps, values=values, **more)  # type: ignore[arg-type]
 
 
 UNSTABLE = at_least(0.5, "ours: half a nat, or it fails")

@@ -8,18 +8,18 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from stabkit.claims.base import MOST, MUCH, Claim, Measured, Spot, Tell, at_least, at_most, closely, times
+from stabkit.claims.base import MOST, MUCH, Claim, Measurement, Spot, Tell, at_least, at_most, closely, times
 from stabkit.claims.deepnet.update import DEEP, INIT, NO_WARMUP, P
 from stabkit.claims.evidence import at, cells, fails, fates, mean_over, trains
-from stabkit.figures.chain import grad_last
-from stabkit.figures.quick.points import LOWEST
+from stabkit.figures.chain.run_findings import LATER, WINDOW
 from stabkit.figures.shared.comparison import output_layers
 from stabkit.figures.shared.numbers import centre, chain, lowest_ratio
+from stabkit.figures.shared.points import LOWEST
 from stabkit.figures.shared.words import short
 from stabkit.results.outcome import GROWN, SEEN, VANISHED
 from stabkit.storage.store import Run
 
-Find = Callable[[Sequence[Run]], list[Measured]]
+Find = Callable[[Sequence[Run]], list[Measurement]]
 TEN_FOLD = at_least(10.0, "ours: ten-fold")
 GONE = f"the tool's one limit for a vanished gradient; {SEEN}"
 
@@ -35,7 +35,7 @@ def _growth_of(run: Run) -> float:
 def of_one(method: str, number: Callable[[Run], float], *, warmed: bool = False, deep: int = DEEP) -> Find:
     """A number of one method's runs without warm-up (or with any), of this many decoder layers or more."""
 
-    def find(runs: Sequence[Run]) -> list[Measured]:
+    def find(runs: Sequence[Run]) -> list[Measurement]:
         return [
             cell.measured(cell.values(method, number), method)
             for cell in cells(runs)
@@ -45,7 +45,7 @@ def of_one(method: str, number: Callable[[Run], float], *, warmed: bool = False,
     return find
 
 
-def ln_above(runs: Sequence[Run]) -> list[Measured]:
+def ln_above(runs: Sequence[Run]) -> list[Measurement]:
     def sizes(run: Run) -> NDArray[np.float64]:
         table = run.records.get("ln_input")
         if table is None:
@@ -74,7 +74,7 @@ def start(run: Run) -> float:
 def vanishes(method: str) -> Find:
     """The lowest gradient ratio of one method's models with decoders of 18 layers or more."""
 
-    def find(runs: Sequence[Run]) -> list[Measured]:
+    def find(runs: Sequence[Run]) -> list[Measurement]:
         return [
             cell.measured(cell.values(method, lowest_ratio), method)
             for cell in cells(runs)
@@ -84,9 +84,9 @@ def vanishes(method: str) -> Find:
     return find
 
 
-def order(runs: Sequence[Run]) -> list[Measured]:
+def order(runs: Sequence[Run]) -> list[Measurement]:
     """Of the runs that have lost their gradient at their lowest: its ratio before any update, and how far it falls."""
-    found = []
+    measurements = []
     for cell in cells(runs):
         if cell.decoder_layers >= DEEP and cell.warmup == 0:
             began = cell.values(P, lambda run: start(run) if lowest_ratio(run) < VANISHED else math.nan)
@@ -95,27 +95,27 @@ def order(runs: Sequence[Run]) -> list[Measured]:
                 ("start", "before any update", began, at_least(VANISHED, GONE)),
                 ("fall", "fall in training", {seed: began[seed] / lowest[seed] for seed in began}, TEN_FOLD),
             ):
-                found.append(cell.measured(values, P, when=Spot(key, part), part=part, threshold=limit))
-    return found
+                measurements.append(cell.measured(values, P, when=Spot(key, part), part=part, threshold=limit))
+    return measurements
 
 
-def last_layer(runs: Sequence[Run]) -> list[Measured]:
+def last_layer(runs: Sequence[Run]) -> list[Measurement]:
     def top(run: Run) -> str:
         return output_layers(run.spec)[-1]
 
     def first(run: Run) -> float:
         return at("grad_norm", top(run), 0)(run)
 
-    found = []
+    measurements = []
     for cell in cells(runs):
         if cell.warmup == 0:
-            later = Spot("later", grad_last.LATER), mean_over("grad_norm", top, *grad_last.WINDOW)
+            later = Spot("later", LATER), mean_over("grad_norm", top, *WINDOW)
             for when, number in (later, (Spot("step-0", "step 0"), first)):
-                found.append(cell.measured(cell.ratio(INIT, P, number), INIT, P, when=when))
-    return found
+                measurements.append(cell.measured(cell.ratio(INIT, P, number), INIT, P, when=when))
+    return measurements
 
 
-def not_at_18(runs: Sequence[Run]) -> list[Measured]:
+def not_at_18(runs: Sequence[Run]) -> list[Measurement]:
     return [
         cell.measured(
             cell.share(lambda ours, theirs: fails(ours) and trains(theirs), P, INIT),

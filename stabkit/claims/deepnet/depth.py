@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from stabkit.claims.base import MOST, Claim, Measured, at_least, at_most, closely, times
+from stabkit.claims.base import MOST, Claim, Measurement, at_least, at_most, closely, times
 from stabkit.claims.deepnet.chain import Find, of_one, start
 from stabkit.claims.deepnet.update import PRE, SWEEP, D, P
 from stabkit.claims.evidence import at, cells, fates, over, trains
 from stabkit.storage.store import Run
 
 
-def top_is_largest(runs: Sequence[Run]) -> list[Measured]:
+def top_is_largest(runs: Sequence[Run]) -> list[Measurement]:
     """The largest gradient of a lower sub-layer over the top one's, of each kind by itself, at step 0."""
 
     def excess(run: Run) -> float:
@@ -37,7 +37,7 @@ def bottom_over_top(method: str) -> Find:
     return of_one(method, start, warmed=True, deep=6)
 
 
-def alleviated(runs: Sequence[Run]) -> list[Measured]:
+def alleviated(runs: Sequence[Run]) -> list[Measurement]:
     """DeepNorm's first over last layer's gradient at step 0 over Pre-LN's."""
     return [
         cell.measured(cell.ratio(D, PRE, start), D, PRE)
@@ -46,9 +46,9 @@ def alleviated(runs: Sequence[Run]) -> list[Measured]:
     ]
 
 
-def encoder_or_decoder(runs: Sequence[Run]) -> list[Measured]:
+def encoder_or_decoder(runs: Sequence[Run]) -> list[Measurement]:
     """‖ΔF‖ after update 1 of an encoder-decoder over that of its encoder alone, of Post-LN without warm-up."""
-    found = []
+    measurements = []
     every = [cell for cell in cells(runs) if cell.warmup == 0 and P in cell.runs]
     for cell in every:
         if cell.encoder_layers == cell.decoder_layers:
@@ -60,11 +60,11 @@ def encoder_or_decoder(runs: Sequence[Run]) -> list[Measured]:
                     number = at("update", "state", 1)
                     ours, theirs = cell.values(P, number), other.values(P, number)
                     values = {seed: over(ours[seed], theirs[seed]) for seed in ours if seed in theirs}
-                    found.append(cell.measured(values, P, beside=f"against {other.where}"))
-    return found
+                    measurements.append(cell.measured(values, P, beside=f"against {other.where}"))
+    return measurements
 
 
-def deep(runs: Sequence[Run]) -> list[Measured]:
+def deep(runs: Sequence[Run]) -> list[Measurement]:
     return [
         cell.measured(cell.share(trains, D), D, beside=fates(cell, D))
         for cell in cells(runs)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from stabkit.claims.base import Claim, Measured, Spot, at_most, times
+from stabkit.claims.base import Claim, Measurement, Spot, at_most, times
 from stabkit.claims.evidence import cells
 from stabkit.storage.store import Run
 
@@ -28,16 +28,16 @@ def attention(run: Run) -> float:
     return float(table.values[0, own].mean()) if any(own) else math.nan
 
 
-def sizes(runs: Sequence[Run]) -> list[Measured]:
+def sizes(runs: Sequence[Run]) -> list[Measurement]:
     """By how much the size changes, up or down, with each of the factors."""
-    found = []
+    measurements = []
     for cell in cells(runs):
         for factor in FACTORS:
             scaled = f"{BASE}:query_key={factor}"
             ratios = {seed: max(r, 1 / r) for seed, r in cell.ratio(scaled, BASE, attention).items() if r > 0}
             if ratios:
-                found.append(cell.measured(ratios, scaled, BASE, when=Spot(f"times-{factor}", f"{factor} ×")))
-    return found
+                measurements.append(cell.measured(ratios, scaled, BASE, when=Spot(f"times-{factor}", f"{factor} ×")))
+    return measurements
 
 
 CLAIMS: tuple[Claim, ...] = (

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from stabkit.claims.base import MUCH, Claim, Measured, Spot, at_most, power, signed, times
+from stabkit.claims.base import MUCH, Claim, Measurement, Spot, at_most, power, signed, times
 from stabkit.claims.deepnet.update import D, P
 from stabkit.claims.evidence import at, cells
 from stabkit.claims.exponents import NEARLY, falling, of_lines, sizes
@@ -21,12 +21,12 @@ from stabkit.figures.shared.words import listed
 from stabkit.methods import variant
 from stabkit.storage.store import Run
 
-Find = Callable[[Sequence[Run]], list[Measured]]
+Find = Callable[[Sequence[Run]], list[Measurement]]
 COMMAND = "stabkit slope --depths 6,18,50 --seeds 0..4"
 ENCODERS = f"{COMMAND} --arch encoder-only"
 
 
-def ratios(runs: Sequence[Run]) -> list[Measured]:
+def ratios(runs: Sequence[Run]) -> list[Measurement]:
     return [cell.measured(cell.ratio(P, D, at("update", "state", 1)), P, D) for cell in cells(slope.trusted(runs))]
 
 
@@ -34,19 +34,19 @@ def _lines(runs: Sequence[Run], shapes: Sequence[str]) -> list[tuple[str, str, l
     """(method, apart, its runs, the line) of every method in models of these shapes."""
     kept = slope.trusted(runs)
     names = variants(kept)
-    found = []
+    rows = []
     for line in depth_fit.lines(slope.select(kept), ceiling=False):
         if line.shape in shapes:
             method = names[line.label]
             own = [run for run in kept if variant(run.spec) == method]
-            found.append((method, listed("" if line.shape == "N = M" else line.shape, line.condition), own, line))
-    return found
+            rows.append((method, listed("" if line.shape == "N = M" else line.shape, line.condition), own, line))
+    return rows
 
 
 def _exponent(method: str, shapes: Sequence[str]) -> Find:
     """One method's exponent, as its distance from 0: what is independent of depth neither grows nor falls."""
 
-    def find(runs: Sequence[Run]) -> list[Measured]:
+    def find(runs: Sequence[Run]) -> list[Measurement]:
         return [
             of_lines(apart, own, line, sizes(line), beside=listed(falling(line), _theorem(line)))
             for name, apart, own, line in _lines(runs, shapes)
@@ -59,14 +59,14 @@ def _exponent(method: str, shapes: Sequence[str]) -> Find:
 def _excess(methods: Sequence[str], shapes: Sequence[str]) -> Find:
     """How far a method's exponent lies above that of the theorem's sum."""
 
-    def find(runs: Sequence[Run]) -> list[Measured]:
-        found = []
+    def find(runs: Sequence[Run]) -> list[Measurement]:
+        measurements = []
         for method, apart, own, line in _lines(runs, shapes):
             more = {seed: line.seeds[seed] - told for seed, told in line.predicted.items()}
             if method in methods and more:
                 beside = listed(power(line.exponent), _theorem(line))
-                found.append(of_lines(apart, own, line, more, Spot(method, line.label), beside=beside))
-        return found
+                measurements.append(of_lines(apart, own, line, more, Spot(method, line.label), beside=beside))
+        return measurements
 
     return find
 

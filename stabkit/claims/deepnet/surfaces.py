@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from statistics import fmean, median
 
-from stabkit.claims.base import MOST, Claim, Measured, Spot, at_depth, at_least, at_most, points
+from stabkit.claims.base import MOST, Claim, Measurement, Spot, at_depth, at_least, at_most, points
 from stabkit.claims.evidence import JUDGED, known
 from stabkit.figures.shared.comparison import method_label, setting
 from stabkit.figures.shared.numbers import centre, outcome_word
@@ -24,7 +24,7 @@ from stabkit.storage.store import Run
 from stabkit.surface import roughness
 
 P, D = "post-ln", "deepnorm"
-Find = Callable[[Landscape], list[Measured]]
+Find = Callable[[Landscape], list[Measurement]]
 Planes = dict[tuple[int, int], dict[str, dict[int, list[Seen]]]]
 """{depth: {method: {seed: surfaces}}}"""
 DEPTHS = "stabkit landscape --depths 6,18,50 --path hao"
@@ -63,29 +63,31 @@ def _told(by: dict[int, list[Seen]]) -> str:
     return f"{percent(median(map(_share, by.values())))}, roughness {short(rough)}"
 
 
-def _measured(by: dict[int, list[Seen]], where: tuple[Spot, ...], values: dict[int, float], **more: object) -> Measured:
+def _measured(
+    by: dict[int, list[Seen]], where: tuple[Spot, ...], values: dict[int, float], **more: object
+) -> Measurement:
     runs = [one.shown.run for each in by.values() for one in each]
     steps = min(run.spec.train.steps for run in runs)
-    return Measured(where=where, condition=setting(runs[0].spec), steps=steps, values=values, **more)  # type: ignore[arg-type]
+    return Measurement(where=where, condition=setting(runs[0].spec), steps=steps, values=values, **more)  # type: ignore[arg-type]
 
 
 def smoother(own: bool) -> Find:
     """Post-LN's share of negative curvature less DeepNorm's, by each one's own directions or by one method's for
     both."""
 
-    def find(drawn: Landscape) -> list[Measured]:
-        found = []
+    def find(drawn: Landscape) -> list[Measurement]:
+        measurements = []
         for ruler, planes in _cuts(drawn):
             for shape, by in planes.items():
                 if ruler.own == own and P in by and D in by:
                     ours, theirs = by[P], by[D]
-                    each = {seed: _share(ours[seed]) - _share(theirs[seed]) for seed in ours if seed in theirs}
+                    by_seed = {seed: _share(ours[seed]) - _share(theirs[seed]) for seed in ours if seed in theirs}
                     count = len(next(iter(ours.values())))
                     told = f"{count} directions" if count > 1 else "one direction"
                     beside = f"{_told(ours)} against {_told(theirs)}, {told}"
                     where = (at_depth(*shape), *([] if own else [Spot(f"directions-of-{ruler.donor}", ruler.text)]))
-                    found.append(_measured(ours, where, known(each), beside=beside))
-        return found
+                    measurements.append(_measured(ours, where, known(by_seed), beside=beside))
+        return measurements
 
     return find
 
@@ -93,7 +95,7 @@ def smoother(own: bool) -> Find:
 def over_depths(method: str, number_of: Callable[[list[float]], float]) -> Find:
     """How one method's share of negative curvature in the plane of the path goes with depth, two depths at least."""
 
-    def find(drawn: Landscape) -> list[Measured]:
+    def find(drawn: Landscape) -> list[Measurement]:
         planes: Planes = {}
         for seen in drawn.seen("path"):
             _put(planes, seen)
@@ -110,20 +112,20 @@ def over_depths(method: str, number_of: Callable[[list[float]], float]) -> Find:
     return find
 
 
-def local_optimum(drawn: Landscape) -> list[Measured]:
+def local_optimum(drawn: Landscape) -> list[Measurement]:
     """Is Post-LN stuck by the rule of all pages where DeepNorm trains, at the runs whose surfaces are drawn?"""
     held: dict[tuple[int, int], dict[int, dict[str, Run]]] = {}
     for seen in drawn.seen("surface"):
         by_seed = held.setdefault(seen.shown.shape, {}).setdefault(seen.shown.run.spec.seed, {})
         by_seed[seen.shown.variant] = seen.shown.run
-    found = []
+    measurements = []
     for shape, by in held.items():
-        values, told, runs = {}, [], []
+        values, parts, runs = {}, [], []
         for seed, pair in sorted(by.items()):
             words = {method: outcome_word(pair[method]) for method in (P, D) if method in pair}
             if len(words) == 2 and set(words.values()) <= set(JUDGED):
                 values[seed] = float(words == {P: "stuck", D: "trains"})
-                told.append(
+                parts.append(
                     ", ".join(
                         f"{method_label(pair[method].spec)} {word} at {short(pair[method].outcome.validation_loss, 3)}"
                         for method, word in words.items()
@@ -133,8 +135,10 @@ def local_optimum(drawn: Landscape) -> list[Measured]:
         if runs:
             steps = min(run.spec.train.steps for run in runs)
             condition, where = setting(runs[0].spec), (at_depth(*shape),)
-            found.append(Measured(where=where, condition=condition, steps=steps, values=values, beside="; ".join(told)))
-    return found
+            measurements.append(
+                Measurement(where=where, condition=condition, steps=steps, values=values, beside="; ".join(parts))
+            )
+    return measurements
 
 
 MUCH = at_least(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from stabkit.claims.base import MOST, Claim, Measured, Weight
+from stabkit.claims.base import MOST, Claim, Measurement, Weight
 from stabkit.claims.evidence import cells, fails, fates, trains
 from stabkit.figures.shared.words import several
 from stabkit.methods import label
@@ -35,19 +35,19 @@ HALF = "the paper lays ReZero's divergence to half precision (§5); these runs a
 COMMAND = "stabkit sweep --models papers --depths 6,18,50,100 --steps 250 --warmup 0"
 
 
-def _row(method: str, pattern: str) -> Callable[[Sequence[Run]], list[Measured]]:
+def _row(method: str, pattern: str) -> Callable[[Sequence[Run]], list[Measurement]]:
     expected = dict(zip(DEPTHS, pattern, strict=True))
 
-    def find(runs: Sequence[Run]) -> list[Measured]:
-        found = []
+    def find(runs: Sequence[Run]) -> list[Measurement]:
+        measurements = []
         for cell in cells(runs):
             if cell.encoder_layers == cell.decoder_layers and cell.layers in expected and method in cell.runs:
                 good = expected[cell.layers] == "+"
                 ends = f"{fates(cell, method)}; paper: {'BLEU' if good else 'diverged'}"
                 beyond = HALF if method == "rezero" and not good else ""
                 values = cell.share(trains if good else fails, method)
-                found.append(cell.measured(values, method, beside=ends, beyond=beyond, part=f"{cell.layers}L"))
-        return found
+                measurements.append(cell.measured(values, method, beside=ends, beyond=beyond, part=f"{cell.layers}L"))
+        return measurements
 
     return find
 

@@ -14,7 +14,7 @@ import numpy as np
 from stabkit.claims.base import (
     MUCH,
     Claim,
-    Measured,
+    Measurement,
     Spot,
     Tell,
     at_depth,
@@ -29,10 +29,10 @@ from stabkit.claims.base import (
 from stabkit.claims.evidence import at, cells, groups, mean_over, over, ratio, warmups
 from stabkit.claims.exponents import NEARLY, falling, of_lines, sizes
 from stabkit.figures.depth import update_depth
-from stabkit.figures.quick.once import once
 from stabkit.figures.shared import depth_fit
 from stabkit.figures.shared.comparison import variants
 from stabkit.figures.shared.numbers import centre, reference_step, series
+from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, short
 from stabkit.results.chain import SATURATED
 from stabkit.storage.store import Run
@@ -52,28 +52,28 @@ def _lines(runs: Sequence[Run]) -> list[tuple[str, list[Run], dict[str, depth_fi
     """(condition in words, its runs, {method: line}) at the page's reference step, of stacks of equal depth or of one
     stack."""
     step = reference_step(runs)
-    found = []
+    rows = []
     for apart, own in groups(runs):
         names = variants(own)
         lines = depth_fit.lines(update_depth.select(own, step))
         for shape in dict.fromkeys(line.shape for line in lines):
             of_shape = {names[line.label]: line for line in lines if line.shape == shape}
-            found.append((listed("" if shape == "N = M" else shape, apart), own, of_shape))
-    return found
+            rows.append((listed("" if shape == "N = M" else shape, apart), own, of_shape))
+    return rows
 
 
-def growth(runs: Sequence[Run]) -> list[Measured]:
-    found = []
+def growth(runs: Sequence[Run]) -> list[Measurement]:
+    measurements = []
     for apart, own, lines in _lines(runs):
         if P in lines and D in lines:
             ours, theirs = lines[P], lines[D]
             more = {seed: ours.seeds[seed] - max(at, 0.0) for seed, at in theirs.seeds.items() if seed in ours.seeds}
             beside = f"{power(ours.exponent)} against {power(theirs.exponent)}"
-            found.append(of_lines(apart, own, ours, more, beside=beside))
-    return found
+            measurements.append(of_lines(apart, own, ours, more, beside=beside))
+    return measurements
 
 
-def constant(runs: Sequence[Run]) -> list[Measured]:
+def constant(runs: Sequence[Run]) -> list[Measurement]:
     return [
         of_lines(apart, own, line, sizes(line), beside=falling(line))
         for apart, own, lines in _lines(runs)
@@ -81,28 +81,28 @@ def constant(runs: Sequence[Run]) -> list[Measured]:
     ]
 
 
-def bound(runs: Sequence[Run]) -> list[Measured]:
-    found = []
+def bound(runs: Sequence[Run]) -> list[Measurement]:
+    measurements = []
     for apart, own, lines in _lines(runs):
         for method, line in lines.items():
             beyond = {seed: line.seeds[seed] - told for seed, told in line.predicted.items() if seed in line.seeds}
             if beyond:
                 beside = f"{power(line.exponent)}, sum {power(line.theorem)}"
-                found.append(of_lines(apart, own, line, beyond, Spot(method, line.label), beside=beside))
-    return found
+                measurements.append(of_lines(apart, own, line, beyond, Spot(method, line.label), beside=beside))
+    return measurements
 
 
-def smaller(runs: Sequence[Run]) -> list[Measured]:
+def smaller(runs: Sequence[Run]) -> list[Measurement]:
     step = reference_step(runs)
     return [
         cell.measured(cell.ratio(P, D, at("update", "state", step)), P, D) for cell in cells(runs) if cell.warmup > step
     ]
 
 
-def steadier(runs: Sequence[Run]) -> list[Measured]:
+def steadier(runs: Sequence[Run]) -> list[Measurement]:
     """Post-LN's deviation over seeds of log ‖ΔF‖ over DeepNorm's; 95 % interval by the F distribution."""
     step = reference_step(runs)
-    found = []
+    measurements = []
     for cell in cells(runs):
         ours, theirs = (
             [math.log(v) for v in cell.values(one, at("update", "state", step)).values() if v > 0] for one in (P, D)
@@ -113,8 +113,8 @@ def steadier(runs: Sequence[Run]) -> list[Measured]:
             if math.isfinite(value):
                 values = dict.fromkeys(cell.seeds(P, D), value)
                 beside = f"seeds {ranges[0]} apart against {ranges[1]}"
-                found.append(cell.measured(values, P, D, interval=(value / apart, value * apart), beside=beside))
-    return found
+                measurements.append(cell.measured(values, P, D, interval=(value / apart, value * apart), beside=beside))
+    return measurements
 
 
 def jump(run: Run) -> float:
@@ -124,8 +124,8 @@ def jump(run: Run) -> float:
     return float(own.max() / own.sum()) if len(own) == 16 and np.isfinite(own).all() and own.sum() > 0 else math.nan
 
 
-def initialisation(runs: Sequence[Run]) -> list[Measured]:
-    found = []
+def initialisation(runs: Sequence[Run]) -> list[Measurement]:
+    measurements = []
     for cell in cells(runs):
         for step in (1, 16, 50) if cell.warmup == 0 and cell.layers >= DEEP else ():
             number = at("update", "state", step)
@@ -133,49 +133,49 @@ def initialisation(runs: Sequence[Run]) -> list[Measured]:
             top = SATURATED * math.sqrt(2 * cell.of(INIT)[0].spec.model.hidden) if cell.of(INIT) else math.inf
             beyond = f"both are beyond {SATURATED:g} of √(2d), where any two are alike" if low > top else ""
             values = cell.ratio(P, INIT, number)
-            found.append(cell.measured(values, P, INIT, when=at_update(step), part="small", beyond=beyond))
+            measurements.append(cell.measured(values, P, INIT, when=at_update(step), part="small", beyond=beyond))
         if cell.warmup == 0 and cell.layers >= DEEP:
             shares = [_middle(cell.values(method, jump)) for method in (INIT, P)]
             beside = f"{shares[0]} of the way in one update against {shares[1]}"
             limit = at_most(0.5, "ours: half the jump, as for warm-up")
             more = {"part": "smooth", "threshold": limit, "beside": beside}
             window = Spot("updates-1-16", "updates 1–16")
-            found.append(cell.measured(cell.ratio(INIT, P, jump), P, INIT, when=window, **more))
-    return found
+            measurements.append(cell.measured(cell.ratio(INIT, P, jump), P, INIT, when=window, **more))
+    return measurements
 
 
-def standstill(runs: Sequence[Run]) -> list[Measured]:
+def standstill(runs: Sequence[Run]) -> list[Measurement]:
     later = mean_over("update", lambda run: "state@step", 50, 100)
 
     def kept(run: Run) -> float:
         return over(later(run), at("update", "state@step", 1)(run))
 
-    found = []
+    measurements = []
     for cell in cells(runs):
         if cell.warmup == 0 and cell.layers >= DEEP:
             values = cell.values(P, kept)
             each = f"{_middle(cell.values(P, later))} an update"
             other = [_middle(cell.values(INIT, number)) for number in (kept, later)]
             beside = listed(each, f"{cell.label(INIT)} {other[0]}, {other[1]} an update" if cell.of(INIT) else "")
-            found.append(cell.measured(values, P, beside=beside))
-    return found
+            measurements.append(cell.measured(values, P, beside=beside))
+    return measurements
 
 
 def _middle(values: Mapping[int, float]) -> str:
     return short(centre(values.values()))
 
 
-def smooth(runs: Sequence[Run]) -> list[Measured]:
+def smooth(runs: Sequence[Run]) -> list[Measurement]:
     """The largest update's share of the way, with warm-up over without."""
-    found = []
+    measurements = []
     for pair in warmups(runs, P):
         if pair.layers >= DEEP:
             values = ratio(pair.with_it, pair.without, jump)
             shares = [short(centre(jump(run) for run in side.values())) for side in (pair.with_it, pair.without)]
             beside = f"{shares[0]} of the way in one update against {shares[1]}"
             steps = min(run.spec.train.steps for side in (pair.with_it, pair.without) for run in side.values())
-            found.append(
-                Measured(
+            measurements.append(
+                Measurement(
                     where=(at_depth(*pair.depth),),
                     apart=pair.apart,
                     condition=pair.condition,
@@ -184,7 +184,7 @@ def smooth(runs: Sequence[Run]) -> list[Measured]:
                     beside=beside,
                 )
             )
-    return found
+    return measurements
 
 
 CLAIMS: tuple[Claim, ...] = (

@@ -6,8 +6,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 
-from stabkit.claims.base import Measured, Spot, Threshold, power
-from stabkit.claims.evidence import Cell, alike, cells, fails, fates, trains
+from stabkit.claims.base import Measurement, Spot, Threshold, power
+from stabkit.claims.evidence import ClaimCell, alike, cells, fails, fates, trains
 from stabkit.claims.exponents import NEARLY
 from stabkit.figures.shared.comparison import Condition, setting
 from stabkit.methods import label
@@ -15,7 +15,7 @@ from stabkit.results.exponent import exponent
 from stabkit.results.profile import Profile
 from stabkit.storage.store import Run
 
-Find = Callable[[Sequence[Run]], list[Measured]]
+Find = Callable[[Sequence[Run]], list[Measurement]]
 LEAST_DEEP = 6
 """Layers from which on there is a depth to speak of."""
 
@@ -25,7 +25,7 @@ def of(number: Callable[[Profile], float]) -> Callable[[Run], float]:
     return lambda run: number(run.profile) if run.profile else math.nan
 
 
-def deep(runs: Sequence[Run], *methods: str) -> Iterator[Cell]:
+def deep(runs: Sequence[Run], *methods: str) -> Iterator[ClaimCell]:
     """The cells of LEAST_DEEP layers and more that have all of these methods."""
     for cell in cells(runs, blocks=True):
         if cell.layers >= LEAST_DEEP and set(methods) <= set(cell.runs):
@@ -36,7 +36,7 @@ def against(method: str, *others: str, number: Callable[[Profile], float], parts
     """A method's number over that of another, at the depths that have both and where the method trains in every seed; a
     part of the claim for each other."""
 
-    def find(runs: Sequence[Run]) -> list[Measured]:
+    def find(runs: Sequence[Run]) -> list[Measurement]:
         return [
             cell.measured(
                 cell.ratio(method, other, of(number)),
@@ -55,7 +55,7 @@ def against(method: str, *others: str, number: Callable[[Profile], float], parts
 def growth(method: str, *limits: tuple[str, Callable[[Profile], float], Threshold]) -> Find:
     """How the variance of a method's states grows over depth: a number and a limit for each part of the claim."""
 
-    def find(runs: Sequence[Run]) -> list[Measured]:
+    def find(runs: Sequence[Run]) -> list[Measurement]:
         return [
             cell.measured(cell.values(method, of(number)), method, part=part, threshold=threshold, beside=part)
             for part, number, threshold in limits
@@ -86,13 +86,13 @@ def angle(seen: Profile) -> float:
 def where_it_fails(method: str, other: str) -> Find:
     """Where the other fails in every seed: whether the method trains."""
 
-    def find(runs: Sequence[Run]) -> list[Measured]:
-        found = []
+    def find(runs: Sequence[Run]) -> list[Measurement]:
+        measurements = []
         for cell in deep(runs, method, other):
             if all(map(fails, cell.of(other))):
                 shares = cell.share(lambda mine, theirs: trains(mine), method, other)
-                found.append(cell.measured(shares, method, other, beside=fates(cell, method, other)))
-        return found
+                measurements.append(cell.measured(shares, method, other, beside=fates(cell, method, other)))
+        return measurements
 
     return find
 
@@ -100,14 +100,14 @@ def where_it_fails(method: str, other: str) -> Find:
 def nats_beside(method: str, other: str) -> Find:
     """The method's loss less the other's, where both train."""
 
-    def find(runs: Sequence[Run]) -> list[Measured]:
-        found = []
+    def find(runs: Sequence[Run]) -> list[Measurement]:
+        measurements = []
         for cell in deep(runs, method, other):
             mine, theirs = (cell.values(one, of(lambda seen: seen.loss)) for one in (method, other))
             both = [seed for seed in cell.seeds(method, other) if trains(cell.runs[other][seed])]
             values = {seed: mine[seed] - theirs[seed] for seed in both if seed in mine and seed in theirs}
-            found.append(cell.measured(values, method, other))
-        return found
+            measurements.append(cell.measured(values, method, other))
+        return measurements
 
     return find
 
@@ -116,17 +116,17 @@ def flat(method: str, number: Callable[[Run], float], ceiling: float = math.inf)
     """How far the exponent of a method's number in the depth lies from 0: one line through all runs of a setting, with
     its 95 % interval. Where a number is beyond `ceiling`·√(2d) it can hardly grow: that it does not decides nothing."""
 
-    def find(runs: Sequence[Run]) -> list[Measured]:
+    def find(runs: Sequence[Run]) -> list[Measurement]:
         held: dict[Condition, list[Run]] = {}
-        for each in alike(runs):
-            if each.variant == method:
-                held.setdefault(each.condition, []).append(each.run)
+        for entry in alike(runs):
+            if entry.variant == method:
+                held.setdefault(entry.condition, []).append(entry.run)
         return [found for apart, own in held.items() if (found := _line(apart.text, own, number, ceiling))]
 
     return find
 
 
-def _line(apart: str, own: Sequence[Run], number: Callable[[Run], float], ceiling: float) -> Measured | None:
+def _line(apart: str, own: Sequence[Run], number: Callable[[Run], float], ceiling: float) -> Measurement | None:
     points = [(layers(run), value) for run in own if 0 < (value := number(run)) < math.inf]
     line = exponent(points)
     if line is None:
@@ -136,7 +136,7 @@ def _line(apart: str, own: Sequence[Run], number: Callable[[Run], float], ceilin
     saturated = max(value for _, value in points) > bound
     most = max(abs(low), abs(high))
     least = 0.0 if low <= 0 <= high else min(abs(low), abs(high))
-    return Measured(
+    return Measurement(
         where=(Spot(f"{min(points)[0]}-{max(points)[0]}", f"{min(points)[0]}–{max(points)[0]} layers"),),
         apart=apart,
         condition=setting(own[0].spec),

@@ -8,8 +8,8 @@ from dataclasses import asdict
 from typing import Any
 
 from stabkit.cli import console
-from stabkit.cli.commands import names
 from stabkit.errors import StoreError
+from stabkit.options import stored
 from stabkit.report.json_document import SCHEMA, ended, facts, seconds_a_step, series, text
 from stabkit.storage.folder import OldFolder
 from stabkit.storage.shelf import Shelf
@@ -161,6 +161,6 @@ def remove(store: Store, named: Sequence[str]) -> None:
     """`runs rm`: each name is to begin exactly one run or watch."""
     with store.writing():
         shelf = WatchShelf(store.out)
-        for run_id in dict.fromkeys(names.one_id(store, name) for name in named):
+        for run_id in dict.fromkeys(stored.one_id(store, name) for name in named):
             (shelf if run_id in shelf.ids() else store).remove(run_id)
             console.say(f"removed {run_id}")

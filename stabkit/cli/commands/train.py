@@ -40,16 +40,18 @@ def train(call: Call, function: Callable[..., Any]) -> None:
 
 def check(call: Call) -> None:
     """Refuse what only the command line can: a file of the user's own that it does not name itself, and with a recipe
-    of each method's own a setting that was given, be it the default."""
+    of each method's own a setting that was given although it is the default (another, the API refuses)."""
     for name in ("models", "model", "probes"):
         if name in call.given and name not in call.typed:
-            for item in ranges.names(call.given[name]):
+            for item in ranges.names(f"--{name}", call.given[name]):
                 if file := own.parts(item):
                     raise UsageError(
                         f"{file[0]}: a file is run only where the command line names it, not from elsewhere"
                     )
     if call.params.get("recipe") == "paper":
-        model.own_recipe(call.given, call.params)
+        defaults = api.COMMANDS[call.command]
+        typed = {name for name in call.given if call.given[name] == ranges.text(defaults[name])}
+        model.own_recipe(typed, call.params)
 
 
 def followed(function: Callable[..., Any], call: Call, *, rounds: bool = False) -> Any:

@@ -13,26 +13,14 @@ from matplotlib.figure import Figure
 
 from stabkit.figures.drawing import curves
 from stabkit.figures.drawing.curves import Curves
-from stabkit.figures.quick import points
-from stabkit.figures.quick.once import once
-from stabkit.figures.shared import scales
+from stabkit.figures.picture import Note, Picture, RunPicture
+from stabkit.figures.shared import points, scales
 from stabkit.figures.shared.comparison import FACTS
+from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, short
 from stabkit.storage.store import Run
 
-NAME = "ablation"
-SHORT = "α and β scaled"
-INDEX: str | None = None
-VALUE = "validation_loss"
-CAPTION = "DeepNet Fig. 9 (journal version), validation loss for BLEU."
-READ = (
-    "Where the loss stays low around 1, α or β may be off by that factor; at 1 the method is itself. The paper: a "
-    "small factor on α or a large one on β destabilises, a large factor on α or a small one on β undermines "
-    "performance. On the dashed line nothing is learnt. Seeds: median and band."
-)
 COLUMNS = (*FACTS, "axis", "scale", "unigram_loss", "validation_loss")
-OPTIONAL = True
-"""Not on pages without a scaled run."""
 
 
 @once
@@ -51,14 +39,14 @@ def title(runs: Sequence[Run]) -> str:
     """Where the first setting fails, or where it ends worst, medians over seeds."""
     for name, own in scales.groups(select(runs)):
         places = [(str(axis), float(scale)) for axis, scale in zip(own["axis"], own["scale"], strict=True)]
-        each = {place: own[[other == place for other in places]] for place in dict.fromkeys(places)}
+        by_place = {place: own[[other == place for other in places]] for place in dict.fromkeys(places)}
         failing = []
-        for (axis, scale), rows in each.items():
+        for (axis, scale), rows in by_place.items():
             if lost := int(rows["outcome"].isin(("stuck", "diverged")).sum()):
                 failing.append(f"{axis} × {scale:.3g} ({lost} of {len(rows)})")
         if failing:
             return f"{name} fails at {' and '.join(failing[:4])}{' and others' if len(failing) > 4 else ''}"
-        medians = {place: float(rows["validation_loss"].median()) for place, rows in each.items()}
+        medians = {place: float(rows["validation_loss"].median()) for place, rows in by_place.items()}
         parts = []
         for axis in ("α", "β"):
             along = [(loss, scale) for (own_axis, scale), loss in medians.items() if own_axis == axis and loss == loss]
@@ -74,8 +62,8 @@ def alt(frame: pd.DataFrame) -> str:
     if frame.empty:
         return "No run has a scaled α or β."
     parts = []
-    for (label, depth, condition, axis), own in frame.groupby(["label", "depth", "condition", "axis"], sort=False):
-        for scale, loss in own.groupby("scale")["validation_loss"].median().items():
+    for (label, depth, condition, axis), rows in frame.groupby(["label", "depth", "condition", "axis"], sort=False):
+        for scale, loss in rows.groupby("scale")["validation_loss"].median().items():
             parts.append(f"{listed(label, depth, condition, axis)} × {scale:g} {short(float(loss), 3)}")
     return f"Validation loss against the factor on α and on β, medians over seeds. {'; '.join(parts[:24])}."
 
@@ -87,9 +75,8 @@ def draw(frame: pd.DataFrame) -> Figure:
         Curves(
             x="scale",
             y="validation_loss",
-            x_label="factor",
+            x_name="factor",
             y_label="validation loss, nats a token",
-            none="Every scaled run diverged." if len(frame) else "No run has a scaled α or β.",
             log_y=False,
             across="factors",
             middle=points.median,
@@ -97,4 +84,28 @@ def draw(frame: pd.DataFrame) -> Figure:
             columns=2,
             height=3.0,
         ),
+        "Every scaled run diverged." if len(frame) else "No run has a scaled α or β.",
     )
+
+
+PICTURE: RunPicture = Picture(
+    name="ablation",
+    short="α and β scaled",
+    room="ablation",
+    caption="DeepNet Fig. 9 (journal version), validation loss for BLEU.",
+    see="Where the loss stays low around 1, α or β may be off by that factor; at 1 the method is itself.",
+    read=(
+        Note(
+            "The paper: a small factor on α or a large one on β destabilises, a large factor on α or a small one on β "
+            "undermines performance. On the dashed line nothing is learnt."
+        ),
+        Note("Seeds: median and band.", ("band",)),
+    ),
+    columns=COLUMNS,
+    value="validation_loss",
+    select=select,
+    draw=draw,
+    title=title,
+    alt=alt,
+    optional=True,
+)

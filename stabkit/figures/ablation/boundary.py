@@ -20,30 +20,16 @@ from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from stabkit.figures.drawing import lettering, style
-from stabkit.figures.drawing.outcomes import MARKS
-from stabkit.figures.quick.once import once
+from stabkit.figures.drawing.palette import MARKS
+from stabkit.figures.picture import Note, Picture, RunPicture
 from stabkit.figures.shared import scales
 from stabkit.figures.shared.numbers import centre
+from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, short
 from stabkit.results.chain import SATURATED
 from stabkit.storage.store import Run
 
-NAME = "boundary"
-SHORT = "Boundary and theorem"
-INDEX: str | None = None
-VALUE = "relative"
-CAPTION = "DeepNet §3.2, Theorems 2 and 3 (journal version), in the plane of Fig. 9."
-READ = (
-    "Left: every run by its factors; thin lines join factors for which the theorem predicts the same update, named in "
-    "multiples of the method's own and extrapolated from the sums at factors of 1. The thick line is the level that "
-    "best parts the runs that fail from those that train. The title counts, for every pair of factors, by the level "
-    "that the runs at the other pairs give, of the sum, of β/α alone and of the measured ‖ΔF‖. Middle and right: what "
-    "was measured against each run's own sum; grey line: proportional. If the bound alone decided, all runs of a panel "
-    "would lie on one curve: runs off it are exceptions."
-)
 COLUMNS = scales.COLUMNS
-OPTIONAL = True
-"""Not on pages without a scaled run."""
 FEWEST = 5
 """Pairs of factors, at least, before anything is said of all of them together."""
 MOST = 4
@@ -72,17 +58,17 @@ class Border(NamedTuple):
         return " and ".join(f"{right} of {count} {word}" for (right, count), word in counts) + " runs"
 
 
-def border(own: pd.DataFrame, values: pd.Series[float] | None = None) -> Border | None:
+def border(rows: pd.DataFrame, values: pd.Series[float] | None = None) -> Border | None:
     """Where training ends, by the relative prediction or by other `values`; None where no level tells more than half of
     the rarer kind apart."""
-    number = np.asarray(own["relative"] if values is None else values, dtype=np.float64)
-    words = own["outcome"].to_numpy()
+    number = np.asarray(rows["relative"] if values is None else values, dtype=np.float64)
+    words = rows["outcome"].to_numpy()
     kept = np.isin(words, ("trains", "stuck", "diverged")) & (number > 0) & np.isfinite(number)
     number, fails = number[kept], words[kept] != "trains"
     level = _level(number, fails)
     if level is None or ((number > level) != fails).sum() > min(fails.sum(), (~fails).sum()) / 2:
         return None
-    pairs = own.loc[kept, ["alpha_scale", "beta_scale"]].to_numpy(dtype=float)
+    pairs = rows.loc[kept, ["alpha_scale", "beta_scale"]].to_numpy(dtype=float)
     right = np.zeros(len(number), dtype=bool)
     for pair in np.unique(pairs, axis=0):
         here = (pairs == pair).all(axis=1)
@@ -102,17 +88,17 @@ def _level(number: NDArray[np.float64], fails: NDArray[np.bool_]) -> float | Non
     return float(between[int(np.argmax(right))])
 
 
-def controls(own: pd.DataFrame) -> dict[str, Border | None]:
+def controls(rows: pd.DataFrame) -> dict[str, Border | None]:
     """What else parts the runs: β/α alone, without any theorem, and the measured first update."""
     return {
-        "β/α": border(own, own["beta_scale"] / own["alpha_scale"]),
-        "‖ΔF‖": border(own, own["update_first"]),
+        "β/α": border(rows, rows["beta_scale"] / rows["alpha_scale"]),
+        "‖ΔF‖": border(rows, rows["update_first"]),
     }
 
 
-def slope(own: pd.DataFrame) -> float:
+def slope(rows: pd.DataFrame) -> float:
     """Least-squares slope of log ‖ΔF‖ after update 1 over log of the sum; NaN for fewer than three runs."""
-    kept = own[(own["relative"] > 0) & (own["update_first"] > 0)]
+    kept = rows[(rows["relative"] > 0) & (rows["update_first"] > 0)]
     kept = kept[np.isfinite(kept["relative"]) & np.isfinite(kept["update_first"])]
     if kept["relative"].nunique() < 3:
         return math.nan
@@ -123,12 +109,12 @@ def follows(own: pd.DataFrame) -> dict[int, float]:
     """By seed: Spearman's ρ of ‖ΔF‖ after update 1 with the sum, over the runs short of half of √(2d), where ‖ΔF‖ does
     not bend."""
     straight = own[own["update_first"] <= SATURATED * np.sqrt(2 * own["width"].astype(float))]
-    found = {
-        int(str(seed)): rank_correlation(mine["relative"], mine["update_first"])
-        for seed, mine in straight.groupby("seed")
-        if mine["relative"].nunique() >= FEWEST
+    borders = {
+        int(str(seed)): rank_correlation(rows["relative"], rows["update_first"])
+        for seed, rows in straight.groupby("seed")
+        if rows["relative"].nunique() >= FEWEST
     }
-    return {seed: rho for seed, rho in found.items() if math.isfinite(rho)}
+    return {seed: rho for seed, rho in borders.items() if math.isfinite(rho)}
 
 
 def _median(by_seed: Mapping[int, float]) -> float:
@@ -155,9 +141,9 @@ def title(runs: Sequence[Run]) -> str:
     return "The theorem's sum over the plane of factors, beside what was measured"
 
 
-def told(own: pd.DataFrame) -> str:
+def told(rows: pd.DataFrame) -> str:
     """`; β/α alone 9 of 12 failing and 148 of 150 training runs`."""
-    others = [f"{name} alone {found}" for name, found in controls(own).items() if found]
+    others = [f"{name} alone {found}" for name, found in controls(rows).items() if found]
     return f"; {', '.join(others)}" if others else ""
 
 
@@ -207,34 +193,34 @@ def _panel(figure: Figure, column: int, bottom: float, height: float, tall: floa
     return figure.add_axes((place[0] / style.WIDTH, place[1] / tall, place[2] / style.WIDTH, place[3] / tall))
 
 
-def _plane(axes: Axes, own: pd.DataFrame, found: Border | None) -> None:
+def _plane(axes: Axes, rows: pd.DataFrame, found: Border | None) -> None:
     """Contours, and every run at its factors; seeds stand side by side."""
     for axis, column in (("x", "alpha_scale"), ("y", "beta_scale")):
-        values = sorted(own[column].unique())
+        values = sorted(rows[column].unique())
         ticks = values if len(values) <= 6 else values[:: -(-len(values) // 6)]
         style.log_axis(axes, axis, values[0] / 1.5, values[-1] * 1.5, ticks=ticks)  # type: ignore[arg-type]
     a = np.geomspace(*axes.get_xlim(), 60)
     b = np.geomspace(*axes.get_ylim(), 60)
-    plane = scales.predicted(own, a[None, :], b[:, None]) / scales.predicted(own)
+    plane = scales.predicted(rows, a[None, :], b[:, None]) / scales.predicted(rows)
     levels = [level for level in LEVELS if plane.min() < level < plane.max()]
     if levels:
         lines = axes.contour(a, b, plane, levels=levels, colors=style.INK, linewidths=0.7, alpha=0.7)
         axes.clabel(lines, fmt=lambda level: f"×{level:g}", fontsize=7)
     if found and plane.min() < found.level < plane.max():
         axes.contour(a, b, plane, levels=[found.level], colors=style.INK, linewidths=2)
-    seeds = sorted(own["seed"].unique())
-    for _, run in own.iterrows():
+    seeds = sorted(rows["seed"].unique())
+    for _, run in rows.iterrows():
         aside = 1.13 ** (seeds.index(run["seed"]) - (len(seeds) - 1) / 2)
-        _point(axes, run, run["alpha_scale"] * aside, run["beta_scale"])
+        _point(axes, run, run["alpha_scale"] * aside, run["beta_scale"], "factor on α")
     axes.set_xlabel("factor on α")
     axes.set_ylabel("factor on β")
 
 
-def _against(axes: Axes, own: pd.DataFrame, column: str, name: str, found: Border | None) -> None:
+def _against(axes: Axes, rows: pd.DataFrame, column: str, name: str, found: Border | None) -> None:
     """A measured number against the prediction."""
     log = column == "update_first"
     lowest = style.LOWEST if log else -style.HIGHEST
-    seen = own[own[column].between(lowest, style.HIGHEST) & own["relative"].between(style.LOWEST, style.HIGHEST)]
+    seen = rows[rows[column].between(lowest, style.HIGHEST) & rows["relative"].between(style.LOWEST, style.HIGHEST)]
     axes.set_xlabel("theorem's sum, 1 = the method's own")
     axes.set_title(name)
     if seen.empty:
@@ -242,32 +228,60 @@ def _against(axes: Axes, own: pd.DataFrame, column: str, name: str, found: Borde
         return
     style.log_axis(axes, "x", seen["relative"].min() / 1.6, seen["relative"].max() * 1.6)
     if log:
-        ceiling = math.sqrt(2 * int(own["width"].max()))
+        ceiling = math.sqrt(2 * int(rows["width"].max()))
         low, high = seen[column].min() / 1.6, max(seen[column].max(), ceiling) * 1.6
         style.log_axis(axes, "y", low, high)
         style.reference(axes, ceiling, "√(2d): uncorrelated")
-        one = centre(seen[(seen["alpha_scale"] == 1) & (seen["beta_scale"] == 1)][column])
-        if math.isfinite(one):
+        centre_value = centre(seen[(seen["alpha_scale"] == 1) & (seen["beta_scale"] == 1)][column])
+        if math.isfinite(centre_value):
             ends = np.array(axes.get_xlim())
-            axes.plot(ends, one * ends, color=style.INK, linewidth=0.8, alpha=0.45)
+            axes.plot(ends, centre_value * ends, color=style.INK, linewidth=0.8, alpha=0.45)
             axes.set_ylim(low, high)
-        rho = _median(follows(own))
+        rho = _median(follows(rows))
         if math.isfinite(rho):
             power = f", slope {slope(seen):.2f}" if math.isfinite(slope(seen)) else ""
             axes.text(
                 0.97, 0.04, f"rank correlation {rho:.2f}{power}", transform=axes.transAxes, ha="right", fontsize=7.5
             )
     else:
-        for height in sorted({float(f"{value:.4g}") for value in own["unigram_loss"] if math.isfinite(value)}):
+        for height in sorted({float(f"{value:.4g}") for value in rows["unigram_loss"] if math.isfinite(value)}):
             style.reference(axes, height)
     if found:
         axes.axvline(found.level, color=style.INK, linewidth=2)
     for _, run in seen.iterrows():
-        _point(axes, run, run["relative"], run[column])
+        _point(axes, run, run["relative"], run[column], "theorem's sum")
 
 
-def _point(axes: Axes, run: pd.Series[Any], x: float, y: float) -> None:
+def _point(axes: Axes, run: pd.Series[Any], x: float, y: float, name: str) -> None:
     marker = MARKS.get(str(run["outcome"]), MARKS["early"])
     (point,) = axes.plot([x], [y], color=style.colour(str(run["method"])), linestyle="", **marker)
-    told = f"α × {run['alpha_scale']:g}, β × {run['beta_scale']:g}, seed {run['seed']}, {run['outcome']}"
-    style.mark(point, str(run["method"]), told)
+    text = f"α × {run['alpha_scale']:g}, β × {run['beta_scale']:g}, seed {run['seed']}, {run['outcome']}"
+    style.mark(point, str(run["method"]), text, x=name)
+
+
+PICTURE: RunPicture = Picture(
+    name="boundary",
+    short="Boundary and theorem",
+    room="ablation",
+    caption="DeepNet §3.2, Theorems 2 and 3 (journal version), in the plane of Fig. 9.",
+    see=(
+        "Left: every run by its factors; thin lines join factors for which the theorem predicts the same update, named "
+        "in multiples of the method's own and extrapolated from the sums at factors of 1."
+    ),
+    read=(
+        Note(
+            "The thick line is the level that best parts the runs that fail from those that train. The title counts, "
+            "for every pair of factors, by the level that the runs at the other pairs give, of the sum, of β/α alone "
+            "and of the measured ‖ΔF‖. Middle and right: what was measured against each run's own sum; grey line: "
+            "proportional. If the bound alone decided, all runs of a panel would lie on one curve: runs off it are "
+            "exceptions."
+        ),
+    ),
+    columns=COLUMNS,
+    value="relative",
+    select=select,
+    draw=draw,
+    title=title,
+    alt=alt,
+    optional=True,
+)

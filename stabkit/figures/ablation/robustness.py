@@ -16,25 +16,14 @@ from matplotlib.figure import Figure
 
 from stabkit.figures.drawing import curves
 from stabkit.figures.drawing.curves import Curves
-from stabkit.figures.quick import points
-from stabkit.figures.quick.once import once
+from stabkit.figures.picture import Note, Picture, RunPicture
+from stabkit.figures.shared import points
 from stabkit.figures.shared.comparison import FACTS, Shown, condition_order, conditions, depth_rank, flat, shown
+from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, short
 from stabkit.spec import RunSpec
 from stabkit.storage.store import Run
 
-NAME = "robustness"
-SHORT = "Rate, batch, width"
-INDEX: str | None = None
-VALUE = "validation_loss"
-OPTIONAL = True
-"""Not on pages where none of the three settings was varied by itself."""
-CAPTION = "DeepNet Fig. 7 (18L-18L on WMT-17 En-De: loss curves at larger rates, batches and widths)."
-READ = (
-    "The validation loss at the end, all settings but one the same; a run that diverged is a ✕. Equally many updates, "
-    "so a larger batch has seen more text. The validation text is cut into batches as training's is: across batch "
-    "sizes it is not exactly the same sentences, and its dashed unigram loss is their median."
-)
 COLUMNS = (*FACTS, "axis", "value", "steps", "unigram_loss", "validation_loss")
 
 
@@ -74,7 +63,7 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
         ]
         held = [_without(each.run.spec, axis) for each in members]
         order = condition_order(held)
-        found = [
+        own_rows = [
             {
                 **each.facts(),
                 "condition": condition.text,
@@ -97,7 +86,7 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
             )
             for each, condition in zip(members, conditions(held), strict=True)
         ]
-        rows += [row for _, row in sorted(zip(ranks, found, strict=True), key=lambda item: item[0])]
+        rows += [row for _, row in sorted(zip(ranks, own_rows, strict=True), key=lambda item: item[0])]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
@@ -133,8 +122,8 @@ def title(runs: Sequence[Run]) -> str:
         return f"{who[0] if len(who) == 1 else 'Every method'} trains at every setting: {', '.join(spans)}"
     at = [
         f"{label} at {words(axis, f'{value:g}')}"
-        for (label, axis, value), own in judged.groupby(["label", "axis", "value"], sort=False)
-        if (own["outcome"] != "trains").any()
+        for (label, axis, value), rows in judged.groupby(["label", "axis", "value"], sort=False)
+        if (rows["outcome"] != "trains").any()
     ]
     more = f" and {len(at) - 3} more" if len(at) > 3 else ""
     runs_ = judged.drop_duplicates("run")
@@ -148,8 +137,8 @@ def words(axis: object, value: str) -> str:
 
 
 def _span(frame: pd.DataFrame, axis: Axis) -> str:
-    own = frame.loc[frame["axis"] == axis.name, "value"]
-    return words(axis.name, f"{own.min():g} to {own.max():g}")
+    values = frame.loc[frame["axis"] == axis.name, "value"]
+    return words(axis.name, f"{values.min():g} to {values.max():g}")
 
 
 def alt(frame: pd.DataFrame) -> str:
@@ -158,8 +147,8 @@ def alt(frame: pd.DataFrame) -> str:
         return "Neither the learning rate nor the batch nor the width was varied by itself."
     cells = [
         f"{listed(label, depth, condition, words(axis, f'{value:g}'))}: "
-        f"{short(float(own['validation_loss'].median()), 3)} ({' and '.join(dict.fromkeys(own['outcome']))})"
-        for (label, depth, condition, axis, value), own in frame.groupby(
+        f"{short(float(rows['validation_loss'].median()), 3)} ({' and '.join(dict.fromkeys(rows['outcome']))})"
+        for (label, depth, condition, axis, value), rows in frame.groupby(
             ["label", "depth", "condition", "axis", "value"], sort=False
         )
     ]
@@ -171,14 +160,13 @@ def draw(frame: pd.DataFrame) -> Figure:
     """A panel an axis, of several depths a panel each."""
     several = frame["depth"].nunique() > 1
     panel = frame["axis"] + (", " + frame["depth"] if several else "")
-    drawn = curves.draw(
+    return curves.draw(
         frame.assign(panel=panel),
         Curves(
             x="value",
             y="validation_loss",
-            x_label="value",
+            x_name=lambda group: LABELS[str(group["axis"].iloc[0])],
             y_label="validation loss, nats a token",
-            none="Neither the learning rate nor the batch nor the width was varied by itself.",
             log_y=False,
             middle=points.median,
             reference=_unigram,
@@ -186,13 +174,34 @@ def draw(frame: pd.DataFrame) -> Figure:
             columns=3,
             height=3.0,
         ),
+        "Neither the learning rate nor the batch nor the width was varied by itself.",
     )
-    for axes, name in zip(drawn.axes, frame.assign(panel=panel).drop_duplicates("panel")["axis"], strict=False):
-        axes.set_xlabel(LABELS[name])
-    return drawn
 
 
 def _unigram(group: pd.DataFrame) -> list[tuple[float, str]]:
     """One line: of other batches it is of other sentences, and as good as the same."""
     height = float(group["unigram_loss"].median())
     return [(height, "unigram loss")] if np.isfinite(height) else []
+
+
+PICTURE: RunPicture = Picture(
+    name="robustness",
+    short="Rate, batch, width",
+    room="ablation",
+    caption="DeepNet Fig. 7 (18L-18L on WMT-17 En-De: loss curves at larger rates, batches and widths).",
+    see="The validation loss at the end, all settings but one the same; a run that diverged is a ✕.",
+    read=(
+        Note(
+            "Equally many updates, so a larger batch has seen more text. The validation text is cut into batches as "
+            "training's is: across batch sizes it is not exactly the same sentences, and its dashed unigram loss is "
+            "their median."
+        ),
+    ),
+    columns=COLUMNS,
+    value="validation_loss",
+    select=select,
+    draw=draw,
+    title=title,
+    alt=alt,
+    optional=True,
+)

@@ -18,27 +18,15 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from stabkit.figures.drawing import lettering, style
-from stabkit.figures.drawing.outcomes import OUTCOME_COLOURS
-from stabkit.figures.quick.once import once
+from stabkit.figures.drawing.palette import OUTCOME_COLOURS
+from stabkit.figures.picture import Note, Picture, RunPicture
 from stabkit.figures.shared import scales
 from stabkit.figures.shared.numbers import centre
+from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import short
 from stabkit.storage.store import Run
 
-NAME = "scale_map"
-SHORT = "α × β, heat maps"
-INDEX: str | None = None
-VALUE = "validation_loss"
-CAPTION = "DeepNet Fig. 9 (journal version), with α and β scaled together."
-READ = (
-    "A cell is a pair of factors; 1, 1 is the method itself. Dark is where it hurts: a high loss, a large first "
-    "update, LN inputs that grow, a gradient that vanishes on its way down. The theorem's sum is for the measured "
-    "‖Δθ‖ of update 1, over that of the method itself. The first update is shown because later ones saturate: ‖ΔF‖ "
-    "cannot pass 2√d, and uncorrelated outputs are √(2d) apart, whatever the factors."
-)
 COLUMNS = scales.COLUMNS
-OPTIONAL = True
-"""Not on pages without a scaled run."""
 MOST = 8
 """Planes drawn; the frame holds all."""
 CELL, HEAD, FOOT, LABEL, COLUMN_COUNT = 0.34, 0.32, 0.22, 0.2, 3
@@ -135,10 +123,10 @@ def _panel(figure: Figure, column: int, bottom: float, height: float, tall: floa
     )
 
 
-def _grid(axes: Axes, own: pd.DataFrame, *, bottom: bool, left: bool) -> None:
+def _grid(axes: Axes, rows: pd.DataFrame, *, bottom: bool, left: bool) -> None:
     """Columns and rows named by their factors."""
     for axis, column, limit in ((axes.xaxis, "alpha_scale", axes.set_xlim), (axes.yaxis, "beta_scale", axes.set_ylim)):
-        values = sorted(own[column].unique())
+        values = sorted(rows[column].unique())
         axis.set_ticks(range(len(values)), [f"{value:.3g}" for value in values])
         axis.set_tick_params(length=0, rotation=60 if axis is axes.xaxis and len(values) > 6 else 0)
         limit(-0.5, len(values) - 0.5)
@@ -150,25 +138,25 @@ def _grid(axes: Axes, own: pd.DataFrame, *, bottom: bool, left: bool) -> None:
         axes.set_ylabel("factor on β")
 
 
-def _placed(own: pd.DataFrame) -> list[tuple[int, int, scales.Cell]]:
+def _placed(rows: pd.DataFrame) -> list[tuple[int, int, scales.Cell]]:
     """(column, row, cell) of every pair."""
-    alphas, betas = sorted(own["alpha_scale"].unique()), sorted(own["beta_scale"].unique())
-    return [(alphas.index(cell.a), betas.index(cell.b), cell) for cell in scales.cells(own)]
+    alphas, betas = sorted(rows["alpha_scale"].unique()), sorted(rows["beta_scale"].unique())
+    return [(alphas.index(cell.a), betas.index(cell.b), cell) for cell in scales.cells(rows)]
 
 
-def _outcomes(axes: Axes, own: pd.DataFrame) -> None:
+def _outcomes(axes: Axes, rows: pd.DataFrame) -> None:
     axes.set_title("how many runs train")
-    for x, y, cell in _placed(own):
+    for x, y, cell in _placed(rows):
         count, word = cell.rate.rsplit(" ", 1)
         _cell(axes, x, y, OUTCOME_COLOURS[cell.word], "#000000", f"{count}\n{word}")
 
 
-def _numbers(axes: Axes, own: pd.DataFrame, plane: Plane, together: pd.DataFrame) -> None:
+def _numbers(axes: Axes, rows: pd.DataFrame, plane: Plane, together: pd.DataFrame) -> None:
     axes.set_title(plane.head)
     seen = together[plane.column]
     seen = seen[seen.between(style.LOWEST if plane.log else -style.HIGHEST, style.HIGHEST)]
     low, high = (float(seen.min()), float(seen.max())) if len(seen) else (1.0, 1.0)
-    for x, y, cell in _placed(own):
+    for x, y, cell in _placed(rows):
         value = plane.middle(cell.runs[plane.column])
         if not math.isfinite(value):
             _cell(axes, x, y, "#b8bcc4", "#000000", "–")
@@ -191,3 +179,27 @@ def _share(value: float, low: float, high: float, log: bool) -> float:
 def _cell(axes: Axes, x: int, y: int, fill: Any, ink: str, text: str) -> None:
     axes.add_patch(Rectangle((x - 0.48, y - 0.46), 0.96, 0.92, facecolor=fill, edgecolor="none"))
     axes.text(x, y, text, ha="center", va="center", fontsize=6.5 if "\n" in text else 7.5, color=ink, linespacing=1.05)
+
+
+PICTURE: RunPicture = Picture(
+    name="scale_map",
+    short="α × β, heat maps",
+    room="ablation",
+    caption="DeepNet Fig. 9 (journal version), with α and β scaled together.",
+    see="A cell is a pair of factors; 1, 1 is the method itself.",
+    read=(
+        Note(
+            "Dark is where it hurts: a high loss, a large first update, LN inputs that grow, a gradient that vanishes "
+            "on its way down. The theorem's sum is for the measured ‖Δθ‖ of update 1, over that of the method itself. "
+            "The first update is shown because later ones saturate: ‖ΔF‖ cannot pass 2√d, and uncorrelated outputs are "
+            "√(2d) apart, whatever the factors."
+        ),
+    ),
+    columns=COLUMNS,
+    value="validation_loss",
+    select=select,
+    draw=draw,
+    title=title,
+    alt=alt,
+    optional=True,
+)

@@ -16,26 +16,15 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from stabkit.figures.drawing import lettering, style
-from stabkit.figures.drawing.outcomes import MARKS
-from stabkit.figures.quick.once import once
+from stabkit.figures.drawing.palette import MARKS
+from stabkit.figures.picture import Note, Picture, RunPicture
 from stabkit.figures.shared.comparison import FACTS, conditions, shown
+from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, short
 from stabkit.methods.papers.deepnorm import TABLE_11
 from stabkit.storage.store import Run
 
-NAME = "table11"
-SHORT = "Table 11"
-INDEX: str | None = None
-VALUE = "validation_loss"
-CAPTION = "DeepNet Table 11 (journal version): 42.4 BLEU; − DeepNorm: diverged; − Init: 42.2. Validation loss for BLEU."
-READ = (
-    "A dot is a run, a bar the median of its seeds; left is better. On the dashed line nothing is learnt. The paper's "
-    "two sentences (without DeepNorm it diverges, without the initialisation it is slightly worse) are judged among "
-    "the claims, run by run, and say where they hold."
-)
 COLUMNS = (*FACTS, "row", "unigram_loss", "validation_loss")
-OPTIONAL = True
-"""Not on pages without one of the table's two variants."""
 ROWS = {"": "as published", "deepnorm": "without DeepNorm (α = 1)", "init": "without Init (β = 1)"}
 MOST = 8
 """Panels drawn; the frame holds all."""
@@ -87,11 +76,11 @@ def _panels(frame: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
     return [(name, own) for name, own in named if set(own["row"]) != {ROWS[""]}]
 
 
-def _rate(own: pd.DataFrame) -> str:
+def _rate(rows: pd.DataFrame) -> str:
     """`trains in 2 of 3`."""
-    if set(own["outcome"]) == {"early"}:
+    if set(rows["outcome"]) == {"early"}:
         return "too short to judge"
-    return f"trains in {int((own['outcome'] == 'trains').sum())} of {len(own)}"
+    return f"trains in {int((rows['outcome'] == 'trains').sum())} of {len(rows)}"
 
 
 def alt(frame: pd.DataFrame) -> str:
@@ -135,16 +124,16 @@ def draw(frame: pd.DataFrame) -> Figure:
         return figure
 
 
-def _variant(axes: Axes, at: int, row: str, own: pd.DataFrame) -> None:
+def _variant(axes: Axes, at: int, row: str, rows: pd.DataFrame) -> None:
     """One row: its name, its runs, their median, and how many train."""
     axes.text(0.015, at - 0.22, row, transform=axes.get_yaxis_transform(), fontsize=7.5, va="bottom")
-    if own.empty:
+    if rows.empty:
         return
-    axes.text(1.02, at, _rate(own), transform=axes.get_yaxis_transform(), fontsize=7.5, va="center")
-    middle = own["validation_loss"].median()
+    axes.text(1.02, at, _rate(rows), transform=axes.get_yaxis_transform(), fontsize=7.5, va="center")
+    middle = rows["validation_loss"].median()
     if np.isfinite(middle):
         axes.plot([middle, middle], [at - 0.2, at + 0.2], color=style.INK, linewidth=1.6)
-    for _, run in own.iterrows():
+    for _, run in rows.iterrows():
         _dot(axes, run, at)
 
 
@@ -157,5 +146,29 @@ def _dot(axes: Axes, run: pd.Series[Any], at: int) -> None:
         {} if there else {"transform": axes.get_yaxis_transform(), "clip_on": False}
     )  # ✕ at the right edge
     (point,) = axes.plot(x, [at], color=style.colour(method), linestyle="", **marker, **where)
-    told = listed(str(run["row"]), str(run["depth"]), str(run["condition"]), f"seed {run['seed']}", str(run["outcome"]))
-    style.mark(point, method, told)
+    text = listed(str(run["row"]), str(run["depth"]), str(run["condition"]), f"seed {run['seed']}", str(run["outcome"]))
+    style.mark(point, method, text, x="validation loss")
+
+
+PICTURE: RunPicture = Picture(
+    name="table11",
+    short="Table 11",
+    room="ablation",
+    caption=(
+        "DeepNet Table 11 (journal version): 42.4 BLEU; − DeepNorm: diverged; − Init: 42.2. Validation loss for BLEU."
+    ),
+    see="A dot is a run, a bar the median of its seeds; left is better.",
+    read=(
+        Note(
+            "On the dashed line nothing is learnt. The paper's two sentences (without DeepNorm it diverges, without "
+            "the initialisation it is slightly worse) are judged among the claims, run by run, and say where they hold."
+        ),
+    ),
+    columns=COLUMNS,
+    value="validation_loss",
+    select=select,
+    draw=draw,
+    title=title,
+    alt=alt,
+    optional=True,
+)

@@ -20,22 +20,14 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from stabkit.figures.drawing import lettering, style
-from stabkit.figures.quick.once import once
-from stabkit.figures.quick.points import parted
+from stabkit.figures.picture import Note, Picture, RunPicture
 from stabkit.figures.shared.comparison import FACTS, shown
+from stabkit.figures.shared.once import once
+from stabkit.figures.shared.points import parted
 from stabkit.figures.shared.words import listed, short
 from stabkit.results.chain import gradient_ratio
 from stabkit.storage.store import Run
 
-NAME = "chain"
-SHORT = "The chain, drawn"
-INDEX: str | None = None
-VALUE = "update"
-CAPTION = "DeepNet §2 (journal version): the chain of Fig. 3(a) to 3(d), one row a run."
-READ = (
-    "Where the rows of stuck runs differ from those of training ones, there the chain breaks. Each row is one run, "
-    "each column one link, on one scale down the column; dotted: 1. The number is the link's last value."
-)
 COLUMNS = (*FACTS, "step", "update", "ln_input", "gradient", "loss")
 MOST = 80
 """Rows drawn; the frame holds all."""
@@ -66,20 +58,20 @@ LINKS = (
 def select(runs: Sequence[Run]) -> pd.DataFrame:
     """One row a run and recorded step."""
     rows = []
-    for each in shown(runs):
-        records = each.run.records
+    for placed in shown(runs):
+        records = placed.run.records
         if not {"update", "ln_input", "grad_norm", "loss"} <= set(records):
             continue
         update, ln_input, loss = records["update"], records["ln_input"], records["loss"]
         raw = ln_input.values[:, [not site.endswith("@omega") for site in ln_input.sites]]
         with np.errstate(all="ignore"):
             links = {
-                "update": update.at("state") / math.sqrt(2 * each.run.spec.model.hidden),
+                "update": update.at("state") / math.sqrt(2 * placed.run.spec.model.hidden),
                 "ln_input": (raw / raw[0]).mean(axis=1),
                 "gradient": gradient_ratio(records["grad_norm"]),
-                "loss": loss.at("probe") / each.run.outcome.unigram_loss,
+                "loss": loss.at("probe") / placed.run.outcome.unigram_loss,
             }
-        facts = each.facts()
+        facts = placed.facts()
         steps = update.steps.tolist()
         if all(len(values) == len(steps) for values in links.values()):
             for i, step in enumerate(steps):
@@ -100,8 +92,8 @@ def alt(frame: pd.DataFrame) -> str:
     if frame.empty:
         return "No run has recorded the whole chain."
     parts = []
-    for (label, depth, condition, seed), own in frame.groupby(["label", "depth", "condition", "seed"], sort=False):
-        last = own.iloc[-1]
+    for (label, depth, condition, seed), rows in frame.groupby(["label", "depth", "condition", "seed"], sort=False):
+        last = rows.iloc[-1]
         values = ", ".join(short(float(last[link.column])) for link in LINKS)
         parts.append(f"{listed(label, depth, condition)} seed {seed}: {values}")
     more = f" and {len(parts) - 16} more" if len(parts) > 16 else ""
@@ -118,14 +110,12 @@ def draw(frame: pd.DataFrame) -> Figure:
         figure = Figure(figsize=(style.WIDTH, tall))
         width = (style.WIDTH - LEFT) / len(LINKS)
         bottom, height = 0.0, 1 - HEAD / tall
-        names = style.panel(figure, (0, bottom, LEFT / style.WIDTH, height))
+        names = figure.add_axes((0, bottom, LEFT / style.WIDTH, height))
         _frame(names, len(drawn))
         last = max(1.0, float(frame["step"].max()))
         columns = []
         for place, link in enumerate(LINKS):
-            axes = style.panel(
-                figure, ((LEFT + place * width) / style.WIDTH, bottom, 0.94 * width / style.WIDTH, height)
-            )
+            axes = figure.add_axes(((LEFT + place * width) / style.WIDTH, bottom, 0.94 * width / style.WIDTH, height))
             _frame(axes, len(drawn))
             scale = _scale(frame[link.column], link)
             kind = "log" if link.log else "linear"
@@ -172,7 +162,7 @@ def _row(
         measured = np.array(run[link.column], dtype=float)
         values = np.where(np.isfinite(measured), measured, np.nan)
         base = [row + _height(np.ones(1), link, scale)[0]] * 2
-        one = style.line(axes, [0, 0.72], base, color=style.INK, linewidth=0.5, linestyle=":", alpha=0.6)
+        level = style.line(axes, [0, 0.72], base, color=style.INK, linewidth=0.5, linestyle=":", alpha=0.6)
         line = style.line(axes, across, row + _height(values, link, scale), color=hue, linewidth=1.3)
         told = list(zip(map(float, run["step"]), measured.tolist(), strict=True))
         style.mark(line, method, f"{link.head}: {listed(name, f'seed {seed}')}", told)
@@ -185,7 +175,7 @@ def _row(
             height = row + _height(np.nan_to_num(values, nan=1.0), link, scale)[at]
             look = {"marker": "x", "linestyle": "", "color": hue, "markersize": 6, "mew": 1.6}
             style.mark(style.line(axes, [across[at]], [height], **look), method)
-        style.mark(one, method)
+        style.mark(level, method)
 
 
 def _height(values: NDArray[Any], link: Link, scale: tuple[float, float]) -> NDArray[np.float64]:
@@ -195,3 +185,24 @@ def _height(values: NDArray[Any], link: Link, scale: tuple[float, float]) -> NDA
     share = np.log(shown / low) / math.log(high / low) if link.log else (shown - low) / (high - low)
     placed: NDArray[np.float64] = 0.12 + 0.76 * share
     return placed
+
+
+PICTURE: RunPicture = Picture(
+    name="chain",
+    short="The chain, drawn",
+    room="chain",
+    caption="DeepNet §2 (journal version): the chain of Fig. 3(a) to 3(d), one row a run.",
+    see="Where the rows of stuck runs differ from those of training ones, there the chain breaks.",
+    read=(
+        Note(
+            "Each row is one run, each column one link, on one scale down the column; dotted: 1. The number is the "
+            "link's last value."
+        ),
+    ),
+    columns=COLUMNS,
+    value="update",
+    select=select,
+    draw=draw,
+    title=title,
+    alt=alt,
+)

@@ -19,21 +19,17 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from stabkit.figures.drawing import lettering, style
-from stabkit.figures.drawing.outcomes import MARKS
-from stabkit.figures.quick.once import once
-from stabkit.figures.quick.points import LOWEST
+from stabkit.figures.drawing.palette import MARKS
+from stabkit.figures.picture import Note, Picture, RunPicture
 from stabkit.figures.shared.comparison import FACTS, shown
 from stabkit.figures.shared.numbers import centre, chain, lowest_ratio, outcome_word, series
+from stabkit.figures.shared.once import once
+from stabkit.figures.shared.points import LOWEST
 from stabkit.figures.shared.words import listed, several, short
 from stabkit.results.chain import SATURATED, gradient_ratio, ln_growth
 from stabkit.results.outcome import GROWN, VANISHED
 from stabkit.storage.store import Run
 
-NAME = "chain_order"
-SHORT = "Which link breaks, and when"
-INDEX: str | None = None
-VALUE = "step"
-CAPTION = "DeepNet §2 (journal version), the chain of causes: not drawn in the paper."
 COLLAPSED = 0.9
 """A mean cosine between tokens above this: they are nearly one direction."""
 LINKS: dict[str, str] = {
@@ -42,14 +38,9 @@ LINKS: dict[str, str] = {
     "gradient": f"gradient ratio below {VANISHED:g}",
     "token cosine": f"token cosine above {COLLAPSED:g}",
 }
-READ = (
-    "A mark is one run on one link, at the first step at which that link is beyond its limit; those at the left edge "
-    "were so before any update, those at the right never. By the paper's chain a run that fails would pass from the "
-    "top row to the bottom ones as training goes on. The marks' shapes are the outcomes."
-)
 COLUMNS = (*FACTS, "link", "step", "last")
-OPTIONAL = True
 NEVER = -1
+STEP = "first step at which the link is beyond its limit"
 
 
 def first(run: Run, link: str) -> int | None:
@@ -71,19 +62,19 @@ def first(run: Run, link: str) -> int | None:
             beyond = ln_growth(table) > GROWN
     if not len(steps):
         return None
-    found = np.flatnonzero(beyond)
-    return int(steps[found[0]]) if len(found) else NEVER
+    places = np.flatnonzero(beyond)
+    return int(steps[places[0]]) if len(places) else NEVER
 
 
 @once
 def select(runs: Sequence[Run]) -> pd.DataFrame:
     """One row a run and link that it recorded."""
     rows = []
-    for each in shown(runs):
+    for placed in shown(runs):
         for link in LINKS:
-            step = first(each.run, link)
+            step = first(placed.run, link)
             if step is not None:
-                rows.append({**each.facts(), "link": link, "step": step, "last": each.run.spec.train.steps})
+                rows.append({**placed.facts(), "link": link, "step": step, "last": placed.run.spec.train.steps})
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
@@ -103,15 +94,15 @@ def sentence(runs: Sequence[Run]) -> str:
     ordered = [run for run in lost if 0 < seen[run].get("LN input", NEVER) <= seen[run]["gradient"]]
     grown = [run for run, links in seen.items() if links.get("LN input", NEVER) > 0]
     count = len(seen)
-    told = [f"of {count} run{'s' * (count != 1)} {len(gone)} began with a vanished gradient, before any update"]
+    parts = [f"of {count} run{'s' * (count != 1)} {len(gone)} began with a vanished gradient, before any update"]
     if gone:
-        told[0] += f" ({_cells(places[run] for run in gone)}{_fall(run for run in runs if run.run_id in gone)})"
-    told.append(f"{len(lost)} fell below the limit later")
+        parts[0] += f" ({_cells(places[run] for run in gone)}{_fall(run for run in runs if run.run_id in gone)})"
+    parts.append(f"{len(lost)} fell below the limit later")
     if lost:
         training = sum(outcome_word(run) == "trains" for run in runs if run.run_id in lost)
-        told[-1] += f", {len(ordered)} of them after their LN inputs had grown by half"
-        told[-1] += f" ({training} of the {len(lost)} train)" if training else ""
-    told.append(f"LN inputs grew by half in {len(grown)}")
+        parts[-1] += f", {len(ordered)} of them after their LN inputs had grown by half"
+        parts[-1] += f" ({training} of the {len(lost)} train)" if training else ""
+    parts.append(f"LN inputs grew by half in {len(grown)}")
     end = ""
     if not any(outcome_word(run) in ("stuck", "diverged") for run in runs):
         end = "; none of them was judged to fail, so this is no verdict on the chain"
@@ -119,7 +110,7 @@ def sentence(runs: Sequence[Run]) -> str:
         end = ": the gradient is weak before the update explodes, where the paper's chain has it vanish after"
     elif ordered and not gone:
         end = ": in the order of the paper's chain"
-    return f"{listed(*told[:-1])}, and {told[-1]}{end}"
+    return f"{listed(*parts[:-1])}, and {parts[-1]}{end}"
 
 
 def _fall(runs: Iterable[Run]) -> str:
@@ -154,9 +145,9 @@ def alt(frame: pd.DataFrame) -> str:
     if frame.empty:
         return "No run has recorded its chain."
     parts = []
-    for link, own in frame.groupby("link", sort=False):
-        start, never = int((own["step"] == 0).sum()), int((own["step"] == NEVER).sum())
-        parts.append(f"{LINKS[str(link)]}: {start} before any update, {len(own) - start - never} later, {never} never")
+    for link, rows in frame.groupby("link", sort=False):
+        start, never = int((rows["step"] == 0).sum()), int((rows["step"] == NEVER).sum())
+        parts.append(f"{LINKS[str(link)]}: {start} before any update, {len(rows) - start - never} later, {never} never")
     return f"First steps at which links of the chain break, a row a link. {'; '.join(parts)}."
 
 
@@ -178,9 +169,9 @@ def draw(frame: pd.DataFrame) -> Figure:
                 0.006, top + 0.75, LINKS[link], transform=axes.get_yaxis_transform(), fontsize=8, fontweight="bold"
             )
             for turn, (label, method, condition) in enumerate(methods):
-                own = frame[(frame["link"] == link) & (frame["label"] == label) & (frame["condition"] == condition)]
-                told = condition if several_conditions else ""
-                _marks(axes, own, top + 1.5 + turn, method, str(label), str(told), never, LINKS[link])
+                rows = frame[(frame["link"] == link) & (frame["label"] == label) & (frame["condition"] == condition)]
+                name = condition if several_conditions else ""
+                _marks(axes, rows, top + 1.5 + turn, method, str(label), str(name), never, LINKS[link])
             if place:
                 axes.axhline(top, color=style.INK, linewidth=0.5, alpha=0.3)
         axes.set_ylim(len(links) * lines, 0)
@@ -190,7 +181,7 @@ def draw(frame: pd.DataFrame) -> Figure:
         axes.set_xticks([START, *ticks, never], ["at the start", *map(str, ticks), "never"])
         for edge in (0.75, last * 1.6):
             axes.axvline(edge, color=style.INK, linewidth=0.8, linestyle=(0, (2, 2)), alpha=0.6)
-        axes.set_xlabel("first step at which the link is beyond its limit")
+        axes.set_xlabel(STEP)
         return figure
 
 
@@ -199,19 +190,44 @@ START = 0.35
 
 
 def _marks(
-    axes: Axes, own: pd.DataFrame, y: float, method: str, label: str, condition: str, never: float, link: str
+    axes: Axes, rows: pd.DataFrame, y: float, method: str, label: str, condition: str, never: float, link: str
 ) -> None:
     """One method's runs on one line: a mark a step and outcome. Its name and depths stand once beside those of the left
     edge, once beside the last of those in training and once beside those of the right edge."""
     hue = style.colour(method)
-    for _, here in own.groupby(np.sign(own["step"]), sort=True):
+    for _, here in rows.groupby(np.sign(rows["step"]), sort=True):
         for step, marks in here.groupby("step", sort=True):
             x = never if step == NEVER else max(float(str(step)), START)
             for word in dict.fromkeys(marks["outcome"]):
                 look = {**MARKS.get(str(word), MARKS["early"]), "markersize": 5}
                 (drawn,) = axes.plot([x], [y], linestyle="", color=hue, clip_on=False, **look)
-                style.mark(drawn, method, listed(label, condition, link))
+                style.mark(drawn, method, listed(label, condition, link), x=STEP)
         depths = ", ".join(str(depth).split("-")[0] for depth in dict.fromkeys(here["depth"]))
         name = lettering.safe(listed(f"{label} {depths}", condition), 44)
         beside = axes.annotate(name, (x, y), (5, 0), textcoords="offset points", va="center", fontsize=6.5)
         style.mark(beside, method)
+
+
+PICTURE: RunPicture = Picture(
+    name="chain_order",
+    short="Which link breaks, and when",
+    room="chain",
+    caption="DeepNet §2 (journal version), the chain of causes: not drawn in the paper.",
+    see=(
+        "A mark is one run on one link, at the first step at which that link is beyond its limit; those at the left "
+        "edge were so before any update, those at the right never."
+    ),
+    read=(
+        Note(
+            "By the paper's chain a run that fails would pass from the top row to the bottom ones as training goes on. "
+            "The marks' shapes are the outcomes."
+        ),
+    ),
+    columns=COLUMNS,
+    value="step",
+    select=select,
+    draw=draw,
+    title=title,
+    alt=alt,
+    optional=True,
+)

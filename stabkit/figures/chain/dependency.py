@@ -16,27 +16,14 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from stabkit.figures.drawing import lettering, style
-from stabkit.figures.quick.once import once
+from stabkit.figures.picture import Note, Picture, RunPicture
 from stabkit.figures.shared import share
 from stabkit.figures.shared.comparison import FACTS, Shown, depth_rank, shown
+from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, short
 from stabkit.storage.store import Run
 
-NAME = "dependency"
-SHORT = "Dependency of sums on branches"
-INDEX: str | None = None
-VALUE = "share"
-AT_START = True
-"""On a page of single steps of SGD too, which train nothing."""
-CAPTION = "Liu et al. 2020 (ADMIN; Very Deep Transformers §3 builds on it), the dependency β_{i,j}; step 0, one seed."
-READ = (
-    "Down: the residual sums of the decoder (of an encoder alone), from input to output; across: the sub-layers that "
-    "they are made of, the stack's input first. A bright band along the diagonal: only the last few branches count, "
-    "each new one displaces the others, and a change of the weights is amplified. A broad floor: all have a say. One "
-    "colour scale for all."
-)
 COLUMNS = (*FACTS, "sum", "branch", "share")
-OPTIONAL = True
 MOST = 12
 LIMIT = 24
 """Sub-layers a side above which the frame keeps every so many; the picture draws the frame."""
@@ -45,15 +32,15 @@ LIMIT = 24
 def shares(branch: NDArray[np.float64], shortcut: NDArray[np.float64]) -> NDArray[np.float64]:
     """(n, n + 1): the share of the input and of each branch in each sum, from mean squares (n,)."""
     n = len(branch)
-    found = np.zeros((n, n + 1))
+    table = np.zeros((n, n + 1))
     above = np.zeros(n + 1)
     above[0] = 1.0
     for i in range(n):
-        own = branch[i] / (branch[i] + shortcut[i])
-        above = above * (1 - own)
-        above[i + 1] = own
-        found[i] = above
-    return found
+        share = branch[i] / (branch[i] + shortcut[i])
+        above = above * (1 - share)
+        above[i + 1] = share
+        table[i] = above
+    return table
 
 
 def matrix(run: Run) -> NDArray[np.float64]:
@@ -117,8 +104,8 @@ def alt(frame: pd.DataFrame) -> str:
         return "No run has recorded its branches and shortcuts."
     own = frame[frame["sum"] == frame["branch"]]
     parts = [
-        f"{listed(str(label), str(depth))} {short(float(each['share'].iloc[-1]))}"
-        for (label, depth), each in own.groupby(["label", "depth"], sort=False)
+        f"{listed(str(label), str(depth))} {short(float(rows['share'].iloc[-1]))}"
+        for (label, depth), rows in own.groupby(["label", "depth"], sort=False)
     ]
     return f"Heat maps of shares. Of the last sum its own branch has: {'; '.join(parts)}."
 
@@ -150,3 +137,31 @@ def draw(frame: pd.DataFrame) -> Figure:
             bar.set_ticks([-3, -2, -1, 0], labels=["≤ 0.1 %", "1 %", "10 %", "100 %"])
             bar.set_label("share of the sum's variance")
         return figure
+
+
+PICTURE: RunPicture = Picture(
+    name="dependency",
+    short="Dependency of sums on branches",
+    room="chain",
+    caption=(
+        "Liu et al. 2020 (ADMIN; Very Deep Transformers §3 builds on it), the dependency β_{i,j}; step 0, one seed."
+    ),
+    see=(
+        "Down: the residual sums of the decoder (of an encoder alone), from input to output; across: the sub-layers "
+        "that they are made of, the stack's input first."
+    ),
+    read=(
+        Note(
+            "A bright band along the diagonal: only the last few branches count, each new one displaces the others, "
+            "and a change of the weights is amplified. A broad floor: all have a say. One colour scale for all."
+        ),
+    ),
+    columns=COLUMNS,
+    value="share",
+    select=select,
+    draw=draw,
+    title=title,
+    alt=alt,
+    optional=True,
+    at_start=True,
+)

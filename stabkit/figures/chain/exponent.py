@@ -15,23 +15,14 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from stabkit.figures.drawing import lettering, style
-from stabkit.figures.quick.once import once
+from stabkit.figures.picture import Note, Picture, RunPicture
 from stabkit.figures.shared import depth_fit
 from stabkit.figures.shared.comparison import ends_in_norm, shown
 from stabkit.figures.shared.numbers import series
+from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, short
 from stabkit.storage.store import Run
 
-NAME = "exponent"
-SHORT = "Exponent by step"
-INDEX: str | None = "step"
-VALUE = "exponent"
-CAPTION = "DeepNet Fig. 4 (journal version): the growth with depth, at every step."
-READ = (
-    "‖ΔF‖ ∝ N^p, p fitted at each step. Curves bend downwards as outputs near √(2d), where depths can no longer be "
-    "told apart: compare methods at one early step. Several seeds: the median of the single fits, in a band from the "
-    "least to the greatest of single seeds."
-)
 COLUMNS = ("run", "method", "label", "condition", "depth", "seed", "step", "exponent", "least", "greatest", "seeds")
 LAST = 100
 SHORTEST = 3
@@ -42,19 +33,19 @@ SHORTEST = 3
 def select(runs: Sequence[Run]) -> pd.DataFrame:
     """One row a method, condition, shape and step; `run` names the curve, `depth` the depths fitted."""
     rows = []
-    for each in shown(runs):
-        facts = each.facts()
+    for placed in shown(runs):
+        facts = placed.facts()
         shape, layers = depth_fit.shape_of(facts["encoder_layers"], facts["decoder_layers"])
         if shape not in depth_fit.JOINED or not depth_fit.FIT_RANGE[0] <= layers <= depth_fit.FIT_RANGE[1]:
             continue
-        steps, values = series(each.run, "update", "state")
+        steps, values = series(placed.run, "update", "state")
         early = (steps >= 1) & (steps <= LAST)
         for step, value in zip(steps[early].tolist(), values[early].tolist(), strict=True):
             rows.append(
                 {
                     **facts,
-                    "width": each.run.spec.model.hidden,
-                    "bounded": ends_in_norm(each.run.spec),
+                    "width": placed.run.spec.model.hidden,
+                    "bounded": ends_in_norm(placed.run.spec),
                     "shape": shape,
                     "layers": layers,
                     "reference_step": step,
@@ -95,17 +86,17 @@ def title(runs: Sequence[Run]) -> str:
     frame = select(runs)
     if frame.empty:
         return "The exponent of growth with depth, step by step"
-    drawn = [own for _, own in frame.groupby("run", sort=False)]
+    drawn = [rows for _, rows in frame.groupby("run", sort=False)]
     least = max(SHORTEST, max(map(len, drawn)) / 2)
-    long = [own for own in drawn if len(own) >= least]
+    long = [rows for rows in drawn if len(rows) >= least]
     if not long:
         return "The exponent of growth with depth, step by step"
-    own = max(long, key=lambda own: float(own["exponent"].median()))
-    low, high, steps = own["exponent"].min(), own["exponent"].max(), own["step"]
+    rows = max(long, key=lambda rows: float(rows["exponent"].median()))
+    low, high, steps = rows["exponent"].min(), rows["exponent"].max(), rows["step"]
     when = f"steps {steps.min()}–{steps.max()}"
-    if own["seeds"].max() > 1:
-        when += f" ({own['least'].min():.2f} to {own['greatest'].max():.2f} by seed)"
-    return f"{own['label'].iloc[0]}'s exponent lies between {low:.2f} and {high:.2f} over {when}"
+    if rows["seeds"].max() > 1:
+        when += f" ({rows['least'].min():.2f} to {rows['greatest'].max():.2f} by seed)"
+    return f"{rows['label'].iloc[0]}'s exponent lies between {low:.2f} and {high:.2f} over {when}"
 
 
 def alt(frame: pd.DataFrame) -> str:
@@ -113,9 +104,9 @@ def alt(frame: pd.DataFrame) -> str:
     if frame.empty:
         return "Too few depths for an exponent: at least three from 6 to 50 layers."
     parts = [
-        f"{name} {short(own['exponent'].iloc[0])} at step {own['step'].iloc[0]}, {short(own['exponent'].iloc[-1])} at "
-        f"step {own['step'].iloc[-1]}"
-        for name, own in frame.groupby("run", sort=False)
+        f"{name} {short(rows['exponent'].iloc[0])} at step {rows['step'].iloc[0]}, "
+        f"{short(rows['exponent'].iloc[-1])} at step {rows['step'].iloc[-1]}"
+        for name, rows in frame.groupby("run", sort=False)
     ]
     return f"Line chart of the depth exponent against the step. {'; '.join(parts[:16])}."
 
@@ -141,22 +132,22 @@ def draw(frame: pd.DataFrame) -> Figure:
             for height, words in ((1.0, "1: in proportion to depth"), (0.0, "0: the same at every depth")):
                 axes.axhline(height, color=style.INK, linewidth=0.8, linestyle=(0, (2, 2)), alpha=0.7)
                 axes.text(0.98, height + 0.02, words, transform=axes.get_yaxis_transform(), fontsize=7, ha="right")
-            for name, own in group.groupby("run", sort=False):
-                method, hue = str(own["method"].iloc[0]), style.colour(own["method"].iloc[0])
-                if own["seeds"].max() > 1:
+            for name, rows in group.groupby("run", sort=False):
+                method, hue = str(rows["method"].iloc[0]), style.colour(rows["method"].iloc[0])
+                if rows["seeds"].max() > 1:
                     band = axes.fill_between(
-                        own["step"], own["least"], own["greatest"], color=hue, alpha=0.16, linewidth=0
+                        rows["step"], rows["least"], rows["greatest"], color=hue, alpha=0.16, linewidth=0
                     )
                     style.mark(band, method)
                 (line,) = axes.plot(
-                    own["step"],
-                    own["exponent"],
+                    rows["step"],
+                    rows["exponent"],
                     linewidth=1.8,
-                    **style.signed(method, own["exponent"]),
-                    label=lettering.safe(str(own["label"].iloc[0]), 40),
+                    **style.signed(method, rows["exponent"]),
+                    label=lettering.safe(str(rows["label"].iloc[0]), 40),
                 )
-                style.mark(line, method, listed(str(name), str(own["depth"].iloc[0])))
-                named.setdefault(str(own["label"].iloc[0]), line)
+                style.mark(line, method, listed(str(name), str(rows["depth"].iloc[0])))
+                named.setdefault(str(rows["label"].iloc[0]), line)
             axes.set_xlabel("step (updates done)")
             if place % 3 == 0:
                 axes.set_ylabel("exponent p of ‖ΔF‖ ∝ N^p")
@@ -166,5 +157,31 @@ def draw(frame: pd.DataFrame) -> Figure:
 
 def at(frame: pd.DataFrame, label: str, condition: str, step: int) -> float:
     """One method's exponent at a step; NaN where it has none."""
-    own = frame[(frame["label"] == label) & (frame["condition"] == condition) & (frame["step"] == step)]
-    return float(own["exponent"].iloc[0]) if len(own) else math.nan
+    rows = frame[(frame["label"] == label) & (frame["condition"] == condition) & (frame["step"] == step)]
+    return float(rows["exponent"].iloc[0]) if len(rows) else math.nan
+
+
+PICTURE: RunPicture = Picture(
+    name="exponent",
+    short="Exponent by step",
+    room="chain",
+    caption="DeepNet Fig. 4 (journal version): the growth with depth, at every step.",
+    see="‖ΔF‖ ∝ N^p, p fitted at each step.",
+    read=(
+        Note(
+            "Curves bend downwards as outputs near √(2d), where depths can no longer be told apart: compare methods at "
+            "one early step."
+        ),
+        Note(
+            "Several seeds: the median of the single fits, in a band from the least to the greatest of single seeds.",
+            ("band",),
+        ),
+    ),
+    columns=COLUMNS,
+    index="step",
+    value="exponent",
+    select=select,
+    draw=draw,
+    title=title,
+    alt=alt,
+)

@@ -20,30 +20,17 @@ from numpy.typing import NDArray
 
 from stabkit.figures.drawing import curves
 from stabkit.figures.drawing.curves import Curves
-from stabkit.figures.quick.once import once
+from stabkit.figures.picture import Note, Picture, RunPicture
 from stabkit.figures.shared import share
 from stabkit.figures.shared.comparison import FACTS, output_stack, shown
 from stabkit.figures.shared.depth_fit import JOINED, shape_of
 from stabkit.figures.shared.numbers import centre
+from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import short
 from stabkit.storage.store import Run
 
-NAME = "perturbation"
-SHORT = "Change under a fixed perturbation"
-INDEX: str | None = "sublayer"
-VALUE = "perturbation"
-AT_START = True
-"""On a page of single steps of SGD too, which train nothing."""
-CAPTION = (
-    "Liu et al. 2020, §4 (amplification effect), with their released plot's perturbation of 10⁻⁴·sign(noise); step 0."
-)
-READ = (
-    "The same small change of every weight, before training: by how much of its length does the state after each "
-    "sub-layer move? What amplifies weights' changes here turns each update of training into a larger one."
-)
 COLUMNS = (*FACTS, "sublayer", "perturbation", "law")
 UNDECIDED = "undecided"
-OPTIONAL = True
 LEAST, LEAST_R2, MARGIN, FLAT, STEEP = 4, 0.9, 0.03, 1.5, 0.7
 """Depths from which on laws can be told apart; what a fit must explain, how much more than the other; what is flat; and
 the exponent from which on growth is called O(n), for a + b·n with a large a is no such growth over these depths."""
@@ -54,8 +41,8 @@ def series(run: Run) -> NDArray[np.float64]:
     table = run.records.get("perturbation")
     if table is None or not len(table.steps):
         return np.empty(0)
-    found: NDArray[np.float64] = table.select(share.output_sites(table.sites))[0]
-    return found
+    change: NDArray[np.float64] = table.select(share.output_sites(table.sites))[0]
+    return change
 
 
 def law(change: NDArray[np.float64], n: NDArray[np.float64]) -> tuple[str, float]:
@@ -79,42 +66,42 @@ def law(change: NDArray[np.float64], n: NDArray[np.float64]) -> tuple[str, float
 
 def laws(frame: pd.DataFrame) -> dict[str, tuple[str, float]]:
     """{method: (law, exponent)} of its output's change over the depths of one shape of model, first condition."""
-    found = {}
+    by_label = {}
     first = frame[frame["condition"] == frame["condition"].iloc[0]] if len(frame) else frame
-    for label, own in first.groupby("label", sort=False):
-        ends = own.loc[own.groupby("run")["sublayer"].idxmax()]
+    for label, rows in first.groupby("label", sort=False):
+        ends = rows.loc[rows.groupby("run")["sublayer"].idxmax()]
         shape = [shape_of(n, m)[0] for n, m in zip(ends["encoder_layers"], ends["decoder_layers"], strict=True)]
         joined = [ends[np.array(shape) == each] for each in JOINED]
         ends = max(joined, key=lambda each: int(each["sublayer"].nunique()))
         by_depth = ends.groupby("sublayer")["perturbation"].agg(centre)
         name, exponent = law(np.array(by_depth, dtype=np.float64), np.array(by_depth.index, dtype=np.float64))
         if name:
-            found[str(label)] = name, exponent
-    return found
+            by_label[str(label)] = name, exponent
+    return by_label
 
 
 @once
 def select(runs: Sequence[Run]) -> pd.DataFrame:
     """One row a run and sub-layer of its decoder (of its encoder where it has no decoder)."""
     rows = []
-    for each in shown(runs):
-        facts = each.facts()
-        values = enumerate(series(each.run).tolist(), 1)
+    for placed in shown(runs):
+        facts = placed.facts()
+        values = enumerate(series(placed.run).tolist(), 1)
         rows += [{**facts, "sublayer": place, "perturbation": value} for place, value in values]
     frame = curves.by_depth(pd.DataFrame(rows, columns=[*FACTS, "sublayer", "perturbation"]))
-    found = laws(frame)
-    told = {label: f"n^{exponent:.2f}, {name}" for label, (name, exponent) in found.items()}
-    return frame.assign(law=[told.get(label, "") for label in frame["label"]])
+    by_label = laws(frame)
+    texts = {label: f"n^{exponent:.2f}, {name}" for label, (name, exponent) in by_label.items()}
+    return frame.assign(law=[texts.get(label, "") for label in frame["label"]])
 
 
 def title(runs: Sequence[Run]) -> str:
     """How the change grows with depth under the method where it grows fastest and where slowest, each with its law."""
-    found = laws(select(runs))
-    if len(found) < 2:
+    by_label = laws(select(runs))
+    if len(by_label) < 2:
         return "How far the output moves when every weight moves a little"
-    most, least = (pick(found, key=lambda label: found[label][1]) for pick in (max, min))
-    told = [f"n^{found[label][1]:z.1f} under {label} ({found[label][0]})" for label in (most, least)]
-    return f"With the number of sub-layers the output's squared change grows as {told[0]}, as {told[1]}"
+    most, least = (pick(by_label, key=lambda label: by_label[label][1]) for pick in (max, min))
+    texts = [f"n^{by_label[label][1]:z.1f} under {label} ({by_label[label][0]})" for label in (most, least)]
+    return f"With the number of sub-layers the output's squared change grows as {texts[0]}, as {texts[1]}"
 
 
 def alt(frame: pd.DataFrame) -> str:
@@ -122,13 +109,13 @@ def alt(frame: pd.DataFrame) -> str:
     if frame.empty:
         return "No run has recorded its perturbation."
     parts = []
-    for (label, depth), own in frame.groupby(["label", "depth"], sort=False):
-        first = own[own["run"] == own["run"].iloc[0]]["perturbation"]
+    for (label, depth), rows in frame.groupby(["label", "depth"], sort=False):
+        first = rows[rows["run"] == rows["run"].iloc[0]]["perturbation"]
         parts.append(f"{label} {depth} {short(float(first.iloc[-1]))}")
     where = f"by {output_stack(frame['decoder_layers'])} sub-layer"
     grown = [f"{label} n^{exponent:z.2f} {name}" for label, (name, exponent) in laws(frame).items()]
-    told = f" Its square over the depths: {'; '.join(grown)}." if grown else ""
-    return f"Relative change of the state {where}, logarithmic. At the last: {'; '.join(parts[:24])}.{told}"
+    law_text = f" Its square over the depths: {'; '.join(grown)}." if grown else ""
+    return f"Relative change of the state {where}, logarithmic. At the last: {'; '.join(parts[:24])}.{law_text}"
 
 
 def draw(frame: pd.DataFrame) -> Figure:
@@ -139,9 +126,34 @@ def draw(frame: pd.DataFrame) -> Figure:
             x="sublayer",
             grouped=True,
             y="perturbation",
-            x_label=f"{output_stack(frame['decoder_layers'])} sub-layer",
+            x_name=f"{output_stack(frame['decoder_layers'])} sub-layer",
             y_label="‖x(θ+δ) − x(θ)‖ / ‖x(θ)‖",
-            none="No run has recorded its perturbation.",
             ticks=lambda group: curves.layer_ticks(group, "sublayer"),
         ),
+        "No run has recorded its perturbation.",
     )
+
+
+PICTURE: RunPicture = Picture(
+    name="perturbation",
+    short="Change under a fixed perturbation",
+    room="chain",
+    caption=(
+        "Liu et al. 2020, §4 (amplification effect), with their released plot's perturbation of 10⁻⁴·sign(noise); step "
+        "0."
+    ),
+    see=(
+        "The same small change of every weight, before training: by how much of its length does the state after each "
+        "sub-layer move?"
+    ),
+    read=(Note("What amplifies weights' changes here turns each update of training into a larger one."),),
+    columns=COLUMNS,
+    index="sublayer",
+    value="perturbation",
+    select=select,
+    draw=draw,
+    title=title,
+    alt=alt,
+    optional=True,
+    at_start=True,
+)

@@ -7,7 +7,7 @@ Two uncorrelated outputs of a final LayerNorm are √(2d) apart: there the curve
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -16,52 +16,44 @@ from matplotlib.figure import Figure
 
 from stabkit.figures.drawing import lettering, style
 from stabkit.figures.drawing.line_ends import End, label_ends
-from stabkit.figures.quick import points
-from stabkit.figures.quick.once import once
-from stabkit.figures.shared.comparison import FACTS, shown
+from stabkit.figures.picture import Note, Picture, RunPicture
+from stabkit.figures.shared import points
+from stabkit.figures.shared.comparison import FACTS, Shown, shown
 from stabkit.figures.shared.contrast import contrast
 from stabkit.figures.shared.numbers import series
+from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, short
 from stabkit.storage.store import Run
 
-NAME = "update"
-SHORT = "‖ΔF‖ by step"
-INDEX: str | None = "step"
-VALUE = "update"
-CAPTION = "DeepNet Fig. 4 (journal version), against the step."
-READ = (
-    "Each panel is one method on the same scale; the heavier the line, the deeper the model. At √(2d) an output that "
-    "ends in a norm has nothing left in common with that of step 0 (without norms there is no such bound); without "
-    "warm-up every curve gets there, and how soon is what differs. Several seeds: the median of those still finite, in "
-    "a band from the least to the greatest; one seed: a thin line. ✕: diverged, at its last finite value. Step 0 is 0 "
-    "by definition and has no place on a logarithmic axis."
-)
 HEIGHT, LINE = 2.7, 0.18
 """Inches: a row of panels; what a name beside a line needs, generously, as a panel is shorter than its row."""
-COLUMNS = (*FACTS, "width", "step", "update")
+READINGS = ("width", "step", "update")
+COLUMNS = (*FACTS, *READINGS)
 
 
 @once
 def select(runs: Sequence[Run]) -> pd.DataFrame:
     """Every recorded ‖ΔF‖ of every run, step 0 and non-finite values included."""
-    rows = []
-    for each in shown(runs):
-        steps, values = series(each.run, "update", "state")
-        facts = each.facts()
-        width = each.run.spec.model.hidden
-        for step, value in zip(steps.tolist(), values.tolist(), strict=True):
-            rows.append({**facts, "width": width, "step": step, "update": value})
+    rows = [{**placed.facts(), **row} for placed in shown(runs) for row in readings(placed)]
     return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def readings(placed: Shown) -> Iterator[dict[str, Any]]:
+    """A row a recorded step of a run."""
+    steps, values = series(placed.run, "update", "state")
+    width = placed.run.spec.model.hidden
+    for step, value in zip(steps.tolist(), values.tolist(), strict=True):
+        yield {"width": width, "step": step, "update": value}
 
 
 def title(runs: Sequence[Run]) -> str:
     """How much further the farthest method moves than the nearest, at the deepest depth that two of them share."""
-    found = contrast(runs)
-    if found is None or found.alike:
+    pair = contrast(runs)
+    if pair is None or pair.alike:
         return "How far the output moves from its start, step by step"
     return (
-        f"At {found.where} {found.higher}'s output moves {short(found.ratio)} times as far as {found.lower}'s "
-        f"in {f'{found.step} updates' if found.step > 1 else 'the first update'}"
+        f"At {pair.where} {pair.higher}'s output moves {short(pair.ratio)} times as far as {pair.lower}'s "
+        f"in {f'{pair.step} updates' if pair.step > 1 else 'the first update'}"
     )
 
 
@@ -70,12 +62,12 @@ def alt(frame: pd.DataFrame) -> str:
     if frame.empty:
         return "No run has recorded a model update."
     ends = []
-    for own in points.parted(frame, ["label", "condition", "depth"], ["run", "step", "update"]):
+    for rows in points.parted(frame, ["label", "condition", "depth"], ["run", "step", "update"]):
         last: dict[str, tuple[int, float]] = {}
-        for run, step, value in zip(own["run"], own["step"], own["update"], strict=True):
+        for run, step, value in zip(rows["run"], rows["step"], rows["update"], strict=True):
             if math.isfinite(value) and (run not in last or step > last[run][0]):
                 last[run] = step, value
-        where = listed(own["label"][0], own["condition"][0], own["depth"][0])
+        where = listed(rows["label"][0], rows["condition"][0], rows["depth"][0])
         ends.append(f"{where} ends at {short(points.median([value for _, value in last.values()]))}")
     extra = f" and {len(ends) - 16} more" if len(ends) > 16 else ""
     return f"Line chart of ‖ΔF‖ against the step, one panel a method. {'; '.join(ends[:16])}{extra}."
@@ -117,33 +109,33 @@ def _curves(axes: Axes, group: pd.DataFrame, depths: list[str]) -> None:
     unseen: list[str] = []
     names = ["run", "label", "condition", "seed", "outcome", "encoder_layers", "decoder_layers", "step", "update"]
     end = group["step"].max()
-    for own in points.parted(group, ["depth"], names):
-        depth, short_depth = str(own["depth"][0]), _short_depth(own)
+    for rows in points.parted(group, ["depth"], names):
+        depth, short_depth = str(rows["depth"][0]), _short_depth(rows)
         line = style.depth_line(depths.index(depth), len(depths))
-        places = [i for i, value in enumerate(own["update"]) if points.drawable(value, True)]
+        places = [i for i, value in enumerate(rows["update"]) if points.drawable(value, True)]
         x, middle, low, high = points.over_seeds(
-            [own["step"][i] for i in places], [own["update"][i] for i in places], points.median
+            [rows["step"][i] for i in places], [rows["update"][i] for i in places], points.median
         )
-        runs = list(dict.fromkeys(own["run"]))
+        runs = list(dict.fromkeys(rows["run"]))
         if len(runs) > 1:
             band = axes.fill_between(x, low, high, color=hue, alpha=0.18, linewidth=0)
             style.mark(band, method)
         else:
             line["linewidth"] *= 0.75
         curve = style.line(axes, x, middle, color=hue, marker="." if len(middle) == 1 else "", **line)
-        whose = f"seed {own['seed'][0]}" if len(runs) == 1 else f"median of {len(runs)} seeds"
-        style.mark(curve, method, listed(own["label"][0], depth, own["condition"][0], whose))
+        whose = f"seed {rows['seed'][0]}" if len(runs) == 1 else f"median of {len(runs)} seeds"
+        style.mark(curve, method, listed(rows["label"][0], depth, rows["condition"][0], whose))
         for run in (
-            run for run, word in dict(zip(own["run"], own["outcome"], strict=True)).items() if word == "diverged"
+            run for run, word in dict(zip(rows["run"], rows["outcome"], strict=True)).items() if word == "diverged"
         ):
-            seen = [i for i in places if own["run"][i] == run]
+            seen = [i for i in places if rows["run"][i] == run]
             if seen:
-                at, value = [own["step"][seen[-1]]], [own["update"][seen[-1]]]
+                at, value = [rows["step"][seen[-1]]], [rows["update"][seen[-1]]]
                 cross = style.line(axes, at, value, marker="x", linestyle="", color=hue, markersize=7, mew=2, zorder=5)
                 style.mark(cross, method)
             else:
-                steps = [step for step, whose in zip(own["step"], own["run"], strict=True) if whose == run]
-                seed = own["seed"][own["run"].index(run)]
+                steps = [step for step, whose in zip(rows["step"], rows["run"], strict=True) if whose == run]
+                seed = rows["seed"][rows["run"].index(run)]
                 unseen.append(f"{short_depth} seed {seed}: diverged at step {max(steps)}")
         if len(middle) and x[-1] == end:
             ends.append((float(middle[-1]), short_depth, hue, method))
@@ -174,3 +166,32 @@ def _range(frame: pd.DataFrame) -> tuple[float, float]:
 
 def _drawable(values: pd.Series[float]) -> pd.Series[bool]:
     return (values >= style.LOWEST) & (values <= style.HIGHEST)
+
+
+PICTURE: RunPicture = Picture(
+    name="update",
+    short="‖ΔF‖ by step",
+    room="chain",
+    caption="DeepNet Fig. 4 (journal version), against the step.",
+    see="Each panel is one method on the same scale; the heavier the line, the deeper the model.",
+    read=(
+        Note(
+            "At √(2d) an output that ends in a norm has nothing left in common with that of step 0 (without norms "
+            "there is no such bound); without warm-up every curve gets there, and how soon is what differs."
+        ),
+        Note(
+            "Several seeds: the median of those still finite, in a band from the least to the greatest; one seed: a "
+            "thin line.",
+            ("band",),
+        ),
+        Note("✕: diverged, at its last finite value.", ("diverged",)),
+        Note("Step 0 is 0 by definition and has no place on a logarithmic axis."),
+    ),
+    columns=COLUMNS,
+    index="step",
+    value="update",
+    select=select,
+    draw=draw,
+    title=title,
+    alt=alt,
+)

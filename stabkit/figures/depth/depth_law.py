@@ -18,29 +18,18 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from stabkit.figures.drawing import lettering, style
-from stabkit.figures.drawing.outcomes import MARKS
+from stabkit.figures.drawing.palette import MARKS
 from stabkit.figures.drawing.style import CONDITION_DASHES
-from stabkit.figures.quick.once import once
+from stabkit.figures.picture import Note, Picture, RunPicture
 from stabkit.figures.shared import quality
 from stabkit.figures.shared.comparison import FACTS, Condition, Shown, shown
 from stabkit.figures.shared.depth_fit import JOINED, shape_of
 from stabkit.figures.shared.numbers import outcome_word
+from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed
 from stabkit.storage.store import Run
 
-NAME = "depth_law"
-SHORT = "Quality and depth"
-INDEX: str | None = None
-VALUE = "quality"
-OPTIONAL = True
-"""Not on pages without three depths of a method that train."""
-CAPTION = "DeepNet Fig. 8: L(d) = A log d + B, average BLEU on OPUS-100 at 12 to 1,000 layers."
-READ = (
-    "Points are the means of the seeds that train at every depth fitted, bars from least to greatest; the line is "
-    "least squares through them, A a factor e of depth. Left out, and marked at their depths: runs that are stuck (a "
-    "square) or diverged (✕, at the edge), and those of seeds that do not train, or were not run, at every depth "
-    "(small dots), for a mean over other seeds is no comparison. More BLEU is better; of the loss, less."
-)
+X = "layers d = N + M"
 DEPTHS = 3
 """Fewer distinct depths are no law."""
 COLUMNS = (*FACTS, "shape", "layers", "measure", "quality", "fitted", "A", "B", "R2", "seeds")
@@ -63,16 +52,16 @@ def fit(depths: Sequence[float], values: Sequence[float]) -> tuple[float, float,
 def select(runs: Sequence[Run]) -> pd.DataFrame:
     """One row a judged run of each line that can be fitted."""
     groups: dict[tuple[str, Condition, str], list[Shown]] = {}
-    for each in shown(runs):
-        shape, _ = shape_of(each.run.spec.model.encoder_layers, each.run.spec.model.decoder_layers)
-        if shape in JOINED and outcome_word(each.run) != "early":
-            groups.setdefault((each.variant, each.condition, shape), []).append(each)
+    for placed in shown(runs):
+        shape, _ = shape_of(placed.run.spec.model.encoder_layers, placed.run.spec.model.decoder_layers)
+        if shape in JOINED and outcome_word(placed.run) != "early":
+            groups.setdefault((placed.variant, placed.condition, shape), []).append(placed)
     rows = []
     for (_, _, shape), own in groups.items():
         for measure in (quality.BLEU, quality.LOSS):
-            found = _line(own, shape, measure)
-            if len(found):
-                rows += found
+            fitted = _line(own, shape, measure)
+            if len(fitted):
+                rows += fitted
                 break
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
@@ -112,8 +101,8 @@ def _paired(by: Mapping[int, Mapping[int, float]]) -> tuple[set[int], set[int]]:
     at = {
         seed: {layers for layers, values in by.items() if seed in values} for values in by.values() for seed in values
     }
-    found = [(depths, {seed for seed, own in at.items() if depths <= own}) for _, depths in sorted(at.items())]
-    return max(found, key=lambda one: (len(one[0]), len(one[1])), default=(set(), set()))
+    shared = [(depths, {seed for seed, own in at.items() if depths <= own}) for _, depths in sorted(at.items())]
+    return max(shared, key=lambda one: (len(one[0]), len(one[1])), default=(set(), set()))
 
 
 def title(runs: Sequence[Run]) -> str:
@@ -141,16 +130,16 @@ def law(row: pd.Series[Any], over: str = "") -> str:
     sign = "−" if b < 0 else "+"
     slope = f"−{-a:.3g}" if a < 0 else f"{a:.3g}"
     name = "loss" if row["measure"] == quality.LOSS else row["measure"]
-    told = f"R² {r2:.2f}" if math.isfinite(r2) else "R² –"
+    r2_text = f"R² {r2:.2f}" if math.isfinite(r2) else "R² –"
     seeds = "one seed" if row["seeds"] == 1 else f"{row['seeds']} seeds"
-    return f"{name} = {slope}·ln d {sign} {abs(b):.3g}, {told}{over}, {seeds}"
+    return f"{name} = {slope}·ln d {sign} {abs(b):.3g}, {r2_text}{over}, {seeds}"
 
 
-def breaks(own: pd.DataFrame) -> str:
+def breaks(rows: pd.DataFrame) -> str:
     """`worse again from 96 layers on`: the first depth fitted at which the quality, median over seeds, is worse than at
     the one before; nothing where there is none."""
-    fitted = own[own["fitted"]]
-    sign = 1 if own["measure"].iloc[0] == quality.BLEU else -1
+    fitted = rows[rows["fitted"]]
+    sign = 1 if rows["measure"].iloc[0] == quality.BLEU else -1
     medians = fitted.groupby("layers")["quality"].median() * sign
     fallen = medians.diff() < 0
     return f"worse again from {fallen.idxmax()} layers on" if fallen.any() else ""
@@ -159,8 +148,8 @@ def breaks(own: pd.DataFrame) -> str:
 def lines(frame: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
     """(name, rows) of every fitted line."""
     return [
-        (listed(label, condition, "" if shape == "N = M" else shape), own)
-        for (label, condition, shape), own in frame.groupby(["label", "condition", "shape"], sort=False)
+        (listed(label, condition, "" if shape == "N = M" else shape), rows)
+        for (label, condition, shape), rows in frame.groupby(["label", "condition", "shape"], sort=False)
     ]
 
 
@@ -168,9 +157,9 @@ def alt(frame: pd.DataFrame) -> str:
     """What the picture shows, for those who do not see it."""
     if frame.empty:
         return "No method trains from one seed at three depths."
-    told = [f"{name}: {law(own.iloc[0])}" for name, own in lines(frame)]
-    more = f"; and {len(told) - 16} more" if len(told) > 16 else ""
-    return f"Quality against depth, logarithmic, with a fitted line a method. {'; '.join(told[:16])}{more}."
+    texts = [f"{name}: {law(own.iloc[0])}" for name, own in lines(frame)]
+    more = f"; and {len(texts) - 16} more" if len(texts) > 16 else ""
+    return f"Quality against depth, logarithmic, with a fitted line a method. {'; '.join(texts[:16])}{more}."
 
 
 def draw(frame: pd.DataFrame) -> Figure:
@@ -180,19 +169,22 @@ def draw(frame: pd.DataFrame) -> Figure:
             return style.empty("No method trains from one seed at three depths.")
         measures = [name for name in (quality.BLEU, quality.LOSS) if name in set(frame["measure"])]
         drawn = lines(frame)
-        beside = 2 if max(len(f"{name}: {law(own.iloc[0])}") for name, own in drawn) <= 62 else 1
+        beside = 2 if max(len(f"{name}: {law(rows.iloc[0])}") for name, rows in drawn) <= 62 else 1
         figure, panels = style.panels(len(measures), 2, 3.4, legend=-(-min(len(drawn), 24) // beside))
         conditions = list(frame["condition"].unique())
         handles = []
         for place, (axes, measure) in enumerate(zip(panels, measures, strict=True)):
             axes.tick_params(labelleft=True)
             axes.set_ylabel("BLEU (test set)" if measure == quality.BLEU else "validation loss, nats a token")
-            own = frame[frame["measure"] == measure]
-            depths = sorted(own["layers"].unique())
+            rows = frame[frame["measure"] == measure]
+            depths = sorted(rows["layers"].unique())
             ticks = depths if len(depths) <= 8 else depths[:: -(-len(depths) // 8)]
             style.log_axis(axes, "x", depths[0] / 1.15, depths[-1] * 1.15, ticks=ticks)
-            axes.set_xlabel("layers d = N + M")
-            low, high = float(own.loc[own["fitted"], "quality"].min()), float(own.loc[own["fitted"], "quality"].max())
+            axes.set_xlabel(X)
+            low, high = (
+                float(rows.loc[rows["fitted"], "quality"].min()),
+                float(rows.loc[rows["fitted"], "quality"].max()),
+            )
             room = 0.12 * (high - low or abs(high) or 1.0)
             axes.set_ylim(low - room, high + room)
             lettering.entitle(axes, measure)
@@ -207,11 +199,11 @@ def draw(frame: pd.DataFrame) -> Figure:
         return figure
 
 
-def _one(axes: Axes, name: str, own: pd.DataFrame, dashes: Any) -> Line2D:
+def _one(axes: Axes, name: str, rows: pd.DataFrame, dashes: Any) -> Line2D:
     """Points, bars over seeds, the line; what was left out of it at its depth."""
-    method, kept = str(own["method"].iloc[0]), own[own["fitted"]]
+    method, kept = str(rows["method"].iloc[0]), rows[rows["fitted"]]
     hue = style.colour(method)
-    a, b = float(own["A"].iloc[0]), float(own["B"].iloc[0])
+    a, b = float(rows["A"].iloc[0]), float(rows["B"].iloc[0])
     by = kept.groupby("layers")["quality"]
     middle, low, high = by.mean(), by.min(), by.max()
     ends = np.array([middle.index.min(), middle.index.max()], dtype=float)
@@ -221,20 +213,48 @@ def _one(axes: Axes, name: str, own: pd.DataFrame, dashes: Any) -> Line2D:
         color=hue,
         linewidth=1.5,
         linestyle=dashes,
-        label=lettering.safe(f"{name}: {law(own.iloc[0])}", 90),
+        label=lettering.safe(f"{name}: {law(rows.iloc[0])}", 90),
     )
     style.mark(line, method)
     if (high > low).any():
         style.mark(axes.vlines(middle.index, low, high, color=hue, alpha=0.55, linewidth=1.4), method)
     (points,) = axes.plot(middle.index, middle, linestyle="", **style.dotted(method))
-    style.mark(points, method, name)
+    style.mark(points, method, name, x=X)
     bottom, top = axes.get_ylim()
-    worst = bottom if own["measure"].iloc[0] == quality.BLEU else top
+    worst = bottom if rows["measure"].iloc[0] == quality.BLEU else top
     edge = worst + 0.04 * (top - bottom) * (1 if worst == bottom else -1)
-    for _, lost in own[~own["fitted"]].iterrows():
+    for _, lost in rows[~rows["fitted"]].iterrows():
         value = float(lost["quality"])
         inside = lost["outcome"] != "diverged" and bottom < value < top
         look = MARKS["early" if lost["outcome"] == "trains" else str(lost["outcome"])]
         (point,) = axes.plot([float(lost["layers"])], [value if inside else edge], color=hue, linestyle="", **look)
-        style.mark(point, method, listed(name, f"seed {lost['seed']}", str(lost["outcome"])))
+        style.mark(point, method, listed(name, f"seed {lost['seed']}", str(lost["outcome"])), x=X)
     return line
+
+
+PICTURE: RunPicture = Picture(
+    name="depth_law",
+    short="Quality and depth",
+    room="depth",
+    caption="DeepNet Fig. 8: L(d) = A log d + B, average BLEU on OPUS-100 at 12 to 1,000 layers.",
+    see=(
+        "Points are the means of the seeds that train at every depth fitted, bars from least to greatest; the line is "
+        "least squares through them, A a factor e of depth."
+    ),
+    read=(
+        Note(
+            "Left out, and marked at their depths: runs that are stuck (a square) or diverged (✕, at the edge), and "
+            "those of seeds that do not train, or were not run, at every depth (small dots), for a mean over other "
+            "seeds is no comparison.",
+            ("diverged", "stuck"),
+        ),
+        Note("More BLEU is better; of the loss, less."),
+    ),
+    columns=COLUMNS,
+    value="quality",
+    select=select,
+    draw=draw,
+    title=title,
+    alt=alt,
+    optional=True,
+)

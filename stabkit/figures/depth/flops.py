@@ -18,26 +18,15 @@ from matplotlib.lines import Line2D
 
 from stabkit.figures.drawing import lettering, style
 from stabkit.figures.drawing.line_ends import spread
-from stabkit.figures.drawing.outcomes import MARKS
-from stabkit.figures.quick.once import once
+from stabkit.figures.drawing.palette import MARKS
+from stabkit.figures.picture import Note, Picture, RunPicture
 from stabkit.figures.shared import quality
 from stabkit.figures.shared.comparison import FACTS, conditions, shown
+from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import SUPERSCRIPT, listed, short
 from stabkit.spec import RunSpec
 from stabkit.storage.store import Run
 
-NAME = "flops"
-SHORT = "Equal FLOPs"
-INDEX: str | None = None
-VALUE = "validation_loss"
-OPTIONAL = True
-"""Not on pages without two shapes of model that cost the same."""
-CAPTION = "DeepNet Table 4: Post-LN 12L-12L, DeepNet 90L-6L and 48L-48L given similar training FLOPs, OPUS-100."
-READ = (
-    "A point is a model, the mean of its seeds with a bar from least to greatest; models one above the other cost the "
-    "same to train. FLOPs are 6·N·D: N parameters without embeddings, D updates times tokens a batch. Only models "
-    "within 15 % of each other are comparable. A diverged model is a ✕ at the edge, a stuck one a square."
-)
 ALIKE = 1.15
 """Budgets whose ratio is below this are equal."""
 COLUMNS = (
@@ -155,22 +144,22 @@ def title(runs: Sequence[Run]) -> str:
     if not ranked:
         return "Quality at equal training FLOPs"
     ours, theirs, one, other = min(ranked, key=lambda each: (each[0], each[1]))
-    told = f"{one.name} ends at {short(ours, 3)} nats, {other.name} at {short(theirs, 3)}"
-    return f"At equal FLOPs {told}{f' ({one.condition})' if one.condition else ''}"
+    sentence = f"{one.name} ends at {short(ours, 3)} nats, {other.name} at {short(theirs, 3)}"
+    return f"At equal FLOPs {sentence}{f' ({one.condition})' if one.condition else ''}"
 
 
 def alt(frame: pd.DataFrame) -> str:
     """What the picture shows, for those who do not see it."""
     if frame.empty:
         return "No two shapes of model cost the same to train."
-    told = []
+    texts = []
     for model in models(frame):
         score = float(model.rows["bleu"].mean())
         loss = short(float(model.rows["validation_loss"].mean()), 3)
         scored = f"BLEU {score:.1f}" if math.isfinite(score) else ""
-        told.append(listed(f"{model.name} {power(model.flops)} FLOPs", model.condition, f"loss {loss}", scored))
-    more = f"; and {len(told) - 24} more" if len(told) > 24 else ""
-    return f"Quality against training FLOPs, a point a model. {'; '.join(told[:24])}{more}."
+        texts.append(listed(f"{model.name} {power(model.flops)} FLOPs", model.condition, f"loss {loss}", scored))
+    more = f"; and {len(texts) - 24} more" if len(texts) > 24 else ""
+    return f"Quality against training FLOPs, a point a model. {'; '.join(texts[:24])}{more}."
 
 
 def power(value: float) -> str:
@@ -275,7 +264,7 @@ def _point(axes: Axes, model: Model, own: pd.Series[float], height: float) -> No
     marker = MARKS["diverged"] if own.empty else MARKS.get(model.word, MARKS["early"])
     (point,) = axes.plot([model.flops], [height], color=hue, linestyle="", transform=across, **marker)
     values = [(model.flops, math.nan if own.empty else float(own.mean()))]
-    style.mark(point, method, listed(model.name, model.condition, model.word), values)
+    style.mark(point, method, listed(model.name, model.condition, model.word), values, x="training FLOPs")
 
 
 def _beside(axes: Axes, model: Model, height: float, spot: float) -> None:
@@ -296,3 +285,29 @@ def _beside(axes: Axes, model: Model, height: float, spot: float) -> None:
         arrowprops={"arrowstyle": "-", "linewidth": 0.5, "color": style.INK, "alpha": 0.5} if moved else None,
     )
     style.mark(text, method)
+
+
+PICTURE: RunPicture = Picture(
+    name="flops",
+    short="Equal FLOPs",
+    room="depth",
+    caption="DeepNet Table 4: Post-LN 12L-12L, DeepNet 90L-6L and 48L-48L given similar training FLOPs, OPUS-100.",
+    see=(
+        "A point is a model, the mean of its seeds with a bar from least to greatest; models one above the other cost "
+        "the same to train."
+    ),
+    read=(
+        Note(
+            "FLOPs are 6·N·D: N parameters without embeddings, D updates times tokens a batch. Only models within 15 % "
+            "of each other are comparable."
+        ),
+        Note("A diverged model is a ✕ at the edge, a stuck one a square.", ("diverged", "stuck")),
+    ),
+    columns=COLUMNS,
+    value="validation_loss",
+    select=select,
+    draw=draw,
+    title=title,
+    alt=alt,
+    optional=True,
+)

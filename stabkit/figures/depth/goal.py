@@ -17,28 +17,15 @@ from matplotlib.figure import Figure
 
 from stabkit.figures.depth import slope
 from stabkit.figures.drawing import lettering, style
-from stabkit.figures.quick.once import once
+from stabkit.figures.picture import Note, Picture, RunPicture
 from stabkit.figures.shared.comparison import FACTS
 from stabkit.figures.shared.depth_fit import JOINED, fit
 from stabkit.figures.shared.numbers import centre
+from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, short
 from stabkit.storage.store import Run
 
-NAME = "goal"
-SHORT = "GOAL of DeepNet §3.3"
-INDEX: str | None = None
-VALUE = "relative"
-AT_START = True
-SINGLE_STEPS = True
-CAPTION = "DeepNet §3.3, GOAL: not drawn in the paper."
-READ = (
-    "The level line is the GOAL that α and β are derived from: one SGD step moves the output as far at every depth. "
-    "Drawn: ‖ΔF‖/η over its value in the shallowest model, a thin line a seed, points their median. Dotted: what the "
-    "theorem makes of the same steps (2 and 3 of the measured ‖Δθ‖, 4 of η alone), over its own value there; it bounds "
-    "‖ΔF‖ up to a constant, so growth beyond it is evidence that the bound's terms leave something out, no refutation."
-)
 COLUMNS = (*FACTS, "shape", "layers", "theorem", "relative", "theorem_relative")
-OPTIONAL = True
 GOAL = "GOAL: depth changes nothing"
 PROMISE = ("deepnorm", "sub-ln")
 """Methods whose constants are derived from an update that depth does not change."""
@@ -50,19 +37,19 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
     `theorem_relative` the same of the theorem's sum. Seeds that the shallowest depth lacks are left out."""
     frame = slope.select(slope.trusted(runs))
     frame = frame[_promised(frame) & frame["shape"].isin(JOINED) & (frame["update"] > 0)]
-    found = []
-    for _, own in frame.groupby(["label", "condition", "shape"], sort=False):
-        shallowest = own["layers"].min()
-        for _, of_seed in own.groupby("seed", sort=False):
+    frames = []
+    for _, rows in frame.groupby(["label", "condition", "shape"], sort=False):
+        shallowest = rows["layers"].min()
+        for _, of_seed in rows.groupby("seed", sort=False):
             first = of_seed[of_seed["layers"] == shallowest]
-            if own["layers"].nunique() > 1 and len(first) == 1:
-                found.append(
+            if rows["layers"].nunique() > 1 and len(first) == 1:
+                frames.append(
                     of_seed.assign(
                         relative=of_seed["update"] / first["update"].item(),
                         theorem_relative=of_seed["predicted"] / first["predicted"].item(),
                     )
                 )
-    return pd.concat(found)[list(COLUMNS)] if found else pd.DataFrame(columns=list(COLUMNS))
+    return pd.concat(frames)[list(COLUMNS)] if frames else pd.DataFrame(columns=list(COLUMNS))
 
 
 def _promised(frame: pd.DataFrame) -> pd.Series[bool]:
@@ -91,8 +78,8 @@ def alt(frame: pd.DataFrame) -> str:
     if frame.empty:
         return "No two depths of DeepNorm or Sub-LN hold a single step of SGD."
     parts = []
-    for (label, condition), own in frame.groupby(["label", "condition"], sort=False):
-        values = (f"{depth} {short(centre(at['relative']))}" for depth, at in own.groupby("depth", sort=False))
+    for (label, condition), rows in frame.groupby(["label", "condition"], sort=False):
+        values = (f"{depth} {short(centre(at['relative']))}" for depth, at in rows.groupby("depth", sort=False))
         parts.append(f"{listed(label, condition)}: {', '.join(values)}")
     return (
         "Chart of ‖ΔF‖/η of one SGD step against depth, over its value in the shallowest model, both logarithmic; a "
@@ -118,30 +105,58 @@ def draw(frame: pd.DataFrame) -> Figure:
             style.reference(axes, 1.0)
             axes.text(0.99, 0.96, GOAL, transform=axes.get_yaxis_transform(), ha="right", va="top", fontsize=7)
             handles: list[Artist] = []
-            for label, own in panel.groupby("label", sort=False):
-                handles += _method(axes, str(label), own)
+            for label, rows in panel.groupby("label", sort=False):
+                handles += _method(axes, str(label), rows)
             axes.set_xlabel("depth N, layers in each stack")
             axes.set_ylabel("‖ΔF‖ / η over the shallowest model's")
             style.legend(axes, handles, loc="upper left", bbox_to_anchor=(1.0, 1.0), handlelength=2.4)
         return figure
 
 
-def _method(axes: Axes, label: str, own: pd.DataFrame) -> list[Artist]:
+def _method(axes: Axes, label: str, rows: pd.DataFrame) -> list[Artist]:
     """A method's seeds, their median and the theorem's sum; its handles for the legend."""
-    method = str(own["method"].iloc[0])
+    method = str(rows["method"].iloc[0])
     hue, name = style.colour(method), lettering.safe(label, 40)
-    if own["seed"].nunique() > 1:
-        for seed, one in own.groupby("seed"):
+    if rows["seed"].nunique() > 1:
+        for seed, one in rows.groupby("seed"):
             seen = style.line(axes, one["layers"], one["relative"], color=hue, linewidth=0.7, alpha=0.55)
-            style.mark(seen, method, f"{name}, seed {seed}")
-    by = own.groupby("layers")
-    layers = np.array(sorted(own["layers"].unique()))
+            style.mark(seen, method, f"{name}, seed {seed}", x="depth N")
+    by = rows.groupby("layers")
+    layers = np.array(sorted(rows["layers"].unique()))
     (points,) = axes.plot(layers, by["relative"].agg(centre), label=name, **style.dotted(method))
-    style.mark(points, method, name)
+    style.mark(points, method, name, x="depth N")
     theory = by["theorem_relative"].agg(centre).to_numpy()
     if not np.isfinite(theory).any():
         return [points]
-    number = f"Theorem {int(own['theorem'].iloc[0])}'s sum"
+    number = f"Theorem {int(rows['theorem'].iloc[0])}'s sum"
     (dotted,) = axes.plot(layers, theory, ":", color=hue, linewidth=1.2, label=number)
-    style.mark(dotted, method, f"{name}: {number}")
+    style.mark(dotted, method, f"{name}: {number}", x="depth N")
     return [points, dotted]
+
+
+PICTURE: RunPicture = Picture(
+    name="goal",
+    short="GOAL of DeepNet §3.3",
+    room="depth",
+    caption="DeepNet §3.3, GOAL: not drawn in the paper.",
+    see=(
+        "The level line is the GOAL that α and β are derived from: one SGD step moves the output as far at every depth."
+    ),
+    read=(
+        Note(
+            "Drawn: ‖ΔF‖/η over its value in the shallowest model, a thin line a seed, points their median. Dotted: "
+            "what the theorem makes of the same steps (2 and 3 of the measured ‖Δθ‖, 4 of η alone), over its own value "
+            "there; it bounds ‖ΔF‖ up to a constant, so growth beyond it is evidence that the bound's terms leave "
+            "something out, no refutation."
+        ),
+    ),
+    columns=COLUMNS,
+    value="relative",
+    select=select,
+    draw=draw,
+    title=title,
+    alt=alt,
+    optional=True,
+    at_start=True,
+    single_steps=True,
+)

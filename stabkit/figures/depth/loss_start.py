@@ -16,23 +16,13 @@ from matplotlib.figure import Figure
 
 from stabkit.figures.drawing import lettering, style
 from stabkit.figures.drawing.line_ends import End, label_ends
-from stabkit.figures.quick.once import once
+from stabkit.figures.picture import Note, Picture, RunPicture
 from stabkit.figures.shared.comparison import FACTS, shown
 from stabkit.figures.shared.numbers import centre
+from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import short
 from stabkit.storage.store import Run
 
-NAME = "loss_start"
-SHORT = "Loss at the start, by width"
-INDEX: str | None = None
-VALUE = "loss"
-OPTIONAL = True
-"""Only where runs differ in width."""
-CAPTION = "Not in the papers, whose widths are 512 and 1,024."
-READ = (
-    "The probe batch's loss before any update; solid with the softmax tied to the embedding, dashed with one of its "
-    "own, drawn alike; median over seeds. The level line is the loss of the best constant predictor."
-)
 TICKS = (5, 6, 8, 10, 12, 15, 20, 30, 50, 100)
 COLUMNS = (*FACTS, "hidden", "tied", "loss", "unigram_loss")
 
@@ -42,14 +32,14 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
     """One row a run; nothing where all have one width."""
     rows = [
         {
-            **each.facts(),
-            "hidden": each.run.spec.model.hidden,
-            "tied": each.run.spec.model.tied,
-            "loss": float(each.run.records["loss"].at("probe")[0]),
-            "unigram_loss": each.run.outcome.unigram_loss,
+            **placed.facts(),
+            "hidden": placed.run.spec.model.hidden,
+            "tied": placed.run.spec.model.tied,
+            "loss": float(placed.run.records["loss"].at("probe")[0]),
+            "unigram_loss": placed.run.outcome.unigram_loss,
         }
-        for each in shown(runs)
-        if "loss" in each.run.records and each.run.spec.alpha_scale == 1 == each.run.spec.beta_scale
+        for placed in shown(runs)
+        if "loss" in placed.run.records and placed.run.spec.alpha_scale == 1 == placed.run.spec.beta_scale
     ]
     frame = pd.DataFrame(rows, columns=list(COLUMNS))
     return frame if frame["hidden"].nunique() > 1 else frame.head(0)
@@ -86,8 +76,8 @@ def alt(frame: pd.DataFrame) -> str:
     if frame.empty:
         return "The runs have one width."
     parts = []
-    for (depth, label, tied), own in _middles(frame).groupby(["depth", "label", "tied"], sort=False):
-        values = ", ".join(f"{row['hidden']}: {short(row['loss'])}" for row in own.to_dict("records"))
+    for (depth, label, tied), rows in _middles(frame).groupby(["depth", "label", "tied"], sort=False):
+        values = ", ".join(f"{row['hidden']}: {short(row['loss'])}" for row in rows.to_dict("records"))
         parts.append(f"{label} {depth} {'tied' if tied else 'untied'}, {values}")
     return f"Chart of the loss before any update against the width. {'; '.join(parts)}."
 
@@ -107,7 +97,7 @@ def draw(frame: pd.DataFrame) -> Figure:
             style.log_axis(axes, "x", widths[0] / 1.2, widths[-1] * 1.2, ticks=widths)
             style.log_axis(axes, "y", low, high, ticks=[tick for tick in TICKS if low < tick < high])
             style.reference(axes, unigram, "unigram loss")
-            ends = [_line(axes, str(label), mine) for label, mine in own.groupby("label", sort=False)]
+            ends = [_line(axes, str(label), rows) for label, rows in own.groupby("label", sort=False)]
             label_ends(axes, ends, 0.07)
             axes.set_xlabel("width d")
             axes.set_ylabel("loss at θ₀, nats")
@@ -118,10 +108,30 @@ def _line(axes: Axes, label: str, own: pd.DataFrame) -> End:
     method = str(own["method"].iloc[0])
     hue, name = style.colour(method), lettering.safe(label, 40)
     end = 0.0
-    for tied, mine in own.groupby("tied"):
-        by = mine.sort_values("hidden")
+    for tied, rows in own.groupby("tied"):
+        by = rows.sort_values("hidden")
         dash = "-" if tied else (0, (3, 1.5))
         (line,) = axes.plot(by["hidden"], by["loss"], linestyle=dash, **style.dotted(method))
-        style.mark(line, method, f"{name}, {'tied' if tied else 'untied'}")
+        style.mark(line, method, f"{name}, {'tied' if tied else 'untied'}", x="width d")
         end = float(by["loss"].iloc[-1])
     return end, name, hue, method
+
+
+PICTURE: RunPicture = Picture(
+    name="loss_start",
+    short="Loss at the start, by width",
+    room="depth",
+    caption="Not in the papers, whose widths are 512 and 1,024.",
+    see=(
+        "The probe batch's loss before any update; solid with the softmax tied to the embedding, dashed with one of "
+        "its own, drawn alike; median over seeds."
+    ),
+    read=(Note("The level line is the loss of the best constant predictor."),),
+    columns=COLUMNS,
+    value="loss",
+    select=select,
+    draw=draw,
+    title=title,
+    alt=alt,
+    optional=True,
+)

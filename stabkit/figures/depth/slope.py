@@ -16,32 +16,16 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from stabkit.figures.depth import update_depth
-from stabkit.figures.quick.once import once
+from stabkit.figures.picture import Note, Picture, RunPicture
 from stabkit.figures.shared.comparison import method_label, variants
 from stabkit.figures.shared.contrast import PAIR
 from stabkit.figures.shared.numbers import centre
+from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, short
 from stabkit.spec import canonical
 from stabkit.storage.store import Run
 
-NAME = "slope"
-SHORT = "Slope of one SGD step"
-INDEX: str | None = None
-VALUE = "update"
-AT_START = True
-"""On a page of single steps of SGD too, which train nothing."""
-SINGLE_STEPS = True
-"""Made of these, which no other figure is."""
-CAPTION = "DeepNet §3.3, GOAL, and Theorems 2, 3 and 4 (journal version): not drawn in the paper."
-READ = (
-    "How far the output moves for each unit of learning rate, before any training. A horizontal line is the papers' "
-    "GOAL. The order of the methods is the finding; Post-LN's exponent changes with the seed, because its tokens "
-    "collapse to one direction at initialisation. Dotted: Theorem 3 (one stack: 2) from the measured ‖Δθ‖; of Sub-LN "
-    "in one stack Theorem 4. There is none of the others."
-)
 COLUMNS = (*update_depth.COLUMNS, "rate")
-OPTIONAL = True
-"""Not on pages without such a step."""
 AGREE = 0.05
 """Two rates must give the same slope to within this share of it."""
 
@@ -82,11 +66,11 @@ def table(frame: pd.DataFrame) -> pd.DataFrame:
 
 def agreement(runs: Sequence[Run]) -> list[tuple[str, float]]:
     """(a run at two rates, how far its slopes are apart as a share of the least), the widest first."""
-    found = [
+    parts = [
         (listed(method_label(one.spec), one.spec.depth, f"seed {one.spec.seed}"), share)
         for one, share in _apart(runs).values()
     ]
-    return sorted(found, key=lambda one: -one[1])
+    return sorted(parts, key=lambda one: -one[1])
 
 
 def trusted(runs: Sequence[Run]) -> list[Run]:
@@ -102,12 +86,12 @@ def _apart(runs: Sequence[Run]) -> dict[str, tuple[Run, float]]:
     for row in select(runs).to_dict("records"):
         run = by_id[row["run"]]
         held.setdefault(_but_for_its_rate(run), []).append((row["update"], run))
-    found = {}
+    spreads = {}
     for key, both in held.items():
         if len(both) > 1:
             low, high = (pick(value for value, _ in both) for pick in (min, max))
-            found[key] = both[0][1], high / low - 1 if low > 0 else math.inf
-    return found
+            spreads[key] = both[0][1], high / low - 1 if low > 0 else math.inf
+    return spreads
 
 
 def _but_for_its_rate(run: Run) -> str:
@@ -116,18 +100,18 @@ def _but_for_its_rate(run: Run) -> str:
 
 def title(runs: Sequence[Run]) -> str:
     """Post-LN over DeepNorm, least and greatest over the depths; of two rates whether they agree."""
-    told = _ratio(runs)
+    sentence = _ratio(runs)
     if apart := agreement(runs):
         beyond = sum(share > AGREE for _, share in apart)
-        told += f"; two rates agree within {AGREE:.0%} in {len(apart) - beyond} of {len(apart)} runs"
-    return told
+        sentence += f"; two rates agree within {AGREE:.0%} in {len(apart) - beyond} of {len(apart)} runs"
+    return sentence
 
 
 def _ratio(runs: Sequence[Run]) -> str:
     frame, names = select(runs), variants(runs)
     ratios = []
     for (_, depth), here in frame.groupby(["condition", "depth"], sort=False):
-        by = {names[str(label)]: own.set_index("seed")["update"] for label, own in here.groupby("label", sort=False)}
+        by = {names[str(label)]: rows.set_index("seed")["update"] for label, rows in here.groupby("label", sort=False)}
         if set(by) >= PAIR:
             paired = centre((by["post-ln"] / by["deepnorm"]).dropna())
             if math.isfinite(paired):
@@ -148,8 +132,8 @@ def alt(frame: pd.DataFrame) -> str:
     if frame.empty:
         return "No run is a single step of SGD."
     parts = []
-    for (label, condition), own in table(frame).groupby(["label", "condition"], sort=False):
-        values = (f"{depth} {short(slope)}" for depth, slope in zip(own["depth"], own["slope"], strict=True))
+    for (label, condition), rows in table(frame).groupby(["label", "condition"], sort=False):
+        values = (f"{depth} {short(slope)}" for depth, slope in zip(rows["depth"], rows["slope"], strict=True))
         parts.append(f"{listed(label, condition)}: {', '.join(values)}")
     return f"Chart of ‖ΔF‖/η of one SGD step against depth, both logarithmic. {'; '.join(parts)}."
 
@@ -159,3 +143,28 @@ def draw(frame: pd.DataFrame) -> Figure:
     return update_depth.against_depth(
         frame, "‖ΔF‖ / η of one SGD step, output units", "No run is a single step of SGD.", ceiling=False
     )
+
+
+PICTURE: RunPicture = Picture(
+    name="slope",
+    short="Slope of one SGD step",
+    room="depth",
+    caption="DeepNet §3.3, GOAL, and Theorems 2, 3 and 4 (journal version): not drawn in the paper.",
+    see="How far the output moves for each unit of learning rate, before any training.",
+    read=(
+        Note(
+            "A horizontal line is the papers' GOAL. The order of the methods is the finding; Post-LN's exponent "
+            "changes with the seed, because its tokens collapse to one direction at initialisation. Dotted: Theorem 3 "
+            "(one stack: 2) from the measured ‖Δθ‖; of Sub-LN in one stack Theorem 4. There is none of the others."
+        ),
+    ),
+    columns=COLUMNS,
+    value="update",
+    select=select,
+    draw=draw,
+    title=title,
+    alt=alt,
+    optional=True,
+    at_start=True,
+    single_steps=True,
+)

@@ -18,48 +18,32 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from stabkit.figures.drawing import lettering, style
-from stabkit.figures.quick.once import once
+from stabkit.figures.picture import Note, Picture, RunPicture
 from stabkit.figures.shared import theorem
 from stabkit.figures.shared.comparison import FACTS, shown
 from stabkit.figures.shared.numbers import series
+from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, short
 from stabkit.results.chain import SATURATED
 from stabkit.storage.store import Run
 
-NAME = "theory"
-SHORT = "Theory and measurement"
-INDEX: str | None = None
-VALUE = "update"
-AT_START = True
-"""On a page of single steps of SGD too, which train nothing."""
-CAPTION = (
-    "DeepNet Theorems 2, 3 and, under SGD, 4 (journal version), predicted against measured: not drawn in the paper."
-)
-READ = (
-    "On a line of slope 1 the theorem (2 and 3 from the ‖Δθ‖ of that step) tells ‖ΔF‖ up to a constant. A point is one "
-    "run at one step; each theorem's line has the one that suits its points best. R² is of the logarithms, with a "
-    "constant for each theorem; it falls below 0 where the mean alone would predict better, and over all steps it is "
-    "helped by both growing in time. Left out is what lies beyond half of √(2d), where ‖ΔF‖ bends."
-)
 STEPS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 COLUMNS = (*FACTS, "theorem", "step", "predicted", "update")
-OPTIONAL = True
-"""Not on pages without a method that the theorems speak of."""
 
 
 @once
 def select(runs: Sequence[Run]) -> pd.DataFrame:
     """One row a run and step of STEPS."""
     rows = []
-    for each in shown(runs):
-        steps, values = series(each.run, "update", "state")
-        number = theorem.number_of(each.run.spec)
-        bends = SATURATED * math.sqrt(2 * each.run.spec.model.hidden)
+    for placed in shown(runs):
+        steps, values = series(placed.run, "update", "state")
+        number = theorem.number_of(placed.run.spec)
+        bends = SATURATED * math.sqrt(2 * placed.run.spec.model.hidden)
         for step, value in zip(steps.tolist(), values.tolist(), strict=True):
             if step in STEPS and 0 < value <= bends:
-                sum_ = theorem.predicted(each.run, step)
+                sum_ = theorem.predicted(placed.run, step)
                 if 0 < sum_ < math.inf:
-                    rows.append({**each.facts(), "theorem": number, "step": step, "predicted": sum_, "update": value})
+                    rows.append({**placed.facts(), "theorem": number, "step": step, "predicted": sum_, "update": value})
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
@@ -84,31 +68,31 @@ def by_what(frame: pd.DataFrame) -> list[tuple[str, float]]:
         return []
     counts = frame["step"].value_counts()
     step = int(max(counts.index[counts == counts.max()]))
-    found = [(f"over {counts.max()} runs at step {step}", r_squared(frame[frame["step"] == step]))]
-    found.append(("over all steps", r_squared(frame)))
+    spreads = [(f"over {counts.max()} runs at step {step}", r_squared(frame[frame["step"] == step]))]
+    spreads.append(("over all steps", r_squared(frame)))
     several = frame[frame.groupby("label")["step"].transform("size") >= 3]
     if several["label"].nunique() > 1:
-        found.append(("with a constant for each method", _explained(several, "label")))
-    return [(what, value) for what, value in found if not math.isnan(value)]
+        spreads.append(("with a constant for each method", _explained(several, "label")))
+    return [(what, value) for what, value in spreads if not math.isnan(value)]
 
 
 def title(runs: Sequence[Run]) -> str:
     """R² with one constant a theorem."""
     frame = select(runs)
-    found = by_what(frame)
-    if not found:
+    spreads = by_what(frame)
+    if not spreads:
         return "What the theorem predicts against what was measured"
-    told = [f"{value:.2f} {what}" for what, value in found]
-    one = frame["theorem"].nunique() == 1
-    who = "With one constant the theorem explains" if one else "With a constant each the theorems explain"
-    return f"{who} ‖ΔF‖ with R² = {', '.join(told)}"
+    texts = [f"{value:.2f} {what}" for what, value in spreads]
+    one_theorem = frame["theorem"].nunique() == 1
+    who = "With one constant the theorem explains" if one_theorem else "With a constant each the theorems explain"
+    return f"{who} ‖ΔF‖ with R² = {', '.join(texts)}"
 
 
 def alt(frame: pd.DataFrame) -> str:
     """What the picture shows, for those who do not see it."""
     if frame.empty:
         return "No run has a prediction."
-    parts = [f"{label} R² {short(r_squared(own))}" for label, own in frame.groupby("label", sort=False)]
+    parts = [f"{label} R² {short(r_squared(rows))}" for label, rows in frame.groupby("label", sort=False)]
     return f"Measured against predicted ‖ΔF‖, both logarithmic. {'; '.join(parts)}."
 
 
@@ -121,11 +105,11 @@ def draw(frame: pd.DataFrame) -> Figure:
         x, y = (frame[name].to_numpy(float) for name in ("predicted", "update"))
         style.log_axis(axes, "x", x.min() / 1.5, x.max() * 1.5)
         style.log_axis(axes, "y", y.min() / 1.5, y.max() * 1.5)
-        handles = [_dots(axes, str(label), own) for label, own in frame.groupby("label", sort=False)]
-        for number, own in frame.groupby("theorem"):
-            told = own["predicted"].astype(float)
-            level = math.exp((own["update"].astype(float) / told).map(math.log).mean())
-            ends = np.array([told.min(), told.max()])
+        handles = [_dots(axes, str(label), rows) for label, rows in frame.groupby("label", sort=False)]
+        for number, rows in frame.groupby("theorem"):
+            prediction = rows["predicted"].astype(float)
+            level = math.exp((rows["update"].astype(float) / prediction).map(math.log).mean())
+            ends = np.array([prediction.min(), prediction.max()])
             axes.plot(ends, level * ends, color=style.INK, linewidth=0.9, alpha=0.5)
             where = (ends[0], level * ends[0])  # the other end may lie above the panel
             axes.annotate(f"Theorem {number}", where, xytext=(4, 8), textcoords="offset points", fontsize=7)
@@ -135,11 +119,38 @@ def draw(frame: pd.DataFrame) -> Figure:
         return figure
 
 
-def _dots(axes: Axes, label: str, own: pd.DataFrame) -> Line2D:
-    method = str(own["method"].iloc[0])
-    name = f"{lettering.safe(label, 40)}, R² {short(r_squared(own))}"
+def _dots(axes: Axes, label: str, rows: pd.DataFrame) -> Line2D:
+    method = str(rows["method"].iloc[0])
+    name = f"{lettering.safe(label, 40)}, R² {short(r_squared(rows))}"
     (handle,) = axes.plot(
-        own["predicted"], own["update"], ".", color=style.colour(method), markersize=4, alpha=0.6, label=name
+        rows["predicted"], rows["update"], ".", color=style.colour(method), markersize=4, alpha=0.6, label=name
     )
-    style.mark(handle, method, listed(label, "by its prediction"))
+    style.mark(handle, method, listed(label, "by its prediction"), x="what the theorem predicts")
     return handle
+
+
+PICTURE: RunPicture = Picture(
+    name="theory",
+    short="Theory and measurement",
+    room="depth",
+    caption=(
+        "DeepNet Theorems 2, 3 and, under SGD, 4 (journal version), predicted against measured: not drawn in the paper."
+    ),
+    see="On a line of slope 1 the theorem (2 and 3 from the ‖Δθ‖ of that step) tells ‖ΔF‖ up to a constant.",
+    read=(
+        Note(
+            "A point is one run at one step; each theorem's line has the one that suits its points best. R² is of the "
+            "logarithms, with a constant for each theorem; it falls below 0 where the mean alone would predict better, "
+            "and over all steps it is helped by both growing in time. Left out is what lies beyond half of √(2d), "
+            "where ‖ΔF‖ bends."
+        ),
+    ),
+    columns=COLUMNS,
+    value="update",
+    select=select,
+    draw=draw,
+    title=title,
+    alt=alt,
+    optional=True,
+    at_start=True,
+)

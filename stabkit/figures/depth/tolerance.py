@@ -11,20 +11,10 @@ from matplotlib.figure import Figure
 
 from stabkit.figures.drawing import lettering, style
 from stabkit.figures.drawing.line_ends import End, label_ends
+from stabkit.figures.picture import Note, Picture
 from stabkit.figures.shared.words import several
 from stabkit.results.tolerance import COARSE, FACTOR, Tolerance, power
 
-NAME = "tolerance"
-SHORT = "Tolerated rate"
-INDEX: str | None = None
-VALUE = "passes"
-CAPTION = "Not drawn in the papers; their own rates, with warm-up and at other sizes, stand as dotted lines."
-READ = (
-    f"The highest rate at which sixteen updates without warm-up promise training, found to a factor {FACTOR:g}; the "
-    "line is the median over seeds, the band from the least to the greatest. A triangle at the edge: every rate tried "
-    "passes (up), or none does (down). A ring: a cell that is not monotone in the rate. Cells whose limit would be the "
-    "end of the forecast's own range are not drawn."
-)
 COLUMNS = ("run", "method", "label", "panel", "axis", "x", "seed", "passes", "fails", "height", "known", "monotone")
 THEIRS = (
     (5e-4, "DeepNet, Fig. 4"),
@@ -84,9 +74,9 @@ def alt(frame: pd.DataFrame) -> str:
     if frame.empty:
         return "No rate was searched."
     parts = []
-    for (label, panel), own in frame.groupby(["label", "panel"], sort=False):
-        each = own.groupby("x")["height"].median()
-        values = ", ".join(f"{x}: {_said(float(value))}" for x, value in each.items())
+    for (label, panel), rows in frame.groupby(["label", "panel"], sort=False):
+        by_x = rows.groupby("x")["height"].median()
+        values = ", ".join(f"{x}: {_said(float(value))}" for x, value in by_x.items())
         parts.append(f"{label}, {panel}: {values}")
     return f"Chart of the tolerated rate, both axes logarithmic. {'; '.join(parts)}."
 
@@ -112,33 +102,57 @@ def draw(frame: pd.DataFrame) -> Figure:
             axes.set_yticks(TICKS, [power(rate) for rate in TICKS])
             for rate, whose in THEIRS:
                 style.reference(axes, rate, f"{power(rate)}: {whose}")
-            ends = [_method(axes, str(label), mine) for label, mine in own.groupby("label", sort=False)]
+            ends = [_method(axes, str(label), rows) for label, rows in own.groupby("label", sort=False)]
             label_ends(axes, ends, 0.06)
             axes.set_xlabel("width d" if own["axis"].iloc[0] == "width" else "depth N, layers of a stack")
             axes.set_ylabel("highest rate that passes")
         return figure
 
 
-def _method(axes: Axes, label: str, own: pd.DataFrame) -> End:
+def _method(axes: Axes, label: str, rows: pd.DataFrame) -> End:
     """A method's median, band, and the cells at the edges; where its line ends, its name and colour."""
-    method = str(own["method"].iloc[0])
+    method = str(rows["method"].iloc[0])
     hue, name = style.colour(method), lettering.safe(label, 40)
     low, high = COARSE[0], COARSE[-1]
-    in_range = own.groupby("x")["known"].transform("all")
-    own = own[in_range]
-    if own.empty:
+    in_range = rows.groupby("x")["known"].transform("all")
+    rows = rows[in_range]
+    if rows.empty:
         return COARSE[0], f"{name}: out of range", hue, method
-    held = own.assign(height=own["height"].clip(low / 1.2, high * 1.2))
+    held = rows.assign(height=rows["height"].clip(low / 1.2, high * 1.2))
     by = held.groupby("x")["height"]
     x = np.array(sorted(held["x"].unique()), dtype=float)
     middle = by.median().to_numpy()
     band = axes.fill_between(x, by.min().to_numpy(), by.max().to_numpy(), color=hue, alpha=0.15, linewidth=0)
     style.mark(band, method)
     (line,) = axes.plot(x, middle, "-", color=hue, label=name)
-    style.mark(line, method, name)
+    style.mark(line, method, name, x="width d" if rows["axis"].iloc[0] == "width" else "depth N")
     for at, value in zip(x, middle, strict=True):
         shape = "v" if value < low else "^" if value > high else "o"
         whole = bool(held.loc[held["x"] == at, "monotone"].all())
         (point,) = axes.plot([at], [value], shape, color=hue, markersize=5, markerfacecolor=hue if whole else "none")
         style.mark(point, method)
     return float(middle[-1]), name, hue, method
+
+
+PICTURE: Picture[Sequence[Tolerance]] = Picture(
+    name="tolerance",
+    short="Tolerated rate",
+    room="depth",
+    caption="Not drawn in the papers; their own rates, with warm-up and at other sizes, stand as dotted lines.",
+    see=(
+        f"The highest rate at which sixteen updates without warm-up promise training, found to a factor {FACTOR:g}; "
+        "the line is the median over seeds, the band from the least to the greatest."
+    ),
+    read=(
+        Note(
+            "A triangle at the edge: every rate tried passes (up), or none does (down). A ring: a cell that is not "
+            "monotone in the rate. Cells whose limit would be the end of the forecast's own range are not drawn."
+        ),
+    ),
+    columns=COLUMNS,
+    value="passes",
+    select=select,
+    draw=draw,
+    title=title,
+    alt=alt,
+)

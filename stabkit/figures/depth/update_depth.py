@@ -21,29 +21,16 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from stabkit.figures.drawing import lettering, style
-from stabkit.figures.quick.once import once
+from stabkit.figures.picture import Note, Picture, RunPicture
 from stabkit.figures.shared import theorem
 from stabkit.figures.shared.comparison import FACTS, ends_in_norm, shown, variants
 from stabkit.figures.shared.contrast import PAIR
 from stabkit.figures.shared.depth_fit import JOINED, drawable, fit, reached, shape_of
 from stabkit.figures.shared.numbers import centre, reference_step, series
+from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, short
 from stabkit.storage.store import Run
 
-NAME = "update_depth"
-SHORT = "‖ΔF‖ by depth"
-INDEX: str | None = None
-VALUE = "update"
-CAPTION = "DeepNet Fig. 4 (journal version), against the depth."
-READ = (
-    "A horizontal line would be an update that depth does not change; slope 1 is growth in proportion to depth. "
-    "Points: median over seeds in a band from the least to the greatest. Dashed: the fit over 6 to 50 layers, "
-    "whose exponent stands in the legend; deeper models, points beyond half of √(2d), and seeds that not every depth "
-    "has are drawn but not fitted. "
-    "Dotted: what Theorem 3 (one stack: 2) makes of the measured ‖Δθ‖, an upper bound up to a constant, scaled to meet "
-    "the shallowest depth; its exponent is fitted over the same depths. "
-    "✕: a run diverged, at its last finite value, or at the lower edge when it has none."
-)
 COLUMNS = (*FACTS, "width", "shape", "layers", "reference_step", "step", "update", "predicted", "theorem", "bounded")
 
 
@@ -55,15 +42,15 @@ def select(runs: Sequence[Run], at: int | None = None) -> pd.DataFrame:
     """
     at = reference_step(runs) if at is None else at
     rows = []
-    for each in shown(runs):
-        steps, values = series(each.run, "update", "state")
+    for placed in shown(runs):
+        steps, values = series(placed.run, "update", "state")
         usable = np.flatnonzero((steps <= at) & np.isfinite(values))
         if len(steps) == 0:
             continue
         step, value = (int(steps[usable[-1]]), float(values[usable[-1]])) if len(usable) else (0, math.nan)
-        facts = each.facts()
+        facts = placed.facts()
         shape, layers = shape_of(facts["encoder_layers"], facts["decoder_layers"])
-        width = each.run.spec.model.hidden
+        width = placed.run.spec.model.hidden
         rows.append(
             {
                 **facts,
@@ -73,9 +60,9 @@ def select(runs: Sequence[Run], at: int | None = None) -> pd.DataFrame:
                 "reference_step": at,
                 "step": step,
                 "update": value,
-                "predicted": theorem.predicted(each.run, at) if step == at else math.nan,
-                "theorem": theorem.number_of(each.run.spec),
-                "bounded": ends_in_norm(each.run.spec),
+                "predicted": theorem.predicted(placed.run, at) if step == at else math.nan,
+                "theorem": theorem.number_of(placed.run.spec),
+                "bounded": ends_in_norm(placed.run.spec),
             }
         )
     return pd.DataFrame(rows, columns=list(COLUMNS))
@@ -115,7 +102,7 @@ def alt(frame: pd.DataFrame) -> str:
     step = int(frame["reference_step"].iloc[0])
     parts = []
     for (label, condition), group in frame[reached(frame)].groupby(["label", "condition"], sort=False):
-        means = (f"{depth} {short(centre(each['update']))}" for depth, each in group.groupby("depth", sort=False))
+        means = (f"{depth} {short(centre(rows['update']))}" for depth, rows in group.groupby("depth", sort=False))
         parts.append(f"{listed(label, condition)}: {', '.join(means)}")
     return f"Chart of ‖ΔF‖ after {step} updates against depth, both logarithmic. {'; '.join(parts)}."
 
@@ -181,7 +168,7 @@ def _method(axes: Axes, label: str, shape: str, frame: pd.DataFrame, lines: pd.D
     seen = np.isfinite(y)
     method = str(frame["method"].iloc[0])
     name = lettering.safe(label, 40) + ("" if shape == "N = M" else f", {shape}")
-    told, number = name, int(frame["theorem"].iloc[0])
+    text, number = name, int(frame["theorem"].iloc[0])
     if len(lines):
         line = lines.iloc[0]
         spread = f"\n({line.least:.2f} to {line.greatest:.2f} by seed)" if line.seeds > 1 else ""
@@ -199,7 +186,7 @@ def _method(axes: Axes, label: str, shape: str, frame: pd.DataFrame, lines: pd.D
         (theory_line,) = axes.plot(
             x[both], predicted[both] * (y[start] / predicted[start]), color=hue, linewidth=1.0, linestyle=":"
         )
-        style.mark(theory_line, method, f"{told}: Theorem {number}, scaled to the shallowest")
+        style.mark(theory_line, method, f"{text}: Theorem {number}, scaled to the shallowest", x="depth N")
     if frame["seed"].nunique() > 1 and shape in JOINED and seen.sum() > 1:
         band: Artist = axes.fill_between(x[seen], low[seen], high[seen], color=hue, alpha=0.16, linewidth=0)
     else:
@@ -213,7 +200,7 @@ def _method(axes: Axes, label: str, shape: str, frame: pd.DataFrame, lines: pd.D
         linewidth=1.4 if shape in JOINED else 0,
         **{**style.dotted(method), "markeredgewidth": 1, **({} if shape == "N = M" else {"marker": "s"})},
     )
-    style.mark(points, method, told)
+    style.mark(points, method, text, x="depth N")
     lost = frame[frame["outcome"] == "diverged"]
     there = drawable(lost)
     cross: dict[str, Any] = {"marker": "x", "color": hue, "markersize": 8, "mew": 2, "zorder": 5, "linestyle": ""}
@@ -237,3 +224,28 @@ def _ticks(depths: list[float]) -> list[float]:
 
 def _unequal(frame: pd.DataFrame) -> bool:
     return bool((frame["shape"] == "N ≠ M").any())
+
+
+PICTURE: RunPicture = Picture(
+    name="update_depth",
+    short="‖ΔF‖ by depth",
+    room="depth",
+    caption="DeepNet Fig. 4 (journal version), against the depth.",
+    see="A horizontal line would be an update that depth does not change; slope 1 is growth in proportion to depth.",
+    read=(
+        Note("Points: median over seeds in a band from the least to the greatest.", ("band",)),
+        Note(
+            "Dashed: the fit over 6 to 50 layers, whose exponent stands in the legend; deeper models, points beyond "
+            "half of √(2d), and seeds that not every depth has are drawn but not fitted. Dotted: what Theorem 3 (one "
+            "stack: 2) makes of the measured ‖Δθ‖, an upper bound up to a constant, scaled to meet the shallowest "
+            "depth; its exponent is fitted over the same depths."
+        ),
+        Note("✕: a run diverged, at its last finite value, or at the lower edge when it has none.", ("diverged",)),
+    ),
+    columns=COLUMNS,
+    value="update",
+    select=select,
+    draw=draw,
+    title=title,
+    alt=alt,
+)

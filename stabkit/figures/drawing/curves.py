@@ -21,10 +21,9 @@ from matplotlib.ticker import FixedLocator
 from stabkit.figures.drawing import lettering, style
 from stabkit.figures.drawing.line_ends import BEYOND, label_ends, last_read
 from stabkit.figures.drawing.style import CONDITION_DASHES
-from stabkit.figures.quick import groups as groups_of
-from stabkit.figures.quick.points import drawable, median, over_seeds, parted
 from stabkit.figures.shared.comparison import MOST_IN_COLOUR
 from stabkit.figures.shared.numbers import centre
+from stabkit.figures.shared.points import drawable, median, medians, over_seeds, parted
 from stabkit.figures.shared.words import listed, short
 
 DRAWN = ("run", "method", "label", "condition", "depth", "seed", "outcome")
@@ -50,18 +49,18 @@ class Strokes:
 
 def conditions(frame: pd.DataFrame) -> Strokes:
     """A line style a condition; more than there are line styles have panels of their own."""
-    found = [str(text) for text in frame["condition"].unique()]
-    if len(found) > len(CONDITION_DASHES):
-        looks = {text: {"linestyle": "-"} for text in found}
+    texts = [str(text) for text in frame["condition"].unique()]
+    if len(texts) > len(CONDITION_DASHES):
+        looks = {text: {"linestyle": "-"} for text in texts}
         return Strokes(column="condition", looks=looks, panels=("panel", "condition"))
-    looks = {text: {"linestyle": dashes} for text, dashes in zip(found, CONDITION_DASHES, strict=False)}
-    return Strokes(column="condition", looks=looks, named=found if len(found) > 1 else ())
+    looks = {text: {"linestyle": dashes} for text, dashes in zip(texts, CONDITION_DASHES, strict=False)}
+    return Strokes(column="condition", looks=looks, named=texts if len(texts) > 1 else ())
 
 
 def depths(frame: pd.DataFrame) -> Strokes:
     """A line style and a weight a depth; each is named where its line ends."""
-    found = [str(depth) for depth in by_depth(frame)["depth"].unique()]
-    looks = {depth: style.depth_line(place, len(found)) for place, depth in enumerate(found)}
+    names = [str(depth) for depth in by_depth(frame)["depth"].unique()]
+    looks = {name: style.depth_line(rank, len(names)) for rank, name in enumerate(names)}
     return Strokes(column="depth", looks=looks, right=0.85, finish=_name)
 
 
@@ -71,10 +70,11 @@ class Curves:
 
     x: str
     y: str
-    x_label: str
+    x_name: str | Callable[[pd.DataFrame], str]
+    """What x is, of all panels or of the rows of one: on its axis, and to who points at a curve."""
     y_label: str
-    none: str
-    """What is said when there is nothing to draw."""
+    x_note: str = ""
+    """What the axis says besides."""
     log_y: bool = True
     beside: str = ""
     """A second column, drawn thin and dotted."""
@@ -95,6 +95,9 @@ class Curves:
     columns: int = 4
     height: float = 2.7
 
+    def name_of_x(self, group: pd.DataFrame) -> str:
+        return self.x_name if isinstance(self.x_name, str) else self.x_name(group)
+
 
 def by_depth(frame: pd.DataFrame) -> pd.DataFrame:
     """The frame in the order of depths; runs of one depth keep theirs."""
@@ -102,21 +105,22 @@ def by_depth(frame: pd.DataFrame) -> pd.DataFrame:
     return order.sort_values(["total", "encoder_layers"], kind="stable").drop(columns="total").reset_index(drop=True)
 
 
-def draw(frame: pd.DataFrame, what: Curves) -> Figure:
-    """The panels and one legend for all; a panel a depth where the frame names none."""
+def draw(frame: pd.DataFrame, what: Curves, none: str) -> Figure:
+    """The panels and one legend for all; a panel a depth where the frame names none. `none` is what stands there when
+    there is nothing to draw."""
     frame = frame if "panel" in frame else frame.assign(panel=frame["depth"])
     with style.look():
         seen = frame[_drawable(frame[what.y], what.log_y)]
         if seen.empty:
-            return style.empty(what.none)
+            return style.empty(none)
         strokes = what.strokes(frame)
         groups, more = style.kept(list(frame.groupby(list(strokes.panels), sort=False)))
         titles = [lettering.wrapped(*(str(text) for text in key)) for key, _ in groups]
         labels = [lettering.safe(str(text), 40) for text in (*frame["label"].unique(), *strokes.named)]
         beside = min(6 if max(map(len, labels)) <= 20 else 3, len(labels))
         named = frame["method"].nunique() > MOST_IN_COLOUR and strokes.finish is not _name
-        ends = [own for i, (_, own) in enumerate(groups, 1) if named and (i == len(groups) or i % what.columns == 0)]
-        rest = set(map(str, frame["label"])).difference(*(map(str, own["label"]) for own in ends))
+        ends = [rows for i, (_, rows) in enumerate(groups, 1) if named and (i == len(groups) or i % what.columns == 0)]
+        rest = set(map(str, frame["label"])).difference(*(map(str, rows["label"]) for rows in ends))
         figure, all_axes = style.panels(
             len(groups),
             what.columns,
@@ -128,25 +132,25 @@ def draw(frame: pd.DataFrame, what: Curves) -> Figure:
             beyond=BEYOND if named else 0.0,
         )
         low, high = _range(seen, groups, what)
-        values, one = [y for y in (what.y, what.beside) if y], ["run", strokes.column]
+        values, line = [y for y in (what.y, what.beside) if y], ["run", strokes.column]
         handles: dict[str, Artist] = {}
-        for place, (axes, (key, whole)) in enumerate(zip(all_axes, groups, strict=True)):
+        for number, (axes, (key, whole)) in enumerate(zip(all_axes, groups, strict=True)):
             lettering.entitle(axes, *(str(text) for text in key))
-            group, told = groups_of.medians(whole, what.x, values, one) if what.grouped else (whole, "")
+            group, note = medians(whole, what.x, values, line) if what.grouped else (whole, "")
             style.log_axis(axes, "y", low, high) if what.log_y else axes.set_ylim(low, high)
             _across(axes, group, what)
             for height, words in what.reference(group):
-                style.reference(axes, height, words if place % what.columns == 0 else "")
+                style.reference(axes, height, words if number % what.columns == 0 else "")
             _lost(axes, group, what)
             for label, handle, plain in _lines(axes, group, what, strokes):
                 if plain or label not in handles:
                     handles[label] = handle
             strokes.finish(axes, group, what)
-            if any(own is whole for own in ends):
+            if any(rows is whole for rows in ends):
                 _name(axes, group, what, "label")
-            if place % min(what.columns, len(groups)) == 0:
+            if number % min(what.columns, len(groups)) == 0:
                 axes.set_ylabel(what.y_label)
-            axes.set_xlabel(what.x_label + told)
+            axes.set_xlabel(what.name_of_x(group) + what.x_note + note)
         shown = [
             Line2D([], [], color=style.INK, label=lettering.safe(text, 40), **{"linewidth": 1.2, **strokes.looks[text]})
             for text in strokes.named
@@ -159,10 +163,11 @@ def draw(frame: pd.DataFrame, what: Curves) -> Figure:
 def _lines(axes: Axes, group: pd.DataFrame, what: Curves, strokes: Strokes) -> list[tuple[str, Artist, bool]]:
     """Draws the lines of a panel: each one's label, its handle, and whether it is solid, as a legend shows it best."""
     drawn = []
+    x_name = what.name_of_x(group)
     names = [name for name in (*DRAWN, what.x, what.y, what.beside) if name]
-    for under, own in enumerate(parted(group, ["label", "condition", strokes.column], names)):
-        look = {"linewidth": max(1.2, 2.4 - 0.3 * under), **strokes.looks[str(own[strokes.column][0])]}
-        drawn.append((str(own["label"][0]), _curve(axes, own, what, look), look["linestyle"] == "-"))
+    for under, columns in enumerate(parted(group, ["label", "condition", strokes.column], names)):
+        look = {"linewidth": max(1.2, 2.4 - 0.3 * under), **strokes.looks[str(columns[strokes.column][0])]}
+        drawn.append((str(columns["label"][0]), _curve(axes, columns, what, look, x_name), look["linestyle"] == "-"))
     return drawn
 
 
@@ -174,8 +179,8 @@ def _lost(axes: Axes, group: pd.DataFrame, what: Curves) -> None:
         return
     unseen = [
         f"✕ {listed(label, f'seed {seed}')}: diverged at once"
-        for (label, seed, _), own in group[group["outcome"] == "diverged"].groupby(["label", "seed", "run"])
-        if not _drawable(own[what.y], what.log_y).any()
+        for (label, seed, _), rows in group[group["outcome"] == "diverged"].groupby(["label", "seed", "run"])
+        if not _drawable(rows[what.y], what.log_y).any()
     ]
     for line_number, text in enumerate(unseen[:6]):
         axes.text(0.03, 0.03 + 0.07 * line_number, text, transform=axes.transAxes, fontsize=7)
@@ -190,36 +195,38 @@ def _crosses(axes: Axes, group: pd.DataFrame, what: Curves) -> None:
         style.mark(cross, str(method))
 
 
-def _name(axes: Axes, group: pd.DataFrame, what: Curves, each: str = "depth") -> None:
-    """Each depth, or `each` of another column, beside the panel, at the height of its last reading."""
-    found = last_read(group, what.x, what.y, each, middle=what.middle, log=what.log_y)
-    label_ends(axes, found, min(0.15, 2.1 / max(len(found), 1)) / what.height)
+def _name(axes: Axes, group: pd.DataFrame, what: Curves, column: str = "depth") -> None:
+    """Each depth, or value of another column, beside the panel, at the height of its last reading."""
+    ends = last_read(group, what.x, what.y, column, middle=what.middle, log=what.log_y)
+    label_ends(axes, ends, min(0.15, 2.1 / max(len(ends), 1)) / what.height)
 
 
-def _curve(axes: Axes, own: Mapping[str, list[Any]], what: Curves, look: dict[str, Any]) -> Artist:
+def _curve(axes: Axes, columns: Mapping[str, list[Any]], what: Curves, look: dict[str, Any], x_name: str) -> Artist:
     """One method under one condition: the seeds that lasted as a line in its band, those that diverged one by one."""
-    method, label = str(own["method"][0]), str(own["label"][0])
+    method, label = str(columns["method"][0]), str(columns["label"][0])
     hue = style.colour(method)
     width = look["linewidth"]
     line: dict[str, Any] = {"linestyle": look["linestyle"], "label": lettering.safe(label, 40)}
-    columns = [y for y in (what.y, what.beside) if y]
-    seen = {y: [value if drawable(value, what.log_y) else math.nan for value in own[y]] for y in columns}
-    condition, depth = str(own["condition"][0]), str(own["depth"][0])
+    ys = [y for y in (what.y, what.beside) if y]
+    seen = {y: [value if drawable(value, what.log_y) else math.nan for value in columns[y]] for y in ys}
+    condition, depth = str(columns["condition"][0]), str(columns["depth"][0])
     handle: Artist = Line2D([], [], **line)
     kept, lost = list[int](), dict[str, list[int]]()
-    for place, (run, outcome) in enumerate(zip(own["run"], own["outcome"], strict=True)):
-        (lost.setdefault(run, []) if outcome == "diverged" else kept).append(place)
-    for places in lost.values():
-        x, y = [own[what.x][i] for i in places], [seen[what.y][i] for i in places]
+    for row, (run, outcome) in enumerate(zip(columns["run"], columns["outcome"], strict=True)):
+        (lost.setdefault(run, []) if outcome == "diverged" else kept).append(row)
+    for rows in lost.values():
+        x, y = [columns[what.x][i] for i in rows], [seen[what.y][i] for i in rows]
         handle = style.line(axes, x, y, linewidth=0.9, **line, **style.signed(method, y))
-        style.mark(handle, method, listed(label, depth, condition, f"seed {own['seed'][places[0]]}", "diverged"))
+        style.mark(
+            handle, method, listed(label, depth, condition, f"seed {columns['seed'][rows[0]]}", "diverged"), x=x_name
+        )
         for at, value in [point for point in zip(x, y, strict=True) if not math.isnan(point[1])][-1:]:
             cross = style.line(axes, [at], [value], marker="x", linestyle="", color=hue, markersize=7, mew=2, zorder=5)
             style.mark(cross, method)
     if kept:
-        seeds = {own["seed"][i] for i in kept}
-        depth = depth if len({own["depth"][i] for i in kept}) == 1 else ""
-        x = [own[what.x][i] for i in kept]
+        seeds = {columns["seed"][i] for i in kept}
+        depth = depth if len({columns["depth"][i] for i in kept}) == 1 else ""
+        x = [columns[what.x][i] for i in kept]
         x_of, middle, low, high = over_seeds(x, [seen[what.y][i] for i in kept], what.middle)
         if len(seeds) > 1:
             band: Artist = axes.fill_between(x_of, low, high, color=hue, alpha=0.16, linewidth=0)
@@ -233,8 +240,8 @@ def _curve(axes: Axes, own: Mapping[str, list[Any]], what: Curves, look: dict[st
         thick = 0.5 if what.places else width if len(seeds) > 1 else min(width, 1.4)
         ink = style.dotted(method) if what.places else style.signed(method, middle)
         handle = style.line(axes, x_of, middle, linewidth=thick, **line, **ink)
-        whose = f"seed {own['seed'][kept[0]]}" if len(seeds) == 1 else f"median of {len(seeds)} seeds"
-        style.mark(handle, method, listed(label, depth, condition, whose))
+        whose = f"seed {columns['seed'][kept[0]]}" if len(seeds) == 1 else f"median of {len(seeds)} seeds"
+        style.mark(handle, method, listed(label, depth, condition, whose), x=x_name)
     if not style.method_of(handle):
         style.mark(handle, method)
     return handle
@@ -290,10 +297,10 @@ def lines(frame: pd.DataFrame, column: str, name: str, height: Callable[[float],
 
 def ends(frame: pd.DataFrame, x: str, y: str) -> list[str]:
     """`Post-LN 18L-18L 0.75` for each curve, at its last x: what an alt text is made of, sixteen at most."""
-    found = []
-    for own in parted(frame, ["label", "condition", "depth"], [x, y]):
-        seen = [(at, value) for at, value in zip(own[x], own[y], strict=True) if math.isfinite(value)]
+    texts = []
+    for columns in parted(frame, ["label", "condition", "depth"], [x, y]):
+        seen = [(at, value) for at, value in zip(columns[x], columns[y], strict=True) if math.isfinite(value)]
         last = max((at for at, _ in seen), default=None)
-        where = listed(own["label"][0], own["condition"][0], own["depth"][0])
-        found.append(f"{where} {short(median([value for at, value in seen if at == last]))}")
-    return [*found[:16], f"and {len(found) - 16} more"] if len(found) > 16 else found
+        where = listed(columns["label"][0], columns["condition"][0], columns["depth"][0])
+        texts.append(f"{where} {short(median([value for at, value in seen if at == last]))}")
+    return [*texts[:16], f"and {len(texts) - 16} more"] if len(texts) > 16 else texts

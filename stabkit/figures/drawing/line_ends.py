@@ -42,13 +42,13 @@ def last_read(
     frame: pd.DataFrame, x: str, y: str, name: str, *, middle: Callable[[Sequence[float]], float], log: bool
 ) -> list[End]:
     """Where the line of each method and `name` of a panel ends: at the middle of what was read last."""
-    found = []
-    for (method, told), own in frame.groupby(["method", name], sort=False):
-        kept = own[own[y].between(style.LOWEST if log else -style.HIGHEST, style.HIGHEST)]
+    ends = []
+    for (method, text), rows in frame.groupby(["method", name], sort=False):
+        kept = rows[rows[y].between(style.LOWEST if log else -style.HIGHEST, style.HIGHEST)]
         if len(kept):
             values = kept[kept[x] == kept[x].max()][y].tolist()
-            found.append((middle(values), str(told), style.colour(str(method)), str(method)))
-    return found
+            ends.append((middle(values), str(text), style.colour(str(method)), str(method)))
+    return ends
 
 
 def within(placed: Sequence[float], step: float) -> list[float]:

@@ -21,9 +21,8 @@ from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 
-from stabkit.figures.drawing.hues import hue
-from stabkit.figures.quick import points
-from stabkit.figures.quick.panel import Panel
+from stabkit.figures.drawing.palette import hue
+from stabkit.figures.shared import points
 from stabkit.figures.shared.words import SUPERSCRIPT, plain
 
 Group = TypeVar("Group")
@@ -83,6 +82,7 @@ RC: dict[str, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "stabkit",
     "pdf.fonttype": 42,
+    "path.simplify_threshold": 0.5,  # of a unit, less than half of a line's width: what hundreds of noisy steps need
 }
 
 
@@ -148,16 +148,17 @@ def panels(
     figure = Figure(figsize=(WIDTH, tall))
     width = (WIDTH - LEFT - beyond) / columns
     top, bottom = 0.1 + TITLE_LINE * titles, 0.46
-    found = []
+    axes_of_panels = []
     for i in range(places):
         row, column = divmod(i, columns)
-        place = (LEFT + column * width, tall - (row + 1) * height + bottom, width - right - 0.1, height - top - bottom)
-        axes = panel(figure, (place[0] / WIDTH, place[1] / tall, place[2] / WIDTH, place[3] / tall))
+        left, low = LEFT + column * width, tall - (row + 1) * height + bottom
+        wide, high = width - right - 0.1, height - top - bottom
+        axes = figure.add_axes((left / WIDTH, low / tall, wide / WIDTH, high / tall))
         if column:
             axes.tick_params(labelleft=False)
-        found.append(axes)
+        axes_of_panels.append(axes)
     if more:
-        note = found.pop()
+        note = axes_of_panels.pop()
         note.axis("off")
         note.text(
             0.05,
@@ -165,12 +166,7 @@ def panels(
             f"and {more} panels more, left out here;\n`stabkit report --figures DIR`\nwrites every number as CSV",
             va="center",
         )
-    return figure, found
-
-
-def panel(figure: Figure, place: tuple[float, float, float, float]) -> Axes:
-    """A panel at (left, bottom, width, height), shares of the figure; its ticks are drawn together."""
-    return figure.add_axes(place, axes_class=Panel)
+    return figure, axes_of_panels
 
 
 def line(axes: Axes, x: Any, y: Any, **look: Any) -> Line2D:
@@ -219,14 +215,15 @@ def mark(
     name: str = "",
     values: Sequence[tuple[float, float]] | None = None,
     *,
+    x: str = "step",
     legend: bool = False,
 ) -> None:
     """Say whose artist this is, and what a reader who points at it is told: `name`, and the nearest of its points.
 
-    `values` where the points drawn are not the data themselves: one (x, y) for each point. `legend`: a part of the
-    legend, which stays when the method is switched off.
+    `values` where the points drawn are not the data themselves: one (x, y) for each point. `x`: what their x is.
+    `legend`: a part of the legend, which stays when the method is switched off.
     """
-    known: dict[str, Any] = {"method": method, "name": plain(name), "legend": legend}
+    known: dict[str, Any] = {"method": method, "name": plain(name), "x": x, "legend": legend}
     artist.set_gid(MARK + json.dumps(known if values is None else {**known, "values": [list(v) for v in values]}))
 
 

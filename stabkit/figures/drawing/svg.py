@@ -6,6 +6,7 @@ method; a file stands on white.
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import re
@@ -21,25 +22,27 @@ from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from stabkit.figures.drawing import style
-from stabkit.figures.drawing.lean import lean
 from stabkit.storage.folder import write_file
 
-MOST_TOLD = 1e300
+SVG = "{http://www.w3.org/2000/svg}"
+TALL = 0.5
+"""Of its width, beyond which a sketch is cut off below."""
+MOST = 1e300
 """Beyond it three digits may round to infinity."""
+PAGE = {"svg_fonttype": "none", "savefig_facecolor": "none"}
 _NUMBER = re.compile(r"-?\d+\.\d+")
 
 
 def to_page(figure: Figure, name: str = "") -> tuple[str, list[dict[str, Any]]]:
     """The picture for the page and its curves.
 
-    An <svg> with ink in `currentColor`, text as text and short ids made of `name`; marked groups carry their method.
+    An <svg> with ink in `currentColor`, text as text and ids made of `name`; marked groups carry their method.
     A curve: {"m": method, "n": name, "x": what its x is, "p": [[x, y] in the svg's units], "v": [[x, y] as measured]}.
     Equal figures give equal bytes.
     """
     marked, known = _marks(figure)
-    root = ET.fromstring(_bytes(figure, marked, known, "svg", svg_fonttype="none", savefig_facecolor="none"))
+    root = ET.fromstring(_bytes(figure, marked, known, "svg", **PAGE, svg_hashsalt=f"stabkit {name}"))
     _tidy(root, {f"mark{i}": info for i, info in enumerate(known)})
-    lean(root, name)
     root.attrib = {
         "xmlns": "http://www.w3.org/2000/svg",
         "viewBox": root.attrib["viewBox"],
@@ -47,16 +50,11 @@ def to_page(figure: Figure, name: str = "") -> tuple[str, list[dict[str, Any]]]:
         "height": root.attrib["height"].removesuffix("pt"),
     }
     curves = [
-        {"m": info["method"], "n": info["name"], "x": _x_name(artist), **_points(figure, artist, info.get("values"))}
+        {"m": info["method"], "n": info["name"], "x": info["x"], **_points(figure, artist, info.get("values"))}
         for artist, info in zip(marked, known, strict=True)
         if info["name"] and isinstance(artist, Line2D)
     ]
     return ET.tostring(root, encoding="unicode"), [curve for curve in curves if curve["p"]]
-
-
-def _x_name(line: Line2D) -> str:
-    """`step`: the first words of the label under the line's panel."""
-    return line.axes.get_xlabel().partition(" (")[0].partition(",")[0] or "step" if line.axes is not None else ""
 
 
 def _marks(figure: Figure) -> tuple[list[Artist], list[dict[str, Any]]]:
@@ -71,14 +69,14 @@ def _marks(figure: Figure) -> tuple[list[Artist], list[dict[str, Any]]]:
 def _points(figure: Figure, line: Line2D, values: list[list[float]] | None) -> dict[str, list[list[float]]]:
     """Where a line's finite points stand in the svg (72 units an inch, y downwards), and what they say."""
     data = np.asarray(line.get_xydata(), dtype=float)
-    told = data if values is None else np.asarray(values, dtype=float).reshape(len(data), 2)
+    measured = data if values is None else np.asarray(values, dtype=float).reshape(len(data), 2)
     where = line.get_transform().transform(data) * (72 / figure.dpi)
     where[:, 1] = figure.get_figheight() * 72 - where[:, 1]
-    kept = np.flatnonzero(np.isfinite(where).all(axis=1) & (np.abs(told) <= MOST_TOLD).all(axis=1))
+    kept = np.flatnonzero(np.isfinite(where).all(axis=1) & (np.abs(measured) <= MOST).all(axis=1))
     kept = kept[_apart(where[kept])]
     return {
         "p": [[round(float(x), 1), round(float(y), 1)] for x, y in where[kept]],
-        "v": [[float(f"{x:.6g}"), float(f"{y:.3g}")] for x, y in told[kept]],
+        "v": [[float(f"{x:.6g}"), float(f"{y:.3g}")] for x, y in measured[kept]],
     }
 
 
@@ -153,3 +151,28 @@ def _css(text: str) -> str:
     text = text.replace(style.INK, "currentColor")
     text = re.sub(r"font: ([\d.]+px)[^;]*", r"font-size: \1", text)
     return re.sub(r"font-family: [^;]*;?", "", text)
+
+
+def sketch(picture: str) -> str:
+    """The page's picture as a thumbnail: its lines and areas without a word, the ids its own, hidden from who hears the
+    page."""
+    ET.register_namespace("", SVG.strip("{}"))
+    root = ET.fromstring(picture)
+    for element in list(root.iter()):
+        element[:] = [part for part in element if part.tag != f"{SVG}text" and "data-legend" not in part.attrib]
+        element.attrib.pop("data-method", None)
+    for element in list(root.iter()):
+        element[:] = [part for part in element if part.tag != f"{SVG}g" or len(part)]
+    x, y, width, height = (float(part) for part in root.attrib["viewBox"].split())
+    root.attrib = {"viewBox": f"{x:g} {y:g} {width:g} {min(height, TALL * width):g}", "aria-hidden": "true"}
+    digest = hashlib.sha256(picture.encode()).hexdigest()[:6]  # two pages may have a picture of one name
+    ids = {element.attrib["id"]: f"s{digest}-{i}" for i, element in enumerate(root.iter()) if "id" in element.attrib}
+    for element in root.iter():
+        for key, value in element.attrib.items():
+            if key == "id":
+                element.attrib[key] = ids[value]
+            elif key == "href":
+                element.attrib[key] = f"#{ids[value.removeprefix('#')]}"
+            elif key == "clip-path":
+                element.attrib[key] = f"url(#{ids[value.removeprefix('url(#').removesuffix(')')]})"
+    return ET.tostring(root, encoding="unicode")

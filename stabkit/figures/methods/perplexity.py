@@ -14,25 +14,14 @@ from matplotlib.figure import Figure
 
 from stabkit.figures.drawing import curves
 from stabkit.figures.drawing.curves import Curves, Strokes
-from stabkit.figures.quick.once import once
+from stabkit.figures.picture import Note, Picture, RunPicture
 from stabkit.figures.shared.comparison import FACTS, shown
 from stabkit.figures.shared.numbers import centre, series
+from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, several, short
 from stabkit.spec import SHORTEST_JUDGED
 from stabkit.storage.store import Run
 
-NAME = "perplexity"
-SHORT = "Perplexity"
-INDEX: str | None = None
-VALUE = "perplexity"
-OPTIONAL = True
-"""Not on pages of runs too short for a curve."""
-CAPTION = "Very Deep Transformers Fig. 2(a), training perplexity, and Fig. 2(b), validation perplexity."
-READ = (
-    "The number of words among which the model hesitates, without label smoothing and as it was read, not smoothed. "
-    "Several seeds are a median with a band from least to greatest; a run that diverged ends in a ✕ at its "
-    "last finite reading."
-)
 PAIRS = 4
 """Depths that have two panels each; of more only the validation is drawn, all depths of a method in one panel."""
 TRAINING, VALIDATION = "training batches", "validation"
@@ -44,14 +33,14 @@ COLUMNS = (*FACTS, "panel", "step", "perplexity")
 def select(runs: Sequence[Run]) -> pd.DataFrame:
     """One row a run, panel and reading."""
     rows = []
-    for each in shown(runs):
-        if each.run.spec.train.steps < SHORTEST_JUDGED:
+    for placed in shown(runs):
+        if placed.run.spec.train.steps < SHORTEST_JUDGED:
             continue
         for panel, probe, site in SOURCES:
-            steps, nll = series(each.run, probe, site)
+            steps, nll = series(placed.run, probe, site)
             with np.errstate(over="ignore"):
                 values = np.exp(nll)
-            facts = {**each.facts(), "panel": panel}
+            facts = {**placed.facts(), "panel": panel}
             for step, value in zip(steps.tolist(), values.tolist(), strict=True):
                 rows.append({**facts, "step": step, "perplexity": value})
     return curves.by_depth(pd.DataFrame(rows, columns=list(COLUMNS)))
@@ -59,8 +48,8 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
 
 def last(frame: pd.DataFrame) -> pd.DataFrame:
     """The validation rows with which every run ends."""
-    own = frame[frame["panel"] == VALIDATION]
-    return own[own["step"] == own.groupby("run")["step"].transform("max")]
+    rows = frame[frame["panel"] == VALIDATION]
+    return rows[rows["step"] == rows.groupby("run")["step"].transform("max")]
 
 
 def title(runs: Sequence[Run]) -> str:
@@ -77,10 +66,10 @@ def _kept(ends: pd.DataFrame) -> pd.DataFrame:
 
 def _of_methods(ends: pd.DataFrame) -> str:
     """`At 18L-18L DeepNorm's validation perplexity ends at 210, Post-LN's at 390`, where two methods part."""
-    for (depth, condition), own in reversed(list(ends.groupby(["depth", "condition"], sort=False))):
-        by = _kept(own).groupby("label", sort=False)["perplexity"].agg(centre)
-        lost = [str(label) for label in own["label"].unique() if label not in by.index]
-        if by.empty or own["label"].nunique() < 2:
+    for (depth, condition), rows in reversed(list(ends.groupby(["depth", "condition"], sort=False))):
+        by = _kept(rows).groupby("label", sort=False)["perplexity"].agg(centre)
+        lost = [str(label) for label in rows["label"].unique() if label not in by.index]
+        if by.empty or rows["label"].nunique() < 2:
             continue
         best, worst = str(by.idxmin()), str(by.idxmax())
         other = (
@@ -138,12 +127,12 @@ def alt(frame: pd.DataFrame) -> str:
 def draw(frame: pd.DataFrame) -> Figure:
     """Two panels a depth; a panel a method, of validation, where there are many depths."""
     if frame["depth"].nunique() > PAIRS:
-        own = frame[frame["panel"] == VALIDATION]
-        panels = [listed(label, condition) for label, condition in zip(own["label"], own["condition"], strict=True)]
-        return _curves(own.assign(panel=panels), "validation perplexity", 2, 4.2, strokes=curves.depths)
+        rows = frame[frame["panel"] == VALIDATION]
+        panels = [listed(label, condition) for label, condition in zip(rows["label"], rows["condition"], strict=True)]
+        return _curves(rows.assign(panel=panels), "validation perplexity", 2, 4.2, strokes=curves.depths)
     kinds = [name for name, _, _ in SOURCES]
     placed = pd.concat(
-        [own[own["panel"] == kind] for _, own in frame.groupby("depth", sort=False) for kind in kinds] or [frame]
+        [rows[rows["panel"] == kind] for _, rows in frame.groupby("depth", sort=False) for kind in kinds] or [frame]
     )
     many = frame["depth"].nunique() > 1
     names = placed["depth"] + ", " + placed["panel"] if many else placed["panel"]
@@ -162,11 +151,37 @@ def _curves(
         Curves(
             x="step",
             y="perplexity",
-            x_label="step (updates done)",
+            x_name="step",
+            x_note=" (updates done)",
             y_label=y_label,
-            none="No run is long enough for a curve of its perplexity.",
             strokes=strokes,
             columns=columns,
             height=height,
         ),
+        "No run is long enough for a curve of its perplexity.",
     )
+
+
+PICTURE: RunPicture = Picture(
+    name="perplexity",
+    short="Perplexity",
+    room="methods",
+    caption="Very Deep Transformers Fig. 2(a), training perplexity, and Fig. 2(b), validation perplexity.",
+    see=(
+        "The number of words among which the model hesitates, without label smoothing and as it was read, not smoothed."
+    ),
+    read=(
+        Note(
+            "Several seeds are a median with a band from least to greatest; a run that diverged ends in a ✕ at its "
+            "last finite reading.",
+            ("diverged", "band"),
+        ),
+    ),
+    columns=COLUMNS,
+    value="perplexity",
+    select=select,
+    draw=draw,
+    title=title,
+    alt=alt,
+    optional=True,
+)

@@ -16,24 +16,14 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from stabkit.figures.drawing import lettering, style
-from stabkit.figures.drawing.outcomes import OUTCOME_COLOURS
-from stabkit.figures.quick.once import once
+from stabkit.figures.drawing.palette import OUTCOME_COLOURS
+from stabkit.figures.picture import Note, Picture, RunPicture
 from stabkit.figures.shared.comparison import FACTS, GROUPS, condition_order, method_group, shown
+from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, several, short
 from stabkit.storage.store import Run
 
-NAME = "table1"
-SHORT = "Table 1"
-INDEX: str | None = None
-VALUE = "validation_loss"
-CAPTION = "DeepNet Table 1 (journal version): method × depth on WMT-17 En-De, BLEU or diverged, one run a cell."
-READ = (
-    "How many of a cell's runs train, and the median validation loss of those; under it what became of the others. "
-    "“1 run”, dashed, is a single run: one seed, and no rate. Groups as in the paper, by where the norm stands."
-)
 COLUMNS = (*FACTS, "group", "steps", "unigram_loss", "validation_loss")
-OPTIONAL = True
-"""Not on pages where no run was judged."""
 ROW, HEAD, LABEL, MOST = 0.36, 0.62, 1.55, 6
 """Inches: a row, what stands over and under the rows, the methods' names; conditions drawn, the frame holds all."""
 
@@ -55,22 +45,23 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
     frame = pd.DataFrame(rows, columns=list(COLUMNS))
     if not set(frame["outcome"]) - {"early"}:
         return frame.head(0)
-    order, turn = {group: i for i, group in enumerate(GROUPS)}, condition_order([run.spec for run in runs])
+    order = {group: i for i, group in enumerate(GROUPS)}
+    turn = {condition.text: i for condition, i in condition_order([run.spec for run in runs]).items()}
     placed = frame.assign(turn=frame["condition"].map(turn), place=frame["group"].map(order))
     return placed.sort_values(["turn", "place"], kind="stable").drop(columns=["turn", "place"]).reset_index(drop=True)
 
 
-def words(own: pd.DataFrame) -> tuple[str, str]:
+def words(rows: pd.DataFrame) -> tuple[str, str]:
     """(how many train, what the others did) of a cell: `("5/5 train", "4.91")`, `("1 run: stuck", "5.99")`."""
-    count = Counter(own["outcome"])
-    trains = own[own["outcome"] == "trains"]
-    loss = short(float((trains if len(trains) else own)["validation_loss"].median()), 3)
-    if set(count) == {"early"} and len(own) > 1:
-        return f"{len(own)} too early", loss
-    if len(own) == 1:
-        return f"1 run: {own['outcome'].iloc[0]}", loss
+    count = Counter(rows["outcome"])
+    trains = rows[rows["outcome"] == "trains"]
+    loss = short(float((trains if len(trains) else rows)["validation_loss"].median()), 3)
+    if set(count) == {"early"} and len(rows) > 1:
+        return f"{len(rows)} too early", loss
+    if len(rows) == 1:
+        return f"1 run: {rows['outcome'].iloc[0]}", loss
     rest = ", ".join(f"{n} {word}" for word, n in sorted(count.items()) if word != "trains")
-    return f"{count['trains']}/{len(own)} train", f"{loss}; {rest}" if rest else loss
+    return f"{count['trains']}/{len(rows)} train", f"{loss}; {rest}" if rest else loss
 
 
 def title(runs: Sequence[Run]) -> str:
@@ -106,8 +97,8 @@ def alt(frame: pd.DataFrame) -> str:
     if frame.empty:
         return "No run was judged."
     cells = [
-        f"{listed(label, depth, condition)} {words(own)[0]}"
-        for (condition, label, depth), own in frame.groupby(["condition", "label", "depth"], sort=False)
+        f"{listed(label, depth, condition)} {words(rows)[0]}"
+        for (condition, label, depth), rows in frame.groupby(["condition", "label", "depth"], sort=False)
     ]
     more = f"; and {len(cells) - 60} more" if len(cells) > 60 else ""
     return f"Table of outcomes. {'; '.join(cells[:60])}{more}."
@@ -145,12 +136,12 @@ def _rows(own: pd.DataFrame) -> list[tuple[str, str]]:
     return rows
 
 
-def _height(own: pd.DataFrame) -> float:
-    heads = sum(not label for _, label in _rows(own))
-    return HEAD + ROW * (len(_rows(own)) - 0.4 * heads)
+def _height(rows: pd.DataFrame) -> float:
+    heads = sum(not label for _, label in _rows(rows))
+    return HEAD + ROW * (len(_rows(rows)) - 0.4 * heads)
 
 
-def _grid(axes: Axes, condition: str, own: pd.DataFrame, depths: list[str]) -> None:
+def _grid(axes: Axes, condition: str, rows: pd.DataFrame, depths: list[str]) -> None:
     for spine in axes.spines.values():
         spine.set_visible(False)
     axes.set_xlim(-0.5, len(depths) - 0.5)
@@ -158,17 +149,17 @@ def _grid(axes: Axes, condition: str, own: pd.DataFrame, depths: list[str]) -> N
     axes.xaxis.tick_top()
     axes.tick_params(length=0)
     axes.set_yticks([])
-    steps = sorted({int(n) for n in own["steps"]})
-    losses = sorted({round(float(n), 2) for n in own["unigram_loss"].dropna()})
+    steps = sorted({int(n) for n in rows["steps"]})
+    losses = sorted({round(float(n), 2) for n in rows["unigram_loss"].dropna()})
     about = f"after {steps[-1]} updates, unigram loss {' or '.join(map(str, losses[:2]))}"
     axes.set_title(listed(condition, about), pad=16)
     at = 0.0
-    for group, label in _rows(own):
+    for group, label in _rows(rows):
         if not label:
             axes.text(-0.52, at + 0.3, group, ha="right", va="center", fontsize=7.5, alpha=0.75)
             at += 0.6
             continue
-        mine = own[own["label"] == label]
+        mine = rows[rows["label"] == label]
         method = str(mine["method"].iloc[0])
         name = axes.text(-0.52, at + 0.5, lettering.safe(label, 24), ha="right", va="center")
         style.mark(name, method)
@@ -192,3 +183,24 @@ def _cell(axes: Axes, x: int, at: float, method: str, here: pd.DataFrame) -> Non
     first, second = words(here)
     for text, height, size in ((first, 0.34, 7.5), (second, 0.72, 6.5)):
         style.mark(axes.text(x, at + height, text, ha="center", va="center", fontsize=size, color="#000000"), method)
+
+
+PICTURE: RunPicture = Picture(
+    name="table1",
+    short="Table 1",
+    room="methods",
+    caption="DeepNet Table 1 (journal version): method × depth on WMT-17 En-De, BLEU or diverged, one run a cell.",
+    see="How many of a cell's runs train, and the median validation loss of those; under it what became of the others.",
+    read=(
+        Note(
+            "“1 run”, dashed, is a single run: one seed, and no rate. Groups as in the paper, by where the norm stands."
+        ),
+    ),
+    columns=COLUMNS,
+    value="validation_loss",
+    select=select,
+    draw=draw,
+    title=title,
+    alt=alt,
+    optional=True,
+)

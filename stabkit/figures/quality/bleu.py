@@ -13,24 +13,13 @@ from matplotlib.figure import Figure
 
 from stabkit.figures.drawing import curves
 from stabkit.figures.drawing.curves import Curves
-from stabkit.figures.quick import points
-from stabkit.figures.quick.once import once
-from stabkit.figures.shared import quality
+from stabkit.figures.picture import Note, Picture, RunPicture
+from stabkit.figures.shared import points, quality
 from stabkit.figures.shared.comparison import FACTS, depth_rank, shown
+from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, several, short
 from stabkit.storage.store import Run
 
-NAME = "bleu"
-SHORT = "BLEU"
-INDEX: str | None = None
-VALUE = "bleu"
-OPTIONAL = True
-CAPTION = "DeepNet Fig. 6 and Table 2 (BLEU after a fixed number of updates); Very Deep Transformers Tables 1 and 3."
-READ = (
-    "BLEU of the test set against depth; several seeds are a mean with a band from least to greatest. Shapes with as "
-    "many layers in all have a place each. A run that is stuck scores what chance gives, one that diverged 0 (the "
-    "numbers say which). Length ratio: what was said over what should have been."
-)
 COLUMNS = (*FACTS, "layers", "beam", "bleu", "perplexity", "token_accuracy", "length_ratio", "signature")
 
 
@@ -39,20 +28,20 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
     """One row a translation; of several test sets each is a condition, as is each of a run's searches."""
     rows = []
     texts = {one.spec.sentences for run in runs for one in run.translations}
-    for each in shown(runs):
-        facts, searches = each.facts(), {one.spec.search for one in each.run.translations}
-        for one in each.run.translations:
+    for placed in shown(runs):
+        facts, searches = placed.facts(), {one.spec.search for one in placed.run.translations}
+        for one in placed.run.translations:
             search = quality.words(one.spec.search) if len(searches) > 1 else ""
             text = f"test set {one.spec.sentences[:6]}" if len(texts) > 1 else ""
             rows.append(
                 {
                     **facts,
-                    "condition": listed(each.condition, search, text),
-                    "layers": sum(depth_rank(each.run.spec)[:1]),
+                    "condition": listed(placed.condition, search, text),
+                    "layers": sum(depth_rank(placed.run.spec)[:1]),
                     "beam": one.spec.search.beam,
                     "bleu": one.score.bleu,
-                    "perplexity": each.run.outcome.perplexity,
-                    "token_accuracy": each.run.outcome.token_accuracy,
+                    "perplexity": placed.run.outcome.perplexity,
+                    "token_accuracy": placed.run.outcome.token_accuracy,
                     "length_ratio": one.score.length_ratio,
                     "signature": one.score.signature,
                 }
@@ -60,15 +49,15 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def words(own: pd.DataFrame) -> str:
+def words(rows: pd.DataFrame) -> str:
     """A cell: mean BLEU, its range over seeds, perplexity, and what became of the runs."""
-    if own.empty:
+    if rows.empty:
         return ""
-    scores = own["bleu"]
-    spread = f"\n{scores.min():.1f} to {scores.max():.1f}" if len(own) > 1 else ""
-    fates = [word for word in own["outcome"] if word in ("stuck", "diverged")]
-    fate = f"\n{len(fates)} of {len(own)} {fates[0]}" if len(own) > 1 and fates else f"\n{fates[0]}" if fates else ""
-    return f"{scores.mean():.1f}  (perplexity {short(own['perplexity'].median(), 3)}){spread}{fate}"
+    scores = rows["bleu"]
+    spread = f"\n{scores.min():.1f} to {scores.max():.1f}" if len(rows) > 1 else ""
+    fates = [word for word in rows["outcome"] if word in ("stuck", "diverged")]
+    fate = f"\n{len(fates)} of {len(rows)} {fates[0]}" if len(rows) > 1 and fates else f"\n{fates[0]}" if fates else ""
+    return f"{scores.mean():.1f}  (perplexity {short(rows['perplexity'].median(), 3)}){spread}{fate}"
 
 
 def title(runs: Sequence[Run]) -> str:
@@ -80,11 +69,11 @@ def title(runs: Sequence[Run]) -> str:
     if highest < quality.TRANSLATES:
         return f"No model translates yet: the highest BLEU is {short(highest)}"
     by_place = {
-        (str(depth), str(condition)): own.groupby("label", sort=False)["bleu"].mean()
-        for (depth, condition), own in curves.by_depth(frame).groupby(["depth", "condition"], sort=False)
+        (str(depth), str(condition)): rows.groupby("label", sort=False)["bleu"].mean()
+        for (depth, condition), rows in curves.by_depth(frame).groupby(["depth", "condition"], sort=False)
     }
-    told = [(place, by) for place, by in by_place.items() if by.max() >= quality.TRANSLATES]
-    place, by = ([one for one in told if len(one[1]) > 1] or told)[-1]
+    translating = [(place, by) for place, by in by_place.items() if by.max() >= quality.TRANSLATES]
+    place, by = ([one for one in translating if len(one[1]) > 1] or translating)[-1]
     where = listed(*place)
     best = [str(label) for label in by.index[by == by.max()]]
     if len(by) == 1:
@@ -98,8 +87,8 @@ def alt(frame: pd.DataFrame) -> str:
         return "Nothing was translated."
     means = frame.groupby(["label", "depth", "condition"], sort=False)["bleu"].mean()
     rows = means.head(24).reset_index().itertuples(index=False)
-    told = "; ".join(f"{listed(f'{row.label} {row.depth}', str(row.condition))} {row.bleu:.1f}" for row in rows)
-    return f"BLEU against depth, a line a method. {told}."
+    text = "; ".join(f"{listed(f'{row.label} {row.depth}', str(row.condition))} {row.bleu:.1f}" for row in rows)
+    return f"BLEU against depth, a line a method. {text}."
 
 
 def draw(frame: pd.DataFrame) -> Figure:
@@ -113,13 +102,36 @@ def draw(frame: pd.DataFrame) -> Figure:
             x="place" if apart else "layers",
             places=depths if apart else (),
             y="bleu",
-            x_label="encoder and decoder layers" if apart else "layers, both stacks together",
+            x_name="encoder and decoder layers" if apart else "layers",
+            x_note="" if apart else ", both stacks together",
             y_label="BLEU (test set)",
-            none="Nothing was translated: stabkit sweep --bleu.",
             log_y=False,
             middle=points.mean,
             across="factors",
             columns=2,
             height=3.0,
         ),
+        "Nothing was translated: stabkit sweep --bleu.",
     )
+
+
+PICTURE: RunPicture = Picture(
+    name="bleu",
+    short="BLEU",
+    room="quality",
+    caption="DeepNet Fig. 6 and Table 2 (BLEU after a fixed number of updates); Very Deep Transformers Tables 1 and 3.",
+    see="BLEU of the test set against depth; several seeds are a mean with a band from least to greatest.",
+    read=(
+        Note(
+            "Shapes with as many layers in all have a place each. A run that is stuck scores what chance gives, one "
+            "that diverged 0 (the numbers say which). Length ratio: what was said over what should have been."
+        ),
+    ),
+    columns=COLUMNS,
+    value="bleu",
+    select=select,
+    draw=draw,
+    title=title,
+    alt=alt,
+    optional=True,
+)

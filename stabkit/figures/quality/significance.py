@@ -16,26 +16,14 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from stabkit.figures.drawing import lettering, style
-from stabkit.figures.quick.once import once
+from stabkit.figures.picture import Note, Picture, RunPicture
 from stabkit.figures.shared import quality
 from stabkit.figures.shared.comparison import FACTS, Condition, Shown, shown
+from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, short
 from stabkit.quality import bleu
 from stabkit.storage.store import Run
 
-NAME = "significance"
-SHORT = "Who translates better"
-INDEX: str | None = None
-VALUE = "difference"
-OPTIONAL = True
-"""Not on pages without two systems that were translated alike."""
-CAPTION = "Very Deep Transformers Table 3 (ADMIN at seven shapes, WMT'14 En-Fr; p < 0.05, bootstrap of 1,000 samples)."
-READ = (
-    "Row against column: + the row's BLEU is significantly higher, − significantly lower, = no significant difference "
-    "(paired bootstrap over the test sentences, 1,000 samples, p < 0.05). It knows the chance of the sentences, not "
-    "that of the seed: of several seeds the lowest alone stands here. One pair in twenty differs by mere chance. "
-    "Between scores below 1 the signs tell of length and of chance, not of quality."
-)
 MOST = 14
 """Systems in the matrix; of more, those with the highest BLEU."""
 COLUMNS = (
@@ -53,11 +41,11 @@ LETTERS = "abcdefghijklmn"
 
 def systems(runs: Sequence[Run]) -> list[Shown]:
     """Every method, depth and condition once, by its lowest seed; those translated alike, shallow before deep."""
-    found = quality.alike(runs)
+    pairs = quality.alike(runs)
     first: dict[tuple[str, tuple[int, int], Condition], Shown] = {}
-    for each in shown(runs):  # in the order of seeds
-        if each.run.run_id in found:
-            first.setdefault((each.variant, each.shape, each.condition), each)
+    for placed in shown(runs):  # in the order of seeds
+        if placed.run.run_id in pairs:
+            first.setdefault((placed.variant, placed.shape, placed.condition), placed)
     return list(first.values())
 
 
@@ -73,10 +61,10 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
         return pd.DataFrame([], columns=list(COLUMNS))
     counts = [bleu.counted(found[each.run.run_id]) for each in kept]
     samples = bleu.resampled(counts)
-    whole = [bleu.bleu(one.sum(axis=0)) for one in counts]
+    whole = [bleu.bleu(result.sum(axis=0)) for result in counts]
     rows = []
     for i, each in enumerate(kept):
-        one = found[each.run.run_id]
+        result = found[each.run.run_id]
         for j, other in enumerate(kept):
             if i != j:
                 pair = bleu.from_samples(whole[i], whole[j], samples[i], samples[j])
@@ -86,14 +74,14 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
                         "against": other.label,
                         "against_depth": other.run.spec.depth,
                         "against_condition": other.condition.text,
-                        "bleu": one.score.bleu,
+                        "bleu": result.score.bleu,
                         "difference": pair.difference,
                         "low": pair.low,
                         "high": pair.high,
                         "p": pair.p,
                         "sign": pair.sign,
-                        "search": quality.words(one.spec.search),
-                        "signature": one.score.signature,
+                        "search": quality.words(result.spec.search),
+                        "signature": result.score.signature,
                         "systems": len(every),
                     }
                 )
@@ -107,14 +95,14 @@ def title(runs: Sequence[Run]) -> str:
         return "Which system translates better than which"
     if frame["bleu"].max() < quality.TRANSLATES:
         return f"No system translates: the highest BLEU is {short(float(frame['bleu'].max()))}"
-    own = frame[frame["run"] == frame["run"].iloc[int(frame["bleu"].argmax())]]
+    best = frame[frame["run"] == frame["run"].iloc[int(frame["bleu"].argmax())]]
     if frame.loc[frame["bleu"] >= quality.TRANSLATES, "run"].nunique() == 1:
-        return f"Only {_name(own.iloc[0])} translates at all, BLEU {own['bleu'].iloc[0]:.1f}"
-    above, others = int((own["sign"] == "+").sum()), len(own)
-    name = _name(own.iloc[0])
+        return f"Only {_name(best.iloc[0])} translates at all, BLEU {best['bleu'].iloc[0]:.1f}"
+    above, others = int((best["sign"] == "+").sum()), len(best)
+    name = _name(best.iloc[0])
     many = f"{above} of {others} others" if others > 1 else "the other" if above else "no other"
-    beyond = f" (the best {others + 1} of {own['systems'].iloc[0]})" if own["systems"].iloc[0] > others + 1 else ""
-    return f"{name} has the highest BLEU, {own['bleu'].iloc[0]:.1f}: significantly above {many}{beyond}"
+    beyond = f" (the best {others + 1} of {best['systems'].iloc[0]})" if best["systems"].iloc[0] > others + 1 else ""
+    return f"{name} has the highest BLEU, {best['bleu'].iloc[0]:.1f}: significantly above {many}{beyond}"
 
 
 def _name(row: pd.Series[Any]) -> str:
@@ -123,20 +111,20 @@ def _name(row: pd.Series[Any]) -> str:
 
 def rows(frame: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
     """(name, its row of the matrix) of every system."""
-    return [(_name(own.iloc[0]), own) for _, own in frame.groupby("run", sort=False)]
+    return [(_name(rows.iloc[0]), rows) for _, rows in frame.groupby("run", sort=False)]
 
 
 def alt(frame: pd.DataFrame) -> str:
     """What the picture shows, for those who do not see it."""
     if frame.empty:
         return "No two systems were translated alike."
-    told = [f"{name} {own['bleu'].iloc[0]:.1f}: {_counted(own)}" for name, own in rows(frame)]
-    return f"Matrix of significant differences in BLEU. {'; '.join(told)}."
+    texts = [f"{name} {own['bleu'].iloc[0]:.1f}: {_counted(own)}" for name, own in rows(frame)]
+    return f"Matrix of significant differences in BLEU. {'; '.join(texts)}."
 
 
-def _counted(own: pd.DataFrame) -> str:
+def _counted(rows: pd.DataFrame) -> str:
     words = {"+": "above", "-": "below", "=": "level with"}
-    return ", ".join(f"{words[sign]} {n}" for sign in words if (n := int((own["sign"] == sign).sum())))
+    return ", ".join(f"{words[sign]} {n}" for sign in words if (n := int((rows["sign"] == sign).sum())))
 
 
 def draw(frame: pd.DataFrame) -> Figure:
@@ -165,21 +153,21 @@ def draw(frame: pd.DataFrame) -> Figure:
         return figure
 
 
-def _ended(name: str, own: pd.DataFrame) -> str:
+def _ended(name: str, rows: pd.DataFrame) -> str:
     """The name, and the outcome of a run that does not train."""
-    outcome = str(own["outcome"].iloc[0])
+    outcome = str(rows["outcome"].iloc[0])
     return lettering.safe(name + (f" ({outcome})" if outcome in ("stuck", "diverged") else ""), LONGEST)
 
 
-def _row(axes: Axes, at: int, name: str, own: pd.DataFrame, names: float) -> None:
-    method, middle = str(own["method"].iloc[0]), at + 0.5
+def _row(axes: Axes, at: int, name: str, rows: pd.DataFrame, names: float) -> None:
+    method, middle = str(rows["method"].iloc[0]), at + 0.5
     axes.text(0.1, middle, LETTERS[at], va="center", fontsize=8)
     axes.text(names + SCORE + CELL * (at + 0.5), -0.4, LETTERS[at], ha="center", va="center", fontsize=8)
     style.mark(axes.text(LETTER, middle, name, va="center", fontsize=8, color=style.colour(method)), method)
-    score = axes.text(names + SCORE / 2, middle, f"{own['bleu'].iloc[0]:.1f}", ha="center", va="center", fontsize=8)
+    score = axes.text(names + SCORE / 2, middle, f"{rows['bleu'].iloc[0]:.1f}", ha="center", va="center", fontsize=8)
     style.mark(score, method)
-    places = [place for place in range(len(own) + 1) if place != at]
-    for place, sign in zip(places, own["sign"], strict=True):
+    places = [place for place in range(len(rows) + 1) if place != at]
+    for place, sign in zip(places, rows["sign"], strict=True):
         left = names + SCORE + CELL * place
         patch = axes.add_patch(Rectangle((left + 0.02, at + 0.06), CELL - 0.04, 0.88, facecolor=FILLS[sign]))
         patch.set_edgecolor("none")
@@ -195,3 +183,31 @@ def _row(axes: Axes, at: int, name: str, own: pd.DataFrame, names: float) -> Non
         )
         style.mark(patch, method)
         style.mark(text, method)
+
+
+PICTURE: RunPicture = Picture(
+    name="significance",
+    short="Who translates better",
+    room="quality",
+    caption=(
+        "Very Deep Transformers Table 3 (ADMIN at seven shapes, WMT'14 En-Fr; p < 0.05, bootstrap of 1,000 samples)."
+    ),
+    see=(
+        "Row against column: + the row's BLEU is significantly higher, − significantly lower, = no significant "
+        "difference (paired bootstrap over the test sentences, 1,000 samples, p < 0.05)."
+    ),
+    read=(
+        Note(
+            "It knows the chance of the sentences, not that of the seed: of several seeds the lowest alone stands "
+            "here. One pair in twenty differs by mere chance. Between scores below 1 the signs tell of length and of "
+            "chance, not of quality."
+        ),
+    ),
+    columns=COLUMNS,
+    value="difference",
+    select=select,
+    draw=draw,
+    title=title,
+    alt=alt,
+    optional=True,
+)

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, get_args
 
 from stabkit import methods
-from stabkit.figures.quick.once import once
 from stabkit.figures.shared.numbers import outcome_word
+from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import plain
 from stabkit.methods import blocks, ends
 from stabkit.methods.base import Group
@@ -153,9 +153,9 @@ FACTS = ("run", "method", "label", "condition", "depth", "encoder_layers", "deco
 def shown(runs: Iterable[Run]) -> list[Shown]:
     """Every run once, in the order of all tables and legends: method table, condition, depth, seed."""
     once = list({run.run_id: run for run in runs}.values())
-    found = conditions([run.spec for run in once])
+    of_runs = conditions([run.spec for run in once])
     order = condition_order([run.spec for run in once])
-    placed = [Shown(run=run, condition=condition) for run, condition in zip(once, found, strict=True)]
+    placed = [Shown(run=run, condition=condition) for run, condition in zip(once, of_runs, strict=True)]
     return sorted(
         placed,
         key=lambda s: (
@@ -203,8 +203,8 @@ def method_rank(spec: RunSpec) -> tuple[int, str]:
 def method_group(spec: RunSpec) -> str:
     """The row group of DeepNet Table 1, or what a file of one's own was seen to be; of unknown methods `other`."""
     method = methods.of(spec)
-    found = group_of(method) if method else spec.own.group if spec.own else "other"
-    return found if found in GROUPS else "other"
+    group = group_of(method) if method else spec.own.group if spec.own else "other"
+    return group if group in GROUPS else "other"
 
 
 def depth_rank(spec: RunSpec) -> tuple[int, int]:
@@ -255,16 +255,16 @@ def conditions(specs: Sequence[RunSpec]) -> list[Condition]:
     # the synthetic language's digest is of batch and vocabulary: they tell it
     made = not any(spec.task.source for spec in specs) and bool({"train.max_tokens", "task.vocab"} & set(varying))
     implied = frozenset({"task.digest"} if made else ())
-    found = []
+    parts = []
     for values in settings:
         own_recipe = RECIPE if "recipe" in varying and values["recipe"] == "paper" else ()
         held = tuple((key, values[key]) for key in varying)
-        found.append(Condition(held, implied | set(own_recipe)))
-    alike = Counter(condition.text for condition in dict.fromkeys(found))
-    numbered = [condition for condition in dict.fromkeys(found) if alike[condition.text] > 1]
+        parts.append(Condition(held, implied | set(own_recipe)))
+    alike = Counter(condition.text for condition in dict.fromkeys(parts))
+    numbered = [condition for condition in dict.fromkeys(parts) if alike[condition.text] > 1]
     numbered.sort(key=lambda condition: repr([value for _, value in condition.settings]))
     numbers = {condition: place for place, condition in enumerate(numbered, 1)}
-    return [replace(condition, number=numbers.get(condition, 0)) for condition in found]
+    return [replace(condition, number=numbers.get(condition, 0)) for condition in parts]
 
 
 ALWAYS = ("train.warmup", "train.lr", "train.max_tokens", "task.name", "task.vocab")

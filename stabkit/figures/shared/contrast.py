@@ -7,9 +7,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stabkit.figures.quick.once import once
 from stabkit.figures.shared.comparison import Condition, Shown, condition_order, depth_rank, method_label, shown
 from stabkit.figures.shared.numbers import centre, reference_step, update_at
+from stabkit.figures.shared.once import once
 from stabkit.results.chain import SATURATED
 from stabkit.spec import depth_text
 from stabkit.storage.store import Run
@@ -67,13 +67,13 @@ def contrast(runs: Sequence[Run]) -> Contrast | None:
     At the reference step, or after update 1 when by then both methods are near √(2d): without warm-up whatever moves
     gets there within 16 updates, and only the first ones tell the methods apart.
     """
-    found = _at(runs, reference_step(runs))
-    if found is not None:
-        ceiling = math.sqrt(2 * found.lower_runs[0].spec.model.hidden)
-        if centre(update_at(run, found.step) for run in found.lower_runs) > SATURATED * ceiling:
+    pair = _at(runs, reference_step(runs))
+    if pair is not None:
+        ceiling = math.sqrt(2 * pair.lower_runs[0].spec.model.hidden)
+        if centre(update_at(run, pair.step) for run in pair.lower_runs) > SATURATED * ceiling:
             first = _at(runs, 1)
-            return first if first is not None and first.shape == found.shape else found
-    return found
+            return first if first is not None and first.shape == pair.shape else pair
+    return pair
 
 
 def rate(run: Run) -> tuple[object, ...]:

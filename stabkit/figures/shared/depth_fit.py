@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from stabkit.figures.quick.points import HIGHEST, LOWEST, parted
 from stabkit.figures.shared.numbers import centre
+from stabkit.figures.shared.points import HIGHEST, LOWEST, parted
 from stabkit.results.chain import SATURATED
 
 FIT_RANGE = (6, 50)
@@ -70,40 +70,40 @@ def lines(frame: pd.DataFrame, *, ceiling: bool = True, by: Sequence[str] = ()) 
     found = []
     usable = frame[reached(frame) & frame["layers"].between(*FIT_RANGE)]
     names = ["method", "seed", "layers", "update", "width", "bounded", *(["predicted"] if "predicted" in frame else [])]
-    for own in parted(usable, [*by, "label", "condition", "shape"], names):
-        if own["shape"][0] not in JOINED:
+    for rows in parted(usable, [*by, "label", "condition", "shape"], names):
+        if rows["shape"][0] not in JOINED:
             continue
         held: dict[int, dict[float, float]] = {}
-        told: dict[int, dict[float, float]] = {}
-        for place, (seed, layers) in enumerate(zip(own["seed"], own["layers"], strict=True)):
-            held.setdefault(seed, {})[layers] = own["update"][place]
-            if "predicted" in own and own["predicted"][place] > 0:
-                told.setdefault(seed, {})[layers] = own["predicted"][place]
-        depths = sorted(set(own["layers"]))
+        by_seed: dict[int, dict[float, float]] = {}
+        for place, (seed, layers) in enumerate(zip(rows["seed"], rows["layers"], strict=True)):
+            held.setdefault(seed, {})[layers] = rows["update"][place]
+            if "predicted" in rows and rows["predicted"][place] > 0:
+                by_seed.setdefault(seed, {})[layers] = rows["predicted"][place]
+        depths = sorted(set(rows["layers"]))
         whole = {seed: at for seed, at in sorted(held.items()) if set(at) == set(depths)}
         if not whole:
             means = {n: centre(at[n] for at in held.values() if n in at) for n in depths}
             whole = {min(held): means}
-            told = {min(held): {n: centre(at[n] for at in told.values() if n in at) for n in depths}}
-        bent = ceiling and all(own["bounded"])
-        most = SATURATED * math.sqrt(2 * int(own["width"][0])) if bent else math.inf
+            by_seed = {min(held): {n: centre(at[n] for at in by_seed.values() if n in at) for n in depths}}
+        bent = ceiling and all(rows["bounded"])
+        most = SATURATED * math.sqrt(2 * int(rows["width"][0])) if bent else math.inf
         medians = [(n, value) for n in depths if (value := centre(at[n] for at in whole.values())) <= most]
         if len(medians) < FIT_DEPTHS:
             continue
         kept = [n for n, _ in medians]
         seeds = {seed: slope for seed, at in whole.items() if math.isfinite(slope := _slope(at, kept))}
-        predicted = {seed: slope for seed in seeds if math.isfinite(slope := _slope(told.get(seed, {}), kept))}
+        predicted = {seed: slope for seed in seeds if math.isfinite(slope := _slope(by_seed.get(seed, {}), kept))}
         if not seeds:
             continue
         exponent = statistics.median(seeds.values())
         level = sum(math.log(value) - exponent * math.log(n) for n, value in medians) / len(medians)
         found.append(
             Line(
-                by=tuple(own[name][0] for name in by),
-                method=own["method"][0],
-                label=own["label"][0],
-                condition=own["condition"][0],
-                shape=own["shape"][0],
+                by=tuple(rows[name][0] for name in by),
+                method=rows["method"][0],
+                label=rows["label"][0],
+                condition=rows["condition"][0],
+                shape=rows["shape"][0],
                 shallowest=kept[0],
                 deepest=kept[-1],
                 seeds=seeds,

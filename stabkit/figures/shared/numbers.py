@@ -9,8 +9,8 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from stabkit.figures.quick.once import once
-from stabkit.figures.quick.points import LOWEST
+from stabkit.figures.shared.once import once
+from stabkit.figures.shared.points import LOWEST
 from stabkit.results.chain import REFERENCE_STEP
 from stabkit.results.outcome import Word
 from stabkit.storage.store import Run

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from stabkit.figures.quick.once import once
 from stabkit.figures.shared import theorem
 from stabkit.figures.shared.comparison import FACTS, conditions, shown
 from stabkit.figures.shared.numbers import centre, chain
+from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed
 from stabkit.results.outcome import AT_UNIGRAM, BORDERLINE
 from stabkit.storage.store import Run
@@ -83,9 +83,9 @@ def frame(runs: Sequence[Run]) -> pd.DataFrame:
     return found
 
 
-def predicted(own: pd.DataFrame, a: Any = 1.0, b: Any = 1.0) -> Any:
+def predicted(rows: pd.DataFrame, a: Any = 1.0, b: Any = 1.0) -> Any:
     """The theorem's sum at factors a on α and b on β, from the sums of all runs of one setting (medians)."""
-    crossing, encoder, decoder = (centre(own[name]) for name in SUMS)
+    crossing, encoder, decoder = (centre(rows[name]) for name in SUMS)
     product = 0.0 if math.isnan(crossing) or math.isnan(encoder) else crossing * b**2 / a * encoder * b / a
     return product + decoder * b / a
 
@@ -109,8 +109,8 @@ class Cell:
     @property
     def closest(self) -> float:
         """The highest share of the unigram loss at which one of its runs ends that trains; NaN for none."""
-        own = self.runs[self.runs["outcome"] == "trains"]
-        return float((own["validation_loss"] / own["unigram_loss"]).max())
+        training = self.runs[self.runs["outcome"] == "trains"]
+        return float((training["validation_loss"] / training["unigram_loss"]).max())
 
     @property
     def rate(self) -> str:
@@ -125,33 +125,33 @@ class Cell:
         return " with ".join(parts) or "the method itself"
 
 
-def cells(own: pd.DataFrame) -> list[Cell]:
+def cells(rows: pd.DataFrame) -> list[Cell]:
     """Every pair of factors of one setting, in rising order."""
-    by: Any = own.groupby(["alpha_scale", "beta_scale"])
+    by: Any = rows.groupby(["alpha_scale", "beta_scale"])
     return [Cell(a, b, runs) for (a, b), runs in by]
 
 
-def sentence(every: pd.DataFrame, name: str, own: pd.DataFrame) -> str:
+def sentence(every: pd.DataFrame, name: str, rows: pd.DataFrame) -> str:
     """How many pairs of factors of one plane of them train, which fail where they are few, which train by a hair, and
     how many are undecided."""
-    found = cells(own)
-    if own["lr"].nunique() == 1 and not every.attrs[RATE_TOLD]:
-        name = f"{name}, lr {own['lr'].iloc[0]:g}"
+    counted = cells(rows)
+    if rows["lr"].nunique() == 1 and not every.attrs[RATE_TOLD]:
+        name = f"{name}, lr {rows['lr'].iloc[0]:g}"
     pairs, stop = "pairs of factors on α and β", ""
     for other, only in (("beta_scale", "α"), ("alpha_scale", "β")):
-        if set(own[other]) == {1.0}:
-            spread = sorted(own["alpha_scale" if only == "α" else "beta_scale"])
+        if set(rows[other]) == {1.0}:
+            spread = sorted(rows["alpha_scale" if only == "α" else "beta_scale"])
             pairs, stop = f"factors on {only}, {spread[0]:g} to {spread[-1]:g}", ","
-    failing = [cell.name for cell in found if cell.word in ("stuck", "diverged", "some")]
-    undecided = sum(cell.word == "early" for cell in found)
-    if undecided == len(found):
-        return f"{name}: {len(found)} {pairs}, too short to judge"
-    seeds = " in every seed" if own["seed"].nunique() > 1 else ""
-    whole = sum(cell.word == "trains" for cell in found)
-    told = f"{name}: {whole} of {len(found)} {pairs}{stop} train{seeds}"
+    failing = [cell.name for cell in counted if cell.word in ("stuck", "diverged", "some")]
+    undecided = sum(cell.word == "early" for cell in counted)
+    if undecided == len(counted):
+        return f"{name}: {len(counted)} {pairs}, too short to judge"
+    seeds = " in every seed" if rows["seed"].nunique() > 1 else ""
+    whole = sum(cell.word == "trains" for cell in counted)
+    told = f"{name}: {whole} of {len(counted)} {pairs}{stop} train{seeds}"
     if 0 < len(failing) <= 4:
         told += f", not {', '.join(failing[:-1])}{' and ' if len(failing) > 1 else ''}{failing[-1]}"
-    hair = [f"{cell.name} ends at {cell.closest:.3f} U" for cell in found if cell.closest > BORDERLINE]
+    hair = [f"{cell.name} ends at {cell.closest:.3f} U" for cell in counted if cell.closest > BORDERLINE]
     if hair:
         told += f"; by a hair ({', '.join(hair[:3])}, {AT_UNIGRAM:g} being the limit)"
     return told + (f"; {undecided} are undecided" if undecided else "")

@@ -36,8 +36,8 @@ def shares(ratios: NDArray[np.float64]) -> NDArray[np.float64]:
     """(n,) share of each sub-layer in the output; with the input's share they sum to 1."""
     left = 1.0 / (1.0 + ratios**2)
     after = np.append(np.cumprod(left[::-1])[::-1][1:], 1.0)  # what the sub-layers above leave
-    own: NDArray[np.float64] = (1.0 - left) * after
-    return own
+    part: NDArray[np.float64] = (1.0 - left) * after
+    return part
 
 
 def effective(run: Run, step: int = 0) -> float:
@@ -45,7 +45,7 @@ def effective(run: Run, step: int = 0) -> float:
     table = run.records.get("branch_ratio")
     if table is None or not len(table.steps) or not chained(run.spec):
         return math.nan
-    own = shares(table.select(output_sites(table.sites))[step])
-    if not np.isfinite(own).all() or not own.sum() > 0:
+    parts = shares(table.select(output_sites(table.sites))[step])
+    if not np.isfinite(parts).all() or not parts.sum() > 0:
         return math.nan
-    return float(own.sum() ** 2 / (own**2).sum())
+    return float(parts.sum() ** 2 / (parts**2).sum())

@@ -92,16 +92,16 @@ class Landscape:
     def seen(self, kind: Kind = "surface") -> list[Seen]:
         """The surfaces of one kind: shallow before deep, ruler by ruler, method by method; a method's own directions
         count under its own ruler and under that which bears its name."""
-        by_run = {each.run.run_id: each for each in shown(self.runs)}
-        found: list[tuple[tuple[int, ...], Seen]] = []
+        by_run = {placed.run.run_id: placed for placed in shown(self.runs)}
+        ranked: list[tuple[tuple[int, ...], Seen]] = []
         order = list(by_run)
         for surface in self.surfaces:
             spec = surface.spec
             if kind_of(spec) != kind or spec.origin.run not in by_run:
                 continue
-            each = by_run[spec.origin.run]
+            placed = by_run[spec.origin.run]
             donor = spec.plane.of.run if spec.plane.of else spec.origin.run
-            alone = len([run for run in by_run.values() if _beside(run, each)]) == 1
+            alone = len([run for run in by_run.values() if _beside(run, placed)]) == 1
             random = kind in ("surface", "cut")
             rulers = []
             if random and not alone and donor in order:
@@ -109,9 +109,9 @@ class Landscape:
             if spec.plane.of is None:
                 rulers.append((0, Ruler(normalised=spec.plane.normalise == "filter")))
             for place, ruler in rulers:
-                rank = (*depth_rank(each.run.spec), each.run.spec.seed, place, order.index(spec.origin.run))
-                found.append(((*rank, spec.plane.seed), Seen(surface, each, ruler)))
-        return [one for _, one in sorted(found, key=lambda item: item[0])]
+                rank = (*depth_rank(placed.run.spec), placed.run.spec.seed, place, order.index(spec.origin.run))
+                ranked.append(((*rank, spec.plane.seed), Seen(surface, placed, ruler)))
+        return [one for _, one in sorted(ranked, key=lambda item: item[0])]
 
 
 def _beside(one: Shown, other: Shown) -> bool:

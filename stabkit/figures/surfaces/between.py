@@ -6,6 +6,8 @@ Goodfellow et al. 2015: a straight line says whether two solutions are in one ba
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,24 +15,24 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from stabkit.figures.drawing import lettering, style
+from stabkit.figures.picture import Note, Picture
 from stabkit.figures.shared.comparison import FACTS
 from stabkit.figures.shared.surfaces import Landscape
 from stabkit.figures.shared.words import listed, short
 from stabkit.figures.surfaces import landscape
 from stabkit.storage.surfaces import Surface
 
-NAME = "between"
-SHORT = "Between runs"
-INDEX: str | None = None
-VALUE = "loss"
-CAPTION = "Not a figure of these papers: linear interpolation between stored weights (Goodfellow et al. 2015)."
-READ = (
-    "The loss on the held-out batch of the first run along straight lines between the runs' weights: 0 is the first "
-    "run, 1 on the first axis the second, 1 on the second axis the third. A hill between two runs means that the "
-    "straight line leaves their basin, not that no other path stays in it."
-)
 COLUMNS = (*FACTS, "ends", "a", "b", "loss")
-OPTIONAL = True
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """The runs between whose weights a line or triangle lies, as a cell of the frame."""
+
+    runs: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return " · ".join(self.runs)
 
 
 def select(drawn: Landscape) -> pd.DataFrame:
@@ -39,7 +41,7 @@ def select(drawn: Landscape) -> pd.DataFrame:
     for seen in drawn.seen("between"):
         spec = seen.surface.spec
         a, b = np.meshgrid(spec.a, spec.b)
-        ends = " · ".join([spec.origin.run, *(at.run for at in spec.plane.to)])
+        ends = Ends((spec.origin.run, *(place.run for place in spec.plane.to)))
         part = pd.DataFrame({"a": a.ravel(), "b": b.ravel(), "loss": seen.surface.loss.ravel()})
         parts.append(part.assign(**{**seen.facts, "ends": ends})[list(COLUMNS)])
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(COLUMNS))
@@ -58,10 +60,10 @@ def barrier(surface: Surface) -> float:
 
 def title(drawn: Landscape) -> str:
     """The barrier between the first two runs."""
-    found = drawn.seen("between")
-    if not found or not np.isfinite(height := barrier(found[0].surface)):
+    lines = drawn.seen("between")
+    if not lines or not np.isfinite(height := barrier(lines[0].surface)):
         return "The loss between stored runs"
-    spec = found[0].surface.spec
+    spec = lines[0].surface.spec
     ends = f"{spec.origin.run} and {spec.plane.to[0].run}"
     return f"Between {ends} the loss rises {short(height)} nats above the straight line"
 
@@ -71,30 +73,31 @@ def alt(frame: pd.DataFrame) -> str:
     if frame.empty:
         return "No line between runs was drawn."
     parts = [
-        f"{ends}: least {short(float(own['loss'].min()), 3)}, greatest {short(float(own['loss'].max()), 3)}"
-        for ends, own in frame.groupby("ends", sort=False)
+        f"{ends}: least {short(float(rows['loss'].min()), 3)}, greatest {short(float(rows['loss'].max()), 3)}"
+        for ends, rows in frame.groupby("ends", sort=False)
     ]
     return f"Loss between stored runs. {'; '.join(parts[:8])}."
 
 
 def draw(frame: pd.DataFrame) -> Figure:
     """A panel a line or triangle."""
+    ends: Any  # an Ends, as pandas has no type for it
     with style.look():
         if frame.empty or not np.isfinite(frame["loss"].astype(float)).any():
             return style.empty("No point between the runs has a finite loss.")
         groups, more = style.kept(list(frame.groupby("ends", sort=False)))
         figure, all_axes = style.panels(len(groups), 2, 3.6, titles=3, right=0.5, more=more)
         for axes, (ends, own) in zip(all_axes, groups, strict=True):
-            lettering.entitle(axes, *str(ends).split(" · "), width=60)
+            lettering.entitle(axes, *ends.runs, width=60)
             axes.tick_params(labelleft=True)
             _line(axes, own) if own["b"].nunique() == 1 else _triangle(axes, own)
         return figure
 
 
-def _line(axes: Axes, own: pd.DataFrame) -> None:
-    method = str(own["method"].iloc[0])
-    (line,) = axes.plot(own["a"], own["loss"], color=style.colour(method), linewidth=1.6)
-    style.mark(line, method, listed("loss", str(own["ends"].iloc[0])))
+def _line(axes: Axes, rows: pd.DataFrame) -> None:
+    method = str(rows["method"].iloc[0])
+    (line,) = axes.plot(rows["a"], rows["loss"], color=style.colour(method), linewidth=1.6)
+    style.mark(line, method, listed("loss", str(rows["ends"].iloc[0])), x="from the first run")
     for place, name in ((0.0, "first"), (1.0, "second")):
         axes.axvline(place, color=style.INK, linewidth=0.8, linestyle=(0, (2, 2)), alpha=0.7)
         axes.annotate(name, (place, 1), xycoords=axes.get_xaxis_transform(), fontsize=7, va="top", rotation=90)
@@ -102,8 +105,8 @@ def _line(axes: Axes, own: pd.DataFrame) -> None:
     axes.set_ylabel("loss, nats a token")
 
 
-def _triangle(axes: Axes, own: pd.DataFrame) -> None:
-    table = landscape.grid(own)
+def _triangle(axes: Axes, rows: pd.DataFrame) -> None:
+    table = landscape.grid(rows)
     a, b, losses = table.columns.to_numpy(float), table.index.to_numpy(float), table.to_numpy(float)
     axes.grid(False)
     image = landscape.heat(axes, a, b, losses, landscape.scale(losses))
@@ -113,3 +116,28 @@ def _triangle(axes: Axes, own: pd.DataFrame) -> None:
     axes.set_xlabel("to the second run")
     axes.set_ylabel("to the third run")
     axes.figure.colorbar(image, ax=axes, label="loss, nats a token")
+
+
+PICTURE: Picture[Landscape] = Picture(
+    name="between",
+    short="Between runs",
+    room="surfaces",
+    caption="Not a figure of these papers: linear interpolation between stored weights (Goodfellow et al. 2015).",
+    see=(
+        "The loss on the held-out batch of the first run along straight lines between the runs' weights: 0 is the "
+        "first run, 1 on the first axis the second, 1 on the second axis the third."
+    ),
+    read=(
+        Note(
+            "A hill between two runs means that the straight line leaves their basin, not that no other path stays in "
+            "it."
+        ),
+    ),
+    columns=COLUMNS,
+    value="loss",
+    select=select,
+    draw=draw,
+    title=title,
+    alt=alt,
+    optional=True,
+)

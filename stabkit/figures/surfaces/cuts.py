@@ -14,24 +14,13 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from stabkit.figures.drawing import lettering, style
+from stabkit.figures.picture import Note, Picture
 from stabkit.figures.shared.comparison import FACTS
 from stabkit.figures.shared.numbers import centre
 from stabkit.figures.shared.surfaces import Landscape
 from stabkit.figures.shared.words import listed, percent, short
 from stabkit.surface import roughness
 
-NAME = "cuts"
-SHORT = "Cuts and roughness"
-INDEX: str | None = None
-VALUE = "loss"
-CAPTION = "DeepNet Fig. 1 (journal version), as numbers: one-dimensional cuts over several direction seeds."
-READ = (
-    "The loss along a random direction through θ: median over direction seeds, in a band from the least to the "
-    "greatest. In the legend the share of negative curvature of the cuts, mean over direction seeds and its range: a "
-    "smooth bowl has none. Then their roughness Σ|Δ²L|/Σ|ΔL|, which a bowl has some of too. "
-    "Where the ranges overlap, the methods do not differ under that ruler."
-)
-OPTIONAL = True
 COLUMNS = (*FACTS, "ruler", "direction_seed", "a", "loss")
 
 
@@ -66,12 +55,12 @@ def title(drawn: Landscape) -> str:
     if len(labels) != 2:
         return "How rough the loss is along random directions"
     depth = table["depth"].iloc[0]
-    told = []
+    texts = []
     for ruler, rows in table[table["depth"] == depth].groupby("ruler", sort=False):
         share = rows.groupby(["label", "seed"])["negative"].mean().groupby("label").median()
         if len(share) == 2:
-            told.append(f"{percent(share[labels[0]])} against {percent(share[labels[1]])} by {whose[str(ruler)]}")
-    return f"Negative curvature of cuts at {depth}, {labels[0]} against {labels[1]}: {', '.join(told)}"
+            texts.append(f"{percent(share[labels[0]])} against {percent(share[labels[1]])} by {whose[str(ruler)]}")
+    return f"Negative curvature of cuts at {depth}, {labels[0]} against {labels[1]}: {', '.join(texts)}"
 
 
 def alt(frame: pd.DataFrame) -> str:
@@ -79,8 +68,8 @@ def alt(frame: pd.DataFrame) -> str:
     if frame.empty:
         return "No cut was drawn."
     parts = [
-        f"{listed(label, depth, ruler)}: {percent(own['negative'].mean())} negative curvature"
-        for (depth, ruler, label), own in rough(frame).groupby(["depth", "ruler", "label"], sort=False)
+        f"{listed(label, depth, ruler)}: {percent(rows['negative'].mean())} negative curvature"
+        for (depth, ruler, label), rows in rough(frame).groupby(["depth", "ruler", "label"], sort=False)
     ]
     return f"Loss along random directions, a panel a ruler. {'; '.join(parts[:18])}."
 
@@ -98,9 +87,9 @@ def draw(frame: pd.DataFrame) -> Figure:
         for place, (axes, ((depth, seed, ruler), group)) in enumerate(zip(all_axes, groups, strict=True)):
             lettering.entitle(axes, listed(depth, f"seed {seed}" if many else ""), str(ruler))
             handles = []
-            for label, own in group.groupby("label", sort=False):
-                method = str(own["method"].iloc[0])
-                by = own.groupby("a")["loss"]
+            for label, rows in group.groupby("label", sort=False):
+                method = str(rows["method"].iloc[0])
+                by = rows.groupby("a")["loss"]
                 middle = by.median()
                 mine = table[(table["label"] == label) & (table["ruler"] == ruler)]
                 of_place = (mine["depth"] == depth) & (mine["seed"] == seed)
@@ -113,7 +102,7 @@ def draw(frame: pd.DataFrame) -> Figure:
                 band = axes.fill_between(middle.index, by.min(), by.max(), color=hue, alpha=0.18, linewidth=0)
                 (line,) = axes.plot(middle.index, middle, linewidth=1.6, label=name, **style.signed(method, middle))
                 style.mark(band, method)
-                style.mark(line, method, listed(str(label), str(depth), str(ruler)))
+                style.mark(line, method, listed(str(label), str(depth), str(ruler)), x="a")
                 handles.append(line)
             axes.set_xlabel("a, along δ")
             if place % 3 == 0:
@@ -122,3 +111,29 @@ def draw(frame: pd.DataFrame) -> Figure:
                 axes.tick_params(labelleft=True)
             style.legend(axes, handles, loc="upper center", fontsize=7)
         return figure
+
+
+PICTURE: Picture[Landscape] = Picture(
+    name="cuts",
+    short="Cuts and roughness",
+    room="surfaces",
+    caption="DeepNet Fig. 1 (journal version), as numbers: one-dimensional cuts over several direction seeds.",
+    see=(
+        "The loss along a random direction through θ: median over direction seeds, in a band from the least to the "
+        "greatest."
+    ),
+    read=(
+        Note(
+            "In the legend the share of negative curvature of the cuts, mean over direction seeds and its range: a "
+            "smooth bowl has none. Then their roughness Σ|Δ²L|/Σ|ΔL|, which a bowl has some of too. Where the ranges "
+            "overlap, the methods do not differ under that ruler."
+        ),
+    ),
+    columns=COLUMNS,
+    value="loss",
+    select=select,
+    draw=draw,
+    title=title,
+    alt=alt,
+    optional=True,
+)

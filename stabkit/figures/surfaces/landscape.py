@@ -17,24 +17,12 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from stabkit.figures.drawing import lettering, style
+from stabkit.figures.picture import Note, Picture
 from stabkit.figures.shared.comparison import FACTS
 from stabkit.figures.shared.surfaces import Landscape
 from stabkit.figures.shared.words import listed, percent, short
 from stabkit.surface import roughness
 
-NAME = "landscape"
-SHORT = "Loss surfaces"
-INDEX: str | None = None
-VALUE = "loss"
-CAPTION = "DeepNet Fig. 1 (journal version), which shows the first row, filter-normalised, early in training."
-READ = (
-    "The loss on a fixed held-out batch at θ + a·δ + b·η; the cross is θ itself; step, normalisation and range stand "
-    "over each row. First row: each method along directions made for its own weights; normalised, they are as long as "
-    "those, which is how such pictures are drawn, and which moves a method with small weights less. Other rows: the "
-    "same absolute directions for both. Roughness is Σ|Δ²L|/Σ|ΔL| over neighbouring points, which has no scale, "
-    "or – where a point is not finite. Grey: not finite."
-)
-OPTIONAL = True
 COLUMNS = (*FACTS, "ruler", "how", "a", "b", "loss")
 CONTOURS = 9
 MAP = "cividis"
@@ -51,9 +39,9 @@ def select(drawn: Landscape) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(COLUMNS))
 
 
-def grid(own: pd.DataFrame) -> pd.DataFrame:
+def grid(rows: pd.DataFrame) -> pd.DataFrame:
     """A surface as a table: b down, a across."""
-    return own.pivot(index="b", columns="a", values="loss")
+    return rows.pivot(index="b", columns="a", values="loss")
 
 
 def rough(frame: pd.DataFrame) -> pd.DataFrame:
@@ -72,13 +60,13 @@ def title(drawn: Landscape) -> str:
     table, whose = rough(select(drawn)), {seen.ruler.text: seen.ruler.whose for seen in drawn.seen()}
     for depth, of_depth in table.groupby("depth", sort=False):
         labels = list(dict.fromkeys(of_depth["label"]))
-        told = []
-        for ruler, own in of_depth.groupby("ruler", sort=False):
-            share = own.groupby("label")["negative"].median()
+        texts = []
+        for ruler, rows in of_depth.groupby("ruler", sort=False):
+            share = rows.groupby("label")["negative"].median()
             if len(share) == len(labels) == 2:
-                told.append(f"{percent(share[labels[0]])} against {percent(share[labels[1]])} by {whose[str(ruler)]}")
-        if told:
-            return f"Negative curvature of the surfaces at {depth}, {labels[0]} against {labels[1]}: {', '.join(told)}"
+                texts.append(f"{percent(share[labels[0]])} against {percent(share[labels[1]])} by {whose[str(ruler)]}")
+        if texts:
+            return f"Negative curvature of the surfaces at {depth}, {labels[0]} against {labels[1]}: {', '.join(texts)}"
     return "The loss around the weights"
 
 
@@ -181,3 +169,30 @@ def alone(name: str, a: NDArray[np.float64], b: NDArray[np.float64], loss: NDArr
         axes.set_ylabel("b, along η")
         figure.colorbar(image, cax=figure.add_axes((0.83, 0.13, 0.03, 0.75)), label="loss")
         return figure
+
+
+PICTURE: Picture[Landscape] = Picture(
+    name="landscape",
+    short="Loss surfaces",
+    room="surfaces",
+    caption="DeepNet Fig. 1 (journal version), which shows the first row, filter-normalised, early in training.",
+    see=(
+        "The loss on a fixed held-out batch at θ + a·δ + b·η; the cross is θ itself; step, normalisation and range "
+        "stand over each row."
+    ),
+    read=(
+        Note(
+            "First row: each method along directions made for its own weights; normalised, they are as long as those, "
+            "which is how such pictures are drawn, and which moves a method with small weights less. Other rows: the "
+            "same absolute directions for both. Roughness is Σ|Δ²L|/Σ|ΔL| over neighbouring points, which has no "
+            "scale, or – where a point is not finite. Grey: not finite."
+        ),
+    ),
+    columns=COLUMNS,
+    value="loss",
+    select=select,
+    draw=draw,
+    title=title,
+    alt=alt,
+    optional=True,
+)

@@ -14,25 +14,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from stabkit.figures.drawing import lettering, style
+from stabkit.figures.picture import Note, Picture
 from stabkit.figures.shared.comparison import FACTS
 from stabkit.figures.shared.surfaces import Landscape
 from stabkit.figures.shared.words import listed, short
 from stabkit.figures.surfaces import landscape
 from stabkit.storage.surfaces import PATH
 
-NAME = "path_plane"
-SHORT = "The path of training"
-INDEX: str | None = None
-VALUE = "loss"
-CAPTION = "DeepNet Fig. 5 (journal version); by default in the path's principal axes (Li et al. 2018, §7)."
-READ = (
-    "Left: the loss in a plane through the path (its first two principal axes; with --path hao its two ends and the "
-    "first axis of the rest), each axis at the path's own range, and the snapshots projected into it, from the ring "
-    "(the first) to the cross (the last weights). Right: the loss at the snapshots themselves (solid) and at their "
-    "projections (dashed): where these differ, the contours are not those of the path. Below: the share of the "
-    "displacement from the last weights that lies outside the plane."
-)
-OPTIONAL = True
 COLUMNS = (*FACTS, "what", "a", "b", "loss", "step", "projected", "outside", "explained_1", "explained_2")
 """`what`: `plane` for a point of the surface, `path` for a snapshot."""
 
@@ -56,8 +44,8 @@ def title(drawn: Landscape) -> str:
     parts = []
     frame = select(drawn)
     many = frame["seed"].nunique() > 1
-    for (label, depth, seed), own in frame.groupby(["label", "depth", "seed"], sort=False):
-        share = own["explained_1"].iloc[0] + own["explained_2"].iloc[0]
+    for (label, depth, seed), rows in frame.groupby(["label", "depth", "seed"], sort=False):
+        share = rows["explained_1"].iloc[0] + rows["explained_2"].iloc[0]
         parts.append(f"{listed(f'{label} {depth}', f'seed {seed}' if many else '')} {share:.1%}")
     return f"What its plane holds of each path: {', '.join(parts[:6])}" if parts else "The path of training"
 
@@ -67,11 +55,11 @@ def alt(frame: pd.DataFrame) -> str:
     if frame.empty:
         return "No path was drawn."
     parts = []
-    for (label, depth, seed), own in frame[frame["what"] == "path"].groupby(["label", "depth", "seed"], sort=False):
-        first, last = own.iloc[0], own.iloc[-1]
+    for (label, depth, seed), rows in frame[frame["what"] == "path"].groupby(["label", "depth", "seed"], sort=False):
+        first, last = rows.iloc[0], rows.iloc[-1]
         parts.append(
             f"{listed(label, depth, f'seed {seed}')}: loss from {short(first['loss'], 3)} to {short(last['loss'], 3)}, "
-            f"at most {own['outside'].max():.0%} outside the plane"
+            f"at most {rows['outside'].max():.0%} outside the plane"
         )
     return f"Paths of training over the loss in their own planes. {'; '.join(parts[:12])}."
 
@@ -108,15 +96,15 @@ def draw(frame: pd.DataFrame) -> Figure:
         return figure
 
 
-def _plane(axes: Axes, own: pd.DataFrame) -> Any:
-    table = landscape.grid(own[own["what"] == "plane"])
+def _plane(axes: Axes, rows: pd.DataFrame) -> Any:
+    table = landscape.grid(rows[rows["what"] == "plane"])
     a, b, losses = table.columns.to_numpy(float), table.index.to_numpy(float), table.to_numpy(float)
     norm = landscape.scale(losses)
     image = landscape.heat(axes, a, b, losses, norm)
-    path = own[own["what"] == "path"]
+    path = rows[rows["what"] == "path"]
     axes.plot(path["a"], path["b"], color="#ffffff", linewidth=1.6)
     (line,) = axes.plot(path["a"], path["b"], ".-", color="#d62728", linewidth=0.9, markersize=5)
-    style.mark(line, str(own["method"].iloc[0]), "path", list(zip(path["step"], path["loss"], strict=True)))
+    style.mark(line, str(rows["method"].iloc[0]), "path", list(zip(path["step"], path["loss"], strict=True)))
     axes.plot(
         path["a"].iloc[:1], path["b"].iloc[:1], "o", color="#d62728", markersize=7, markerfacecolor="none", mew=1.6
     )
@@ -148,3 +136,30 @@ def _losses(losses: Axes, share: Axes, path: pd.DataFrame) -> None:
     share.set_xlabel("step (updates done)")
     for axes in (losses, share):
         axes.grid(True)
+
+
+PICTURE: Picture[Landscape] = Picture(
+    name="path_plane",
+    short="The path of training",
+    room="surfaces",
+    caption="DeepNet Fig. 5 (journal version); by default in the path's principal axes (Li et al. 2018, §7).",
+    see=(
+        "Left: the loss in a plane through the path (its first two principal axes; with --path hao its two ends and "
+        "the first axis of the rest), each axis at the path's own range, and the snapshots projected into it, from the "
+        "ring (the first) to the cross (the last weights)."
+    ),
+    read=(
+        Note(
+            "Right: the loss at the snapshots themselves (solid) and at their projections (dashed): where these "
+            "differ, the contours are not those of the path. Below: the share of the displacement from the last "
+            "weights that lies outside the plane."
+        ),
+    ),
+    columns=COLUMNS,
+    value="loss",
+    select=select,
+    draw=draw,
+    title=title,
+    alt=alt,
+    optional=True,
+)

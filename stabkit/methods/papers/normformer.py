@@ -20,10 +20,10 @@ def method(heads: Literal["paper", "fairseq"] = "paper", res_scale: Literal["no"
     """Pre-LN with three further norms or factors a layer."""
     place_of_heads: Place = "last" if heads == "paper" else "end"
 
-    def inner(site: Site, place: Place) -> Part:
-        if site.kind == "self" and place == place_of_heads:
+    def inner(site: Site, role: Place) -> Part:
+        if site.kind == "self" and role == place_of_heads:
             return "heads"
-        return "norm" if site.kind == "ffn" and place == "last" else ""
+        return "norm" if site.kind == "ffn" and role == "last" else ""
 
     def omega(site: Site) -> Scale:
         return Scale(vector=True, trainable=True) if res_scale == "yes" and site.kind == "ffn" else ONE

@@ -20,8 +20,8 @@ from stabkit.methods.parts import Part
 def method(query_key: Literal["norm", "none"] = "norm") -> Method:
     """x ← x + N(f(x)), q and k normed across heads."""
 
-    def inner(site: Site, place: Place) -> Part:
-        return "rms across heads" if query_key == "norm" and place in ("query", "key") else ""
+    def inner(site: Site, role: Place) -> Part:
+        return "rms across heads" if query_key == "norm" and role in ("query", "key") else ""
 
     return Method(
         key="reordered-norm",

@@ -25,16 +25,16 @@ from stabkit.errors import UsageError
 from stabkit.methods import able
 from stabkit.methods.base import Method, Site, Stack, defined, sites
 from stabkit.own.audit import scales, structure, weights
-from stabkit.own.audit.case import BASES, KINDS, Case, Finding
+from stabkit.own.audit.case import BASES, KINDS, Case, Violation
 from stabkit.own.factory import told
 from stabkit.own.sublayers import run
 from stabkit.own.sublayers.anatomy import Anatomy, and_more, dissect
 from stabkit.own.sublayers.anatomy import Stack as Found
-from stabkit.own.sublayers.sublayer import Part
+from stabkit.own.sublayers.sublayer import RoleWeight
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Row:
+class AuditRow:
     """What was found of one kind of sub-layer in one stack: scales layer by layer, norms, deviations by role."""
 
     stack: str
@@ -58,10 +58,10 @@ class Audit:
     """The inputs that it was run with."""
     base: str
     """The base initialisation recognised."""
-    rows: tuple[Row, ...]
+    rows: tuple[AuditRow, ...]
     outside: tuple[tuple[str, tuple[int, ...], float], ...]
     """(parameter, shape, standard deviation) of matrices outside of all sub-layers."""
-    findings: tuple[Finding, ...]
+    findings: tuple[Violation, ...]
     notes: tuple[str, ...]
     """What was not recognised, or not judged."""
 
@@ -190,7 +190,7 @@ def _stacks(anatomy: Anatomy, said: tuple[int, int] | None) -> dict[Stack, Found
     return {"encoder" if said[0] else "decoder": max(stacks, key=lambda stack: len(stack.sublayers))}
 
 
-def _rows(case: Case) -> list[Row]:
+def _rows(case: Case) -> list[AuditRow]:
     rows = []
     for stack, found in case.stacks.items():
         for kind in KINDS:
@@ -202,7 +202,7 @@ def _rows(case: Case) -> list[Row]:
                         deviations.setdefault(r.part.role, []).append(case.over(r))
                 norms = dict.fromkeys(structure.stands(structure.measured(s)) for s in own)
                 rows.append(
-                    Row(
+                    AuditRow(
                         stack=stack,
                         kind=kind,
                         layers=len(own),
@@ -216,7 +216,7 @@ def _rows(case: Case) -> list[Row]:
     return rows
 
 
-def _outside(parts: Sequence[Part]) -> list[tuple[str, tuple[int, ...], float]]:
+def _outside(parts: Sequence[RoleWeight]) -> list[tuple[str, tuple[int, ...], float]]:
     return [
         (part.name, tuple(part.weight.shape), float(part.weight.detach().double().std(correction=0)))
         for part in parts

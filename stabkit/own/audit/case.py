@@ -17,7 +17,7 @@ import torch
 
 from stabkit.methods.base import Kind, Method, Role, Site, Stack, sites
 from stabkit.own.sublayers.anatomy import Stack as Found
-from stabkit.own.sublayers.sublayer import Part, Sublayer
+from stabkit.own.sublayers.sublayer import RoleWeight, TracedSublayer
 from stabkit.spec import BaseInit
 
 Base = BaseInit | Literal["linear"]
@@ -32,7 +32,7 @@ FUSED: tuple[Role, ...] = ("query", "key", "value")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Finding:
+class Violation:
     """One violation: its topic, where and what, what the recipe says, what was measured, what to do."""
 
     topic: str
@@ -49,7 +49,7 @@ class Reading:
     """One role's matrix of one sub-layer, measured."""
 
     site: Site
-    part: Part
+    part: RoleWeight
     std: float
     shape: tuple[int, int]
     """(in, out)."""
@@ -81,7 +81,7 @@ class Case:
         self.base: Base = "xavier_normal"
         self.sites = sites(self.n, self.m, self.width)
         asked = {(site.stack, site.layer, site.kind): site for site in self.sites}
-        self.pairs: list[tuple[Site, Sublayer]] = [
+        self.pairs: list[tuple[Site, TracedSublayer]] = [
             (asked[stack, own.layer, own.kind], own)
             for stack, found in stacks.items()
             for own in found.sublayers
@@ -149,7 +149,7 @@ def depth(n: int, m: int) -> str:
     return f"{n}L-{m}L" if n and m else f"{n or m}L"
 
 
-def _read(site: Site, part: Part) -> Reading:
+def _read(site: Site, part: RoleWeight) -> Reading:
     weight = part.weight.detach()
     weight = weight if weight.dtype == torch.float64 else weight.float()
     fan_in, fan_out = weight.shape

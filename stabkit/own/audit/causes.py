@@ -108,12 +108,12 @@ def _deep(site: Site, n: int, m: int) -> Site:
 def best(causes: Iterator[Cause], measured: Sequence[float], slack: Sequence[float], pooled: float) -> str:
     """The words of the slip nearest to what was measured, when every layer is within `slack` and their mean within
     `pooled`; "" when none is. Of equals the first."""
-    found, distance = "", pooled
+    text, distance = "", pooled
     for cause in causes:
         if any(value <= 0 or not math.isfinite(value) for value in (*cause.values, *measured)):
             continue
         away = [math.log(g / value) for g, value in zip(measured, cause.values, strict=True)]
         mean = abs(sum(away) / len(away))
         if mean < distance - 1e-9 and all(abs(a) <= s for a, s in zip(away, slack, strict=True)):
-            found, distance = cause.words, mean
-    return found
+            text, distance = cause.words, mean
+    return text

@@ -12,17 +12,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from stabkit.methods import formula
 from stabkit.methods.base import Kind, Method, Site, Stack
 from stabkit.own.audit import causes
-from stabkit.own.audit.case import Case, Finding
+from stabkit.own.audit.case import Case, Violation
 from stabkit.own.audit.words import by_stack, span, where
-from stabkit.own.sublayers.sublayer import Sublayer
+from stabkit.own.sublayers.sublayer import TracedSublayer
 
 CLOSE = 0.01
 DIGITS = 5
 
-Pairs = list[tuple[Site, Sublayer]]
+Pairs = list[tuple[Site, TracedSublayer]]
 
 
-def judge(case: Case) -> Iterator[Finding]:
+def judge(case: Case) -> Iterator[Violation]:
     """Violations in scales."""
     if case.method.calibrate is None:
         yield from _fixed(case)
@@ -31,7 +31,7 @@ def judge(case: Case) -> Iterator[Finding]:
     scaled = [(site, own) for site, own in case.pairs if not _near(own.stream, 1.0)]
     if scaled:
         factor = span(own.stream for _, own in scaled)
-        yield Finding(
+        yield Violation(
             topic="stream",
             what=f"{where(case, [site for site, _ in scaled])}: the norm's output is multiplied by {factor} before "
             "shortcut and branch read it",
@@ -48,15 +48,17 @@ def sums(scales: Iterable[tuple[float, float]]) -> str:
     return " + ".join(name if factor == "1" else f"{factor}·{name}" for factor, name in terms)
 
 
-def _fixed(case: Case) -> Iterator[Finding]:
+def _fixed(case: Case) -> Iterator[Violation]:
     method = case.method
     units: dict[tuple[Stack, Kind], Pairs] = defaultdict(list)
-    streamed = {site.stack for site, own in case.pairs if not _near(own.stream, 1.0)}
-    for site, own in case.pairs:
-        if site.stack in streamed and (site.index == 1 or _near(own.omega * own.stream, method.omega(site).init)):
+    streamed = {site.stack for site, sublayer in case.pairs if not _near(sublayer.stream, 1.0)}
+    for site, sublayer in case.pairs:
+        if site.stack in streamed and (
+            site.index == 1 or _near(sublayer.omega * sublayer.stream, method.omega(site).init)
+        ):
             continue  # that is said there
-        if not _fits(method, site, own):
-            units[site.stack, site.kind].append((site, own))
+        if not _fits(method, site, sublayer):
+            units[site.stack, site.kind].append((site, sublayer))
     groups: dict[str, Pairs] = defaultdict(list)
     for pairs in units.values():
         groups[_cause(method, pairs) or f"{_asked(method, pairs)} {_has(pairs)}"] += pairs
@@ -68,7 +70,7 @@ def _fixed(case: Case) -> Iterator[Finding]:
             return [pair for pair in pairs if pair[0].stack == stack]
 
         asked, has = by_stack(stacks, lambda s: _asked(method, of(s))), by_stack(stacks, lambda s: _has(of(s)))
-        yield Finding(
+        yield Violation(
             topic="scale",
             what=f"{where(case, [site for site, _ in pairs])}: {cause or f'{has}, not {asked}'}",
             recipe=f"{asked} ({method.source})",
@@ -77,7 +79,7 @@ def _fixed(case: Case) -> Iterator[Finding]:
         )
 
 
-def _profiled(case: Case) -> Iterator[Finding]:
+def _profiled(case: Case) -> Iterator[Violation]:
     """A method whose ω come from data: they are not known here, but not 1 throughout, nor on the branch."""
     idle = []
     for stack in case.stacks:
@@ -86,7 +88,7 @@ def _profiled(case: Case) -> Iterator[Finding]:
             idle += pairs
     if idle:
         branch = any(not _near(own.gamma, 1.0) for _, own in idle)
-        yield Finding(
+        yield Violation(
             topic="scale",
             what=f"{where(case, [site for site, _ in idle])}: "
             f"{'the factors are on the branch' if branch else 'every ω is 1: nothing was profiled'}",
@@ -96,7 +98,7 @@ def _profiled(case: Case) -> Iterator[Finding]:
         )
 
 
-def _fits(method: Method, site: Site, own: Sublayer) -> bool:
+def _fits(method: Method, site: Site, own: TracedSublayer) -> bool:
     omega, gamma = method.omega(site).init, method.gamma(site).init
     if own.norm_out and own.gamma and gamma:
         return _near(own.omega / own.gamma, omega / gamma)
@@ -117,9 +119,9 @@ def _cause(method: Method, pairs: Pairs) -> str:
     return causes.best(causes.of_scale(method, [site for site, _ in pairs]), ratios, [CLOSE] * len(pairs), CLOSE)
 
 
-def _asked(method: Method, pairs: Sequence[tuple[Site, Sublayer]]) -> str:
+def _asked(method: Method, pairs: Sequence[tuple[Site, TracedSublayer]]) -> str:
     return sums((method.omega(site).init, method.gamma(site).init) for site, _ in pairs)
 
 
-def _has(pairs: Sequence[tuple[Site, Sublayer]]) -> str:
+def _has(pairs: Sequence[tuple[Site, TracedSublayer]]) -> str:
     return sums((own.omega, own.gamma) for _, own in pairs)

@@ -9,16 +9,16 @@ from typing import Any
 from stabkit.methods import formula
 from stabkit.methods.base import PLACES, Method, Site, Stack
 from stabkit.methods.parts import normalises
-from stabkit.own.audit.case import Case, Finding, depth
+from stabkit.own.audit.case import Case, Violation, depth
 from stabkit.own.audit.words import by_stack, layers, where
-from stabkit.own.sublayers.sublayer import Sublayer
+from stabkit.own.sublayers.sublayer import TracedSublayer
 
 STANDS = ("before the branch", "inside the branch", "after the branch", "after the sum")
 GROWS = 1.01
 """A shortcut's scale above this multiplies the stream when no norm follows the sum."""
 
 
-def judge(case: Case, n: int, m: int) -> Iterator[Finding]:
+def judge(case: Case, n: int, m: int) -> Iterator[Violation]:
     """Violations in structure."""
     yield from _depth(case, n, m)
     yield from _sublayers(case)
@@ -32,7 +32,7 @@ def stands(norms: Iterable[bool]) -> str:
     return " and ".join(name for name, there in zip(STANDS, norms, strict=True) if there) or "nowhere"
 
 
-def measured(own: Sublayer) -> tuple[bool, bool, bool, bool]:
+def measured(own: TracedSublayer) -> tuple[bool, bool, bool, bool]:
     """Whether a norm stands before the branch, inside, after it, after the sum."""
     return own.norm_in, own.norm_inner, own.norm_branch, own.norm_out
 
@@ -49,9 +49,9 @@ def asked(method: Method, site: Site) -> tuple[bool, bool, bool, bool]:
     )
 
 
-def _depth(case: Case, n: int, m: int) -> Iterator[Finding]:
+def _depth(case: Case, n: int, m: int) -> Iterator[Violation]:
     if (case.n, case.m) != (n, m):
-        yield Finding(
+        yield Violation(
             topic="depth",
             what=f"the model has {case.depth}, not {depth(n, m)}",
             recipe=f"scales and gains depend on the depth; what follows is compared with {case.depth}",
@@ -60,7 +60,7 @@ def _depth(case: Case, n: int, m: int) -> Iterator[Finding]:
         )
 
 
-def _sublayers(case: Case) -> Iterator[Finding]:
+def _sublayers(case: Case) -> Iterator[Violation]:
     for stack, found in case.stacks.items():
         wanted = tuple(dict.fromkeys(site.kind for site in case.sites if site.stack == stack))
         odd: dict[tuple[str, ...], list[int]] = defaultdict(list)
@@ -71,7 +71,7 @@ def _sublayers(case: Case) -> Iterator[Finding]:
         for kinds, numbers in odd.items():
             has = ", ".join(kinds)
             beside = any("+" in kind for kind in kinds)
-            yield Finding(
+            yield Violation(
                 topic="sub-layers",
                 what=f"{stack}: {has} {layers(numbers, found.layers)}, not {', '.join(wanted)}",
                 recipe=f"a layer is {', '.join(wanted)}, each with its own shortcut",
@@ -82,19 +82,19 @@ def _sublayers(case: Case) -> Iterator[Finding]:
             )
 
 
-def _norms(case: Case) -> Iterator[Finding]:
-    groups: dict[Any, list[tuple[Site, Sublayer]]] = defaultdict(list)
-    for site, own in case.pairs:
-        if asked(case.method, site) != measured(own):
-            groups[asked(case.method, site), measured(own)].append((site, own))
+def _norms(case: Case) -> Iterator[Violation]:
+    groups: dict[Any, list[tuple[Site, TracedSublayer]]] = defaultdict(list)
+    for site, sublayer in case.pairs:
+        if asked(case.method, site) != measured(sublayer):
+            groups[asked(case.method, site), measured(sublayer)].append((site, sublayer))
     for (wanted, has), pairs in groups.items():
         growth = ""
-        if wanted[3] and not has[3] and max(own.omega for _, own in pairs) > GROWS:
+        if wanted[3] and not has[3] and max(sublayer.omega for _, sublayer in pairs) > GROWS:
             growth = f"; with no norm after the sum, the shortcut's scale multiplies the stream by {_grown(pairs)}"
         what = f"the norm stands {stands(has)}, not {stands(wanted)}"
         if not any(wanted) or not any(has):
             what = f"a norm stands {stands(has)}" if any(has) else f"no norm stands {stands(wanted)}"
-        yield Finding(
+        yield Violation(
             topic="norm placement",
             what=f"{where(case, [site for site, _ in pairs])}: {what}{growth}",
             recipe=f"{f'a norm {stands(wanted)}' if any(wanted) else 'no norm'}: {formula.text(case.method)} "
@@ -108,11 +108,11 @@ def _norms(case: Case) -> Iterator[Finding]:
         )
 
 
-def _grown(pairs: Sequence[tuple[Site, Sublayer]]) -> str:
+def _grown(pairs: Sequence[tuple[Site, TracedSublayer]]) -> str:
     """The product of all shortcuts' scales, a stack by itself."""
     factors: dict[Stack, float] = {}
-    for site, own in pairs:
-        factors[site.stack] = factors.get(site.stack, 1.0) * own.omega
+    for site, sublayer in pairs:
+        factors[site.stack] = factors.get(site.stack, 1.0) * sublayer.omega
     return by_stack(factors, lambda stack: f"{factors[stack]:.2g}")
 
 
@@ -120,7 +120,7 @@ def _style(norms: tuple[bool, bool, bool, bool]) -> str:
     return {(False, False, False, True): " (Post-LN)", (True, False, False, False): " (Pre-LN)"}.get(norms, "")
 
 
-def _final(case: Case) -> Iterator[Finding]:
+def _final(case: Case) -> Iterator[Violation]:
     missing: dict[bool, list[Stack]] = defaultdict(list)
     for stack, found in case.stacks.items():
         own = [(site, sublayer) for site, sublayer in case.pairs if site.stack == stack]
@@ -132,7 +132,7 @@ def _final(case: Case) -> Iterator[Finding]:
     for absent, stacks in missing.items():
         one = any(normalises(case.method.final(stack), "layer") for stack in stacks)
         surplus = "remove all but one" if one else "remove it: the last sub-layer's own norm is the last"
-        yield Finding(
+        yield Violation(
             topic="final norm",
             what=f"{' and '.join(stacks)}: {'no norm' if absent else 'a further norm'} stands after the last layer",
             recipe=f"{'one norm' if one else 'no norm'} after each stack ({case.method.source})",
@@ -141,12 +141,12 @@ def _final(case: Case) -> Iterator[Finding]:
         )
 
 
-def _wiring(case: Case) -> Iterator[Finding]:
+def _wiring(case: Case) -> Iterator[Violation]:
     for stack, found in case.stacks.items():
         wanted, has = case.method.wiring != "chain", any(own.history for own in found.sublayers)
         if wanted != has and found.layers > 2:
             names = "the layer before alone", "a combination of all layers before"
-            yield Finding(
+            yield Violation(
                 topic="wiring",
                 what=f"{stack}: layers read {names[has]}, not {names[wanted]}",
                 recipe=f"{formula.text(case.method)} ({case.method.source})",

@@ -10,7 +10,7 @@ import torch
 
 from stabkit.methods.base import Kind, Role, Stack
 from stabkit.own.audit import causes
-from stabkit.own.audit.case import BASES, Case, Finding, Reading, deviation
+from stabkit.own.audit.case import BASES, Case, Reading, Violation, deviation
 from stabkit.own.audit.words import by_stack, layers, matrices, names, span
 from stabkit.own.sublayers.anatomy import Anatomy
 
@@ -24,7 +24,7 @@ SAMPLE = 4096
 Unit = tuple[Stack, Kind, Role]
 
 
-def judge(case: Case, anatomy: Anatomy) -> Iterator[Finding]:
+def judge(case: Case, anatomy: Anatomy) -> Iterator[Violation]:
     """Violations in what was drawn."""
     yield from _finite(case)
     yield from _finite_outside(anatomy)
@@ -43,10 +43,10 @@ def judge(case: Case, anatomy: Anatomy) -> Iterator[Finding]:
     yield from _norm_weights(anatomy)
 
 
-def _finite(case: Case) -> Iterator[Finding]:
+def _finite(case: Case) -> Iterator[Violation]:
     broken = [r for r in case.readings if not math.isfinite(r.std)]
     if broken:
-        yield Finding(
+        yield Violation(
             topic="not finite",
             what=f"{matrices(case, broken)} with numbers that are not finite",
             recipe="weights are finite",
@@ -56,10 +56,10 @@ def _finite(case: Case) -> Iterator[Finding]:
         )
 
 
-def _finite_outside(anatomy: Anatomy) -> Iterator[Finding]:
+def _finite_outside(anatomy: Anatomy) -> Iterator[Violation]:
     broken = [part for part in anatomy.outside if not bool(part.weight.detach().isfinite().all())]
     if broken:
-        yield Finding(
+        yield Violation(
             topic="not finite",
             what=f"{', '.join(part.name or 'a matrix' for part in broken)} outside of all sub-layers, with numbers "
             "that are not finite",
@@ -73,7 +73,7 @@ def _finite_outside(anatomy: Anatomy) -> Iterator[Finding]:
 # — one draw for several layers —
 
 
-def _clones(case: Case) -> Iterator[Finding]:
+def _clones(case: Case) -> Iterator[Violation]:
     found: dict[bool, dict[Stack, set[int]]] = {False: defaultdict(set), True: defaultdict(set)}
     units: dict[Unit, list[Reading]] = defaultdict(list)
     for r in case.readings:
@@ -86,10 +86,10 @@ def _clones(case: Case) -> Iterator[Finding]:
                 found[len(names(group)) == 1][stack] |= numbers
     for tied, stacks in found.items():
         if stacks:
-            told = "; ".join(f"{stack} {layers(own, case.stacks[stack].layers)}" for stack, own in stacks.items())
-            yield Finding(
+            text = "; ".join(f"{stack} {layers(own, case.stacks[stack].layers)}" for stack, own in stacks.items())
+            yield Violation(
                 topic="shared layers" if tied else "cloned layers",
-                what=f"{told}: layers {'share one set of weights' if tied else 'start identical, copies of one draw'}",
+                what=f"{text}: layers {'share one set of weights' if tied else 'start identical, copies of one draw'}",
                 recipe="every layer has weights of its own, drawn independently",
                 measured="the same parameters" if tied else f"correlation between layers above {ALIKE}",
                 remedy="build a layer for each place" if tied else "build each layer anew and draw it: "
@@ -123,11 +123,11 @@ def _sampled(weight: torch.Tensor) -> torch.Tensor:
 # — standard deviations —
 
 
-def _default(case: Case, readings: Sequence[Reading]) -> Iterator[Finding]:
+def _default(case: Case, readings: Sequence[Reading]) -> Iterator[Violation]:
     if not readings:
         return
     biases = any(r.part.bias is not None and _bias_draw(case, r) == "default" for r in readings)
-    yield Finding(
+    yield Violation(
         topic="default initialisation",
         what=f"{matrices(case, readings)} drawn as torch's nn.Linear does by default{', biases too' if biases else ''}",
         recipe=f"{BASES[case.base]}, times gain {span(case.expected(r) for r in readings)} ({case.method.source}); "
@@ -138,11 +138,11 @@ def _default(case: Case, readings: Sequence[Reading]) -> Iterator[Finding]:
     )
 
 
-def _scaled_default(case: Case) -> Iterator[Finding]:
+def _scaled_default(case: Case) -> Iterator[Violation]:
     """One slip, and not one a role: the recipe's gains, put on nn.Linear's draw."""
     readings = [r for r in case.readings if r.default or case.fits(r)]
     small = [1 / case.over(r) for r in readings]
-    yield Finding(
+    yield Violation(
         topic="default initialisation",
         what=f"{matrices(case, readings)} drawn as torch's nn.Linear does by default, then multiplied by the gain: "
         f"{span(small, 3)} × too small",
@@ -154,7 +154,7 @@ def _scaled_default(case: Case) -> Iterator[Finding]:
     )
 
 
-def _deviations(case: Case, readings: Sequence[Reading]) -> Iterator[Finding]:
+def _deviations(case: Case, readings: Sequence[Reading]) -> Iterator[Violation]:
     units: dict[Unit, list[Reading]] = defaultdict(list)
     for r in readings:
         units[r.site.stack, r.site.kind, r.part.role].append(r)
@@ -170,7 +170,7 @@ def _deviations(case: Case, readings: Sequence[Reading]) -> Iterator[Finding]:
 
         asked = by_stack(stacks, lambda stack: span(case.expected(r) for r in of(stack)))
         has = by_stack(stacks, lambda stack: span(case.gain(r) for r in of(stack)))
-        yield Finding(
+        yield Violation(
             topic="standard deviation",
             what=matrices(case, group, lambda stack: f", {_size(case, of(stack))}") + (f": {cause}" if cause else ""),
             recipe=f"gain {asked} ({case.method.source})",
@@ -205,7 +205,7 @@ def _size(case: Case, unit: Sequence[Reading]) -> str:
 # — biases, embeddings, norms —
 
 
-def _biases(case: Case, told: set[int]) -> Iterator[Finding]:
+def _biases(case: Case, told: set[int]) -> Iterator[Violation]:
     groups: dict[str, list[Reading]] = defaultdict(list)
     for r in case.readings:
         if r.part.bias is not None and float(_bias(r).abs().max()) > NOTHING / math.sqrt(r.shape[0]):
@@ -223,7 +223,7 @@ def _biases(case: Case, told: set[int]) -> Iterator[Finding]:
     }
     for draw, readings in groups.items():
         if readings:
-            yield Finding(
+            yield Violation(
                 topic="bias",
                 what=f"{matrices(case, readings)} with biases that are not 0{words[draw]}",
                 recipe=f"biases start at 0 ({case.method.source})",
@@ -247,7 +247,7 @@ def _bias(r: Reading) -> torch.Tensor:
     return r.part.bias.detach().float()
 
 
-def _embedding(case: Case, anatomy: Anatomy) -> Iterator[Finding]:
+def _embedding(case: Case, anatomy: Anatomy) -> Iterator[Violation]:
     """Where the recipe scales the embedding: N(0, 1/d), or N(0, 1) where nothing multiplies by √d, times its gain."""
     gain = case.method.gain(case.sites[0], "embedding")
     tables = [p for p in anatomy.outside if p.role == "embedding" and p.weight.shape[-1] == case.width]
@@ -256,7 +256,7 @@ def _embedding(case: Case, anatomy: Anatomy) -> Iterator[Finding]:
     stds = [float(w[(w != 0).any(-1)].double().std(correction=0)) for w in (p.weight.detach() for p in tables)]
     units = (1.0, 1 / math.sqrt(case.width))
     if not any(abs(std / (gain * unit) - 1) < 0.05 for std in stds for unit in units):
-        yield Finding(
+        yield Violation(
             topic="embedding",
             what=f"the embedding's standard deviation is {span(stds)}",
             recipe=f"{gain:.4g}/√d = {gain * units[1]:.4g} ({case.method.source})",
@@ -266,10 +266,10 @@ def _embedding(case: Case, anatomy: Anatomy) -> Iterator[Finding]:
         )
 
 
-def _norm_weights(anatomy: Anatomy) -> Iterator[Finding]:
+def _norm_weights(anatomy: Anatomy) -> Iterator[Violation]:
     odd = [n for n, w, b in anatomy.norms if bool((w != 1).any()) or (b is not None and bool((b != 0).any()))]
     if odd:
-        yield Finding(
+        yield Violation(
             topic="norm weights",
             what=f"{len(odd)} of {len(anatomy.norms)} norms do not start at weight 1 and bias 0",
             recipe="norms start at weight 1 and bias 0",

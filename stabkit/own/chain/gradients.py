@@ -18,7 +18,7 @@ from torch import nn
 
 from stabkit.errors import UsageError
 from stabkit.own.sublayers.memory import full
-from stabkit.own.sublayers.reading import Stream
+from stabkit.own.sublayers.reading import ResidualStream
 from stabkit.results.own.cell import Sublayer
 
 OUTSIDE = "outside"
@@ -31,14 +31,14 @@ Mesh = Any
 """torch's DeviceMesh, or None."""
 
 
-def groups_of(model: nn.Module, stream: Stream) -> dict[str, list[nn.Parameter]]:
+def groups_of(model: nn.Module, stream: ResidualStream) -> dict[str, list[nn.Parameter]]:
     """{sub-layer: its trained parameters}, and what belongs to none of them."""
     named = {name: p for name, p in model.named_parameters() if p.requires_grad}
     found = {place.name: [named.pop(n) for n in place.parameters if n in named] for place in stream.sublayers}
     return {**found, OUTSIDE: list(named.values())}
 
 
-def sublayers(stream: Stream, groups: Groups) -> tuple[Sublayer, ...]:
+def sublayers(stream: ResidualStream, groups: Groups) -> tuple[Sublayer, ...]:
     """As results know them."""
     return tuple(
         Sublayer(stack=own.stack, layer=own.layer, kind=own.kind, parameters=len(groups[own.name]))
@@ -61,8 +61,8 @@ def gradient_squares(groups: Groups, scale: torch.Tensor | None = None) -> torch
     gradients; NaN where none of a group's parameters has one: cut off, or skipped in this step. On the parameters'
     device: nothing waits for it."""
     mesh = mesh_of(groups)
-    found = _squares(([p.grad for p in own if p.grad is not None] for own in groups.values()), mesh, _device(groups))
-    return found if scale is None else found / scale.to(found) ** 2
+    tensor = _squares(([p.grad for p in own if p.grad is not None] for own in groups.values()), mesh, _device(groups))
+    return tensor if scale is None else tensor / scale.to(tensor) ** 2
 
 
 def norms(squares: torch.Tensor, mesh: Mesh) -> torch.Tensor:

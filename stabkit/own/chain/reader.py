@@ -20,7 +20,7 @@ import torch
 from torch import nn
 
 from stabkit.errors import UsageError
-from stabkit.own.sublayers.reading import States, Stream
+from stabkit.own.sublayers.reading import ResidualStream, States
 from stabkit.own.sublayers.run import Call
 from stabkit.probes.tools import quantities
 from stabkit.results.own.cell import Broke
@@ -42,7 +42,7 @@ def masks(model: nn.Module, call: Call) -> dict[str, torch.Tensor]:
 class Reader:
     """Turns the states of each pass into rows; remembers those of θ_0 and of the pass before."""
 
-    def __init__(self, stream: Stream, masks: Mapping[str, torch.Tensor]) -> None:
+    def __init__(self, stream: ResidualStream, masks: Mapping[str, torch.Tensor]) -> None:
         self.stream, self.masks = stream, masks
         self.first: States | None = None
         self.last: torch.Tensor | None = None

@@ -1,4 +1,4 @@
-"""A loss for a model that comes without one: a fixed batch of random tokens or images, drawn by the seed alone.
+"""Where a factory gives none: the rate, and a loss: a fixed batch of random tokens or images, drawn by the seed alone.
 
 Next-token cross-entropy on tokens of the model's vocabulary; for a model of images, cross-entropy against random
 labels. Which of both a model takes is found by calling it.
@@ -22,6 +22,8 @@ from stabkit.streams import stream
 TOKENS = ((8, 32), (8, 16), (4, 6))
 """(sentences, tokens) of the batch; the first that the model takes."""
 IMAGES = 8
+RATE = 1e-3
+"""Of AdamW, where the factory brings no optimizer."""
 GIVE_LOSS = "let the factory return (model, loss), with loss(model) a scalar on a fixed batch"
 
 

@@ -31,7 +31,7 @@ from stabkit.own import factory
 from stabkit.own.probe import loop
 from stabkit.own.probe.made import FACTORY, Made, fits, make
 from stabkit.own.sublayers.memory import raw
-from stabkit.results.own.cell import PROBE_VERSION, Cell, Facts
+from stabkit.results.own.cell import PROBE_VERSION, Facts, ModelCell
 from stabkit.results.records import jsonable
 from stabkit.storage import probed
 from stabkit.storage.folder import write_file
@@ -68,7 +68,7 @@ def probe(job: dict[str, Any], tell: Callable[[dict[str, Any]], None]) -> tuple[
 def _probed(
     job: dict[str, Any],
     function: Callable[..., Any],
-    shelf: Shelf[Cell],
+    shelf: Shelf[ModelCell],
     tell: Callable[[dict[str, Any]], None],
     begin: float,
 ) -> dict[str, Any]:
@@ -110,7 +110,7 @@ def _probed(
         rate=float(rate),
     )
     where = {"stabkit": __version__, "torch": torch.__version__, "wall_seconds": round(time.monotonic() - begin, 3)}
-    shelf.commit(probe_id, probed.to_files(Cell(facts, recorded.records), where))
+    shelf.commit(probe_id, probed.to_files(ModelCell(facts, recorded.records), where))
     return {"folder": probe_id, "reused": False}
 
 

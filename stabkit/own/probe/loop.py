@@ -22,7 +22,7 @@ from stabkit.own.chain.reader import Reader, broken, masks
 from stabkit.own.probe.made import Made
 from stabkit.own.sublayers import reading, run
 from stabkit.own.sublayers.memory import digest
-from stabkit.own.sublayers.reading import Stream
+from stabkit.own.sublayers.reading import ResidualStream
 from stabkit.results.own.cell import Broke, Sublayer
 from stabkit.results.records import Recorder, Table
 
@@ -32,7 +32,7 @@ class ProbeRecord:
     """What the updates left."""
 
     records: Mapping[str, Table]
-    stream: Stream
+    stream: ResidualStream
     width: int
     tokens: int
     """Of the batch, padding left out."""

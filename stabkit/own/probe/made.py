@@ -62,7 +62,7 @@ def make(factory: Callable[..., Any], name: str, depth: int | None, seed: int, l
         loss = defaults.loss(model, seed)
         notes.append("the factory gives no loss: cross-entropy on a fixed random batch")
     if optimizer is None:
-        optimizer = torch.optim.AdamW(trained, lr=lr or 1e-3)
+        optimizer = torch.optim.AdamW(trained, lr=lr or defaults.RATE)
     else:
         notes += _own_optimizer(optimizer, trained, name, lr)
     frozen = sum(1 for p in model.parameters() if not p.requires_grad)

@@ -14,8 +14,8 @@ import torch
 from stabkit.methods.base import Kind
 from stabkit.own.sublayers.graph import MIXES, NORM, PASS, Node, Users, back, users_of
 from stabkit.own.sublayers.joins import joins_of
-from stabkit.own.sublayers.sublayer import Part, Sublayer, part, sublayer
-from stabkit.own.sublayers.watch import Watch
+from stabkit.own.sublayers.sublayer import RoleWeight, TracedSublayer, part, sublayer
+from stabkit.own.sublayers.watch import DispatchTrace
 
 TAIL = 200
 """Operations after the last sum that are looked through for a final norm."""
@@ -27,7 +27,7 @@ LONGEST = 4
 class Stack:
     """Sub-layers that follow one another, and the norms after the last."""
 
-    sublayers: tuple[Sublayer, ...]
+    sublayers: tuple[TracedSublayer, ...]
     final_norms: int
 
     @property
@@ -42,7 +42,7 @@ class Anatomy:
     stacks: tuple[Stack, ...]
     encoder_of: dict[int, int]
     """{stack with cross-attention: the stack whose output it reads}."""
-    outside: tuple[Part, ...]
+    outside: tuple[RoleWeight, ...]
     norms: tuple[tuple[str, torch.Tensor, torch.Tensor | None], ...]
     """(parameter, weight, bias) of every norm."""
     notes: tuple[str, ...]
@@ -50,7 +50,7 @@ class Anatomy:
     """Matrices in a branch that were not seen to be of attention or a feed-forward."""
 
 
-def dissect(watch: Watch) -> Anatomy:
+def dissect(watch: DispatchTrace) -> Anatomy:
     """The sub-layers of a watched pass."""
     nodes = watch.nodes
     users = users_of(nodes)
@@ -73,7 +73,7 @@ def dissect(watch: Watch) -> Anatomy:
         count_layers(stack)
     outside = [part(nodes, users, "head", node) for node in nodes if node.op == "product" and node.at not in used]
     outside += [
-        Part(role="embedding", weight=table, bias=None, name=node.name)
+        RoleWeight(role="embedding", weight=table, bias=None, name=node.name)
         for node in nodes
         if node.op == "embedding" and (table := node.constants[0]) is not None
     ]
@@ -96,19 +96,19 @@ def dissect(watch: Watch) -> Anatomy:
     )
 
 
-def _stacks(nodes: Sequence[Node], sublayers: dict[int, Sublayer]) -> list[list[Sublayer]]:
+def _stacks(nodes: Sequence[Node], sublayers: dict[int, TracedSublayer]) -> list[list[TracedSublayer]]:
     """Sub-layers that follow one another, in the order of the pass."""
-    stacks: list[list[Sublayer]] = []
-    for own in sublayers.values():
-        before = _link(nodes, sublayers, own)
+    stacks: list[list[TracedSublayer]] = []
+    for traced in sublayers.values():
+        before = _link(nodes, sublayers, traced)
         if before is None:
-            stacks.append([own])
+            stacks.append([traced])
         else:
-            stacks[_place(stacks, before)].append(own)
+            stacks[_place(stacks, before)].append(traced)
     return stacks
 
 
-def _place(stacks: Sequence[Sequence[Sublayer]], at: int) -> int:
+def _place(stacks: Sequence[Sequence[TracedSublayer]], at: int) -> int:
     """The stack that the sum belongs to."""
     return next(i for i, stack in enumerate(stacks) if any(own.at == at for own in stack))
 
@@ -129,7 +129,7 @@ class _Behind:
     history: bool = False
 
 
-def _behind(nodes: Sequence[Node], sums: dict[int, Sublayer], start: int) -> _Behind | None:
+def _behind(nodes: Sequence[Node], sums: dict[int, TracedSublayer], start: int) -> _Behind | None:
     norms, scale, at = 0, 1.0, start
     while at not in sums and (node := nodes[at]).op in PASS | NORM and node.inputs:
         if node.op == "norm":
@@ -147,7 +147,7 @@ def _behind(nodes: Sequence[Node], sums: dict[int, Sublayer], start: int) -> _Be
     return _Behind(reached[0], norms + len(normed), 1.0, history=len(reached) > 1)
 
 
-def _link(nodes: Sequence[Node], sums: dict[int, Sublayer], own: Sublayer) -> int | None:
+def _link(nodes: Sequence[Node], sums: dict[int, TracedSublayer], own: TracedSublayer) -> int | None:
     """The sum before this sub-layer, whose norm and scale after the sum are thereby known."""
     behind = _behind(nodes, sums, own.fork)
     if behind is None:
@@ -160,7 +160,7 @@ def _link(nodes: Sequence[Node], sums: dict[int, Sublayer], own: Sublayer) -> in
     return behind.at
 
 
-def _finish(nodes: Sequence[Node], users: Users, stack: list[Sublayer]) -> int:
+def _finish(nodes: Sequence[Node], users: Users, stack: list[TracedSublayer]) -> int:
     """How many norms stand after a stack, less the last sub-layer's own where others of its kind have one."""
     last = stack[-1]
     through = PASS | NORM | ({"other", "add"} if any(own.history for own in stack) else set())
@@ -178,17 +178,17 @@ def _finish(nodes: Sequence[Node], users: Users, stack: list[Sublayer]) -> int:
     return norms - last.norm_out
 
 
-def count_layers(stack: Sequence[Sublayer]) -> None:
+def count_layers(stack: Sequence[TracedSublayer]) -> None:
     """A layer is a pattern of kinds with one self-attention that comes again and again, as feed-forward, attention,
     feed-forward. Without one it begins where a kind comes again, and at every self-attention."""
-    kinds = [own.kind for own in stack]
+    kinds = [sublayer.kind for sublayer in stack]
     period = next((p for p in range(1, LONGEST + 1) if _repeats(kinds, p)), 0)
     layer, seen = 0, set[Kind | None]()
-    for i, own in enumerate(stack):
-        if i % period == 0 if period else not layer or own.kind in seen or own.kind == "self":
+    for i, traced in enumerate(stack):
+        if i % period == 0 if period else not layer or traced.kind in seen or traced.kind == "self":
             layer, seen = layer + 1, set()
-        seen.add(own.kind)
-        own.layer = layer
+        seen.add(traced.kind)
+        traced.layer = layer
 
 
 def _repeats(kinds: Sequence[Kind | None], period: int) -> bool:

@@ -43,7 +43,7 @@ MIXES: frozenset[Op] = frozenset({"product", "match", "attention"})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Matrix:
+class WeightUse:
     """A weight as it is used: x·weight + bias, (in, out) and (out). `flipped`: Wᵀ·x, features not on the last axis."""
 
     weight: torch.Tensor
@@ -64,7 +64,7 @@ class Node:
     value: torch.Tensor
     factors: tuple[float, ...] = ()
     """Of each input of a scale, shift or add."""
-    matrix: Matrix | None = None
+    matrix: WeightUse | None = None
     constants: tuple[torch.Tensor | None, ...] = ()
     """What a shift adds; a norm's weight and bias; an embedding's table."""
     name: str = ""

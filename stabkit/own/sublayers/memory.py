@@ -27,8 +27,8 @@ class Memory:
     @torch.no_grad()
     def undo(self) -> None:
         """Give back what the pass overwrote."""
-        for own, old in reversed(self._before.values()):
-            own.copy_(old)
+        for tensor, old in reversed(self._before.values()):
+            tensor.copy_(old)
 
     def guard(self, func: Any, args: Any, kwargs: Any) -> None:
         """Copy what belongs to the module before it is written to."""

@@ -15,12 +15,12 @@ from dataclasses import dataclass, replace
 
 from stabkit.own.sublayers.anatomy import Anatomy, count_layers
 from stabkit.own.sublayers.graph import NORM, PASS, Node, Users, back, users_of
-from stabkit.own.sublayers.sublayer import Sublayer
-from stabkit.own.sublayers.watch import Watch
+from stabkit.own.sublayers.sublayer import TracedSublayer
+from stabkit.own.sublayers.watch import DispatchTrace
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Place:
+class SublayerPlace:
     """One sub-layer."""
 
     stack: str
@@ -54,7 +54,7 @@ class Nodes:
 class Places:
     """All of a model: its stacks in the order of the pass, the last of them is the one whose output is F."""
 
-    sublayers: tuple[Place, ...]
+    sublayers: tuple[SublayerPlace, ...]
     nodes: tuple[Nodes, ...]
     """Of each sub-layer."""
     first: dict[str, int]
@@ -72,34 +72,40 @@ class Places:
         return frozenset(own | set(self.first.values()) | {self.final})
 
 
-def places(watch: Watch, anatomy: Anatomy) -> Places | None:
+def places(watch: DispatchTrace, anatomy: Anatomy) -> Places | None:
     """Of a watched pass; None where it has no sums."""
     stacks = _joined(watch.nodes, anatomy)
     if not stacks:
         return None
     users = users_of(watch.nodes)
     owned = {name for name, _ in watch.module.named_parameters()}
-    sublayers: list[Place] = []
+    sublayers: list[SublayerPlace] = []
     nodes: list[Nodes] = []
     uses: defaultdict[str, set[tuple[str, int]]] = defaultdict(set)
     for name, stack in stacks.items():
         count_layers(stack)
         begun = len(sublayers)
-        for i, own in enumerate(stack):
-            out = stack[i + 1].fork if i + 1 < len(stack) else _own_norm(watch.nodes, users, own)
-            between = (*own.join.region, *own.join.shortcut, own.at, *_way(watch.nodes, out, own.at))
+        for i, sublayer in enumerate(stack):
+            out = stack[i + 1].fork if i + 1 < len(stack) else _own_norm(watch.nodes, users, sublayer)
+            between = (
+                *sublayer.join.region,
+                *sublayer.join.shortcut,
+                sublayer.at,
+                *_way(watch.nodes, out, sublayer.at),
+            )
             read = {known for at in between for known in watch.reads.get(at, ())}
-            read |= {known for part in own.parts for known in (part.name, part.bias_name)}  # keys of another stack
+            read |= {known for part in sublayer.parts for known in (part.name, part.bias_name)}  # keys of another stack
             read &= owned
             for known in read:
-                uses[known].add((name, own.layer))
+                uses[known].add((name, sublayer.layer))
             like = sum(
-                one.layer == own.layer and one.kind.rstrip("0123456789") == own.word for one in sublayers[begun:]
+                one.layer == sublayer.layer and one.kind.rstrip("0123456789") == sublayer.word
+                for one in sublayers[begun:]
             )
-            kind = f"{own.word}{like + 1}" if like else own.word
-            sublayers.append(Place(stack=name, layer=own.layer, kind=kind, parameters=tuple(sorted(read))))
-            nodes.append(Nodes(out=out, at=own.at, added=own.join.added))
-    shared = {name for name, own in uses.items() if len(own) > 1}
+            kind = f"{sublayer.word}{like + 1}" if like else sublayer.word
+            sublayers.append(SublayerPlace(stack=name, layer=sublayer.layer, kind=kind, parameters=tuple(sorted(read))))
+            nodes.append(Nodes(out=out, at=sublayer.at, added=sublayer.join.added))
+    shared = {name for name, sublayer in uses.items() if len(sublayer) > 1}
     taken: set[str] = set(shared)
     for i, place in enumerate(sublayers):
         mine = tuple(name for name in place.parameters if name not in taken)
@@ -115,10 +121,10 @@ def places(watch: Watch, anatomy: Anatomy) -> Places | None:
     )
 
 
-def _joined(nodes: Sequence[Node], anatomy: Anatomy) -> dict[str, list[Sublayer]]:
+def _joined(nodes: Sequence[Node], anatomy: Anatomy) -> dict[str, list[TracedSublayer]]:
     """{name: stack}; stacks of one sub-layer that follow one another are one (hyper-connections, whose sums stand on
     combinations of several streams)."""
-    joined: list[list[Sublayer]] = []
+    joined: list[list[TracedSublayer]] = []
     of: list[int] = []
     encoders = set(anatomy.encoder_of.values())
     for i, stack in enumerate(anatomy.stacks):
@@ -144,7 +150,7 @@ def _joined(nodes: Sequence[Node], anatomy: Anatomy) -> dict[str, list[Sublayer]
     return {named.get(i, f"stack{i + 1}"): stack for i, stack in enumerate(joined)}
 
 
-def _own_norm(nodes: Sequence[Node], users: Users, own: Sublayer) -> int:
+def _own_norm(nodes: Sequence[Node], users: Users, own: TracedSublayer) -> int:
     """x_L: the norm behind the last sum, where its kind has one there; else the sum."""
     norms = _norms_behind(nodes, users, own.at)
     return norms[0] if own.norm_out and norms else own.at

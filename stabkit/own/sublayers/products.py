@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import torch
 
-from stabkit.own.sublayers.graph import Matrix, Op
+from stabkit.own.sublayers.graph import Op, WeightUse
 from stabkit.own.sublayers.memory import Memory
 
 LINEAR = frozenset({"linear", "_linear_pointwise", "mkl_linear", "_mkl_linear"})
@@ -35,7 +35,7 @@ def product(watch: Watching, name: str, args: Sequence[Any], kwargs: dict[str, A
         if w is None or watch.find(x) is None or watch.find(args[1]) is not None:
             return False
         at = watch.note(
-            "product", (watch.find(x),), out, matrix=Matrix(w, bias, watch.own.name(args[1]), watch.own.name(bias))
+            "product", (watch.find(x),), out, matrix=WeightUse(w, bias, watch.own.name(args[1]), watch.own.name(bias))
         )
         if len(args) > 3 and args[3] not in ("none", None):
             watch.note("other", (at,), out)
@@ -44,7 +44,7 @@ def product(watch: Watching, name: str, args: Sequence[Any], kwargs: dict[str, A
         x, w, b = args[:3]
         if w.dim() != 3 or w.shape[2] != 1 or args[8] != 1:
             return False
-        matrix = Matrix(w[:, :, 0].t(), b, watch.own.name(w), watch.own.name(b), flipped=True)
+        matrix = WeightUse(w[:, :, 0].t(), b, watch.own.name(w), watch.own.name(b), flipped=True)
         watch.note("product", (watch.find(x),), out, matrix=matrix)
         return True
     if name in ("addmm", "baddbmm"):
@@ -70,7 +70,7 @@ def product(watch: Watching, name: str, args: Sequence[Any], kwargs: dict[str, A
             watch.note("other", (second,), out)
             return True
         own = b if first is not None else a
-        matrix = Matrix(
+        matrix = WeightUse(
             weight if alpha == 1.0 else alpha * weight, bias, watch.own.name(own), watch.own.name(added), flipped
         )
         at = watch.note("product", (first if first is not None else second,), out, matrix=matrix)

@@ -18,7 +18,7 @@ from stabkit.own.sublayers import blocks, run
 from stabkit.own.sublayers.anatomy import and_more, dissect
 from stabkit.own.sublayers.blocks import Blocks, Passed
 from stabkit.own.sublayers.memory import full, tensors
-from stabkit.own.sublayers.places import Place, Places, places
+from stabkit.own.sublayers.places import Places, SublayerPlace, places
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,10 +36,10 @@ class States:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Stream:
+class ResidualStream:
     """Where a model is read."""
 
-    sublayers: tuple[Place, ...]
+    sublayers: tuple[SublayerPlace, ...]
     how: str
     """`sums x + f(x)`, or `blocks h.0 … h.11`."""
     notes: tuple[str, ...]
@@ -57,7 +57,7 @@ class Stream:
         return _of_sums(model, inputs, self.where)
 
 
-def found(model: nn.Module, inputs: Any, pattern: str = "") -> Stream:
+def found(model: nn.Module, inputs: Any, pattern: str = "") -> ResidualStream:
     """Where this model is read; `pattern` names its blocks. Raises UsageError where nothing was found, with what was
     seen, and whatever the model raises."""
     run.refuse(model)
@@ -79,7 +79,7 @@ def found(model: nn.Module, inputs: Any, pattern: str = "") -> Stream:
         notes = list(anatomy.notes)
         if sums.shared:
             notes.append(f"{and_more(sums.shared)}: used by several layers, counted for none")
-        return Stream(
+        return ResidualStream(
             sublayers=sums.sublayers,
             how="sums x + f(x)",
             notes=tuple(notes),
@@ -96,17 +96,17 @@ def found(model: nn.Module, inputs: Any, pattern: str = "") -> Stream:
     )
 
 
-def _stream(model: nn.Module, like: Blocks, why: str) -> Stream:
+def _stream(model: nn.Module, like: Blocks, why: str) -> ResidualStream:
     taken: set[str] = set()
-    own: list[Place] = []
+    places: list[SublayerPlace] = []
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     for i, block in enumerate(like.names, 1):
         read = {names[id(p)] for p in model.get_submodule(block).parameters()}
         mine = tuple(sorted(read - taken))
-        own.append(Place(stack="blocks", layer=i, kind="block", parameters=mine))
+        places.append(SublayerPlace(stack="blocks", layer=i, kind="block", parameters=mine))
         taken |= read
-    return Stream(
-        sublayers=tuple(own),
+    return ResidualStream(
+        sublayers=tuple(places),
         how=f"blocks {like.names[0]} … {like.names[-1]}",
         notes=(why, "read at blocks: the output is what leaves the last of them, before any final norm"),
         where=like,

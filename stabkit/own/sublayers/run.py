@@ -21,7 +21,7 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 
 from stabkit.errors import UsageError
-from stabkit.own.sublayers.watch import Watch
+from stabkit.own.sublayers.watch import DispatchTrace
 
 SHAPE = (4, 6)
 LARGEST_TOKEN = 7
@@ -68,10 +68,10 @@ class Call:
         return cls(tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,))
 
 
-def watched(module: nn.Module, inputs: Any, wanted: Set[int] = frozenset()) -> Watch:
+def watched(module: nn.Module, inputs: Any, wanted: Set[int] = frozenset()) -> DispatchTrace:
     """The graph of one forward pass. Mode, weights, buffers and random states are as before; raises what it raises."""
     call = Call.of(inputs)
-    watch = Watch(module, (call.args, dict(call.kwargs)), wanted)
+    watch = DispatchTrace(module, (call.args, dict(call.kwargs)), wanted)
     with _left(module), torch.no_grad(), _eager():
         for part in module.modules():
             part.training = False  # not `eval()`, which a layer may answer by merging its weights
@@ -175,15 +175,15 @@ def refuse(module: nn.Module) -> None:
 
 def _widths(module: nn.Module) -> Sequence[int]:
     """Widths that the module's own norms and matrices suggest, the first built first."""
-    found = []
+    rows = []
     for part in module.modules():
         if isinstance(part, nn.LayerNorm):
-            found.append(part.normalized_shape[-1])
+            rows.append(part.normalized_shape[-1])
         elif isinstance(part, nn.MultiheadAttention):
-            found.append(part.embed_dim)
+            rows.append(part.embed_dim)
         elif isinstance(part, nn.Linear):
-            found.append(part.in_features)
-    return list(dict.fromkeys(found))[:2]
+            rows.append(part.in_features)
+    return list(dict.fromkeys(rows))[:2]
 
 
 @contextmanager

@@ -27,7 +27,7 @@ Taken = dict[int, list[tuple[Role, torch.Tensor | None]]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class Part:
+class RoleWeight:
     """What one matrix, or the columns of a fused one, holds for one role: (in, out), its bias, its parameter's name."""
 
     role: Role
@@ -38,7 +38,7 @@ class Part:
 
 
 @dataclass(kw_only=True, slots=True, eq=False)
-class Sublayer:
+class TracedSublayer:
     """One residual sub-layer as it was found."""
 
     kind: Kind | None
@@ -53,7 +53,7 @@ class Sublayer:
     norm_out: bool = False
     stream: float = 1.0
     """What the result of the norm before is multiplied by before shortcut and branch read it."""
-    parts: list[Part] = field(default_factory=list)
+    parts: list[RoleWeight] = field(default_factory=list)
     memory: int | None = None
     """Where cross-attention's keys are read from."""
     history: bool = False
@@ -78,10 +78,10 @@ class Sublayer:
 
 def sublayer(
     nodes: Sequence[Node], users: Users, join: Join, sums: Set[int], used: set[int], unknown: list[str]
-) -> Sublayer:
+) -> TracedSublayer:
     """What a join, one of `sums`, is a sum of. Products read go to `used`, matrices not understood to `unknown`."""
     region = join.region
-    found = Sublayer(
+    found = TracedSublayer(
         kind=None,
         join=join,
         omega=join.omega,
@@ -127,24 +127,24 @@ def sublayer(
 
 
 def _attending(
-    nodes: Sequence[Node], cores: Sequence[tuple[int, int, int]], sums: Set[int], found: Sublayer
+    nodes: Sequence[Node], cores: Sequence[tuple[int, int, int]], sums: Set[int], sublayer: TracedSublayer
 ) -> tuple[list[Node], Taken]:
     """(products that make queries, the roles of all that make queries, keys and values); says of `found` whether its
     keys come from elsewhere."""
-    region, found.kind = found.join.region, "self"
+    region, sublayer.kind = sublayer.join.region, "self"
     readers: list[Node] = []
     taken: Taken = {}
     roles: tuple[Role, ...] = ("query", "key", "value")
     for core in cores:
         for role, place in zip(roles, core, strict=True):
-            read = sources(nodes, place, sums | {found.join.fork})
+            read = sources(nodes, place, sums | {sublayer.join.fork})
             if role == "query":
                 readers += [product for product, _ in read]
             for product, columns in read:
                 taken.setdefault(product.at, []).append((role, columns))
             if role == "key" and not any(n.at in region for n, _ in read) and place not in region:
-                found.kind = "cross"
-                found.memory = read[0][0].inputs[0] if read else place
+                sublayer.kind = "cross"
+                sublayer.memory = read[0][0].inputs[0] if read else place
     return readers, taken
 
 
@@ -186,7 +186,9 @@ def _normed(nodes: Sequence[Node], at: int, fork: int) -> bool | None:
     return normed
 
 
-def part(nodes: Sequence[Node], users: Users, role: Role, product: Node, columns: torch.Tensor | None = None) -> Part:
+def part(
+    nodes: Sequence[Node], users: Users, role: Role, product: Node, columns: torch.Tensor | None = None
+) -> RoleWeight:
     """What these columns of a product's matrix hold."""
     assert product.matrix is not None
     weight, bias, name = product.matrix.weight, product.matrix.bias, product.matrix.bias_name
@@ -197,7 +199,7 @@ def part(nodes: Sequence[Node], users: Users, role: Role, product: Node, columns
         if int(columns[-1]) - int(columns[0]) == len(columns) - 1:  # in one piece: a view, not a copy
             own = slice(int(columns[0]), int(columns[-1]) + 1)
         weight, bias = weight[:, own], None if bias is None else bias[own]
-    return Part(role=role, weight=weight, bias=bias, name=product.matrix.name, bias_name=name)
+    return RoleWeight(role=role, weight=weight, bias=bias, name=product.matrix.name, bias_name=name)
 
 
 def _added(nodes: Sequence[Node], users: Users, product: Node, width: int) -> tuple[torch.Tensor | None, str]:

@@ -34,7 +34,7 @@ FRESH = frozenset(
 """Operations that take an activation for its shape alone."""
 
 
-class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's base is not annotated
+class DispatchTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's base is not annotated
     """The graph of what runs inside `with Watch(module, inputs) as watch`: `watch.nodes`, `watch.unread`.
 
     What the pass writes into a parameter or buffer is undone by `watch.own.undo()`.

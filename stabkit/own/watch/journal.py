@@ -7,11 +7,10 @@ import logging
 import math
 import os
 import shlex
-import subprocess
-import sys
 import time
 import warnings
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -118,8 +117,8 @@ class Journal:
         else:
             self._recorder = Recorder()
 
-    def tell(self, page: bool, ended: str) -> None:
-        """Where the records are and which command makes their page, through the logger `stabkit`; `page`: run it."""
+    def tell(self, page: Callable[[Path, str, str], Path] | None, ended: str) -> None:
+        """Where the records are and which command makes their page, through the logger `stabkit`; `page` makes it."""
         if self.shelf is None or not (self.shelf.root / self.name).is_dir():
             return
         near, whole = os.path.relpath(self.shelf.root.parent), str(self.shelf.root.parent)
@@ -127,17 +126,14 @@ class Journal:
         words = ["stabkit", "report", self.name, "--store", store]
         said = f"{len(self.told)} warning{'s' * (len(self.told) != 1)}" if self.told else "no warning"
         said = said if ended == "closed" else f"{said}, ended early"
-        log(f"{said}; {shlex.join(words)} makes the page of {os.path.join(store, 'own', self.name)}")
-        if page:
-            try:
-                made = subprocess.run([sys.executable, "-m", *words], capture_output=True, text=True, timeout=600)
-                failed = made.stderr.strip() if made.returncode else ""
-            except (OSError, subprocess.TimeoutExpired) as error:
-                failed = str(error)
-            if failed:
-                say(f"the page could not be made: {failed}")
-            else:
-                log(made.stdout.strip())
+        command = shlex.join(words)
+        log(f"{said}; {command} makes the page of {os.path.join(store, 'own', self.name)}")
+        if page is None:
+            return
+        try:
+            log(f"report: {page(self.shelf.root.parent, self.name, command)}")
+        except Exception as error:  # a training does not end for the want of a page
+            say(f"the page could not be made: {type(error).__name__}: {error}")
 
 
 def write(writer: Any, probe: str, step: int, row: Mapping[str, float]) -> None:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import re
-import secrets
-import time
 import weakref
 from typing import Any
 
@@ -16,12 +13,6 @@ _open: weakref.WeakSet[Any] = weakref.WeakSet()
 
 class Ended(Exception):
     """The watch was ended on the way; nothing more is to be done."""
-
-
-def identity(name: str) -> str:
-    """A folder's name that no other watch has."""
-    plain = re.sub(r"[^\w.]+", "-", name).strip("-.")[:80] or "watch"
-    return f"{plain}-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{secrets.token_hex(2)}"
 
 
 def watched(model: nn.Module) -> bool:

@@ -28,7 +28,7 @@ from stabkit.own.watch.refuse import check, refuse
 from stabkit.own.watch.schedule import meets
 from stabkit.results.own.alarm import Alarm
 from stabkit.storage.folder import first_line
-from stabkit.storage.watched import WatchShelf
+from stabkit.storage.watched import WatchShelf, identity
 
 LARGEST_COPY = 1_000_000_000
 """Bytes of weights above which θ_0 is kept only if asked."""
@@ -44,7 +44,7 @@ class Watch:
     - every: `log`, after updates 0 to 16 and the powers of √2; or a number of updates
     - out: the store: records lie in <out>/own/<id>/, what is flushed is kept whatever happens
     - name, blocks: what begins the id; names of blocks, `h.*`, where no sums x + f(x) are found
-    - warn: False: record alone; page: True: `close()` makes the page, as `stabkit report` does
+    - warn: False: record alone; page(store, id, command): called by `close()`, makes the page and says where
     - start: keep a copy of θ_0 for ‖θ_t − θ_0‖, of itself up to 1 GB; writer: what has `add_scalar` or `log`
 
     Of several processes rank 0 writes and warns; all of them make the watch and close it.
@@ -73,13 +73,13 @@ class Watch:
         warn: bool = True,
         start: bool | None = None,
         writer: Any = None,
-        page: bool = False,
+        page: Callable[[Path, str, str], Path] | None = None,
     ) -> None:
         self.model, optimizer = unwrapped(model), stepped(optimizer)
         refuse(self.model, optimizer, every, writer, probe)
         check(out, name, blocks)
         self.optimizer, self.every, self.blocks, self.page = optimizer, every, blocks, page
-        self.id = living.identity(name or type(self.model).__name__)
+        self.id = identity(name or type(self.model).__name__)
         self.steps = 0
         """Updates since the watch began."""
         self.ended = ""

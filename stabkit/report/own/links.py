@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from stabkit.figures.shared.words import listed, plain, short
-from stabkit.results.own.cell import Cell
+from stabkit.results.own.cell import ModelCell
 from stabkit.results.own.judged import Judged
-from stabkit.results.own.link import Link
+from stabkit.results.own.link import LinkVerdict
 from stabkit.results.own.series import uneven
 from stabkit.results.own.verdict import Verdict
 from stabkit.results.own.words import law, updates
@@ -35,12 +35,12 @@ QUESTIONS = {
 }
 
 
-def answer(found: Judged) -> str:
+def answer(judged: Judged) -> str:
     """One sentence: whether the chain holds, or which link breaks and by what numbers."""
-    worst, first = found.worst, found.cells[0].facts
-    depths = sorted({cell.facts.depth for cell in found.cells if cell.facts.depth is not None})
+    worst, first = judged.worst, judged.cells[0].facts
+    depths = sorted({cell.facts.depth for cell in judged.cells if cell.facts.depth is not None})
     span = f" from {depths[0]} to {depths[-1]} layers" if len(depths) > 1 else ""
-    span += f" at {power(worst.lr)}" if len(found.verdicts) > 1 else ""
+    span += f" at {power(worst.lr)}" if len(judged.verdicts) > 1 else ""
     who = first.factory.rpartition(":")[2]
     words = {
         "pass": f"{who} holds{span}: no link of the chain breaks",
@@ -50,31 +50,31 @@ def answer(found: Judged) -> str:
     }
     links = [link for link in worst.links.values() if link.verdict == worst.word]
     why = "" if worst.word == "pass" else ": " + "; ".join(link.why for link in links[:2])
-    if len(found.verdicts) == 1:
+    if len(judged.verdicts) == 1:
         return f"{words[worst.word]}{why}."
-    others = [_elsewhere(one) for one in found.verdicts if one is not worst]
+    others = [_elsewhere(verdict) for verdict in judged.verdicts if verdict is not worst]
     return f"{words[worst.word]}{why}. {'; '.join(others).capitalize()}."
 
 
-def _elsewhere(one: Verdict) -> str:
+def _elsewhere(verdict: Verdict) -> str:
     """`at 1e-3 update warns, gradient fails`."""
     verbs = {"warn": "warns", "fail": "fails", "cannot tell": "cannot be told"}
-    words = [f"{name} {verbs[link.verdict]}" for name, link in one.links.items() if link.verdict != "pass"]
-    return f"at {power(one.lr)} {listed(*words) or 'every link holds'}"
+    words = [f"{name} {verbs[link.verdict]}" for name, link in verdict.links.items() if link.verdict != "pass"]
+    return f"at {power(verdict.lr)} {listed(*words) or 'every link holds'}"
 
 
-def rates(found: Judged) -> list[dict[str, Any]]:
+def rates(judged: Judged) -> list[dict[str, Any]]:
     """A table a rate: every link with its verdict, its exponent and its number at each depth."""
-    return [_rate(one, found) for one in found.verdicts]
+    return [_rate(verdict, judged) for verdict in judged.verdicts]
 
 
-def _rate(one: Verdict, found: Judged) -> dict[str, Any]:
-    own = [cell.facts for cell in found.cells if cell.facts.lr == one.lr]
-    depths = sorted({facts.depth for facts in own}, key=lambda depth: depth or 0)
-    facts = own[0]
+def _rate(verdict: Verdict, judged: Judged) -> dict[str, Any]:
+    alike = [cell.facts for cell in judged.cells if cell.facts.lr == verdict.lr]
+    depths = sorted({facts.depth for facts in alike}, key=lambda depth: depth or 0)
+    facts = alike[0]
     return {
         "name": f"{facts.optimizer}, rate {power(facts.rate) if facts.rate > 0 else '–'}",
-        "word": one.word,
+        "word": verdict.word,
         "depths": [str(depth or "–") for depth in depths],
         "links": [
             {
@@ -86,30 +86,30 @@ def _rate(one: Verdict, found: Judged) -> dict[str, Any]:
                 "exponent": _with_depth(link),
                 "values": [held.get(depth, "–") for depth in depths],
             }
-            for name, link in one.links.items()
-            for held in ({own.depth: short(own.value) for own in link.evidence},)
+            for name, link in verdict.links.items()
+            for held in ({point.depth: short(point.value) for point in link.evidence},)
         ],
     }
 
 
-def _unit(name: str, link: Link) -> str:
+def _unit(name: str, link: LinkVerdict) -> str:
     when = f", after {updates(link.step)}" if link.step else ", before any update" if name == "gradient" else ""
     return f"{UNITS[name]}{when}" if link.evidence else ""
 
 
-def _with_depth(link: Link) -> str:
+def _with_depth(link: LinkVerdict) -> str:
     if link.saturated:
         return "saturated"
     return law(link.fit) if link.fit else "–"
 
 
-def anatomy(cells: Sequence[Cell]) -> list[dict[str, str]]:
+def anatomy(cells: Sequence[ModelCell]) -> list[dict[str, str]]:
     """What was found at each depth: stacks, sub-layers by kind."""
     rows: dict[int | None, dict[str, str]] = {}
     for cell in cells:
         kinds: dict[str, int] = {}
-        for own in cell.facts.sublayers:
-            kinds[own.kind] = kinds.get(own.kind, 0) + 1
+        for sublayer in cell.facts.sublayers:
+            kinds[sublayer.kind] = kinds.get(sublayer.kind, 0) + 1
         rows.setdefault(
             cell.facts.depth,
             {
@@ -125,7 +125,7 @@ def anatomy(cells: Sequence[Cell]) -> list[dict[str, str]]:
     return list(rows.values())
 
 
-def notes(cells: Sequence[Cell]) -> list[str]:
+def notes(cells: Sequence[ModelCell]) -> list[str]:
     """What was found on the way, each once."""
     notes: dict[str, str] = {}
     for cell in reversed(cells):  # of notes that differ in their numbers alone that of the deepest
@@ -140,28 +140,28 @@ def notes(cells: Sequence[Cell]) -> list[str]:
     return [*notes.values(), *filter(None, [uneven(cells)])]
 
 
-def body(found: Judged, done: Done[ProbeSpec, Cell], asked: ProbeRequest, path: Path) -> dict[str, Any]:
+def body(judged: Judged, done: Done[ProbeSpec, ModelCell], asked: ProbeRequest, path: Path) -> dict[str, Any]:
     """The `--json` document, without its schema."""
 
     def place(one: Any) -> dict[str, Any]:
         return {"depth": one.depth, "lr": one.lr or None, "seed": one.seed}
 
-    worst = found.worst
+    worst = judged.worst
     return {
         "report": str(path),
-        "answer": answer(found),
+        "answer": answer(judged),
         "factory": asked.factory,
-        "depths": sorted({c.facts.depth for c in found.cells if c.facts.depth is not None}),
-        "seeds": sorted({c.facts.seed for c in found.cells}),
+        "depths": sorted({c.facts.depth for c in judged.cells if c.facts.depth is not None}),
+        "seeds": sorted({c.facts.seed for c in judged.cells}),
         "steps": asked.steps,
         "links": {name: link.to_json() for name, link in worst.links.items()},
         "verdict": worst.word,
-        "rates": [one.to_json() for one in found.verdicts],
-        "found": anatomy(found.cells),
-        "notes": notes(found.cells),
+        "rates": [verdict.to_json() for verdict in judged.verdicts],
+        "found": anatomy(judged.cells),
+        "notes": notes(judged.cells),
         "cells": [
             {**place(c.facts), "broke": asdict(c.facts.broke) if c.facts.broke else None, "digest": c.digest}
-            for c in found.cells
+            for c in judged.cells
         ],
         "failed": [{**place(spec), "reason": lost.reason, "log": lost.log} for spec, lost in done.lost],
     }

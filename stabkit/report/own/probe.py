@@ -5,16 +5,16 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 
-from stabkit.figures.own import OWN
+from stabkit.figures.picture import Picture
+from stabkit.figures.probe_curves import OWN
 from stabkit.figures.shared.words import listed, plain, short
 from stabkit.report.cards import card
 from stabkit.report.frame import ASSETS, shell, template
 from stabkit.report.own.links import NAMES, QUESTIONS, anatomy, answer, notes, rates
-from stabkit.results.own.cell import Cell
+from stabkit.results.own.cell import ModelCell
 from stabkit.results.own.judged import Judged
 from stabkit.results.own.link import ORDER
 from stabkit.results.tolerance import power
@@ -23,13 +23,15 @@ from stabkit.running.probes import ProbeRequest, ProbeSpec
 from stabkit.storage.folder import write_file
 
 TITLE = "Does your model stay stable with depth?"
-def write(found: Judged, done: Done[ProbeSpec, Cell], asked: ProbeRequest, command: str) -> Path:
+
+
+def write(judged: Judged, done: Done[ProbeSpec, ModelCell], asked: ProbeRequest, command: str) -> Path:
     """Write the page; returns where."""
     name = asked.factory.replace(":", "-").replace(".", "-")[:60]
     words = (asked.depths, asked.seeds, asked.lrs, asked.steps, asked.blocks)
     key = hashlib.sha256(repr(words).encode()).hexdigest()[:4]
     path = asked.out / "reports" / f"{'-'.join(['probe', name, *_ends(asked.depths), key])}.html"
-    write_file(path, render(found, done, command).encode())
+    write_file(path, render(judged, done, command).encode())
     return path
 
 
@@ -39,38 +41,38 @@ def _ends(depths: Sequence[int | None]) -> list[str]:
 
 
 @np.errstate(all="ignore")
-def render(found: Judged, done: Done[ProbeSpec, Cell], command: str) -> str:
+def render(judged: Judged, done: Done[ProbeSpec, ModelCell], command: str) -> str:
     """The page as one HTML file."""
-    worst = found.worst
+    worst = judged.worst
     return template(ASSETS / "probe.html.j2").render(
-        **shell(TITLE, command, answer(found)),
+        **shell(TITLE, command, answer(judged)),
         word=worst.word,
-        rates=rates(found),
-        several=len(found.verdicts) > 1,
+        rates=rates(judged),
+        several=len(judged.verdicts) > 1,
         names=NAMES,
         questions=QUESTIONS,
-        cards=[card(figure, figure.select(found), found) for figure in _worst_first(found)],
-        anatomy=anatomy(found.cells),
-        notes=notes(found.cells),
+        cards=[card(figure, figure.select(judged), judged) for figure in _worst_first(judged)],
+        anatomy=anatomy(judged.cells),
+        notes=notes(judged.cells),
         failed=[(_where(s.depth, s.lr, s.seed), plain(lost.reason), plain(lost.log)) for s, lost in done.lost],
-        cells=[_cell(cell) for cell in found.cells],
+        cells=[_cell(cell) for cell in judged.cells],
         switches=[],
         group_switches=[],
         lit=(),
     )
 
 
-def _worst_first(found: Judged) -> list[ModuleType]:
+def _worst_first(judged: Judged) -> list[Picture[Judged]]:
     """The pictures in the order of the chain, that of the link that holds least first."""
-    links = found.worst.links
-    return sorted(OWN, key=lambda figure: -ORDER.index(links[figure.NAME.removeprefix("own_")].verdict))
+    links = judged.worst.links
+    return [OWN[name] for name in sorted(OWN, key=lambda name: -ORDER.index(links[name].verdict))]
 
 
 def _where(depth: int | None, lr: float, seed: int) -> str:
     return listed(f"{depth} layers" if depth is not None else "", f"rate {power(lr)}" if lr else "", f"seed {seed}")
 
 
-def _cell(cell: Cell) -> dict[str, str]:
+def _cell(cell: ModelCell) -> dict[str, str]:
     facts, loss = cell.facts, cell.records["loss"]
     ratios = np.concatenate([cell.gradient_ratio(stack) for stack in cell.stacks])
     seen = [float(value) for value in ratios if np.isfinite(value)]

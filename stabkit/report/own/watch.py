@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from stabkit.figures.shared.words import listed, plain
-from stabkit.figures.watched import WATCHED
+from stabkit.figures.watch_curves import WATCHED
 from stabkit.report.cards import card
 from stabkit.report.frame import ASSETS, shell, template
 from stabkit.results.own.words import updates
@@ -18,28 +18,30 @@ from stabkit.storage.watched import Watched
 TITLE = "What happened in training?"
 
 
-def write(found: Watched, out: Path, command: str) -> Path:
+def write(watched: Watched, out: Path, command: str) -> Path:
     """Write the page; returns where."""
-    path = out / "reports" / f"own-{found.watch_id}.html"
-    write_file(path, render(found, command).encode())
+    path = out / "reports" / f"own-{watched.watch_id}.html"
+    write_file(path, render(watched, command).encode())
     return path
 
 
 @np.errstate(all="ignore")
-def render(found: Watched, command: str) -> str:
+def render(watched: Watched, command: str) -> str:
     """The page as one HTML file."""
-    facts = found.cell.facts
+    facts = watched.cell.facts
     kinds: dict[str, int] = {}
-    for own in facts.sublayers:
-        kinds[own.kind] = kinds.get(own.kind, 0) + 1
+    for sublayer in facts.sublayers:
+        kinds[sublayer.kind] = kinds.get(sublayer.kind, 0) + 1
     return template(ASSETS / "watch.html.j2").render(
-        **shell(TITLE, command, answer(found)),
-        ended=ended(found),
-        alarms=[{"step": f"{a.step:,}", "link": a.link, "sentence": plain(a.sentence)} for a in found.alarms],
-        cards=[card(figure, frame, found) for figure in WATCHED for frame in [figure.select(found)] if not frame.empty],
+        **shell(TITLE, command, answer(watched)),
+        ended=ended(watched),
+        alarms=[{"step": f"{a.step:,}", "link": a.link, "sentence": plain(a.sentence)} for a in watched.alarms],
+        cards=[
+            card(figure, frame, watched) for figure in WATCHED for frame in [figure.select(watched)] if not frame.empty
+        ],
         model=plain(facts.model),
         facts=[
-            ("watch", found.watch_id),
+            ("watch", watched.watch_id),
             ("updates", f"{facts.steps:,}"),
             ("optimizer", f"{facts.optimizer}, rate {power(facts.rate)}" if facts.rate > 0 else facts.optimizer),
             ("parameters", f"{facts.parameters:,}"),
@@ -47,7 +49,7 @@ def render(found: Watched, command: str) -> str:
             ("named", f"{facts.sublayers[0].name} … {facts.sublayers[-1].name}"),
             ("found by", plain(facts.how)),
             ("probe batch", f"{facts.tokens:,} tokens, width {facts.width}"),
-            ("digest", found.cell.digest),
+            ("digest", watched.cell.digest),
         ],
         notes=[plain(note) for note in facts.notes],
         switches=[],
@@ -59,7 +61,7 @@ def render(found: Watched, command: str) -> str:
 def answer(found: Watched) -> str:
     """One sentence: what was warned of first, or that nothing was."""
     facts = found.cell.facts
-    who = found.watch_id.rpartition("-")[0].rpartition("-")[0].rpartition("-")[0] or facts.model
+    who = found.name or facts.model
     if not found.alarms:
         return f"{who} was watched for {updates(facts.steps)}: no link of the chain went beyond its limit."
     first = min(found.alarms, key=lambda alarm: alarm.step)
@@ -68,11 +70,11 @@ def answer(found: Watched) -> str:
     return f"{who}, update {first.step:,} of {facts.steps:,}: {first.sentence}.{further}"
 
 
-def ended(found: Watched) -> str:
+def ended(watched: Watched) -> str:
     """How a watch ended that was not closed; "" for one that was."""
-    if found.ended == "closed":
+    if watched.ended == "closed":
         return ""
-    at = f"after update {found.cell.facts.steps:,}"
-    if not found.ended:
+    at = f"after update {watched.cell.facts.steps:,}"
+    if not watched.ended:
         return f"Nobody closed this watch: what was flushed ends {at}."
-    return f"The watch ended before its training, {at}: {plain(found.ended.removeprefix('stopped: '))}"
+    return f"The watch ended before its training, {at}: {plain(watched.stopped)}"

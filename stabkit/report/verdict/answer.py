@@ -7,7 +7,7 @@ from itertools import groupby
 
 from stabkit.figures.shared.comparison import Condition
 from stabkit.figures.shared.words import several
-from stabkit.report.verdict.matrix import Matrix, Row
+from stabkit.report.verdict.matrix import Matrix, VerdictRow
 from stabkit.results.forecast.measured import UPDATES
 from stabkit.results.tolerance import power
 
@@ -27,22 +27,24 @@ MOST_SAID = 3
 """Conditions of which the sentence speaks; the matrix has all."""
 
 
-def answer(found: Matrix) -> str:
+def answer(verdicts: Matrix) -> str:
     """`Without warm-up at 5e-4, by 16 updates: Post-LN is likely stuck from 18L-18L on; …`; nothing where no cell has
     a verdict or a forecast."""
-    words = [cell.verdict for row in found.rows for cell in row.cells if cell.verdict not in WITHOUT]
+    words = [cell.verdict for row in verdicts.rows for cell in row.cells if cell.verdict not in WITHOUT]
     if not words:
         return ""
     if set(words) == {"out of range"}:
-        axes = list(dict.fromkeys(axis for row in found.rows for cell in row.cells for axis in cell.axes))
+        axes = list(dict.fromkeys(axis for row in verdicts.rows for cell in row.cells for axis in cell.axes))
         beyond = "its warm-up hides the answer; `--warmup 0` gives it" if "warm-up" in axes else "no forecast is given"
-        where = "" if found.block == "classic" else f" in the block {found.block}"
+        where = "" if verdicts.block == "classic" else f" in the block {verdicts.block}"
         return f"These {UPDATES} updates{where} are out of the forecast's range ({', '.join(axes)}): {beyond}."
     sentences: list[str] = []
-    for condition, rows in groupby(sorted(found.rows, key=lambda row: _order(found, row)), lambda row: row.condition):
+    for condition, rows in groupby(
+        sorted(verdicts.rows, key=lambda row: _order(verdicts, row)), lambda row: row.condition
+    ):
         if len(sentences) < MOST_SAID:
-            sentences.append(_sentence(condition, list(rows), found.depths))
-    setting = _setting(found)
+            sentences.append(_sentence(condition, list(rows), verdicts.depths))
+    setting = _setting(verdicts)
     by = f"by {UPDATES} updates"
     whole, some = set(words) <= FORECASTS, bool(set(words) & FORECASTS)
     lead = ", ".join(part for part in (setting, by if whole else "") if part)
@@ -57,11 +59,11 @@ WITHOUT = (None, "early", "failed")
 FORECASTS = {"likely trains", "likely stuck", "open", "out of range"}
 
 
-def _order(found: Matrix, row: Row) -> int:
-    return list(dict.fromkeys(one.condition for one in found.rows)).index(row.condition)
+def _order(verdicts: Matrix, row: VerdictRow) -> int:
+    return list(dict.fromkeys(one.condition for one in verdicts.rows)).index(row.condition)
 
 
-def _sentence(condition: Condition, rows: Sequence[Row], depths: Sequence[str]) -> str:
+def _sentence(condition: Condition, rows: Sequence[VerdictRow], depths: Sequence[str]) -> str:
     """One condition: methods that share a fate together."""
     fates: dict[tuple[str | None, ...], list[str]] = {}
     for row in rows:
@@ -73,30 +75,30 @@ def _sentence(condition: Condition, rows: Sequence[Row], depths: Sequence[str]) 
 def _fate(fate: Sequence[str | None], depths: Sequence[str], many: bool) -> str:
     """`likely train at every depth`, `trains to 18L-18L, is stuck from 50L-50L on`."""
     held = [(word, depth) for word, depth in zip(fate, depths, strict=True) if word]
-    runs = [(word, [depth for _, depth in own]) for word, own in groupby(held, lambda pair: pair[0])]
+    runs = [(word, [depth for _, depth in names]) for word, names in groupby(held, lambda pair: pair[0])]
     verb = [VERBS.get(word, (word, word))[many] for word, _ in runs]
     if len(runs) == 1:
         return f"{verb[0]} at {'every depth' if len(runs[0][1]) > 1 else runs[0][1][0]}"
     parts = []
-    for i, (_, own) in enumerate(runs):
+    for i, (_, names) in enumerate(runs):
         last = i == len(runs) - 1
-        if len(own) == 1:
-            where = f"at {own[0]}"
+        if len(names) == 1:
+            where = f"at {names[0]}"
         elif last:
-            where = f"from {own[0]} on"
+            where = f"from {names[0]} on"
         else:
-            where = f"from {own[0]} to {own[-1]}" if i else f"to {own[-1]}"
+            where = f"from {names[0]} to {names[-1]}" if i else f"to {names[-1]}"
         parts.append(f"{verb[i]} {where}")
     return ", ".join(parts)
 
 
-def _setting(found: Matrix) -> str:
+def _setting(verdicts: Matrix) -> str:
     """`without warm-up at 5e-4`, as far as all rows share it."""
     words = []
-    if len(found.warmups) == 1:
-        words.append("without warm-up" if found.warmups == (0,) else f"with a warm-up of {found.warmups[0]}")
-    if len(found.rates) == 1:
-        words.append(f"at {power(found.rates[0], 6)}")
-    if found.block != "classic":
-        words.append(f"in the block {found.block}")
+    if len(verdicts.warmups) == 1:
+        words.append("without warm-up" if verdicts.warmups == (0,) else f"with a warm-up of {verdicts.warmups[0]}")
+    if len(verdicts.rates) == 1:
+        words.append(f"at {power(verdicts.rates[0], 6)}")
+    if verdicts.block != "classic":
+        words.append(f"in the block {verdicts.block}")
     return " ".join(words)

@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
-from stabkit.figures.quick.points import LOWEST
 from stabkit.figures.shared.comparison import (
     Condition,
     Shown,
@@ -21,6 +20,7 @@ from stabkit.figures.shared.comparison import (
 )
 from stabkit.figures.shared.contrast import Contrast, contrast
 from stabkit.figures.shared.numbers import centre, chain, lowest_ratio, outcome_word, reference_step, update_at
+from stabkit.figures.shared.points import LOWEST
 from stabkit.figures.shared.words import several, short
 from stabkit.methods import variant
 from stabkit.report.verdict.matrix import badness
@@ -71,13 +71,13 @@ FATES = {("stuck",): "is stuck", ("diverged",): "diverges", ("diverged", "stuck"
 def _split(runs: Sequence[Run]) -> str:
     """Who fails where others train, at the shallowest depth where both are seen in every seed; nothing elsewhere."""
     placed = shown(runs)
-    order = condition_order([each.run.spec for each in placed])
+    order = condition_order([entry.run.spec for entry in placed])
     cells: dict[tuple[tuple[int, int], int], dict[str, list[Shown]]] = {}
-    for each in placed:
-        place = (depth_rank(each.run.spec), order[each.condition])
-        cells.setdefault(place, {}).setdefault(each.variant, []).append(each)
+    for entry in placed:
+        place = (depth_rank(entry.run.spec), order[entry.condition])
+        cells.setdefault(place, {}).setdefault(entry.variant, []).append(entry)
     for _, methods in sorted(cells.items(), key=lambda item: item[0]):
-        ends = {method: {outcome_word(each.run) for each in group} for method, group in methods.items()}
+        ends = {method: {outcome_word(entry.run) for entry in group} for method, group in methods.items()}
         labels = {method: group[0].label for method, group in methods.items()}
         training = [labels[method] for method, words in ends.items() if words == {"trains"}]
         failing = [method for method, words in ends.items() if words and words <= {"stuck", "diverged"}]
@@ -91,7 +91,9 @@ def _split(runs: Sequence[Run]) -> str:
         sentence = f"At {where} {lost} where {several(training, len(ends))} train{'s' * (len(training) == 1)}"
         if any(len(group) > 1 for method, group in methods.items() if method in failing or labels[method] in training):
             sentence += ", in every seed"
-        ratio, method = min((centre(lowest_ratio(each.run) for each in methods[method]), method) for method in failing)
+        ratio, method = min(
+            (centre(lowest_ratio(entry.run) for entry in methods[method]), method) for method in failing
+        )
         if not ratio <= 0.1:
             return sentence
         amount = f"{short(ratio, 1)} of" if ratio > LOWEST else "nothing of"
@@ -112,7 +114,7 @@ def separation(runs: Sequence[Run]) -> str:
     """Which links tell stuck runs (by their losses alone) from training ones; nothing where one kind is not there."""
     training = [run for run in runs if outcome_word(run) == "trains"]
     lost = [run for run in runs if outcome_word(run) == "stuck" and stuck_by_loss(run.records)]
-    told = []
+    parts = []
     for name, key, sign in LINKS:
         sides = [[value for run in own if not math.isnan(value := chain(run, key))] for own in (training, lost)]
         if all(sides):
@@ -120,51 +122,51 @@ def separation(runs: Sequence[Run]) -> str:
             trains, stuck = (end(side) for end, side in zip(ends, sides, strict=True))
             apart = "no overlap" if sign * (trains - stuck) > 0 else "they overlap"
             words = ("at least", "at most") if sign > 0 else ("at most", "at least")
-            told.append(
+            parts.append(
                 f"{name} {words[0]} {short(trains, 3)} in runs that train, {words[1]} {short(stuck, 3)} in stuck ones "
                 f"({apart})"
             )
-    if not told:
+    if not parts:
         return ""
     cells = {f"{method_label(run.spec)} at {run.spec.depth}" for run in lost}
     whose = f"{len(lost)} stuck run{'s' * (len(lost) != 1)} (by their losses alone)"
-    return f"On this page, {whose}{f', all {cells.pop()}' if len(cells) == 1 else ''}: {'; '.join(told)}."
+    return f"On this page, {whose}{f', all {cells.pop()}' if len(cells) == 1 else ''}: {'; '.join(parts)}."
 
 
-def _first(found: Contrast) -> str:
-    updates = f"first {found.step} updates move" if found.step > 1 else "first update moves"
-    if found.alike:
-        return f"At {found.where} {found.higher}'s {updates} the output about as far as {found.lower}'s"
+def _first(contrast: Contrast) -> str:
+    updates = f"first {contrast.step} updates move" if contrast.step > 1 else "first update moves"
+    if contrast.alike:
+        return f"At {contrast.where} {contrast.higher}'s {updates} the output about as far as {contrast.lower}'s"
     return (
-        f"At {found.where} {found.higher}'s {updates} the output {short(found.ratio)} times as far as {found.lower}'s"
+        f"At {contrast.where} {contrast.higher}'s {updates} the output {short(contrast.ratio)} times as far as "
+        f"{contrast.lower}'s"
     )
 
 
-def _gradient(found: Contrast, runs: Sequence[Run]) -> str:
+def _gradient(contrast: Contrast, runs: Sequence[Run]) -> str:
     """The method there whose lowest decoder layer receives least, when that is a tenth or less."""
     by: dict[str, list[float]] = {}
     labels: dict[str, str] = {}
-    for one in shown(runs):
-        if (one.shape, one.condition) == (found.shape, found.condition):
-            by.setdefault(one.variant, []).append(lowest_ratio(one.run))
-            labels[one.variant] = one.label
+    for entry in shown(runs):
+        if (entry.shape, entry.condition) == (contrast.shape, contrast.condition):
+            by.setdefault(entry.variant, []).append(lowest_ratio(entry.run))
+            labels[entry.variant] = entry.label
     least = [(ratio, method) for method, ratios in by.items() if not math.isnan(ratio := centre(ratios))]
     share, method = min(least, default=(math.inf, ""))
     if not share <= 0.1:
         return ""
     amount = f"{short(share, 1)} of" if share > LOWEST else "nothing of"
-    whose = "its" if method == variant(found.higher_runs[0].spec) else f"{labels[method]}'s"
-    return (
-        f"{whose} lowest {output_stack([found.shape[1]])} layer receives {amount} the top layer's gradient at its least"
-    )
+    whose = "its" if method == variant(contrast.higher_runs[0].spec) else f"{labels[method]}'s"
+    stack = output_stack([contrast.shape[1]])
+    return f"{whose} lowest {stack} layer receives {amount} the top layer's gradient at its least"
 
 
-def _fates(found: Contrast) -> str:
+def _fates(contrast: Contrast) -> str:
     """How both end, when any of their runs has been judged."""
-    ends = [Counter(outcome_word(run) for run in side) for side in (found.higher_runs, found.lower_runs)]
+    ends = [Counter(outcome_word(run) for run in side) for side in (contrast.higher_runs, contrast.lower_runs)]
     if all(set(end) == {"early"} for end in ends) or ends[0] == ends[1]:
         return ""
-    return f"{found.higher} {_fate(ends[0])} where {found.lower} {_fate(ends[1])}"
+    return f"{contrast.higher} {_fate(ends[0])} where {contrast.lower} {_fate(ends[1])}"
 
 
 def _fate(end: Counter[Word]) -> str:
@@ -179,12 +181,12 @@ def _diverged(runs: Sequence[Run]) -> str:
     """`at 100L-100L Post-LN diverges in 2 of 3 runs`: the shallowest depth that has such a run, its first method."""
     cells: dict[tuple[tuple[int, int], tuple[int, str], int], list[Shown]] = {}
     placed = shown(runs)
-    order = condition_order([each.run.spec for each in placed])
-    for each in placed:
-        place = depth_rank(each.run.spec), method_rank(each.run.spec), order[each.condition]
-        cells.setdefault(place, []).append(each)
+    order = condition_order([entry.run.spec for entry in placed])
+    for entry in placed:
+        place = depth_rank(entry.run.spec), method_rank(entry.run.spec), order[entry.condition]
+        cells.setdefault(place, []).append(entry)
     for _, group in sorted(cells.items(), key=lambda item: item[0]):
-        cell, text = [each.run for each in group], group[0].condition
+        cell, text = [entry.run for entry in group], group[0].condition
         count = sum(outcome_word(run) == "diverged" for run in cell)
         if count:
             where = f"{cell[0].spec.depth} ({text})" if text else cell[0].spec.depth

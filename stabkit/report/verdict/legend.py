@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from stabkit.figures.shared.words import listed, short
-from stabkit.report.verdict.matrix import OUTCOMES, Cell, Matrix
+from stabkit.report.verdict.matrix import OUTCOMES, Matrix, VerdictCell
 from stabkit.results.forecast.measured import UPDATES
 from stabkit.results.forecast.model import LIKELY, UNLIKELY
 from stabkit.results.outcome import AT_UNIGRAM, SEEN, VANISHED, Outcome, Risk, power
@@ -58,7 +58,7 @@ MEANINGS = (
 """(colour, word, meaning), best first; the rules are `results/outcome.py`'s and `results/forecast`'s."""
 
 
-def tint(cell: Cell) -> str:
+def tint(cell: VerdictCell) -> str:
     """The class that colours a cell: its forecast, else its worst word; an early run at risk stands apart."""
     if cell.forecast:
         return KINDS[cell.forecast]
@@ -69,26 +69,26 @@ def tint(cell: Cell) -> str:
     return cell.worst if cell.worst in OUTCOMES else "early"
 
 
-def outcomes(cell: Cell) -> str:
+def outcomes(cell: VerdictCell) -> str:
     """`trains`, `trains 3/3`, `diverged 1/3, trains 2/3`; `–` for none."""
     if cell.total <= 1:
         return WORDS[cell.worst] if cell.worst else "–"
     return ", ".join(f"{WORDS[word]} {count}/{cell.total}" for word, count in cell.outcomes)
 
 
-def said(cell: Cell) -> str:
+def said(cell: VerdictCell) -> str:
     """The forecast where there is one, else the outcomes."""
     return WORDS[cell.forecast] if cell.forecast else outcomes(cell)
 
 
-def probability(cell: Cell) -> str:
+def probability(cell: VerdictCell) -> str:
     """`0.93`, `> 0.99`: the forecast's, never a certainty; nothing where there is none."""
     if math.isnan(cell.p_trains):
         return ""
     return "> 0.99" if cell.p_trains > 0.99 else "< 0.01" if cell.p_trains < 0.01 else f"{cell.p_trains:.2f}"
 
 
-def value(cell: Cell) -> str:
+def value(cell: VerdictCell) -> str:
     """What decides: the forecast's probability, the loss of what was judged, else ‖ΔF‖ if it is not saturated."""
     if cell.forecast:
         return probability(cell)
@@ -117,7 +117,7 @@ def warning(risks: Sequence[Risk]) -> str:
     return f"at risk: {', '.join(texts[risk.link].format(risk=risk, power=power(risk.value)) for risk in risks)}"
 
 
-def chained(cell: Cell) -> list[str]:
+def chained(cell: VerdictCell) -> list[str]:
     """`warm-up 4000: ‖ΔF‖ 0.27, at risk: gradient 1e-7`, a line a warm-up."""
     return [
         listed(f"warm-up {row.warmup}: ‖ΔF‖ {short(row.update)}", warning(row.risks) if row.risks else "")
@@ -125,7 +125,7 @@ def chained(cell: Cell) -> list[str]:
     ]
 
 
-def notes(cell: Cell) -> list[str]:
+def notes(cell: VerdictCell) -> list[str]:
     """The few words below a cell's curve: two of what its runs say, and how many say something else."""
     texts = [
         detail(outcome)

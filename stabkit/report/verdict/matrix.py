@@ -50,7 +50,7 @@ class Chained:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Cell:
+class VerdictCell:
     """All runs of one method, condition and depth."""
 
     outcomes: tuple[tuple[Word, int], ...] = ()
@@ -119,14 +119,14 @@ class Cell:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Row:
+class VerdictRow:
     """One method under one condition; its cells stand in the order of the matrix's depths."""
 
     method: str
     label: str
     group: str
     condition: Condition
-    cells: tuple[Cell, ...]
+    cells: tuple[VerdictCell, ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -135,7 +135,7 @@ class Matrix:
 
     depths: tuple[str, ...]
     reference_step: int
-    rows: tuple[Row, ...]
+    rows: tuple[VerdictRow, ...]
     warmups: tuple[int, ...] = ()
     rates: tuple[float, ...] = ()
     """Of the runs that have a row."""
@@ -199,7 +199,7 @@ def matrix(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]] = ()) -> M
         rates=tuple(sorted({spec.train.lr for spec in specs})),
         block=named[0] if len(named := sorted({blocks.name_of(spec.model) for spec in specs})) == 1 else "classic",
         rows=tuple(
-            Row(
+            VerdictRow(
                 method=key,
                 label=labels[name],
                 group=GROUPS[group],
@@ -267,7 +267,7 @@ def _forecast(runs: Sequence[Run]) -> tuple[Forecasted | None, float, tuple[str,
     return words.pop() if len(words) == 1 else "open", p, axes
 
 
-def _cell(runs: list[Run], reasons: list[str], step: int, beside: Mapping[str, list[Run]]) -> Cell:
+def _cell(runs: list[Run], reasons: list[str], step: int, beside: Mapping[str, list[Run]]) -> VerdictCell:
     runs = sorted(runs, key=lambda run: (run.spec.seed, run.run_id))
     counts: Counter[Word] = Counter(outcome_word(run) for run in runs)
     if reasons:
@@ -278,7 +278,7 @@ def _cell(runs: list[Run], reasons: list[str], step: int, beside: Mapping[str, l
     update = centre(update_at(run, step) for run in runs)
     judged = bool(runs) and all(outcome_word(run) in ("trains", "stuck") for run in runs)
     losses = [run.outcome.validation_loss for run in runs]
-    return Cell(
+    return VerdictCell(
         forecast=told,
         p_trains=p,
         axes=axes,

@@ -29,7 +29,7 @@ class Curve:
 
 
 @dataclass(frozen=True, slots=True)
-class Panel:
+class RunCurves:
     """The curves of one run."""
 
     key: str
@@ -43,10 +43,10 @@ def key(spec: RunSpec) -> str:
     return f"curves-{spec.run_id[-12:]}"
 
 
-def panels(runs: Sequence[Run]) -> list[Panel]:
+def panels(runs: Sequence[Run]) -> list[RunCurves]:
     """One a run, in the order of the tables."""
     return [
-        Panel(
+        RunCurves(
             key(each.run.spec),
             each.run.spec.method,
             listed(f"{each.label} {each.run.spec.depth}", each.condition, f"seed {each.run.spec.seed}"),

@@ -14,7 +14,7 @@ import numpy as np
 
 from stabkit.figures.drawing import style
 from stabkit.figures.shared.numbers import series
-from stabkit.report.verdict.matrix import Cell, Matrix
+from stabkit.report.verdict.matrix import Matrix, VerdictCell
 from stabkit.storage.store import Run
 
 WIDTH, HEIGHT, MARGIN = 96, 30, 2
@@ -50,13 +50,13 @@ def _loss(run: Run) -> Curve:
     return _thinned(steps, values, np.isfinite(values))
 
 
-def _updates(cell: Cell, by: Mapping[str, Run]) -> list[Curve]:
-    found = []
-    for one in cell.run_ids:
-        steps, values = series(by[one], "update", "state")
+def _updates(cell: VerdictCell, by: Mapping[str, Run]) -> list[Curve]:
+    rows = []
+    for name in cell.run_ids:
+        steps, values = series(by[name], "update", "state")
         seen = (values >= style.LOWEST) & (values <= style.HIGHEST)
-        found.append(_thinned(steps, np.log10(np.where(seen, values, 1.0)), seen))
-    return found
+        rows.append(_thinned(steps, np.log10(np.where(seen, values, 1.0)), seen))
+    return rows
 
 
 def _thinned(steps: np.ndarray, values: np.ndarray, keep: np.ndarray) -> Curve:

@@ -22,7 +22,7 @@ GONE = 1e-4
 TINY = 1e-12
 
 
-class Setting(NamedTuple):
+class RunSetting(NamedTuple):
     """What of a run's setting a link reads."""
 
     rate: float
@@ -38,7 +38,7 @@ class Link:
     key: str
     label: str
     reason: str
-    of: Callable[[Measured, Setting], float]
+    of: Callable[[Measured, RunSetting], float]
     """The number, more is better."""
 
 
@@ -70,6 +70,6 @@ FITTED: tuple[Link, ...] = (
 )
 
 
-def numbers(seen: Sequence[tuple[Measured, Setting]], links: Sequence[Link] = FITTED) -> NDArray[np.float64]:
+def numbers(seen: Sequence[tuple[Measured, RunSetting]], links: Sequence[Link] = FITTED) -> NDArray[np.float64]:
     """(runs × links) of what was measured of runs and their settings."""
     return np.array([[link.of(*run) for link in links] for run in seen], dtype=np.float64).reshape(-1, len(links))

@@ -82,7 +82,7 @@ def measure(records: Records, unigram: float) -> Measured | None:
     total = _total(seen["grad_norm"])
     cosine = seen["token_cosine"].at("state")
     branch, growth = seen["branch_ratio"], ln_growth(seen["ln_input"])
-    found = Measured(
+    measured = Measured(
         gradient_start=float(ratio[0]),
         gradient_lowest=float(ratio.min()),
         gradient_last=float(ratio[-1]),
@@ -106,7 +106,7 @@ def measure(records: Records, unigram: float) -> Measured | None:
         loss_rises=float(np.clip(np.diff(loss[1:]), 0, None).sum()),
         unigram=unigram,
     )
-    return found if all(math.isfinite(getattr(found, name)) for name in found.__dataclass_fields__) else None
+    return measured if all(math.isfinite(getattr(measured, name)) for name in measured.__dataclass_fields__) else None
 
 
 def _first(table: Table) -> Table:

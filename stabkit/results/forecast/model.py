@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from stabkit import methods
 from stabkit.errors import StoreError
 from stabkit.methods import blocks
-from stabkit.results.forecast.links import FITTED, Setting, numbers
+from stabkit.results.forecast.links import FITTED, RunSetting, numbers
 from stabkit.results.forecast.measured import measure
 from stabkit.results.records import Records
 from stabkit.spec import ModelConfig, RunSpec, canonical
@@ -186,7 +186,7 @@ def forecast(
     if measured is None:
         return None
     by = coefficients or ours()
-    x = numbers([(measured, Setting(spec.train.lr, spec.model.hidden))])
+    x = numbers([(measured, RunSetting(spec.train.lr, spec.model.hidden))])
     axes = outside(spec, x[0], by)
     p = None if axes else float(by.logistic.probability(x)[0])
     return Forecast(

@@ -57,11 +57,11 @@ class Alarms:
     def see(self, probe: str, step: int, row: Mapping[str, float], missing: Set[str] = frozenset()) -> Alarm | None:
         """The warning that this row is reason for; None where there is none, or it was told before. `missing`: whom no
         gradient reached, which is no number either."""
-        found = self._lost(probe, step, row, missing) or self._judged(probe, step, row)
-        if found is None or found.link in self.told:
+        alarm = self._lost(probe, step, row, missing) or self._judged(probe, step, row)
+        if alarm is None or alarm.link in self.told:
             return None
-        self.told[found.link] = found
-        return found
+        self.told[alarm.link] = alarm
+        return alarm
 
     def _lost(self, probe: str, step: int, row: Mapping[str, float], missing: Set[str]) -> Alarm | None:
         if probe not in ("loss", "gradient", "stream"):
@@ -75,8 +75,8 @@ class Alarms:
 
     def _before(self) -> str:
         """What had been told: the nearest cause of what a link comes to in the end."""
-        told = [f"{link} at update {alarm.step}" for link, alarm in self.told.items()]
-        return f"beyond its limit before: {', '.join(told)}" if told else "no link was beyond its limit before"
+        parts = [f"{link} at update {alarm.step}" for link, alarm in self.told.items()]
+        return f"beyond its limit before: {', '.join(parts)}" if parts else "no link was beyond its limit before"
 
     def _judged(self, probe: str, step: int, row: Mapping[str, float]) -> Alarm | None:
         judge = {
@@ -88,11 +88,11 @@ class Alarms:
         return judge[probe](step, row) if probe in judge else None
 
     def _of_gradient(self, step: int, row: Mapping[str, float]) -> Alarm | None:
-        for stack in dict.fromkeys(own.stack for own in self.sublayers):
+        for stack in dict.fromkeys(sublayer.stack for sublayer in self.sublayers):
             norms: dict[int, float] = {}
-            for own in self.sublayers:
-                if own.stack == stack and own.parameters and math.isfinite(row[own.name]):
-                    norms[own.layer] = math.hypot(norms.get(own.layer, 0.0), row[own.name])
+            for sublayer in self.sublayers:
+                if sublayer.stack == stack and sublayer.parameters and math.isfinite(row[sublayer.name]):
+                    norms[sublayer.layer] = math.hypot(norms.get(sublayer.layer, 0.0), row[sublayer.name])
             if len(norms) < 2:
                 continue
             low, top = norms[min(norms)], norms[max(norms)]

@@ -88,7 +88,7 @@ def facts(body: Mapping[str, Any]) -> Facts:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class ModelCell:
     """Facts and records."""
 
     facts: Facts
@@ -117,9 +117,9 @@ class Cell:
         """(steps × layers) ‖∂L/∂θ‖ over all parameters of a layer, lowest first; layers without any are left out."""
         table = self.records["gradient"]
         layers: dict[int, list[str]] = {}
-        for own in self.of(stack):
-            if own.parameters:
-                layers.setdefault(own.layer, []).append(own.name)
+        for sublayer in self.of(stack):
+            if sublayer.parameters:
+                layers.setdefault(sublayer.layer, []).append(sublayer.name)
         parts = [_together(table.select(names)) for names in layers.values()]
         return np.stack(parts, axis=1) if parts else np.empty((len(table.steps), 0))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stabkit.results.own.cell import Cell
+from stabkit.results.own.cell import ModelCell
 from stabkit.results.own.link import ORDER
 from stabkit.results.own.verdict import Verdict, verdict
 
@@ -14,7 +14,7 @@ from stabkit.results.own.verdict import Verdict, verdict
 class Judged:
     """All cells of a probe, and what was found at each rate."""
 
-    cells: Sequence[Cell]
+    cells: Sequence[ModelCell]
     verdicts: Sequence[Verdict]
     """The lowest rate first."""
 
@@ -28,7 +28,7 @@ class Judged:
         return max(self.verdicts, key=held)
 
 
-def judged(cells: Sequence[Cell]) -> Judged:
+def judged(cells: Sequence[ModelCell]) -> Judged:
     """The verdicts of these cells."""
     rates = sorted({cell.facts.lr for cell in cells})
     return Judged(cells, [verdict([cell for cell in cells if cell.facts.lr == rate]) for rate in rates])

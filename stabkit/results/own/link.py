@@ -25,7 +25,7 @@ class Evidence:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Link:
+class LinkVerdict:
     """One link of the chain."""
 
     verdict: Word
@@ -59,10 +59,10 @@ class Link:
         }
 
 
-def worst(links: Sequence[Link]) -> Link:
+def worst(links: Sequence[LinkVerdict]) -> LinkVerdict:
     """The worst word; of equal ones the number farthest from 1."""
 
-    def away(link: Link) -> float:
+    def away(link: LinkVerdict) -> float:
         return abs(math.log(link.level)) if 0 < link.level < math.inf else math.inf
 
     return max(links, key=lambda link: (ORDER.index(link.verdict), away(link)))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from stabkit.errors import UsageError
-from stabkit.results.own.cell import Cell
+from stabkit.results.own.cell import ModelCell
 
 
-def refuse(cells: Sequence[Cell]) -> None:
+def refuse(cells: Sequence[ModelCell]) -> None:
     """Raises UsageError where nothing is finite before any update, or where depth changes nothing."""
     broken = [cell.facts for cell in cells if cell.facts.broke and not cell.facts.broke.step]
     if cells and len(broken) == len(cells):
@@ -23,7 +23,7 @@ def refuse(cells: Sequence[Cell]) -> None:
             )
 
 
-def uneven(cells: Sequence[Cell]) -> str:
+def uneven(cells: Sequence[ModelCell]) -> str:
     """How many sub-layers each depth has, where they do not follow it in a line; "" where they do."""
     pairs = _counts(cells)
     if len(pairs) < 3:
@@ -33,6 +33,6 @@ def uneven(cells: Sequence[Cell]) -> str:
     return f"sub-layers do not follow the depth: {', '.join(f'{n} at {depth}' for depth, n in pairs)}" if off else ""
 
 
-def _counts(cells: Sequence[Cell]) -> list[tuple[int, int]]:
+def _counts(cells: Sequence[ModelCell]) -> list[tuple[int, int]]:
     """(depth, sub-layers), the shallowest first."""
     return sorted({c.facts.depth: len(c.facts.sublayers) for c in cells if c.facts.depth is not None}.items())

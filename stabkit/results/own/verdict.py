@@ -25,9 +25,9 @@ from typing import Any
 import numpy as np
 
 from stabkit.results.exponent import too_few
-from stabkit.results.own.cell import Cell
+from stabkit.results.own.cell import ModelCell
 from stabkit.results.own.depth_fit import depth_fit, geometric
-from stabkit.results.own.link import ORDER, Evidence, Link, Word, worst
+from stabkit.results.own.link import ORDER, Evidence, LinkVerdict, Word, worst
 from stabkit.results.own.words import grows, law, power, rounded, share, times, updates
 
 UPDATE_STEP = 4
@@ -67,13 +67,13 @@ class Verdict:
     """All four, at one rate."""
 
     lr: float
-    stream: Link
-    update: Link
-    gradient: Link
-    finite: Link
+    stream: LinkVerdict
+    update: LinkVerdict
+    gradient: LinkVerdict
+    finite: LinkVerdict
 
     @property
-    def links(self) -> dict[str, Link]:
+    def links(self) -> dict[str, LinkVerdict]:
         return {own.name: getattr(self, own.name) for own in fields(self) if own.name != "lr"}
 
     @property
@@ -88,7 +88,7 @@ class Verdict:
         }
 
 
-def verdict(cells: Sequence[Cell], limits: Limits = Limits()) -> Verdict:
+def verdict(cells: Sequence[ModelCell], limits: Limits = Limits()) -> Verdict:
     """Of all cells at one rate."""
     (lr,) = {cell.facts.lr for cell in cells}
     return Verdict(
@@ -100,11 +100,11 @@ def verdict(cells: Sequence[Cell], limits: Limits = Limits()) -> Verdict:
     )
 
 
-def _stream(cells: Sequence[Cell], limits: Limits) -> Link:
+def _stream(cells: Sequence[ModelCell], limits: Limits) -> LinkVerdict:
     return worst([_stream_of(stack, cells, limits) for stack in _stacks(cells)])
 
 
-def _stream_of(stack: str, cells: Sequence[Cell], limits: Limits) -> Link:
+def _stream_of(stack: str, cells: Sequence[ModelCell], limits: Limits) -> LinkVerdict:
     values = _by_seed([cell for cell in cells if stack in cell.stacks], lambda cell: cell.growth(stack))
     evidence, fit = _evidence(values), depth_fit(values)
     level = evidence[-1].value
@@ -128,10 +128,10 @@ def _stream_of(stack: str, cells: Sequence[Cell], limits: Limits) -> Link:
             word, why = "cannot tell", f"{why}, which contains {limits.stream:g}: more seeds or depths would tell"
         elif fit.low > limits.aligned:
             word, why, limit = "warn", f"{why}: branches add up in line, not by chance", limits.aligned
-    return Link(verdict=word, why=why, level=level, limit=limit, step=0, fit=fit, evidence=evidence)
+    return LinkVerdict(verdict=word, why=why, level=level, limit=limit, step=0, fit=fit, evidence=evidence)
 
 
-def _update(cells: Sequence[Cell], limits: Limits) -> Link:
+def _update(cells: Sequence[ModelCell], limits: Limits) -> LinkVerdict:
     step = min(UPDATE_STEP, *(int(cell.records["update"].steps[-1]) for cell in cells))
     values = _by_seed(cells, lambda cell: float(cell.update()[step]))
     evidence, fit = _evidence(values), depth_fit(values)
@@ -165,23 +165,23 @@ def _update(cells: Sequence[Cell], limits: Limits) -> Link:
             word, why = "warn", f"{why}; it would be saturated at about {rounded(at)} layers"
         elif fit.high > limits.update:
             word, why = "warn", f"{why}, which contains {limits.update:g}: it may grow with depth"
-    return Link(
+    return LinkVerdict(
         verdict=word, why=why, level=level, limit=limit, step=step, fit=None if saturated else fit, saturated=saturated,
         evidence=evidence,
     )  # fmt: skip
 
 
-def _gradient(cells: Sequence[Cell], limits: Limits) -> Link:
+def _gradient(cells: Sequence[ModelCell], limits: Limits) -> LinkVerdict:
     found = [_gradient_of(stack, cells, limits) for stack in _stacks(cells)]
     comparable = [link for link in found if link is not None]
     if comparable:
         return worst(comparable)
     where = _at(max(cell.facts.depth or 0 for cell in cells))
     why = f"no two layers{where} have a gradient to compare: weights are shared, frozen or cut off"
-    return Link(verdict="cannot tell", why=why, level=math.nan, limit=limits.gradient, step=0)
+    return LinkVerdict(verdict="cannot tell", why=why, level=math.nan, limit=limits.gradient, step=0)
 
 
-def _gradient_of(stack: str, cells: Sequence[Cell], limits: Limits) -> Link | None:
+def _gradient_of(stack: str, cells: Sequence[ModelCell], limits: Limits) -> LinkVerdict | None:
     """None where the deepest has no two layers whose gradients can be compared; a shallower one without is left out."""
     ratios = {id(cell): cell.gradient_ratio(stack) for cell in cells if stack in cell.stacks}
     having = [cell for cell in cells if np.isfinite(ratios.get(id(cell), np.nan)).any()]
@@ -229,26 +229,26 @@ def _gradient_of(stack: str, cells: Sequence[Cell], limits: Limits) -> Link | No
             f"{lowest}'s gradient over the top layer's {way} from {first.value:.2g}{_at(first.depth)} to "
             f"{last.value:.2g}{_at(last.depth)}, {said}"
         )
-    return Link(
+    return LinkVerdict(
         verdict=word, why=why, level=last.value, limit=limit, step=step, fit=depth_fit(values(step)), evidence=evidence
     )  # fmt: skip
 
 
-def _finite(cells: Sequence[Cell]) -> Link:
+def _finite(cells: Sequence[ModelCell]) -> LinkVerdict:
     broken = [(c.facts.depth or 0, c.facts.seed, c.facts.broke) for c in cells if c.facts.broke]
     if not broken:
-        return Link(verdict="pass", why="every number recorded is finite", level=0.0, limit=0.0, step=0)
+        return LinkVerdict(verdict="pass", why="every number recorded is finite", level=0.0, limit=0.0, step=0)
     depth, _, broke = min(broken, key=lambda one: one[:2])
     why = f"{len(broken)} of {len(cells)} runs met a number that is not finite, first{_at(depth)}: {broke}"
-    return Link(verdict="fail", why=why, level=float(len(broken)), limit=0.0, step=broke.step)
+    return LinkVerdict(verdict="fail", why=why, level=float(len(broken)), limit=0.0, step=broke.step)
 
 
-def _stacks(cells: Sequence[Cell]) -> list[str]:
+def _stacks(cells: Sequence[ModelCell]) -> list[str]:
     """Of the deepest."""
     return list(max(cells, key=lambda cell: cell.facts.depth or 0).stacks)
 
 
-def _whose(stack: str, cells: Sequence[Cell]) -> str:
+def _whose(stack: str, cells: Sequence[ModelCell]) -> str:
     """`encoder's ` where there are several."""
     return f"{stack}'s " if len(_stacks(cells)) > 1 else ""
 
@@ -257,7 +257,7 @@ def _at(depth: int | None) -> str:
     return f" at {depth} layers" if depth else ""
 
 
-def _by_seed(cells: Sequence[Cell], value: Callable[[Cell], float]) -> Mapping[int, Mapping[int, float]]:
+def _by_seed(cells: Sequence[ModelCell], value: Callable[[ModelCell], float]) -> Mapping[int, Mapping[int, float]]:
     """{seed: {depth: value}}; of a factory without a depth, depth 0."""
     found: dict[int, dict[int, float]] = {}
     for cell in cells:

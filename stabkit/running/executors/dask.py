@@ -138,8 +138,8 @@ def look_after(job: Job, run_timeout: float | None, topic: str) -> dict[str, Any
         task = worker.state.tasks.get(key)
         return task is not None and task.state == "executing" and worker.status.name == "running"
 
-    place = ExecutorOptions(run_timeout=run_timeout)
-    for _, answer in processes.map([job], lambda event: worker.log_event(topic, event), place, wanted=wanted):
+    options = ExecutorOptions(run_timeout=run_timeout)
+    for _, answer in processes.map([job], lambda event: worker.log_event(topic, event), options, wanted=wanted):
         if isinstance(answer, Lost):
             return {"lost": answer.reason, "kind": answer.kind, "final": type(answer.error).__name__}
         return {"done": answer, "vendor": library.vendor()}

@@ -205,14 +205,14 @@ def test_single_steps_beside_training_move_no_reference_step_no_matrix_and_no_ot
     both = [*STEPS, *TRAINING]
     assert trained(both) == TRAINING and trained(STEPS) == STEPS and trained([]) == []
     assert reference_step(trained(both)) == 16 and matrix(trained(both)) == matrix(TRAINING)
-    monkeypatch.setattr(order, "card", lambda figure, frame, source, picture: (figure, frame, figure.title(source)))
+    monkeypatch.setattr(order, "card", lambda figure, frame, source: (figure, frame, figure.title(source)))
     mixed, alone = ({figure: rest for figure, *rest in order.cards(runs)} for runs in (both, TRAINING))
-    assert set(mixed) - set(alone) == {slope, goal} and set(alone) < set(mixed)
+    assert set(mixed) - set(alone) == {slope.PICTURE, goal.PICTURE} and set(alone) < set(mixed)
     for figure, (frame, title) in alone.items():
         pd.testing.assert_frame_equal(mixed[figure][0], frame)
         assert mixed[figure][1] == title
-    assert set(mixed[slope][0]["run"]) == {made.run_id for made in STEPS}
-    assert mixed[slope][1] == slope.title(STEPS)
+    assert set(mixed[slope.PICTURE][0]["run"]) == {made.run_id for made in STEPS}
+    assert mixed[slope.PICTURE][1] == slope.title(STEPS)
 
 
 def test_goal_is_drawn_over_the_shallowest_model_of_the_same_seed_for_the_methods_that_promise_it() -> None:
@@ -232,7 +232,7 @@ def test_goal_is_drawn_over_the_shallowest_model_of_the_same_seed_for_the_method
 def test_a_page_of_single_steps_shows_what_is_known_before_training_and_judges_nothing() -> None:
     page = render(STEPS, command="stabkit slope")
     shown = set(re.findall(r'id="figure-([a-z_0-9]+)"', page))
-    assert "slope" in shown and shown <= {figure.NAME for figure in FIGURES if getattr(figure, "AT_START", False)}
+    assert "slope" in shown and shown <= {figure.name for figure in FIGURES if figure.at_start}
     assert 'class="matrix"' not in page and "nothing was trained, and there is no outcome" in page
     assert all(made.run_id in page for made in STEPS)
     assert headline(STEPS) == f"{slope.title(STEPS)}."

@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
 from stabkit.figures.drawing import lettering, style, svg
-from stabkit.figures.drawing import sketch as sketch_module
 from stabkit.figures.drawing.line_ends import label_ends, spread, within
-from stabkit.figures.drawing.sketch import sketch
 from tests.conftest import examples
 
 
@@ -62,10 +60,10 @@ def test_names_beside_a_panel_stand_apart_and_within_it(wanted: list[float]) -> 
 
 def test_a_sketch_has_no_word_and_no_more_height_than_half_its_width() -> None:
     drawn = svg.to_page(picture(), "one")[0]
-    small = sketch(drawn)
+    small = svg.sketch(drawn)
     assert "<text" in drawn and "<text" not in small and small.count("<path") > 3
     _, _, width, height = map(float, ET.fromstring(small).attrib["viewBox"].split())
-    assert height <= sketch_module.TALL * width
+    assert height <= svg.TALL * width
 
 
 def test_equal_pictures_give_equal_bytes(tmp_path: Path) -> None:

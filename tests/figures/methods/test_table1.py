@@ -12,7 +12,7 @@ from matplotlib.patches import Rectangle
 from stabkit import methods
 from stabkit.claims.deepnet import table1 as rows
 from stabkit.claims.verdict import judge
-from stabkit.figures.drawing.outcomes import OUTCOME_COLOURS
+from stabkit.figures.drawing.palette import OUTCOME_COLOURS
 from stabkit.figures.methods import table1
 from stabkit.methods.groups import group_of
 from stabkit.storage.store import Run
@@ -220,3 +220,11 @@ def test_sentences_say_where_a_row_trains_and_where_it_diverges() -> None:
     assert CLAIM["admin"].sentence == "ADMIN trains at 6L and 18L and diverges at 50L and 100L."
     assert CLAIM["dlcl"].sentence == "DLCL trains at 6L, 18L and 100L and diverges at 50L."
     assert CLAIM["deepnorm"].sentence == "DeepNorm trains at 6L, 18L, 50L and 100L."
+
+
+def test_conditions_stand_one_after_the_other_by_their_values() -> None:
+    runs = [ended(method, 6, "trains", lr=lr) for lr in (3.0, 1e-2, 5e-4) for method in ("deepnorm", "post-ln")]
+    frame = table1.select(runs)
+    assert frame[["condition", "method"]].to_numpy().tolist() == [
+        [f"lr {lr}", method] for lr in ("0.0005", "0.01", "3") for method in ("post-ln", "deepnorm")
+    ]

@@ -1,14 +1,15 @@
-"""The colour of each method and the sign that its lines bear, the same on every page.
+"""The colour of each method and the marker of its lines, the same on every page; the mark and the colour of an outcome.
 
-Between two colours of one sign lies a ΔE (CIE 1976) of 10 or more: to the eye, to one without red or green cones
+Between two colours of one marker lies a ΔE (CIE 1976) of 10 or more: to the eye, to one without red or green cones
 (Machado, Oliveira and Fernandes 2009, severity 1) and in a grey print. 29 colours do not fit between white and a dark
-page at that distance, eight signs part the rest. ○, □, ✕ and · stay free: they say how a run ended.
+page at that distance, eight markers separate the rest. ○, □, ✕ and · stay free: they say how a run ended.
 """
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 HUES: Mapping[str, tuple[str, str]] = {
     "post-ln": ("#D55E00", ""),
@@ -48,6 +49,24 @@ OTHERS: Sequence[tuple[str, str]] = (
 """For methods from files of one's own, and those that this version does not know."""
 
 
+MARKS: dict[str, dict[str, Any]] = {
+    "trains": {"marker": "o", "markersize": 5},
+    "stuck": {"marker": "s", "markersize": 5.5, "markerfacecolor": "none", "mew": 1.4},
+    "diverged": {"marker": "x", "markersize": 6.5, "mew": 2},
+    "early": {"marker": ".", "markersize": 6},
+}
+"""Of an outcome, among points."""
+
+OUTCOME_COLOURS = {
+    "trains": "#bfe5d0",
+    "some": "#f3e3a3",
+    "stuck": "#eda96a",
+    "diverged": "#d9736b",
+    "early": "#d5d9df",
+}
+"""Of an outcome, as a cell. `some`: not all of a cell's runs train."""
+
+
 def hue(method: str) -> tuple[str, str]:
-    """The method's colour, and the matplotlib marker that its lines bear; "" for none."""
+    """The method's colour, and the matplotlib marker of its lines; "" for none."""
     return HUES.get(method) or OTHERS[zlib.crc32(method.encode()) % len(OTHERS)]

@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stabkit.cli import ranges
-from stabkit.cli.parsing import landscape
 from stabkit.errors import UsageError
+from stabkit.options import landscape, ranges
 
 
 @pytest.mark.parametrize(

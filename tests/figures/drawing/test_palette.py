@@ -9,7 +9,7 @@ import pytest
 from matplotlib.colors import to_rgb
 
 from stabkit import methods
-from stabkit.figures.drawing.hues import HUES, OTHERS, hue
+from stabkit.figures.drawing.palette import HUES, OTHERS, hue
 
 SEEN_BY = {
     "normal": np.eye(3),

@@ -1,10 +1,10 @@
-"""Hundreds of sub-layers drawn as the medians of neighbours; the frame, and so the CSV, keeps every one."""
+"""Of several seeds what lies between; hundreds of sub-layers as the medians of neighbours."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from stabkit.figures.quick.groups import MOST_PLACES, WHOLE, medians, size
+from stabkit.figures.shared.points import MOST_PLACES, WHOLE, median, medians, over_seeds, size
 
 
 @pytest.mark.parametrize("places", [1, 18, MOST_PLACES, MOST_PLACES + 1, 54, 150, 300, 3000])
@@ -27,3 +27,9 @@ def test_few_places_stay_as_they_are():
     frame = pd.DataFrame({"run": "a", "place": range(1, MOST_PLACES + 1), "value": 1.0})
     found, told = medians(frame, "place", ["value"], ["run"])
     assert found is frame and told == ""
+
+
+def test_of_several_runs_the_middle_the_least_and_the_greatest_without_nan() -> None:
+    x, middle, low, high = over_seeds([2, 1, 2, 1], [4.0, np.nan, 8.0, 3.0], median)
+    assert x.tolist() == [1, 2] and middle.tolist() == [3.0, 6.0]
+    assert low.tolist() == [3.0, 4.0] and high.tolist() == [3.0, 8.0]

@@ -13,7 +13,7 @@ SAID = {"likely trains": "likely trains", "likely stuck": "likely stuck", "open"
 """{the forecast's word: how it is said}."""
 
 
-def foretold(runs: Sequence[Run]) -> str:
+def forecast_outcome(runs: Sequence[Run]) -> str:
     """`likely trains: 18 runs, of which 18 train; likely stuck: …`; nothing where no run is decided.
 
     It is no test of the forecast, whose fit has seen runs like those in its range: `studies/forecast` is one.
@@ -21,18 +21,18 @@ def foretold(runs: Sequence[Run]) -> str:
     decided = [run for run in runs if outcome_word(run) in ("trains", "stuck", "diverged") and run.forecast]
     if not decided:
         return ""
-    told = []
+    parts = []
     for word, said in SAID.items():
         own = [run for run in decided if run.forecast and run.forecast.word == word]
         train = sum(outcome_word(run) == "trains" for run in own)
         if own:
             count = f"{len(own)} run{'s' * (len(own) > 1)}"
-            told.append(f"{said}: {count}, of which {train or 'none'} train{'s' * (train < 2)}")
+            parts.append(f"{said}: {count}, of which {train or 'none'} train{'s' * (train < 2)}")
     beyond = [run.forecast for run in decided if run.forecast and run.forecast.word == "out of range"]
     sentences = []
-    if told:
+    if parts:
         sentences.append(
-            f"By {UPDATES} updates {'; '.join(told)}. The fit has seen runs like these, so that this is no test of it."
+            f"By {UPDATES} updates {'; '.join(parts)}. The fit has seen runs like these, so that this is no test of it."
         )
     if beyond:
         axes = listed(*dict.fromkeys(axis.replace("_", " ") for one in beyond for axis in one.axes))

@@ -36,7 +36,7 @@ def once(function: Callable[P, T]) -> Callable[P, T]:
         key = (function, *args[1:])
         if key not in runs.kept:
             runs.kept[key] = function(*args, **options)
-        found: T = runs.kept[key]
-        return found
+        value: T = runs.kept[key]
+        return value
 
     return call

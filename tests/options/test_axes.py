@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from stabkit.cli.options import TRAINING
-from stabkit.cli.parsing import grids
+from stabkit import api
 from stabkit.errors import UsageError
 from stabkit.running.request import Request
 from stabkit.spec import RunSpec
@@ -29,9 +28,9 @@ def test_a_slip_of_the_pen_is_named_before_any_file_is_read(name: str, value: st
 
 
 def request(tmp_path: Path, **options: Any) -> Request:
-    defaults = {name: default for name, (_, default) in TRAINING.items()}
-    given = {"models": "deepnorm,pre-ln", "depths": "2", "out": str(tmp_path), **options}
-    return grids.sweep({**defaults, **given})
+    return api.request(
+        "sweep", {"models": "deepnorm,pre-ln", "depths": "2", "warmup": "4000", "out": str(tmp_path), **options}
+    )
 
 
 def shape(spec: RunSpec) -> tuple[int, int, int]:

@@ -1,0 +1,225 @@
+"""What the curves of `run_curves.py` show, as sentences: a finding where the data support one, else what is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from stabkit.figures.drawing import curves
+from stabkit.figures.shared import share
+from stabkit.figures.shared.comparison import Condition, norm_after_sum, output_stack, shown
+from stabkit.figures.shared.numbers import centre, update_at
+from stabkit.figures.shared.words import listed, several, short
+from stabkit.results.outcome import AT_UNIGRAM
+from stabkit.spec import depth_text
+from stabkit.storage.store import Run
+
+ORIGINS: Mapping[str, tuple[str, ...]] = {"feed-forward": ("ffn",), "attention": ("self", "cross")}
+"""{what stands before a norm: kinds of sub-layers}."""
+WINDOW = (100, 250)
+"""The steps of early training: by then the runs without warm-up have parted."""
+LATER = f"mean of steps {WINDOW[0]}–{WINDOW[1]}"
+
+
+def first_update(runs: Sequence[Run], frame: pd.DataFrame) -> str:
+    """Who moves farthest in the first update, and how much farther than the least: under one condition at one depth."""
+    cells: dict[tuple[str, Condition], dict[str, dict[int, float]]] = {}
+    for placed in shown(runs):
+        if placed.run.spec.recipe == "paper":
+            continue  # of different rates: no comparison
+        by = cells.setdefault((placed.run.spec.depth, placed.condition), {})
+        by.setdefault(placed.label, {})[placed.run.spec.seed] = update_at(placed.run, 1)
+    depths = list(dict.fromkeys(depth for depth, _ in cells))
+    for depth, condition in sorted(cells, key=lambda cell: -depths.index(cell[0])):  # deep first, no warm-up first
+        by = cells[depth, condition]
+        means = {label: mean for label, values in by.items() if (mean := centre(values.values())) > 0}
+        if len(means) > 1:
+            most, least = max(means, key=lambda label: means[label]), min(means, key=lambda label: means[label])
+            pairs = [(value, by[least].get(seed, 0.0)) for seed, value in by[most].items()]
+            ratio = centre(ours / theirs for ours, theirs in pairs if theirs > 0)
+            where = f"{depth} ({condition})" if condition else depth
+            if ratio >= 1.2:
+                return f"At {where} {most}'s first update moves the output {short(ratio)} times as far as {least}'s"
+    return "How far the output moves, method by method"
+
+
+def by_origin(frame: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
+    """The rows after the feed-forward, and those after attention."""
+    return [(origin, rows) for origin in ORIGINS if len(rows := frame[frame["origin"] == origin])]
+
+
+def growth(frame: pd.DataFrame) -> pd.DataFrame:
+    """By method, condition and depth: the greatest norm of a run over its own at step 0, median over seeds."""
+    norms = frame.groupby(["label", "condition", "depth", "run", "step"], sort=False)["ln_input"].mean()
+    by_run = norms.groupby(level=["label", "condition", "depth", "run"], sort=False).agg(["first", "max"])
+    ratio = (by_run["max"] / by_run["first"]).rename("growth")
+    return ratio.groupby(level=["label", "condition", "depth"], sort=False).agg(centre).reset_index()
+
+
+def grown_inputs(runs: Sequence[Run], frame: pd.DataFrame) -> str:
+    """Whose LN inputs grew most, when they grew by a tenth."""
+    norms = {placed.label: norm_after_sum(placed.run.spec) for placed in shown(runs)}
+    grown = growth(frame) if len(frame) else frame
+    grown = grown[grown["growth"] > 1.1] if len(grown) else grown
+    if grown.empty:
+        return "The inputs of the layer norms" + (" stay where they began" if len(frame) else "")
+    most = grown.sort_values("growth", kind="stable").iloc[-1]
+    where = f"{most.depth}, {most.condition}" if most.condition else most.depth
+    factor = short(float(most.growth))
+    if not norms[str(most.label)]:
+        return f"{most.label}'s residual stream grows most: to {factor} times its start ({where})"
+    return f"{most.label}'s LN inputs grow most: to {factor} times their start ({where})"
+
+
+def lengthened_inputs(runs: Sequence[Run], frame: pd.DataFrame) -> str:
+    """The greatest and the least at the end of the runs, at the deepest depth."""
+    frame = curves.by_depth(frame)
+    if frame.empty:
+        return "The inputs of the layer norms, over what the shortcut gives"
+    deepest = frame[frame["depth"] == frame["depth"].iloc[-1]]
+    deepest = deepest[deepest["condition"] == deepest["condition"].iloc[0]]  # one condition: a fair comparison
+    last = deepest.loc[deepest.groupby("run")["step"].transform("max") == deepest["step"]]
+    by = last.groupby(["label", "condition"], sort=False)["relative"].median().dropna()
+    if len(by) < 2:
+        return "The inputs of the layer norms, over what the shortcut gives"
+    (high, high_where), (low, low_where) = by.idxmax(), by.idxmin()
+    return (
+        f"At {deepest['depth'].iloc[0]} the branches of {listed(high, high_where)} lengthen what enters a norm "
+        f"{short(float(by.max()))}-fold, those of {listed(low, low_where)} {short(float(by.min()))}-fold"
+    )
+
+
+CURVE = ["label", "condition", "depth", "decoder_layers", "layers"]
+"""The columns that tell curves apart."""
+
+
+def ratios(frame: pd.DataFrame) -> pd.DataFrame:
+    """The first layer's gradient over the last's: median over the seeds of each curve.
+
+    0 where a seed's first layer receives exactly nothing (float32 ends at 1e-45). Runs that diverged have no say: their
+    last finite gradients are of another step.
+    """
+    ends = (
+        frame[frame["outcome"] != "diverged"]
+        .assign(layers=frame.groupby("run")["layer"].transform("max"))
+        .groupby([*CURVE, "run"], sort=False)["grad_norm"]
+        .agg(["first", "last"])
+    )
+    ratio = (ends["first"] / ends["last"].where(ends["last"] > 0)).rename("ratio").reset_index()
+    return ratio.groupby(CURVE, sort=False)["ratio"].agg(_mean).reset_index()
+
+
+def _mean(ratios: pd.Series[float]) -> float:
+    return 0.0 if (ratios == 0).any() else centre(ratios)
+
+
+def least_gradient(runs: Sequence[Run], frame: pd.DataFrame) -> str:
+    """The smallest share of the top layer's gradient that arrives at the lowest, when it is a tenth or less."""
+    share = ratios(frame)
+    share = share[(share["layers"] > 1) & (share["ratio"] <= 0.1)]
+    if share.empty:
+        return f"How much gradient each {output_stack(frame['decoder_layers'])} layer receives"
+    steps = sorted(set(frame["step"]))
+    when = f"At step {steps[0]}: " if len(steps) == 1 else ""
+    return when + receives(share.sort_values("ratio", kind="stable").iloc[0])
+
+
+def receives(least: Any) -> str:
+    """One row of `ratios` in words."""
+    amount = f"{short(least.ratio, 1)} of" if least.ratio > 0 else "nothing of"
+    where = f"{least.depth} ({least.condition})" if least.condition else least.depth
+    stack = output_stack([least.decoder_layers])
+    return f"{least.label}'s lowest {stack} layer receives {amount} the top layer's gradient at {where}"
+
+
+def gradient_ratios(frame: pd.DataFrame) -> str:
+    """`Post-LN 18L-18L 4·10⁻⁴; …`: the ratio of every curve, sixteen at most."""
+    parts = [
+        f"{listed(label, condition, depth)} {short(ratio, 1)}"
+        for label, condition, depth, _, _, ratio in ratios(frame).itertuples(index=False)
+    ]
+    return "; ".join(parts[:16]) + (f" and {len(parts) - 16} more" if len(parts) > 16 else "")
+
+
+def least_first_gradient(runs: Sequence[Run], frame: pd.DataFrame) -> str:
+    """How little arrives at the lowest layer, before training has begun."""
+    share = ratios(frame) if len(frame) else frame
+    share = share[(share["layers"] > 1) & (share["ratio"] <= 0.1)] if len(share) else share
+    if share.empty:
+        return f"The gradient of each {output_stack(frame['decoder_layers'])} layer before the first update"
+    least = share.sort_values("ratio", kind="stable").iloc[0]
+    return f"Before any update: {receives(least)}"
+
+
+def top_gradients(runs: Sequence[Run], frame: pd.DataFrame) -> str:
+    """Post-LN-init's over Post-LN's where both are there in the window, else at step 0."""
+    for when in (LATER, "step 0"):
+        here = frame[(frame["when"] == when) & frame["method"].isin(["post-ln", "post-ln-init"])]
+        here = here[here["encoder_layers"] == here["decoder_layers"]]
+        pairs = here.groupby(["layers", "condition", "seed", "method"])["grad_norm"].agg(centre).unstack()
+        if {"post-ln", "post-ln-init"} <= set(pairs.columns) and len(pairs := pairs.dropna()):
+            ratio = (pairs["post-ln-init"] / pairs["post-ln"]).groupby(["layers", "condition"], sort=False).agg(centre)
+            depth, condition = ratio.index[-1]
+            place = listed(f"{depth}L-{depth}L", condition)
+            times = f"{short(float(ratio.iloc[-1]))} times Post-LN's"
+            rest = [short(float(value)) for value in ratio.iloc[:-1]]
+            others = f"; at shallower places {' and '.join(rest)} times" if rest else ""
+            return f"The last layer's gradient under Post-LN-init is {times} ({place}, {when}{others})"
+    return "The gradient of the last layer"
+
+
+def validation_ends(runs: Sequence[Run], frame: pd.DataFrame) -> str:
+    """Of the runs that were judged, who is at the unigram loss in the end and who well below it, at the depth where
+    most stay there; else the least and the greatest end."""
+    if frame.empty:
+        return "Validation loss"
+    last = frame[frame["step"] == frame.groupby("run")["step"].transform("max")]
+    share = last[last["outcome"] != "early"].assign(share=last["validation_loss"] / last["unigram_loss"])
+    sentence, most = "", 0
+    for (depth, condition), rows in share.groupby(["depth", "condition"], sort=False):
+        by = rows.groupby("label", sort=False)["share"].agg(["min", "max"])
+        stuck, trained = list(by.index[by["min"] >= AT_UNIGRAM]), list(by.index[by["max"] < AT_UNIGRAM])
+        if len(stuck) > most and trained:
+            most = len(stuck)
+            sentence = (
+                f"At {listed(depth, condition)} {several(stuck, len(by))} end{'s' if len(stuck) == 1 else ''} no "
+                f"better than a constant predictor, {several(trained, len(by))} below it"
+            )
+    if sentence:
+        return sentence
+    finite = last[np.isfinite(last["validation_loss"])]
+    means = finite.groupby(["label", "depth", "condition"], sort=False)["validation_loss"].mean()
+    if means.empty:
+        return "Validation loss"
+    (least, low), (greatest, high) = ((listed(*at), short(means[at], 3)) for at in (means.idxmin(), means.idxmax()))
+    if least == greatest:
+        return f"The validation loss ends at {low} ({least})"
+    return f"The validation loss ends between {low} ({least}) and {high} ({greatest})"
+
+
+def validation_alt(frame: pd.DataFrame) -> str:
+    """What the picture shows, for those who do not see it."""
+    unigram = short(float(frame["unigram_loss"].median()), 3)
+    ends = "; ".join(curves.ends(frame, "step", "validation_loss"))
+    return f"Validation loss against the step, one panel a depth; unigram loss {unigram}. At the end: {ends}."
+
+
+def sublayers_that_count(runs: Sequence[Run], frame: pd.DataFrame) -> str:
+    """How many sub-layers make up the output under the method with most of them and under that with fewest."""
+    counts: dict[tuple[tuple[int, int], str], list[float]] = {}
+    for placed in shown(runs):
+        counts.setdefault((placed.shape, placed.label), []).append(share.effective(placed.run))
+    means = {key: value for key, values in counts.items() if (value := centre(values)) > 0}
+    shapes = list(dict.fromkeys(shape for shape, _ in means))
+    here = {label: value for (shape, label), value in means.items() if shapes and shape == shapes[-1]}
+    if len(here) < 2:
+        return "How long a branch is beside its shortcut"
+    most, least = max(here, key=lambda key: here[key]), min(here, key=lambda key: here[key])
+    whose = output_stack([shapes[-1][1]])
+    return (
+        f"At {depth_text(*shapes[-1])}, before training, {short(here[most])} {whose} sub-layers share the branches' "
+        f"part of the output under {most}, {short(here[least])} under {least}"
+    )

@@ -1,0 +1,74 @@
+"""What a picture is: one value with a name, what is selected for it, how that is drawn and what is said of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, Literal, TypeVar
+
+from stabkit.storage.store import Run
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+Source = TypeVar("Source")
+"""What a picture is made of: the runs of a store, a landscape, a probed model, …"""
+
+Room = Literal["surfaces", "ablation", "methods", "chain", "depth", "quality", "probes"]
+"""The section of a page of runs that a picture stands in; `report/order.py` has their headings."""
+Mark = Literal["diverged", "stuck", "band"]
+"""What a frame may hold and a reader has to be told the sign of: a run that diverged (✕), one that is stuck (square), a
+range over several seeds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """How to read a part of a picture."""
+
+    text: str
+    """Whole sentences."""
+    marks: tuple[Mark, ...] = ()
+    """That it explains: it is shown where the frame holds one of them; without any it is always shown."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Picture(Generic[Source]):
+    """One picture, a row of its table. Order in a table = order on the page."""
+
+    name: str
+    """Its file's name, and its id on the page."""
+    short: str
+    """Its name in the contents list."""
+    room: Room | None = None
+    """None on pages without sections."""
+    caption: str
+    """The paper's figure."""
+    see: str
+    """What there is to see, in one sentence."""
+    read: tuple[Note, ...] = ()
+    """How to read the rest."""
+    columns: tuple[str, ...]
+    """Of the frame."""
+    index: str | None = None
+    """The column whose values run across the folded table, a row a run; None: the frame's rows as they are."""
+    value: str
+    """The column that fills the table."""
+    select: Callable[[Source], pd.DataFrame]
+    """Exactly what is drawn; also the CSV and the folded table."""
+    draw: Callable[[pd.DataFrame], Figure]
+    """The picture of that frame alone."""
+    title: Callable[[Source], str]
+    """A finding where the data support one, else what is shown."""
+    alt: Callable[[pd.DataFrame], str]
+    """What the picture shows, for those who do not see it."""
+    optional: bool = False
+    """Not on a page for which the frame is empty."""
+    at_start: bool = False
+    """On a page of single steps of SGD too, which train nothing."""
+    single_steps: bool = False
+    """Made of all runs, single steps included, which are its matter; the others of trained runs alone."""
+
+
+RunPicture = Picture[Sequence[Run]]
+"""A picture of the runs of a store."""

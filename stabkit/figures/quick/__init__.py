@@ -1,1 +1,0 @@
-"""What keeps a page to seconds: selections made once, points without pandas, panels whose ticks are drawn together."""
