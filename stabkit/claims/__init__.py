@@ -1,6 +1,6 @@
 """What the papers say, tested on what a page shows: one paper (or a part of one) a file, one row a claim.
 
-To add a claim: write a function `runs → list of Measured` (of surfaces: `Landscape → …`) and a `Claim` that names it,
+To add a claim: write a function `runs → list of Measurement` (of surfaces: `Landscape → …`), a `Claim` that names it,
 in its paper's file; `base.py` says what each part is, `verdict.py` how it is decided.
 """
 

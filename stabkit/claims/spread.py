@@ -71,7 +71,7 @@ def width(values: Sequence[float], scale: Scale) -> float:
 
 @cache
 def table() -> Mapping[str, Mapping[tuple[str, str], float]]:
-    """{claim: {Measured.key: spread}}."""
+    """{claim: {Measurement.key: spread}}."""
     held: dict[str, dict[tuple[str, str], float]] = {}
     text = resources.files("stabkit.claims").joinpath(FILE).read_text(encoding="utf-8")
     for row in csv.DictReader(text.splitlines()):

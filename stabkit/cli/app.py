@@ -12,7 +12,7 @@ import typer
 
 from stabkit import api
 from stabkit.cli import console
-from stabkit.cli.command import PROBING, Call, command
+from stabkit.cli.command import PROBING, Invocation, command
 from stabkit.cli.help import ROOT, Commands
 from stabkit.errors import UsageError
 from stabkit.options.option import HOME, LONG, ON, OUT, TRAIN, Argument, Option
@@ -66,38 +66,38 @@ def _root(version: Version = False) -> None:
 
 
 @command(app, api.sweep)
-def _sweep(call: Call) -> None:
+def _sweep(invocation: Invocation) -> None:
     from stabkit.cli.commands.train import train
 
-    train(call, api.sweep)
+    train(invocation, api.sweep)
 
 
 @command(app, api.ablate)
-def _ablate(call: Call) -> None:
+def _ablate(invocation: Invocation) -> None:
     from stabkit.cli.commands.train import train
 
-    train(call, api.ablate)
+    train(invocation, api.ablate)
 
 
 @command(app, api.slope)
-def _slope(call: Call) -> None:
+def _slope(invocation: Invocation) -> None:
     from stabkit.cli.commands.train import train
 
-    train(call, api.slope)
+    train(invocation, api.slope)
 
 
 @command(app, api.tolerance)
-def _tolerance(call: Call) -> None:
+def _tolerance(invocation: Invocation) -> None:
     from stabkit.cli.commands.tolerance import tolerated
 
-    tolerated(call)
+    tolerated(invocation)
 
 
 @command(app, api.landscape)
-def _landscape(call: Call) -> None:
+def _landscape(invocation: Invocation) -> None:
     from stabkit.cli.commands.landscape import landscape
 
-    landscape(call)
+    landscape(invocation)
 
 
 def paper(
@@ -133,18 +133,18 @@ def paper(
 
 
 @command(app, paper)
-def _paper(call: Call) -> None:
+def _paper(invocation: Invocation) -> None:
     from stabkit.cli.commands import paper
     from stabkit.cli.commands.train import again, print_config
 
-    params = call.params
+    params = invocation.params
     if params["print_config"]:
         print_config(params)
     elif params["items"] == ["ls"]:
         paper.ls(json=params["json"])
     else:
         for name in ("budget", *paper.REPLACED):
-            if not params[name] and name in call.typed:
+            if not params[name] and name in invocation.typed:
                 raise UsageError(f"--{name} has an empty value; leave it out, or give it one")
         paper.run(params, again())
 
@@ -267,14 +267,14 @@ def methods(
 
 
 @command(app, api.probe, PROBING)
-def _probe(call: Call) -> None:
+def _probe(invocation: Invocation) -> None:
     from stabkit.cli.commands.probe import probe
 
-    probe(call)
+    probe(invocation)
 
 
 @command(app, api.audit, ("json",))
-def _audit(call: Call) -> None:
+def _audit(invocation: Invocation) -> None:
     from stabkit.cli.commands.audit import audit
 
-    audit(call.given, json=call.flag("json"))
+    audit(invocation.given, json=invocation.flag("json"))

@@ -22,7 +22,7 @@ from stabkit.options.option import OUT, PANELS, Argument, Option
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Call:
+class Invocation:
     """A command as it was called."""
 
     command: str
@@ -90,7 +90,7 @@ FEW = 8
 
 def command(
     app: typer.Typer, function: Callable[..., Any], terminal: tuple[str, ...] = TRAINING
-) -> Callable[[Callable[[Call], None]], None]:
+) -> Callable[[Callable[[Invocation], None]], None]:
     """Add a command to the app: its options those of `function` and these of the terminal, its help the first two
     paragraphs of the docstring; decorates what is run."""
     name = function.__name__
@@ -100,11 +100,11 @@ def command(
     if sum(parameter.default is not parameter.empty for parameter in parameters) <= FEW:
         parameters = [_without_panel(parameter) for parameter in parameters]
 
-    def decorate(run: Callable[[Call], None]) -> None:
+    def decorate(run: Callable[[Invocation], None]) -> None:
         def called(ctx: typer.Context, **params: Any) -> None:
             source = {name: str(getattr(ctx.get_parameter_source(name), "name", "DEFAULT")) for name in params}
             run(
-                Call(
+                Invocation(
                     command=name,
                     params=params,
                     given={name: params[name] for name in taken if source[name] != "DEFAULT"},

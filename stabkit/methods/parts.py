@@ -25,7 +25,7 @@ Part = Literal["", "norm", "layer", "rms", "dyt", "dyt 1", "shift", "scale shift
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Kind:
+class PartKind:
     """One part: its words, its formula with {} in the place of what it reads, and what it costs."""
 
     words: str
@@ -36,15 +36,15 @@ class Kind:
     """Whether the length of what leaves it is fixed by its own weights, however long what enters is."""
 
 
-PARTS: Mapping[Part, Kind] = {
-    "layer": Kind(words="LayerNorm", formula="LN({})", parameters=lambda size, heads: 2 * size, normalises=True),
-    "rms": Kind(words="RMSNorm", formula="RMSNorm({})", parameters=lambda size, heads: size, normalises=True),
-    "dyt": Kind(words="DyT", formula="DyT({})", parameters=lambda size, heads: 2 * size + 1),
-    "dyt 1": Kind(words="DyT of α = 1", formula="DyT({})", parameters=lambda size, heads: 2 * size + 1),
-    "shift": Kind(words="shift", formula="{} + b", parameters=lambda size, heads: 1),
-    "scale shift": Kind(words="scale and shift", formula="s·({} + b)", parameters=lambda size, heads: 2),
-    "heads": Kind(words="factor a head", formula="γ_h·{}", parameters=lambda size, heads: heads),
-    "rms across heads": Kind(
+PARTS: Mapping[Part, PartKind] = {
+    "layer": PartKind(words="LayerNorm", formula="LN({})", parameters=lambda size, heads: 2 * size, normalises=True),
+    "rms": PartKind(words="RMSNorm", formula="RMSNorm({})", parameters=lambda size, heads: size, normalises=True),
+    "dyt": PartKind(words="DyT", formula="DyT({})", parameters=lambda size, heads: 2 * size + 1),
+    "dyt 1": PartKind(words="DyT of α = 1", formula="DyT({})", parameters=lambda size, heads: 2 * size + 1),
+    "shift": PartKind(words="shift", formula="{} + b", parameters=lambda size, heads: 1),
+    "scale shift": PartKind(words="scale and shift", formula="s·({} + b)", parameters=lambda size, heads: 2),
+    "heads": PartKind(words="factor a head", formula="γ_h·{}", parameters=lambda size, heads: heads),
+    "rms across heads": PartKind(
         words="RMSNorm across heads",
         formula="RMSNorm_H({})",
         parameters=lambda size, heads: size * heads,
@@ -60,7 +60,7 @@ def resolved(part: Part, norm: Norm) -> Part:
     return norm if part == "norm" else part
 
 
-def kind(part: Part, norm: Norm) -> Kind:
+def kind(part: Part, norm: Norm) -> PartKind:
     """What stands there; raises KeyError for nothing."""
     return PARTS[resolved(part, norm)]
 

@@ -117,7 +117,7 @@ def render(summary: Summary, *, command: str, title: str = "") -> str:
     )
 
 
-def opening(asked: order.Kind, ordered: order.Order, answered: str, compared: str) -> list[str]:
+def opening(asked: order.PageOrder, ordered: order.Order, answered: str, compared: str) -> list[str]:
     """The answer to the page's question, then what else there is to say in a sentence."""
     if asked is order.LANDSCAPE:
         said = [f"{ordered.leads[0].title}." if ordered.leads else "", answered, compared]

@@ -27,7 +27,7 @@ FIRST = 3
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Kind:
+class PageOrder:
     """One command's page: what it asks, and its figures in the order in which they answer that."""
 
     asks: str
@@ -36,25 +36,25 @@ class Kind:
     """Where they are the answer, and what became of the runs stands below them."""
 
 
-SWEEP = Kind(
+SWEEP = PageOrder(
     asks="Does it stay stable at this depth?",
     leads=("chain_order", "update_depth", "grad_norm", "update", "branch_ratio"),
 )
-JUDGED = Kind(
+JUDGED = PageOrder(
     asks=SWEEP.asks,
     leads=("table11", "validation_loss", "chain_order", "grad_norm", "bleu", "update_depth", "table1", "update"),
 )
 """A sweep of which some runs have a verdict."""
-SLOPE = Kind(
+SLOPE = PageOrder(
     asks="How far does one tiny step move the output at each depth?",
     leads=("slope", "goal", "theory", "dependency"),
     figures_first=True,
 )
-ABLATE = Kind(
+ABLATE = PageOrder(
     asks="How far may α and β be off, and which part is needed?",
     leads=("scale_map", "ablation", "table11", "boundary", "robustness", "validation_loss"),
 )
-LANDSCAPE = Kind(
+LANDSCAPE = PageOrder(
     asks="How rough is the loss around the weights, and by whose ruler?",
     leads=("landscape", "cuts", "path_plane", "between"),
     figures_first=True,
@@ -72,7 +72,7 @@ ROOMS: Mapping[Room, str] = {
 """{room of `figures`: its heading}, in the order of the page."""
 
 
-def kind(runs: Sequence[Run], surfaces: Sequence[Surface] = ()) -> Kind:
+def kind(runs: Sequence[Run], surfaces: Sequence[Surface] = ()) -> PageOrder:
     """Whose page this is."""
     if surfaces:
         return LANDSCAPE

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from stabkit import api
 from stabkit.cli import console
-from stabkit.cli.command import Call
+from stabkit.cli.command import Invocation
 from stabkit.cli.commands.train import followed, train
 from stabkit.errors import UsageError
 from stabkit.report.result import ModelSurface
 
 
-def landscape(call: Call) -> None:
+def landscape(invocation: Invocation) -> None:
     """Train and draw, or draw alone."""
-    params = call.params
+    params = invocation.params
     if params["weights"] and not params["factory"]:
         raise UsageError("--weights is for the model of --factory")
     alone = [name for name in ("between", "factory") if params[name]]
@@ -20,9 +20,9 @@ def landscape(call: Call) -> None:
     if len(alone) > 1 or (alone and beside):
         raise UsageError(f"--{alone[0]} does not go with {'--factory' if len(alone) > 1 else beside[0]}")
     if not alone or params["print_config"]:
-        train(call, api.landscape)
+        train(invocation, api.landscape)
         return
-    result = followed(api.landscape, call)
+    result = followed(api.landscape, invocation)
     if isinstance(result, ModelSurface):
         for sentence in result.sentences:
             console.say(sentence)

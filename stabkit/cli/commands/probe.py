@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stabkit import api
 from stabkit.cli import console
-from stabkit.cli.command import Call
+from stabkit.cli.command import Invocation
 from stabkit.cli.commands.train import again
 from stabkit.cli.progress import Screen
 from stabkit.cli.signals import Signals
@@ -14,19 +14,19 @@ from stabkit.report.own import links
 from stabkit.report.result import ProbeResult
 
 
-def probe(call: Call) -> None:
+def probe(invocation: Invocation) -> None:
     """Probe, show, write the page; raises Unstable where a link fails, FailedRuns where a depth has no result."""
-    screen = Screen(quiet=call.flag("quiet"), command=again())
+    screen = Screen(quiet=invocation.flag("quiet"), command=again())
     with Signals(screen.command):
-        result = api.probe(**call.given, listener=screen)
+        result = api.probe(**invocation.given, listener=screen)
         page = result.page
-    if call.flag("json"):
+    if invocation.flag("json"):
         body = links.body(result.judged, result.done, result.request, page)
         console.document(json_document.text({"schema": json_document.SCHEMA, **body}))
     else:
-        _table(result, quiet=call.flag("quiet"))
+        _table(result, quiet=invocation.flag("quiet"))
         console.say(f"report: {page}")
-    _end(result, strict=call.flag("strict"), no_fail=call.flag("no_fail"))
+    _end(result, strict=invocation.flag("strict"), no_fail=invocation.flag("no_fail"))
 
 
 def _end(result: ProbeResult, *, strict: bool, no_fail: bool) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from stabkit import api
 from stabkit.cli import console
-from stabkit.cli.command import Call
+from stabkit.cli.command import Invocation
 from stabkit.cli.commands import dry_run, train
 from stabkit.cli.progress import Screen
 from stabkit.errors import FailedRuns
@@ -16,18 +16,18 @@ from stabkit.results.tolerance import Exponent, Tolerance
 from stabkit.running import cost, tolerance
 
 
-def tolerated(call: Call) -> None:
+def tolerated(invocation: Invocation) -> None:
     """`tolerance`: the plan, or the search, its page and its table."""
-    if call.flag("print_config"):
-        train.print_config(call.params)
+    if invocation.flag("print_config"):
+        train.print_config(invocation.params)
         return
-    train.check(call)
-    if call.flag("dry_run"):
-        _plan(call)
+    train.check(invocation)
+    if invocation.flag("dry_run"):
+        _plan(invocation)
         return
-    result: ToleranceResult = train.followed(api.tolerance, call, rounds=True)
+    result: ToleranceResult = train.followed(api.tolerance, invocation, rounds=True)
     searched, path = result.searched, result.page
-    if call.flag("json"):
+    if invocation.flag("json"):
         body = {
             "schema": json_document.SCHEMA,
             "report": str(path),
@@ -45,12 +45,12 @@ def tolerated(call: Call) -> None:
         raise FailedRuns(f"{len(searched.failed)} runs have no result; the search of their cells ended there")
 
 
-def _plan(call: Call) -> None:
+def _plan(invocation: Invocation) -> None:
     """`--dry-run`: the coarse grid, which is certain, and about what the search takes beyond it."""
-    asked = api.request("tolerance", call.given, Screen(quiet=call.flag("quiet")).making)
+    asked = api.request("tolerance", invocation.given, Screen(quiet=invocation.flag("quiet")).making)
     for note in asked.notes:
         console.warn(note)
-    coarse, json = asked.of(tolerance.first_round(asked)), call.flag("json")
+    coarse, json = asked.of(tolerance.first_round(asked)), invocation.flag("json")
     plan, workers, pace = train.planned(coarse)
     dry_run.plan(coarse.specs, plan, workers, pace, asked.texts, json=json)
     if not json:

@@ -11,7 +11,7 @@ from typing import Any
 
 from stabkit import api
 from stabkit.cli import config, console
-from stabkit.cli.command import Call
+from stabkit.cli.command import Invocation
 from stabkit.cli.commands import dry_run, following
 from stabkit.cli.progress import Screen
 from stabkit.cli.signals import Signals
@@ -25,42 +25,44 @@ from stabkit.running.request import Request, TooManyRuns
 from stabkit.storage.store import Run, Store
 
 
-def train(call: Call, function: Callable[..., Any]) -> None:
+def train(invocation: Invocation, function: Callable[..., Any]) -> None:
     """Print the configuration, show the plan, or call the API's function and print what it returns."""
-    if call.flag("print_config"):
-        print_config(call.params)
+    if invocation.flag("print_config"):
+        print_config(invocation.params)
         return
-    check(call)
-    if call.flag("dry_run"):
-        plan(call)
+    check(invocation)
+    if invocation.flag("dry_run"):
+        plan(invocation)
         return
-    result: SweepResult = followed(function, call)
-    show(result, lambda runs: following.after(call.command, call.params, runs), json=call.flag("json"))
+    result: SweepResult = followed(function, invocation)
+    show(
+        result, lambda runs: following.after(invocation.command, invocation.params, runs), json=invocation.flag("json")
+    )
 
 
-def check(call: Call) -> None:
+def check(invocation: Invocation) -> None:
     """Refuse what only the command line can: a file of the user's own that it does not name itself, and with a recipe
     of each method's own a setting that was given although it is the default (another, the API refuses)."""
     for name in ("models", "model", "probes"):
-        if name in call.given and name not in call.typed:
-            for item in ranges.names(f"--{name}", call.given[name]):
+        if name in invocation.given and name not in invocation.typed:
+            for item in ranges.names(f"--{name}", invocation.given[name]):
                 if file := own.parts(item):
                     raise UsageError(
                         f"{file[0]}: a file is run only where the command line names it, not from elsewhere"
                     )
-    if call.params.get("recipe") == "paper":
-        defaults = api.COMMANDS[call.command]
-        typed = {name for name in call.given if call.given[name] == ranges.text(defaults[name])}
-        model.own_recipe(typed, call.params)
+    if invocation.params.get("recipe") == "paper":
+        defaults = api.COMMANDS[invocation.command]
+        typed = {name for name in invocation.given if invocation.given[name] == ranges.text(defaults[name])}
+        model.own_recipe(typed, invocation.params)
 
 
-def followed(function: Callable[..., Any], call: Call, *, rounds: bool = False) -> Any:
+def followed(function: Callable[..., Any], invocation: Invocation, *, rounds: bool = False) -> Any:
     """What the API's function returns, its progress shown; a signal ends it with the command to go on with."""
     maker = threading.Thread(target=importlib.import_module, args=("stabkit.report.html",), daemon=True)
     meanwhile = (lambda: None) if rounds else maker.start
-    screen = Screen(quiet=call.flag("quiet"), command=again(), meanwhile=meanwhile, rounds=rounds)
+    screen = Screen(quiet=invocation.flag("quiet"), command=again(), meanwhile=meanwhile, rounds=rounds)
     with Signals(screen.command):
-        result = function(**call.given, listener=screen)
+        result = function(**invocation.given, listener=screen)
         _ = result.page  # written while a signal still has its words
     return result
 
@@ -71,12 +73,12 @@ def print_config(params: Mapping[str, Any]) -> None:
     console.document(config.write({name: value for name, value in params.items() if name not in aside}))
 
 
-def plan(call: Call) -> None:
+def plan(invocation: Invocation) -> None:
     """`--dry-run`: what would run and what it would cost; of a huge grid the cost alone."""
-    json = call.flag("json")
-    options = {name: value for name, value in call.given.items() if name != "yes"}
+    json = invocation.flag("json")
+    options = {name: value for name, value in invocation.given.items() if name != "yes"}
     try:
-        asked = api.request(call.command, options, Screen(quiet=call.flag("quiet")).making)
+        asked = api.request(invocation.command, options, Screen(quiet=invocation.flag("quiet")).making)
     except TooManyRuns as error:
         dry_run.budget(error.budget, json=json)
         return

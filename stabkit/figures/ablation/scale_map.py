@@ -34,7 +34,7 @@ CELL, HEAD, FOOT, LABEL, COLUMN_COUNT = 0.34, 0.32, 0.22, 0.2, 3
 
 
 @dataclass(frozen=True, slots=True)
-class Plane:
+class HeatMap:
     """One heat map."""
 
     column: str
@@ -46,17 +46,17 @@ class Plane:
 
 
 PLANES = (
-    Plane(
+    HeatMap(
         "validation_loss",
         "validation loss, nats a token",
         False,
         digits=3,
         middle=lambda values: float(values.median()),
     ),
-    Plane("update_first", "‖ΔF‖ after update 1, output units", True),
-    Plane("relative", "theorem's sum after update 1, 1 = published", True),
-    Plane("ln_input_growth", "greatest LN input over its start", True),
-    Plane("gradient_ratio_lowest", "lowest gradient, first / last layer", True, low_hurts=True, digits=1),
+    HeatMap("update_first", "‖ΔF‖ after update 1, output units", True),
+    HeatMap("relative", "theorem's sum after update 1, 1 = published", True),
+    HeatMap("ln_input_growth", "greatest LN input over its start", True),
+    HeatMap("gradient_ratio_lowest", "lowest gradient, first / last layer", True, low_hurts=True, digits=1),
 )
 
 
@@ -151,7 +151,7 @@ def _outcomes(axes: Axes, rows: pd.DataFrame) -> None:
         _cell(axes, x, y, OUTCOME_COLOURS[cell.word], "#000000", f"{count}\n{word}")
 
 
-def _numbers(axes: Axes, rows: pd.DataFrame, plane: Plane, together: pd.DataFrame) -> None:
+def _numbers(axes: Axes, rows: pd.DataFrame, plane: HeatMap, together: pd.DataFrame) -> None:
     axes.set_title(plane.head)
     seen = together[plane.column]
     seen = seen[seen.between(style.LOWEST if plane.log else -style.HIGHEST, style.HIGHEST)]

@@ -36,7 +36,7 @@ ROW, LEFT, HEAD = 0.3, 2.5, 0.55
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class ChainColumn:
     """One column of the picture."""
 
     column: str
@@ -47,10 +47,10 @@ class Link:
 
 
 LINKS = (
-    Link("update", "‖ΔF‖ / √(2d)", True, 1e-6),
-    Link("ln_input", "LN input / its start", False, 0.0),
-    Link("gradient", "gradient, first / last layer", True, 1e-20),
-    Link("loss", "loss / unigram loss", False, 0.0),
+    ChainColumn("update", "‖ΔF‖ / √(2d)", True, 1e-6),
+    ChainColumn("ln_input", "LN input / its start", False, 0.0),
+    ChainColumn("gradient", "gradient, first / last layer", True, 1e-20),
+    ChainColumn("loss", "loss / unigram loss", False, 0.0),
 )
 
 
@@ -132,7 +132,7 @@ def _frame(axes: Axes, rows: int) -> None:
     axes.axis("off")
 
 
-def _scale(values: pd.Series[float], link: Link) -> tuple[float, float]:
+def _scale(values: pd.Series[float], link: ChainColumn) -> tuple[float, float]:
     seen = values[np.isfinite(values) & (values > 0)]
     low, high = (float(seen.min()), float(seen.max())) if len(seen) else (1.0, 1.0)
     low, high = min(max(low, link.least), 1.0), max(high, 1.0)
@@ -141,7 +141,7 @@ def _scale(values: pd.Series[float], link: Link) -> tuple[float, float]:
 
 def _row(
     names: Axes,
-    columns: list[tuple[Axes, Link, tuple[float, float]]],
+    columns: list[tuple[Axes, ChainColumn, tuple[float, float]]],
     run: Mapping[str, list[Any]],
     row: int,
     last: float,
@@ -178,7 +178,7 @@ def _row(
         style.mark(level, method)
 
 
-def _height(values: NDArray[Any], link: Link, scale: tuple[float, float]) -> NDArray[np.float64]:
+def _height(values: NDArray[Any], link: ChainColumn, scale: tuple[float, float]) -> NDArray[np.float64]:
     """Where a value stands in its row, from 0.12 to 0.88; beyond the scale at its edge, nowhere without a logarithm."""
     low, high = scale
     shown = np.clip(np.where((values > 0) | (not link.log), values, np.nan), low, high)

@@ -20,7 +20,7 @@ TRANSLATES = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class QualityMeasure:
     """One measure of several runs."""
 
     name: str
@@ -46,12 +46,12 @@ def alike(runs: Sequence[Run]) -> dict[str, Translation]:
     return by[best]
 
 
-def measured(runs: Sequence[Run]) -> Measured:
+def measured(runs: Sequence[Run]) -> QualityMeasure:
     """BLEU where every one of these runs was translated alike and translates, else validation losses."""
     scores = {key: one.score.bleu for key, one in alike(runs).items()}
     if runs and all(run.run_id in scores for run in runs) and min(scores.values()) >= TRANSLATES:
-        return Measured(BLEU, scores)
-    return Measured(LOSS, {run.run_id: run.outcome.validation_loss for run in runs})
+        return QualityMeasure(BLEU, scores)
+    return QualityMeasure(LOSS, {run.run_id: run.outcome.validation_loss for run in runs})
 
 
 def words(search: Search) -> str:
