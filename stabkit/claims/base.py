@@ -155,7 +155,7 @@ closely = Tell(lambda value: short(value, 3), "times")
 """`1.25 times`: where two digits would hide on which side of a threshold it lies."""
 
 
-power = Tell(lambda value: f"N^{value:.2f}".replace("-", "−"))
+power_of_n = Tell(lambda value: f"N^{value:.2f}".replace("-", "−"))
 """`N^1.05`."""
 signed = Tell(lambda value: f"{value:+.2f}".replace("-", "−"))
 """`+0.13`."""

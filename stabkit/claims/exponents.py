@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from stabkit.claims.base import Measurement, Spot, power
+from stabkit.claims.base import Measurement, Spot, power_of_n
 from stabkit.figures.shared import depth_fit
 from stabkit.figures.shared.comparison import setting
 from stabkit.storage.store import Run
@@ -40,4 +40,4 @@ def sizes(line: depth_fit.Line) -> dict[int, float]:
 
 def falling(line: depth_fit.Line) -> str:
     """Says so where an exponent of which the size is told falls."""
-    return f"falling: {power(line.exponent)}" if line.exponent < 0 else ""
+    return f"falling: {power_of_n(line.exponent)}" if line.exponent < 0 else ""

@@ -14,10 +14,10 @@ import pandas as pd
 from stabkit.figures.drawing import model_curves
 from stabkit.figures.picture import Note, Picture
 from stabkit.figures.shared.words import short
+from stabkit.results.depth_fit import geometric
 from stabkit.results.own.cell import ModelCell
-from stabkit.results.own.depth_fit import geometric
 from stabkit.results.own.judged import Judged
-from stabkit.results.tolerance import power
+from stabkit.results.words import scientific
 
 Link = Literal["stream", "update", "gradient"]
 Points = Sequence[tuple[float, float]]
@@ -140,7 +140,7 @@ OWN: Mapping[Link, Picture[Judged]] = {
 
 def _panel(judged: Judged, cell: ModelCell, stack: str = "") -> str:
     """Where a cell is drawn: by rate where there are several, by stack where there are."""
-    rate = f"rate {power(cell.facts.lr)}" if len(judged.verdicts) > 1 else ""
+    rate = f"rate {scientific(cell.facts.lr)}" if len(judged.verdicts) > 1 else ""
     stack = stack if len(cell.stacks) > 1 else ""
     return ", ".join(word for word in (rate, stack) if word)
 

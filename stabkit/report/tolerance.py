@@ -15,7 +15,8 @@ from stabkit.report.cards import card
 from stabkit.report.files import page_name
 from stabkit.report.frame import ASSETS, shell, template
 from stabkit.report.html import chain_rows
-from stabkit.results.tolerance import Exponent, Tolerance, exponents, power
+from stabkit.results.tolerance import Exponent, Tolerance, exponents
+from stabkit.results.words import scientific
 from stabkit.running.request import Request
 from stabkit.running.tolerance import Searched
 from stabkit.spec import depth_text
@@ -115,5 +116,5 @@ def _cell(tolerance: Tolerance | None) -> str:
     if tolerance is None:
         return "–"
     ends = [each.passes for each in tolerance.seeds if each.passes is not None]
-    spread = f" ({power(min(ends))} to {power(max(ends))})" if ends and min(ends) < max(ends) else ""
+    spread = f" ({scientific(min(ends))} to {scientific(max(ends))})" if ends and min(ends) < max(ends) else ""
     return tolerance.words + spread + ("" if tolerance.monotone else ", not monotone")

@@ -253,11 +253,3 @@ def _risks(chain: Chain, records: Records) -> tuple[Risk, ...] | None:
     if not risks and (math.isnan(chain.gradient_ratio_lowest) or len(probe) < 2):
         return None
     return tuple(risks)
-
-
-def power(value: float) -> str:
-    """`1e-7`: one digit and a bare exponent; `0`."""
-    if value == 0:
-        return "0"
-    mantissa, exponent = f"{value:.0e}".split("e")
-    return f"{mantissa}e{int(exponent)}"

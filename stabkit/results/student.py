@@ -1,4 +1,4 @@
-"""Student's t: what a few values leave open about their mean, and about a line through them."""
+"""Student's t: what a few values leave open about their mean."""
 
 from __future__ import annotations
 
@@ -19,13 +19,3 @@ def quantile(degrees: int) -> float:
 def half(values: Sequence[float]) -> float:
     """Half the 95 % interval of the mean of two values or more."""
     return quantile(len(values) - 1) * statistics.stdev(values) / math.sqrt(len(values))
-
-
-def slope(x: Sequence[float], y: Sequence[float]) -> tuple[float, float, float]:
-    """(slope, 95 % interval) of the least-squares line through three points or more, of which two x differ."""
-    n, mean_x, mean_y = len(x), statistics.fmean(x), statistics.fmean(y)
-    square = sum((a - mean_x) ** 2 for a in x)
-    found = sum((a - mean_x) * (b - mean_y) for a, b in zip(x, y, strict=True)) / square
-    left = sum((b - mean_y - found * (a - mean_x)) ** 2 for a, b in zip(x, y, strict=True))
-    reach = quantile(n - 2) * math.sqrt(left / (n - 2) / square)
-    return found, found - reach, found + reach

@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import numpy as np
-
 from stabkit.results.forecast.model import LIKELY
+from stabkit.results.line import log_slope
+from stabkit.results.words import scientific
 
 COARSE = (2e-4, 6.3e-4, 2e-3, 6.3e-3, 2e-2, 3e-2)
 """Half-decades, the last cut at what the forecast's corpus reaches."""
@@ -114,8 +114,8 @@ class Tolerance:
         if not self.known:
             return "out of range"
         if self.middle.passes is None:
-            return f"none above {power(COARSE[0])}"
-        return f"above {power(COARSE[-1])}" if self.middle.fails is None else power(self.middle.passes)
+            return f"none above {scientific(COARSE[0])}"
+        return f"above {scientific(COARSE[-1])}" if self.middle.fails is None else scientific(self.middle.passes)
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -142,12 +142,6 @@ def of_seed(seed: int, tried: Tried) -> OfSeed:
     below = [p for rate, p in tried.items() if top is not None and rate < top]
     known = above is None or tried[above] is not None
     return OfSeed(seed=seed, passes=top, fails=above, known=known, monotone=all(map(passes, below)))
-
-
-def power(rate: float, digits: int = 2) -> str:
-    """`4e-3`, `6.3e-4`."""
-    mantissa, exponent = f"{rate:.{digits - 1}e}".split("e")
-    return f"{float(mantissa):g}e{int(exponent)}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -208,7 +202,7 @@ def exponents(found: Sequence[Tolerance], axis: Axis) -> list[Exponent]:
         for tolerance in whole:
             for each in tolerance.seeds:
                 lines.setdefault(each.seed, []).append((_x(tolerance, axis), each.passes or math.nan))
-        slopes = [_slope(points) for points in lines.values()]
+        slopes = [log_slope(*zip(*points, strict=True)) for points in lines.values()]
         fits.append(
             Exponent(
                 method=tolerances[0].method,
@@ -233,8 +227,3 @@ def _bracketed(one: OfSeed) -> bool:
 
 def _x(tolerance: Tolerance, axis: Axis) -> float:
     return float(tolerance.depth if axis == "depth" else tolerance.hidden)
-
-
-def _slope(points: Sequence[tuple[float, float]]) -> float:
-    x, y = np.log(np.array(points)).T
-    return float(np.polyfit(x, y, 1)[0])

@@ -17,7 +17,7 @@ from typing import Any
 from stabkit import methods
 from stabkit.results import student
 from stabkit.results.chain import SATURATED
-from stabkit.results.exponent import exponent
+from stabkit.results.line import exponent
 from studies import ladder
 from studies.ladder import BestRate, RateLimit
 from studies.rows import StudyRow

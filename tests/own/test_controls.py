@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stabkit.results.own.depth_fit import depth_fit
+from stabkit.results.depth_fit import depth_fit
 from stabkit.results.own.verdict import verdict
 from tests.own.probing import cell
 

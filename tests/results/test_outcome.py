@@ -8,8 +8,9 @@ import pytest
 
 from stabkit.report.verdict.legend import detail
 from stabkit.results.chain import links
-from stabkit.results.outcome import SEEN_BELOW, VANISHED, judge, perplexity, power
+from stabkit.results.outcome import SEEN_BELOW, VANISHED, judge, perplexity
 from stabkit.results.records import Table
+from stabkit.results.words import scientific
 
 U = 6.0
 
@@ -131,7 +132,7 @@ def test_a_perplexity_beyond_a_float_is_infinite(nll, wanted):
 
 
 def test_powers_are_written_with_a_bare_exponent():
-    assert [power(v) for v in (1e-7, 3.4e-14, 0.2, 0.0)] == ["1e-7", "3e-14", "2e-1", "0"]
+    assert [scientific(v, 1) for v in (1e-7, 3.4e-14, 0.2, 0.0)] == ["1e-7", "3e-14", "2e-1", "0"]
 
 
 def test_the_growth_of_ln_inputs_is_their_greatest_multiple_of_what_they_were() -> None:

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stabkit.results.exponent import too_few
+from stabkit.results.depth_fit import depth_fit, geometric
+from stabkit.results.line import too_few
 from stabkit.results.own.cell import Broke, Facts, ModelCell, Sublayer, facts
-from stabkit.results.own.depth_fit import depth_fit, geometric
 from stabkit.results.own.verdict import Limits, verdict
 from stabkit.results.records import Table
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stabkit.results.tolerance import COARSE, FACTOR, OfSeed, Tolerance, exponents, next_rates, of_seed, power
+from stabkit.results.tolerance import COARSE, FACTOR, OfSeed, Tolerance, exponents, next_rates, of_seed
+from stabkit.results.words import scientific
 
 
 def searched(passes: Callable[[float], float | None], guess: float | None = None) -> dict[float, float | None]:
@@ -92,4 +93,4 @@ def test_the_exponent_is_that_of_the_rates_a_fit_a_seed() -> None:
 
 
 def test_rates_are_written_as_people_write_them() -> None:
-    assert [power(rate) for rate in (2e-4, 6.3e-4, 0.0036, 0.03)] == ["2e-4", "6.3e-4", "3.6e-3", "3e-2"]
+    assert [scientific(rate) for rate in (2e-4, 6.3e-4, 0.0036, 0.03)] == ["2e-4", "6.3e-4", "3.6e-3", "3e-2"]

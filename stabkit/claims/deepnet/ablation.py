@@ -10,8 +10,6 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from stabkit.claims.base import Claim, Measurement, Spot, Tell, Threshold, at_depth, at_least, at_most, nats
 from stabkit.claims.evidence import JUDGED, MARGIN, fails
 from stabkit.claims.quality_evidence import too_short
@@ -21,6 +19,7 @@ from stabkit.figures.shared import scales
 from stabkit.figures.shared.comparison import Condition, conditions, output_layers, setting
 from stabkit.figures.shared.numbers import outcome_word
 from stabkit.methods import variant
+from stabkit.results.line import log_slope
 from stabkit.storage.store import Run
 
 Find = Callable[[Sequence[Run]], list[Measurement]]
@@ -107,8 +106,7 @@ def top_gradient(runs: Sequence[Run]) -> list[Measurement]:
             for seed, points in sorted(line.items()):
                 kept = [(x, y) for x, y in points if 0 < y < math.inf]
                 if len(kept) >= 3:
-                    x, y = np.log(np.array(kept)).T
-                    values[seed] = abs(float(np.polyfit(x, y, 1)[0]) - expected)
+                    values[seed] = abs(log_slope(*zip(*kept, strict=True)) - expected)
             if values:
                 first = (
                     next(iter(by[PUBLISHED].values()))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from stabkit.claims.base import MUCH, Claim, Measurement, Spot, at_most, power, signed, times
+from stabkit.claims.base import MUCH, Claim, Measurement, Spot, at_most, power_of_n, signed, times
 from stabkit.claims.deepnet.update import D, P
 from stabkit.claims.evidence import at, cells
 from stabkit.claims.exponents import NEARLY, falling, of_lines, sizes
@@ -64,7 +64,7 @@ def _excess(methods: Sequence[str], shapes: Sequence[str]) -> Find:
         for method, apart, own, line in _lines(runs, shapes):
             more = {seed: line.seeds[seed] - told for seed, told in line.predicted.items()}
             if method in methods and more:
-                beside = listed(power(line.exponent), _theorem(line))
+                beside = listed(power_of_n(line.exponent), _theorem(line))
                 measurements.append(of_lines(apart, own, line, more, Spot(method, line.label), beside=beside))
         return measurements
 
@@ -72,7 +72,7 @@ def _excess(methods: Sequence[str], shapes: Sequence[str]) -> Find:
 
 
 def _theorem(line: Line) -> str:
-    return f"theorem {power(line.theorem)}" if math.isfinite(line.theorem) else ""
+    return f"theorem {power_of_n(line.theorem)}" if math.isfinite(line.theorem) else ""
 
 
 BOTH, ONE = ("N = M",), ("encoder only",)
@@ -86,7 +86,7 @@ CLAIMS: tuple[Claim, ...] = (
         test="DeepNorm's exponent of ‖ΔF‖/η ∝ N^p over 6 to 50 layers, up or down",
         threshold=at_most(NEARLY, "ours: N^0.25 is a factor of 1.7 over 6 to 50 layers"),
         scale="difference",
-        tell=power,
+        tell=power_of_n,
         find=_exponent(D, ("N = M", "encoder only", "decoder only")),
         needs="DeepNorm in one SGD step at three depths or more from 6 to 50 layers",
         command=COMMAND,
@@ -129,7 +129,7 @@ CLAIMS: tuple[Claim, ...] = (
         test="Sub-LN's exponent of ‖ΔF‖/η in one stack, up or down",
         threshold=at_most(NEARLY, "ours: as for GOAL"),
         scale="difference",
-        tell=power,
+        tell=power_of_n,
         find=_exponent("sub-ln", ONE),
         needs="Sub-LN, one encoder, in one SGD step at three depths or more from 6 to 50 layers",
         command=f"{ENCODERS} --models sub-ln",

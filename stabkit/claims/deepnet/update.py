@@ -22,7 +22,7 @@ from stabkit.claims.base import (
     at_most,
     at_update,
     closely,
-    power,
+    power_of_n,
     signed,
     times,
 )
@@ -68,7 +68,7 @@ def growth(runs: Sequence[Run]) -> list[Measurement]:
         if P in lines and D in lines:
             ours, theirs = lines[P], lines[D]
             more = {seed: ours.seeds[seed] - max(at, 0.0) for seed, at in theirs.seeds.items() if seed in ours.seeds}
-            beside = f"{power(ours.exponent)} against {power(theirs.exponent)}"
+            beside = f"{power_of_n(ours.exponent)} against {power_of_n(theirs.exponent)}"
             measurements.append(of_lines(apart, own, ours, more, beside=beside))
     return measurements
 
@@ -87,7 +87,7 @@ def bound(runs: Sequence[Run]) -> list[Measurement]:
         for method, line in lines.items():
             beyond = {seed: line.seeds[seed] - told for seed, told in line.predicted.items() if seed in line.seeds}
             if beyond:
-                beside = f"{power(line.exponent)}, sum {power(line.theorem)}"
+                beside = f"{power_of_n(line.exponent)}, sum {power_of_n(line.theorem)}"
                 measurements.append(of_lines(apart, own, line, beyond, Spot(method, line.label), beside=beside))
     return measurements
 
@@ -239,7 +239,7 @@ CLAIMS: tuple[Claim, ...] = (
         test="DeepNorm's exponent of ‖ΔF‖ ∝ N^p at the reference step, over 6 to 50 layers, up or down",
         threshold=at_most(NEARLY, "ours: N^0.25 is a factor of 1.7 over 6 to 50 layers"),
         scale="difference",
-        tell=power,
+        tell=power_of_n,
         find=constant,
         needs="DeepNorm at three depths or more from 6 to 50 layers",
         command=SWEEP,

@@ -25,7 +25,7 @@ from stabkit.claims.today.find import (
     where_it_fails,
 )
 from stabkit.results.chain import SATURATED
-from stabkit.results.exponent import FEWEST, SPAN
+from stabkit.results.line import FEWEST, SPAN
 
 
 def sweep(depths: str) -> str:

@@ -6,12 +6,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 
-from stabkit.claims.base import Measurement, Spot, Threshold, power
+from stabkit.claims.base import Measurement, Spot, Threshold, power_of_n
 from stabkit.claims.evidence import ClaimCell, alike, cells, fails, fates, trains
 from stabkit.claims.exponents import NEARLY
 from stabkit.figures.shared.comparison import Condition, setting
 from stabkit.methods import label
-from stabkit.results.exponent import exponent
+from stabkit.results.line import exponent
 from stabkit.results.profile import Profile
 from stabkit.storage.store import Run
 
@@ -143,7 +143,7 @@ def _line(apart: str, own: Sequence[Run], number: Callable[[Run], float], ceilin
         steps=min(run.spec.expected_steps for run in own),
         values={run.spec.seed: abs(p) for run in own},
         interval=(least, most),
-        beside=power(p),
+        beside=power_of_n(p),
         beyond="‖ΔF‖ is saturated at some of these depths, at this rate" if saturated and least <= NEARLY else "",
     )
 

@@ -27,6 +27,7 @@ from stabkit.figures.shared.numbers import centre
 from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, short
 from stabkit.results.chain import SATURATED
+from stabkit.results.line import log_slope
 from stabkit.storage.store import Run
 
 COLUMNS = scales.COLUMNS
@@ -102,7 +103,7 @@ def slope(rows: pd.DataFrame) -> float:
     kept = kept[np.isfinite(kept["relative"]) & np.isfinite(kept["update_first"])]
     if kept["relative"].nunique() < 3:
         return math.nan
-    return float(np.polyfit(np.log(kept["relative"].astype(float)), np.log(kept["update_first"].astype(float)), 1)[0])
+    return log_slope(kept["relative"], kept["update_first"])
 
 
 def follows(own: pd.DataFrame) -> dict[int, float]:

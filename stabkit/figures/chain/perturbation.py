@@ -27,6 +27,7 @@ from stabkit.figures.shared.depth_fit import JOINED, shape_of
 from stabkit.figures.shared.numbers import centre
 from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import short
+from stabkit.results.line import line, log_slope
 from stabkit.storage.store import Run
 
 COLUMNS = (*FACTS, "sublayer", "perturbation", "law")
@@ -50,14 +51,14 @@ def law(change: NDArray[np.float64], n: NDArray[np.float64]) -> tuple[str, float
     squares = change**2
     if len(change) < LEAST or not (np.isfinite(squares) & (squares > 0)).all():
         return "", math.nan
-    exponent = float(np.polyfit(np.log(n), np.log(squares), 1)[0])
+    exponent = log_slope(n, squares)
     if squares.max() <= FLAT * squares.min():
         return "O(1)", exponent
     spread = ((squares - squares.mean()) ** 2).sum()
     fits = {}
     for name, x in (("O(log n)", np.log(n)), ("O(n)", n)):
-        slope, level = np.polyfit(x, squares, 1)
-        fits[name] = 1 - float(((squares - level - slope * x) ** 2).sum() / spread) if slope > 0 else 0.0
+        through = line(x, squares)
+        fits[name] = 1 - float(through.residual / spread) if through.slope > 0 else 0.0
     best, other = sorted(fits, key=lambda name: -fits[name])
     decided = fits[best] >= LEAST_R2 and fits[best] - fits[other] >= MARGIN
     decided = decided and (best != "O(n)" or exponent >= STEEP)

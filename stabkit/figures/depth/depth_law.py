@@ -27,6 +27,7 @@ from stabkit.figures.shared.depth_fit import JOINED, shape_of
 from stabkit.figures.shared.numbers import outcome_word
 from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed
+from stabkit.results.line import line
 from stabkit.storage.store import Run
 
 X = "layers d = N + M"
@@ -40,12 +41,8 @@ def fit(depths: Sequence[float], values: Sequence[float]) -> tuple[float, float,
     x, y = np.log(np.asarray(depths, dtype=float)), np.asarray(values, dtype=float)
     if len(x) < 2 or np.ptp(x) == 0:
         return math.nan, math.nan, math.nan
-    across, up = x - x.mean(), y - y.mean()
-    a = float((across * up).sum() / (across**2).sum())
-    b = float(y.mean() - a * x.mean())
-    total = float((up**2).sum())
-    r2 = 1 - float(((up - a * across) ** 2).sum()) / total if total > 0 else math.nan
-    return a, b, r2
+    through, total = line(x, y), float(((y - y.mean()) ** 2).sum())
+    return through.slope, through.level, 1 - through.residual / total if total > 0 else math.nan
 
 
 @once

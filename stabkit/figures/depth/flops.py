@@ -157,12 +157,12 @@ def alt(frame: pd.DataFrame) -> str:
         score = float(model.rows["bleu"].mean())
         loss = short(float(model.rows["validation_loss"].mean()), 3)
         scored = f"BLEU {score:.1f}" if math.isfinite(score) else ""
-        texts.append(listed(f"{model.name} {power(model.flops)} FLOPs", model.condition, f"loss {loss}", scored))
+        texts.append(listed(f"{model.name} {flops_text(model.flops)} FLOPs", model.condition, f"loss {loss}", scored))
     more = f"; and {len(texts) - 24} more" if len(texts) > 24 else ""
     return f"Quality against training FLOPs, a point a model. {'; '.join(texts[:24])}{more}."
 
 
-def power(value: float) -> str:
+def flops_text(value: float) -> str:
     """`1.2·10¹²`."""
     mantissa, exponent = f"{value:.1e}".split("e")
     return f"{mantissa}·10{str(int(exponent)).translate(SUPERSCRIPT)}"
@@ -225,7 +225,7 @@ def _panel(axes: Axes, every: Sequence[Model], column: str, share: float) -> Non
     last = max(costs) * span ** (share / (1 - share))
     first = min(costs) / span**0.1
     style.log_axis(axes, "x", first, last, _ticks(costs, last / first))
-    axes.xaxis.set_major_formatter(lambda value, _: power(value))
+    axes.xaxis.set_major_formatter(lambda value, _: flops_text(value))
     axes.set_xlabel("training FLOPs, 6·N·D")
     if column == "validation_loss" and unigram:
         style.reference(axes, float(np.median(unigram)), "unigram loss")

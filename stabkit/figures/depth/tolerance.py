@@ -13,7 +13,8 @@ from stabkit.figures.drawing import lettering, style
 from stabkit.figures.drawing.line_ends import End, label_ends
 from stabkit.figures.picture import Note, Picture
 from stabkit.figures.shared.words import several
-from stabkit.results.tolerance import COARSE, FACTOR, Tolerance, power
+from stabkit.results.tolerance import COARSE, FACTOR, Tolerance
+from stabkit.results.words import scientific
 
 COLUMNS = ("run", "method", "label", "panel", "axis", "x", "seed", "passes", "fails", "height", "known", "monotone")
 THEIRS = (
@@ -63,8 +64,8 @@ def title(found: Sequence[Tolerance]) -> str:
     best = [str(label) for label in heights.index[heights == heights.max()]]
     where = f"hidden {here['x'].iloc[0]}" if here["axis"].iloc[0] == "width" else f"{here['x'].iloc[0]} layers"
     if heights.max() == 0:
-        return f"At {where} no method tolerates {power(COARSE[0])}"
-    much = f"more than {power(COARSE[-1])}" if np.isinf(heights.max()) else power(float(heights.max()))
+        return f"At {where} no method tolerates {scientific(COARSE[0])}"
+    much = f"more than {scientific(COARSE[-1])}" if np.isinf(heights.max()) else scientific(float(heights.max()))
     most = "" if len(heights) == 1 else " most"
     return f"At {where} {several(best, len(heights))} tolerate{'s' * (len(best) == 1)}{most}: {much}"
 
@@ -83,8 +84,8 @@ def alt(frame: pd.DataFrame) -> str:
 
 def _said(value: float) -> str:
     if value == 0:
-        return f"none above {power(COARSE[0])}"
-    return f"above {power(COARSE[-1])}" if np.isinf(value) else power(value)
+        return f"none above {scientific(COARSE[0])}"
+    return f"above {scientific(COARSE[-1])}" if np.isinf(value) else scientific(value)
 
 
 def draw(frame: pd.DataFrame) -> Figure:
@@ -99,9 +100,9 @@ def draw(frame: pd.DataFrame) -> Figure:
             axes.set_title(str(name))
             style.log_axis(axes, "x", ticks[0] / 1.25, ticks[-1] * 1.25, ticks=ticks)
             style.log_axis(axes, "y", COARSE[0] / 1.5, COARSE[-1] * 1.5, ticks=TICKS)
-            axes.set_yticks(TICKS, [power(rate) for rate in TICKS])
+            axes.set_yticks(TICKS, [scientific(rate) for rate in TICKS])
             for rate, whose in THEIRS:
-                style.reference(axes, rate, f"{power(rate)}: {whose}")
+                style.reference(axes, rate, f"{scientific(rate)}: {whose}")
             ends = [_method(axes, str(label), rows) for label, rows in own.groupby("label", sort=False)]
             label_ends(axes, ends, 0.06)
             axes.set_xlabel("width d" if own["axis"].iloc[0] == "width" else "depth N, layers of a stack")

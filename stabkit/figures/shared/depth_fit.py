@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from stabkit.figures.shared.numbers import centre
 from stabkit.figures.shared.points import HIGHEST, LOWEST, parted
 from stabkit.results.chain import SATURATED
+from stabkit.results.line import log_slope
 
 FIT_RANGE = (6, 50)
 """Layers: deeper, Post-LN's numbers vary several-fold with the seed."""
@@ -155,4 +155,4 @@ def _slope(at: Mapping[float, float], kept: Sequence[float]) -> float:
     values = [at.get(n, math.nan) for n in kept]
     if not all(0 < value < math.inf for value in values):
         return math.nan
-    return float(np.polyfit(np.log(kept), np.log(values), 1)[0])
+    return log_slope(kept, values)

@@ -15,8 +15,7 @@ from stabkit.results.own.judged import Judged
 from stabkit.results.own.link import LinkVerdict
 from stabkit.results.own.series import uneven
 from stabkit.results.own.verdict import Verdict
-from stabkit.results.own.words import law, updates
-from stabkit.results.tolerance import power
+from stabkit.results.words import law, scientific, updates
 from stabkit.running.plan import Done
 from stabkit.running.probes import ProbeRequest, ProbeSpec
 
@@ -40,7 +39,7 @@ def answer(judged: Judged) -> str:
     worst, first = judged.worst, judged.cells[0].facts
     depths = sorted({cell.facts.depth for cell in judged.cells if cell.facts.depth is not None})
     span = f" from {depths[0]} to {depths[-1]} layers" if len(depths) > 1 else ""
-    span += f" at {power(worst.lr)}" if len(judged.verdicts) > 1 else ""
+    span += f" at {scientific(worst.lr)}" if len(judged.verdicts) > 1 else ""
     who = first.factory.rpartition(":")[2]
     words = {
         "pass": f"{who} holds{span}: no link of the chain breaks",
@@ -60,7 +59,7 @@ def _elsewhere(verdict: Verdict) -> str:
     """`at 1e-3 update warns, gradient fails`."""
     verbs = {"warn": "warns", "fail": "fails", "cannot tell": "cannot be told"}
     words = [f"{name} {verbs[link.verdict]}" for name, link in verdict.links.items() if link.verdict != "pass"]
-    return f"at {power(verdict.lr)} {listed(*words) or 'every link holds'}"
+    return f"at {scientific(verdict.lr)} {listed(*words) or 'every link holds'}"
 
 
 def rates(judged: Judged) -> list[dict[str, Any]]:
@@ -73,7 +72,7 @@ def _rate(verdict: Verdict, judged: Judged) -> dict[str, Any]:
     depths = sorted({facts.depth for facts in alike}, key=lambda depth: depth or 0)
     facts = alike[0]
     return {
-        "name": f"{facts.optimizer}, rate {power(facts.rate) if facts.rate > 0 else '–'}",
+        "name": f"{facts.optimizer}, rate {scientific(facts.rate) if facts.rate > 0 else '–'}",
         "word": verdict.word,
         "depths": [str(depth or "–") for depth in depths],
         "links": [

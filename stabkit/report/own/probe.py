@@ -17,7 +17,7 @@ from stabkit.report.own.links import NAMES, QUESTIONS, anatomy, answer, notes, r
 from stabkit.results.own.cell import ModelCell
 from stabkit.results.own.judged import Judged
 from stabkit.results.own.link import ORDER
-from stabkit.results.tolerance import power
+from stabkit.results.words import scientific
 from stabkit.running.plan import Done
 from stabkit.running.probes import ProbeRequest, ProbeSpec
 from stabkit.storage.folder import write_file
@@ -69,7 +69,9 @@ def _worst_first(judged: Judged) -> list[Picture[Judged]]:
 
 
 def _where(depth: int | None, lr: float, seed: int) -> str:
-    return listed(f"{depth} layers" if depth is not None else "", f"rate {power(lr)}" if lr else "", f"seed {seed}")
+    return listed(
+        f"{depth} layers" if depth is not None else "", f"rate {scientific(lr)}" if lr else "", f"seed {seed}"
+    )
 
 
 def _cell(cell: ModelCell) -> dict[str, str]:

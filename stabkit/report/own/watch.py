@@ -10,8 +10,7 @@ from stabkit.figures.shared.words import listed, plain
 from stabkit.figures.watch_curves import WATCHED
 from stabkit.report.cards import card
 from stabkit.report.frame import ASSETS, shell, template
-from stabkit.results.own.words import updates
-from stabkit.results.tolerance import power
+from stabkit.results.words import scientific, updates
 from stabkit.storage.folder import write_file
 from stabkit.storage.watched import Watched
 
@@ -43,7 +42,7 @@ def render(watched: Watched, command: str) -> str:
         facts=[
             ("watch", watched.watch_id),
             ("updates", f"{facts.steps:,}"),
-            ("optimizer", f"{facts.optimizer}, rate {power(facts.rate)}" if facts.rate > 0 else facts.optimizer),
+            ("optimizer", f"{facts.optimizer}, rate {scientific(facts.rate)}" if facts.rate > 0 else facts.optimizer),
             ("parameters", f"{facts.parameters:,}"),
             ("sub-layers", listed(*(f"{count} {kind}" for kind, count in kinds.items()))),
             ("named", f"{facts.sublayers[0].name} … {facts.sublayers[-1].name}"),

@@ -9,7 +9,7 @@ from stabkit.figures.shared.comparison import Condition
 from stabkit.figures.shared.words import several
 from stabkit.report.verdict.matrix import Matrix, VerdictRow
 from stabkit.results.forecast.measured import UPDATES
-from stabkit.results.tolerance import power
+from stabkit.results.words import scientific
 
 VERBS = {
     "trains": ("trains", "train"),
@@ -98,7 +98,7 @@ def _setting(verdicts: Matrix) -> str:
     if len(verdicts.warmups) == 1:
         words.append("without warm-up" if verdicts.warmups == (0,) else f"with a warm-up of {verdicts.warmups[0]}")
     if len(verdicts.rates) == 1:
-        words.append(f"at {power(verdicts.rates[0], 6)}")
+        words.append(f"at {scientific(verdicts.rates[0], 6)}")
     if verdicts.block != "classic":
         words.append(f"in the block {verdicts.block}")
     return " ".join(words)

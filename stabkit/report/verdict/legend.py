@@ -9,7 +9,8 @@ from stabkit.figures.shared.words import listed, short
 from stabkit.report.verdict.matrix import OUTCOMES, Matrix, VerdictCell
 from stabkit.results.forecast.measured import UPDATES
 from stabkit.results.forecast.model import LIKELY, UNLIKELY
-from stabkit.results.outcome import AT_UNIGRAM, SEEN, VANISHED, Outcome, Risk, power
+from stabkit.results.outcome import AT_UNIGRAM, SEEN, VANISHED, Outcome, Risk
+from stabkit.results.words import scientific
 
 NO_SIGN = "no warning sign"
 
@@ -114,7 +115,9 @@ def warning(risks: Sequence[Risk]) -> str:
         "frozen": "{risk.value:.0f} of {risk.of:.0f} layers frozen",
         "loss": "loss {risk.value:.1f}, {risk.of:.1f} at the start",
     }
-    return f"at risk: {', '.join(texts[risk.link].format(risk=risk, power=power(risk.value)) for risk in risks)}"
+    return (
+        f"at risk: {', '.join(texts[risk.link].format(risk=risk, power=scientific(risk.value, 1)) for risk in risks)}"
+    )
 
 
 def chained(cell: VerdictCell) -> list[str]:

@@ -19,7 +19,7 @@ from typing import Any
 
 from stabkit.results.own.cell import Sublayer
 from stabkit.results.own.verdict import Limits
-from stabkit.results.own.words import times
+from stabkit.results.words import times
 
 MOST_STEP = 1.0
 """‖Δθ‖/‖θ‖ of one update."""

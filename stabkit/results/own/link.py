@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from stabkit.results.own.depth_fit import DepthFit
+from stabkit.results.depth_fit import DepthFit
 
 Word = Literal["pass", "warn", "cannot tell", "fail"]
 ORDER: tuple[Word, ...] = ("pass", "warn", "cannot tell", "fail")

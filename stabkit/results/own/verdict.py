@@ -24,11 +24,11 @@ from typing import Any
 
 import numpy as np
 
-from stabkit.results.exponent import too_few
+from stabkit.results.depth_fit import depth_fit, geometric
+from stabkit.results.line import too_few
 from stabkit.results.own.cell import ModelCell
-from stabkit.results.own.depth_fit import depth_fit, geometric
 from stabkit.results.own.link import ORDER, Evidence, LinkVerdict, Word, worst
-from stabkit.results.own.words import grows, law, power, rounded, share, times, updates
+from stabkit.results.words import grows, law, power_law, rounded, share, times, updates
 
 UPDATE_STEP = 4
 
@@ -121,7 +121,7 @@ def _stream_of(stack: str, cells: Sequence[ModelCell], limits: Limits) -> LinkVe
         word, limit = "fail", limits.a_layer
         why = f"{said}, exponentially with depth: by {100 * (fit.factor - 1):+.0f} % a layer"
     else:
-        why = f"{said}; with depth it goes as {power(fit)}{f', or nearer {law(fit)}' * fit.exponential}"
+        why = f"{said}; with depth it goes as {power_law(fit)}{f', or nearer {law(fit)}' * fit.exponential}"
         if fit.low > limits.stream or fit.high < -limits.stream:
             word, why = "fail", f"{why}: more than branches that add up, however aligned"
         elif fit.high > limits.stream or fit.low < -limits.stream:

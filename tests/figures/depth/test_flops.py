@@ -91,4 +91,4 @@ def test_where_models_were_translated_bleu_stands_beside_the_loss() -> None:
 
 
 def test_a_power_of_ten_is_written_out() -> None:
-    assert flops.power(1.23e12) == "1.2·10¹²" and flops.power(9.96e8) == "1.0·10⁹"
+    assert flops.flops_text(1.23e12) == "1.2·10¹²" and flops.flops_text(9.96e8) == "1.0·10⁹"

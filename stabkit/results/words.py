@@ -1,13 +1,21 @@
-"""The numbers of a link as words."""
+"""Numbers as words."""
 
 from __future__ import annotations
 
 import math
 
-from stabkit.results.own.depth_fit import DepthFit
+from stabkit.results.depth_fit import DepthFit
 
 
-def power(fit: DepthFit) -> str:
+def scientific(value: float, digits: int = 2) -> str:
+    """`4e-3`, `6.3e-4`: so many digits at most and a bare exponent; `0`."""
+    if value == 0:
+        return "0"
+    mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
+    return f"{float(mantissa):g}e{int(exponent)}"
+
+
+def power_law(fit: DepthFit) -> str:
     """`N^0.54 (0.50 to 0.58)`."""
     p, low, high = (f"{value:.2f}".replace("-0.00", "0.00") for value in (fit.exponent, fit.low, fit.high))
     return f"N^{p} ({low} to {high})".replace("-", "−")
@@ -16,7 +24,7 @@ def power(fit: DepthFit) -> str:
 def law(fit: DepthFit) -> str:
     """How a number goes with depth: `N^0.54 (0.50 to 0.58)`, or `×1.08 a layer (1.07 to 1.09)` where that is nearer."""
     if not fit.exponential:
-        return power(fit)
+        return power_law(fit)
     return f"×{fit.factor:.3g} a layer ({fit.factor_low:.3g} to {fit.factor_high:.3g})"
 
 

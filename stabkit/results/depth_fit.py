@@ -12,10 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stabkit.results import student
-from stabkit.results.exponent import too_few
+from stabkit.results.line import line, too_few
 
 CLEARLY = 4.0
 """Times the exponential's squared residual that the power's is before a number is said to go exponentially: what begins
@@ -54,12 +53,12 @@ def depth_fit(values: Mapping[int, Mapping[int, float]]) -> DepthFit | None:
     logs = np.log(np.array(whole))
     n = np.array(depths, dtype=float)
     middle = logs.mean(axis=0)
-    p, left = _line(np.log(n), middle)
-    rate, left_exponential = _line(n, middle)
+    power, exponential = line(np.log(n), middle), line(n, middle)
     half, half_rate = (
-        student.half([_line(x, own)[0] for own in logs]) if len(logs) > 1 else _of_one(x, residual)
-        for x, residual in ((np.log(n), left), (n, left_exponential))
+        student.half([line(x, of_seed).slope for of_seed in logs]) if len(logs) > 1 else fit.half
+        for x, fit in ((np.log(n), power), (n, exponential))
     )
+    p, rate = power.slope, exponential.slope
     return DepthFit(
         exponent=p,
         low=p - half,
@@ -67,7 +66,8 @@ def depth_fit(values: Mapping[int, Mapping[int, float]]) -> DepthFit | None:
         factor=math.exp(rate),
         factor_low=math.exp(rate - half_rate),
         factor_high=math.exp(rate + half_rate),
-        exponential=left > CLEARLY * left_exponential and abs(rate) * (depths[-1] - depths[0]) > math.log(LEVEL),
+        exponential=power.residual > CLEARLY * exponential.residual
+        and abs(rate) * (depths[-1] - depths[0]) > math.log(LEVEL),
     )
 
 
@@ -78,15 +78,3 @@ def geometric(values: Sequence[float]) -> float:
     if 0 in values:
         return 0.0
     return math.inf if math.inf in values else math.exp(sum(map(math.log, values)) / len(values))
-
-
-def _line(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[float, float]:
-    """(slope, sum of squared residuals)."""
-    slope, intercept = np.polyfit(x, y, 1)
-    return float(slope), float(((y - slope * x - intercept) ** 2).sum())
-
-
-def _of_one(x: NDArray[np.float64], left: float) -> float:
-    """Half the interval of a regression's slope."""
-    degrees = len(x) - 2
-    return student.quantile(degrees) * math.sqrt(left / degrees / float(((x - x.mean()) ** 2).sum()))
