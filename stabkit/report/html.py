@@ -127,13 +127,15 @@ def opening(asked: order.PageOrder, ordered: order.Order, answered: str, compare
 
 
 def parted(claimed: Sequence[Finding]) -> dict[str, list[Finding]]:
-    """The claims as a page has them: those that these runs test by weight, and the untested."""
-    tested = [found for found in claimed if found.verdict != "untested"]
+    """The claims as a page has them: those that these runs test by weight, those that no such run could decide, and
+    the untested."""
+    tested = [finding for finding in claimed if finding.verdict not in ("out of reach", "untested")]
     return {
-        "central": [found for found in tested if found.claim.weight == "central"],
-        "beside": [found for found in tested if found.claim.weight in ("side", "background")],
-        "readings": [found for found in tested if found.claim.weight == "ours"],
-        "untested": [found for found in claimed if found.verdict == "untested"],
+        "central": [finding for finding in tested if finding.claim.weight == "central"],
+        "beside": [finding for finding in tested if finding.claim.weight in ("side", "background")],
+        "readings": [finding for finding in tested if finding.claim.weight == "ours"],
+        "beyond": [finding for finding in claimed if finding.verdict == "out of reach"],
+        "untested": [finding for finding in claimed if finding.verdict == "untested"],
     }
 
 

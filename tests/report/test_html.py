@@ -262,3 +262,18 @@ def test_a_reader_without_the_text_has_a_command_too(command: str, told: str, un
     page = "".join(page_of([], command=command).text)
     assert frame.elsewhere(command) == told and (told in page) == bool(told) or not told
     assert ("Without that text" in page) == bool(told)
+
+
+def test_claims_that_no_such_run_could_decide_are_one_line_not_a_row_each() -> None:
+    first, second, third = [claim for claim in CLAIMS if claim.weight == "central"][:3]
+    deep = "its paper has at most 60 layers"
+    findings = [
+        Finding(claim=first, verdict="out of reach", measured="1.0", reason=deep, places=()),
+        Finding(claim=second, verdict="out of reach", measured="1.0", reason=deep, places=()),
+        Finding(claim=third, verdict="holds", measured="2.0", reason="", places=()),
+    ]
+    page = render(sweep(), command=COMMAND, claims=findings)
+    (line,) = re.findall(r'<p class="note">Out of reach of these runs.*?</p>', page)
+    assert first.key in line and second.key in line and line.count("60 layers") == 1
+    rows = re.findall(r'<table class="claims">.*?</table>', page, re.S)
+    assert len(rows) == 1 and "out of reach" not in rows[0] and "1 holds, 2 out of reach" in page
