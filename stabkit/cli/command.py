@@ -16,7 +16,6 @@ from typing import Annotated, Any, get_args, get_origin
 
 import typer
 
-from stabkit.cli import complete
 from stabkit.options import ranges
 from stabkit.options.option import OUT, PANELS, Argument, Option
 
@@ -169,8 +168,33 @@ def _typed(name: str, default: Any, option: Option) -> tuple[Any, Any]:
 
 
 def _completing(option: Option | Argument) -> dict[str, Any]:
-    return {"autocompletion": getattr(complete, option.completion)} if option.completion else {}
+    return {"autocompletion": COMPLETIONS[option.completion]} if option.completion else {}
 
 
 def _parameter(name: str, annotation: Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
+
+
+def _method(incomplete: str) -> list[str]:
+    """Methods that begin so."""
+    from stabkit.methods import KEYS
+
+    return [key for key in KEYS if key.startswith(incomplete)]
+
+
+def _methods(incomplete: str) -> list[str]:
+    """Lists of methods and their sets whose last word begins so."""
+    before, comma, word = incomplete.rpartition(",")
+    sets = [] if comma else ["papers", "today", "all"]
+    return [f"{before}{comma}{name}" for name in (*sets, *_method("")) if name.startswith(word)]
+
+
+def _items(incomplete: str) -> list[str]:
+    """Items of `stabkit paper` that begin so."""
+    from stabkit.paper.items import BY_KEY
+
+    return [key for key in ("ls", "all", *BY_KEY) if key.startswith(incomplete)]
+
+
+COMPLETIONS: Mapping[str, Callable[[str], list[str]]] = {"method": _method, "methods": _methods, "items": _items}
+"""What a shell offers after Tab, by what has been typed of it."""

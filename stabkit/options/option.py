@@ -28,7 +28,7 @@ class Option:
     envvar: str = ""
     """An environment variable of its own, in place of STABKIT_COMMAND_OPTION."""
     completion: str = ""
-    """What a shell offers: the name of a function in `cli/complete.py`."""
+    """What a shell offers: one of COMPLETIONS in `cli/command.py`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,17 +12,22 @@ from typing import Any
 from stabkit import api
 from stabkit.cli import config, console
 from stabkit.cli.command import Invocation
-from stabkit.cli.commands import dry_run, following
+from stabkit.cli.commands import dry_run
 from stabkit.cli.progress import Screen
 from stabkit.cli.signals import Signals
 from stabkit.errors import FailedRuns, UsageError
 from stabkit.methods import own
-from stabkit.options import model, ranges
+from stabkit.options import lines, model, ranges
 from stabkit.report import json_document
 from stabkit.report.result import SweepResult
 from stabkit.running import cost, runs
 from stabkit.running.request import Request, TooManyRuns
 from stabkit.storage.store import Run, Store
+
+ASIDE = ("yes", "retry_failed", "bleu")
+"""Options of one call alone."""
+ENOUGH = 250
+"""Updates after which most runs can be judged."""
 
 
 def train(invocation: Invocation, function: Callable[..., Any]) -> None:
@@ -35,9 +40,7 @@ def train(invocation: Invocation, function: Callable[..., Any]) -> None:
         plan(invocation)
         return
     result: SweepResult = followed(function, invocation)
-    show(
-        result, lambda runs: following.after(invocation.command, invocation.params, runs), json=invocation.flag("json")
-    )
+    show(result, lambda runs: after(invocation.command, invocation.params, runs), json=invocation.flag("json"))
 
 
 def check(invocation: Invocation) -> None:
@@ -124,3 +127,40 @@ def show(result: SweepResult, then: Callable[[Sequence[Run]], str], *, json: boo
 def again() -> str:
     """The command as it can be typed again."""
     return shlex.join(["stabkit", *sys.argv[1:]])
+
+
+def after(command: str, params: Mapping[str, Any], runs: Sequence[Run]) -> str:
+    """`stabkit sweep --depths 6,18 --steps 250 --warmup 0`: of runs too short to judge, their verdicts; of judged ones
+    the rates that they tolerate; of an ablation the loss around its weights, of a surface the factors; of single steps the
+    sweep of the same methods. All that the two share is taken over. Nothing where there is nothing to go on."""
+    if not runs:
+        return ""
+    if command == "sweep":
+        if any(run.outcome.word != "early" for run in runs):
+            return _line(command, "tolerance", params)
+        steps = max(run.spec.train.steps for run in runs)
+        longer = {"steps": str(ENOUGH if steps < ENOUGH else 4 * steps)}
+        return _line(command, "sweep", {**params, **longer, **({} if params["recipe"] == "paper" else {"warmup": "0"})})
+    if command == "slope":
+        return _line(command, "sweep", params)
+    if command == "ablate" and not str(params["model"]).startswith((".", "/")):
+        return _line(command, "landscape", params, "steps", "warmup", "lr")
+    if runs[0].spec.method == "deepnorm" and command == "landscape":
+        return _line(command, "ablate", params)
+    return ""
+
+
+def _line(before: str, then: str, options: Mapping[str, Any], *kept: str) -> str:
+    """The command `then` with these options as far as it takes them; a default of the one before is no wish, where the
+    other has a default of its own, but for those `kept`."""
+    taken, had = api.COMMANDS[then], api.COMMANDS[before]
+    wished = {
+        name: value
+        for name, value in options.items()
+        if name in taken
+        and name not in ASIDE
+        and (
+            name not in had or ranges.text(value) != ranges.text(had[name]) or name in kept or had[name] == taken[name]
+        )
+    }
+    return f"stabkit {lines.line(then, wished, api.COMMANDS)}"

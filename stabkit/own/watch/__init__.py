@@ -1,9 +1,7 @@
 """A user's own model in training: the chain of a probe, read on the way (`stabkit.watch`).
 
 watch.py      the two lines
-living.py     which watches live, under which names
-refuse.py     what cannot be watched
-inputs.py     the batch that it is read on: given, or the first that the model is called with
+inputs.py     what it is given: what cannot be watched; the batch that it is read on
 schedule.py   after which updates it is read
 losses.py     losses as they are given
 recording.py  what is done around each update

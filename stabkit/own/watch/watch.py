@@ -8,7 +8,9 @@ nothing is raised: a watch that fails says so once, stops, and training goes on.
 
 from __future__ import annotations
 
+import atexit
 import os
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,13 +20,11 @@ from torch import nn
 
 from stabkit.errors import StabkitError, UsageError
 from stabkit.own.sublayers.run import Call
-from stabkit.own.watch import living, ranks
-from stabkit.own.watch.inputs import FirstCall, WatchedBatch, stepped, unwrapped
+from stabkit.own.watch import ranks
+from stabkit.own.watch.inputs import FirstCall, WatchedBatch, check, refuse, stepped, unwrapped
 from stabkit.own.watch.journal import Journal, StabilityWarning, say
-from stabkit.own.watch.living import Ended
 from stabkit.own.watch.losses import Losses
 from stabkit.own.watch.recording import Recording
-from stabkit.own.watch.refuse import check, refuse
 from stabkit.own.watch.schedule import meets
 from stabkit.results.own.alarm import Alarm
 from stabkit.storage.folder import first_line
@@ -32,6 +32,10 @@ from stabkit.storage.watched import WatchShelf, identity
 
 LARGEST_COPY = 1_000_000_000
 """Bytes of weights above which θ_0 is kept only if asked."""
+
+
+class _Ended(Exception):
+    """The watch was ended on the way; nothing more is to be done."""
 
 
 class Watch:
@@ -99,7 +103,7 @@ class Watch:
         if not first and not self._sharded:
             self.ended = "the first process records"
             return
-        if living.watched(self.model):
+        if any(watch.model is self.model for watch in _open):
             self.ended = "another watch is on this model"
             say("this model is watched already and this second watch records nothing; close() the other one first")
             return
@@ -117,7 +121,7 @@ class Watch:
                 optimizer.register_step_pre_hook(self._stepping),
                 optimizer.register_step_post_hook(lambda *seen: self._guarded(self._after)),
             ]
-        living.begin(self)
+        _open.add(self)
 
     # — what the user calls —
 
@@ -181,7 +185,7 @@ class Watch:
         batch.check(self.model)
         try:
             self._begin(batch)
-        except Ended:
+        except _Ended:
             return
         except (StabkitError, StabilityWarning):
             raise
@@ -235,7 +239,7 @@ class Watch:
             failed, self._failed = True, self._failed or f"{type(error).__name__}: {first_line(error)}"
         if failed:
             self._stop(self._failed or "the watch of another process failed")
-            raise Ended
+            raise _Ended
 
     def left_open(self) -> None:
         """At the interpreter's end: write what is there, as that of a watch that nobody closed."""
@@ -264,7 +268,7 @@ class Watch:
             return
         try:
             act()
-        except Ended:
+        except _Ended:
             return
         except StabilityWarning as error:
             self._end(f"stopped: {error}")
@@ -293,8 +297,18 @@ class Watch:
         self._recording = None
 
     def _let_go(self) -> None:
-        living.end(self)
+        _open.discard(self)
         while self._handles:
             self._handles.pop().remove()
         if self._first is not None:
             self._first.forget()
+
+
+_open: weakref.WeakSet[Watch] = weakref.WeakSet()
+
+
+@atexit.register
+def _leave() -> None:
+    """What a watch that nobody closed holds is written at the interpreter's end."""
+    for watch in list(_open):
+        watch.left_open()
