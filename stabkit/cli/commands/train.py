@@ -1,4 +1,5 @@
-"""What the commands that train share: print the configuration, show the plan, or call the API and print."""
+"""What the commands that train share: print the configuration, show the plan, or call the API and print; and the next
+command worth typing."""
 
 from __future__ import annotations
 
@@ -131,8 +132,8 @@ def again() -> str:
 
 def after(command: str, params: Mapping[str, Any], runs: Sequence[Run]) -> str:
     """`stabkit sweep --depths 6,18 --steps 250 --warmup 0`: of runs too short to judge, their verdicts; of judged ones
-    the rates that they tolerate; of an ablation the loss around its weights, of a surface the factors; of single steps the
-    sweep of the same methods. All that the two share is taken over. Nothing where there is nothing to go on."""
+    the rates that they tolerate; of an ablation the loss around its weights, of a surface the factors; of single steps
+    the sweep of the same methods. All that the two share is taken over. Nothing where there is nothing to go on."""
     if not runs:
         return ""
     if command == "sweep":
