@@ -239,11 +239,11 @@ def sparse(value: Any) -> dict[str, Any]:
     """A frozen dataclass as plain JSON values without the fields that are at their defaults; dataclasses inside it
     likewise. A field that has no default always stands."""
     held = {}
-    for one in fields(value):
-        inner = getattr(value, one.name)
-        default = one.default_factory() if one.default_factory is not MISSING else one.default
+    for entry in fields(value):
+        inner = getattr(value, entry.name)
+        default = entry.default_factory() if entry.default_factory is not MISSING else entry.default
         if default is MISSING or inner != default:
-            held[one.name] = _plain(inner)
+            held[entry.name] = _plain(inner)
     return held
 
 

@@ -78,8 +78,8 @@ def lower_encoder(runs: Sequence[Run]) -> list[Measurement]:
         table, top = run.records.get("grad_norm"), f"decoder.{run.spec.model.decoder_layers}"
         if table is None or not {"encoder.1", top} <= set(table.sites):
             return [math.nan]
-        found: list[float] = (table.at("encoder.1") / table.at(top)).tolist()
-        return found
+        widths: list[float] = (table.at("encoder.1") / table.at(top)).tolist()
+        return widths
 
     def at_start(run: Run) -> float:
         return max(ratios(run)[0], LOWEST)
@@ -160,11 +160,11 @@ def deeper_is_better(runs: Sequence[Run]) -> list[Measurement]:
     for cell in cells(runs):
         if cell.share(trains, ADMIN):
             by.setdefault(cell.condition, {})[cell.depth] = cell
-    found = []
+    measurements = []
     for line in by.values():
         base = line.pop((6, 6), None)
-        found += [compared(cell, base, ADMIN) for cell in line.values() if base and cell.layers > 6]
-    return found
+        measurements += [compared(cell, base, ADMIN) for cell in line.values() if base and cell.layers > 6]
+    return measurements
 
 
 CLAIMS: tuple[Claim, ...] = (

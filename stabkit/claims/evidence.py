@@ -120,14 +120,14 @@ def known(values: Mapping[int, float]) -> dict[int, float]:
     return {seed: value for seed, value in sorted(values.items()) if not math.isnan(value)}
 
 
-def ratio(one: Mapping[int, Run], other: Mapping[int, Run], number: Number) -> dict[int, float]:
+def ratio(first: Mapping[int, Run], other: Mapping[int, Run], number: Number) -> dict[int, float]:
     """A number of some runs over that of others, by each seed that both have."""
-    return known({seed: over(number(one[seed]), number(other[seed])) for seed in sorted(set(one) & set(other))})
+    return known({seed: over(number(first[seed]), number(other[seed])) for seed in sorted(set(first) & set(other))})
 
 
-def over(one: float, other: float) -> float:
+def over(numerator: float, other: float) -> float:
     """one / other; NaN where that says nothing."""
-    return one / other if math.isfinite(one) and math.isfinite(other) and other > 0 else math.nan
+    return numerator / other if math.isfinite(numerator) and math.isfinite(other) and other > 0 else math.nan
 
 
 def cells(runs: Sequence[Run], *, blocks: bool = False) -> Iterator[ClaimCell]:

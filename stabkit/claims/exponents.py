@@ -16,7 +16,7 @@ NEARLY = 0.25
 def of_lines(
     apart: str,
     runs: Sequence[Run],
-    line: depth_fit.Line,
+    line: depth_fit.DepthLine,
     values: Mapping[int, float],
     of: Spot | None = None,
     **more: object,
@@ -33,11 +33,11 @@ def of_lines(
     )
 
 
-def sizes(line: depth_fit.Line) -> dict[int, float]:
+def sizes(line: depth_fit.DepthLine) -> dict[int, float]:
     """How far each seed's exponent lies from 0, up or down."""
     return {seed: abs(exponent) for seed, exponent in line.seeds.items()}
 
 
-def falling(line: depth_fit.Line) -> str:
+def falling(line: depth_fit.DepthLine) -> str:
     """Says so where an exponent of which the size is told falls."""
     return f"falling: {power_of_n(line.exponent)}" if line.exponent < 0 else ""

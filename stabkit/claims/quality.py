@@ -93,7 +93,7 @@ def _equal_flops(fits: Callable[[Model, Model, str], bool]) -> Find:
     """A DeepNorm model against every other of the same FLOPs that `fits` it: (the one, the other, its method)."""
 
     def find(runs: Sequence[Run]) -> list[Measurement]:
-        by, names, found = {run.run_id: run for run in runs}, variants(runs), []
+        by, names, measurements = {run.run_id: run for run in runs}, variants(runs), []
         for model, other in flops.pairs(flops.select(published(runs))):
             if names[model.label] != D or not fits(model, other, names[other.label]):
                 continue
@@ -104,8 +104,10 @@ def _equal_flops(fits: Callable[[Model, Model, str], bool]) -> Find:
                 where = Spot(
                     f"{_key(model, D)}-against-{_key(other, names[other.label])}", f"{model.shape} against {other.name}"
                 )
-                found.append(of_runs(sides[0], (where,), model.condition, values, beside=text, beyond=too_short(specs)))
-        return found
+                measurements.append(
+                    of_runs(sides[0], (where,), model.condition, values, beside=text, beyond=too_short(specs))
+                )
+        return measurements
 
     return find
 
@@ -150,8 +152,8 @@ def word_frequencies(runs: Sequence[Run]) -> list[Measurement]:
 def deeper_encoder(runs: Sequence[Run]) -> list[Measurement]:
     """ADMIN of N encoder and M decoder layers, N > M, against M encoder and N decoder layers."""
     measurements = []
-    for _, own in groups(runs):
-        by = {(cell.encoder_layers, cell.decoder_layers): cell for cell in cells(own) if ADMIN in cell.runs}
+    for _, members in groups(runs):
+        by = {(cell.encoder_layers, cell.decoder_layers): cell for cell in cells(members) if ADMIN in cell.runs}
         for (n, m), deep in sorted(by.items()):
             mirrored = by.get((m, n))
             if mirrored and n > m > 0 and train(deep.of(ADMIN)) and train(mirrored.of(ADMIN)):

@@ -42,16 +42,16 @@ def gains(ours: Sequence[Run], theirs: Sequence[Run]) -> tuple[dict[int, float],
     run of both sides was translated alike, and translates, else by validation loss."""
     by = [{run.spec.seed: run for run in side} for side in (ours, theirs)]
     seeds = sorted(set(by[0]) & set(by[1]))
-    found = qualities.measured([side[seed] for side in by for seed in seeds])
-    values = [[found.values[side[seed].run_id] for seed in seeds] for side in by]
-    each = {
+    measure = qualities.measured([side[seed] for side in by for seed in seeds])
+    values = [[measure.values[side[seed].run_id] for seed in seeds] for side in by]
+    by_seed = {
         seed: gain
         for seed, one, other in zip(seeds, *values, strict=True)
-        if not math.isnan(gain := found.gain(_lost(one, found.name), _lost(other, found.name)))
+        if not math.isnan(gain := measure.gain(_lost(one, measure.name), _lost(other, measure.name)))
     }
-    unit = "BLEU {}" if found.name == qualities.BLEU else "{} nats"
+    unit = "BLEU {}" if measure.name == qualities.BLEU else "{} nats"
     parts = [unit.format(short(centre(side), 3)) if any(map(math.isfinite, side)) else "diverged" for side in values]
-    return each, " against ".join(parts)
+    return by_seed, " against ".join(parts)
 
 
 def _lost(value: float, name: str) -> float:

@@ -44,14 +44,14 @@ def behind(runs: Sequence[Run]) -> list[Measurement]:
 
 def _lines(runs: Sequence[Run]) -> list[tuple[str, ClaimCell, ClaimCell]]:
     """(method, its shallowest cell, a deeper one) under one condition."""
-    found = []
-    for _, own in groups(runs):
+    lines = []
+    for _, members in groups(runs):
         by: dict[str, list[ClaimCell]] = {}
-        for cell in cells(own):
+        for cell in cells(members):
             for method in cell.runs:
                 by.setdefault(method, []).append(cell)
-        found += [(method, line[0], deep) for method, line in by.items() for deep in line[1:]]
-    return found
+        lines += [(method, line[0], deep) for method, line in by.items() for deep in line[1:]]
+    return lines
 
 
 def rates(runs: Sequence[Run]) -> list[Measurement]:
@@ -63,13 +63,13 @@ def rates(runs: Sequence[Run]) -> list[Measurement]:
             for seed, run in by_seed.items():
                 shapes = by.setdefault(_but_for(run.spec), {}).setdefault(method, {})
                 shapes.setdefault(cell.depth, {}).setdefault(run.spec.train.lr, {})[seed] = run
-    found = []
+    measurements = []
     for lines in by.values():
         for shapes in lines.values():
             shallowest, *deeper = shapes
             for depth in deeper:
-                found += _steps(shapes[shallowest], shapes[depth])
-    return found
+                measurements += _steps(shapes[shallowest], shapes[depth])
+    return measurements
 
 
 def _but_for(spec: RunSpec) -> Condition:
@@ -118,8 +118,8 @@ def parted_by_collapse(runs: Sequence[Run]) -> list[Measurement]:
     a place each, with Wilson's 95 % interval over the runs."""
     cosine = at("token_cosine", "state", 0)
     measurements = []
-    for apart, own in groups([run for run in runs if run.spec.train.warmup == 0]):
-        judged = [run for run in own if outcome_word(run) in JUDGED and not math.isnan(cosine(run))]
+    for apart, members in groups([run for run in runs if run.spec.train.warmup == 0]):
+        judged = [run for run in members if outcome_word(run) in JUDGED and not math.isnan(cosine(run))]
         for key, began, side in (("above", "began above", True), ("below", "began below", False)):
             here = [run for run in judged if (cosine(run) > COLLAPSED) is side]
             if here:

@@ -33,20 +33,20 @@ def _axes(runs: Sequence[Run]) -> Iterator[tuple[str, str, pd.DataFrame]]:
 
 def largest(runs: Sequence[Run]) -> list[Measurement]:
     """What became of DeepNorm at the largest value of every axis."""
-    by, found = {run.run_id: run for run in runs}, []
+    by, measurements = {run.run_id: run for run in runs}, []
     for axis, condition, rows in _axes(runs):
         top = [by[run] for run in rows.loc[rows["value"] == rows["value"].max(), "run"]]
         if all(outcome_word(run) in JUDGED for run in top):
             values = {run.spec.seed: float(trains(run)) for run in top}
             top_value = f"{rows['value'].max():g}"
             where = at_depth(*shape(top[0])), Spot(f"{axis}-{top_value}", robustness.words(axis, top_value))
-            found.append(of_runs(top, where, condition, values))
-    return found
+            measurements.append(of_runs(top, where, condition, values))
+    return measurements
 
 
 def larger(runs: Sequence[Run]) -> list[Measurement]:
     """DeepNorm's loss at the smallest value of every axis less that at the largest, after equally many updates."""
-    by, found = {run.run_id: run for run in runs}, []
+    by, measurements = {run.run_id: run for run in runs}, []
     for axis, condition, rows in _axes(runs):
         ends = []
         for value in (rows["value"].max(), rows["value"].min()):
@@ -62,8 +62,8 @@ def larger(runs: Sequence[Run]) -> list[Measurement]:
             top, bottom = (f"{pick:g}" for pick in (rows["value"].max(), rows["value"].min()))
             sides = Spot(f"{axis}-{top}-against-{bottom}", f"{axis} {top} against {bottom}")
             largest_runs = list(ends[0].values())
-            found.append(of_runs(largest_runs, (at_depth(*shape(largest_runs[0])), sides), condition, values))
-    return found
+            measurements.append(of_runs(largest_runs, (at_depth(*shape(largest_runs[0])), sides), condition, values))
+    return measurements
 
 
 def _finite(value: float) -> float:
@@ -74,8 +74,8 @@ def tolerates(runs: Sequence[Run]) -> list[Measurement]:
     """Whether DeepNorm trains and a baseline fails at the least rate at which one of the two fails in every seed, where
     both train at a smaller one; rates that neither fails at say nothing."""
     rates: dict[tuple[tuple[int, int], Condition], dict[float, ClaimCell]] = {}
-    for _, own in groups(runs):
-        for cell in cells(own):
+    for _, members in groups(runs):
+        for cell in cells(members):
             lr = next(iter(next(iter(cell.runs.values())).values())).spec.train.lr
             rates.setdefault((cell.depth, cell.condition.but("train.lr", None)), {})[lr] = cell
     measurements = []

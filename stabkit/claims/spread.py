@@ -36,8 +36,8 @@ def doubt(claim: Claim, measurement: Measurement, value: float, threshold: Thres
 
 def known(key: str, measurement: Measurement) -> float:
     """The spread at this place, else ELSEWHERE times the widest of the claim's; NaN where none was measured."""
-    own = table().get(key, {})
-    return own.get(measurement.key, ELSEWHERE * max(own.values(), default=math.nan))
+    spreads = table().get(key, {})
+    return spreads.get(measurement.key, ELSEWHERE * max(spreads.values(), default=math.nan))
 
 
 def told(claim: Claim, measurement: Measurement) -> str:

@@ -67,16 +67,16 @@ def place(claim: Claim, measurement: Measurement) -> ClaimPlace:
         verdict = "undecided"
     if measurement.beyond:
         verdict, reason = "out of reach", measurement.beyond
-    one = len(values) == 1 and measurement.interval is None
+    single = len(values) == 1 and measurement.interval is None
     return ClaimPlace(
         measured=measurement,
         value=value,
-        low=None if one else low,
-        high=None if one else high,
+        low=None if single else low,
+        high=None if single else high,
         threshold=threshold,
         verdict=verdict,
         reason=reason,
-        alone=spread.told(claim, measurement) if one and verdict in ("holds", "fails") else "",
+        alone=spread.told(claim, measurement) if single and verdict in ("holds", "fails") else "",
         text=_text(claim, measurement, value, low, high),
     )
 

@@ -32,7 +32,7 @@ def read(path: Path, options: Mapping[str, str]) -> dict[str, Any]:
             data = file.read(LARGEST + 1)
         if len(data) > LARGEST:
             raise UsageError(f"--config: {path} is larger than {LARGEST} bytes")
-        found = tomllib.loads(data.decode())
+        entries = tomllib.loads(data.decode())
     except OSError as error:
         raise UsageError(f"--config: cannot read {path}: {error.strerror or error}") from error
     except (ValueError, RecursionError) as error:
@@ -42,7 +42,7 @@ def read(path: Path, options: Mapping[str, str]) -> dict[str, Any]:
     }
     values: dict[str, Any] = {}
     first: dict[str, str] = {}
-    for key, value in found.items():
+    for key, value in entries.items():
         name = key.replace("_", "-")
         if name not in parameters:
             raise UsageError(

@@ -199,13 +199,13 @@ class _Lines:
         if _aside(event):
             return
         now = time.monotonic()
-        each = self.pace.of(event, now)
-        if now - self.told.setdefault(event["id"], now) >= self.EVERY and each == each:
+        seconds = self.pace.of(event, now)
+        if now - self.told.setdefault(event["id"], now) >= self.EVERY and seconds == seconds:
             self.told[event["id"]] = now
-            left = each * (event["steps"] - event["step"])
+            left = seconds * (event["steps"] - event["step"])
             note(
                 f"{event['id']}  step {event['step']} of {event['steps']}, loss {_loss(event)}, "
-                f"{1000 * each:.0f} ms a step, {cost.duration(left)} left"
+                f"{1000 * seconds:.0f} ms a step, {cost.duration(left)} left"
             )
 
     def finished(self, run_id: str, line: str, seconds: float) -> None:
@@ -226,10 +226,10 @@ class _Bars:
         run_id = event["id"]
         if run_id not in self.tasks:
             self.tasks[run_id] = self.bars.add_task(escape(run_id), total=event["steps"], note="")
-        each = self.pace.of(event, time.monotonic())
-        speed = f"  {1000 * each:.0f} ms a step" if each == each else ""
-        told = f"step {event['step']}  loss {_loss(event)}{speed}"
-        self.bars.update(self.tasks[run_id], completed=event["step"], note=told)
+        seconds = self.pace.of(event, time.monotonic())
+        speed = f"  {1000 * seconds:.0f} ms a step" if seconds == seconds else ""
+        line = f"step {event['step']}  loss {_loss(event)}{speed}"
+        self.bars.update(self.tasks[run_id], completed=event["step"], note=line)
 
     def finished(self, run_id: str, line: str, seconds: float) -> None:
         self.done += 1

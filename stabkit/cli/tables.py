@@ -27,8 +27,8 @@ COLOURS: Mapping[str, str] = {"trains": "green", "stuck": "red", "diverged": "bo
 def claims(claimed: Sequence[Finding]) -> None:
     """The papers' central claims that these runs decide, those that hold first, with what was measured; how many they
     leave open."""
-    central = [found for found in claimed if found.claim.weight == "central" and found.verdict != "untested"]
-    decided = [found for found in central if found.verdict in ("holds", "mixed", "fails")]
+    central = [finding for finding in claimed if finding.claim.weight == "central" and finding.verdict != "untested"]
+    decided = [finding for finding in central if finding.verdict in ("holds", "mixed", "fails")]
     if not central:
         return
     console.say()
@@ -37,12 +37,12 @@ def claims(claimed: Sequence[Finding]) -> None:
         if decided
         else "Of the papers' central claims these runs decide none."
     )
-    for found in decided:
-        told = f"- {found.verdict}: {found.claim.sentence} ({found.claim.source}) Measured: {found.measured}"
-        console.paragraph(told, "  ")
+    for finding in decided:
+        line = f"- {finding.verdict}: {finding.claim.sentence} ({finding.claim.source}) Measured: {finding.measured}"
+        console.paragraph(line, "  ")
     for word in ("undecided", "out of reach"):
-        if left := [found for found in central if found.verdict == word]:
-            names = ", ".join(found.claim.key for found in left)
+        if left := [finding for finding in central if finding.verdict == word]:
+            names = ", ".join(finding.claim.key for finding in left)
             console.paragraph(f"- {word}: {names}; the report says why.", "  ")
 
 
@@ -52,11 +52,11 @@ def slopes(runs: Sequence[Run]) -> None:
 
     frame = slope.select(runs)
     means = slope.table(frame)
-    for condition, own in means.groupby("condition", sort=False):
-        depths = list(own["depth"].unique())
+    for condition, group in means.groupby("condition", sort=False):
+        depths = list(group["depth"].unique())
         rows = [
             (label, *(_slope_cell(mine[mine["depth"] == depth]) for depth in depths))
-            for label, mine in own.groupby("label", sort=False)
+            for label, mine in group.groupby("label", sort=False)
         ]
         head = listed("‖ΔF‖/η of one SGD step, and its rank (1: moves least)", str(condition))
         console.table(head, ("", *depths), rows)
@@ -67,20 +67,20 @@ def slopes(runs: Sequence[Run]) -> None:
     if apart := slope.agreement(runs):
         beyond = [name for name, share in apart if share > slope.AGREE]
         widest = f"{apart[0][0]}, {percent(apart[0][1])} apart"
-        told = f"Two rates agree within {percent(slope.AGREE)} in every run (widest: {widest})."
+        agreement = f"Two rates agree within {percent(slope.AGREE)} in every run (widest: {widest})."
         if beyond:
-            told = (
+            agreement = (
                 f"Two rates differ by more than {percent(slope.AGREE)} in {len(beyond)} of {len(apart)} runs ({widest})"
             )
-            told += ": not linear, or lost in rounding; `--dtype float64` tells which."
-        console.paragraph(told)
+            agreement += ": not linear, or lost in rounding; `--dtype float64` tells which."
+        console.paragraph(agreement)
 
 
-def _slope_cell(own: Any) -> str:
+def _slope_cell(group: Any) -> str:
     """`29  (2)`, of several seeds with the least and the greatest under it."""
-    if own.empty:
+    if group.empty:
         return ""
-    row = own.iloc[0]
+    row = group.iloc[0]
     spread = f"\n{short(row['least'])} to {short(row['greatest'])}" if row["greatest"] > row["least"] else ""
     return f"{short(row['slope'])}  ({row['rank']}){spread}"
 
@@ -133,11 +133,11 @@ def quality(runs: Sequence[Run]) -> None:
     from stabkit.figures.quality import bleu
 
     frame = bleu.select(runs)
-    for (signature, condition), own in frame.groupby(["signature", "condition"], sort=False):
-        depths = list(own["depth"].unique())
+    for (signature, condition), group in frame.groupby(["signature", "condition"], sort=False):
+        depths = list(group["depth"].unique())
         rows = [
             (label, *(bleu.words(mine[mine["depth"] == depth]) for depth in depths))
-            for label, mine in own.groupby("label", sort=False)
+            for label, mine in group.groupby("label", sort=False)
         ]
         console.say()
         console.table(listed("BLEU, and perplexity on the validation text", str(condition)), ("", *depths), rows)

@@ -197,12 +197,12 @@ def options(key: str) -> dict[str, tuple[str, ...]]:
 def options_of(row: Callable[..., Method]) -> dict[str, tuple[str, ...]]:
     """The same of the function that makes a method."""
     hints = get_type_hints(row)
-    found: dict[str, tuple[str, ...]] = {}
+    choices: dict[str, tuple[str, ...]] = {}
     for name, parameter in inspect.signature(row).parameters.items():
         if name not in SCALES:
             default: Any = parameter.default
-            found[name] = (default, *(value for value in get_args(hints[name]) if value != default))
-    return found
+            choices[name] = (default, *(value for value in get_args(hints[name]) if value != default))
+    return choices
 
 
 def scalable() -> tuple[str, ...]:

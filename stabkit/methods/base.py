@@ -253,5 +253,5 @@ class Method:
 
 def defined(method: Method, layers: int) -> tuple[int, int]:
     """(N, M) of so many layers: both stacks, or the first of encoder and decoder alone where the method has no both."""
-    found = ((layers, layers), (layers, 0), (0, layers))
-    return next((depth for depth in found if not method.undefined(*depth)), found[0])
+    shapes = ((layers, layers), (layers, 0), (0, layers))
+    return next((depth for depth in shapes if not method.undefined(*depth)), shapes[0])

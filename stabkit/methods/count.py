@@ -12,12 +12,12 @@ from stabkit.spec import ModelConfig
 def parameters(method: Method, config: ModelConfig, vocab: int) -> int:
     """All numbers of the model of this method, trained or not, embedding and softmax included."""
     d, heads, norm = config.hidden, config.heads, config.norm
-    own = sites(config.encoder_layers, config.decoder_layers, d, config.base_init)
+    method_sites = sites(config.encoder_layers, config.decoder_layers, d, config.base_init)
     total = vocab * d * (1 if config.tied else 2)
-    total += sum(_maps(method, site, config) + _places(method, site, config) for site in own)
-    total += _scales(method, own)
-    for stack in dict.fromkeys(site.stack for site in own):
-        layers = next(site.depth for site in own if site.stack == stack)
+    total += sum(_maps(method, site, config) + _places(method, site, config) for site in method_sites)
+    total += _scales(method, method_sites)
+    for stack in dict.fromkeys(site.stack for site in method_sites):
+        layers = next(site.depth for site in method_sites if site.stack == stack)
         total += sum(cost(part, norm, d, heads) for part in (method.embedding(stack), method.final(stack)))
         total += WIRINGS[method.wiring].parameters(layers, cost("norm", norm, d, heads))
     return total
@@ -53,10 +53,10 @@ def width(site: Site, place: Place, config: ModelConfig) -> int:
     return inner_width(config) if site.kind == "ffn" and place in ("mid", "last") else config.hidden
 
 
-def _scales(method: Method, own: tuple[Site, ...]) -> int:
+def _scales(method: Method, method_sites: tuple[Site, ...]) -> int:
     """ω and γ where they are no fixed numbers; one that a layer shares counts once."""
     total, seen = 0, set[tuple[str, Stack, int]]()
-    for site in own:
+    for site in method_sites:
         named: tuple[tuple[str, Scale], ...] = (("omega", method.omega(site)), ("gamma", method.gamma(site)))
         for name, scale in named:
             key = (name, site.stack, site.layer)

@@ -10,8 +10,8 @@ from stabkit.spec import ModelConfig
 
 def sums_in_norm(method: Method, config: ModelConfig) -> bool:
     """Whether every residual sum enters a norm at once."""
-    own = sites(config.encoder_layers, config.decoder_layers, config.hidden, config.base_init)
-    return all(normalises(method.norm_out(site), config.norm) for site in own)
+    method_sites = sites(config.encoder_layers, config.decoder_layers, config.hidden, config.base_init)
+    return all(normalises(method.norm_out(site), config.norm) for site in method_sites)
 
 
 def in_norm(method: Method, config: ModelConfig) -> bool:

@@ -31,15 +31,15 @@ def text(method: Method, config: ModelConfig = PLAIN) -> str:
 
 def lines(method: Method, n: int, m: int, config: ModelConfig = PLAIN) -> list[str]:
     """The residuals at a depth, the wiring, and what stands before and after the stacks."""
-    own = sites(n, m, config.hidden)
-    names = _grouped(own, lambda site: residual(method, site, config))
+    method_sites = sites(n, m, config.hidden)
+    names = _grouped(method_sites, lambda site: residual(method, site, config))
     wired = WIRINGS[method.wiring].formula.replace("{N}", kind("norm", config.norm).formula.removesuffix("({})"))
-    stacks = list(dict.fromkeys(site.stack for site in own))
+    stacks = list(dict.fromkeys(site.stack for site in method_sites))
     beside = [
         *_beside(stacks, method.embedding, config, "before"),
         *_beside(stacks, method.final, config, "after"),
     ]
-    bare = ["no biases"] if config.biases and not any(method.bias(site) for site in own) else []
+    bare = ["no biases"] if config.biases and not any(method.bias(site) for site in method_sites) else []
     return [*names, *([wired] if wired else []), *beside, *bare]
 
 
@@ -62,8 +62,8 @@ def around(part: Part, inside: str, config: ModelConfig = PLAIN) -> str:
 def _inside(method: Method, site: Site, config: ModelConfig) -> str:
     """The branch: f, or spelled out as far as something stands inside."""
     read = around(method.norm_in(site), "x", config)
-    own = sites(site.encoder_layers, site.decoder_layers, site.width)
-    read = read if all(method.kappa(each) == 1 for each in own) else f"κ·{read}"
+    method_sites = sites(site.encoder_layers, site.decoder_layers, site.width)
+    read = read if all(method.kappa(each) == 1 for each in method_sites) else f"κ·{read}"
     parts: dict[Place, Part] = {
         place: part for place in places(site) if (part := standing(method, site, place, config))
     }
@@ -91,17 +91,17 @@ def _factor(inside: str) -> str:
     return inside
 
 
-def _grouped(own: Sequence[Site], formula: Callable[[Site], str]) -> list[str]:
+def _grouped(group: Sequence[Site], formula: Callable[[Site], str]) -> list[str]:
     """One line a formula, and where it holds unless that is everywhere."""
     held: dict[str, list[Site]] = {}
-    for site in own:
+    for site in group:
         held.setdefault(formula(site), []).append(site)
     if len(held) == 1:
         return list(held)
-    return [f"{_where(mine, own)}: {text}" for text, mine in held.items()]
+    return [f"{_where(mine, group)}: {text}" for text, mine in held.items()]
 
 
-def _where(mine: Sequence[Site], own: Sequence[Site]) -> str:
+def _where(mine: Sequence[Site], group: Sequence[Site]) -> str:
     """`feed-forward`, `encoder; decoder self-attention in layers 1–4`: kinds of sub-layers with their layers, those
     with the same layers together."""
     layers: dict[tuple[Stack, Kind], tuple[int, ...]] = {}
@@ -110,17 +110,17 @@ def _where(mine: Sequence[Site], own: Sequence[Site]) -> str:
         layers[key] = (*layers.get(key, ()), site.layer)
     parts = []
     for held in dict.fromkeys(layers.values()):
-        words = _named([key for key, found in layers.items() if found == held], own)
+        words = _named([key for key, found in layers.items() if found == held], group)
         stacks = {stack for (stack, _), found in layers.items() if found == held}
-        whole = all(len(held) == next(s.depth for s in own if s.stack == stack) for stack in stacks)
+        whole = all(len(held) == next(s.depth for s in group if s.stack == stack) for stack in stacks)
         where = "" if whole else f"{'in ' * bool(words)}layer{'s' * (len(held) > 1)} {runs(held)}"
         parts.append(" ".join(filter(None, (words, where))))
     return "; ".join(parts)
 
 
-def _named(keys: Sequence[tuple[Stack, Kind]], own: Sequence[Site]) -> str:
+def _named(keys: Sequence[tuple[Stack, Kind]], group: Sequence[Site]) -> str:
     """Kinds of sub-layers in as few words as they have: of all stacks, of one stack, of some kinds everywhere."""
-    every = list(dict.fromkeys((site.stack, site.kind) for site in own))
+    every = list(dict.fromkeys((site.stack, site.kind) for site in group))
     if set(keys) == set(every):
         return ""
     kinds = list(dict.fromkeys(kind for _, kind in keys))
@@ -165,14 +165,14 @@ def shown(method: Method) -> tuple[tuple[int, int], ...]:
 
 def values(method: Method, n: int, m: int) -> str:
     """The scales and gains that are not 1, computed at a depth: `ω 3.09 (decoder 3.54), W_V 0.26 …`; "" for none."""
-    own = sites(n, m, PLAIN.hidden)
-    stacks = list(dict.fromkeys(site.stack for site in own))
-    told: dict[str, str] = {}
+    method_sites = sites(n, m, PLAIN.hidden)
+    stacks = list(dict.fromkeys(site.stack for site in method_sites))
+    texts: dict[str, str] = {}
     for stack in stacks:
-        mine = [site for site in own if site.stack == stack]
+        mine = [site for site in method_sites if site.stack == stack]
         for name, text in _numbers(method, mine).items():
-            told[name] = f"{told[name]} | {text}" if name in told else text
-    kept = {name: _once(text) for name, text in told.items() if set(text.split(" | ")) != {"1"}}
+            texts[name] = f"{texts[name]} | {text}" if name in texts else text
+    kept = {name: _once(text) for name, text in texts.items() if set(text.split(" | ")) != {"1"}}
     names: dict[str, list[str]] = {}
     for name, text in kept.items():
         names.setdefault(text, []).append(name)
@@ -181,12 +181,12 @@ def values(method: Method, n: int, m: int) -> str:
 
 def factors(method: Method, n: int, m: int) -> str:
     """What a method multiplies rate and ε by at a depth, where it does: `rate: W_Q 0.33; ε: …`; "" where all is 1."""
-    own = sites(n, m, PLAIN.hidden)
+    method_sites = sites(n, m, PLAIN.hidden)
     parts = []
     for name, factor in (("rate", method.rate), ("ε", method.epsilon)):
-        found = {role: _span([factor(site, role) for site in own if _has(site, role)]) for role in KNOWN}
+        by_role = {role: _span([factor(site, role) for site in method_sites if _has(site, role)]) for role in KNOWN}
         alike: dict[str, list[str]] = {}
-        for role, span in found.items():
+        for role, span in by_role.items():
             alike.setdefault(span, []).append(role)
         if set(alike) != {"1"}:
             parts.append(f"{name} × " + "; ".join(f"{span} ({', '.join(each)})" for span, each in alike.items()))
@@ -209,22 +209,22 @@ def _has(site: Site, role: Known) -> bool:
 def _numbers(method: Method, mine: Sequence[Site]) -> dict[str, str]:
     """{ω, γ, W_Q …: its value, or from first to last layer} of a stack."""
     attention, cross, forward = ([s for s in mine if s.kind == kind] for kind in ("self", "cross", "ffn"))
-    found = {
+    numbers = {
         "ω": "profiled" if method.calibrate else _scales([method.omega(site) for site in mine]),
         "γ": _scales([method.gamma(site) for site in mine]),
         "κ": _span([method.kappa(site) for site in mine]),
     }
     roles: dict[str, Role] = {"W_Q": "query", "W_K": "key", "W_V": "value", "W_O": "out"}
     for name, role in roles.items():
-        own, other = (
+        text, other = (
             _span([method.gain(site, role) for site in sites]) if sites else "" for sites in (attention, cross)
         )
-        found[name] = own if other in ("", own) else f"{own} ({other} in cross-attention)"
-    found |= {
+        numbers[name] = text if other in ("", text) else f"{text} ({other} in cross-attention)"
+    numbers |= {
         name: _span([method.gain(site, role) for site in forward])  # type: ignore[arg-type]
         for name, role in (("W₁", "up"), ("W₂", "down"))
     }
-    return found | {"embedding": _span([method.gain(mine[0], "embedding")])}
+    return numbers | {"embedding": _span([method.gain(mine[0], "embedding")])}
 
 
 def _scales(scales: Sequence[Scale]) -> str:

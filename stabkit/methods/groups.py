@@ -16,7 +16,7 @@ def group_of(method: Method) -> Group:
         return method.group
     if len(WIRINGS[method.wiring].streams) > 1:
         return "Dual"
-    own = sites(*defined(method, LAYERS), 64)
-    if 2 * sum(bool(method.norm_out(site)) for site in own) >= len(own):
+    method_sites = sites(*defined(method, LAYERS), 64)
+    if 2 * sum(bool(method.norm_out(site)) for site in method_sites) >= len(method_sites):
         return "Post-LN"
-    return "Pre-LN" if any(method.norm_in(site) or method.norm_branch(site) for site in own) else "No-LN"
+    return "Pre-LN" if any(method.norm_in(site) or method.norm_branch(site) for site in method_sites) else "No-LN"

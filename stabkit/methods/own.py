@@ -95,8 +95,8 @@ def _of_python(root: str) -> bool:
     """Whether a name is of the standard library, and what would be imported by it is that."""
     if root not in sys.stdlib_module_names:
         return False
-    found = importlib.util.find_spec(root)
-    origin = (found and found.origin) or "built-in"
+    spec = importlib.util.find_spec(root)
+    origin = (spec and spec.origin) or "built-in"
     return origin in ("built-in", "frozen") or Path(origin).is_relative_to(sysconfig.get_paths()["stdlib"])
 
 
@@ -175,13 +175,14 @@ def key_of(method: Method, place: str, taken: Mapping[str, str]) -> str:
     return f"own-{plain}"
 
 
-def text_of(own: Own, texts: Texts) -> str:
+def text_of(source: Own, texts: Texts) -> str:
     """The text that a spec names, of those that came with the command; raises UsageError without it."""
-    text = texts.get(own.digest)
+    text = texts.get(source.digest)
     if text is None:
         raise UsageError(
-            f"{own.file}:{own.name} is a file of one's own, and was not given: a stored one is shown and never run"
+            f"{source.file}:{source.name} is a file of one's own, and was not given: "
+            "a stored one is shown and never run"
         )
-    if digest(text) != own.digest:
-        raise UsageError(f"{own.file}: this is not the text whose sha256 is {own.digest[:12]}")
+    if digest(text) != source.digest:
+        raise UsageError(f"{source.file}: this is not the text whose sha256 is {source.digest[:12]}")
     return text

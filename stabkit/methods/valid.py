@@ -39,11 +39,11 @@ def faults(method: Method, n: int, m: int, width: int = 64) -> Iterator[str]:
         if not isinstance(reason, str):
             yield f"undefined({n}, {m}) is {reason!r}, not the reason as a text"
         return
-    own = sites(n, m, width)
-    for site in own:
+    method_sites = sites(n, m, width)
+    for site in method_sites:
         yield from _site(method, site)
     stack: Stack
-    for stack in dict.fromkeys(site.stack for site in own):
+    for stack in dict.fromkeys(site.stack for site in method_sites):
         for name in ("embedding", "final"):
             yield from _part(f"{name}({stack!r})", getattr(method, name)(stack))
 

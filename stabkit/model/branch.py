@@ -134,8 +134,8 @@ class Attention(nn.Module):
         t, b, _ = packed_TBC.shape
         held = []
         for role, x_TBHE in zip(roles, packed_TBC.view(t, b, self.heads, len(roles), -1).unbind(3), strict=True):
-            own = getattr(self, role)
-            x_TBHE = x_TBHE if own is None else own(x_TBHE)
+            of_head = getattr(self, role)
+            x_TBHE = x_TBHE if of_head is None else of_head(x_TBHE)
             held.append(self.turn(x_TBHE, start) if self.own and role != "value" else x_TBHE)
         return torch.stack(held, dim=3).view(t, b, -1)
 

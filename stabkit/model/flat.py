@@ -22,8 +22,8 @@ class Flat:
         lists: dict[str, list[nn.Parameter]] = {}
         seen = set[int]()
         for name, part in parts.items():
-            own = [part] if isinstance(part, nn.Parameter) else list(part.parameters())
-            if fresh := [p for p in own if id(p) not in seen]:
+            parameters = [part] if isinstance(part, nn.Parameter) else list(part.parameters())
+            if fresh := [p for p in parameters if id(p) not in seen]:
                 lists[name] = fresh
                 seen.update(map(id, fresh))
         params = [p for part in lists.values() for p in part]

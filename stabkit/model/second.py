@@ -27,8 +27,8 @@ def logits(
     """(B, T, V) of a batch; of an encoder alone (B, S, V). `weights` by the names that `Transformer.arrays` gives.
     Token 0 is padding, on the right; what stands at it is not defined."""
     second = Second(method, config, weights)
-    found = [second.sentence(s, t) for s, t in zip(source, target, strict=True)]
-    return np.stack(found)
+    outputs = [second.sentence(s, t) for s, t in zip(source, target, strict=True)]
+    return np.stack(outputs)
 
 
 class Second:
@@ -51,7 +51,9 @@ class Second:
             x = self.stack("decoder", target, x, before, np.tile(seen, (len(target), 1)))
         return x @ self.w.get("head", self.w["embedding"]).T
 
-    def stack(self, stack: Stack, tokens: NDArray[Any], memory: Array, own: NDArray[Any], other: NDArray[Any]) -> Array:
+    def stack(
+        self, stack: Stack, tokens: NDArray[Any], memory: Array, state: NDArray[Any], other: NDArray[Any]
+    ) -> Array:
         """(T, d) that leaves a stack. `own` and `other` say which keys a query may see, of the stack and of memory."""
         x = self.part(self.method.embedding(stack), f"begin.{stack}", self.embedded(tokens))
         mine = [site for site in self.sites if site.stack == stack]
@@ -59,7 +61,7 @@ class Second:
         for site in mine:
             if site.index == 1 or site.layer != mine[site.index - 2].layer:
                 x = self.gathered(stack, outputs, x)
-            f = self.branch(site, x, memory, other if site.kind == "cross" else own)
+            f = self.branch(site, x, memory, other if site.kind == "cross" else state)
             total = total + f
             at = self.at(site)
             x = self.part(self.method.norm_out(site), f"{at}.norm_out", self.scale("omega", site) * x + f)
@@ -75,10 +77,10 @@ class Second:
             return x
         length, name = len(outputs), f"history.{stack}"
         row = self.w[f"{name}.weight"][length * (length - 1) // 2 : length * (length + 1) // 2]
-        each = list(outputs)
+        arrays = list(outputs)
         if self.method.wiring == "history, normed":
-            each[1:] = [self.part("norm", f"{name}.norms.{k}", y) for k, y in enumerate(outputs[1:])]
-        combined: Array = np.tensordot(row, np.stack(each), axes=1)
+            arrays[1:] = [self.part("norm", f"{name}.norms.{k}", y) for k, y in enumerate(outputs[1:])]
+        combined: Array = np.tensordot(row, np.stack(arrays), axes=1)
         if self.method.wiring == "history, norm after" and length > 1:
             return self.part("norm", f"{name}.norms.{length - 2}", combined)
         return combined
@@ -107,19 +109,19 @@ class Second:
         """Head by head; every map's rows are head by head too, and within a head by role."""
         at, size = f"{self.at(site)}.g", self.config.hidden // self.config.heads
         alone = site.kind == "self"
-        found: list[list[Array]] = [[], [], []]
+        outputs: list[list[Array]] = [[], [], []]
         for head in range(self.config.heads):
             if alone:
                 of_head = [self.map(f"{at}.qkv", u, block(3 * head + i, size)) for i in range(3)]
             else:
                 of_head = [self.map(f"{at}.q", u, block(head, size))]
                 of_head += [self.map(f"{at}.kv", memory, block(2 * head + i, size)) for i in range(2)]
-            for own, mapped in zip(found, of_head, strict=True):
+            for own, mapped in zip(outputs, of_head, strict=True):
                 own.append(mapped)
-        for place, own in zip(("query", "key", "value"), found, strict=True):
+        for place, own in zip(("query", "key", "value"), outputs, strict=True):
             own[:] = self.of_heads(site, place, own)
         heads = []
-        for q, k, v in zip(*found, strict=True):
+        for q, k, v in zip(*outputs, strict=True):
             if alone and self.config.positions == "rotary":
                 q, k = turned(q), turned(k)
             score = np.where(sees, q @ k.T / math.sqrt(size), -np.inf)
@@ -127,11 +129,11 @@ class Second:
             heads.append(weight / weight.sum(axis=1, keepdims=True) @ v)
         return self.map(f"{at}.out", self.inner(site, "last", np.concatenate(heads, axis=1)))
 
-    def of_heads(self, site: Site, place: Any, each: list[Array]) -> list[Array]:
+    def of_heads(self, site: Site, place: Any, parts: list[Array]) -> list[Array]:
         """What stands on queries, keys or values: on each head's by itself, or on all heads' beside each other."""
         if self.method.inner(site, place) != "rms across heads":
-            return [self.inner(site, place, x) for x in each]
-        return np.split(self.inner(site, place, np.concatenate(each, axis=1)), len(each), axis=1)
+            return [self.inner(site, place, x) for x in parts]
+        return np.split(self.inner(site, place, np.concatenate(parts, axis=1)), len(parts), axis=1)
 
     def map(self, name: str, x: Array, rows: slice = slice(None)) -> Array:
         """x·Wᵀ + b of some rows of a map."""

@@ -101,8 +101,8 @@ class Transformer(nn.Module):
     def _beside(self, slot: Callable[[Stack], Part]) -> nn.ModuleDict:
         """What stands before or after each stack, where anything does."""
         config = self.config
-        found = {stack: part(slot(stack), config.norm, config.hidden, config.heads) for stack in self.stacks}
-        return nn.ModuleDict({stack: module for stack, module in found.items() if module is not None})
+        modules = {stack: part(slot(stack), config.norm, config.hidden, config.heads) for stack in self.stacks}
+        return nn.ModuleDict({stack: module for stack, module in modules.items() if module is not None})
 
     def train(self, mode: bool = True) -> Transformer:
         """Training or eval mode, as ever; without torch's walk, which takes as long as the update does."""
@@ -119,11 +119,11 @@ class Transformer(nn.Module):
         (`encoder.1.self`), or every layer (`encoder.1`); of several streams each, `encoder.1:sum`."""
         if after == "sub-layer":
             return dict(self._states)
-        found: dict[str, Tap] = {}
+        taps: dict[str, Tap] = {}
         for name, tap in self._states.items():
             place, colon, stream = name.partition(":")
-            found[".".join(place.split(".")[:2]) + colon + stream] = tap  # the last sub-layer of a layer stays
-        return found
+            taps[".".join(place.split(".")[:2]) + colon + stream] = tap  # the last sub-layer of a layer stays
+        return taps
 
     def arrays(self) -> dict[str, np.ndarray]:
         """All weights by name, and `omega`: the scale of every site's shortcut, in the order of `sites`."""

@@ -33,10 +33,10 @@ def audit(factory: str, method: str | None, depths: Any, arch: str | None) -> Au
 
 def depth(depths: Any, arch: str) -> tuple[int, int]:
     """(N, M) of `18x12`, or of `18` and an architecture."""
-    found = ranges.depths("--depths", depths, ranges.stacks("--arch", arch))
-    if len(found) > 1:
-        raise UsageError(f"--depths: a model has one depth, like 18x12, not {len(found)}")
-    return found[0]
+    pairs = ranges.depths("--depths", depths, ranges.stacks("--arch", arch))
+    if len(pairs) > 1:
+        raise UsageError(f"--depths: a model has one depth, like 18x12, not {len(pairs)}")
+    return pairs[0]
 
 
 def model(name: str, depth: int | None) -> tuple[nn.Module, Any]:
@@ -49,13 +49,13 @@ def model(name: str, depth: int | None) -> tuple[nn.Module, Any]:
     given = factory.call("FACTORY", name, depth)
     if isinstance(given, tuple) and len(given) in (2, 3) and isinstance(given[0], nn.Module) and callable(given[1]):
         return given[0], made.called(given[0], given[1], name)[0]
-    found, inputs = given if isinstance(given, tuple) and len(given) == 2 else (given, None)
-    if not isinstance(found, nn.Module):
-        kind = type(found).__name__
+    module, inputs = given if isinstance(given, tuple) and len(given) == 2 else (given, None)
+    if not isinstance(module, nn.Module):
+        kind = type(module).__name__
         raise UsageError(f"FACTORY: {name} is to return a torch.nn.Module, with inputs or a loss, not {kind}")
     if inputs is not None and not isinstance(inputs, (tuple, list, Mapping, Tensor)):
         raise UsageError(f"FACTORY: the inputs of {name} are to be a tuple or a dict, not {type(inputs).__name__}")
-    return found, inputs
+    return module, inputs
 
 
 def _is_pair(depths: Any) -> bool:

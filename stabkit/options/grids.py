@@ -125,8 +125,8 @@ def tolerance(options: Options, making: Making) -> Request:
 
 def ablate(options: Options, making: Making) -> Request:
     """The request of an ablation: a sweep of one method with α and β as two more axes."""
-    found, row = model.one(options["model"], own.Files())
-    key, chosen = found.key, found.options
+    choice, row = model.one(options["model"], own.Files())
+    key, chosen = choice.key, choice.options
     if not methods.scales(row):
         raise UsageError(f"--model {key} has no α and β to scale; {', '.join(methods.scalable())} has")
     alpha, beta, drop_warmup = (_unless_empty(options[name]) for name in ("alpha_scale", "beta_scale", "drop_warmup"))
@@ -150,7 +150,7 @@ def ablate(options: Options, making: Making) -> Request:
     if drops:
         usual = (0,) if options["recipe"] == "paper" else (0, 150)  # a recipe has its own
         warmups = ranges.wholes("--drop-warmup", usual if drop_warmup is None else drop_warmup, 0, 10_000_000)
-        rows = tuple(replace(found, options=each) for each in (chosen, *({**chosen, **TABLE_11[w]} for w in drops)))
+        rows = tuple(replace(choice, options=each) for each in (chosen, *({**chosen, **TABLE_11[w]} for w in drops)))
         grids.append(replace(axes, methods=rows, warmups=warmups))
     return request(grids, rest, options)
 

@@ -29,7 +29,7 @@ from stabkit.spec import (
 def model(options: Mapping[str, Any], depth: tuple[int, int], widths: Sequence[int]) -> ModelConfig:
     """The model of the first depth and width; every width must suit its heads."""
     block = BLOCKS[ranges.choice("--block", options["block"], get_args(Block))]
-    own = {
+    settings = {
         name: ranges.choice(f"--{name.replace('_', '-')}", options[name], values) if options[name] else block[name]
         for name, values in (
             ("norm", get_args(Norm)),
@@ -47,7 +47,7 @@ def model(options: Mapping[str, Any], depth: tuple[int, int], widths: Sequence[i
         tied=not options["untied"],
         qk_norm=options["qk_norm"] or block["qk_norm"],
         biases=block["biases"] and not options["no_biases"],
-        **own,
+        **settings,
     )
     for hidden in widths:
         if hidden % made.heads or hidden % 2:
@@ -91,15 +91,15 @@ def chosen(
 ) -> tuple[tuple[Chosen, ...], tuple[str, ...]]:
     """The methods named, and notes: what a set leaves out, whose constants were derived for another block. A method
     named that its papers do not define here is refused."""
-    found: dict[str, Chosen] = {}
+    choices: dict[str, Chosen] = {}
     notes: list[str] = []
     apart: dict[str, list[str]] = {}
     for item in ranges.names("--models", models):
         if not item:
             raise UsageError(f"--models: {ranges.text(models)!r} has an empty place; `stabkit methods` lists all")
-        for one, method in named(item, files, config, depths):
-            label = one.own.label if one.own else methods.label(one.key, one.options)
-            label = methods.with_options(label, one.options) if one.own else label
+        for choice, method in named(item, files, config, depths):
+            label = choice.own.label if choice.own else methods.label(choice.key, choice.options)
+            label = methods.with_options(label, choice.options) if choice.own else label
             reasons = [reason for n, m in depths if (reason := method.undefined(n, m))]
             if recipe == "paper" and method.recipe is None:
                 reasons.append("it has no recipe of its own here, so that --recipe paper has nothing for it")
@@ -107,16 +107,16 @@ def chosen(
                 reasons.append(f"its factors on rate and ε are Adam’s, and these are steps of SGD ({method.source})")
             if reasons and item.strip() not in methods.SETS:
                 raise UsageError(f"--models: {method.label} is not defined here: {reasons[0]}")
-            if label in found and found[label] != one:
+            if label in choices and choices[label] != choice:
                 raise UsageError(f"--models: two methods are called {label}; give one of them another label")
             if reasons:
                 notes.append(f"{method.label} is left out: {reasons[0]}")
                 continue
-            found[label] = one
+            choices[label] = choice
             if reason := departs(method.assumes, config):
                 apart.setdefault(reason, []).append(label)
     notes += [f"{', '.join(labels)}: {reason}" for reason, labels in apart.items()]
-    return tuple(found.values()), tuple(notes)
+    return tuple(choices.values()), tuple(notes)
 
 
 def named(
@@ -137,10 +137,10 @@ def named(
 
 def one(item: str, files: own.Files) -> tuple[Chosen, Callable[..., Method]]:
     """The one method of a word, and the function that makes it; raises UsageError where there are several."""
-    found = named(item, files)
-    if len(found) > 1:
+    choices = named(item, files)
+    if len(choices) > 1:
         raise UsageError(f"{item} is not one method; `stabkit methods` lists them")
-    chosen = found[0][0]
+    chosen = choices[0][0]
     return chosen, own.row(chosen.own, files) if chosen.own else methods.row(chosen.key)
 
 

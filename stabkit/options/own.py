@@ -34,15 +34,15 @@ class Files:
 
 def changed(read: Mapping[str, str]) -> list[str]:
     """A line for each file that is no longer what was read."""
-    told = []
+    lines = []
     for path, digest in read.items():
         try:
             now = own.digest(Path(path).read_bytes().decode())
         except (OSError, UnicodeDecodeError):
             now = ""
         if now != digest:
-            told.append(f"{path} changed since it was read: these runs are of what it said when the command began")
-    return told
+            lines.append(f"{path} changed since it was read: these runs are of what it said when the command began")
+    return lines
 
 
 def method(
@@ -83,25 +83,25 @@ def method(
     return Chosen(key=key, options=options, own=source), made
 
 
-def row(one: Own, files: Files) -> Callable[..., Method]:
+def row(source: Own, files: Files) -> Callable[..., Method]:
     """The function that makes a method of these files."""
-    return own.row(own.text_of(one, files.texts), one.file, one.name)
+    return own.row(own.text_of(source, files.texts), source.file, source.name)
 
 
 def sound(made: Method, place: str, n: int, m: int) -> None:
     """Raises UsageError, in one line, where a slot says what no slot may at this depth."""
     try:
-        found = next(valid.faults(made, n, m), "")
+        fault = next(valid.faults(made, n, m), "")
     except Exception as error:  # whatever a user's slot raises
         raise UsageError(own.said(error, place.rpartition(":")[0])) from error
-    if found:
-        raise UsageError(f"{place}: {found}")
+    if fault:
+        raise UsageError(f"{place}: {fault}")
 
 
 def probes(names: Sequence[str], files: Files, depth: tuple[int, int]) -> tuple[Own, ...]:
     """The probes of `--probes`, each tried on a tiny model with the stacks of (N, M); raises UsageError in one line for
     whatever is wrong."""
-    found: dict[str, Own] = {}
+    by_label: dict[str, Own] = {}
     for item in filter(None, map(str.strip, names)):
         named = own.parts(item)
         if named is None or named[2]:
@@ -111,7 +111,7 @@ def probes(names: Sequence[str], files: Files, depth: tuple[int, int]) -> tuple[
         from stabkit.training import contract  # torch: only where a probe is to be tried
 
         one = contract.probe(Own(file=path.name, name=name, digest=own.digest(source), label=""), files.texts, *depth)
-        if one.label in found:
-            raise UsageError(f"--probes: {path}:{name} and {found[one.label].name} are both called {one.label!r}")
-        found[one.label] = one
-    return tuple(found[name] for name in sorted(found))
+        if one.label in by_label:
+            raise UsageError(f"--probes: {path}:{name} and {by_label[one.label].name} are both called {one.label!r}")
+        by_label[one.label] = one
+    return tuple(by_label[name] for name in sorted(by_label))

@@ -22,9 +22,9 @@ def one(store: Store, name: str) -> Run:
 
 def either(store: Store, name: str) -> Run | Watched:
     """The one run or watch that a name begins."""
-    found = one_id(store, name)
+    full_id = one_id(store, name)
     shelf = WatchShelf(store.out)
-    return shelf.load(found) if found in shelf.ids() else store.load(found)
+    return shelf.load(full_id) if full_id in shelf.ids() else store.load(full_id)
 
 
 def wanted(store: Store, name: str) -> Run:
@@ -41,22 +41,22 @@ def wanted(store: Store, name: str) -> Run:
 def one_id(store: Store, name: str) -> str:
     """The id of the one run or watch that a name begins."""
     watches = WatchShelf(store.out).ids()
-    found = [own for own in (*watches, *store.ids()) if name and own.startswith(name)]
-    return name if name in found else _only(found or matching(store, name), name, "runs and watches")
+    ids = [own for own in (*watches, *store.ids()) if name and own.startswith(name)]
+    return name if name in ids else _only(ids or matching(store, name), name, "runs and watches")
 
 
-def _only(found: Sequence[str], name: str, what: str = "runs") -> str:
-    if len(found) > 1:
-        raise UsageError(f"{name!r} begins {len(found)} {what} ({found[0]}, {found[1]}…); write more of it")
-    return found[0]
+def _only(ids: Sequence[str], name: str, what: str = "runs") -> str:
+    if len(ids) > 1:
+        raise UsageError(f"{name!r} begins {len(ids)} {what} ({ids[0]}, {ids[1]}…); write more of it")
+    return ids[0]
 
 
 def matching(store: Store, name: str) -> list[str]:
     ids = store.ids()
-    found = [name] if name in ids else [run_id for run_id in ids if name and run_id.startswith(name)]
-    if not found:
+    matches = [name] if name in ids else [run_id for run_id in ids if name and run_id.startswith(name)]
+    if not matches:
         raise UsageError(f"no run {name!r} in {store.runs}{nearest(name, ids) or ';'} `stabkit runs ls` lists all")
-    return found
+    return matches
 
 
 def source(runs: Sequence[str], store: str) -> Store:

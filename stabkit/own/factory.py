@@ -27,7 +27,7 @@ def function(option: str, text: str) -> Callable[..., Any]:
     if (here := os.getcwd()) not in sys.path:
         sys.path.insert(0, here)
     try:
-        own = importlib.import_module(module)
+        imported = importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name and not f"{module}.".startswith(f"{error.name}."):
             raise UsageError(f"{option}: {module} imports {error.name!r}, which is not installed") from error
@@ -38,13 +38,13 @@ def function(option: str, text: str) -> Callable[..., Any]:
         raise UsageError(f"{option}: importing {module} ended with {told(error)}; {guard}") from error
     except Exception as error:
         raise UsageError(f"{option}: importing {module} raised {told(error)}") from error
-    found = getattr(own, name, None)
-    if found is None:
-        near = difflib.get_close_matches(name, vars(own), 1)
+    attribute = getattr(imported, name, None)
+    if attribute is None:
+        near = difflib.get_close_matches(name, vars(imported), 1)
         raise UsageError(f"{option}: {module} has no {name!r}" + "".join(f"; is it {one!r}?" for one in near))
-    if not callable(found):
+    if not callable(attribute):
         raise UsageError(f"{option}: {text} is no function")
-    return cast("Callable[..., Any]", found)
+    return cast("Callable[..., Any]", attribute)
 
 
 def call(option: str, text: str, depth: int | None = None) -> Any:

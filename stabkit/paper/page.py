@@ -142,9 +142,9 @@ def _every(sections: Sequence[Mapping[str, Any]]) -> list[Run]:
 
 def _around(sections: Sequence[Mapping[str, Any]], beyond: Left, command: str) -> dict[str, Any]:
     """What index and whole have besides the items."""
-    told = _claims(sections)
+    findings = _claims(sections)
     central: dict[str, list[tuple[str, str]]] = {word: [] for word in ORDER}
-    for claim, key in told:
+    for claim, key in findings:
         if claim.claim.weight == "central":
             central[claim.verdict].append((claim.claim.sentence, key))
     return {
@@ -193,13 +193,13 @@ def _lead(sections: Sequence[Mapping[str, Any]]) -> str:
 def _claims(sections: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Finding, str]]:
     """The tested claims of all items with the key of their item; one that several share once, by the first of those
     that decide it."""
-    found: dict[str, tuple[Finding, str]] = {}
+    findings: dict[str, tuple[Finding, str]] = {}
     for section in sections:
         for claim in section["claims"]:
-            before = found.get(claim.claim.key)
+            before = findings.get(claim.claim.key)
             if before is None or (not _decided(before[0]) and _decided(claim)):
-                found[claim.claim.key] = (claim, section["item"].key)
-    yield from found.values()
+                findings[claim.claim.key] = (claim, section["item"].key)
+    yield from findings.values()
 
 
 def _decided(finding: Finding) -> bool:

@@ -77,8 +77,8 @@ def verdict(claims: Sequence[Finding]) -> str:
 
 def by_weight(claims: Sequence[Finding]) -> str:
     """`central: 2 hold, 1 undecided · side: 1 fails`: how many of each weight came out how, what holds first."""
-    told = {weight: counted(claims, (weight,)) for weight in WEIGHTS}
-    return " · ".join(f"{weight}: {words}" for weight, words in told.items() if words)
+    counts = {weight: counted(claims, (weight,)) for weight in WEIGHTS}
+    return " · ".join(f"{weight}: {words}" for weight, words in counts.items() if words)
 
 
 def _rank(finding: Finding) -> tuple[int, int]:

@@ -42,9 +42,9 @@ class Perturbation(Probe):
 
     def _outputs(self, seen: Pass) -> list[torch.Tensor]:
         """What leaves every sub-layer, in the order of `sites`."""
-        found: list[torch.Tensor] = []
+        outputs: list[torch.Tensor] = []
         handles = [
-            residual.register_forward_hook(lambda module, inputs, output: found.append(output[0]))
+            residual.register_forward_hook(lambda module, inputs, output: outputs.append(output[0]))
             for residual in self.model.residuals.values()
         ]
         try:
@@ -53,4 +53,4 @@ class Perturbation(Probe):
         finally:
             for handle in handles:
                 handle.remove()
-        return found
+        return outputs

@@ -135,8 +135,8 @@ def _grouped(frame: pd.DataFrame) -> dict[str, Any]:
     }
 
 
-def _same(one: Any, other: Any) -> bool:
-    return one is other or bool(one == other) or (one != one and other != other)  # NaN is NaN
+def _same(value: Any, other: Any) -> bool:
+    return value is other or bool(value == other) or (value != value and other != other)  # NaN is NaN
 
 
 def _number(value: Any) -> Any:

@@ -61,39 +61,39 @@ def settings(specs: Sequence[RunSpec]) -> list[SettingRow]:
 
 def recipes(specs: Sequence[RunSpec]) -> list[tuple[str, str, str]]:
     """(method, what it was trained with, the source) of the runs whose methods have each their own recipe."""
-    found = {}
+    by_label = {}
     for spec in specs:
         if spec.recipe == "paper" and (method := methods.of(spec)) and method.recipe:
-            found[methods.label_of(spec)] = (methods.recipe_words(method.recipe), method.recipe.source)
+            by_label[methods.label_of(spec)] = (methods.recipe_words(method.recipe), method.recipe.source)
         elif spec.recipe == "paper" and spec.own:
             kept = {name: getattr(spec.train, name) for name in ("optimizer", "lr", "warmup", "hold")}
             given = methods.recipe_words(Recipe(source="", base_init=spec.model.base_init, **kept))
-            found[methods.label_of(spec)] = (given, f"its file, {spec.own.file}")
-    return [(label, *rest) for label, rest in found.items()]
+            by_label[methods.label_of(spec)] = (given, f"its file, {spec.own.file}")
+    return [(label, *rest) for label, rest in by_label.items()]
 
 
 def departures(specs: Sequence[RunSpec]) -> list[str]:
     """What is said of methods whose constants were derived for another block than they were run in."""
-    found: dict[str, dict[str, None]] = {}
+    by_text: dict[str, dict[str, None]] = {}
     for spec in specs:
         method = methods.of(spec)
         assumes = spec.own.assumes if spec.own else method.assumes if method else ()
         if reason := blocks.departs(assumes, spec.model):
-            found.setdefault(f"{reason} ({blocks.name_of(spec.model)} block)", {})[method_label(spec)] = None
-    return [f"{', '.join(labels)}: {reason}" for reason, labels in found.items()]
+            by_text.setdefault(f"{reason} ({blocks.name_of(spec.model)} block)", {})[method_label(spec)] = None
+    return [f"{', '.join(labels)}: {reason}" for reason, labels in by_text.items()]
 
 
 def files(runs: Sequence[Run]) -> list[tuple[str, str, str]]:
     """(what a file of one's own was taken for, its sha256, its text) of the runs: to be read, never run."""
-    found: dict[tuple[str, str], dict[str, None]] = {}
+    by_file: dict[tuple[str, str], dict[str, None]] = {}
     texts: dict[str, str] = {}
     for run in runs:
         texts |= run.texts
         for source in run.spec.files():
-            found.setdefault((source.file, source.digest), {})[source.name] = None
+            by_file.setdefault((source.file, source.digest), {})[source.name] = None
     return [
         (plain(f"{file}: {', '.join(names)}"), digest, spelled(texts.get(digest, "")))
-        for (file, digest), names in found.items()
+        for (file, digest), names in by_file.items()
     ]
 
 
@@ -108,17 +108,17 @@ def environments(runs: Sequence[Run]) -> list[Environment]:
     for run in runs:
         values = tuple((name, _text(run.environment[name])) for name in FINGERPRINT if name in run.environment)
         groups.setdefault(values, []).append(run)
-    found = [
+    seen = [
         Environment(values=values, runs=len(group), seconds=sum(wall_seconds(run) for run in group))
         for values, group in groups.items()
     ]
-    return sorted(found, key=lambda one: (-one.runs, one.values))
+    return sorted(seen, key=lambda one: (-one.runs, one.values))
 
 
-def mixed(found: Sequence[Environment]) -> list[str]:
+def mixed(environments: Sequence[Environment]) -> list[str]:
     """The names in which the environments differ."""
-    names = list(dict.fromkeys(name for one in found for name, _ in one.values))
-    return [name for name in names if len({dict(one.values).get(name, "") for one in found}) > 1]
+    names = list(dict.fromkeys(name for one in environments for name, _ in one.values))
+    return [name for name in names if len({dict(one.values).get(name, "") for one in environments}) > 1]
 
 
 def wall_seconds(run: Run) -> float:

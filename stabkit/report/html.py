@@ -149,20 +149,20 @@ def counted(claimed: Sequence[Finding], weights: Collection[str] = ("central",))
 
 def switches(runs: Sequence[Run]) -> list[tuple[str, str]]:
     """(key, label) of every method on the page; options of one method go together, as their colour does."""
-    found: dict[str, str] = {}
+    labels: dict[str, str] = {}
     for entry in shown(runs):
-        found.setdefault(entry.run.spec.method, plain(label_of(replace(entry.run.spec, options={}))))
-    return list(found.items())
+        labels.setdefault(entry.run.spec.method, plain(label_of(replace(entry.run.spec, options={}))))
+    return list(labels.items())
 
 
 def group_switches(runs: Sequence[Run]) -> list[tuple[str, str]]:
     """(group, its methods' keys with spaces between) where there are several groups of several methods."""
-    found: dict[str, dict[str, None]] = {}
+    groups: dict[str, dict[str, None]] = {}
     for entry in shown(runs):
-        found.setdefault(method_group(entry.run.spec), {})[entry.run.spec.method] = None
-    if len(found) < 2 or sum(map(len, found.values())) < 6:
+        groups.setdefault(method_group(entry.run.spec), {})[entry.run.spec.method] = None
+    if len(groups) < 2 or sum(map(len, groups.values())) < 6:
         return []
-    return [(group, " ".join(found[group])) for group in GROUPS if group in found]
+    return [(group, " ".join(groups[group])) for group in GROUPS if group in groups]
 
 
 def _groups(verdicts: Matrix) -> list[str]:

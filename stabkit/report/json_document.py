@@ -79,18 +79,18 @@ def slopes(runs: Sequence[Run]) -> dict[str, Any]:
     return {"slopes": [{str(key): value for key, value in row.items()} for row in rows], "slope_agreement": apart}
 
 
-def surface(found: Surface) -> dict[str, Any]:
+def surface(drawn: Surface) -> dict[str, Any]:
     """A surface: where it lies, its losses (b down, a across), its path, how rough it is."""
     return {
-        "surface_id": found.surface_id,
-        "spec": found.spec.to_json(),
-        "digest": found.digest,
-        "loss": found.loss.tolist(),
-        "roughness": roughness(found.loss),
-        "curvature": curvature(found.loss),
-        "negative_curvature": negative_curvature(found.loss),
-        "path": {name: column.tolist() for name, column in found.path.items()},
-        "facts": dict(found.facts),
+        "surface_id": drawn.surface_id,
+        "spec": drawn.spec.to_json(),
+        "digest": drawn.digest,
+        "loss": drawn.loss.tolist(),
+        "roughness": roughness(drawn.loss),
+        "curvature": curvature(drawn.loss),
+        "negative_curvature": negative_curvature(drawn.loss),
+        "path": {name: column.tolist() for name, column in drawn.path.items()},
+        "facts": dict(drawn.facts),
     }
 
 

@@ -60,15 +60,15 @@ def render(searched: Searched, command: str) -> str:
     )
 
 
-def answer(found: Sequence[Tolerance], fits: Sequence[Exponent]) -> str:
+def answer(searched: Sequence[Tolerance], fits: Sequence[Exponent]) -> str:
     """Who tolerates what where it is shallowest and deepest (narrowest and widest), and how the limit falls."""
-    if not found:
+    if not searched:
         return "No rate was searched."
-    places = sorted({(one.depth, one.hidden) for one in found})
+    places = sorted({(one.depth, one.hidden) for one in searched})
     widths = len({hidden for _, hidden in places}) > 1
     parts: list[str] = []
     for depth, hidden in dict.fromkeys((places[0], places[-1])):
-        tolerances = [one for one in found if (one.depth, one.hidden) == (depth, hidden)]
+        tolerances = [one for one in searched if (one.depth, one.hidden) == (depth, hidden)]
         where = f"{depth} layer{'s' * (depth != 1)}{f' and width {hidden}' if widths else ''}"
         parts.append(f"{'at' if parts else 'At'} {where} {_said(tolerances)}")
     order = sorted(fits, key=lambda fit: fit.p)
@@ -76,18 +76,18 @@ def answer(found: Sequence[Tolerance], fits: Sequence[Exponent]) -> str:
     return "; ".join([*parts, *falls]) + "."
 
 
-def _said(own: Sequence[Tolerance]) -> str:
+def _said(members: Sequence[Tolerance]) -> str:
     """`DeepNorm tolerates 4e-3, Post-LN none above 2e-4`, the highest first."""
     by: dict[str, list[str]] = {}
-    for tolerance in sorted(own, key=lambda tolerance: tolerance.middle.height, reverse=True):
+    for tolerance in sorted(members, key=lambda tolerance: tolerance.middle.height, reverse=True):
         by.setdefault(tolerance.words, []).append(tolerance.label)
     lost = by.pop("out of range", [])
-    texts = [(several(labels, len(own)), len(labels), words) for words, labels in by.items()]
+    texts = [(several(labels, len(members)), len(labels), words) for words, labels in by.items()]
     parts = [f"{labels} {told}" for labels, _, told in texts]
     if texts:
         first, count, words = texts[0]
         parts[0] = f"{first} tolerate{'s' * (count == 1)} {words}"
-    return ", ".join([*parts, *([f"no forecast for {several(lost, len(own))} (out of range)"] if lost else [])])
+    return ", ".join([*parts, *([f"no forecast for {several(lost, len(members))} (out of range)"] if lost else [])])
 
 
 def _falls(fit: Exponent) -> str:
@@ -107,8 +107,9 @@ def cells(tolerances: Sequence[Tolerance]) -> tuple[list[str], list[tuple[str, s
     heads = [listed(depth_text(n, m), f"d {hidden}" if wide else "") for n, m, hidden in places]
     rows = []
     for label in dict.fromkeys(one.label for one in tolerances):
-        own = {(one.encoder_layers, one.decoder_layers, one.hidden): one for one in tolerances if one.label == label}
-        rows.append((next(iter(own.values())).method, label, [_cell(own.get(place)) for place in places]))
+        mine = [tolerance for tolerance in tolerances if tolerance.label == label]
+        by_shape = {(limit.encoder_layers, limit.decoder_layers, limit.hidden): limit for limit in mine}
+        rows.append((next(iter(by_shape.values())).method, label, [_cell(by_shape.get(place)) for place in places]))
     return heads, rows
 
 

@@ -30,12 +30,12 @@ def plotly() -> tuple[str, str]:
 
 def rows(drawn: Landscape) -> list[dict[str, Any]]:
     """One row a depth and seed: its surfaces under the papers' ruler, on one scale; `log` where decades matter."""
-    found: dict[tuple[str, int], list[dict[str, Any]]] = {}
+    by_row: dict[tuple[str, int], list[dict[str, Any]]] = {}
     for seen in drawn.seen():
         spec = seen.surface.spec
         if seen.ruler.papers and min(len(spec.a), len(spec.b)) > 1:
             place = seen.shown.run.spec.depth, seen.shown.run.spec.seed
-            found.setdefault(place, []).append(
+            by_row.setdefault(place, []).append(
                 {
                     "label": seen.shown.label,
                     "method": seen.shown.run.spec.method,
@@ -44,10 +44,10 @@ def rows(drawn: Landscape) -> list[dict[str, Any]]:
                     "loss": [[_plain(value) for value in row] for row in seen.surface.loss.tolist()],
                 }
             )
-    many = len({seed for _, seed in found}) > 1
+    many = len({seed for _, seed in by_row}) > 1
     return [
         {"name": listed(depth, f"seed {seed}" if many else ""), "surfaces": own, **_scale(own)}
-        for (depth, seed), own in found.items()
+        for (depth, seed), own in by_row.items()
     ]
 
 
@@ -55,8 +55,8 @@ def _plain(value: float) -> float | None:
     return float(f"{value:.5g}") if np.isfinite(value) else None
 
 
-def _scale(own: list[dict[str, Any]]) -> dict[str, Any]:
+def _scale(surfaces: list[dict[str, Any]]) -> dict[str, Any]:
     """The shared scale of a row: least and greatest loss, and whether it is logarithmic."""
-    values = [value for surface in own for row in surface["loss"] for value in row if value is not None]
+    values = [value for surface in surfaces for row in surface["loss"] for value in row if value is not None]
     low, high = (min(values), max(values)) if values else (0.0, 1.0)
     return {"low": low, "high": high, "log": bool(low > 0 and high / low > 10)}

@@ -62,7 +62,7 @@ def profile(records: Records, at: int) -> Profile | None:
     total = np.sqrt((layers**2).sum(axis=1))[gradient.steps >= min(SETTLED, at)]
     ratio = np.where((layers == 0).all(axis=1), LOST, gradient_ratio(gradient))
     with np.errstate(all="ignore"):
-        found = Profile(
+        whole = Profile(
             loss=float(validation.at("validation")[-1]),
             gradient=_cut(ratio[-1]),
             gradient_lowest=_cut(ratio.min()),
@@ -74,7 +74,7 @@ def profile(records: Records, at: int) -> Profile | None:
             stream_half=float(sizes[-1, sizes.shape[1] // 2] / sizes[-1, 0]),
             stream=float(sizes[-1, -1] / sizes[-1, 0]),
         )
-    return found if all(math.isfinite(getattr(found, name)) for name in found.__dataclass_fields__) else None
+    return whole if all(math.isfinite(getattr(whole, name)) for name in whole.__dataclass_fields__) else None
 
 
 def _cut(ratio: float) -> float:

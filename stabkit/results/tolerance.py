@@ -200,8 +200,8 @@ def exponents(found: Sequence[Tolerance], axis: Axis) -> list[Exponent]:
             continue
         lines: dict[int, list[tuple[float, float]]] = {}
         for tolerance in whole:
-            for each in tolerance.seeds:
-                lines.setdefault(each.seed, []).append((_x(tolerance, axis), each.passes or math.nan))
+            for seed in tolerance.seeds:
+                lines.setdefault(seed.seed, []).append((_x(tolerance, axis), seed.passes or math.nan))
         slopes = [log_slope(*zip(*points, strict=True)) for points in lines.values()]
         fits.append(
             Exponent(
@@ -220,9 +220,9 @@ def exponents(found: Sequence[Tolerance], axis: Axis) -> list[Exponent]:
     return fits
 
 
-def _bracketed(one: OfSeed) -> bool:
+def _bracketed(seed: OfSeed) -> bool:
     """Whether a rate passes, and a higher one is known not to."""
-    return one.passes is not None and one.fails is not None and one.known
+    return seed.passes is not None and seed.fails is not None and seed.known
 
 
 def _x(tolerance: Tolerance, axis: Axis) -> float:

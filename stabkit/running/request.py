@@ -1,6 +1,6 @@
 """What a command was asked for, as a value: runs, where they run, what is measured beside; and what it would cost.
 
-`cli/parsing/` makes it from options, `execute.py` executes it.
+`options/` makes it from options, `execute.py` executes it.
 """
 
 from __future__ import annotations

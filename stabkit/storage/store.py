@@ -172,14 +172,14 @@ def to_files(
 
     # contiguous copies: safetensors 0.8.0 scrambles others; numpy's function makes a single number a row of one
     arrays = {name: np.ascontiguousarray(array).reshape(array.shape) for name, array in weights.items()}
-    own = {file.digest: texts[file.digest] for file in run_spec.files()}
+    kept_texts = {file.digest: texts[file.digest] for file in run_spec.files()}
     return {
         "spec.json": _json(run_spec.stored()),
         "outcome.json": _json(records.jsonable(kept)),
         "records.npz": records.to_bytes(tables),
         "weights.safetensors": save(arrays),
         "environment.json": _json(environment),
-        **({OWN: _json(own)} if own else {}),
+        **({OWN: _json(kept_texts)} if kept_texts else {}),
     }
 
 

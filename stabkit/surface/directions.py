@@ -131,9 +131,9 @@ def pca(path: Sequence[Vector]) -> Axes:
     """
     moves = _moves(path)
     total = float((moves**2).sum())
-    first, one = _principal(moves)
+    first, scale = _principal(moves)
     second, two = _principal(moves - np.outer(moves @ first, first))
-    return Axes(first, second, (one / total, two / total))
+    return Axes(first, second, (scale / total, two / total))
 
 
 def hao(path: Sequence[Vector]) -> Axes:

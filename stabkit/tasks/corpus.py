@@ -140,9 +140,9 @@ def shown(path: Path) -> str:
 def _sides(directory: Path, names: list[str], stems: Iterable[str], source: str, target: str) -> Sides | None:
     """The files of the first stem that has both languages."""
     for stem in stems:
-        found = [_either(directory, names, f"{stem}.{language}") for language in (source, target)]
-        if found[0] and found[1]:
-            return found[0], found[1]
+        paths = [_either(directory, names, f"{stem}.{language}") for language in (source, target)]
+        if paths[0] and paths[1]:
+            return paths[0], paths[1]
     return None
 
 

@@ -65,18 +65,18 @@ def _reads(made: type[Probe], spec: RunSpec, place: str) -> None:
     """Sites, and one reading of one pass."""
     task = _task(spec)
     model = train.build(spec, task, torch.device("cpu"))
-    one = made(model, Flat(model, model.parts()))
-    sites = getattr(one, "sites", None)
+    probe = made(model, Flat(model, model.parts()))
+    sites = getattr(probe, "sites", None)
     if not isinstance(sites, tuple) or not sites or not all(isinstance(site, str) and site for site in sites):
         raise UsageError(f"{place} is a probe without sites: __init__ is to set self.sites, a tuple of names")
     if len(set(sites)) < len(sites):
         raise UsageError(f"{place}: two of its sites have one name")
-    model.train(one.watches == "training")
-    with train.watching([one], one.watches):
+    model.train(probe.watches == "training")
+    with train.watching([probe], probe.watches):
         seen = train.forward(model, task.probe(), spec.train.label_smoothing)
         seen.loss.backward()  # type: ignore[no-untyped-call]
     with torch.no_grad():
-        values = one.read(seen)
+        values = probe.read(seen)
     asked = f"read() is to return a tensor of its {len(sites)} site{'s' * (len(sites) > 1)}"
     if not isinstance(values, torch.Tensor):
         raise UsageError(f"{place}: {asked}, and returned {type(values).__name__}")

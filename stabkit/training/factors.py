@@ -21,11 +21,11 @@ def groups(method: Method, model: Transformer, flat: Flat) -> Sequence[Group]:
         return WHOLE
     held: dict[tuple[float, float], list[slice]] = {}
     for part, site, role in roles(model, flat):
-        own = held.setdefault((method.rate(site, role), method.epsilon(site, role)), [])
-        if own and own[-1].stop == part.start:
-            own[-1] = slice(own[-1].start, part.stop)
+        slices = held.setdefault((method.rate(site, role), method.epsilon(site, role)), [])
+        if slices and slices[-1].stop == part.start:
+            slices[-1] = slice(slices[-1].start, part.stop)
         else:
-            own.append(part)
+            slices.append(part)
     return [Group(rate, epsilon, tuple(parts)) for (rate, epsilon), parts in held.items()]
 
 

@@ -38,13 +38,13 @@ def halt(
     The data needs nothing: every batch is a function of (seed, step).
     """
     cuda = flat.theta.device.type == "cuda"
-    found = {
+    tensors = {
         "theta": flat.theta,
         **{f"optimizer.{name}": value for name, value in optimizer.state().items()},
         "random": torch.cuda.get_rng_state(flat.theta.device) if cuda else torch.get_rng_state(),
         **{f"probe.{probe.name}.{name}": value for probe in probes for name, value in probe.state().items()},
     }
-    arrays = {name: value.detach().cpu().numpy().copy() for name, value in found.items()}
+    arrays = {name: value.detach().cpu().numpy().copy() for name, value in tensors.items()}
     for name, table in recorder.tables().items():
         arrays |= {f"steps.{name}": table.steps, f"values.{name}": table.values, f"sites.{name}": np.array(table.sites)}
     return arrays | {f"snapshot.{name}": theta for name, theta in snapshots.items()}
@@ -74,9 +74,11 @@ def resume(
         random = torch.from_numpy(arrays["random"])
         torch.cuda.set_rng_state(random, device) if device.type == "cuda" else torch.set_rng_state(random)
         for probe in probes:
-            own = f"probe.{probe.name}."
+            prefix = f"probe.{probe.name}."
             state = {
-                n.removeprefix(own): torch.from_numpy(a).to(device) for n, a in arrays.items() if n.startswith(own)
+                n.removeprefix(prefix): torch.from_numpy(a).to(device)
+                for n, a in arrays.items()
+                if n.startswith(prefix)
             }
             probe.restore(state)
         names = [name.removeprefix("values.") for name in arrays if name.startswith("values.")]
@@ -97,8 +99,8 @@ def resume(
             if passed:
                 records[name] = table
         kept = {f"theta@{step}" for step in snapshot_steps(spec) if step < start.step}
-        found = {name.removeprefix("snapshot."): a for name, a in arrays.items() if name.startswith("snapshot.")}
-        if set(found) != kept or any((a.shape, a.dtype) != (theta.shape, theta.dtype) for a in found.values()):
+        stored = {name.removeprefix("snapshot."): a for name, a in arrays.items() if name.startswith("snapshot.")}
+        if set(stored) != kept or any((a.shape, a.dtype) != (theta.shape, theta.dtype) for a in stored.values()):
             raise ForeignState(f"its snapshots are not those of the steps before {start.step}")
         records = {name: records[name] for name in names if name in records}  # in the order of the run: bytes follow it
         known = {"theta", "random", *remembered, *(f"snapshot.{name}" for name in kept)}
@@ -108,5 +110,5 @@ def resume(
             raise ForeignState(f"it holds {sorted({*tables, *(set(arrays) ^ known)})[0]}, or lacks it")
     except (KeyError, RuntimeError, TypeError, ValueError) as error:
         raise ForeignState(f"not a state of this run ({error})") from error
-    snapshots |= found
+    snapshots |= stored
     return Recorder(records)

@@ -32,10 +32,10 @@ PUBLISHED: Change = (1.0, 1.0, "")
 
 def _planes(runs: Sequence[Run]) -> Iterator[tuple[Spot, str, dict[Change, dict[int, Run]]]]:
     """(where, apart, {change: {seed: run}}) of DeepNorm: runs that differ in the change and the seed alone."""
-    own = [run for run in runs if run.spec.method == "deepnorm"]
-    plain = [replace(run.spec, alpha_scale=1.0, beta_scale=1.0, options={}) for run in own]
+    members = [run for run in runs if run.spec.method == "deepnorm"]
+    plain = [replace(run.spec, alpha_scale=1.0, beta_scale=1.0, options={}) for run in members]
     held: dict[tuple[Spot, Condition], dict[Change, dict[int, Run]]] = {}
-    for run, spec, apart in zip(own, plain, conditions(plain), strict=True):
+    for run, spec, apart in zip(members, plain, conditions(plain), strict=True):
         options = ",".join(f"{name}={value}" for name, value in sorted(run.spec.options.items()))
         change = run.spec.alpha_scale, run.spec.beta_scale, options
         where = at_depth(spec.model.encoder_layers, spec.model.decoder_layers)

@@ -51,20 +51,20 @@ def ln_above(runs: Sequence[Run]) -> list[Measurement]:
         if table is None:
             return np.full(1, math.nan)
         norms = table.select([site for site in table.sites if "@" not in site]).mean(axis=1)
-        found: NDArray[np.float64] = norms / math.sqrt(run.spec.model.hidden)
-        return found
+        measurements: NDArray[np.float64] = norms / math.sqrt(run.spec.model.hidden)
+        return measurements
 
     def most(run: Run) -> float:
         return float(sizes(run).max())
 
-    found = []
+    measurements = []
     for cell in cells(runs):
         if cell.warmup == 0 and cell.layers >= DEEP:
             ours, theirs = (centre(cell.values(method, most).values()) for method in (P, INIT))
             start = centre(cell.values(P, lambda run: float(sizes(run)[0])).values())
             beside = f"{short(ours)} √d against {short(theirs)} √d; {short(start)} √d before any update"
-            found.append(cell.measured(cell.ratio(P, INIT, most), P, INIT, beside=beside))
-    return found
+            measurements.append(cell.measured(cell.ratio(P, INIT, most), P, INIT, beside=beside))
+    return measurements
 
 
 def start(run: Run) -> float:

@@ -23,9 +23,9 @@ def top_is_largest(runs: Sequence[Run]) -> list[Measurement]:
         kinds = dict.fromkeys(name.rpartition(".")[2] for name in names)
         shares = []
         for kind in kinds:
-            own = [name for name in names if name.endswith(f".{kind}")]
-            if len(own) > 1 and table is not None:
-                *lower, last = table.select(own)[0].tolist()
+            kind_names = [name for name in names if name.endswith(f".{kind}")]
+            if len(kind_names) > 1 and table is not None:
+                *lower, last = table.select(kind_names)[0].tolist()
                 shares.append(over(max(lower), last))
         return max(shares, default=math.nan)
 

@@ -24,8 +24,8 @@ def attention(run: Run) -> float:
     table = run.records.get("branch_ratio")
     if table is None or table.steps[0] != 0:
         return math.nan
-    own = [site.endswith((".self", ".cross")) for site in table.sites]
-    return float(table.values[0, own].mean()) if any(own) else math.nan
+    is_attention = [site.endswith((".self", ".cross")) for site in table.sites]
+    return float(table.values[0, is_attention].mean()) if any(is_attention) else math.nan
 
 
 def sizes(runs: Sequence[Run]) -> list[Measurement]:

@@ -16,7 +16,7 @@ from stabkit.claims.exponents import NEARLY, falling, of_lines, sizes
 from stabkit.figures.depth import slope
 from stabkit.figures.shared import depth_fit
 from stabkit.figures.shared.comparison import variants
-from stabkit.figures.shared.depth_fit import Line
+from stabkit.figures.shared.depth_fit import DepthLine
 from stabkit.figures.shared.words import listed
 from stabkit.methods import variant
 from stabkit.storage.store import Run
@@ -30,7 +30,7 @@ def ratios(runs: Sequence[Run]) -> list[Measurement]:
     return [cell.measured(cell.ratio(P, D, at("update", "state", 1)), P, D) for cell in cells(slope.trusted(runs))]
 
 
-def _lines(runs: Sequence[Run], shapes: Sequence[str]) -> list[tuple[str, str, list[Run], Line]]:
+def _lines(runs: Sequence[Run], shapes: Sequence[str]) -> list[tuple[str, str, list[Run], DepthLine]]:
     """(method, apart, its runs, the line) of every method in models of these shapes."""
     kept = slope.trusted(runs)
     names = variants(kept)
@@ -38,8 +38,8 @@ def _lines(runs: Sequence[Run], shapes: Sequence[str]) -> list[tuple[str, str, l
     for line in depth_fit.lines(slope.select(kept), ceiling=False):
         if line.shape in shapes:
             method = names[line.label]
-            own = [run for run in kept if variant(run.spec) == method]
-            rows.append((method, listed("" if line.shape == "N = M" else line.shape, line.condition), own, line))
+            members = [run for run in kept if variant(run.spec) == method]
+            rows.append((method, listed("" if line.shape == "N = M" else line.shape, line.condition), members, line))
     return rows
 
 
@@ -61,17 +61,17 @@ def _excess(methods: Sequence[str], shapes: Sequence[str]) -> Find:
 
     def find(runs: Sequence[Run]) -> list[Measurement]:
         measurements = []
-        for method, apart, own, line in _lines(runs, shapes):
+        for method, apart, members, line in _lines(runs, shapes):
             more = {seed: line.seeds[seed] - told for seed, told in line.predicted.items()}
             if method in methods and more:
                 beside = listed(power_of_n(line.exponent), _theorem(line))
-                measurements.append(of_lines(apart, own, line, more, Spot(method, line.label), beside=beside))
+                measurements.append(of_lines(apart, members, line, more, Spot(method, line.label), beside=beside))
         return measurements
 
     return find
 
 
-def _theorem(line: Line) -> str:
+def _theorem(line: DepthLine) -> str:
     return f"theorem {power_of_n(line.theorem)}" if math.isfinite(line.theorem) else ""
 
 

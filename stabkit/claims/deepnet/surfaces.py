@@ -71,7 +71,7 @@ def _measured(
     return Measurement(where=where, condition=setting(runs[0].spec), steps=steps, values=values, **more)  # type: ignore[arg-type]
 
 
-def smoother(own: bool) -> Find:
+def smoother(has_own: bool) -> Find:
     """Post-LN's share of negative curvature less DeepNorm's, by each one's own directions or by one method's for
     both."""
 
@@ -79,13 +79,13 @@ def smoother(own: bool) -> Find:
         measurements = []
         for ruler, planes in _cuts(drawn):
             for shape, by in planes.items():
-                if ruler.own == own and P in by and D in by:
+                if ruler.own == has_own and P in by and D in by:
                     ours, theirs = by[P], by[D]
                     by_seed = {seed: _share(ours[seed]) - _share(theirs[seed]) for seed in ours if seed in theirs}
                     count = len(next(iter(ours.values())))
-                    told = f"{count} directions" if count > 1 else "one direction"
-                    beside = f"{_told(ours)} against {_told(theirs)}, {told}"
-                    where = (at_depth(*shape), *([] if own else [Spot(f"directions-of-{ruler.donor}", ruler.text)]))
+                    name = f"{count} directions" if count > 1 else "one direction"
+                    beside = f"{_told(ours)} against {_told(theirs)}, {name}"
+                    where = (at_depth(*shape), *([] if has_own else [Spot(f"directions-of-{ruler.donor}", ruler.text)]))
                     measurements.append(_measured(ours, where, known(by_seed), beside=beside))
         return measurements
 
@@ -158,7 +158,7 @@ CLAIMS: tuple[Claim, ...] = (
         threshold=MUCH,
         scale="difference",
         tell=points,
-        find=smoother(own=True),
+        find=smoother(has_own=True),
         needs="surfaces of Post-LN and DeepNorm at one depth and seed",
         command="stabkit landscape --model deepnorm",
         methods=("post-ln", "deepnorm"),
@@ -172,7 +172,7 @@ CLAIMS: tuple[Claim, ...] = (
         threshold=MUCH,
         scale="difference",
         tell=points,
-        find=smoother(own=False),
+        find=smoother(has_own=False),
         needs="surfaces of Post-LN and DeepNorm at one depth and seed",
         command="stabkit landscape --model deepnorm",
         methods=("post-ln", "deepnorm"),

@@ -48,28 +48,28 @@ F_975 = {2: 39.0, 3: 15.44, 4: 9.60, 5: 7.15, 6: 5.82, 7: 4.99, 8: 4.43, 9: 4.03
 
 
 @once
-def _lines(runs: Sequence[Run]) -> list[tuple[str, list[Run], dict[str, depth_fit.Line]]]:
+def _lines(runs: Sequence[Run]) -> list[tuple[str, list[Run], dict[str, depth_fit.DepthLine]]]:
     """(condition in words, its runs, {method: line}) at the page's reference step, of stacks of equal depth or of one
     stack."""
     step = reference_step(runs)
     rows = []
-    for apart, own in groups(runs):
-        names = variants(own)
-        lines = depth_fit.lines(update_depth.select(own, step))
+    for apart, members in groups(runs):
+        names = variants(members)
+        lines = depth_fit.lines(update_depth.select(members, step))
         for shape in dict.fromkeys(line.shape for line in lines):
             of_shape = {names[line.label]: line for line in lines if line.shape == shape}
-            rows.append((listed("" if shape == "N = M" else shape, apart), own, of_shape))
+            rows.append((listed("" if shape == "N = M" else shape, apart), members, of_shape))
     return rows
 
 
 def growth(runs: Sequence[Run]) -> list[Measurement]:
     measurements = []
-    for apart, own, lines in _lines(runs):
+    for apart, members, lines in _lines(runs):
         if P in lines and D in lines:
             ours, theirs = lines[P], lines[D]
             more = {seed: ours.seeds[seed] - max(at, 0.0) for seed, at in theirs.seeds.items() if seed in ours.seeds}
             beside = f"{power_of_n(ours.exponent)} against {power_of_n(theirs.exponent)}"
-            measurements.append(of_lines(apart, own, ours, more, beside=beside))
+            measurements.append(of_lines(apart, members, ours, more, beside=beside))
     return measurements
 
 
@@ -83,12 +83,12 @@ def constant(runs: Sequence[Run]) -> list[Measurement]:
 
 def bound(runs: Sequence[Run]) -> list[Measurement]:
     measurements = []
-    for apart, own, lines in _lines(runs):
+    for apart, members, lines in _lines(runs):
         for method, line in lines.items():
             beyond = {seed: line.seeds[seed] - told for seed, told in line.predicted.items() if seed in line.seeds}
             if beyond:
                 beside = f"{power_of_n(line.exponent)}, sum {power_of_n(line.theorem)}"
-                measurements.append(of_lines(apart, own, line, beyond, Spot(method, line.label), beside=beside))
+                measurements.append(of_lines(apart, members, line, beyond, Spot(method, line.label), beside=beside))
     return measurements
 
 
@@ -120,8 +120,9 @@ def steadier(runs: Sequence[Run]) -> list[Measurement]:
 def jump(run: Run) -> float:
     """The largest update's share of the way that the output goes in the first sixteen."""
     steps, values = series(run, "update", "state@step")
-    own = values[(steps >= 1) & (steps <= 16)]
-    return float(own.max() / own.sum()) if len(own) == 16 and np.isfinite(own).all() and own.sum() > 0 else math.nan
+    selected = values[(steps >= 1) & (steps <= 16)]
+    whole = len(selected) == 16 and np.isfinite(selected).all() and selected.sum() > 0
+    return float(selected.max() / selected.sum()) if whole else math.nan
 
 
 def initialisation(runs: Sequence[Run]) -> list[Measurement]:
@@ -154,9 +155,9 @@ def standstill(runs: Sequence[Run]) -> list[Measurement]:
     for cell in cells(runs):
         if cell.warmup == 0 and cell.layers >= DEEP:
             values = cell.values(P, kept)
-            each = f"{_middle(cell.values(P, later))} an update"
+            word = f"{_middle(cell.values(P, later))} an update"
             other = [_middle(cell.values(INIT, number)) for number in (kept, later)]
-            beside = listed(each, f"{cell.label(INIT)} {other[0]}, {other[1]} an update" if cell.of(INIT) else "")
+            beside = listed(word, f"{cell.label(INIT)} {other[0]}, {other[1]} an update" if cell.of(INIT) else "")
             measurements.append(cell.measured(values, P, beside=beside))
     return measurements
 

@@ -126,22 +126,22 @@ def flat(method: str, number: Callable[[Run], float], ceiling: float = math.inf)
     return find
 
 
-def _line(apart: str, own: Sequence[Run], number: Callable[[Run], float], ceiling: float) -> Measurement | None:
-    points = [(layers(run), value) for run in own if 0 < (value := number(run)) < math.inf]
+def _line(apart: str, members: Sequence[Run], number: Callable[[Run], float], ceiling: float) -> Measurement | None:
+    points = [(layers(run), value) for run in members if 0 < (value := number(run)) < math.inf]
     line = exponent(points)
     if line is None:
         return None
     p, low, high = line
-    bound = ceiling * math.sqrt(2 * own[0].spec.model.hidden)
+    bound = ceiling * math.sqrt(2 * members[0].spec.model.hidden)
     saturated = max(value for _, value in points) > bound
     most = max(abs(low), abs(high))
     least = 0.0 if low <= 0 <= high else min(abs(low), abs(high))
     return Measurement(
         where=(Spot(f"{min(points)[0]}-{max(points)[0]}", f"{min(points)[0]}–{max(points)[0]} layers"),),
         apart=apart,
-        condition=setting(own[0].spec),
-        steps=min(run.spec.expected_steps for run in own),
-        values={run.spec.seed: abs(p) for run in own},
+        condition=setting(members[0].spec),
+        steps=min(run.spec.expected_steps for run in members),
+        values={run.spec.seed: abs(p) for run in members},
         interval=(least, most),
         beside=power_of_n(p),
         beyond="‖ΔF‖ is saturated at some of these depths, at this rate" if saturated and least <= NEARLY else "",

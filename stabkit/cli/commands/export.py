@@ -20,8 +20,8 @@ def run(named: Sequence[str], store: str, to: str, what: str, out: str) -> None:
     """Find the runs and write their table."""
     kind = ranges.choice("--to", to, tables.KINDS)
     table = ranges.choice("--what", what, tuple(tables.TABLES))
-    found, watches = names.both(stored.source(list(named), store), named)
-    put(found, kind, Path(out) if out else None, table, watches)
+    stored_runs, watches = names.both(stored.source(list(named), store), named)
+    put(stored_runs, kind, Path(out) if out else None, table, watches)
 
 
 def put(

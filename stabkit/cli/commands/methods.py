@@ -44,8 +44,8 @@ def methods(name: str, depths: Sequence[tuple[int, int]], *, json: bool, markdow
         console.document(page(chosen, depths))
     elif json:
         out = [{"key": key, **one._asdict()} for key, one in OUT.items()] if len(chosen) > 1 else []
-        found = [_document(each, depths, profiles) for each in chosen]
-        console.document(text({"schema": SCHEMA, "methods": found, "out": out}))
+        rows = [_document(each, depths, profiles) for each in chosen]
+        console.document(text({"schema": SCHEMA, "methods": rows, "out": out}))
     elif name:
         _one(chosen[0], depths, profiles)
     else:
@@ -64,16 +64,17 @@ def check(word: str, named: str, *, json: bool) -> None:
     ((chosen, method),) = found
     from stabkit.training import contract  # torch
 
-    told = []
-    for one in contract.method(chosen, method, files.texts):
-        told.append(one)
+    lines = []
+    for checked in contract.method(chosen, method, files.texts):
+        lines.append(checked)
         if not json:
-            console.say(f"{'breaks' if one.broke else 'holds '}  {one.what}{f': {one.broke}' if one.broke else ''}")
-    broken = sum(bool(one.broke) for one in told)
+            why = f": {checked.broke}" if checked.broke else ""
+            console.say(f"{'breaks' if checked.broke else 'holds '}  {checked.what}{why}")
+    broken = sum(bool(checked.broke) for checked in lines)
     if json:
-        console.document(text({"schema": SCHEMA, "key": chosen.key, "checks": [asdict(one) for one in told]}))
+        console.document(text({"schema": SCHEMA, "key": chosen.key, "checks": [asdict(checked) for checked in lines]}))
     if broken:
-        raise ContractBroken(f"{method.label} breaks {broken} of {len(told)} checks of the contract")
+        raise ContractBroken(f"{method.label} breaks {broken} of {len(lines)} checks of the contract")
     if not json:
         console.say(f"{method.label} keeps the contract: {formula.text(method)}")
 
@@ -187,8 +188,8 @@ def _one(method: Method, depths: Sequence[tuple[int, int]], profiles: Profiles) 
         )
         if profiles:
             console.say(f"  ω profiled on {PROFILED}")
-        first, *_ = own = sites(n, m, constants.WIDTH)
-        ends = {stack: method.final(stack) or "nothing" for stack in dict.fromkeys(site.stack for site in own)}
+        first, *_ = method_sites = sites(n, m, constants.WIDTH)
+        ends = {stack: method.final(stack) or "nothing" for stack in dict.fromkeys(site.stack for site in method_sites)}
         console.say(f"  after the {', after the '.join(f'{stack}: {end}' for stack, end in ends.items())}")
         console.say(f"  embedding × {method.gain(first, 'embedding'):.4f}; wiring: {method.wiring}")
         console.say()
@@ -227,11 +228,11 @@ def _document(method: Method, depths: Sequence[tuple[int, int]], profiles: Profi
 
 def _constants(method: Method, depths: Sequence[tuple[int, int]] = ()) -> list[str]:
     """The author's words for the constants, what they come to, and what they were derived for."""
-    told = [f"constants: {method.constants}"] if method.constants else []
+    stated = [f"constants: {method.constants}"] if method.constants else []
     for n, m in depths or formula.shown(method):
-        told += [f"at {depth_text(n, m)}: {words}" for words in (formula.values(method, n, m),) if words]
-        told += [f"at {depth_text(n, m)}: {words}" for words in (formula.factors(method, n, m),) if words]
-    return told + ([f"derived for {' and '.join(method.assumes)}"] if method.assumes else [])
+        stated += [f"at {depth_text(n, m)}: {words}" for words in (formula.values(method, n, m),) if words]
+        stated += [f"at {depth_text(n, m)}: {words}" for words in (formula.factors(method, n, m),) if words]
+    return stated + ([f"derived for {' and '.join(method.assumes)}"] if method.assumes else [])
 
 
 def _out() -> list[str]:
@@ -250,8 +251,8 @@ def _options(method: Method) -> dict[str, tuple[str, ...]]:
 
 def _recipe(method: Method) -> list[str]:
     """Its own recipe and where that is from; nothing where no paper gives one."""
-    own = method.recipe
-    return [] if own is None else [f"{table.recipe_words(own)} ({own.source})"]
+    recipe = method.recipe
+    return [] if recipe is None else [f"{table.recipe_words(recipe)} ({recipe.source})"]
 
 
 def _claims(method: Method) -> list[dict[str, str]]:
@@ -276,10 +277,10 @@ def _shown(value: Any) -> str:
     return " ".join(word for word in (_ends(value["init"]), *words) if word)
 
 
-def _scales(method: Method, own: Sequence[Site]) -> str:
+def _scales(method: Method, group: Sequence[Site]) -> str:
     """ω of a stack, and γ where it is not 1."""
-    omega = "profiled" if method.calibrate else _ends([method.omega(site).init for site in own])
-    gammas = [method.gamma(site) for site in own]
+    omega = "profiled" if method.calibrate else _ends([method.omega(site).init for site in group])
+    gammas = [method.gamma(site) for site in group]
     trained = " trained" if any(scale.trainable for scale in gammas) else ""
     plain = not trained and all(scale.init == 1 for scale in gammas)
     return omega if plain else f"{omega}, γ {_ends([scale.init for scale in gammas])}{trained}"

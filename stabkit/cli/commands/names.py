@@ -28,35 +28,36 @@ def find(store: Store, names: Sequence[str]) -> list[Run]:
     paths = paths if names else [(store, run_id) for run_id in store.ids()]
     if len(paths) >= MANY:
         console.note(f"reading {len(paths)} stored runs")
-    found, old = [], 0
+    stored_runs, old = [], 0
     for where, run_id in paths:
         try:
-            found.append(where.load(run_id))
+            stored_runs.append(where.load(run_id))
         except OldFolder:
             old += 1
         except StoreError as error:
             console.warn(f"corrupt run, left out: {error}")
     if old:
         console.warn(f"{old} runs of another version of the algorithm are left out; `stabkit runs rm` removes them")
-    if said := lacking(run.lacks for run in found):
+    if said := lacking(run.lacks for run in stored_runs):
         console.note(said)
-    return list({run.run_id: run for run in found}.values())
+    return list({run.run_id: run for run in stored_runs}.values())
 
 
 def both(store: Store, names: Sequence[str]) -> tuple[list[Run], list[Watched]]:
     """Runs, and watches of a user's trainings; all of the store's where none is named. Corrupt ones are warned of."""
     shelf = WatchShelf(store.out)
     ids = shelf.ids()
-    wanted = [own for own in ids if not names or any(name and own.startswith(name) for name in names)]
+    wanted = [watch_id for watch_id in ids if not names or any(name and watch_id.startswith(name) for name in names)]
     rest = [
         name
         for name in names
-        if not any(name and own.startswith(name) for own in ids) or any(own.startswith(name) for own in store.ids())
+        if not any(name and watch_id.startswith(name) for watch_id in ids)
+        or any(run_id.startswith(name) for run_id in store.ids())
     ]
     watches = []
-    for own in wanted:
+    for watch_id in wanted:
         try:
-            watches.append(shelf.load(own))
+            watches.append(shelf.load(watch_id))
         except StoreError as error:
             console.warn(f"corrupt watch, left out: {error}")
     return find(store, rest) if rest or not names else [], watches

@@ -124,8 +124,8 @@ def _verdicts(parts: Sequence[Part], beyond: Sequence[Step]) -> None:
 
     rows = []
     for part in sorted(parts, key=lambda part: ITEMS.index(part.item)):
-        found = part.judged()
-        words = named(found)
+        findings = part.judged()
+        words = named(findings)
         rows.append((part.item.key, part.item.title, f"stopped; {words}" if part.stopped else words))
     console.table("What became of the papers' claims", ("", "", "claims"), rows)
     for step in beyond:
@@ -163,12 +163,12 @@ REPLACED = ("depths", "steps", "seeds")
 
 def wanted(names: Sequence[str]) -> list[Item]:
     """The items named; `all` is every one of the papers. Raises UsageError with the nearest name."""
-    found: dict[str, Item] = {}
+    items: dict[str, Item] = {}
     for name in names:
         if name == "all":
-            found |= {key: item for key, item in BY_KEY.items() if not item.ours}
+            items |= {key: item for key, item in BY_KEY.items() if not item.ours}
         elif name in BY_KEY:
-            found[name] = BY_KEY[name]
+            items[name] = BY_KEY[name]
         elif name in STUDIES:
             raise UsageError(
                 f"{name} is a study beside the package and no item: in a clone `python3 dev.py evidence {name}`"
@@ -177,17 +177,17 @@ def wanted(names: Sequence[str]) -> list[Item]:
             raise UsageError(
                 f"{name!r} is no item{nearest(name, ['all', *BY_KEY]) or ';'} `stabkit paper ls` lists them"
             )
-    return list(found.values())
+    return list(items.values())
 
 
 def budget(text: str) -> float | None:
     """`45m`, `2h`, `90s` as seconds; None for no limit."""
     if not text:
         return None
-    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)(s|m|min|h)", text.strip())
-    if not found or float(found[1]) <= 0:
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)(s|m|min|h)", text.strip())
+    if not match or float(match[1]) <= 0:
         raise UsageError(f"--budget takes a time such as 90s, 45m or 2h; got {text!r}")
-    return float(found[1]) * {"s": 1, "m": 60, "min": 60, "h": 3600}[found[2]]
+    return float(match[1]) * {"s": 1, "m": 60, "min": 60, "h": 3600}[match[2]]
 
 
 def ask(item: Item, params: Mapping[str, Any]) -> tuple[Asked, Part]:
@@ -213,8 +213,8 @@ def ask(item: Item, params: Mapping[str, Any]) -> tuple[Asked, Part]:
 def _name(params: Mapping[str, Any]) -> str:
     """The name of the page: it belongs to the items, to what replaces their settings and to the text. Of several items
     it is an index in a folder, unless all are to be in one file."""
-    told = [*params["items"], *(f"{name}={params[name]}" for name in (*REPLACED, "data", "source", "target", "vocab"))]
+    words = [*params["items"], *(f"{name}={params[name]}" for name in (*REPLACED, "data", "source", "target", "vocab"))]
     names = params["items"] if len(params["items"]) <= 3 else [f"{len(params['items'])}-items"]
-    name = "-".join(["paper", *names, hashlib.sha256(chr(10).join(told).encode()).hexdigest()[:4]])
+    name = "-".join(["paper", *names, hashlib.sha256(chr(10).join(words).encode()).hexdigest()[:4]])
     several = len(wanted(params["items"])) > 1 and not params["whole"]
     return f"{name}/index.html" if several else f"{name}.html"

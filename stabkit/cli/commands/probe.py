@@ -45,10 +45,10 @@ def _end(result: ProbeResult, *, strict: bool, no_fail: bool) -> None:
 
 def _table(result: ProbeResult, *, quiet: bool) -> None:
     """The sentence, and the links of every rate."""
-    found, done = result.judged, result.done
+    judged, done = result.judged, result.done
     console.paragraph(result.verdict)
     console.say()
-    for row in links.rates(found):
+    for row in links.rates(judged):
         console.table(
             f"The chain at {row['name']}: {row['word']}",
             ("link", "verdict", "with depth", *row["depths"]),
@@ -56,9 +56,9 @@ def _table(result: ProbeResult, *, quiet: bool) -> None:
         )
         units = (f"{link['name']}: {link['unit']}" for link in row["links"] if link["unit"])
         console.paragraph(f"{'; '.join(units)}. Geometric means over seeds.")
-    for note in () if quiet else links.notes(found.cells):
+    for note in () if quiet else links.notes(judged.cells):
         console.paragraph(f"note: {note}")
-    if found.worst.word == "fail" and len(found.verdicts) == 1 and not quiet:
+    if judged.worst.word == "fail" and len(judged.verdicts) == 1 and not quiet:
         console.say("note: whether the rate breaks it or the depth: --lr with several, like 1e-4,3e-4,1e-3")
     if done.reused and not quiet:
-        console.say(f"{done.reused} of {len(found.cells)} from the shelf; --fresh probes them again")
+        console.say(f"{done.reused} of {len(judged.cells)} from the shelf; --fresh probes them again")

@@ -19,25 +19,25 @@ from stabkit.report.summary import summarise
 def run(named: Sequence[str], store: str, out: str, figures: str, *, show: bool = False) -> None:
     """Render the runs named, or all of the store."""
     home = stored.source(named, store)
-    found, watches = names.both(home, named)
+    stored_runs, watches = names.both(home, named)
     pages = [watch.write(own, home.out, again()) for own in watches]
     for page in pages:
         console.say(f"report: {page}")
-    if not found and watches and (named or not home.ids()):
+    if not stored_runs and watches and (named or not home.ids()):
         if out or figures:
             console.warn(
                 "--out and --figures are for runs: a watch has its page under reports/, with every figure in it"
             )
         _open(pages[-1], show)
         return
-    if not found:
+    if not stored_runs:
         which = "none of the runs named" if named else f"no run in {home.runs}"
         raise UsageError(f"{which} can be read; `stabkit runs verify` says why")
     path = Path(out) if out else home.out / "reports" / "report.html"
     if figures:
-        count = files.write_pictures(found, Path(figures))
+        count = files.write_pictures(stored_runs, Path(figures))
         console.say(f"{count} figures, each as SVG, PNG, PDF and CSV: {figures}")
-    page = files.write_page(summarise(found), path.absolute(), again())
+    page = files.write_page(summarise(stored_runs), path.absolute(), again())
     console.say(f"report: {page}")
     _open(page, show)
 

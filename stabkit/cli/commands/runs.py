@@ -25,8 +25,8 @@ def listing(runs: Sequence[Run], watches: Sequence[Watched], *, json: bool) -> N
     """`runs ls`."""
     if json:
         rows = [{**facts(run.spec), **ended(run), "digest": run.digest} for run in runs]
-        own = [watch.to_json() for watch in watches]
-        console.document(text({"schema": SCHEMA, "runs": rows, "watches": own}))
+        watch_rows = [watch.to_json() for watch in watches]
+        console.document(text({"schema": SCHEMA, "runs": rows, "watches": watch_rows}))
         return
     if watches:
         console.table(
@@ -119,32 +119,33 @@ def show(run: Run | Watched, *, json: bool) -> None:
             if name != "chain":
                 console.say(f"  {name:24} {_flat(value)}")
     console.say(f"  {'seconds_a_step':24} {seconds_a_step(run):.4g}")
-    for own in run.spec.files():
-        console.say(f"{own.file}: {own.name} (sha256 {own.digest[:12]}), a file of one's own")
-        for line in run.texts[own.digest].splitlines():
+    for source in run.spec.files():
+        console.say(f"{source.file}: {source.name} (sha256 {source.digest[:12]}), a file of one's own")
+        for line in run.texts[source.digest].splitlines():
             console.say(f"  {line}")
-    for one in run.translations:
-        console.say(f"translation, beam {one.spec.search.beam}, length penalty {one.spec.search.length_penalty:g}")
-        console.say(f"  {'BLEU':24} {one.score.bleu:.2f}")
-        console.say(f"  {'signature':24} {one.score.signature}")
-        for ours, theirs in list(zip(one.hypotheses, one.references, strict=True))[:3]:
+    for translation in run.translations:
+        search = translation.spec.search
+        console.say(f"translation, beam {search.beam}, length penalty {search.length_penalty:g}")
+        console.say(f"  {'BLEU':24} {translation.score.bleu:.2f}")
+        console.say(f"  {'signature':24} {translation.score.signature}")
+        for ours, theirs in list(zip(translation.hypotheses, translation.references, strict=True))[:3]:
             console.say(f"  {'translated':24} {ours}")
             console.say(f"  {'reference':24} {theirs}")
 
 
-def _show_watch(found: Watched, *, json: bool) -> None:
+def _show_watch(watched: Watched, *, json: bool) -> None:
     if json:
         records = {
             probe: {"steps": table.steps.tolist(), "sites": list(table.sites), "values": table.values.tolist()}
-            for probe, table in found.records.items()
+            for probe, table in watched.records.items()
         }
-        console.document(text({"schema": SCHEMA, **found.to_json(), "records": records}))
+        console.document(text({"schema": SCHEMA, **watched.to_json(), "records": records}))
         return
-    console.say(found.watch_id)
-    console.say(f"  {'ended':24} {found.ended or 'not closed'}")
-    for alarm in found.alarms:
+    console.say(watched.watch_id)
+    console.say(f"  {'ended':24} {watched.ended or 'not closed'}")
+    for alarm in watched.alarms:
         console.say(f"  {'warning':24} update {alarm.step}: {alarm.sentence}")
-    for name, value in found.cell.facts.to_json().items():
+    for name, value in watched.cell.facts.to_json().items():
         if name not in NOT_OF_A_WATCH:
             console.say(f"  {name:24} {_flat(value)}")
 

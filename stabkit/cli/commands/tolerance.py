@@ -59,12 +59,12 @@ def _plan(invocation: Invocation) -> None:
         console.say(f"then about {tolerance.BEYOND * len(cells)} runs between these rates, {cost.span(more)}")
 
 
-def _table(found: Sequence[Tolerance], fits: Sequence[Exponent], answer: str) -> None:
+def _table(tolerances: Sequence[Tolerance], fits: Sequence[Exponent], answer: str) -> None:
     console.paragraph(answer)
     console.say()
     from stabkit.report.tolerance import cells
 
-    heads, rows = cells(found)
+    heads, rows = cells(tolerances)
     console.table(
         "The highest rate whose forecast is likely trains, without warm-up",
         ("", *heads),

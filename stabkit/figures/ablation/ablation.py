@@ -37,9 +37,9 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
 
 def title(runs: Sequence[Run]) -> str:
     """Where the first setting fails, or where it ends worst, medians over seeds."""
-    for name, own in scales.groups(select(runs)):
-        places = [(str(axis), float(scale)) for axis, scale in zip(own["axis"], own["scale"], strict=True)]
-        by_place = {place: own[[other == place for other in places]] for place in dict.fromkeys(places)}
+    for name, group in scales.groups(select(runs)):
+        places = [(str(axis), float(scale)) for axis, scale in zip(group["axis"], group["scale"], strict=True)]
+        by_place = {place: group[[other == place for other in places]] for place in dict.fromkeys(places)}
         failing = []
         for (axis, scale), rows in by_place.items():
             if lost := int(rows["outcome"].isin(("stuck", "diverged")).sum()):

@@ -106,10 +106,10 @@ def slope(rows: pd.DataFrame) -> float:
     return log_slope(kept["relative"], kept["update_first"])
 
 
-def follows(own: pd.DataFrame) -> dict[int, float]:
+def follows(group: pd.DataFrame) -> dict[int, float]:
     """By seed: Spearman's ρ of ‖ΔF‖ after update 1 with the sum, over the runs short of half of √(2d), where ‖ΔF‖ does
     not bend."""
-    straight = own[own["update_first"] <= SATURATED * np.sqrt(2 * own["width"].astype(float))]
+    straight = group[group["update_first"] <= SATURATED * np.sqrt(2 * group["width"].astype(float))]
     borders = {
         int(str(seed)): rank_correlation(rows["relative"], rows["update_first"])
         for seed, rows in straight.groupby("seed")
@@ -132,12 +132,12 @@ def rank_correlation(one: pd.Series[float], other: pd.Series[float]) -> float:
 
 def title(runs: Sequence[Run]) -> str:
     """How well a level of the theorem's sum parts runs that it has not seen, and what does as well."""
-    for name, own in scales.groups(select(runs)):
-        found = border(own)
-        if found:
+    for name, group in scales.groups(select(runs)):
+        edge = border(group)
+        if edge:
             return (
-                f"{name}: a level of the theorem's sum, taken from the other factors' runs, puts {found} on the right "
-                f"side{told(own)}"
+                f"{name}: a level of the theorem's sum, taken from the other factors' runs, puts {edge} on the right "
+                f"side{told(group)}"
             )
     return "The theorem's sum over the plane of factors, beside what was measured"
 
@@ -153,9 +153,9 @@ def alt(frame: pd.DataFrame) -> str:
     if frame.empty:
         return "No run has a scaled α or β."
     parts = []
-    for name, own in scales.groups(frame):
-        found, rho = border(own), _median(follows(own))
-        border_text = f"best border at {short(found.level)}" if found else "no border"
+    for name, group in scales.groups(frame):
+        edge, rho = border(group), _median(follows(group))
+        border_text = f"best border at {short(edge.level)}" if edge else "no border"
         rank = f"rank correlation with ‖ΔF‖ {rho:.2f}" if math.isfinite(rho) else ""
         parts.append(listed(name, border_text, rank))
     return f"Contours of the theorem's sum in the plane of factors, and measurements against it. {'; '.join(parts)}."
@@ -164,24 +164,24 @@ def alt(frame: pd.DataFrame) -> str:
 def draw(frame: pd.DataFrame) -> Figure:
     """Three panels a plane."""
     with style.look():
-        planes = [(name, own) for name, own in scales.groups(frame) if (own["relative"] > 0).any()][:MOST]
+        planes = [(name, group) for name, group in scales.groups(frame) if (group["relative"] > 0).any()][:MOST]
         if not planes:
             return style.empty("No scaled run has a prediction of the theorem.")
         height = 3.3
         tall = len(planes) * height + 0.3
         figure = Figure(figsize=(style.WIDTH, tall))
-        for row, (name, own) in enumerate(planes):
+        for row, (name, group) in enumerate(planes):
             bottom = tall - (row + 1) * height
             figure.text(0.005, (bottom + height - 0.2) / tall, lettering.safe(name, 100), fontsize=9, fontweight="bold")
             plane, update, loss = (_panel(figure, column, bottom, height, tall) for column in range(3))
-            found = border(own)
-            _plane(plane, own, found)
-            _against(update, own, "update_first", "‖ΔF‖ after update 1, output units", found)
-            _against(loss, own, "validation_loss", "validation loss, nats a token", found)
+            edge = border(group)
+            _plane(plane, group, edge)
+            _against(update, group, "update_first", "‖ΔF‖ after update 1, output units", edge)
+            _against(loss, group, "validation_loss", "validation loss, nats a token", edge)
         shown = [word for word in MARKS if word in set(frame["outcome"])]
         handles = [Line2D([], [], color=style.INK, linestyle="", label=word, **MARKS[word]) for word in shown]
         handles.append(Line2D([], [], color=style.INK, linewidth=0.7, alpha=0.7, label="equal predicted update"))
-        if any(border(own) for _, own in planes):
+        if any(border(group) for _, group in planes):
             handles.append(Line2D([], [], color=style.INK, linewidth=2, label="border that parts best"))
         handles.append(Line2D([], [], color=style.INK, linewidth=0.8, linestyle=(0, (2, 2)), label="unigram loss"))
         style.legend(figure, handles, ncols=7, handlelength=1.8)
@@ -194,7 +194,7 @@ def _panel(figure: Figure, column: int, bottom: float, height: float, tall: floa
     return figure.add_axes((place[0] / style.WIDTH, place[1] / tall, place[2] / style.WIDTH, place[3] / tall))
 
 
-def _plane(axes: Axes, rows: pd.DataFrame, found: Border | None) -> None:
+def _plane(axes: Axes, rows: pd.DataFrame, edge: Border | None) -> None:
     """Contours, and every run at its factors; seeds stand side by side."""
     for axis, column in (("x", "alpha_scale"), ("y", "beta_scale")):
         values = sorted(rows[column].unique())
@@ -207,8 +207,8 @@ def _plane(axes: Axes, rows: pd.DataFrame, found: Border | None) -> None:
     if levels:
         lines = axes.contour(a, b, plane, levels=levels, colors=style.INK, linewidths=0.7, alpha=0.7)
         axes.clabel(lines, fmt=lambda level: f"×{level:g}", fontsize=7)
-    if found and plane.min() < found.level < plane.max():
-        axes.contour(a, b, plane, levels=[found.level], colors=style.INK, linewidths=2)
+    if edge and plane.min() < edge.level < plane.max():
+        axes.contour(a, b, plane, levels=[edge.level], colors=style.INK, linewidths=2)
     seeds = sorted(rows["seed"].unique())
     for _, run in rows.iterrows():
         aside = 1.13 ** (seeds.index(run["seed"]) - (len(seeds) - 1) / 2)
@@ -217,7 +217,7 @@ def _plane(axes: Axes, rows: pd.DataFrame, found: Border | None) -> None:
     axes.set_ylabel("factor on β")
 
 
-def _against(axes: Axes, rows: pd.DataFrame, column: str, name: str, found: Border | None) -> None:
+def _against(axes: Axes, rows: pd.DataFrame, column: str, name: str, edge: Border | None) -> None:
     """A measured number against the prediction."""
     log = column == "update_first"
     lowest = style.LOWEST if log else -style.HIGHEST
@@ -247,8 +247,8 @@ def _against(axes: Axes, rows: pd.DataFrame, column: str, name: str, found: Bord
     else:
         for height in sorted({float(f"{value:.4g}") for value in rows["unigram_loss"] if math.isfinite(value)}):
             style.reference(axes, height)
-    if found:
-        axes.axvline(found.level, color=style.INK, linewidth=2)
+    if edge:
+        axes.axvline(edge.level, color=style.INK, linewidth=2)
     for _, run in seen.iterrows():
         _point(axes, run, run["relative"], run[column], "theorem's sum")
 

@@ -94,23 +94,23 @@ def draw(frame: pd.DataFrame) -> Figure:
         planes = scales.groups(frame)[:MOST]
         if not planes:
             return style.empty("No run has a scaled α or β.")
-        together = pd.concat([own for _, own in planes])
-        heights = [HEAD + FOOT + CELL * own["beta_scale"].nunique() for _, own in planes]
+        together = pd.concat([group for _, group in planes])
+        heights = [HEAD + FOOT + CELL * group["beta_scale"].nunique() for _, group in planes]
         beside = 0.28 + LABEL  # the plane's name above, the label of its factors below
         tall = sum(2 * height + beside for height in heights)
         figure = Figure(figsize=(style.WIDTH, tall))
         top = tall
-        for (name, own), height in zip(planes, heights, strict=True):
+        for (name, group), height in zip(planes, heights, strict=True):
             figure.text(0.005, (top - 0.2) / tall, lettering.safe(name, 100), fontsize=9, fontweight="bold")
             top -= beside - LABEL
             for place in range(len(PLANES) + 1):
                 row, column = divmod(place, COLUMN_COUNT)
                 axes = _panel(figure, column, top - (row + 1) * height, height, tall)
-                _grid(axes, own, bottom=row == 1, left=column == 0)
+                _grid(axes, group, bottom=row == 1, left=column == 0)
                 if place:
-                    _numbers(axes, own, PLANES[place - 1], together)
+                    _numbers(axes, group, PLANES[place - 1], together)
                 else:
-                    _outcomes(axes, own)
+                    _outcomes(axes, group)
             top -= 2 * height + LABEL
         return figure
 

@@ -64,8 +64,8 @@ def title(runs: Sequence[Run]) -> str:
     """What each variant does in each setting, the paper's order."""
     frame = select(runs)
     parts = []
-    for name, own in _panels(frame)[:2]:
-        words = [f"{row} {_rate(of_row)}" for row, of_row in own.groupby("row", sort=False)]
+    for name, group in _panels(frame)[:2]:
+        words = [f"{row} {_rate(of_row)}" for row, of_row in group.groupby("row", sort=False)]
         parts.append(f"{name}: {', '.join(words)}" if name else ", ".join(words))
     return "; ".join(parts) or "The method without one of its two parts"
 
@@ -107,16 +107,16 @@ def draw(frame: pd.DataFrame) -> Figure:
         low, high = min([seen["validation_loss"].min(), *lines]), max([seen["validation_loss"].max(), *lines])
         room = 0.08 * (high - low or 1.0)
         rows = [row for row in ROWS.values() if row in set(frame["row"])]
-        for axes, (name, own) in zip(all_axes, panels, strict=True):
+        for axes, (name, group) in zip(all_axes, panels, strict=True):
             lettering.entitle(axes, name)
             axes.set_xlim(low - room, high + room)
             axes.set_ylim(len(rows) - 0.5, -0.5)
             axes.set_yticks(range(len(rows)), [""] * len(rows))
             axes.tick_params(axis="y", length=0)
-            for height in sorted(set(own["unigram_loss"].dropna()))[:3]:
+            for height in sorted(set(group["unigram_loss"].dropna()))[:3]:
                 axes.axvline(height, color=style.INK, linewidth=0.8, linestyle=(0, (2, 2)), alpha=0.7)
             for at, row in enumerate(rows):
-                _variant(axes, at, row, own[own["row"] == row])
+                _variant(axes, at, row, group[group["row"] == row])
             axes.set_xlabel("validation loss, nats a token (dashed: unigram loss)")
         words = [word for word in MARKS if word in set(frame["outcome"])]
         handles = [Line2D([], [], color=style.INK, linestyle="", label=word, **MARKS[word]) for word in words]

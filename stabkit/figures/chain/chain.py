@@ -164,8 +164,8 @@ def _row(
         base = [row + _height(np.ones(1), link, scale)[0]] * 2
         level = style.line(axes, [0, 0.72], base, color=style.INK, linewidth=0.5, linestyle=":", alpha=0.6)
         line = style.line(axes, across, row + _height(values, link, scale), color=hue, linewidth=1.3)
-        told = list(zip(map(float, run["step"]), measured.tolist(), strict=True))
-        style.mark(line, method, f"{link.head}: {listed(name, f'seed {seed}')}", told)
+        points = list(zip(map(float, run["step"]), measured.tolist(), strict=True))
+        style.mark(line, method, f"{link.head}: {listed(name, f'seed {seed}')}", points)
         there = np.flatnonzero(np.isfinite(values))
         if len(there):
             end = axes.text(0.745, row + 0.5, short(float(values[there[-1]])), fontsize=7, va="center")

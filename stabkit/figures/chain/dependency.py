@@ -102,10 +102,10 @@ def alt(frame: pd.DataFrame) -> str:
     """What the picture shows, for those who do not see it."""
     if frame.empty:
         return "No run has recorded its branches and shortcuts."
-    own = frame[frame["sum"] == frame["branch"]]
+    group = frame[frame["sum"] == frame["branch"]]
     parts = [
         f"{listed(str(label), str(depth))} {short(float(rows['share'].iloc[-1]))}"
-        for (label, depth), rows in own.groupby(["label", "depth"], sort=False)
+        for (label, depth), rows in group.groupby(["label", "depth"], sort=False)
     ]
     return f"Heat maps of shares. Of the last sum its own branch has: {'; '.join(parts)}."
 
@@ -118,10 +118,10 @@ def draw(frame: pd.DataFrame) -> Figure:
         panels = list(frame.groupby(["label", "depth", "condition"], sort=False))
         figure, all_axes = style.panels(len(panels), 4, 2.5, legend=3)
         image = None
-        for place, (axes, ((label, depth, condition), own)) in enumerate(zip(all_axes, panels, strict=True)):
+        for place, (axes, ((label, depth, condition), group)) in enumerate(zip(all_axes, panels, strict=True)):
             lettering.entitle(axes, listed(str(label), str(depth), str(condition)))
-            table = own.pivot(index="sum", columns="branch", values="share")
-            last = int(own["sum"].max())
+            table = group.pivot(index="sum", columns="branch", values="share")
+            last = int(group["sum"].max())
             shown_ = np.log10(np.clip(table.to_numpy(float), 1e-3, 1.0))
             shown_ = np.where(table.columns.to_numpy()[None, :] > table.index.to_numpy()[:, None], np.nan, shown_)
             image = axes.imshow(

@@ -54,29 +54,29 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
         if shape in JOINED and outcome_word(placed.run) != "early":
             groups.setdefault((placed.variant, placed.condition, shape), []).append(placed)
     rows = []
-    for (_, _, shape), own in groups.items():
+    for (_, _, shape), members in groups.items():
         for measure in (quality.BLEU, quality.LOSS):
-            fitted = _line(own, shape, measure)
+            fitted = _line(members, shape, measure)
             if len(fitted):
                 rows += fitted
                 break
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def _line(own: Sequence[Shown], shape: str, measure: str) -> list[dict[str, Any]]:
+def _line(members: Sequence[Shown], shape: str, measure: str) -> list[dict[str, Any]]:
     """The rows of one method under one condition by one measure; none where three depths do not have it, or where it is
     a BLEU near nothing at any of them."""
-    translated = quality.alike([each.run for each in own])
+    translated = quality.alike([placed.run for placed in members])
     rows: list[dict[str, Any]] = []
     by: dict[int, dict[int, float]] = {}
-    for each in own:
-        run = each.run
+    for placed in members:
+        run = placed.run
         value = run.outcome.validation_loss
         if measure == quality.BLEU:
             if run.run_id not in translated:
                 continue
             value = translated[run.run_id].score.bleu
-        facts = each.facts()
+        facts = placed.facts()
         layers = int(facts["encoder_layers"]) + int(facts["decoder_layers"])
         if facts["outcome"] == "trains" and math.isfinite(value):
             by.setdefault(layers, {})[run.spec.seed] = value

@@ -115,23 +115,23 @@ class Model:
 
 def models(frame: pd.DataFrame) -> list[Model]:
     """Every model that costs something."""
-    found = []
+    merged = []
     for (label, shape, condition, _), rows in frame.groupby(["label", "shape", "condition", "ffn"], sort=False):
         first, cost = rows.iloc[0], float(rows["flops"].mean())
         if cost > 0 and math.isfinite(cost):
             sides = int(first["encoder_layers"]), int(first["decoder_layers"])
-            found.append(Model(str(label), str(shape), str(condition), *sides, int(first["hidden"]), cost, rows))
-    return found
+            merged.append(Model(str(label), str(shape), str(condition), *sides, int(first["hidden"]), cost, rows))
+    return merged
 
 
 def pairs(frame: pd.DataFrame) -> Iterator[tuple[Model, Model]]:
     """Every two models of one condition that differ in shape and cost the same, in both orders."""
     every = models(frame)
-    for one in every:
+    for model in every:
         for other in every:
-            ratio = max(one.flops, other.flops) / min(one.flops, other.flops)
-            if one.condition == other.condition and one.shape != other.shape and ratio < ALIKE:
-                yield one, other
+            ratio = max(model.flops, other.flops) / min(model.flops, other.flops)
+            if model.condition == other.condition and model.shape != other.shape and ratio < ALIKE:
+                yield model, other
 
 
 def title(runs: Sequence[Run]) -> str:

@@ -64,9 +64,9 @@ def title(runs: Sequence[Run]) -> str:
         return f"At width {top['hidden']} {top['label']} begins at a loss of {short(top['loss'])} ({top['depth']})"
     gap = (wide[True] - wide[False]).sort_values()
     depth, label, hidden = gap.index[-1]
-    tied, own = (short(float(wide.loc[gap.index[-1], side])) for side in (True, False))
+    tied, name = (short(float(wide.loc[gap.index[-1], side])) for side in (True, False))
     return (
-        f"At width {hidden} {label} begins at a loss of {tied} with tied embeddings, of {own} with a softmax of its "
+        f"At width {hidden} {label} begins at a loss of {tied} with tied embeddings, of {name} with a softmax of its "
         f"own ({depth})"
     )
 
@@ -92,23 +92,23 @@ def draw(frame: pd.DataFrame) -> Figure:
         widths = sorted(frame["hidden"].unique())
         unigram = float(frame["unigram_loss"].median())
         low, high = 0.85 * np.nanmin([frame["loss"].min(), unigram]), 1.15 * float(frame["loss"].max())
-        for axes, (depth, own) in zip(panels, groups, strict=True):
+        for axes, (depth, group) in zip(panels, groups, strict=True):
             axes.set_title(str(depth))
             style.log_axis(axes, "x", widths[0] / 1.2, widths[-1] * 1.2, ticks=widths)
             style.log_axis(axes, "y", low, high, ticks=[tick for tick in TICKS if low < tick < high])
             style.reference(axes, unigram, "unigram loss")
-            ends = [_line(axes, str(label), rows) for label, rows in own.groupby("label", sort=False)]
+            ends = [_line(axes, str(label), rows) for label, rows in group.groupby("label", sort=False)]
             label_ends(axes, ends, 0.07)
             axes.set_xlabel("width d")
             axes.set_ylabel("loss at θ₀, nats")
         return figure
 
 
-def _line(axes: Axes, label: str, own: pd.DataFrame) -> End:
-    method = str(own["method"].iloc[0])
+def _line(axes: Axes, label: str, group: pd.DataFrame) -> End:
+    method = str(group["method"].iloc[0])
     hue, name = style.colour(method), lettering.safe(label, 40)
     end = 0.0
-    for tied, rows in own.groupby("tied"):
+    for tied, rows in group.groupby("tied"):
         by = rows.sort_values("hidden")
         dash = "-" if tied else (0, (3, 1.5))
         (line,) = axes.plot(by["hidden"], by["loss"], linestyle=dash, **style.dotted(method))

@@ -48,15 +48,15 @@ def table(frame: pd.DataFrame) -> pd.DataFrame:
     for (condition, depth), here in frame.groupby(["condition", "depth"], sort=False):
         means = here.groupby("label", sort=False)["update"].agg(centre)
         ranks = means.rank(method="first", na_option="bottom")
-        for label, own in here.groupby("label", sort=False):
+        for label, group in here.groupby("label", sort=False):
             rows.append(
                 {
                     "label": label,
                     "condition": condition,
                     "depth": depth,
                     "slope": means[label],
-                    "least": own["update"].min(),
-                    "greatest": own["update"].max(),
+                    "least": group["update"].min(),
+                    "greatest": group["update"].max(),
                     "rank": int(ranks[label]),
                 }
             )

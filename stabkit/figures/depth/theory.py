@@ -54,8 +54,8 @@ def r_squared(frame: pd.DataFrame) -> float:
 
 def _explained(frame: pd.DataFrame, by: str) -> float:
     """1 − what a constant for each of `by` leaves of log ‖ΔF‖ over its spread."""
-    measured, told = (frame[name].astype(float).map(math.log) for name in ("update", "predicted"))
-    rest = measured - told
+    measured, predicted = (frame[name].astype(float).map(math.log) for name in ("update", "predicted"))
+    rest = measured - predicted
     left = ((rest - rest.groupby(frame[by]).transform("mean")) ** 2).sum()
     spread = ((measured - measured.mean()) ** 2).sum()
     return float(1 - left / spread) if spread > 0 else math.nan

@@ -26,10 +26,10 @@ THEIRS = (
 TICKS = (2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 3e-2)
 
 
-def select(found: Sequence[Tolerance]) -> pd.DataFrame:
+def select(tolerances: Sequence[Tolerance]) -> pd.DataFrame:
     """One row a cell and seed; `passes` is NaN where no rate does, `fails` NaN where every rate passes."""
-    widths = sorted({one.hidden for one in found})
-    depths = sorted({one.depth for one in found})
+    widths = sorted({one.hidden for one in tolerances})
+    depths = sorted({one.depth for one in tolerances})
     across = len(widths) > 1 and len(depths) == 1
     rows = [
         {
@@ -46,15 +46,15 @@ def select(found: Sequence[Tolerance]) -> pd.DataFrame:
             "known": each.known,
             "monotone": each.monotone,
         }
-        for one in found
+        for one in tolerances
         for each in one.seeds
     ]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def title(found: Sequence[Tolerance]) -> str:
+def title(tolerances: Sequence[Tolerance]) -> str:
     """Who tolerates the largest rate at the deepest (widest) cell."""
-    frame = select(found)
+    frame = select(tolerances)
     frame = frame[frame["known"].astype(bool)]
     if frame.empty:
         return "The rate that each depth tolerates"
@@ -96,16 +96,16 @@ def draw(frame: pd.DataFrame) -> Figure:
         groups, more = style.kept(list(frame.groupby("panel", sort=False)))
         figure, panels = style.panels(len(groups), 2 if len(groups) > 1 else 1, 3.4, right=1.6, more=more)
         ticks = sorted(set(frame["x"]))
-        for axes, (name, own) in zip(panels, groups, strict=True):
+        for axes, (name, group) in zip(panels, groups, strict=True):
             axes.set_title(str(name))
             style.log_axis(axes, "x", ticks[0] / 1.25, ticks[-1] * 1.25, ticks=ticks)
             style.log_axis(axes, "y", COARSE[0] / 1.5, COARSE[-1] * 1.5, ticks=TICKS)
             axes.set_yticks(TICKS, [scientific(rate) for rate in TICKS])
             for rate, whose in THEIRS:
                 style.reference(axes, rate, f"{scientific(rate)}: {whose}")
-            ends = [_method(axes, str(label), rows) for label, rows in own.groupby("label", sort=False)]
+            ends = [_method(axes, str(label), rows) for label, rows in group.groupby("label", sort=False)]
             label_ends(axes, ends, 0.06)
-            axes.set_xlabel("width d" if own["axis"].iloc[0] == "width" else "depth N, layers of a stack")
+            axes.set_xlabel("width d" if group["axis"].iloc[0] == "width" else "depth N, layers of a stack")
             axes.set_ylabel("highest rate that passes")
         return figure
 

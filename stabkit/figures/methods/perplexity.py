@@ -87,17 +87,17 @@ def _of_shapes(ends: pd.DataFrame) -> str:
     if ends["label"].nunique() != 1:
         return ""
     groups = list(ends.groupby("condition", sort=False))
-    condition, own = max(groups, key=lambda one: one[1]["depth"].nunique())
-    by = _kept(own).groupby("depth", sort=False)["perplexity"].agg(centre)
-    lost = list(dict.fromkeys(own.loc[own["outcome"] == "diverged", "depth"].astype(str)))
-    if by.empty or (len(by) < 2 and not lost) or own["depth"].nunique() < 2:
+    condition, group = max(groups, key=lambda one: one[1]["depth"].nunique())
+    by = _kept(group).groupby("depth", sort=False)["perplexity"].agg(centre)
+    lost = list(dict.fromkeys(group.loc[group["outcome"] == "diverged", "depth"].astype(str)))
+    if by.empty or (len(by) < 2 and not lost) or group["depth"].nunique() < 2:
         return ""
     least, most = str(by.idxmin()), str(by.idxmax())
     name = listed(ends["label"].iloc[0], str(condition))
     other = f"highest at {most} ({short(by[most], 3)})"
     if lost:
         some = " in a run" if set(lost) & set(by.index) else ""
-        other = f"{several(lost, own['depth'].nunique(), 'depths')} diverged{some}"
+        other = f"{several(lost, group['depth'].nunique(), 'depths')} diverged{some}"
     return f"{name}: validation perplexity ends lowest at {least} ({short(by[least], 3)}), {other}"
 
 
@@ -105,11 +105,11 @@ def _of_one(ends: pd.DataFrame) -> str:
     """`DeepNorm's validation perplexity ends at 210 (18L-18L)`, of the last place."""
     if ends.empty:
         return ""
-    (depth, condition), own = list(ends.groupby(["depth", "condition"], sort=False))[-1]
-    if len(_kept(own)) < len(own):
+    (depth, condition), group = list(ends.groupby(["depth", "condition"], sort=False))[-1]
+    if len(_kept(group)) < len(group):
         return ""
-    value = short(centre(own["perplexity"]), 3)
-    return f"{own['label'].iloc[0]}'s validation perplexity ends at {value} ({listed(depth, condition)})"
+    value = short(centre(group["perplexity"]), 3)
+    return f"{group['label'].iloc[0]}'s validation perplexity ends at {value} ({listed(depth, condition)})"
 
 
 def alt(frame: pd.DataFrame) -> str:

@@ -110,18 +110,18 @@ def draw(frame: pd.DataFrame) -> Figure:
         if frame.empty:
             return style.empty("No run was judged.")
         panels = list(frame.groupby("condition", sort=False))[:MOST]
-        heights = [_height(own) for _, own in panels]
+        heights = [_height(group) for _, group in panels]
         tall = sum(heights)
         figure = Figure(figsize=(style.WIDTH, tall))
         top = tall
-        for (condition, own), height in zip(panels, heights, strict=True):
-            depths = _depths(own)
+        for (condition, group), height in zip(panels, heights, strict=True):
+            depths = _depths(group)
             wide = min(style.WIDTH - LABEL - 0.1, 1.75 * len(depths))
             place = (LABEL, top - height + 0.1, wide, height - HEAD)
             axes = figure.add_axes(
                 (place[0] / style.WIDTH, place[1] / tall, place[2] / style.WIDTH, place[3] / tall), facecolor="none"
             )
-            _grid(axes, str(condition), own, depths)
+            _grid(axes, str(condition), group, depths)
             top -= height
         return figure
 

@@ -27,23 +27,23 @@ COLUMNS = (*FACTS, "layers", "beam", "bleu", "perplexity", "token_accuracy", "le
 def select(runs: Sequence[Run]) -> pd.DataFrame:
     """One row a translation; of several test sets each is a condition, as is each of a run's searches."""
     rows = []
-    texts = {one.spec.sentences for run in runs for one in run.translations}
+    texts = {translation.spec.sentences for run in runs for translation in run.translations}
     for placed in shown(runs):
-        facts, searches = placed.facts(), {one.spec.search for one in placed.run.translations}
-        for one in placed.run.translations:
-            search = quality.words(one.spec.search) if len(searches) > 1 else ""
-            text = f"test set {one.spec.sentences[:6]}" if len(texts) > 1 else ""
+        facts, searches = placed.facts(), {translation.spec.search for translation in placed.run.translations}
+        for translation in placed.run.translations:
+            search = quality.words(translation.spec.search) if len(searches) > 1 else ""
+            text = f"test set {translation.spec.sentences[:6]}" if len(texts) > 1 else ""
             rows.append(
                 {
                     **facts,
                     "condition": listed(placed.condition, search, text),
                     "layers": sum(depth_rank(placed.run.spec)[:1]),
-                    "beam": one.spec.search.beam,
-                    "bleu": one.score.bleu,
+                    "beam": translation.spec.search.beam,
+                    "bleu": translation.score.bleu,
                     "perplexity": placed.run.outcome.perplexity,
                     "token_accuracy": placed.run.outcome.token_accuracy,
-                    "length_ratio": one.score.length_ratio,
-                    "signature": one.score.signature,
+                    "length_ratio": translation.score.length_ratio,
+                    "signature": translation.score.signature,
                 }
             )
     return pd.DataFrame(rows, columns=list(COLUMNS))

@@ -52,25 +52,25 @@ def systems(runs: Sequence[Run]) -> list[Shown]:
 @once
 def select(runs: Sequence[Run]) -> pd.DataFrame:
     """One row an ordered pair of systems."""
-    every, found = systems(runs), quality.alike(runs)
-    score = {each.run.run_id: found[each.run.run_id].score.bleu for each in every}
-    best = sorted(every, key=lambda each: -score[each.run.run_id])[:MOST]
-    kept = [each for each in every if each in best]
-    sizes = Counter(len(bleu.counted(found[each.run.run_id])) for each in kept)
+    every, by_run = systems(runs), quality.alike(runs)
+    score = {placed.run.run_id: by_run[placed.run.run_id].score.bleu for placed in every}
+    best = sorted(every, key=lambda placed: -score[placed.run.run_id])[:MOST]
+    kept = [placed for placed in every if placed in best]
+    sizes = Counter(len(bleu.counted(by_run[placed.run.run_id])) for placed in kept)
     if len(kept) < 2 or len(sizes) > 1 or 0 in sizes:
         return pd.DataFrame([], columns=list(COLUMNS))
-    counts = [bleu.counted(found[each.run.run_id]) for each in kept]
+    counts = [bleu.counted(by_run[placed.run.run_id]) for placed in kept]
     samples = bleu.resampled(counts)
     whole = [bleu.bleu(result.sum(axis=0)) for result in counts]
     rows = []
-    for i, each in enumerate(kept):
-        result = found[each.run.run_id]
+    for i, placed in enumerate(kept):
+        result = by_run[placed.run.run_id]
         for j, other in enumerate(kept):
             if i != j:
                 pair = bleu.from_samples(whole[i], whole[j], samples[i], samples[j])
                 rows.append(
                     {
-                        **each.facts(),
+                        **placed.facts(),
                         "against": other.label,
                         "against_depth": other.run.spec.depth,
                         "against_condition": other.condition.text,
@@ -132,7 +132,7 @@ def draw(frame: pd.DataFrame) -> Figure:
     with style.look(axes_grid=False):
         if frame.empty:
             return style.empty("No two systems were translated alike: stabkit sweep --bleu.")
-        lines = [(_ended(name, own), own) for name, own in rows(frame)]
+        lines = [(_ended(name, group), group) for name, group in rows(frame)]
         count, names = len(lines), LETTER + WORD * max(len(name) for name, _ in lines) + 0.1
         tall = HEAD + ROW * count + 0.5
         figure = Figure(figsize=(style.WIDTH, tall))
@@ -142,14 +142,14 @@ def draw(frame: pd.DataFrame) -> Figure:
         axes.set_xlim(0, wide)
         axes.set_ylim(count, 0)
         axes.text(names + SCORE / 2, -0.4, "BLEU", ha="center", va="center", fontsize=8)
-        for at, (name, own) in enumerate(lines):
-            _row(axes, at, name, own, names)
+        for at, (name, group) in enumerate(lines):
+            _row(axes, at, name, group, names)
         first = frame.iloc[0]
         left = f"; the {count} highest of {first['systems']} systems" if first["systems"] > count else ""
         note = f"+ the row is significantly above the column, − below, = neither (p < {bleu.LEVEL:g}){left}"
         figure.text(0.008, 0.3 / tall, note, fontsize=7.5)
-        found = lettering.safe(f"{first['search']}; sacreBLEU {first['signature']}", 130)
-        figure.text(0.008, 0.1 / tall, found, fontsize=7, alpha=0.75)
+        verdict = lettering.safe(f"{first['search']}; sacreBLEU {first['signature']}", 130)
+        figure.text(0.008, 0.1 / tall, verdict, fontsize=7, alpha=0.75)
         return figure
 
 

@@ -38,7 +38,7 @@ def shape_of(encoder: int, decoder: int) -> tuple[str, float]:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Line:
+class DepthLine:
     """One method's power of the depth, seed by seed."""
 
     by: tuple[Any, ...]
@@ -61,13 +61,13 @@ class Line:
     """‖ΔF‖ at one layer, of the line with that exponent through the medians."""
 
 
-def lines(frame: pd.DataFrame, *, ceiling: bool = True, by: Sequence[str] = ()) -> list[Line]:
+def lines(frame: pd.DataFrame, *, ceiling: bool = True, by: Sequence[str] = ()) -> list[DepthLine]:
     """Every method's line, condition by condition and shape by shape; of each value of the columns `by` apart.
 
     Seeds that every depth has are fitted; where no seed is everywhere, a line goes through the medians and stands for
     one seed, the least. Depths whose median lies beyond half of √(2d) are left out of all.
     """
-    found = []
+    fitted = []
     usable = frame[reached(frame) & frame["layers"].between(*FIT_RANGE)]
     names = ["method", "seed", "layers", "update", "width", "bounded", *(["predicted"] if "predicted" in frame else [])]
     for rows in parted(usable, [*by, "label", "condition", "shape"], names):
@@ -97,8 +97,8 @@ def lines(frame: pd.DataFrame, *, ceiling: bool = True, by: Sequence[str] = ()) 
             continue
         exponent = statistics.median(seeds.values())
         level = sum(math.log(value) - exponent * math.log(n) for n, value in medians) / len(medians)
-        found.append(
-            Line(
+        fitted.append(
+            DepthLine(
                 by=tuple(rows[name][0] for name in by),
                 method=rows["method"][0],
                 label=rows["label"][0],
@@ -113,7 +113,7 @@ def lines(frame: pd.DataFrame, *, ceiling: bool = True, by: Sequence[str] = ()) 
                 factor=math.exp(level),
             )
         )
-    return found
+    return fitted
 
 
 def fit(frame: pd.DataFrame, *, ceiling: bool = True, by: Sequence[str] = ()) -> pd.DataFrame:

@@ -37,8 +37,8 @@ def alike(runs: Sequence[Run]) -> dict[str, Translation]:
     search with most beams."""
     by: dict[tuple[str, Search], dict[str, Translation]] = {}
     for run in runs:
-        for one in run.translations:
-            by.setdefault((one.spec.sentences, one.spec.search), {})[run.run_id] = one
+        for translation in run.translations:
+            by.setdefault((translation.spec.sentences, translation.spec.search), {})[run.run_id] = translation
     if not by:
         return {}
     size = Counter({key: len(found) for key, found in by.items()})

@@ -78,8 +78,8 @@ def frame(runs: Sequence[Run]) -> pd.DataFrame:
     found = pd.DataFrame(rows, columns=list(COLUMNS))
     found.attrs[RATE_TOLD] = any(condition.has("train.lr") for *_, condition in settings)
     with np.errstate(all="ignore"):
-        for _, own in groups(found):
-            found.loc[own.index, "relative"] = own["relative"] / predicted(own)
+        for _, group in groups(found):
+            found.loc[group.index, "relative"] = group["relative"] / predicted(group)
     return found
 
 

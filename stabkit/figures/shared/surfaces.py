@@ -114,5 +114,5 @@ class Landscape:
         return [one for _, one in sorted(ranked, key=lambda item: item[0])]
 
 
-def _beside(one: Shown, other: Shown) -> bool:
-    return (one.shape, one.run.spec.seed) == (other.shape, other.run.spec.seed)
+def _beside(placed: Shown, other: Shown) -> bool:
+    return (placed.shape, placed.run.spec.seed) == (other.shape, other.run.spec.seed)

@@ -75,17 +75,18 @@ def number_of(spec: RunSpec) -> int:
 @lru_cache(maxsize=512)  # of every run, at several steps, for several figures; a page shows far fewer shapes
 def _number(shape: _Shape) -> int:
     spec = shape.spec
-    method, own = methods.of(spec), _sites(spec)
+    method, method_sites = methods.of(spec), _sites(spec)
     if method is None or blocks.name_of(spec.model) != "classic":
         return 0
-    inner = {(place, method.inner(site, place)) for site in own for place in PLACES} - {(place, "") for place in PLACES}
-    if method.wiring != "chain" or any(method.norm_branch(site) for site in own) or inner - {("last", "norm")}:
+    inner = {(place, method.inner(site, place)) for site in method_sites for place in PLACES}
+    inner -= {(place, "") for place in PLACES}
+    if method.wiring != "chain" or any(method.norm_branch(site) for site in method_sites) or inner - {("last", "norm")}:
         return 0
-    before, after = (all(_normed(norm(site)) for site in own) for norm in (method.norm_in, method.norm_out))
+    before, after = (all(_normed(norm(site)) for site in method_sites) for norm in (method.norm_in, method.norm_out))
     two = spec.model.encoder_layers > 0 < spec.model.decoder_layers
-    if before and inner and not two and not any(method.norm_out(site) for site in own):
+    if before and inner and not two and not any(method.norm_out(site) for site in method_sites):
         return 4
-    if not after or inner or any(method.norm_in(site) for site in own):
+    if not after or inner or any(method.norm_in(site) for site in method_sites):
         return 0
     return 3 if two else 2
 
@@ -93,14 +94,14 @@ def _number(shape: _Shape) -> int:
 @lru_cache(maxsize=512)
 def _terms(shape: _Shape) -> tuple[_Term, ...]:
     """Every sub-layer of a model that Theorem 2 or 3 speaks of, in the order of the forward pass."""
-    spec, found = shape.spec, []
+    spec, terms = shape.spec, []
     method = methods.of(spec)
     for site in _sites(spec) if method else ():
         v, w = _vw(method, site)  # type: ignore[arg-type]  # there are no sites without a method
         below, cross = site.stack == "encoder" and spec.model.decoder_layers > 0, site.kind == "cross"
         name, root = site.name, math.sqrt(site.width)
-        found.append(_Term(name, f"{name}@omega", root, math.hypot(v, w), v * w, below, cross))
-    return tuple(found)
+        terms.append(_Term(name, f"{name}@omega", root, math.hypot(v, w), v * w, below, cross))
+    return tuple(terms)
 
 
 def _normed(part: Part) -> bool:
@@ -132,10 +133,10 @@ def predicted(run: Run, step: int) -> float:
 
 def _theorem_4(spec: RunSpec, step: int) -> float:
     """Over all sub-layers of the one stack; NaN but for SGD."""
-    method, own = methods.of(spec), _sites(spec)
+    method, method_sites = methods.of(spec), _sites(spec)
     if method is None or spec.train.optimizer != "sgd":
         return math.nan
-    v, w = (np.array(each) for each in zip(*(_vw(method, site) for site in own), strict=True))
+    v, w = (np.array(each) for each in zip(*(_vw(method, site) for site in method_sites), strict=True))
     sums, ratio = np.cumsum(v**2), (1 + v**2 / w**2).sum()
     return float(total(spec.train, step) * ratio / sums[-1] * (1 + (1 / sums[:-1]).sum()))
 

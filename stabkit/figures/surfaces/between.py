@@ -87,10 +87,10 @@ def draw(frame: pd.DataFrame) -> Figure:
             return style.empty("No point between the runs has a finite loss.")
         groups, more = style.kept(list(frame.groupby("ends", sort=False)))
         figure, all_axes = style.panels(len(groups), 2, 3.6, titles=3, right=0.5, more=more)
-        for axes, (ends, own) in zip(all_axes, groups, strict=True):
+        for axes, (ends, group) in zip(all_axes, groups, strict=True):
             lettering.entitle(axes, *ends.runs, width=60)
             axes.tick_params(labelleft=True)
-            _line(axes, own) if own["b"].nunique() == 1 else _triangle(axes, own)
+            _line(axes, group) if group["b"].nunique() == 1 else _triangle(axes, group)
         return figure
 
 

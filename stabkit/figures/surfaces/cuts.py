@@ -38,8 +38,8 @@ def select(drawn: Landscape) -> pd.DataFrame:
 def rough(frame: pd.DataFrame) -> pd.DataFrame:
     """Roughness, share of negative curvature and curvature of every cut."""
     rows = []
-    for key, own in frame.groupby(["depth", "seed", "ruler", "label", "direction_seed"], sort=False):
-        losses = own.sort_values("a")["loss"].to_numpy(dtype=float)
+    for key, group in frame.groupby(["depth", "seed", "ruler", "label", "direction_seed"], sort=False):
+        losses = group.sort_values("a")["loss"].to_numpy(dtype=float)
         measures = (roughness.roughness, roughness.negative_curvature, roughness.curvature)
         rows.append((*key, *(measure(losses) for measure in measures)))
     return pd.DataFrame(

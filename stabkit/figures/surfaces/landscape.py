@@ -47,8 +47,8 @@ def grid(rows: pd.DataFrame) -> pd.DataFrame:
 def rough(frame: pd.DataFrame) -> pd.DataFrame:
     """Roughness, share of negative curvature and curvature of every surface."""
     rows = []
-    for key, own in frame.groupby(["depth", "seed", "ruler", "label", "run"], sort=False):
-        losses = grid(own).to_numpy(dtype=float)
+    for key, group in frame.groupby(["depth", "seed", "ruler", "label", "run"], sort=False):
+        losses = grid(group).to_numpy(dtype=float)
         values = roughness.roughness(losses), roughness.negative_curvature(losses), roughness.curvature(losses)
         rows.append((*key, *values))
     return pd.DataFrame(rows, columns=["depth", "seed", "ruler", "label", "run", "roughness", "negative", "curvature"])
@@ -92,16 +92,16 @@ def draw(frame: pd.DataFrame) -> Figure:
         width, height = (style.WIDTH - 0.9) / max(len(labels), 2), 3.1
         tall = len(rows) * height
         figure = Figure(figsize=(style.WIDTH, tall))
-        for place, ((depth, seed, ruler), own) in enumerate(rows):
+        for place, ((depth, seed, ruler), group) in enumerate(rows):
             norm = scale(frame[frame["depth"] == depth]["loss"].to_numpy(dtype=float))
             bottom = tall - (place + 1) * height
             many = f", seed {seed}" if frame["seed"].nunique() > 1 else ""
-            head = f"{depth}{many}: {ruler}; {own['how'].iloc[0]}"
+            head = f"{depth}{many}: {ruler}; {group['how'].iloc[0]}"
             figure.text(
                 0.005, (bottom + height - 0.2) / tall, lettering.safe(head, 130), fontsize=8.5, fontweight="bold"
             )
             last: Any = None
-            for label, surface in own.groupby("label", sort=False):
+            for label, surface in group.groupby("label", sort=False):
                 column = labels.index(label)
                 axes = figure.add_axes(
                     (

@@ -73,9 +73,9 @@ def draw(frame: pd.DataFrame) -> Figure:
         height = 3.2
         tall = height * len(runs)
         figure = Figure(figsize=(style.WIDTH, tall))
-        for place, (_, own) in enumerate(runs):
+        for place, (_, group) in enumerate(runs):
             bottom = tall - (place + 1) * height
-            head = own.iloc[0]
+            head = group.iloc[0]
             name = listed(f"{head['label']} {head['depth']}", str(head["condition"]), f"seed {head['seed']}")
             held = f"two axes hold {head['explained_1']:.0%} and {head['explained_2']:.0%} of the path"
             figure.text(
@@ -90,9 +90,9 @@ def draw(frame: pd.DataFrame) -> Figure:
             bar = figure.add_axes((4.7 / style.WIDTH, box[0], 0.012, box[1]))
             share = figure.add_axes((6.1 / style.WIDTH, box[0], 3.2 / style.WIDTH, 0.24 * box[1]))
             losses = figure.add_axes((6.1 / style.WIDTH, box[0] + 0.36 * box[1], 3.2 / style.WIDTH, 0.64 * box[1]))
-            image = _plane(plane, own)
+            image = _plane(plane, group)
             figure.colorbar(image, cax=bar, label="loss, nats a token")
-            _losses(losses, share, own[own["what"] == "path"])
+            _losses(losses, share, group[group["what"] == "path"])
         return figure
 
 

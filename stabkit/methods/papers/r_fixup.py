@@ -28,13 +28,13 @@ def method() -> Method:
     def inner(site: Site, place: Place) -> Part:
         return "shift" if place == "first" or (site.kind == "ffn" and place != "end") else ""
 
-    one = Scale(trainable=True)
+    unit = Scale(trainable=True)
     return Method(
         key="r-fixup",
         label="R-Fixup",
         source="Zhang, Dauphin & Ma 2019",
         constants="W₁ × L^(−1/2), W_Q, W_K, W_V × L^(−1/6), W₂ = W_O = 0, L = 2N + 3M branches; γ = s, 1 at first",
-        gamma=lambda site: one,
+        gamma=lambda site: unit,
         gain=gain,
         norm_out=lambda site: "",
         inner=inner,

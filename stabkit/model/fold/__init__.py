@@ -123,7 +123,7 @@ def _taken(weights: Arrays, name: str, *shape: int) -> NDArray[np.float64]:
 
 def _omegas(weights: Arrays, method: Method, places: tuple[Site, ...]) -> dict[str, NDArray[np.float64]]:
     """{sub-layer: ω}, () or (d,). Raises UsageError for one that has no exact way."""
-    fixed, found = _taken(weights, "omega", len(places)), dict[str, NDArray[np.float64]]()
+    fixed, omegas = _taken(weights, "omega", len(places)), dict[str, NDArray[np.float64]]()
     for site, number in zip(places, fixed, strict=True):
         scale, omega = method.omega(site), np.array(number)
         if scale.trainable or scale.vector:
@@ -141,8 +141,8 @@ def _omegas(weights: Arrays, method: Method, places: tuple[Site, ...]) -> dict[s
             )
         if not omega.all():
             raise UsageError(f"ω of {site.name} has an entry that is 0: what the branch reads there would be lost")
-        found[site.name] = omega
-    return found
+        omegas[site.name] = omega
+    return omegas
 
 
 def _names(site: Site) -> tuple[str, str, str]:
@@ -159,16 +159,16 @@ def _unfused(
     weights: Arrays, spec: RunSpec, method: Method, places: tuple[Site, ...]
 ) -> dict[str, NDArray[np.float64]]:
     """Copies of a run's weights by torch.nn's names."""
-    found = {"embedding.weight": _taken(weights, "embedding", spec.task.vocab, spec.model.hidden)}
+    arrays = {"embedding.weight": _taken(weights, "embedding", spec.task.vocab, spec.model.hidden)}
     for site in places:
         ours, (first, last, norm) = f"layers.{site.name.replace('.', '_')}", _names(site)
         for names, to in zip(MAPS[site.kind], (first, last), strict=True):
             maps = [_map(weights, f"{ours}.g", name, spec.model, method.bias(site)) for name in names]
-            found[f"{to}weight"] = np.concatenate([weight for weight, _ in maps])
-            found[f"{to}bias"] = np.concatenate([bias for _, bias in maps])
+            arrays[f"{to}weight"] = np.concatenate([weight for weight, _ in maps])
+            arrays[f"{to}bias"] = np.concatenate([bias for _, bias in maps])
         for part in ("weight", "bias"):
-            found[f"{norm}.{part}"] = _taken(weights, f"{ours}.norm_out.{part}", site.width)
-    return found
+            arrays[f"{norm}.{part}"] = _taken(weights, f"{ours}.norm_out.{part}", site.width)
+    return arrays
 
 
 def _map(

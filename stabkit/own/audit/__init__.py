@@ -84,8 +84,8 @@ def audit(
         raise UsageError(f"{method.key}: {why}")
     run.refuse(model)
     ran, anatomy, stacks = recognised(model, said, inputs)
-    found = tuple(stacks[stack].layers if stack in stacks else 0 for stack in ("encoder", "decoder"))
-    n, m = said or found
+    counts = tuple(stacks[stack].layers if stack in stacks else 0 for stack in ("encoder", "decoder"))
+    n, m = said or counts
     notes = list(anatomy.notes)
     if anatomy.unknown:
         names = and_more(anatomy.unknown)
@@ -192,23 +192,23 @@ def _stacks(anatomy: Anatomy, said: tuple[int, int] | None) -> dict[Stack, Found
 
 def _rows(case: Case) -> list[AuditRow]:
     rows = []
-    for stack, found in case.stacks.items():
+    for stack, model_stack in case.stacks.items():
         for kind in KINDS:
-            own = [s for s in found.sublayers if s.kind == kind]
-            if own:
+            sublayers = [s for s in model_stack.sublayers if s.kind == kind]
+            if sublayers:
                 deviations: dict[str, list[float]] = {}
                 for r in case.readings:
                     if (r.site.stack, r.site.kind) == (stack, kind):
                         deviations.setdefault(r.part.role, []).append(case.over(r))
-                norms = dict.fromkeys(structure.stands(structure.measured(s)) for s in own)
+                norms = dict.fromkeys(structure.stands(structure.measured(s)) for s in sublayers)
                 rows.append(
                     AuditRow(
                         stack=stack,
                         kind=kind,
-                        layers=len(own),
-                        sum=scales.sums((s.omega, s.gamma) for s in own),
-                        omega=tuple(s.omega for s in own),
-                        gamma=tuple(s.gamma for s in own),
+                        layers=len(sublayers),
+                        sum=scales.sums((s.omega, s.gamma) for s in sublayers),
+                        omega=tuple(s.omega for s in sublayers),
+                        gamma=tuple(s.gamma for s in sublayers),
                         norm=" / ".join(norms),
                         deviations={role: (min(values), max(values)) for role, values in deviations.items()},
                     )

@@ -98,11 +98,11 @@ def _profiled(case: Case) -> Iterator[Violation]:
         )
 
 
-def _fits(method: Method, site: Site, own: TracedSublayer) -> bool:
+def _fits(method: Method, site: Site, sublayer: TracedSublayer) -> bool:
     omega, gamma = method.omega(site).init, method.gamma(site).init
-    if own.norm_out and own.gamma and gamma:
-        return _near(own.omega / own.gamma, omega / gamma)
-    return _near(own.omega, omega) and _near(own.gamma, gamma)
+    if sublayer.norm_out and sublayer.gamma and gamma:
+        return _near(sublayer.omega / sublayer.gamma, omega / gamma)
+    return _near(sublayer.omega, omega) and _near(sublayer.gamma, gamma)
 
 
 def _near(a: float, b: float) -> bool:

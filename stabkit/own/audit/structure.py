@@ -32,9 +32,9 @@ def stands(norms: Iterable[bool]) -> str:
     return " and ".join(name for name, there in zip(STANDS, norms, strict=True) if there) or "nowhere"
 
 
-def measured(own: TracedSublayer) -> tuple[bool, bool, bool, bool]:
+def measured(sublayer: TracedSublayer) -> tuple[bool, bool, bool, bool]:
     """Whether a norm stands before the branch, inside, after it, after the sum."""
-    return own.norm_in, own.norm_inner, own.norm_branch, own.norm_out
+    return sublayer.norm_in, sublayer.norm_inner, sublayer.norm_branch, sublayer.norm_out
 
 
 def asked(method: Method, site: Site) -> tuple[bool, bool, bool, bool]:
@@ -61,11 +61,11 @@ def _depth(case: Case, n: int, m: int) -> Iterator[Violation]:
 
 
 def _sublayers(case: Case) -> Iterator[Violation]:
-    for stack, found in case.stacks.items():
+    for stack, model_stack in case.stacks.items():
         wanted = tuple(dict.fromkeys(site.kind for site in case.sites if site.stack == stack))
         odd: dict[tuple[str, ...], list[int]] = defaultdict(list)
-        for layer in range(1, found.layers + 1):
-            kinds = tuple(own.word for own in found.sublayers if own.layer == layer)
+        for layer in range(1, model_stack.layers + 1):
+            kinds = tuple(own.word for own in model_stack.sublayers if own.layer == layer)
             if kinds != wanted:
                 odd[kinds].append(layer)
         for kinds, numbers in odd.items():
@@ -73,7 +73,7 @@ def _sublayers(case: Case) -> Iterator[Violation]:
             beside = any("+" in kind for kind in kinds)
             yield Violation(
                 topic="sub-layers",
-                what=f"{stack}: {has} {layers(numbers, found.layers)}, not {', '.join(wanted)}",
+                what=f"{stack}: {has} {layers(numbers, model_stack.layers)}, not {', '.join(wanted)}",
                 recipe=f"a layer is {', '.join(wanted)}, each with its own shortcut",
                 measured=has,
                 remedy="branches side by side in one sum are another method than the recipe's: its scales do not fit"
@@ -122,29 +122,29 @@ def _style(norms: tuple[bool, bool, bool, bool]) -> str:
 
 def _final(case: Case) -> Iterator[Violation]:
     missing: dict[bool, list[Stack]] = defaultdict(list)
-    for stack, found in case.stacks.items():
-        own = [(site, sublayer) for site, sublayer in case.pairs if site.stack == stack]
-        if own and all(asked(case.method, site)[3] != sublayer.norm_out for site, sublayer in own):
+    for stack, model_stack in case.stacks.items():
+        placed = [(site, sublayer) for site, sublayer in case.pairs if site.stack == stack]
+        if placed and all(asked(case.method, site)[3] != sublayer.norm_out for site, sublayer in placed):
             continue  # the whole stack is of the other kind, and said to be
         wanted = int(normalises(case.method.final(stack), "layer"))
-        if wanted != found.final_norms:
-            missing[wanted > found.final_norms].append(stack)
+        if wanted != model_stack.final_norms:
+            missing[wanted > model_stack.final_norms].append(stack)
     for absent, stacks in missing.items():
-        one = any(normalises(case.method.final(stack), "layer") for stack in stacks)
-        surplus = "remove all but one" if one else "remove it: the last sub-layer's own norm is the last"
+        has_norm = any(normalises(case.method.final(stack), "layer") for stack in stacks)
+        surplus = "remove all but one" if has_norm else "remove it: the last sub-layer's own norm is the last"
         yield Violation(
             topic="final norm",
             what=f"{' and '.join(stacks)}: {'no norm' if absent else 'a further norm'} stands after the last layer",
-            recipe=f"{'one norm' if one else 'no norm'} after each stack ({case.method.source})",
+            recipe=f"{'one norm' if has_norm else 'no norm'} after each stack ({case.method.source})",
             measured=", ".join(f"{case.stacks[s].final_norms} after the {s}" for s in case.stacks if s in stacks),
             remedy="add one" if absent else surplus,
         )
 
 
 def _wiring(case: Case) -> Iterator[Violation]:
-    for stack, found in case.stacks.items():
-        wanted, has = case.method.wiring != "chain", any(own.history for own in found.sublayers)
-        if wanted != has and found.layers > 2:
+    for stack, model_stack in case.stacks.items():
+        wanted, has = case.method.wiring != "chain", any(own.history for own in model_stack.sublayers)
+        if wanted != has and model_stack.layers > 2:
             names = "the layer before alone", "a combination of all layers before"
             yield Violation(
                 topic="wiring",

@@ -38,7 +38,7 @@ def judge(case: Case, anatomy: Anatomy) -> Iterator[Violation]:
         default = [r for r in case.readings if r.default]
     yield from _default(case, default)
     yield from _deviations(case, [r for r in off if not r.default])
-    yield from _biases(case, told={id(r) for r in default})
+    yield from _biases(case, seen={id(r) for r in default})
     yield from _embedding(case, anatomy)
     yield from _norm_weights(anatomy)
 
@@ -74,7 +74,7 @@ def _finite_outside(anatomy: Anatomy) -> Iterator[Violation]:
 
 
 def _clones(case: Case) -> Iterator[Violation]:
-    found: dict[bool, dict[Stack, set[int]]] = {False: defaultdict(set), True: defaultdict(set)}
+    by_shared: dict[bool, dict[Stack, set[int]]] = {False: defaultdict(set), True: defaultdict(set)}
     units: dict[Unit, list[Reading]] = defaultdict(list)
     for r in case.readings:
         if math.isfinite(r.std) and r.std > 0:
@@ -83,8 +83,8 @@ def _clones(case: Case) -> Iterator[Violation]:
         for group in _alike(readings):
             numbers = {r.site.layer for r in group}
             if len(numbers) > 1:
-                found[len(names(group)) == 1][stack] |= numbers
-    for tied, stacks in found.items():
+                by_shared[len(names(group)) == 1][stack] |= numbers
+    for tied, stacks in by_shared.items():
         if stacks:
             text = "; ".join(f"{stack} {layers(own, case.stacks[stack].layers)}" for stack, own in stacks.items())
             yield Violation(
@@ -205,14 +205,14 @@ def _size(case: Case, unit: Sequence[Reading]) -> str:
 # — biases, embeddings, norms —
 
 
-def _biases(case: Case, told: set[int]) -> Iterator[Violation]:
+def _biases(case: Case, seen: set[int]) -> Iterator[Violation]:
     groups: dict[str, list[Reading]] = defaultdict(list)
     for r in case.readings:
         if r.part.bias is not None and float(_bias(r).abs().max()) > NOTHING / math.sqrt(r.shape[0]):
             draw = _bias_draw(case, r)
             if draw == "default" and case.base == "torch_uniform":
                 continue
-            if draw != "default" or id(r) not in told:
+            if draw != "default" or id(r) not in seen:
                 groups[draw].append(r)
     if groups["scaled"]:  # beside scaled ones, those of query and key show the same cause
         groups["scaled"] += groups.pop("default", [])

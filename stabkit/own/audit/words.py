@@ -25,42 +25,42 @@ def listed(words: Sequence[str]) -> str:
 
 def layers(numbers: Iterable[int], total: int) -> str:
     """`in all 18 layers`, `in layers 2–5, 7`."""
-    own = sorted(set(numbers))
-    if len(own) == total:
+    numbers = sorted(set(numbers))
+    if len(numbers) == total:
         return f"in all {total} layers" if total > 1 else "in its one layer"
     spans: list[list[int]] = []
-    for layer in own:
+    for layer in numbers:
         if spans and layer == spans[-1][1] + 1:
             spans[-1][1] = layer
         else:
             spans.append([layer, layer])
-    return f"in layer{'s' * (len(own) > 1)} " + ", ".join(f"{a}–{b}" if a < b else str(a) for a, b in spans)
+    return f"in layer{'s' * (len(numbers) > 1)} " + ", ".join(f"{a}–{b}" if a < b else str(a) for a, b in spans)
 
 
 def where(case: Case, sites: Sequence[Site], tail: Callable[[Stack], str] = lambda stack: "") -> str:
     """`encoder in all 18 layers; decoder, feed-forward in layers 2–5`, each stack with its tail."""
-    told: dict[Stack, str] = {}
+    by_stack: dict[Stack, str] = {}
     for stack in dict.fromkeys(site.stack for site in sites):
-        own = [site for site in sites if site.stack == stack]
+        members = [site for site in sites if site.stack == stack]
         every = dict.fromkeys(site.kind for site, _ in case.pairs if site.stack == stack)
-        some = [KINDS[kind] for kind in every if any(site.kind == kind for site in own)]
+        some = [KINDS[kind] for kind in every if any(site.kind == kind for site in members)]
         kinds = "" if len(some) == len(every) else f", {listed(some)}"
-        told[stack] = f"{kinds} {layers((s.layer for s in own), case.stacks[stack].layers)}{tail(stack)}"
-    return _together(told)
+        by_stack[stack] = f"{kinds} {layers((s.layer for s in members), case.stacks[stack].layers)}{tail(stack)}"
+    return _together(by_stack)
 
 
 def matrices(case: Case, readings: Sequence[Reading], tail: Callable[[Stack], str] = lambda stack: "") -> str:
     """`encoder: value and out in all 18 layers; decoder: cross-attention's value in layer 3`, each with its tail."""
-    told: dict[Stack, str] = {}
+    by_stack: dict[Stack, str] = {}
     for stack in dict.fromkeys(r.site.stack for r in readings):
-        own = [r for r in readings if r.site.stack == stack]
-        every, here = (_kinds_of_roles(rs) for rs in ([r for r in case.readings if r.site.stack == stack], own))
+        members = [r for r in readings if r.site.stack == stack]
+        every, here = (_kinds_of_roles(rs) for rs in ([r for r in case.readings if r.site.stack == stack], members))
         names = [_role(role, here[role], kinds) for role, kinds in every.items() if role in here]
         if here == every:
             names = ["every matrix"]
-        numbers = layers((r.site.layer for r in own), case.stacks[stack].layers)
-        told[stack] = f": {listed(names)} {numbers}{tail(stack)}"
-    return _together(told)
+        numbers = layers((r.site.layer for r in members), case.stacks[stack].layers)
+        by_stack[stack] = f": {listed(names)} {numbers}{tail(stack)}"
+    return _together(by_stack)
 
 
 def names(readings: Iterable[Reading]) -> tuple[str, ...]:
@@ -76,10 +76,10 @@ def by_stack(stacks: Iterable[Stack], text: Callable[[Stack], str]) -> str:
     return ", ".join(f"{own} in the {stack}" for stack, own in texts.items())
 
 
-def _together(told: dict[Stack, str]) -> str:
-    if len(set(told.values())) == 1:
-        return " and ".join(told) + next(iter(told.values()))
-    return "; ".join(f"{stack}{text}" for stack, text in told.items())
+def _together(by_stack: dict[Stack, str]) -> str:
+    if len(set(by_stack.values())) == 1:
+        return " and ".join(by_stack) + next(iter(by_stack.values()))
+    return "; ".join(f"{stack}{text}" for stack, text in by_stack.items())
 
 
 def _kinds_of_roles(readings: Sequence[Reading]) -> dict[Role, set[Kind]]:

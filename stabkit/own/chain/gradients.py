@@ -34,8 +34,8 @@ Mesh = Any
 def groups_of(model: nn.Module, stream: ResidualStream) -> dict[str, list[nn.Parameter]]:
     """{sub-layer: its trained parameters}, and what belongs to none of them."""
     named = {name: p for name, p in model.named_parameters() if p.requires_grad}
-    found = {place.name: [named.pop(n) for n in place.parameters if n in named] for place in stream.sublayers}
-    return {**found, OUTSIDE: list(named.values())}
+    groups = {place.name: [named.pop(n) for n in place.parameters if n in named] for place in stream.sublayers}
+    return {**groups, OUTSIDE: list(named.values())}
 
 
 def sublayers(stream: ResidualStream, groups: Groups) -> tuple[Sublayer, ...]:
@@ -106,12 +106,12 @@ class Weights:
         mesh = mesh_of(self.groups)
         step = self._norms((_differences(new, old) for new, old in zip(now, self.held, strict=True)), mesh)
         size = self._norms(self.held, mesh)
-        found = {"": step, "@relative": torch.where(size > 0, step / size, 0.0)}
+        changes = {"": step, "@relative": torch.where(size > 0, step / size, 0.0)}
         if self.first is not None:
-            found["@start"] = self._norms(
+            changes["@start"] = self._norms(
                 (_differences(new, old) for new, old in zip(now, self.first, strict=True)), mesh
             )
-        return found
+        return changes
 
     def _norms(self, parts: Iterable[Iterable[torch.Tensor]], mesh: Mesh) -> torch.Tensor:
         return norms(_squares(parts, mesh, _device(self.groups)).nan_to_num(0.0), mesh)
@@ -139,9 +139,9 @@ def _squares(groups: Iterable[Iterable[torch.Tensor]], mesh: Mesh, device: torch
     reduced: list[torch.Tensor] = []
     shares: list[float] = []
     counts: list[int] = []
-    for own in groups:
+    for tensors in groups:
         before = len(reduced)
-        for part in own:
+        for part in tensors:
             here, share = _here(part.detach(), mesh)
             reduced.append(_reduced(here))
             shares.append(share)
@@ -149,8 +149,8 @@ def _squares(groups: Iterable[Iterable[torch.Tensor]], mesh: Mesh, device: torch
     if not reduced:
         return torch.full((len(counts),), math.nan, dtype=torch.float64, device=device)
     norms = torch._foreach_norm(reduced, 2, dtype=torch.float64)
-    own = norms if mesh is None else [norm * share for norm, share in zip(norms, shares, strict=True)]
-    squares = torch.stack([norm.to(device) for norm in own]) ** 2
+    tensors = norms if mesh is None else [norm * share for norm, share in zip(norms, shares, strict=True)]
+    squares = torch.stack([norm.to(device) for norm in tensors]) ** 2
     starts = [0, *itertools.accumulate(counts)]
     sums = [squares[i:j].sum() if j > i else squares.new_full((), math.nan) for i, j in itertools.pairwise(starts)]
     return torch.stack(sums)

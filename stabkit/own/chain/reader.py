@@ -75,12 +75,13 @@ class Reader:
             names = [stack, *(place.name for place in self.stream.sublayers if place.stack == stack)]
             x, before = now.x[stack], first.x[stack]
             for i, name in enumerate(names):
-                own = self._keep(stack, x[i])
-                rows["stream"][name] = quantities.mean(quantities.lengths(x[i]), own) / math.sqrt(x[i].shape[-1])
+                tensor = self._keep(stack, x[i])
+                rows["stream"][name] = quantities.mean(quantities.lengths(x[i]), tensor) / math.sqrt(x[i].shape[-1])
                 if i:
-                    rows["layer_update"][name] = quantities.relative(x[i], before[i], own)
+                    rows["layer_update"][name] = quantities.relative(x[i], before[i], tensor)
                     alike = x[i].shape == x[i - 1].shape
-                    rows["cosine"][name] = quantities.cosine(x[i], x[i - 1], own) if alike else torch.tensor(math.nan)
+                    cosine = quantities.cosine(x[i], x[i - 1], tensor) if alike else torch.tensor(math.nan)
+                    rows["cosine"][name] = cosine
         if now.branches:
             rows["branch"] = {
                 place.name: quantities.mean(quantities.weight(branch, total), self._keep(place.stack, total))

@@ -32,11 +32,11 @@ def loss(model: nn.Module, seed: int) -> Callable[[nn.Module], torch.Tensor]:
     tried: list[str] = []
     for make in _candidates(model, seed):
         try:
-            own: Callable[[nn.Module], torch.Tensor] = make()
+            candidate: Callable[[nn.Module], torch.Tensor] = make()
             with _in_passing(model):
-                value = own(model)
+                value = candidate(model)
             if value.dim() == 0:
-                return own
+                return candidate
         except (Exception, SystemExit) as error:
             tried.append(told(error))
     why = f" ({tried[0]})" if tried else ""

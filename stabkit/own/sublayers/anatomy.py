@@ -66,8 +66,8 @@ def dissect(watch: DispatchTrace) -> Anatomy:
     stacks = _stacks(nodes, sublayers)
     finals = [_finish(nodes, users, stack) for stack in stacks]
     encoder_of: dict[int, int] = {}
-    for at, own in sublayers.items():
-        if own.memory is not None and (behind := _behind(nodes, sublayers, own.memory)) is not None:
+    for at, traced in sublayers.items():
+        if traced.memory is not None and (behind := _behind(nodes, sublayers, traced.memory)) is not None:
             encoder_of[_place(stacks, at)] = _place(stacks, behind.at)
     for stack in stacks:
         count_layers(stack)
@@ -90,7 +90,7 @@ def dissect(watch: DispatchTrace) -> Anatomy:
                 if n.op == "norm" and n.constants[0] is not None
             }.values()
         ),
-        outside=tuple({own.name or own.weight.shape: own for own in outside}.values()),
+        outside=tuple({traced.name or traced.weight.shape: traced for traced in outside}.values()),
         notes=tuple(dict.fromkeys(notes)),
         unknown=tuple(dict.fromkeys(unknown)),
     )
@@ -147,14 +147,14 @@ def _behind(nodes: Sequence[Node], sums: dict[int, TracedSublayer], start: int) 
     return _Behind(reached[0], norms + len(normed), 1.0, history=len(reached) > 1)
 
 
-def _link(nodes: Sequence[Node], sums: dict[int, TracedSublayer], own: TracedSublayer) -> int | None:
+def _link(nodes: Sequence[Node], sums: dict[int, TracedSublayer], traced: TracedSublayer) -> int | None:
     """The sum before this sub-layer, whose norm and scale after the sum are thereby known."""
-    behind = _behind(nodes, sums, own.fork)
+    behind = _behind(nodes, sums, traced.fork)
     if behind is None:
         return None
-    before, own.history = sums[behind.at], behind.history
+    before, traced.history = sums[behind.at], behind.history
     if behind.norms:
-        before.norm_out, own.stream = True, behind.scale
+        before.norm_out, traced.stream = True, behind.scale
     else:
         before.omega, before.gamma = before.omega * behind.scale, before.gamma * behind.scale
     return behind.at

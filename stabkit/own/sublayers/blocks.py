@@ -29,16 +29,16 @@ class Blocks:
 
 def candidates(model: nn.Module) -> list[Blocks]:
     """Runs of like children with matrices of their own, those that hold most parameters first."""
-    found: list[tuple[int, Blocks]] = []
+    ranked: list[tuple[int, Blocks]] = []
     for name, module in model.named_modules():
         if isinstance(module, (nn.ModuleList, nn.Sequential)):
             children = list(module.named_children())
             kinds = {type(child) for _, child in children}
             matrices = all(any(p.dim() > 1 for p in child.parameters()) for _, child in children)
             if len(children) > 1 and len(kinds) == 1 and matrices:
-                own = Blocks(tuple(f"{name}.{child}".lstrip(".") for child, _ in children))
-                found.append((sum(p.numel() for p in module.parameters()), own))
-    return [own for _, own in sorted(found, key=lambda one: -one[0])]
+                blocks = Blocks(tuple(f"{name}.{child}".lstrip(".") for child, _ in children))
+                ranked.append((sum(p.numel() for p in module.parameters()), blocks))
+    return [blocks for _, blocks in sorted(ranked, key=lambda one: -one[0])]
 
 
 def named(model: nn.Module, pattern: str) -> Blocks:

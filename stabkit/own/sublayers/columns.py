@@ -17,14 +17,14 @@ from stabkit.own.sublayers.graph import MIXES, Node, back
 def sources(nodes: Sequence[Node], place: int, until: Set[int]) -> list[tuple[Node, torch.Tensor | None]]:
     """(product, its columns) for every matrix whose output reaches this place without another product, or one of the
     nodes `until`, between. None where the columns could not be followed."""
-    found: list[tuple[Node, torch.Tensor | None]] = []
+    pairs: list[tuple[Node, torch.Tensor | None]] = []
     for node in back(nodes, (place,), lambda n: n.op in MIXES or n.at in until):
         if node.op == "product" and node.matrix is not None:
             width = node.matrix.weight.shape[1]
             numbers = torch.arange(width)[:, None] if node.matrix.flipped else torch.arange(width)
             arrived = follow(nodes, node.at, numbers, place)
-            found.append((node, None if arrived is None else torch.unique(arrived[arrived >= 0])))
-    return found
+            pairs.append((node, None if arrived is None else torch.unique(arrived[arrived >= 0])))
+    return pairs
 
 
 def follow(nodes: Sequence[Node], start: int, labels: torch.Tensor, place: int) -> torch.Tensor | None:

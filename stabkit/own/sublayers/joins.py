@@ -32,14 +32,14 @@ def joins_of(nodes: Sequence[Node], users: Users) -> list[Join]:
     x + λ·(h − x), whose h − x alone would be a sum with the shortcut's sign turned (nGPT; Loshchilov et al. 2024);
     (x + f(x)) + g(x), branches side by side that are added one after the other (GPT-J).
     """
-    found: dict[int, Join] = {}
+    joins: dict[int, Join] = {}
     for node in nodes:
-        if node.op != "add" or _weighs(nodes, users, node.at) or (join := _join_at(nodes, node, found)) is None:
+        if node.op != "add" or _weighs(nodes, users, node.at) or (join := _join_at(nodes, node, joins)) is None:
             continue
         factor, at = 1.0, join.branch
-        while nodes[at].op in PASS and at not in found:
+        while nodes[at].op in PASS and at not in joins:
             factor, at = factor * (nodes[at].factors[0] if nodes[at].factors else 1.0), nodes[at].inputs[0]
-        turned = found.get(at)
+        turned = joins.get(at)
         if turned is not None and turned.fork == join.fork and turned.omega < 0:
             factor *= join.gamma
             join = replace(
@@ -49,9 +49,9 @@ def joins_of(nodes: Sequence[Node], users: Users) -> list[Join]:
                 gamma=factor * turned.gamma,
                 added=tuple((part, factor * own) for part, own in turned.added),
             )
-            del found[at]
-        found[node.at] = join
-    return list(found.values())
+            del joins[at]
+        joins[node.at] = join
+    return list(joins.values())
 
 
 def _weighs(nodes: Sequence[Node], users: Users, at: int) -> bool:
@@ -88,16 +88,16 @@ def _join_at(nodes: Sequence[Node], node: Node, before: dict[int, Join]) -> Join
             continue
         added: tuple[tuple[int, float], ...] = ((node.inputs[branch], node.factors[branch]),)
         along = frozenset(at for at, _ in chain if at > fork[0])
-        own, gamma = node.inputs[branch], node.factors[branch]
+        position, gamma = node.inputs[branch], node.factors[branch]
         if beside and not alone:
-            own, gamma = beside.branch, chain[-1][1] * beside.gamma
+            position, gamma = beside.branch, chain[-1][1] * beside.gamma
             region |= beside.region
             along |= beside.shortcut
             added += tuple((part, chain[-1][1] * factor) for part, factor in beside.added)
             del before[beside.node.at]
         return Join(
             node=node,
-            branch=own,
+            branch=position,
             fork=fork[0],
             omega=fork[1],
             gamma=gamma,

@@ -68,8 +68,8 @@ class Places:
 
     def wanted(self) -> frozenset[int]:
         """Every node whose value is read."""
-        own = {at for one in self.nodes for at in (one.out, one.at, *(node for node, _ in one.added))}
-        return frozenset(own | set(self.first.values()) | {self.final})
+        positions = {at for one in self.nodes for at in (one.out, one.at, *(node for node, _ in one.added))}
+        return frozenset(positions | set(self.first.values()) | {self.final})
 
 
 def places(watch: DispatchTrace, anatomy: Anatomy) -> Places | None:
@@ -128,20 +128,20 @@ def _joined(nodes: Sequence[Node], anatomy: Anatomy) -> dict[str, list[TracedSub
     of: list[int] = []
     encoders = set(anatomy.encoder_of.values())
     for i, stack in enumerate(anatomy.stacks):
-        own = list(stack.sublayers)
+        members = list(stack.sublayers)
         before = joined[-1] if joined and i - 1 not in encoders else None
         follows = (
             before is not None
-            and 1 in (len(before), len(own))
-            and before[-1].width == own[0].width
+            and 1 in (len(before), len(members))
+            and before[-1].width == members[0].width
             and any(
-                node.at == before[-1].at for node in back(nodes, (own[0].fork,), lambda n: False, low=before[-1].at)
+                node.at == before[-1].at for node in back(nodes, (members[0].fork,), lambda n: False, low=before[-1].at)
             )
         )
         if before is not None and follows:
-            before += own
+            before += members
         else:
-            joined.append(own)
+            joined.append(members)
         of.append(len(joined) - 1)
     if not anatomy.encoder_of:
         return {f"stack{i}" if len(joined) > 1 else "stack": stack for i, stack in enumerate(joined, 1)}
@@ -150,10 +150,10 @@ def _joined(nodes: Sequence[Node], anatomy: Anatomy) -> dict[str, list[TracedSub
     return {named.get(i, f"stack{i + 1}"): stack for i, stack in enumerate(joined)}
 
 
-def _own_norm(nodes: Sequence[Node], users: Users, own: TracedSublayer) -> int:
+def _own_norm(nodes: Sequence[Node], users: Users, sublayer: TracedSublayer) -> int:
     """x_L: the norm behind the last sum, where its kind has one there; else the sum."""
-    norms = _norms_behind(nodes, users, own.at)
-    return norms[0] if own.norm_out and norms else own.at
+    norms = _norms_behind(nodes, users, sublayer.at)
+    return norms[0] if sublayer.norm_out and norms else sublayer.at
 
 
 def _finished(nodes: Sequence[Node], users: Users, at: int) -> int:

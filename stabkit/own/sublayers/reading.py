@@ -122,9 +122,9 @@ def _of_sums(model: nn.Module, inputs: Any, sums: Places) -> States:
     held = {at: full(value) for at, value in watch.values.items()}
     x = {name: [held[at]] for name, at in sums.first.items()}
     branches: list[tuple[torch.Tensor, torch.Tensor]] = []
-    for place, own in zip(sums.sublayers, sums.nodes, strict=True):
-        x[place.stack].append(held[own.out])
-        branches.append((torch.stack([factor * held[at] for at, factor in own.added]).sum(0), held[own.at]))
+    for place, nodes in zip(sums.sublayers, sums.nodes, strict=True):
+        x[place.stack].append(held[nodes.out])
+        branches.append((torch.stack([factor * held[at] for at, factor in nodes.added]).sum(0), held[nodes.at]))
     return States(x=x, branches=branches, output=held[sums.final], logits=logits(watch.returned))
 
 

@@ -81,7 +81,7 @@ def sublayer(
 ) -> TracedSublayer:
     """What a join, one of `sums`, is a sum of. Products read go to `used`, matrices not understood to `unknown`."""
     region = join.region
-    found = TracedSublayer(
+    traced = TracedSublayer(
         kind=None,
         join=join,
         omega=join.omega,
@@ -91,39 +91,39 @@ def sublayer(
     at = join.branch
     while at in region and (node := nodes[at]).op in PASS | NORM:
         if node.op == "norm":
-            found.norm_branch = True
-        elif node.factors and not found.norm_branch:
-            found.gamma *= node.factors[0]
+            traced.norm_branch = True
+        elif node.factors and not traced.norm_branch:
+            traced.gamma *= node.factors[0]
         at = node.inputs[0]
     starts = (at, *(node for node, _ in join.added if node != join.branch))
     ends = [n for n in back(nodes, starts, lambda n: n.op in MIXES, low=join.fork) if n.op == "product"]
     cores = [core for at in sorted(region) if (core := _core(nodes, nodes[at])) is not None]
     products = [nodes[at] for at in sorted(region) if nodes[at].op == "product"]
     if cores:
-        readers, taken = _attending(nodes, cores, sums, found)
+        readers, taken = _attending(nodes, cores, sums, traced)
         last: Role = "out"
     else:
         matched = any(nodes[at].op == "match" for at in region)  # some attention, but not softmax(Q·Kᵀ)·V
-        found.kind = "ffn" if len(products) > 1 and not matched else None
+        traced.kind = "ffn" if len(products) > 1 and not matched else None
         readers = [n for n in products if n not in ends]
         taken = {product.at: [("up", None)] for product in readers}
         last = "down"
     for product in ends:
         if product.at in region and product.at not in taken:
             taken[product.at] = [(last, None)]
-    found.beside = bool(cores) and sum(n.at in region for n in ends) > 1
-    unknown += [n.matrix.name or "a matrix" for n in products if n.matrix and (n.at not in taken or not found.kind)]
+    traced.beside = bool(cores) and sum(n.at in region for n in ends) > 1
+    unknown += [n.matrix.name or "a matrix" for n in products if n.matrix and (n.at not in taken or not traced.kind)]
     for product_at, roles in taken.items():
         if len(roles) > 1 and any(columns is None for _, columns in roles):
             unknown.append(nodes[product_at].matrix.name or "a matrix")  # type: ignore[union-attr]  # a product has one
             continue
         used.add(product_at)
-        found.parts += [part(nodes, users, role, nodes[product_at], columns) for role, columns in roles]
+        traced.parts += [part(nodes, users, role, nodes[product_at], columns) for role, columns in roles]
     first = [reader for reader in readers if _normed(nodes, reader.inputs[0], join.fork) is not None]
-    found.norm_in = bool(first) and all(_normed(nodes, reader.inputs[0], join.fork) for reader in first)
+    traced.norm_in = bool(first) and all(_normed(nodes, reader.inputs[0], join.fork) for reader in first)
     inside = back(nodes, [n.inputs[0] for n in ends if n not in readers], lambda n: n.op in MIXES, low=join.fork + 1)
-    found.norm_inner = any(n.op == "norm" for n in inside)
-    return found
+    traced.norm_inner = any(n.op == "norm" for n in inside)
+    return traced
 
 
 def _attending(
@@ -195,10 +195,10 @@ def part(
     if bias is None:
         bias, name = _added(nodes, users, product, weight.shape[1])
     if columns is not None and 0 < len(columns) < weight.shape[1]:
-        own: Any = columns
+        value: Any = columns
         if int(columns[-1]) - int(columns[0]) == len(columns) - 1:  # in one piece: a view, not a copy
-            own = slice(int(columns[0]), int(columns[-1]) + 1)
-        weight, bias = weight[:, own], None if bias is None else bias[own]
+            value = slice(int(columns[0]), int(columns[-1]) + 1)
+        weight, bias = weight[:, value], None if bias is None else bias[value]
     return RoleWeight(role=role, weight=weight, bias=bias, name=product.matrix.name, bias_name=name)
 
 

@@ -160,9 +160,9 @@ class DispatchTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torc
             else:
                 self.note("add", first, out, factors=tuple(factors))
             return True
-        own, constant, factor = (a, operands[1], factors[0]) if a is not None else (b, operands[0], factors[1])
+        position, constant, factor = (a, operands[1], factors[0]) if a is not None else (b, operands[0], factors[1])
         held = constant if isinstance(constant, torch.Tensor) else None
-        self.note("shift", (own,), out, factors=(factor,), constants=(held,), name=self.own.name(held))
+        self.note("shift", (position,), out, factors=(factor,), constants=(held,), name=self.own.name(held))
         return True
 
     def _times(self, x: Any, by: Any, out: torch.Tensor, inverse: bool) -> bool:

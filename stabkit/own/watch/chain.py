@@ -71,8 +71,8 @@ class WatchedChain:
 
     def norms(self, squares: Sequence[torch.Tensor]) -> list[list[float]]:
         """(readings × groups) ‖∂L/∂θ_i‖; all processes that hold a part call it together."""
-        found: list[list[float]] = norms(torch.stack(list(squares)), self.mesh).tolist()
-        return found
+        rows: list[list[float]] = norms(torch.stack(list(squares)), self.mesh).tolist()
+        return rows
 
     def missing(self) -> frozenset[str]:
         """Groups that no gradient reached."""

@@ -18,9 +18,9 @@ from stabkit.spec import Own
 NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 
 
-def probe(own: Own, texts: files.Texts) -> type[Probe]:
+def probe(source: Own, texts: files.Texts) -> type[Probe]:
     """The class that a spec names, under its recorded name; raises UsageError for anything else."""
-    return _made(files.text_of(own, texts), own.file, own.name)
+    return _made(files.text_of(source, texts), source.file, source.name)
 
 
 @cache

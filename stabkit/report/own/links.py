@@ -142,8 +142,8 @@ def notes(cells: Sequence[ModelCell]) -> list[str]:
 def body(judged: Judged, done: Done[ProbeSpec, ModelCell], asked: ProbeRequest, path: Path) -> dict[str, Any]:
     """The `--json` document, without its schema."""
 
-    def place(one: Any) -> dict[str, Any]:
-        return {"depth": one.depth, "lr": one.lr or None, "seed": one.seed}
+    def place(cell: Any) -> dict[str, Any]:
+        return {"depth": cell.depth, "lr": cell.lr or None, "seed": cell.seed}
 
     worst = judged.worst
     return {

@@ -57,14 +57,14 @@ def render(watched: Watched, command: str) -> str:
     )
 
 
-def answer(found: Watched) -> str:
+def answer(watched: Watched) -> str:
     """One sentence: what was warned of first, or that nothing was."""
-    facts = found.cell.facts
-    who = found.name or facts.model
-    if not found.alarms:
+    facts = watched.cell.facts
+    who = watched.name or facts.model
+    if not watched.alarms:
         return f"{who} was watched for {updates(facts.steps)}: no link of the chain went beyond its limit."
-    first = min(found.alarms, key=lambda alarm: alarm.step)
-    more = len(found.alarms) - 1
+    first = min(watched.alarms, key=lambda alarm: alarm.step)
+    more = len(watched.alarms) - 1
     further = f" {more} further warning{'s' * (more != 1)}." if more else ""
     return f"{who}, update {first.step:,} of {facts.steps:,}: {first.sentence}.{further}"
 

@@ -23,10 +23,10 @@ def forecast_outcome(runs: Sequence[Run]) -> str:
         return ""
     parts = []
     for word, said in SAID.items():
-        own = [run for run in decided if run.forecast and run.forecast.word == word]
-        train = sum(outcome_word(run) == "trains" for run in own)
-        if own:
-            count = f"{len(own)} run{'s' * (len(own) > 1)}"
+        judged = [run for run in decided if run.forecast and run.forecast.word == word]
+        train = sum(outcome_word(run) == "trains" for run in judged)
+        if judged:
+            count = f"{len(judged)} run{'s' * (len(judged) > 1)}"
             parts.append(f"{said}: {count}, of which {train or 'none'} train{'s' * (train < 2)}")
     beyond = [run.forecast for run in decided if run.forecast and run.forecast.word == "out of range"]
     sentences = []

@@ -42,12 +42,12 @@ def headline(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]] = ()) ->
         return f"{ablated}."
     if split := _split(runs):
         return f"{split}."
-    found = contrast(runs)
+    contrasted = contrast(runs)
     lost = _diverged(runs)
-    if found is None:
+    if contrasted is None:
         return f"{f'{lost[0].upper()}{lost[1:]}' if lost else _alone(runs)}."
-    parts = [_first(found), _gradient(found, runs), _fates(found)]
-    if lost and not any(outcome_word(run) == "diverged" for run in found.higher_runs):
+    parts = [_first(contrasted), _gradient(contrasted, runs), _fates(contrasted)]
+    if lost and not any(outcome_word(run) == "diverged" for run in contrasted.higher_runs):
         parts.append(lost)
     return "; ".join(part for part in parts if part) + "."
 

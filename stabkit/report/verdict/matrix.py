@@ -145,12 +145,12 @@ class Matrix:
     @property
     def lowest(self) -> frozenset[tuple[str, ...]]:
         """The cells, by their runs, with the lowest loss of their depth, where several train."""
-        found = set()
+        least = set()
         for column in zip(*(row.cells for row in self.rows), strict=True):
             train = [cell for cell in column if cell.worst == "trains" and math.isfinite(cell.loss)]
             if len(train) > 1:
-                found.add(min(train, key=lambda cell: cell.loss).run_ids)
-        return frozenset(found)
+                least.add(min(train, key=lambda cell: cell.loss).run_ids)
+        return frozenset(least)
 
     @property
     def lit(self) -> tuple[str, ...]:
@@ -174,23 +174,23 @@ def matrix(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]] = ()) -> M
     """The verdicts of all runs, and of those that have none because they failed."""
     runs, beside = folded(list({run.run_id: run for run in runs}.values()))
     specs = [run.spec for run in runs] + [spec for spec, _ in failed]
-    found = conditions(specs)
+    by_run = conditions(specs)
     order = condition_order(specs)
     step = reference_step(runs)
     depths = sorted({(depth_rank(spec), spec.depth) for spec in specs})
     rows = sorted(
         {
             (GROUPS.index(method_group(spec)), method_rank(spec), order[condition], variant(spec), spec.method)
-            for spec, condition in zip(specs, found, strict=True)
+            for spec, condition in zip(specs, by_run, strict=True)
         }
     )
     labels = {variant(spec): method_label(spec) for spec in specs}
     places = {place: condition for condition, place in order.items()}
     held: dict[tuple[str, int, str], list[Run]] = {}
     lost: dict[tuple[str, int, str], list[str]] = {}
-    for run, condition in zip(runs, found, strict=False):
+    for run, condition in zip(runs, by_run, strict=False):
         held.setdefault((variant(run.spec), order[condition], run.spec.depth), []).append(run)
-    for (spec, reason), condition in zip(failed, found[len(runs) :], strict=True):
+    for (spec, reason), condition in zip(failed, by_run[len(runs) :], strict=True):
         lost.setdefault((variant(spec), order[condition], spec.depth), []).append(plain(reason))
     return Matrix(
         depths=tuple(depth for _, depth in depths),
@@ -223,11 +223,11 @@ def folded(runs: Sequence[Run]) -> tuple[list[Run], dict[str, list[Run]]]:
     aside: dict[str, list[Run]] = {}
     for by_warmup in rows.values():
         for warmup in sorted(by_warmup)[1:]:
-            own = by_warmup[warmup]
-            if all(outcome_word(run) == "early" and run.spec.train.steps < warmup for run in own):
-                for run in own:
+            members = by_warmup[warmup]
+            if all(outcome_word(run) == "early" and run.spec.train.steps < warmup for run in members):
+                for run in members:
                     aside.setdefault(likeness(run.spec), []).append(run)
-    gone = {run.run_id for own in aside.values() for run in own}
+    gone = {run.run_id for members in aside.values() for run in members}
     return [run for run in runs if run.run_id not in gone], aside
 
 
@@ -257,13 +257,13 @@ def _chained(runs: Sequence[Run], step: int) -> tuple[Chained, ...]:
 def _forecast(runs: Sequence[Run]) -> tuple[Forecasted | None, float, tuple[str, ...]]:
     """(word, median probability, axes out of range) of a cell's early runs; nothing where one has no forecast. The word
     is that of every seed: where they differ it is open."""
-    found = [run.forecast for run in runs if outcome_word(run) == "early"]
-    if not found or len(found) < len(runs) or any(one is None for one in found):
+    forecasts = [run.forecast for run in runs if outcome_word(run) == "early"]
+    if not forecasts or len(forecasts) < len(runs) or any(one is None for one in forecasts):
         return None, math.nan, ()
-    axes = tuple(dict.fromkeys(axis for one in found if one for axis in one.axes))
-    told = [one.p_trains for one in found if one and one.p_trains is not None]
-    words = {word(one.p_trains) for one in found if one}
-    p = statistics.median(told) if told else math.nan
+    axes = tuple(dict.fromkeys(axis for one in forecasts if one for axis in one.axes))
+    probabilities = [one.p_trains for one in forecasts if one and one.p_trains is not None]
+    words = {word(one.p_trains) for one in forecasts if one}
+    p = statistics.median(probabilities) if probabilities else math.nan
     return words.pop() if len(words) == 1 else "open", p, axes
 
 
@@ -272,14 +272,14 @@ def _cell(runs: list[Run], reasons: list[str], step: int, beside: Mapping[str, l
     counts: Counter[Word] = Counter(outcome_word(run) for run in runs)
     if reasons:
         counts["failed"] += len(reasons)
-    told, p, axes = _forecast(runs) if not reasons else (None, math.nan, ())
+    forecast_word, p, axes = _forecast(runs) if not reasons else (None, math.nan, ())
     alike = list(dict.fromkeys(likeness(run.spec) for run in runs))
     model = runs[0].spec.model if runs else None
     update = centre(update_at(run, step) for run in runs)
     judged = bool(runs) and all(outcome_word(run) in ("trains", "stuck") for run in runs)
     losses = [run.outcome.validation_loss for run in runs]
     return VerdictCell(
-        forecast=told,
+        forecast=forecast_word,
         p_trains=p,
         axes=axes,
         layers=(model.encoder_layers, model.decoder_layers) if model else (0, 0),

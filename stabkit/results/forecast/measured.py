@@ -121,8 +121,8 @@ def _layers(table: Table) -> list[str]:
 
 
 def _of_layer(table: Table, layer: str) -> np.ndarray:
-    own = [site.startswith(f"{layer}.") and site.count(".") > 1 and "@" not in site for site in table.sites]
-    total: np.ndarray = np.sqrt((table.values[:, own] ** 2).sum(axis=1))
+    columns = [site.startswith(f"{layer}.") and site.count(".") > 1 and "@" not in site for site in table.sites]
+    total: np.ndarray = np.sqrt((table.values[:, columns] ** 2).sum(axis=1))
     return total
 
 

@@ -22,8 +22,8 @@ class Judged:
     def worst(self) -> Verdict:
         """That of the rate at which the chain holds least: by its worst link, then the next; of equals the lowest's."""
 
-        def held(one: Verdict) -> tuple[list[int], float]:
-            return sorted((ORDER.index(link.verdict) for link in one.links.values()), reverse=True), -one.lr
+        def held(candidate: Verdict) -> tuple[list[int], float]:
+            return sorted((ORDER.index(link.verdict) for link in candidate.links.values()), reverse=True), -candidate.lr
 
         return max(self.verdicts, key=held)
 

@@ -172,8 +172,8 @@ def _update(cells: Sequence[ModelCell], limits: Limits) -> LinkVerdict:
 
 
 def _gradient(cells: Sequence[ModelCell], limits: Limits) -> LinkVerdict:
-    found = [_gradient_of(stack, cells, limits) for stack in _stacks(cells)]
-    comparable = [link for link in found if link is not None]
+    links = [_gradient_of(stack, cells, limits) for stack in _stacks(cells)]
+    comparable = [link for link in links if link is not None]
     if comparable:
         return worst(comparable)
     where = _at(max(cell.facts.depth or 0 for cell in cells))
@@ -192,7 +192,7 @@ def _gradient_of(stack: str, cells: Sequence[ModelCell], limits: Limits) -> Link
         return _by_seed(having, lambda cell: float(ratios[id(cell)][t]))
 
     at_step = {t: _evidence(values(t)) for t in range(min(len(ratios[id(cell)]) for cell in having))}
-    steps = {t: own for t, own in at_step.items() if all(0 <= one.value < math.inf for one in own)}
+    steps = {t: layers for t, layers in at_step.items() if all(0 <= one.value < math.inf for one in layers)}
     if not steps:
         return None
 
@@ -200,24 +200,24 @@ def _gradient_of(stack: str, cells: Sequence[ModelCell], limits: Limits) -> Link
         return abs(math.log(max(steps[t][-1].value, 1e-300)))
 
     def beyond(limit: float) -> list[int]:
-        return [t for t, own in steps.items() if not limit <= own[-1].value <= 1 / limit]
+        return [t for t, layers in steps.items() if not limit <= layers[-1].value <= 1 / limit]
 
     def moved() -> list[int]:
-        pairs = {t: (own[0].value, own[-1].value) for t, own in steps.items()}
+        pairs = {t: (layers[0].value, layers[-1].value) for t, layers in steps.items()}
         fallen = [t for t, (first, last) in pairs.items() if first > limits.fall * last and last < 0.1]
         risen = [t for t, (first, last) in pairs.items() if last > limits.fall * first and last > 1 / limits.weak]
         return fallen + risen
 
     word: Word = "fail"
     changes = False
-    if own := beyond(limits.gradient):
+    if layers := beyond(limits.gradient):
         limit = limits.gradient
-    elif own := moved():
+    elif layers := moved():
         changes, limit = True, limits.fall
     else:
-        own, limit = beyond(limits.weak), limits.weak
-        word = "warn" if own else "pass"
-    step = max(own or steps, key=away)
+        layers, limit = beyond(limits.weak), limits.weak
+        word = "warn" if layers else "pass"
+    step = max(layers or steps, key=away)
     evidence = steps[step]
     first, last = evidence[0], evidence[-1]
     said = f"after {updates(step)}" if step else "before any update"
@@ -259,10 +259,10 @@ def _at(depth: int | None) -> str:
 
 def _by_seed(cells: Sequence[ModelCell], value: Callable[[ModelCell], float]) -> Mapping[int, Mapping[int, float]]:
     """{seed: {depth: value}}; of a factory without a depth, depth 0."""
-    found: dict[int, dict[int, float]] = {}
+    by_seed: dict[int, dict[int, float]] = {}
     for cell in cells:
-        found.setdefault(cell.facts.seed, {})[cell.facts.depth or 0] = value(cell)
-    return found
+        by_seed.setdefault(cell.facts.seed, {})[cell.facts.depth or 0] = value(cell)
+    return by_seed
 
 
 def _evidence(values: Mapping[int, Mapping[int, float]]) -> tuple[Evidence, ...]:
