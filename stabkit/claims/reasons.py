@@ -10,12 +10,12 @@ from collections.abc import Sequence
 
 from stabkit.claims.base import Claim, Measurement, Spot, Tell, at_depth, at_least, at_most
 from stabkit.claims.evidence import JUDGED, MARGIN, ClaimCell, at, cells, fails, groups, trains
-from stabkit.claims.verdict import wilson
 from stabkit.figures.chain.chain_order import COLLAPSED
 from stabkit.figures.shared.comparison import Condition, method_label, setting
 from stabkit.figures.shared.numbers import outcome_word, series
 from stabkit.figures.shared.words import short
 from stabkit.methods import variant
+from stabkit.results.intervals import wilson
 from stabkit.spec import RunSpec
 from stabkit.storage.store import Run
 

@@ -17,9 +17,7 @@ import numpy as np
 from stabkit.claims import spread
 from stabkit.claims.base import Claim, ClaimPlace, Finding, Measurement, Scale, Threshold, Verdict
 from stabkit.figures.shared.numbers import centre
-from stabkit.results import student
-
-Z_975 = 1.960
+from stabkit.results import intervals
 
 
 def judge(claim: Claim, measured: Any) -> Finding:
@@ -94,7 +92,7 @@ def interval(values: Sequence[float], scale: Scale) -> tuple[float, float]:
     """What several seeds leave open: the range of up to four, from five on a 95 % interval."""
     count = len(values)
     if scale == "share":
-        return wilson(statistics.fmean(values), count) if count >= 5 else (min(values), max(values))
+        return intervals.wilson(statistics.fmean(values), count) if count >= 5 else (min(values), max(values))
     if count < 5 or not all(map(math.isfinite, values)):
         return min(values), max(values)
     if scale == "ratio" and min(values) > 0:
@@ -104,16 +102,8 @@ def interval(values: Sequence[float], scale: Scale) -> tuple[float, float]:
 
 
 def _student(values: Sequence[float]) -> tuple[float, float]:
-    mean, half = statistics.fmean(values), student.half(values)
+    mean, half = statistics.fmean(values), intervals.half(values)
     return mean - half, mean + half
-
-
-def wilson(share: float, count: int) -> tuple[float, float]:
-    """The 95 % interval of a share of so many."""
-    square = Z_975**2
-    middle = (share + square / (2 * count)) / (1 + square / count)
-    half = Z_975 / (1 + square / count) * math.sqrt(share * (1 - share) / count + square / (4 * count**2))
-    return max(0.0, middle - half), min(1.0, middle + half)
 
 
 def _doubt(claim: Claim, measurement: Measurement, value: float, low: float, high: float, threshold: Threshold) -> str:

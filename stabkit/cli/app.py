@@ -201,10 +201,10 @@ def fold(
 @runs_app.command("ls")
 def runs_ls(out: Out = "", json: Json = False) -> None:
     """List finished runs (id, outcome, steps, loss, seconds), and watches of your own trainings."""
-    from stabkit.cli.commands import names, runs
+    from stabkit.cli.commands import lookup, runs
     from stabkit.options import stored
 
-    runs.listing(*names.both(stored.home(out), []), json=json)
+    runs.listing(*lookup.both(stored.home(out), []), json=json)
 
 
 @runs_app.command("show")

@@ -22,8 +22,8 @@ from stabkit.methods.blocks import biased, inner, inner_width
 from stabkit.methods.count import width
 from stabkit.model import draw
 from stabkit.model.kernels import attend, attended, linear, scores
+from stabkit.model.kv_cache import Past
 from stabkit.model.part import part
-from stabkit.model.past import Past
 from stabkit.model.positions import Positions
 from stabkit.model.tap import Tap
 from stabkit.spec import FfnKind, ModelConfig

@@ -14,8 +14,8 @@ from torch.nn import functional
 
 from stabkit.methods.base import Method, Scale, Site
 from stabkit.model.branch import FEED_FORWARDS, Attention
+from stabkit.model.kv_cache import Past
 from stabkit.model.part import part
-from stabkit.model.past import Past
 from stabkit.model.positions import Positions
 from stabkit.model.tap import Tap
 from stabkit.spec import ModelConfig

@@ -22,8 +22,8 @@ from stabkit.methods.wirings import WIRINGS
 from stabkit.model import draw
 from stabkit.model.branch import Linear
 from stabkit.model.kernels import linear
+from stabkit.model.kv_cache import Past
 from stabkit.model.part import part
-from stabkit.model.past import Past
 from stabkit.model.positions import POSITIONS
 from stabkit.model.residual import Residual
 from stabkit.model.tap import Tap

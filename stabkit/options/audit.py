@@ -13,7 +13,7 @@ from stabkit.options import ranges
 from stabkit.own import audit as own_audit
 from stabkit.own import factory
 from stabkit.own.audit import Audit
-from stabkit.own.probe import made
+from stabkit.own.probe import built_model
 
 
 def audit(factory: str, method: str | None, depths: Any, arch: str | None) -> Audit:
@@ -45,10 +45,10 @@ def model(name: str, depth: int | None) -> tuple[nn.Module, Any]:
     It returns the module alone (then there are no inputs), (module, inputs), or what `stabkit probe` takes: (module,
     loss), and with them an optimizer; the inputs are then what the loss calls the module with.
     """
-    made.seeded(0)
+    built_model.seeded(0)
     given = factory.call("FACTORY", name, depth)
     if isinstance(given, tuple) and len(given) in (2, 3) and isinstance(given[0], nn.Module) and callable(given[1]):
-        return given[0], made.called(given[0], given[1], name)[0]
+        return given[0], built_model.called(given[0], given[1], name)[0]
     module, inputs = given if isinstance(given, tuple) and len(given) == 2 else (given, None)
     if not isinstance(module, nn.Module):
         kind = type(module).__name__

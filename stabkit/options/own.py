@@ -8,7 +8,7 @@ from pathlib import Path
 
 from stabkit import methods
 from stabkit.errors import UsageError
-from stabkit.methods import ends, formula, own, valid
+from stabkit.methods import formula, output_norm, own, validate
 from stabkit.methods.base import Method
 from stabkit.methods.groups import group_of
 from stabkit.spec import Chosen, ModelConfig, Own
@@ -75,8 +75,8 @@ def method(
         label=made.label.strip(),
         says="; ".join(formula.lines(made, n, m, config)),
         group=group_of(made),
-        norm_after_sum=ends.sums_in_norm(made, shape),
-        ends_in_norm=ends.in_norm(made, shape),
+        norm_after_sum=output_norm.sums_in_norm(made, shape),
+        ends_in_norm=output_norm.in_norm(made, shape),
         assumes=made.assumes,
         scaled=made.scaled,
     )
@@ -91,7 +91,7 @@ def row(source: Own, files: Files) -> Callable[..., Method]:
 def sound(made: Method, place: str, n: int, m: int) -> None:
     """Raises UsageError, in one line, where a slot says what no slot may at this depth."""
     try:
-        fault = next(valid.faults(made, n, m), "")
+        fault = next(validate.faults(made, n, m), "")
     except Exception as error:  # whatever a user's slot raises
         raise UsageError(own.said(error, place.rpartition(":")[0])) from error
     if fault:

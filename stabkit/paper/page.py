@@ -23,7 +23,7 @@ from stabkit.paper.item import Item
 from stabkit.paper.items import BY_KEY, NOT_HERE
 from stabkit.paper.part import Part
 from stabkit.paper.section import of_part
-from stabkit.report import how
+from stabkit.report import provenance
 from stabkit.report.frame import shell, template
 from stabkit.report.html import chain_rows, counted, group_switches, switches
 from stabkit.storage.folder import write_file
@@ -158,16 +158,16 @@ def _around(sections: Sequence[Mapping[str, Any]], beyond: Left, command: str) -
 @np.errstate(all="ignore")
 def _run(runs: Sequence[Run]) -> dict[str, Any]:
     """How runs were made, and the switches of their methods."""
-    environments = how.environments(runs)
+    environments = provenance.environments(runs)
     return {
         "swatch": style.colour,
         "switches": switches(runs),
         "group_switches": group_switches(runs),
         "lit": (),
         "environments": environments,
-        "mixed": how.mixed(environments),
-        "wall": how.duration(sum(map(how.wall_seconds, runs))),
-        "duration": how.duration,
+        "mixed": provenance.mixed(environments),
+        "wall": provenance.duration(sum(map(provenance.wall_seconds, runs))),
+        "duration": provenance.duration,
         "every_row": chain_rows(runs, reference_step(runs)),
         "count": len(runs),
     }

@@ -16,7 +16,7 @@ from stabkit.figures.picture import Picture
 from stabkit.figures.shared.surfaces import Landscape
 from stabkit.figures.shared.words import plain
 from stabkit.paper.part import Part
-from stabkit.report import how, order
+from stabkit.report import order, provenance
 from stabkit.report.cards import Card, card
 from stabkit.report.html import counted
 from stabkit.report.order import source
@@ -59,7 +59,7 @@ def of_part(part: Part) -> dict[str, Any]:
         "runs": len(part.runs),
         "texts": _texts(part.runs),
         "failed": [(plain(spec.run_id), plain(reason)) for spec, reason in part.failed],
-        "wall": how.duration(sum(map(how.wall_seconds, part.runs))),
+        "wall": provenance.duration(sum(map(provenance.wall_seconds, part.runs))),
         "sequences": sorted({run.spec.seed for run in part.runs}),
     }
 

@@ -23,7 +23,7 @@ from stabkit.figures.shared.numbers import chain, reference_step, update_at
 from stabkit.figures.shared.surfaces import Landscape
 from stabkit.figures.shared.words import number, percent, plain, short
 from stabkit.methods import label_of
-from stabkit.report import cards, how, order, turn
+from stabkit.report import cards, order, provenance, surface3d
 from stabkit.report.frame import ASSETS, script_hash, shell, template
 from stabkit.report.json_document import seconds_a_step
 from stabkit.report.summary import Summary
@@ -54,14 +54,14 @@ def render(summary: Summary, *, command: str, title: str = "") -> str:
     specs = [run.spec for run in every] + [spec for spec, _ in failed]
     verdicts = summary.matrix
     turn_script = (ASSETS / "turn.js").read_text(encoding="utf-8")
-    turning = turn.rows(Landscape(runs, surfaces)) if surfaces else []
-    environments = how.environments(every)
+    turning = surface3d.rows(Landscape(runs, surfaces)) if surfaces else []
+    environments = provenance.environments(every)
     asked = order.kind(every, surfaces)
     ordered = order.order(order.cards(every, surfaces, summary.runs) if every else [], asked.leads)
     said = opening(asked, ordered, summary.answer, summary.headline)
     around = shell(title or asked.asks, command, said[0])
     if turning:
-        around["hashes"] += [script_hash(turn_script), turn.plotly()[1]]
+        around["hashes"] += [script_hash(turn_script), surface3d.plotly()[1]]
     return template(ASSETS / "page.html.j2").render(
         **around,
         swatch=style.colour,
@@ -71,7 +71,7 @@ def render(summary: Summary, *, command: str, title: str = "") -> str:
             for row in turning
         ],
         turn_script=Markup(turn_script),
-        plotly=turn.plotly()[0] if turning else "",
+        plotly=surface3d.plotly()[0] if turning else "",
         matrix=verdicts,
         lowest=verdicts.lowest,
         lit=verdicts.lit,
@@ -98,19 +98,19 @@ def render(summary: Summary, *, command: str, title: str = "") -> str:
         figures_first=asked.figures_first and bool(ordered.leads),
         switches=switches(every),
         group_switches=group_switches(every),
-        recipes=how.recipes(specs),
-        departures=how.departures(specs),
-        files=how.files(summary.runs),
+        recipes=provenance.recipes(specs),
+        departures=provenance.departures(specs),
+        files=provenance.files(summary.runs),
         claimed=bool(summary.claims),
         counted=counted(summary.claims),
         **parted(summary.claims),
-        settings=how.settings(specs) if specs else [],
+        settings=provenance.settings(specs) if specs else [],
         tasks=_tasks(specs),
         seeds=sorted({spec.seed for spec in specs}),
         environments=environments,
-        mixed=how.mixed(environments),
-        wall=how.duration(sum(how.wall_seconds(run) for run in every)),
-        duration=how.duration,
+        mixed=provenance.mixed(environments),
+        wall=provenance.duration(sum(provenance.wall_seconds(run) for run in every)),
+        duration=provenance.duration,
         lacking=lacking(run.lacks for run in runs),
         failed=[(plain(spec.run_id), plain(reason)) for spec, reason in failed],
         count=len(every),
@@ -194,7 +194,7 @@ def chain_rows(runs: Sequence[Run], step: int) -> list[Mapping[str, Any]]:
             "unigram": short(each.run.outcome.unigram_loss, 3),
             "parameters": _count(float(each.run.parameters)),
             "memory": _megabytes(number(each.run.environment.get("peak_memory_bytes"))),
-            "wall": how.duration(how.wall_seconds(each.run)),
+            "wall": provenance.duration(provenance.wall_seconds(each.run)),
         }
         for each in shown(runs)
     ]

@@ -10,7 +10,7 @@ import numpy as np
 from stabkit.figures.depth.tolerance import PICTURE
 from stabkit.figures.drawing import style
 from stabkit.figures.shared.words import listed, plain, several, short
-from stabkit.report import how
+from stabkit.report import provenance
 from stabkit.report.cards import card
 from stabkit.report.files import page_name
 from stabkit.report.frame import ASSETS, shell, template
@@ -37,7 +37,7 @@ def render(searched: Searched, command: str) -> str:
     """The page as one HTML file."""
     fits = [*exponents(searched.found, "depth"), *exponents(searched.found, "width")]
     columns, table = cells(searched.found)
-    environments = how.environments(searched.runs)
+    environments = provenance.environments(searched.runs)
     return template(ASSETS / "tolerance.html.j2").render(
         **shell(TITLE, command, answer(searched.found, fits)),
         swatch=style.colour,
@@ -50,9 +50,9 @@ def render(searched: Searched, command: str) -> str:
         card=card(PICTURE, PICTURE.select(searched.found), searched.found),
         failed=[(plain(spec.run_id), plain(reason)) for spec, reason in searched.failed],
         environments=environments,
-        mixed=how.mixed(environments),
-        wall=how.duration(sum(map(how.wall_seconds, searched.runs))),
-        duration=how.duration,
+        mixed=provenance.mixed(environments),
+        wall=provenance.duration(sum(map(provenance.wall_seconds, searched.runs))),
+        duration=provenance.duration,
         count=len(searched.runs),
         every_row=chain_rows(searched.runs, 16),
         switches=[],

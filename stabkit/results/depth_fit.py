@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stabkit.results import student
+from stabkit.results import intervals
 from stabkit.results.line import line, too_few
 
 CLEARLY = 4.0
@@ -55,7 +55,7 @@ def depth_fit(values: Mapping[int, Mapping[int, float]]) -> DepthFit | None:
     middle = logs.mean(axis=0)
     power, exponential = line(np.log(n), middle), line(n, middle)
     half, half_rate = (
-        student.half([line(x, of_seed).slope for of_seed in logs]) if len(logs) > 1 else fit.half
+        intervals.half([line(x, of_seed).slope for of_seed in logs]) if len(logs) > 1 else fit.half
         for x, fit in ((np.log(n), power), (n, exponential))
     )
     p, rate = power.slope, exponential.slope

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from stabkit.results import student
+from stabkit.results import intervals
 
 FEWEST, SPAN = 3, 4.0
 """Depths, and deepest over shallowest, that a fit over depth needs."""
@@ -32,7 +32,7 @@ def line(x: ArrayLike, y: ArrayLike) -> Line:
     slope, level = map(float, np.polyfit(across, up, 1))
     residual = float(((up - slope * across - level) ** 2).sum())
     degrees, square = len(across) - 2, float(((across - across.mean()) ** 2).sum())
-    half = student.quantile(degrees) * math.sqrt(residual / degrees / square) if degrees else math.nan
+    half = intervals.quantile(degrees) * math.sqrt(residual / degrees / square) if degrees else math.nan
     return Line(slope, level, residual, half)
 
 

@@ -12,12 +12,12 @@ import torch
 
 from stabkit import methods
 from stabkit.errors import UsageError
-from stabkit.methods import valid
+from stabkit.methods import validate
 from stabkit.methods.base import Method, sites
 from stabkit.methods.blocks import BLOCKS
 from stabkit.methods.count import parameters
 from stabkit.methods.own import Texts, said
-from stabkit.model import second
+from stabkit.model import numpy_reference
 from stabkit.model.flat import Flat
 from stabkit.model.transformer import Transformer
 from stabkit.probes import PROBES, Probe
@@ -122,7 +122,7 @@ def method(chosen: Chosen, made: Method, texts: Texts) -> Iterator[Checked]:
     slips = []
     for n, m in [(layers * n, layers * m) for layers in (6, 100) for n, m in ARCHITECTURES]:
         try:
-            slips += [f"{depth_text(n, m)}: {fault}" for fault in valid.faults(made, n, m)]
+            slips += [f"{depth_text(n, m)}: {fault}" for fault in validate.faults(made, n, m)]
         except Exception as error:  # whatever a slot raises
             slips.append(f"{depth_text(n, m)}: {said(error, chosen.own.file if chosen.own else made.key)}")
     depths = [] if slips else [(n, m) for n, m in ARCHITECTURES if not made.undefined(n, m)]
@@ -190,7 +190,7 @@ def _agrees(spec: RunSpec, texts: Texts) -> str:
             parameter.add_(noise, alpha=0.2 / math.sqrt(max(1, parameter.ndim)))
         source, target = torch.from_numpy(batch.source), torch.from_numpy(batch.target_in)
         ours = model(source, target)[1].transpose(0, 1).numpy()
-    theirs = second.logits(model.method, spec.model, model.arrays(), batch.source, batch.target_in)
+    theirs = numpy_reference.logits(model.method, spec.model, model.arrays(), batch.source, batch.target_in)
     real = (batch.target_in if spec.model.decoder_layers else batch.source) != PAD
     apart = float(np.abs(ours - theirs)[real].max() / np.abs(theirs[real]).max())
     return "" if apart < AGREES else f"the logits are {apart:.1g} of the largest apart"

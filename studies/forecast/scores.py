@@ -2,7 +2,7 @@
 
 All against labels: True where the run trains. The AUC is scikit-learn's. Ours stay where a library computes something
 else: the reliability table weighs a run's several forecasts as one (scikit-learn's calibration_curve counts each),
-Wilson's interval takes shares of runs (SciPy's binomtest takes whole counts), resampling leaves out draws of one
+resampling leaves out draws of one
 outcome alone (SciPy's bootstrap has no interval where there is one), none has Hanley and McNeil's interval; and the
 Brier score, which is one line (scikit-learn's checks of its input take longer than all resamples of a page).
 """
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
 from stabkit.results.forecast.model import LIKELY, UNLIKELY, Array
+from stabkit.results.intervals import wilson
 from studies.forecast.regression import Labels
 
 BINS = (0.0, 0.1, 0.35, 0.65, 0.9, 1.0)
@@ -72,16 +73,6 @@ def skill(p: Array, label: Labels) -> float:
     return 1 - brier(p, label) / float(share * (1 - share)) if 0 < share < 1 else math.nan
 
 
-def wilson(hits: float, n: int, z: float = 1.96) -> tuple[float, float]:
-    """The 95 % binomial interval of a share (Wilson 1927)."""
-    if not n:
-        return 0.0, 1.0
-    share, more = hits / n, z * z / n
-    middle = (share + more / 2) / (1 + more)
-    half = z / (1 + more) * math.sqrt(share * (1 - share) / n + more / (4 * n))
-    return max(0.0, middle - half), min(1.0, middle + half)
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bin:
     """Runs that were given nearly the same probability."""
@@ -100,7 +91,7 @@ class Bin:
     @property
     def interval(self) -> tuple[float, float]:
         """95 % of the true share, by how many runs there are."""
-        return wilson(self.share * self.runs, self.runs) if self.n else (0.0, 1.0)
+        return wilson(self.share, self.runs) if self.n else (0.0, 1.0)
 
     @property
     def calibrated(self) -> bool:

@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any
 
 from stabkit import methods
-from stabkit.results import student
+from stabkit.results import intervals
 from stabkit.results.chain import SATURATED
 from stabkit.results.line import exponent
 from studies import ladder
@@ -197,7 +197,7 @@ def mean(values: Sequence[float]) -> Number | None:
     middle = statistics.fmean(values)
     if len(values) < 2:
         return Number(middle)
-    half = student.half(values)
+    half = intervals.half(values)
     return Number(middle, middle - half, middle + half)
 
 

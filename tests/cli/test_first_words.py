@@ -15,7 +15,7 @@ def test_a_large_text_and_many_stored_runs_are_told_of_before_they_are_read(
 ) -> None:
     monkeypatch.setattr("stabkit.options.text.LARGE_TEXT", 1)
     monkeypatch.setattr("stabkit.running.execute.MANY", 2)
-    monkeypatch.setattr("stabkit.cli.commands.names.MANY", 2)
+    monkeypatch.setattr("stabkit.cli.commands.lookup.MANY", 2)
     data, out = tmp_path / "data", tmp_path / "out"
     data.mkdir()
     sweep = ["sweep", *TINY[:6], "--ffn", "24", "--max-tokens", "64", "--models", "deepnorm,post-ln", "--vocab", "100"]

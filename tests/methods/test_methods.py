@@ -8,7 +8,7 @@ import pytest
 import stabkit.methods as package
 from stabkit import methods
 from stabkit.errors import UsageError
-from stabkit.methods import formula, valid
+from stabkit.methods import formula, validate
 from stabkit.methods.base import sites
 from stabkit.methods.papers.admin import closed
 from stabkit.methods.papers.deepnorm import alpha_beta
@@ -81,7 +81,7 @@ def test_sites_count_as_the_papers_do():
 @pytest.mark.parametrize("depth", [(6, 6), (100, 100), (60, 12)])
 def test_every_method_is_finite_everywhere_and_says_where_it_comes_from(make, depth):
     method = make()
-    assert method.source and formula.text(method) and method.label and not list(valid.faults(method, *depth))
+    assert method.source and formula.text(method) and method.label and not list(validate.faults(method, *depth))
     for site in sites(*depth, 64):
         values = [
             method.omega(site).init,

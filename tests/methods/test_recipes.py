@@ -11,7 +11,7 @@ from stabkit.cli.app import app
 from stabkit.errors import UsageError
 from stabkit.figures.shared.comparison import condition_order, conditions, shown
 from stabkit.methods import with_recipe
-from stabkit.report import how
+from stabkit.report import provenance
 from stabkit.spec import from_json
 from tests.figures.fake_runs import plausible, run, spec
 from tests.report.pages import render
@@ -163,13 +163,13 @@ def test_the_page_names_each_recipe_with_its_source_and_warns_beside_them():
 def test_recipes_are_listed_once_a_method_and_only_where_they_are_the_papers():
     specs = [*own("deepnorm", "admin"), *own("deepnorm", seed=1)]
     specs += [spec("post-ln", 6), spec("tomorrow", 6, recipe="paper")]
-    assert [label for label, _, _ in how.recipes(specs)] == ["DeepNorm", "ADMIN"]
-    assert how.recipes(specs)[0] == (
+    assert [label for label, _, _ in provenance.recipes(specs)] == ["DeepNorm", "ADMIN"]
+    assert provenance.recipes(specs)[0] == (
         "DeepNorm",
         "xavier_normal, adam, lr 0.0015, warm-up 4000",
         "DeepNet (first version), Appendix D.2",
     )
-    assert how.recipes([spec("post-ln", 6)]) == []
+    assert provenance.recipes([spec("post-ln", 6)]) == []
 
 
 def test_claims_are_not_judged_on_runs_whose_recipes_differ_with_the_method():

@@ -12,7 +12,7 @@ from stabkit.methods.base import sites
 from stabkit.methods.blocks import BLOCKS
 from stabkit.methods.count import parameters
 from stabkit.methods.papers import sub_ln
-from stabkit.model import second
+from stabkit.model import numpy_reference
 from stabkit.model.transformer import Transformer
 from stabkit.spec import ModelConfig
 
@@ -46,14 +46,14 @@ def stirred(text: str, **sizes: object) -> Transformer:
 @pytest.mark.parametrize("block", [*BLOCKS, "all else"])
 @pytest.mark.parametrize("key", methods.KEYS)
 def test_the_model_computes_what_the_slots_say_written_out(key, block, stacks):
-    """Against `model/second.py`, which shares no code with it; and it holds as many numbers as the slots count."""
+    """Against `model/numpy_reference.py`, which shares no code with it; it holds as many numbers as the slots count."""
     method = methods.build(key, {})
     if method.undefined(*stacks):
         return
     made = stirred(key, n=stacks[0], m=stacks[1], **(BLOCKS[block] if block in BLOCKS else ELSE))
     with torch.no_grad():
         ours = made(SOURCE, TARGET)[1].transpose(0, 1).numpy()
-    theirs = second.logits(method, made.config, made.arrays(), SOURCE.numpy(), TARGET.numpy())
+    theirs = numpy_reference.logits(method, made.config, made.arrays(), SOURCE.numpy(), TARGET.numpy())
     real = (TARGET if stacks[1] else SOURCE).numpy() != 0
     np.testing.assert_allclose(ours[real], theirs[real], rtol=1e-9, atol=1e-9)
     assert sum(p.numel() for p in made.parameters()) == parameters(method, made.config, V)

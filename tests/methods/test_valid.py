@@ -3,13 +3,13 @@
 import pytest
 
 from stabkit import methods
-from stabkit.methods import valid
+from stabkit.methods import validate
 from stabkit.methods.base import Method, Scale
 from stabkit.methods.groups import group_of
 
 
 def faults(**slots):
-    return list(valid.faults(Method(key="own", label="Own", source="here", **slots), 2, 2))
+    return list(validate.faults(Method(key="own", label="Own", source="here", **slots), 2, 2))
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_each_slip_is_told_with_slot_and_site(slots, said):
 def test_every_built_in_method_says_what_it_may():
     for method in methods.DEFAULTS:
         for n, m in ((6, 6), (6, 0), (0, 6), (100, 100)):
-            assert list(valid.faults(method, n, m)) == []
+            assert list(validate.faults(method, n, m)) == []
 
 
 @pytest.mark.parametrize(

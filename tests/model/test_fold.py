@@ -21,8 +21,8 @@ from stabkit import methods
 from stabkit.cli import entry
 from stabkit.cli.commands.fold import load, save
 from stabkit.errors import UsageError
-from stabkit.methods.able import folds
 from stabkit.methods.base import Scale, sites
+from stabkit.methods.support import folds
 from stabkit.model.fold import EPS, Folded, batch, difference, fold, original, plain
 from stabkit.running import work
 from stabkit.spec import ALGO_VERSION, RunSpec

@@ -7,8 +7,8 @@ from collections import Counter
 
 import pytest
 
+from stabkit.own.probe.built_model import make
 from stabkit.own.probe.loop import record
-from stabkit.own.probe.made import make
 from stabkit.own.sublayers import run
 from stabkit.own.sublayers.anatomy import dissect
 from tests.conftest import need

@@ -11,8 +11,8 @@ import torch
 
 from stabkit.errors import UsageError
 from stabkit.own.chain.reader import masks
+from stabkit.own.probe.built_model import make
 from stabkit.own.probe.loop import record
-from stabkit.own.probe.made import make
 from stabkit.own.sublayers.run import Call
 from stabkit.results.own.series import refuse, uneven
 from stabkit.storage.probed import PROBE

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stabkit.cli.commands import names
+from stabkit.cli.commands import lookup
 from stabkit.report.json_document import series, text
 from stabkit.results import records
 from stabkit.running import runs
@@ -195,7 +195,7 @@ def test_a_run_of_a_method_or_option_of_another_version_is_listed_and_drawn(tmp_
     store.runs.mkdir(parents=True)
     files = {**files_of(tiny("deepnorm", steps=2)), "spec.json": json.dumps(foreign.to_json()).encode()}
     store.commit(foreign, files)
-    (found,) = names.find(store, [])
+    (found,) = lookup.find(store, [])
     page = render([found], command="x")
     assert found.run_id == foreign.run_id and "tomorrow" in page
 

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 
 from stabkit.results.forecast import model
 from stabkit.results.forecast.links import RunSetting
+from stabkit.results.intervals import wilson
 from studies.forecast.coefficients import document
 from studies.forecast.evaluation import Evaluation
 from studies.forecast.regression import RIDGE, features, fit
-from studies.forecast.scores import auc, brier, reliability, skill, wilson
+from studies.forecast.scores import auc, brier, reliability, skill
 from studies.forecast.which_link import LINKS
 from studies.rows import UnreadableRows, from_csv, to_csv
 from studies.today import design
@@ -80,11 +81,11 @@ def test_brier_skill_and_intervals_by_hand():
     p, label = np.array([0.9, 0.8, 0.3, 0.1]), np.array([True, False, True, False])
     assert brier(p, label) == pytest.approx((0.01 + 0.64 + 0.49 + 0.01) / 4)
     assert skill(p, label) == pytest.approx(1 - brier(p, label) / 0.25)
-    assert wilson(8, 10) == pytest.approx((0.4902, 0.9433), abs=1e-4)
+    assert wilson(0.8, 10) == pytest.approx((0.4902, 0.9433), abs=1e-4)
     first, *_, last = reliability(p, label, np.array([0, 1, 1, 2]))
     assert (first.n, first.runs, first.share, last.n, last.share) == (1, 1, 0.0, 1, 1.0)
     same = reliability(np.full(4, 0.95), label, np.array([0, 0, 1, 1]))[-1]
-    assert (same.n, same.runs) == (4, 2) and same.interval == wilson(1, 2), "an interval counts runs, not forecasts"
+    assert (same.n, same.runs) == (4, 2) and same.interval == wilson(0.5, 2), "an interval counts runs, not forecasts"
 
 
 def test_out_of_group_forecasts_come_from_fits_that_have_not_seen_the_group():

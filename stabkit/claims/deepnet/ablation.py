@@ -13,12 +13,12 @@ from dataclasses import replace
 from stabkit.claims.base import Claim, Measurement, Spot, Tell, Threshold, at_depth, at_least, at_most, nats
 from stabkit.claims.evidence import JUDGED, MARGIN, fails
 from stabkit.claims.quality_evidence import too_short
-from stabkit.claims.verdict import wilson
 from stabkit.figures.ablation import boundary
 from stabkit.figures.shared import scales
 from stabkit.figures.shared.comparison import Condition, conditions, output_layers, setting
 from stabkit.figures.shared.numbers import outcome_word
 from stabkit.methods import variant
+from stabkit.results.intervals import wilson
 from stabkit.results.line import log_slope
 from stabkit.storage.store import Run
 

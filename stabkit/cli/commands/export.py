@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from stabkit.cli.commands import names
+from stabkit.cli.commands import lookup
 from stabkit.errors import UsageError
 from stabkit.options import ranges, stored
 from stabkit.storage import export as tables
@@ -20,7 +20,7 @@ def run(named: Sequence[str], store: str, to: str, what: str, out: str) -> None:
     """Find the runs and write their table."""
     kind = ranges.choice("--to", to, tables.KINDS)
     table = ranges.choice("--what", what, tuple(tables.TABLES))
-    stored_runs, watches = names.both(stored.source(list(named), store), named)
+    stored_runs, watches = lookup.both(stored.source(list(named), store), named)
     put(stored_runs, kind, Path(out) if out else None, table, watches)
 
 

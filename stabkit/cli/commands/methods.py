@@ -9,7 +9,7 @@ from typing import Any
 from stabkit import methods as table
 from stabkit.cli import console
 from stabkit.errors import ContractBroken, UsageError
-from stabkit.methods import able, constants, formula
+from stabkit.methods import constants, formula, support
 from stabkit.methods.base import Method, Role, Site, defined, sites
 from stabkit.methods.groups import group_of
 from stabkit.methods.today import OUT
@@ -241,7 +241,7 @@ def _out() -> list[str]:
 
 def _able(method: Method) -> tuple[tuple[str, str], ...]:
     """(command, what it can do for this method)."""
-    return able.told(method, sites(*defined(method, 6), constants.WIDTH))
+    return support.told(method, sites(*defined(method, 6), constants.WIDTH))
 
 
 def _options(method: Method) -> dict[str, tuple[str, ...]]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from stabkit import api
 from stabkit.cli import console
-from stabkit.cli.commands import names
+from stabkit.cli.commands import lookup
 from stabkit.cli.progress import Screen
 from stabkit.cli.signals import Signals
 from stabkit.errors import FailedRuns, StabkitError, UsageError, nearest
@@ -62,7 +62,7 @@ def run(params: Mapping[str, Any], command: str) -> None:
     if not asked:
         raise refusal
     store = Store(machine.output(str(params["out"])))
-    stored = names.find(store, [])
+    stored = lookup.find(store, [])
     held = engine.held(store, asked.values())
     steps = plans.plan([one for one, _ in asked.values()], held, limit, cost.pace(stored))
     if params["dry_run"]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from stabkit.cli import console
-from stabkit.cli.commands import names
+from stabkit.cli.commands import lookup
 from stabkit.cli.commands.train import again
 from stabkit.errors import UsageError
 from stabkit.options import stored
@@ -19,7 +19,7 @@ from stabkit.report.summary import summarise
 def run(named: Sequence[str], store: str, out: str, figures: str, *, show: bool = False) -> None:
     """Render the runs named, or all of the store."""
     home = stored.source(named, store)
-    stored_runs, watches = names.both(home, named)
+    stored_runs, watches = lookup.both(home, named)
     pages = [watch.write(own, home.out, again()) for own in watches]
     for page in pages:
         console.say(f"report: {page}")

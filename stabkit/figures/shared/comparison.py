@@ -16,7 +16,7 @@ from stabkit import methods
 from stabkit.figures.shared.numbers import outcome_word
 from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import plain
-from stabkit.methods import blocks, ends
+from stabkit.methods import blocks, output_norm
 from stabkit.methods.base import Group
 from stabkit.methods.groups import group_of
 from stabkit.spec import ModelConfig, RunSpec
@@ -217,7 +217,7 @@ def ends_in_norm(spec: RunSpec) -> bool:
     if spec.own:
         return spec.own.ends_in_norm
     method = methods.of(spec)
-    return method is None or ends.in_norm(method, spec.model)
+    return method is None or output_norm.in_norm(method, spec.model)
 
 
 def norm_after_sum(spec: RunSpec) -> bool:
@@ -225,7 +225,7 @@ def norm_after_sum(spec: RunSpec) -> bool:
     if spec.own:
         return spec.own.norm_after_sum
     method = methods.of(spec)
-    return method is None or ends.sums_in_norm(method, spec.model)
+    return method is None or output_norm.sums_in_norm(method, spec.model)
 
 
 def output_layers(spec: RunSpec) -> list[str]:

@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 from stabkit import methods
 from stabkit.errors import UsageError
 from stabkit.methods import blocks
-from stabkit.methods.able import folds
 from stabkit.methods.base import Kind, Method, Site, sites
+from stabkit.methods.support import folds
 from stabkit.model.fold.plain import Plain
 from stabkit.model.transformer import Transformer
 from stabkit.spec import ModelConfig, RunSpec

@@ -22,7 +22,7 @@ from torch import nn
 
 from stabkit import methods
 from stabkit.errors import UsageError
-from stabkit.methods import able
+from stabkit.methods import support
 from stabkit.methods.base import Method, Site, Stack, defined, sites
 from stabkit.own.audit import scales, structure, weights
 from stabkit.own.audit.case import BASES, KINDS, Case, Violation
@@ -80,7 +80,7 @@ def audit(
     said = None if n is None or m is None else (n, m)
     if method is not None and said is not None and (why := method.undefined(*said)):
         raise UsageError(f"{method.key}: {why}")
-    if method is not None and (why := able.audits(method, _sites(method, said))):
+    if method is not None and (why := support.audits(method, _sites(method, said))):
         raise UsageError(f"{method.key}: {why}")
     run.refuse(model)
     ran, anatomy, stacks = recognised(model, said, inputs)
@@ -99,7 +99,7 @@ def audit(
     left = [stack for stack in anatomy.stacks if stack not in stacks.values()]
     if left:
         notes.append(f"{sum(len(stack.sublayers) for stack in left)} sub-layers of other stacks were not judged")
-    if beside := able.unjudged(method, case.sites):
+    if beside := support.unjudged(method, case.sites):
         notes.append(f"of {method.label}'s recipe not compared: {', '.join(beside)}")
     return Audit(
         method=method,
@@ -124,7 +124,7 @@ def _closest(anatomy: Anatomy, stacks: dict[Stack, Found], n: int, m: int) -> Me
     ranked: list[tuple[int, int, int, Method]] = []
     for key in methods.KEYS:
         method = methods.build(key, {})
-        if not method.undefined(n, m) and not able.audits(method, sites(n, m, WIDTH)):
+        if not method.undefined(n, m) and not support.audits(method, sites(n, m, WIDTH)):
             case = Case(method, stacks)
             built = sum(1 for _ in (*structure.judge(case, n, m), *scales.judge(case)))
             ranked.append((built, sum(1 for _ in weights.judge(case, anatomy)), len(ranked), method))

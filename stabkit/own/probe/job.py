@@ -29,7 +29,7 @@ import torch
 from stabkit.errors import StabkitError, UsageError
 from stabkit.own import factory
 from stabkit.own.probe import loop
-from stabkit.own.probe.made import FACTORY, Made, fits, make
+from stabkit.own.probe.built_model import FACTORY, Made, fits, make
 from stabkit.own.sublayers.memory import raw
 from stabkit.results.own.cell import PROBE_VERSION, Facts, ModelCell
 from stabkit.results.records import jsonable

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from stabkit.errors import UsageError
 from stabkit.own.chain.gradients import Weights, arrived, gradient_norms, groups_of, sublayers
 from stabkit.own.chain.reader import Reader, broken, masks
-from stabkit.own.probe.made import Made
+from stabkit.own.probe.built_model import Made
 from stabkit.own.sublayers import reading, run
 from stabkit.own.sublayers.memory import digest
 from stabkit.own.sublayers.reading import ResidualStream

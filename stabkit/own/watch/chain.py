@@ -12,8 +12,8 @@ from stabkit.own.chain.gradients import Weights, arrived, gradient_squares, grou
 from stabkit.own.chain.reader import Reader, masks
 from stabkit.own.sublayers import reading, run
 from stabkit.own.sublayers.memory import digest
+from stabkit.own.watch.distributed import reshard, whole
 from stabkit.own.watch.inputs import WatchedBatch
-from stabkit.own.watch.ranks import reshard, whole
 from stabkit.results.records import Recorder, Table
 
 

@@ -20,7 +20,7 @@ from torch import nn
 
 from stabkit.errors import StabkitError, UsageError
 from stabkit.own.sublayers.run import Call
-from stabkit.own.watch import ranks
+from stabkit.own.watch import distributed
 from stabkit.own.watch.inputs import FirstCall, WatchedBatch, check, refuse, stepped, unwrapped
 from stabkit.own.watch.journal import Journal, StabilityWarning, say
 from stabkit.own.watch.losses import Losses
@@ -93,7 +93,7 @@ class Watch:
         self.start = size <= LARGEST_COPY if start is None else start
         if not self.start:
             self.notes.append("‖θ_t − θ_0‖ is not recorded: it needs a copy of the weights; start=True keeps one")
-        self._sharded, first = ranks.is_sharded(self.model), ranks.is_first(self.model)
+        self._sharded, first = distributed.is_sharded(self.model), distributed.is_first(self.model)
         self._journal = Journal(WatchShelf(Path(out).absolute()) if first else None, self.id, warn, writer)
         self._recording: Recording | None = None
         self._losses = Losses()
@@ -234,7 +234,7 @@ class Watch:
     def _agree(self) -> None:
         """End together with the other processes where the watch of any has failed."""
         try:
-            failed = ranks.failed_anywhere(bool(self._failed), self.model)
+            failed = distributed.failed_anywhere(bool(self._failed), self.model)
         except Exception as error:
             failed, self._failed = True, self._failed or f"{type(error).__name__}: {first_line(error)}"
         if failed:
@@ -282,7 +282,7 @@ class Watch:
 
     def _stop(self, why: str) -> None:
         self._end(f"stopped: {why}")
-        if self._failed or ranks.is_first(self.model):
+        if self._failed or distributed.is_first(self.model):
             say(f"the watch ends at update {self.steps}, training goes on: {why}")
 
     def _end(self, how: str) -> None:

@@ -1,4 +1,4 @@
-"""Student's t: what a few values leave open about their mean."""
+"""95 % intervals: of a mean of a few values (Student's t), of a share (Wilson)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from collections.abc import Sequence
 
 T_975 = {1: 12.71, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262}
 T_975 |= {14: 2.145, 19: 2.093, 29: 2.045}
-"""97.5 % quantiles by degrees of freedom."""
+"""97.5 % quantiles of Student's t by degrees of freedom."""
+Z_975 = 1.960
+"""And of the normal distribution."""
 
 
 def quantile(degrees: int) -> float:
@@ -19,3 +21,11 @@ def quantile(degrees: int) -> float:
 def half(values: Sequence[float]) -> float:
     """Half the 95 % interval of the mean of two values or more."""
     return quantile(len(values) - 1) * statistics.stdev(values) / math.sqrt(len(values))
+
+
+def wilson(share: float, count: int) -> tuple[float, float]:
+    """Of a share of so many (Wilson 1927)."""
+    square = Z_975**2
+    middle = (share + square / (2 * count)) / (1 + square / count)
+    reach = Z_975 / (1 + square / count) * math.sqrt(share * (1 - share) / count + square / (4 * count**2))
+    return max(0.0, middle - reach), min(1.0, middle + reach)
