@@ -1,18 +1,18 @@
 """The command line: parse → call one function → print. Heavy imports stand inside the commands.
 
-A command that has a function in `api.py` takes its options from there; `report`, `export`, `fold`, `runs` and `methods`
-read a store or a table, and have theirs here. No `from __future__ import annotations`: `paper`'s options are read as
-they are.
+A command that has a function in `api.py` takes its options from there; `report`, `export`, `fold`, `runs`, `methods`
+and `paper` have theirs here, written in the same way. No `from __future__ import annotations`: options are read as they
+are.
 """
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from stabkit import api
 from stabkit.cli import console
-from stabkit.cli.command import PROBING, Invocation, command
+from stabkit.cli.command import PROBING, Invocation, command, direct
 from stabkit.cli.help import ROOT, Commands
 from stabkit.errors import UsageError
 from stabkit.options.option import HOME, LONG, ON, OUT, TRAIN, Argument, Option
@@ -44,20 +44,9 @@ Version = Annotated[
 ]
 
 
-def _option(help: str, metavar: str = "WORD", **more: Any) -> Any:
-    return typer.Option(help=help, metavar=metavar, show_envvar=False, **more)
-
-
-Runs = Annotated[
-    list[str] | None,
-    typer.Argument(help="Run ids, their beginnings, or run folders; default: all.", metavar="RUNS"),
-]
-OneRun = Annotated[str, typer.Argument(help="A run id or its beginning.", metavar="RUN")]
-Store = Annotated[str, _option("Where runs/ is; default: here.", "DIR", envvar=HOME)]
-Out = Annotated[str, _option("Where runs/ and reports/ are; default: here.", "DIR", envvar=HOME)]
-Dtype = Annotated[str, _option("float32 or float64.")]
-Arch = Annotated[str, _option("encoder-decoder, encoder-only or decoder-only.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.", show_envvar=False)]
+Runs = Annotated[list[str], Argument("Run ids, their beginnings, or run folders; default: all.", "RUNS")]
+OneRun = Annotated[str, Argument("A run id or its beginning.", "RUN")]
+Store = Annotated[str, Option("Where runs/ is; default: here.", OUT, "DIR", envvar=HOME)]
 
 
 @app.callback()
@@ -149,41 +138,44 @@ def _paper(invocation: Invocation) -> None:
         paper.run(params, again())
 
 
-@app.command()
+@direct(app)
 def report(
-    runs: Runs = None,
-    out: Annotated[str, _option("The HTML file to write.", "FILE")] = "",
-    figures: Annotated[str, _option("A directory for every figure as SVG, PNG, PDF and CSV.", "DIR")] = "",
+    runs: Runs = [],  # noqa: B006  # read, never written to
+    *,
+    out: Annotated[str, Option("The HTML file to write.", OUT, "FILE")] = "",
+    figures: Annotated[str, Option("A directory for every figure as SVG, PNG, PDF and CSV.", OUT, "DIR")] = "",
     store: Store = "",
-    open: Annotated[bool, typer.Option("--open", help="Show the page in a browser.", show_envvar=False)] = False,
+    open: Annotated[bool, Option("Show the page in a browser.", OUT)] = False,
 ) -> None:
     """Render finished runs as one HTML file."""
     from stabkit.cli.commands import report
 
-    report.run(runs or [], store, out, figures, show=open)
+    report.run(runs, store, out, figures, show=open)
 
 
-@app.command()
+@direct(app)
 def export(
-    runs: Runs = None,
-    what: Annotated[str, _option("records, or translations (of `sweep --bleu`).")] = "records",
-    to: Annotated[str, _option("csv or jsonl.")] = "csv",
-    out: Annotated[str, _option("The file to write; default: standard output.", "FILE")] = "",
+    runs: Runs = [],  # noqa: B006
+    *,
+    what: Annotated[str, Option("records, or translations (of `sweep --bleu`).", OUT)] = "records",
+    to: Annotated[str, Option("csv or jsonl.", OUT)] = "csv",
+    out: Annotated[str, Option("The file to write; default: standard output.", OUT, "FILE")] = "",
     store: Store = "",
 ) -> None:
     """Write everything that was recorded as one long table: run, step, probe, site, value; or what was translated."""
     from stabkit.cli.commands import export
 
-    export.run(runs or [], store, to, what, out)
+    export.run(runs, store, to, what, out)
 
 
-@app.command()
+@direct(app, ("json",))
 def fold(
     run: OneRun,
-    out: Out = "",
-    to: Annotated[str, _option("The directory to write to; default: OUT/folded/RUN.", "DIR")] = "",
-    dtype: Dtype = "float64",
-    json: Json = False,
+    *,
+    out: api.Out = "",
+    to: Annotated[str, Option("The directory to write to; default: OUT/folded/RUN.", OUT, "DIR")] = "",
+    dtype: api.Dtype = "float64",
+    json: bool = False,
 ) -> None:
     """Turn trained ADMIN or DeepNorm weights into a plain Post-LN model with the same outputs, for torch.nn's layers.
 
@@ -192,65 +184,61 @@ def fold(
     from stabkit.cli.commands import fold
     from stabkit.options import stored
 
-    store = stored.home(out)
+    store = stored.home(str(out or ""))
     chosen = stored.one(store, run)
     where = Path(to) if to else fold.home(store.out, chosen)
     fold.show(fold.save(chosen, where, dtype), where, json=json)
 
 
-@runs_app.command("ls")
-def runs_ls(out: Out = "", json: Json = False) -> None:
+@direct(runs_app, ("json",), "ls")
+def runs_ls(*, out: api.Out = "", json: bool = False) -> None:
     """List finished runs (id, outcome, steps, loss, seconds), and watches of your own trainings."""
     from stabkit.cli.commands import lookup, runs
     from stabkit.options import stored
 
-    runs.listing(*lookup.both(stored.home(out), []), json=json)
+    runs.listing(*lookup.both(stored.home(str(out or "")), []), json=json)
 
 
-@runs_app.command("show")
-def runs_show(run: OneRun, out: Out = "", json: Json = False) -> None:
+@direct(runs_app, ("json",), "show")
+def runs_show(run: OneRun, *, out: api.Out = "", json: bool = False) -> None:
     """Show one run or watch: what it was, how it ended, its chain, where it ran."""
     from stabkit.cli.commands import runs
     from stabkit.options import stored
 
-    runs.show(stored.either(stored.home(out), run), json=json)
+    runs.show(stored.either(stored.home(str(out or "")), run), json=json)
 
 
-@runs_app.command("verify")
-def runs_verify(out: Out = "", json: Json = False) -> None:
+@direct(runs_app, ("json",), "verify")
+def runs_verify(*, out: api.Out = "", json: bool = False) -> None:
     """Check the files of every run and watch against their checksums, and repair nothing."""
     from stabkit.cli.commands import runs
     from stabkit.options import stored
 
-    runs.verify(stored.home(out), json=json)
+    runs.verify(stored.home(str(out or "")), json=json)
 
 
-@runs_app.command("rm")
+@direct(runs_app, name="rm")
 def runs_rm(
-    runs: Annotated[
-        list[str], typer.Argument(help="Run ids or their beginnings; each must name exactly one run.", metavar="RUNS")
-    ],
-    out: Out = "",
+    runs: Annotated[list[str], Argument("Run ids or their beginnings; each must name exactly one run.", "RUNS")],
+    *,
+    out: api.Out = "",
 ) -> None:
     """Remove runs or watches from the store."""
     from stabkit.cli.commands.runs import remove
     from stabkit.options import stored
 
-    remove(stored.home(out), runs)
+    remove(stored.home(str(out or "")), runs)
 
 
-@app.command()
+@direct(app, ("json",))
 def methods(
-    model: Annotated[
-        str, typer.Argument(metavar="METHOD", help="One method, for its constants; or check, and what to check.")
-    ] = "",
-    checked: Annotated[str, typer.Argument(metavar="METHOD", help="After check: a method, ./my.py:function.")] = "",
-    depths: Annotated[str, _option("Depths for the constants.", "DEPTHS")] = "18",
-    arch: Arch = "encoder-decoder",
-    json: Json = False,
-    markdown: Annotated[
-        bool, typer.Option("--markdown", help="Print a page to link to, a heading a method.", show_envvar=False)
-    ] = False,
+    model: Annotated[str, Argument("One method, for its constants; or check, and what to check.", "METHOD")] = "",
+    checked: Annotated[str, Argument("After check: a method, ./my.py:function.", "METHOD")] = "",
+    *,
+    depths: Annotated[str, Option("Depths for the constants.", TRAIN, "DEPTHS")] = "18",
+    arch: api.Arch = "encoder-decoder",
+    json: bool = False,
+    markdown: Annotated[bool, Option("Print a page to link to, a heading a method.", OUT)] = False,
 ) -> None:
     """The methods: formula, source, options, parameters added, claims; with a name, every constant at each depth.
 

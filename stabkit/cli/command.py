@@ -90,35 +90,64 @@ FEW = 8
 def command(
     app: typer.Typer, function: Callable[..., Any], terminal: tuple[str, ...] = TRAINING
 ) -> Callable[[Callable[[Invocation], None]], None]:
-    """Add a command to the app: its options those of `function` and these of the terminal, its help the first two
-    paragraphs of the docstring; decorates what is run."""
-    name = function.__name__
-    taken = {parameter.name: parameter for parameter in _parameters(function)}
-    terminals = [_parameter(name, *TERMINAL[name]) for name in terminal]
-    parameters = sorted([*taken.values(), *terminals], key=_rank)
-    if sum(parameter.default is not parameter.empty for parameter in parameters) <= FEW:
-        parameters = [_without_panel(parameter) for parameter in parameters]
+    """Add a command that calls a function of the API: decorates what is run."""
+    taken = [parameter.name for parameter in _parameters(function)]
 
     def decorate(run: Callable[[Invocation], None]) -> None:
         def called(ctx: typer.Context, **params: Any) -> None:
             source = {name: str(getattr(ctx.get_parameter_source(name), "name", "DEFAULT")) for name in params}
             run(
                 Invocation(
-                    command=name,
+                    command=function.__name__,
                     params=params,
                     given={name: params[name] for name in taken if source[name] != "DEFAULT"},
                     typed=frozenset(name for name in params if source[name] == "COMMANDLINE"),
                 )
             )
 
-        kind = inspect.Parameter.KEYWORD_ONLY
-        context = inspect.Parameter("ctx", kind, annotation=typer.Context)
-        called.__signature__ = inspect.Signature([context, *parameters])  # type: ignore[attr-defined]
-        called.__annotations__ = {"ctx": typer.Context, **{p.name: p.annotation for p in parameters}}
-        paragraphs = inspect.cleandoc(function.__doc__ or "").split("\n\n")
-        app.command(name, help="\n\n".join(paragraphs[:2]))(called)
+        context = inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
+        _add(app, function.__name__, function, [context, *_arranged(function, terminal)], called)
 
     return decorate
+
+
+def direct(
+    app: typer.Typer, terminal: tuple[str, ...] = (), name: str = ""
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Add a command of the command line's own: decorates what is run, with its options as texts and these of the
+    terminal."""
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        def called(**params: Any) -> None:
+            function(**params)
+
+        _add(app, name or function.__name__, function, _arranged(function, terminal), called)
+        return function
+
+    return decorate
+
+
+def _add(
+    app: typer.Typer,
+    name: str,
+    function: Callable[..., Any],
+    parameters: list[inspect.Parameter],
+    called: Callable[..., None],
+) -> None:
+    """As typer has it; the help is the first two paragraphs of the function's docstring."""
+    called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    called.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    paragraphs = inspect.cleandoc(function.__doc__ or "").split("\n\n")
+    app.command(name, help="\n\n".join(paragraphs[:2]))(called)
+
+
+def _arranged(function: Callable[..., Any], terminal: tuple[str, ...]) -> list[inspect.Parameter]:
+    """The options of a function and these of the terminal, panel by panel."""
+    terminals = [_parameter(name, *TERMINAL[name]) for name in terminal]
+    parameters = sorted([*_parameters(function), *terminals], key=_rank)
+    if sum(parameter.default is not parameter.empty for parameter in parameters) <= FEW:
+        parameters = [_without_panel(parameter) for parameter in parameters]
+    return parameters
 
 
 def _rank(parameter: inspect.Parameter) -> int:
@@ -138,13 +167,13 @@ def _parameters(function: Callable[..., Any]) -> Iterator[inspect.Parameter]:
     """The options of a signature as typer reads them."""
     for name, parameter in inspect.signature(function).parameters.items():
         if get_origin(parameter.annotation) is not Annotated:
-            continue  # a listener
+            continue  # a listener, or an option of the terminal
         kind, option, *_ = get_args(parameter.annotation)
         match option:
             case Argument():
                 words = list[str] if get_origin(kind) is list else str
                 argument = typer.Argument(help=option.help, metavar=option.metavar, **_completing(option))
-                yield _parameter(name, Annotated[words, argument])
+                yield _parameter(name, Annotated[words, argument], parameter.default)
             case Option():
                 yield _parameter(name, *_typed(name, parameter.default, option))
 
