@@ -165,7 +165,7 @@ CheckpointEvery = Annotated[
 RunTimeout = Annotated[float, Option("Seconds after which a run is given up as hung; 0: never.", WHERE, "SECONDS")]
 RetryFailed = Annotated[bool, Option("Try runs again that failed three times.", WHERE)]
 Yes = Annotated[bool, Option("Run a grid that seems too large for this machine.", WHERE)]
-Fresh = Annotated[bool, Option("Probe again what is on the shelf.", WHERE)]
+Fresh = Annotated[bool, Option("Probe again what is cached.", WHERE)]
 
 PAPERS = ("post-ln", "post-ln-init", "admin", "deepnorm")
 """What is compared where nothing else is asked for."""

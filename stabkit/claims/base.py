@@ -27,7 +27,7 @@ Scale = Literal["ratio", "difference", "share"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Threshold:
-    """From where on a number bears a sentence out, and why from there."""
+    """From where on a number supports a sentence, and why from there."""
 
     sense: Literal[">=", "<="]
     value: float
@@ -40,7 +40,7 @@ class Threshold:
         return "at least" if self.sense == ">=" else "at most"
 
     def met(self, number: float) -> bool:
-        """Whether a number lies on the side that bears the sentence out."""
+        """Whether a number lies on the side that supports the sentence."""
         return number >= self.value if self.sense == ">=" else number <= self.value
 
 

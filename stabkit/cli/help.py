@@ -109,7 +109,7 @@ def _nothing(ctx: Any) -> None:
 
 ROOT = "\n\n".join(
     (
-        "Start here:  stabkit sweep  (two minutes: who trains at 6, 18, 50 and 100 layers)",
+        "Start here:  stabkit sweep  (two minutes: which methods train at 6, 18, 50 and 100 layers)",
         "Your own model:  stabkit probe package.module:function --depths 6,12,24",
         "Options are read from the environment too (STABKIT_SWEEP_SEEDS=0..2); what trains has --config FILE.",
     )

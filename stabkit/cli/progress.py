@@ -63,9 +63,9 @@ class Screen:
                 if said := lacking(run.lacks for run in plan.ready.values()):
                     console.note(said)
             case "translation":
-                console.note(f"translations: {len(plan.ready)} on the shelf, {len(plan.jobs)} to make")
+                console.note(f"translations: {len(plan.ready)} cached, {len(plan.jobs)} to make")
             case "surface":
-                console.note(f"surfaces: {len(plan.ready)} on the shelf, {len(plan.missing)} to draw")
+                console.note(f"surfaces: {len(plan.ready)} cached, {len(plan.missing)} to draw")
 
     @contextmanager
     def training(

@@ -176,7 +176,7 @@ WATCHED: tuple[Picture[Watched], ...] = (
     _picture(
         "loss",
         caption="The training loss, as `watch.loss(…)` was given it.",
-        see="What the other pictures are to foretell.",
+        see="The loss, which the other pictures are to predict.",
         lines=_loss_lines,
         title=_loss_title,
         y_label="loss",

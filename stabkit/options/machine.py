@@ -52,7 +52,7 @@ def _cpu_only() -> bool:
 
 
 def executor(options: Mapping[str, Any]) -> tuple[str, ExecutorOptions]:
-    """Who trains, and where; 0 workers are as many as suit the device."""
+    """Which executor, and its options; 0 workers are as many as suit the device."""
     name = ranges.choice("--executor", options["executor"], tuple(EXECUTORS))
     return name, ExecutorOptions(
         workers=0 if options["workers"] == "auto" else ranges.whole("--workers", options["workers"], 1, 1024),

@@ -96,7 +96,7 @@ def chosen(
     apart: dict[str, list[str]] = {}
     for item in ranges.names("--models", models):
         if not item:
-            raise UsageError(f"--models: {ranges.text(models)!r} has an empty place; `stabkit methods` lists all")
+            raise UsageError(f"--models: {ranges.text(models)!r} has an empty item; `stabkit methods` lists all")
         for choice, method in named(item, files, config, depths):
             label = choice.own.label if choice.own else methods.label(choice.key, choice.options)
             label = methods.with_options(label, choice.options) if choice.own else label

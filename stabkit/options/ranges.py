@@ -241,7 +241,7 @@ def _items(option: str, given: Any, token: Callable[[str], list[T]], value: Call
         items = [plain(item) for item in given] if isinstance(given, Iterable) else [given]
     _short(option, given, len(items))
     if "" in items or not items:
-        raise UsageError(f"{option}: {text(given)!r} has an empty place; write values with commas between, like 6,18")
+        raise UsageError(f"{option}: {text(given)!r} has an empty item; write values with commas between, like 6,18")
     read = (token(item) if isinstance(item, str) else value(item) for item in items)
     values = dict.fromkeys(v for some in read for v in some)
     _short(option, given, len(values))

@@ -93,7 +93,7 @@ ITEMS: tuple[Item, ...] = (
         theirs="IWSLT-14 De-En, ten methods from 10L-10L to 100L-100L: in 8,000 updates DeepNet is over 30 BLEU, most "
         "of the others are not; it is stable from shallow to deep and improves with depth.",
         scaled=f"{TINY}; four methods at 6L-6L to 24L-24L, 250 updates of 256 tokens. After so few updates BLEU is "
-        "near nothing: what parts is the validation loss, and who trains at all.",
+        "near nothing: what separates them is the validation loss, and which train at all.",
         commands=(f"sweep --models post-ln,admin,pre-ln,deepnorm --depths 6,12,18,24 {LONG} --bleu",),
         figures=("bleu", "validation_loss", "table1"),
         claims=("deeper-deepnorm",),
@@ -146,7 +146,7 @@ ITEMS: tuple[Item, ...] = (
         key="table1",
         paper=DEEPNET,
         name="Table 1",
-        title="Who trains at which depth",
+        title="Which methods train at which depth",
         theirs="WMT-17 En-De, ten methods at 6L, 18L, 50L and 100L: BLEU 26.9 to 29.0, or “diverged”. Post-LN, "
         "DS-Init and ReZero diverge from 18L on, ADMIN from 50L; only DeepNet, Pre-LN and (but for 50L) DLCL train at "
         "100L.",

@@ -1,7 +1,7 @@
-"""Items run one after the other within a budget, the page written anew after each.
+"""Items run one after the other within a budget, the page rewritten after each.
 
 Everything that an item leaves is in the store before the next begins, so that a command that was interrupted goes on
-where it stopped, and the page can be written anew at any time.
+where it stopped, and the page can be rewritten at any time.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ EVERY: tuple[Picture[Any], ...] = (*FIGURES, *SURFACES)
 NAMED: Mapping[str, Picture[Any]] = {figure.name: figure for figure in EVERY}
 
 
-@lru_cache(maxsize=64)  # the pages are written anew after every item
+@lru_cache(maxsize=64)  # the pages are rewritten after every item
 @np.errstate(all="ignore")  # runs diverge as they like: what comes of it is NaN or infinity and is drawn as such
 def of_part(part: Part) -> dict[str, Any]:
     """All that a template asks of an item."""

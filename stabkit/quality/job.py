@@ -35,7 +35,7 @@ def translate(job: dict[str, Any], tell: Callable[[dict[str, Any]], None], task:
     out = Path(job["out"])
     run = Store(out).load(spec.run)
     if run.digest != spec.digest:
-        raise StoreError(f"{spec.run} was trained anew while it was to be translated; start it again")
+        raise StoreError(f"{spec.run} was trained again while it was to be translated; start it again")
     its_task = task(run.spec, job["corpus"], out)
     held_out = its_task.held_out()
     if held_out.digest != spec.sentences:

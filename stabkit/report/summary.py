@@ -35,7 +35,7 @@ class Summary:
     claims: tuple[Finding, ...]
     matrix: Matrix
     answer: str
-    """Who trains where; "" where no run has a verdict or a forecast."""
+    """One sentence: which methods train at which depths; "" where no run has a verdict or a forecast."""
     headline: str
     """What they say compared with one another."""
 

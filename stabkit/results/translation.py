@@ -29,7 +29,7 @@ class TranslationSpec:
 
     run: str
     digest: str
-    """Of the run's files: a run that was trained anew has other weights under the same id."""
+    """Of the run's files: a run that was trained again has other weights under the same id."""
     search: Search
     sentences: str
     device: str = "cpu"

@@ -13,7 +13,7 @@ if [ -z "$quick" ]; then
   block "the flagship command, under four minutes" timeout 240 python3 "$root/dev.py" landscape --model deepnorm $text --out "$work/s" --json --quiet
   cp "$work/log" "$work/s.json"
   block "six-fold, two-fold and not at all (diagnostics.md): the ratios by ruler" check rulers "$work/s.json"
-  block "the same again trains and draws nothing" bash -c "python3 '$root/dev.py' landscape $text --out '$work/s' 2>&1 >/dev/null | grep -q '26 on the shelf, 0 to draw'"
+  block "the same again trains and draws nothing" bash -c "python3 '$root/dev.py' landscape $text --out '$work/s' 2>&1 >/dev/null | grep -q '26 cached, 0 to draw'"
   block "Fig. 5: three depths, at most 8 MB" bash -c "python3 '$root/dev.py' landscape --depths 6,18,50 $text --out '$work/s' --quiet | tee '$work/five' && page=\$(sed -n 's/^report: //p' '$work/five') && [ \$(stat -c %s \"\$page\") -lt 8000000 ] && grep -q 'figure-path_plane' \"\$page\""
 fi
 # — 4 Trajectory

@@ -28,7 +28,7 @@ block "controls: 1/N is flat, Post-LN fails by the gradient, Pre-LN, DeepNorm an
 probe() { bash -c "cd '$work/user' && $stab probe mine:gpt2 --depths 6,12,24,48 --json -q --out '$work/p' >'$work/probe.json'; c=\$?; [ \$c -eq 0 ]"; }
 [ -n "$quick" ] || block "stabkit probe GPT-2, 6 to 48 layers, eight updates, three seeds" probe
 [ -n "$quick" ] || block "  … the document" check probe "$work/probe.json"
-[ -n "$quick" ] || block "  … again: nothing is probed" bash -c "cd '$work/user' && $stab probe mine:gpt2 --depths 6,12,24,48 --out '$work/p' 2>/dev/null | grep -q '12 of 12 from the shelf'"
+[ -n "$quick" ] || block "  … again: nothing is probed" bash -c "cd '$work/user' && $stab probe mine:gpt2 --depths 6,12,24,48 --out '$work/p' 2>/dev/null | grep -q '12 of 12 cached'"
 
 # — 3 On models that nobody here wrote
 block "fourteen models of libraries: found and probed" dev test tests/own/test_libraries.py -m libraries

@@ -188,7 +188,7 @@ def test_flags_win_over_the_environment_and_that_over_the_file(tmp_path):
 
 
 BAD = [
-    (["--depths", "6,,18"], "--depths", "empty place"),
+    (["--depths", "6,,18"], "--depths", "empty item"),
     (["--depths", "0"], "--depths", "0"),
     (["--depths", "six"], "--depths", "six"),
     (["--seeds", "1_000"], "--seeds", "1_000"),
@@ -205,7 +205,7 @@ BAD = [
     (["--dropout", "1"], "--dropout", "1"),
     (["--models", "deepnrom"], "deepnrom", "did you mean 'deepnorm'"),
     (["--models", "admin:omega=x"], "omega", "profile, closed, constant"),
-    (["--models", ""], "--models", "empty place"),
+    (["--models", ""], "--models", "empty item"),
     (["--base-init", "xavier"], "--base-init", "did you mean 'xavier_normal'"),
     (["--heads", "3"], "--heads", "64"),
     (["--device", "gpu"], "--device", "cuda"),

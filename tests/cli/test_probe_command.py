@@ -42,7 +42,7 @@ def test_the_sentence_the_table_and_the_page(inline, tmp_path):
     (every,) = re.findall(r"<details><summary>Every run.*?</details>", text, re.S)
     assert len(re.findall(r"<tr><th.*?</tr>", every)) == 1 + 9 and "method" not in every
     again = probe("flat", tmp_path, seeds="0..2")
-    assert "9 of 9 from the shelf" in again.stdout
+    assert "9 of 9 cached" in again.stdout
 
 
 def test_a_link_that_fails_exits_with_7_unless_it_is_told_not_to(inline, tmp_path):

@@ -69,12 +69,12 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_sweep_translates_once_and_tells_bleu_everywhere(tmp_path: Path, say: Say, few: None) -> None:
     wanted = [*SWEEP, "--vocab", 200, "--bleu", "--out", tmp_path]
     code, _, told = say(*wanted, "--beam", 2)
-    assert code == 0 and "translations: 0 on the shelf, 2 to make" in told
+    assert code == 0 and "translations: 0 cached, 2 to make" in told
     code, shown, told = say(*wanted, "--beam", 2)
-    assert code == 0 and "translations: 2 on the shelf, 0 to make" in told and "nothing to train" in told
+    assert code == 0 and "translations: 2 cached, 0 to make" in told and "nothing to train" in told
     assert "BLEU" in shown and "sacreBLEU nrefs:1|case:mixed|eff:no|tok:none|smooth:exp|version:" in shown
     code, document, told = say(*wanted, "--beam", 1, "--length-penalty", 0, "--json")
-    assert code == 0 and "translations: 0 on the shelf, 2 to make" in told and "nothing to train" in told
+    assert code == 0 and "translations: 0 cached, 2 to make" in told and "nothing to train" in told
     runs = json.loads(document)["runs"]
     assert [run["model"] for run in runs] == ["deepnorm", "pre-ln"]
     for run in runs:
@@ -95,7 +95,7 @@ def test_a_translation_that_was_damaged_is_put_aside_and_made_again(tmp_path: Pa
     before = shelf.load(name)
     (shelf.root / name / "translation.json").write_text("{}")
     code, _, told = say(*wanted)
-    assert code == 0 and told.count("corrupt translation") == 1 and "1 on the shelf, 1 to make" in told
+    assert code == 0 and told.count("corrupt translation") == 1 and "1 cached, 1 to make" in told
     assert replace(shelf.load(name), environment={}) == replace(before, environment={})
     assert list((shelf.root / ".quarantine").glob(f"{name}.*"))
 
@@ -148,7 +148,7 @@ def test_parallel_text_is_translated_and_a_changed_test_set_is_another_translati
         assert "|tok:13a|" in one["signature"] and one["sentences"] == 12 and one["beam"] == 4
     (data / "test.en").write_text(sentences(12, 6)[1], encoding="utf-8")
     code, _, told = say(*wanted, "--bleu")
-    assert code == 0 and "nothing to train" in told and "translations: 0 on the shelf, 2 to make" in told
+    assert code == 0 and "nothing to train" in told and "translations: 0 cached, 2 to make" in told
 
 
 @pytest.mark.parametrize("arch", ["decoder-only", "encoder-only"])

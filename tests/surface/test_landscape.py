@@ -1,4 +1,4 @@
-"""`stabkit landscape`: from runs to surfaces on the shelf, tile by tile, and to a page."""
+"""`stabkit landscape`: from runs to cached surfaces, tile by tile, and to a page."""
 
 from __future__ import annotations
 
@@ -264,7 +264,7 @@ COMMAND += ["--snapshots", "4", "--points", "3", "--cut-points", "5", "--directi
 def test_the_command_draws_once_and_says_how_rough(tmp_path: Path) -> None:
     first = stabkit("landscape", *COMMAND, "--out", tmp_path)
     assert first.returncode == 0, first.stderr
-    assert "surfaces: 0 on the shelf, 10 to draw" in first.stderr
+    assert "surfaces: 0 cached, 10 to draw" in first.stderr
     assert "negative curvature" in first.stdout and "landscape-" in first.stdout
     verified = stabkit("runs", "verify", "--out", tmp_path)
     assert verified.returncode == 0 and verified.stdout.count("sound") == 12
@@ -275,7 +275,7 @@ def test_the_command_draws_once_and_says_how_rough(tmp_path: Path) -> None:
     assert damaged.returncode == 5 and "corrupt: 0 of 2 runs, 1 of 10 surfaces; the next" in damaged.stderr
     (surface / "surface.npz").write_bytes(whole)
     again = stabkit("landscape", *COMMAND, "--out", tmp_path)
-    assert "10 on the shelf, 0 to draw" in again.stderr and "nothing to train" in again.stderr
+    assert "10 cached, 0 to draw" in again.stderr and "nothing to train" in again.stderr
     assert strict(stabkit("landscape", *COMMAND, "--out", tmp_path, "--json", "--quiet").stdout)["runs"]
 
 

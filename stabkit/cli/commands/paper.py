@@ -46,7 +46,7 @@ def ls(*, json: bool) -> None:
 
 
 def run(params: Mapping[str, Any], command: str) -> None:
-    """`paper ITEM…`: plan, run, one page, written anew after every item."""
+    """`paper ITEM…`: plan, run, one page, rewritten after every item."""
     limit = budget(str(params["budget"]))
     chosen = wanted(params["items"])
     asked: dict[str, tuple[Asked, Part]] = {}

@@ -61,4 +61,4 @@ def _table(result: ProbeResult, *, quiet: bool) -> None:
     if judged.worst.word == "fail" and len(judged.verdicts) == 1 and not quiet:
         console.say("note: whether the rate breaks it or the depth: --lr with several, like 1e-4,3e-4,1e-3")
     if done.reused and not quiet:
-        console.say(f"{done.reused} of {len(judged.cells)} from the shelf; --fresh probes them again")
+        console.say(f"{done.reused} of {len(judged.cells)} cached; --fresh probes them again")

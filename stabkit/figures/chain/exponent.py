@@ -1,6 +1,6 @@
 """The depth exponent of ‖ΔF‖ against the step at which it is fitted: how far one exponent can be trusted.
 
-At every recorded step up to 100 the fit of `update_depth` is made anew (6 to 50 layers, median over seeds, at
+At every recorded step up to 100 the fit of `update_depth` is repeated (6 to 50 layers, median over seeds, at
 least three depths below half of √(2d)).
 """
 

@@ -290,7 +290,7 @@ def layer_ticks(group: pd.DataFrame, column: str = "layer") -> list[int]:
 
 
 def lines(frame: pd.DataFrame, column: str, name: str, height: Callable[[float], float]) -> list[tuple[float, str]]:
-    """A reference line for each finite value of a column; only a single one bears its name alone."""
+    """A reference line for each finite value of a column; only a single one is named alone."""
     values = sorted({float(f"{value:.6g}") for value in frame[column].unique() if math.isfinite(value)})
     return [(height(value), name if len(values) == 1 else f"{name} ({column} {value:g})") for value in values]
 

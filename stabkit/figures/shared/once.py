@@ -1,7 +1,7 @@
 """What is computed of the runs of one page once, however many figures, titles and claims ask for it.
 
 A page's runs are wrapped up as `Runs`; what a function marked `@once` makes of them is kept beside them, and goes with
-them. Of any other sequence of runs it is computed anew. What is kept is shared: change a copy.
+them. Of any other sequence of runs it is computed again. What is kept is shared: change a copy.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ class Landscape:
 
     def seen(self, kind: Kind = "surface") -> list[Seen]:
         """The surfaces of one kind: shallow before deep, ruler by ruler, method by method; a method's own directions
-        count under its own ruler and under that which bears its name."""
+        count under its own ruler and under the one of its name."""
         by_run = {placed.run.run_id: placed for placed in shown(self.runs)}
         ranked: list[tuple[tuple[int, ...], Seen]] = []
         order = list(by_run)

@@ -92,7 +92,7 @@ def _clones(case: Case) -> Iterator[Violation]:
                 what=f"{text}: layers {'share one set of weights' if tied else 'start identical, copies of one draw'}",
                 recipe="every layer has weights of its own, drawn independently",
                 measured="the same parameters" if tied else f"correlation between layers above {ALIKE}",
-                remedy="build a layer for each place" if tied else "build each layer anew and draw it: "
+                remedy="build a layer for each place" if tied else "build and draw each layer separately: "
                 "nn.TransformerEncoder and copy.deepcopy copy weights too",
             )  # fmt: skip
 

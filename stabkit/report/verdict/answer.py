@@ -1,4 +1,4 @@
-"""The sentence that answers: who trains where, by verdict or by forecast, computed from the verdict matrix."""
+"""The sentence that answers: which methods train where, by verdict or by forecast, computed from the verdict matrix."""
 
 from __future__ import annotations
 

@@ -216,7 +216,7 @@ def matrix(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]] = ()) -> M
 
 def folded(runs: Sequence[Run]) -> tuple[list[Run], dict[str, list[Run]]]:
     """The runs that have a row, and {likeness: those that stand in their cells}: a row all of whose runs are `early`
-    and still warming up tells of the chain, and the same runs with the least warm-up of who trains."""
+    and still warming up tells of the chain, the same runs with the least warm-up of which methods train."""
     rows: dict[str, dict[int, list[Run]]] = {}
     for run in runs:
         rows.setdefault(likeness(run.spec, depth=False), {}).setdefault(run.spec.train.warmup, []).append(run)

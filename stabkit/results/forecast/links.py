@@ -57,14 +57,14 @@ FITTED: tuple[Link, ...] = (
     Link(
         "rest",
         "rest: how little F still moves, back and forth",
-        "a rate beyond what the loss surface bears keeps F moving: the last update’s step times the way that F went "
-        "over how far it came",
+        "a rate that the loss surface does not tolerate keeps F moving: the last update’s step times the way that F "
+        "went over how far it came",
         lambda seen, at: -log(seen.step_last / math.sqrt(at.hidden) * seen.path / max(seen.update_last, TINY)),
     ),
     Link(
         "rate",
         "rate",
-        "what 16 updates at a rate bear 250 may not",
+        "what 16 updates at a rate survive, 250 may not",
         lambda seen, at: -log(at.rate),
     ),
 )

@@ -168,7 +168,7 @@ def read(data: bytes, path: str) -> Coefficients:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         sha = hashlib.sha256(data).hexdigest()
         raise ForeignCoefficients(
-            f"the forecast's coefficients {path} (sha256 {sha}) are damaged or foreign: {error}; install stabkit anew"
+            f"the forecast's coefficients {path} (sha256 {sha}) are damaged or foreign: {error}; reinstall stabkit"
         ) from error
 
 
