@@ -17,13 +17,14 @@ from typing import Annotated, Any, get_args, get_origin
 
 import numpy as np
 import pytest
+import torch
+from torch import nn
 
 import stabkit
 from stabkit import api
 from stabkit.errors import StoreError, UsageError
 from stabkit.options import lines, ranges
 from stabkit.options.option import PANELS, Argument, Option
-from stabkit.own.watch import watch
 from stabkit.report.result import AuditResult, ModelSurface, ProbeResult, SweepResult, ToleranceResult
 from stabkit.running import execute
 from stabkit.surface import anymodel
@@ -37,14 +38,17 @@ STEP: dict[str, Any] = {name: value for name, value in SMALL.items() if name not
 
 def test_the_examples_in_the_docstrings_run_as_printed(tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
     """In the order of a first visit: a store is made before it is read."""
-    order = ["sweep", "load_runs", "load_records", "probe", "loss_surface", "Watch"]
+    order = ["sweep", "load_runs", "load_records", "probe", "watch", "loss_surface"]
+    names = {"out": tmp_path, "nn": nn, "torch": torch}
     examples = {
         test.name.rpartition(".")[2]: test
-        for module in (api, anymodel, watch)
-        for test in doctest.DocTestFinder(recurse=True).find(module, extraglobs={"out": tmp_path})
+        for module in (api, anymodel)
+        for test in doctest.DocTestFinder(recurse=True).find(
+            module, extraglobs={"out": tmp_path, "nn": nn, "torch": torch}
+        )
         if test.examples
     }
-    assert set(examples) == {*order, "watch"}
+    assert set(examples) == set(order)
     for name in order:
         done = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(examples[name])
         assert done.attempted > 1 and done.failed == 0, name

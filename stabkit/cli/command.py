@@ -185,7 +185,7 @@ def _typed(name: str, default: Any, option: Option) -> tuple[Any, Any]:
     if option.envvar:
         more["envvar"] = option.envvar
     info = typer.Option(
-        f"--{name.replace('_', '-')}",
+        ranges.flag(name),
         *option.flags,
         help=option.help,
         rich_help_panel=option.panel,

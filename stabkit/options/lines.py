@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from stabkit.options.ranges import text
+from stabkit.options.ranges import flag, text
 
 Commands = Mapping[str, Mapping[str, Any]]
 """{command: {option: default}}: `api.COMMANDS`."""
@@ -33,5 +33,5 @@ def line(command: str, options: Mapping[str, Any], commands: Commands) -> str:
     for name, default in commands[typed[0]].items():
         if name in options and text(options[name]) != text(default):
             value = [] if isinstance(default, bool) else [text(options[name])]
-            typed += [f"--{name.replace('_', '-')}", *value]
+            typed += [flag(name), *value]
     return shlex.join(typed)

@@ -30,7 +30,7 @@ def model(options: Mapping[str, Any], depth: tuple[int, int], widths: Sequence[i
     """The model of the first depth and width; every width must suit its heads."""
     block = BLOCKS[ranges.choice("--block", options["block"], get_args(Block))]
     settings = {
-        name: ranges.choice(f"--{name.replace('_', '-')}", options[name], values) if options[name] else block[name]
+        name: ranges.choice(ranges.flag(name), options[name], values) if options[name] else block[name]
         for name, values in (
             ("norm", get_args(Norm)),
             ("ffn_kind", get_args(FfnKind)),
@@ -148,7 +148,7 @@ def own_recipe(given: Collection[str], options: Mapping[str, Any]) -> None:
     """Refuse a setting that each method's own recipe decides, where it is among those given."""
     for name in ("base_init", "optimizer", "lr", "warmup", "drop_warmup"):
         if name in given:
-            option = f"--{name.replace('_', '-')}"
+            option = ranges.flag(name)
             raise UsageError(
                 f"--recipe paper gives each method its own {option}; leave {option} {ranges.text(options[name])} out"
             )

@@ -184,6 +184,11 @@ def scales(option: str, given: Any) -> tuple[float, ...]:
     return _items(option, given, token, value)
 
 
+def flag(name: str) -> str:
+    """How an option is typed: `--max-tokens` of `max_tokens`."""
+    return f"--{name.replace('_', '-')}"
+
+
 def names(option: str, given: str | Sequence[str]) -> list[str]:
     """Names as they are written: one, several with commas between, or a list."""
     if isinstance(given, str):

@@ -43,7 +43,7 @@ def search(options: Mapping[str, Any], depths: Sequence[tuple[int, int]]) -> Sea
     if not options["bleu"]:
         for name in ("beam", "length_penalty"):
             if name in options["given"]:
-                option, value = f"--{name.replace('_', '-')}", ranges.text(options[name])
+                option, value = ranges.flag(name), ranges.text(options[name])
                 raise UsageError(f"{option} is for --bleu, which translates; got {value!r} without it")
         return None
     if not all(depths[0]):

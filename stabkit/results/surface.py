@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import hashlib
 import math
-import re
 from dataclasses import asdict, dataclass
 from functools import cache
 from typing import Any, Literal
 
-from stabkit.spec import canonical, sparse, within
+from stabkit.spec import RUN_ID, canonical, sparse, within
 
 Normalise = Literal["filter", "layer", "model", "none"]
 NORMALISATIONS: tuple[Normalise, ...] = ("filter", "layer", "model", "none")
@@ -24,7 +23,6 @@ PathPlane = Literal["pca", "hao", "none"]
 SURFACE_VERSION = 1
 """Raised whenever the same spec would give other losses than before."""
 
-RUN_ID = re.compile(r"[a-z0-9-]{1,60}-\d+L-\d+L-s\d+-[0-9a-f]{12}")
 MOST_POINTS = 1_000_001
 
 

@@ -7,18 +7,17 @@ from stabkit.cli import console
 from stabkit.cli.command import Invocation
 from stabkit.cli.commands.train import followed, train
 from stabkit.errors import UsageError
+from stabkit.options import ranges
 from stabkit.report.result import ModelSurface
 
 
 def landscape(invocation: Invocation) -> None:
     """Train and draw, or draw alone."""
     params = invocation.params
-    if params["weights"] and not params["factory"]:
-        raise UsageError("--weights is for the model of --factory")
     alone = [name for name in ("between", "factory") if params[name]]
-    beside = [f"--{name.replace('_', '-')}" for name in ("json", "dry_run") if params[name]]
-    if len(alone) > 1 or (alone and beside):
-        raise UsageError(f"--{alone[0]} does not go with {'--factory' if len(alone) > 1 else beside[0]}")
+    beside = [ranges.flag(name) for name in ("json", "dry_run") if params[name]]
+    if len(alone) == 1 and beside:
+        raise UsageError(f"--{alone[0]} does not go with {beside[0]}")
     if not alone or params["print_config"]:
         train(invocation, api.landscape)
         return

@@ -41,27 +41,8 @@ class _Ended(Exception):
 class Watch:
     """Records the chain of a model in training and warns, once a link, through `warnings`.
 
-    `watch = stabkit.watch(model, optimizer)` before the loop, where step 0 is the model as it is; `watch.loss(loss)` in
-    it, if the loss is to be on the page; `watch.close()` after it, or use it in a `with`.
-
-    - probe: what the model is read on: arguments as tuple or dict, or one tensor; without it the model's first call's
-    - every: `log`, after updates 0 to 16 and the powers of √2; or a number of updates
-    - out: the store: records lie in <out>/own/<id>/, what is flushed is kept whatever happens
-    - name, blocks: what begins the id; names of blocks, `h.*`, where no sums x + f(x) are found
-    - warn: False: record alone; page(store, id, command): called by `close()`, makes the page and says where
-    - start: keep a copy of θ_0 for ‖θ_t − θ_0‖, of itself up to 1 GB; writer: what has `add_scalar` or `log`
-
-    Of several processes rank 0 writes and warns; all of them make the watch and close it.
-
-    Raises UsageError for what cannot be watched: no module, no optimiser of its parameters, all of them frozen, LBFGS,
-    a batch on another device or that the model cannot be read on.
-
-    >>> model = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 2)
-    >>> optimizer = torch.optim.AdamW(model.parameters())
-    >>> with Watch(model, optimizer, out=out) as watch:
-    ...     _ = model(torch.ones(1, 3, 8)).mean().backward(), optimizer.step()
-    >>> watch.steps, watch.ended
-    (1, 'closed')
+    Its options are those of `stabkit.api.watch`, but for `page(store, id, command)`: called by `close()`, it writes the
+    page and returns its path. Raises UsageError for what cannot be watched.
     """
 
     def __init__(
