@@ -43,9 +43,7 @@ def test_the_examples_in_the_docstrings_run_as_printed(tmp_path: Path, recwarn: 
     examples = {
         test.name.rpartition(".")[2]: test
         for module in (api, anymodel)
-        for test in doctest.DocTestFinder(recurse=True).find(
-            module, extraglobs={"out": tmp_path, "nn": nn, "torch": torch}
-        )
+        for test in doctest.DocTestFinder(recurse=True).find(module, extraglobs=names)
         if test.examples
     }
     assert set(examples) == set(order)
