@@ -12,6 +12,7 @@ from stabkit.claims import admin, quality, reasons, settings, start, today
 from stabkit.claims.base import ORDER, WEIGHTS, Claim, Finding
 from stabkit.claims.deepnet import ablation, chain, depth, lemma, slope, surfaces, table1, update
 from stabkit.claims.verdict import judge
+from stabkit.figures.shared.comparison import trained
 from stabkit.figures.shared.once import Runs
 from stabkit.figures.shared.surfaces import Landscape
 from stabkit.storage.store import Run
@@ -44,7 +45,8 @@ EVERY = (*CLAIMS, *OF_STEPS, *OF_SURFACES, *OF_TODAY)
 def findings(runs: Sequence[Run], drawn: Sequence[Surface] = ()) -> list[Finding]:
     """Every claim judged that is asked of these runs: central ones first, of each weight those that hold before those
     that do not."""
-    later, steps = (Runs(run for run in runs if run.spec.single_step is single) for single in (False, True))
+    later, steps = trained(runs), Runs(run for run in runs if run.spec.single_step)
+    later = Runs() if len(steps) == len(runs) else later
     here = {run.spec.method for run in runs}
     found = [judge(claim, steps if claim.at_start and not later else later) for claim in CLAIMS]
     found += [judge(claim, steps) for claim in OF_STEPS]

@@ -93,10 +93,10 @@ def cards(runs: Sequence[Run], surfaces: Sequence[Surface] = (), probed: Sequenc
     steps alone only those at the start. `probed`: the runs again with those that differ in further probes alone."""
     steps_only = bool(runs) and all(run.spec.single_step for run in runs)
     landscape = Landscape(runs, surfaces)
-    every, later = Runs(runs), Runs(trained(runs))
+    every, later = Runs.of(runs), trained(runs)
     sources: list[tuple[Picture[Any], Any]] = [(figure, landscape) for figure in SURFACES if surfaces]
     sources += [(figure, every if figure.single_steps else later) for figure in FIGURES]
-    whole = Runs(trained(probed or runs))
+    whole = trained(probed or runs)
     sources += [(figure, whole) for figure in recorded.of_runs(whole)]
     frames = [(figure, figure.select(made_of), made_of) for figure, made_of in sources]
     return [

@@ -47,7 +47,7 @@ def summarise(
     """The summary of these runs."""
     every = Runs({run.run_id: run for run in runs}.values())
     distinct = Runs(apart(every))
-    learnt = Runs(trained(distinct))
+    learnt = trained(distinct)
     verdicts = matrix([run for run in learnt if not run.spec.single_step], failed)
     return Summary(
         runs=every,

@@ -14,7 +14,7 @@ from typing import Any, get_args
 
 from stabkit import methods
 from stabkit.figures.shared.numbers import outcome_word
-from stabkit.figures.shared.once import once
+from stabkit.figures.shared.once import Runs, once
 from stabkit.figures.shared.words import plain
 from stabkit.methods import blocks, output_norm
 from stabkit.methods.base import Group
@@ -179,9 +179,11 @@ def apart(runs: Iterable[Run]) -> list[Run]:
     return list(kept.values())
 
 
-def trained(runs: Sequence[Run]) -> list[Run]:
+@once
+def trained(runs: Sequence[Run]) -> Runs:
     """The runs without the single steps that probe the linear regime; where there is nothing else, those."""
-    return [run for run in runs if not run.spec.single_step] or list(runs)
+    longer = [run for run in runs if not run.spec.single_step]
+    return Runs(longer) if 0 < len(longer) < len(runs) else Runs.of(runs)
 
 
 def method_label(spec: RunSpec) -> str:

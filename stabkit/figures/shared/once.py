@@ -6,7 +6,7 @@ them. Of any other sequence of runs it is computed again. What is kept is shared
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
@@ -23,6 +23,11 @@ class Runs(tuple[Run, ...]):
 
     def __init__(self, runs: Any = ()) -> None:
         self.kept = {}
+
+    @classmethod
+    def of(cls, runs: Iterable[Run]) -> Runs:
+        """These runs; what is kept beside them stays."""
+        return runs if isinstance(runs, cls) else cls(runs)
 
 
 def once(function: Callable[P, T]) -> Callable[P, T]:

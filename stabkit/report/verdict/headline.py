@@ -20,6 +20,7 @@ from stabkit.figures.shared.comparison import (
 )
 from stabkit.figures.shared.contrast import Contrast, contrast
 from stabkit.figures.shared.numbers import centre, chain, lowest_ratio, outcome_word, reference_step, update_at
+from stabkit.figures.shared.once import Runs
 from stabkit.figures.shared.points import LOWEST
 from stabkit.figures.shared.words import several, short
 from stabkit.methods import variant
@@ -31,7 +32,7 @@ from stabkit.storage.store import Run
 
 def headline(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]] = ()) -> str:
     """The page's one sentence, computed. Whatever it compares is paired: one depth, one condition, the same seeds."""
-    runs = list({run.run_id: run for run in runs}.values())
+    runs = Runs.of(runs)
     if not runs:
         return "No run has a result yet." if not failed else f"No run has a result: all {len(failed)} failed."
     if all(run.spec.single_step for run in runs):
