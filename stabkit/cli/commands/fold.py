@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from stabkit import methods
 from stabkit.cli import console
 from stabkit.errors import UsageError
-from stabkit.model.fold import EPS, Folded, difference, fold
-from stabkit.model.fold.plain import Plain
+from stabkit.model.fold import EPS, Folded, Plain, difference, fold
 from stabkit.model.positions import MAX_POSITIONS
 from stabkit.options import ranges
 from stabkit.report import json_document
