@@ -103,3 +103,27 @@ def test_every_benchmark_finds_what_it_imports() -> None:
                 for name in (alias.name for alias in node.names):
                     found = hasattr(module, name) or importlib.util.find_spec(f"{node.module}.{name}")
                     assert found, f"{script.name}: {node.module}.{name}"
+
+
+def test_a_small_module_that_one_neighbour_alone_imports_is_part_of_that_one() -> None:
+    """Below 60 lines, and a single importer in its own folder; the rows of a table (`executors/inline.py`) are files."""
+    modules = {
+        ".".join(file.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__"): file
+        for file in PACKAGE.rglob("*.py")
+    }
+    importers: dict[str, set[str]] = {name: set() for name in modules}
+    for folder in (PACKAGE, PACKAGE.parent / "studies"):
+        for file in folder.rglob("*.py"):
+            for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.ImportFrom) and node.module:
+                    for name in (node.module, *(f"{node.module}.{alias.name}" for alias in node.names)):
+                        if name in importers:
+                            importers[name].add(str(file))
+    small = [
+        name
+        for name, file in modules.items()
+        if file.name != "__init__.py" and len(importers[name]) == 1 and len(file.read_text().splitlines()) < 60
+        for importer in map(Path, importers[name])
+        if importer.parent == file.parent and importer.name != "__init__.py"
+    ]
+    assert small == []

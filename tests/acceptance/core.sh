@@ -38,7 +38,8 @@ block "dev.py evidence forecast calls them" bash -c "grep -q '\"-m\", \"studies\
 block "one place of an option: api.py" test -s stabkit/api.py
 block "no function takes **options: Any" bash -c "! grep -rn 'options: Any' stabkit --include=*.py"
 block "stabkit.probe() in a fresh process imports neither typer nor matplotlib" dev test tests/test_api.py -k "fresh_process"
-block "what a function returns has .runs, .verdict, .page and _repr_html_" dev test tests/test_api.py
+block "what a function returns has .runs, .verdict, .page and _repr_html_; an editor and mypy know names and choices" dev test tests/test_api.py -m "slow or not slow"
+block "an option is one line in a signature, with its help and panel" bash -c "! ls stabkit/cli/flags.py stabkit/cli/options.py stabkit/library stabkit/cli/parsing 2>/dev/null"
 
 # — 5 one shelf, one plan
 block "one generic shelf; a store of 1.0.0 is read and written again, bit for bit" dev test tests/storage
@@ -52,8 +53,12 @@ block "no private matplotlib, no second process, no lean SVG" bash -c "! ls stab
 block "a public class name exists once" dev test tests/test_names.py
 block "the map of the code is made from the package" dev test tests/test_docs.py -k "architecture or map or rooms"
 
+block "a small module of one neighbour is part of it" dev test tests/test_architecture.py
+block "fold is one file; BLEU stays" bash -c "test -f stabkit/model/fold.py && test -f stabkit/quality/bleu.py"
+block "claims that no such run could decide are one line of a page" dev test tests/report/test_html.py -k "no_such_run"
+
 # — what it must show
 block "README's commands, lint, types, rooms" dev lint
 block "lines (read them): about 32,000 in the package, 3,500 in studies" bash -c "find stabkit -name '*.py' | xargs cat | wc -l; find studies -name '*.py' | xargs cat | wc -l; find stabkit -name '*.py' | wc -l"
-[ "$quick" ] || block "the mutants: no smaller share killed (read the number)" "$python" benchmarks/mutants.py
+[ "$quick" ] || block "the mutants: no smaller share killed (read the number)" "$python" benchmarks/mutants.py fates core
 exit $failed
