@@ -106,7 +106,7 @@ def test_every_benchmark_finds_what_it_imports() -> None:
 
 
 def test_a_small_module_that_one_neighbour_alone_imports_is_part_of_that_one() -> None:
-    """Below 60 lines, and a single importer in its own folder; the rows of a table (`executors/inline.py`) are files."""
+    """Below 60 lines, one importer, in its own folder; the rows of a table (`executors/inline.py`) stay files."""
     modules = {
         ".".join(file.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__"): file
         for file in PACKAGE.rglob("*.py")
