@@ -1,4 +1,4 @@
-"""What one attention remembers of the positions before, while a sentence is written word by word.
+"""The key/value cache of one attention layer, for decoding token by token.
 
 Self-attention keeps the keys and values of every position so far and adds the new one's; cross-attention makes those of
 the source once. A value that passes through `forward`: nothing of it rests on a module.

@@ -89,7 +89,7 @@ def row(source: Own, files: Files) -> Callable[..., Method]:
 
 
 def sound(made: Method, place: str, n: int, m: int) -> None:
-    """Raises UsageError, in one line, where a slot says what no slot may at this depth."""
+    """Raises UsageError, in one line, if a slot of the method returns an invalid value at this depth."""
     try:
         fault = next(validate.faults(made, n, m), "")
     except Exception as error:  # whatever a user's slot raises

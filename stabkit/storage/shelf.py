@@ -103,8 +103,8 @@ class Shelf(Generic[T]):
         folder.remove(self.root / name, self.partial())
 
     def sweep_partial(self) -> None:
-        """Delete what interrupted writers left half-assembled; what has a name of its own there stays. For the lock's
-        holder."""
+        """Deletes half-written folders of interrupted writers; named ones (checkpoints, tiles) stay. The caller holds
+        the lock."""
         folder.sweep(self.partial())
 
     def partial(self) -> Path:

@@ -215,8 +215,8 @@ def matrix(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]] = ()) -> M
 
 
 def folded(runs: Sequence[Run]) -> tuple[list[Run], dict[str, list[Run]]]:
-    """The runs that have a row, and {likeness: those that stand in their cells}: a row all of whose runs are `early`
-    and still warming up tells of the chain, the same runs with the least warm-up of which methods train."""
+    """Splits off the runs that are still in warm-up where twins of a shorter warm-up are shown: (runs that have a row,
+    {likeness: runs that stand in the cells of their twins})."""
     rows: dict[str, dict[int, list[Run]]] = {}
     for run in runs:
         rows.setdefault(likeness(run.spec, depth=False), {}).setdefault(run.spec.train.warmup, []).append(run)

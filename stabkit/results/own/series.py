@@ -1,4 +1,4 @@
-"""Whether cells are a model over depths at all, before their links are judged."""
+"""Checks that the probed models do differ in depth, before any link is judged."""
 
 from __future__ import annotations
 
