@@ -147,8 +147,8 @@ def current(records: Records, spec: RunSpec) -> dict[str, Table]:
 
 
 def lacking(each: Iterable[Iterable[str]]) -> str:
-    """A sentence that names the probes that runs lack (a collection of names a run), with counts: `3 runs hold no stream
-    or cosine of today's version: …`; "" where none is missing."""
+    """A sentence that names the probes that runs lack (a collection of names a run), with counts: `3 runs hold no
+    stream or cosine of today's version: …`; "" where none is missing."""
     by_count: dict[int, list[str]] = {}
     for probe, count in Counter(probe for probes in each for probe in probes).items():
         by_count.setdefault(count, []).append(probe)

@@ -99,7 +99,7 @@ def colour(method: str) -> str:
 
 
 def signed(method: str, values: Iterable[float]) -> dict[str, Any]:
-    """Colour and sparse markers of a method's line through `values`: they identify the method and are no data points."""
+    """Colour and sparse markers of a line through `values`: they identify the method and are no data points."""
     if sum(map(math.isfinite, values)) < 2:
         return dotted(method)
     return {"color": hue(method)[0], "marker": hue(method)[1], "markevery": SIGN_EVERY, **SIGN}

@@ -112,7 +112,7 @@ class Watch:
         return self._journal.told
 
     def loss(self, value: Any, update: int | None = None) -> None:
-        """Records the training loss of an update (default: the one that comes next): a number or a one-element tensor."""
+        """Records the training loss of an update (default: the one that comes next): a number or a tensor of one."""
         step = self.steps if update is None else update
         self._guarded(lambda: self._losses.give(step, value))
         if self.ended == "closed" and not self._late:
