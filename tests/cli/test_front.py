@@ -20,6 +20,7 @@ from stabkit.cli.help import EXAMPLES, MEANT
 from stabkit.paper.items import BY_KEY
 from tests.commands import TINY, process, stabkit
 
+pytestmark = pytest.mark.usefixtures("undrawn")
 WORDS = ["sweep", "ablate", "slope", "tolerance", "landscape", "paper", "report", "export", "fold", "methods", "probe"]
 ROWS = [*([word] for word in WORDS), ["audit"], *(["runs", word] for word in ("ls", "show", "verify", "rm"))]
 
