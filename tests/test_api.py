@@ -31,7 +31,9 @@ from tests.commands import stabkit as command
 from tests.own import audit_models, probe_models
 
 FUNCTIONS = {name: getattr(api, name) for name in (*api.COMMANDS, "audit")}
-SMALL: dict[str, Any] = dict(depths=2, steps=2, hidden=16, ffn=32, vocab=200, warmup=0, max_tokens=64)
+SMALL: dict[str, Any] = dict(
+    depths=2, steps=2, hidden=16, ffn=32, vocab=200, warmup=0, max_tokens=64, executor="inline"
+)
 STEP: dict[str, Any] = {name: value for name, value in SMALL.items() if name not in ("steps", "warmup")}
 
 
