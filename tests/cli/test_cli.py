@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from stabkit.claims.base import ORDER, WEIGHTS
+from stabkit.figures.catalogue import FIGURES
 from tests.commands import TINY, children, ended, stabkit, strict, wait_for
 from tests.conftest import some
 
@@ -102,13 +103,15 @@ def test_the_terminal_names_central_claims_within_80_columns(out):
     assert max(map(len, lines)) <= 80 and page.startswith("report:") and following.startswith("next:")
 
 
-def test_every_figure_is_written_as_files(out, tmp_path):
+@pytest.mark.parametrize("count", [5, pytest.param(None, marks=pytest.mark.slow)])
+def test_every_figure_is_written_as_files(count, out, tmp_path, monkeypatch):
+    monkeypatch.setattr("stabkit.figures.catalogue.FIGURES", FIGURES[:count])
     one = ["deepnorm-2L-2L-s0", "--store", out]
     done = stabkit("report", *one, "--figures", tmp_path / "f", "--out", tmp_path / "r.html")
     assert done.returncode == 0, done.stderr
     kinds = {path.suffix for path in (tmp_path / "f").iterdir()}
     names = {path.stem for path in (tmp_path / "f").iterdir()}
-    assert kinds == {".svg", ".png", ".pdf", ".csv"} and {"update", "chain", "exponent"} <= names
+    assert kinds == {".svg", ".png", ".pdf", ".csv"} and {figure.name for figure in FIGURES[:count]} <= names
     assert len(list((tmp_path / "f").iterdir())) == 4 * len(names) and (tmp_path / "r.html").stat().st_size > 100_000
 
 
