@@ -34,7 +34,7 @@ TINY = [
     "--max-tokens",
     "128",
 ]
-TRAIN = ("SWEEP", "ABLATE", "SLOPE", "LANDSCAPE", "PAPER")
+TRAIN = ("SWEEP", "ABLATE", "SLOPE", "TOLERANCE", "LANDSCAPE", "PAPER")
 INLINE = {f"STABKIT_{name}_EXECUTOR": "inline" for name in TRAIN}
 """Where nothing else is asked for, runs train in the test's process: to start a worker takes longer than they do."""
 
@@ -103,6 +103,16 @@ def process(
         cwd=cwd,
         env={**os.environ, **(env or {})},
     )
+
+
+UNDRAWN = """
+import sys
+from stabkit.report import cards
+cards.drawing = lambda figure, frame, name: ('<svg viewBox="0 0 1 1"></svg>', [], "")
+from stabkit.cli.entry import main
+main()
+"""
+"""`python -c UNDRAWN ARGS…`: a process of its own whose pages have no pictures (as the fixture `undrawn`)."""
 
 
 def children(pid: int | None = None) -> list[int]:

@@ -138,9 +138,18 @@ def swept(once: Callable[[str, Callable[[Path], None]], Path]) -> Path:
 
 
 @pytest.fixture
-def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pages without their pictures, for tests that look at something else: drawing is most of what a page costs."""
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> Callable[..., object]:
+    """Pages without their pictures, for tests that look at something else: drawing is most of what a page costs. Gives
+    what would have drawn them."""
+    drawing = cards.drawing
     monkeypatch.setattr(cards, "drawing", lambda figure, frame, name: ('<svg viewBox="0 0 1 1"></svg>', [], ""))
+    return drawing
+
+
+@pytest.fixture
+def drawn(undrawn: Callable[..., object], monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a file of tests whose pages are undrawn, one that has its pictures."""
+    monkeypatch.setattr(cards, "drawing", undrawn)
 
 
 @pytest.fixture(scope="session")

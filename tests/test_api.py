@@ -27,12 +27,15 @@ from stabkit.options import lines, ranges
 from stabkit.options.option import PANELS, Argument, Option
 from stabkit.report.result import AuditResult, ModelSurface, ProbeResult, SweepResult, ToleranceResult
 from stabkit.running import execute
+from stabkit.running.executors import EXECUTORS
 from stabkit.surface import anymodel
 from tests.commands import stabkit as command
 from tests.own import audit_models, probe_models
 
 FUNCTIONS = {name: getattr(api, name) for name in (*api.COMMANDS, "audit")}
-SMALL: dict[str, Any] = dict(depths=2, steps=2, hidden=16, ffn=32, vocab=200, warmup=0, max_tokens=64)
+SMALL: dict[str, Any] = dict(
+    depths=2, steps=2, hidden=16, ffn=32, vocab=200, warmup=0, max_tokens=64, executor="inline"
+)
 STEP: dict[str, Any] = {name: value for name, value in SMALL.items() if name not in ("steps", "warmup")}
 
 
@@ -224,8 +227,10 @@ def test_where_there_is_no_store_it_says_so(tmp_path: Path) -> None:
 
 def test_a_model_of_ones_own_is_probed_by_name_or_as_a_function(tmp_path: Path) -> None:
     options: dict[str, Any] = {"depths": (2, 4, 8), "seeds": 0, "steps": 2, "out": tmp_path}
-    named = stabkit.probe("tests.own.probe_models:pre_ln", **options)
-    given = stabkit.probe(probe_models.pre_ln, **options)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(EXECUTORS, "processes", EXECUTORS["inline"])
+        named = stabkit.probe("tests.own.probe_models:pre_ln", **options)
+    given = stabkit.probe(probe_models.pre_ln, workers=1, **options)
     assert isinstance(named, ProbeResult) and escape(named.verdict) in named._repr_html_()
     assert given.links.equals(named.links) and list(named.links["link"]) == ["stream", "update", "gradient", "finite"]
     assert set(named.links["verdict"]) <= {"pass", "warn", "fail", "cannot tell"}
@@ -236,7 +241,7 @@ def test_a_model_of_ones_own_is_probed_by_name_or_as_a_function(tmp_path: Path) 
 
 FRESH = """
 import sys, stabkit
-result = stabkit.probe("tests.own.probe_models:pre_ln", (2, 4), seeds=0, steps=2, out=sys.argv[1])
+result = stabkit.probe("tests.own.probe_models:pre_ln", (2, 4), seeds=0, steps=2, workers=1, out=sys.argv[1])
 assert result.verdict and result.judged.worst.word
 heavy = {"typer", "matplotlib", "pandas", "rich", "jinja2"} & set(sys.modules)
 ours = {name for name in sys.modules if name.startswith(("stabkit.cli", "stabkit.claims", "stabkit.report.cards"))}
@@ -289,6 +294,7 @@ def test_a_depth_without_a_result_is_warned_of_and_a_factory_that_ignores_it_ref
         "def flat(depth):\n    return pre_ln(2)\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path / "other"))
+    monkeypatch.setitem(EXECUTORS, "processes", EXECUTORS["inline"])
     partly = importlib.import_module("partly")
     options: dict[str, Any] = {"seeds": 0, "steps": 2, "out": tmp_path}
     with pytest.warns(UserWarning, match="depth 8, seed 0 has no result"):

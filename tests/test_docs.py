@@ -125,6 +125,7 @@ def test_the_method_of_the_docs_keeps_the_contract(recipes):
     assert "breaks" not in done.stdout
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_recipes_of_the_docs_are_swept_and_seen(recipes):
     """The printed commands in one, at a size for a test."""
     (method,), (probe,) = printed("--models"), printed("--probes")

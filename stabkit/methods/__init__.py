@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, get_args, get_type_hints
 
 from stabkit.errors import UsageError, nearest
@@ -39,7 +40,7 @@ from stabkit.methods.today import (
     residual,
     sandwich_ln,
 )
-from stabkit.spec import RunSpec
+from stabkit.spec import ModelConfig, RunSpec
 
 METHODS: tuple[Callable[..., Method], ...] = (
     post_ln.method,
@@ -113,8 +114,12 @@ def made(spec: RunSpec, texts: own.Texts = {}) -> Method:  # noqa: B006  # a map
 
 def of(spec: RunSpec) -> Method | None:
     """The method of a run that may come from elsewhere; None for one that this version does not know so."""
+    return _built(spec.method, spec.options, spec.alpha_scale, spec.beta_scale)
+
+
+def _built(key: str, options: Mapping[str, str], alpha_scale: float, beta_scale: float) -> Method | None:
     try:
-        return build(spec.method, spec.options, spec.alpha_scale, spec.beta_scale)
+        return build(key, options, alpha_scale, beta_scale)
     except (TypeError, ValueError, KeyError):
         return None
 
@@ -127,9 +132,22 @@ def sites_of(spec: RunSpec) -> tuple[Site, ...]:
 def parameters(spec: RunSpec, texts: own.Texts = {}) -> int:  # noqa: B006
     """What a run's model holds, trained or not; of a method that this version does not know, or whose file is not among
     the texts, as Post-LN's."""
-    known = spec.own is not None and spec.own.digest in texts
-    method = (made(spec, texts) if known else of(spec)) or DEFAULTS[0]
-    return count(method, spec.model, spec.task.vocab)
+    if spec.own is not None and spec.own.digest in texts:
+        return count(made(spec, texts), spec.model, spec.task.vocab)
+    options = tuple(spec.options.items())
+    return _counted(spec.method, options, spec.alpha_scale, spec.beta_scale, spec.model, spec.task.vocab)
+
+
+@lru_cache(maxsize=4096)  # a plan asks several times for each run, and runs of a grid differ in what is not counted
+def _counted(
+    key: str,
+    options: tuple[tuple[str, str], ...],
+    alpha_scale: float,
+    beta_scale: float,
+    config: ModelConfig,
+    vocab: int,
+) -> int:
+    return count(_built(key, dict(options), alpha_scale, beta_scale) or DEFAULTS[0], config, vocab)
 
 
 def parse(text: str) -> tuple[str, dict[str, str]]:

@@ -10,6 +10,7 @@ import base64
 import hashlib
 import re
 import shlex
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,7 @@ def elsewhere(command: str) -> str:
     return shlex.join(parts)
 
 
+@cache
 def template(path: Path) -> Template:
     """A page, with the parts of this folder; whatever is put into it is escaped, and nothing may be missing."""
     environment = Environment(

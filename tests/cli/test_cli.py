@@ -11,8 +11,11 @@ from pathlib import Path
 import pytest
 
 from stabkit.claims.base import ORDER, WEIGHTS
+from stabkit.figures.catalogue import FIGURES
 from tests.commands import TINY, children, ended, stabkit, strict, wait_for
 from tests.conftest import some
+
+pytestmark = pytest.mark.usefixtures("undrawn")
 
 
 @pytest.fixture(scope="module")
@@ -43,14 +46,12 @@ def test_the_same_command_again_trains_nothing_and_says_so(out):
     assert "Post-LN-init" in again.stdout and "report:" in again.stdout
 
 
-@pytest.mark.usefixtures("undrawn")
 def test_a_wider_grid_trains_only_what_is_missing(out):
     wider = stabkit("sweep", *TINY, "--models", "deepnorm", "--seeds", "0,1", "--out", out)
     assert "reused 1, new 1, 3 in the directory are not part of this grid" in wider.stderr
     assert "[1/1] deepnorm-2L-2L-s1-" in wider.stderr
 
 
-@pytest.mark.usefixtures("undrawn")
 def test_a_damaged_run_is_put_aside_and_trained_again(out):
     run = next((out / "runs").glob("post-ln-2L-2L-s0-*"))
     (run / "records.npz").write_bytes(b"junk")
@@ -59,7 +60,6 @@ def test_a_damaged_run_is_put_aside_and_trained_again(out):
     assert list((out / "runs" / ".quarantine").glob("*/post-ln-2L-2L-s0-*"))
 
 
-@pytest.mark.usefixtures("undrawn")
 def test_runs_are_listed_shown_and_removed(out):
     stabkit("sweep", *TINY, "--models", "deepnorm", "--seeds", "7", "--out", out)
     listed = stabkit("runs", "ls", "--out", out)
@@ -74,6 +74,7 @@ def test_runs_are_listed_shown_and_removed(out):
     assert many.returncode == 2 and "write more of it" in many.stderr
 
 
+@pytest.mark.usefixtures("drawn")
 def test_a_report_is_made_of_the_runs_named(out, tmp_path):
     page = tmp_path / "r.html"
     done = stabkit("report", "deepnorm", "post-ln-2L", "--store", out, "--out", page)
@@ -95,7 +96,6 @@ def test_json_holds_every_claim_with_its_verdict_and_what_would_test_it(out):
             assert place["verdict"] in {*ORDER} - {"mixed", "untested"}
 
 
-@pytest.mark.usefixtures("undrawn")
 def test_the_terminal_names_central_claims_within_80_columns(out):
     done = stabkit("sweep", *TINY, "--out", out)
     assert "central claims" in done.stdout and not re.search(r"\d+ of \d+ claims", done.stdout)
@@ -103,17 +103,18 @@ def test_the_terminal_names_central_claims_within_80_columns(out):
     assert max(map(len, lines)) <= 80 and page.startswith("report:") and following.startswith("next:")
 
 
-def test_every_figure_is_written_as_files(out, tmp_path):
+@pytest.mark.parametrize("count", [5, pytest.param(None, marks=pytest.mark.slow)])
+def test_every_figure_is_written_as_files(count, out, tmp_path, monkeypatch):
+    monkeypatch.setattr("stabkit.figures.catalogue.FIGURES", FIGURES[:count])
     one = ["deepnorm-2L-2L-s0", "--store", out]
     done = stabkit("report", *one, "--figures", tmp_path / "f", "--out", tmp_path / "r.html")
     assert done.returncode == 0, done.stderr
     kinds = {path.suffix for path in (tmp_path / "f").iterdir()}
     names = {path.stem for path in (tmp_path / "f").iterdir()}
-    assert kinds == {".svg", ".png", ".pdf", ".csv"} and {"update", "chain", "exponent"} <= names
+    assert kinds == {".svg", ".png", ".pdf", ".csv"} and {figure.name for figure in FIGURES[:count]} <= names
     assert len(list((tmp_path / "f").iterdir())) == 4 * len(names) and (tmp_path / "r.html").stat().st_size > 100_000
 
 
-@pytest.mark.usefixtures("undrawn")
 def test_a_run_whose_records_cannot_be_read_is_left_out_of_the_page(out, tmp_path):
     import hashlib
     import shutil
@@ -328,7 +329,6 @@ def test_hostile_names_reach_the_terminal_as_text(tmp_path):
     assert done.returncode == 2 and "\x1b]0" not in done.stderr and "[red]" in done.stderr
 
 
-@pytest.mark.usefixtures("undrawn")
 def test_parallel_text_is_swept_and_a_changed_corpus_is_other_runs(tmp_path):
     words = "ein hund läuft über die wiese im park und schläft am tag".split()
     for stem, count in (("train", 400), ("valid", 40)):
@@ -363,7 +363,6 @@ def test_parallel_text_is_swept_and_a_changed_corpus_is_other_runs(tmp_path):
     assert refused.returncode == 2 and "Traceback" not in refused.stderr and "vocab" in refused.stderr
 
 
-@pytest.mark.usefixtures("undrawn")
 def test_verify_names_a_translation_that_was_changed(tmp_path):
     out = tmp_path / "out"
     assert stabkit("sweep", "--models", "deepnorm", *TINY, "--bleu", "--out", out, "--quiet").returncode == 0

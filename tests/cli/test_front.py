@@ -18,14 +18,15 @@ from stabkit.cli.app import paper
 from stabkit.cli.commands import report
 from stabkit.cli.help import EXAMPLES, MEANT
 from stabkit.paper.items import BY_KEY
-from tests.commands import TINY, process, stabkit
+from tests.commands import TINY, stabkit
 
+pytestmark = pytest.mark.usefixtures("undrawn")
 WORDS = ["sweep", "ablate", "slope", "tolerance", "landscape", "paper", "report", "export", "fold", "methods", "probe"]
 ROWS = [*([word] for word in WORDS), ["audit"], *(["runs", word] for word in ("ls", "show", "verify", "rm"))]
 
 
 def helped(*words: str) -> str:
-    done = process(*words, "--help", env={**os.environ, "COLUMNS": "120", "TERMINAL_WIDTH": "120"})
+    done = stabkit(*words, "--help", env={"COLUMNS": "120"})
     assert done.returncode == 0, done.stderr
     return done.stdout
 

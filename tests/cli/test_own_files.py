@@ -14,6 +14,7 @@ import pytest
 from stabkit.storage.store import Store
 from tests.commands import TINY, stabkit, strict
 
+pytestmark = pytest.mark.usefixtures("undrawn")
 METHOD = '''
 """Peri-LN."""
 from typing import Literal
@@ -163,6 +164,7 @@ def test_options_of_a_function_are_given_as_a_built_in_methods_are(here: Path) -
     assert "My Peri (embedding=no)" in page
 
 
+@pytest.mark.usefixtures("drawn")
 def test_a_probe_of_ones_own_is_recorded_drawn_and_exported(here: Path) -> None:
     done = sweep(here, "--models", "post-ln", "--probes", "./mine.py:Largest", "--json")
     (run_id,) = Store(here / "out").ids()

@@ -11,6 +11,7 @@ import pytest
 from stabkit.running import executors
 from tests.commands import stabkit
 
+pytestmark = pytest.mark.usefixtures("undrawn")
 ROOT = Path(__file__).parents[2]
 MODELS = "tests.own.probe_models"
 
@@ -28,6 +29,7 @@ def probe(name, out, *more, depths="2,4,8", seeds="0", steps="2"):
     )
 
 
+@pytest.mark.usefixtures("drawn")
 def test_the_sentence_the_table_and_the_page(inline, tmp_path):
     done = probe("flat", tmp_path, seeds="0..2")
     assert done.returncode == 0, done.stderr

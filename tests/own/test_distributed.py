@@ -69,27 +69,43 @@ def train(kind, rank, out, ending=""):
     return whole(model.parameters()), watch
 
 
-def process(rank, port, out, kind, ending):
+SCENES = [("ddp", ""), ("fsdp", ""), ("ddp", "writer"), ("fsdp", "writer"), ("fsdp", "one")]
+"""(kind, how its watch ends): all of them one after the other in two processes, whose start is what takes long."""
+
+
+def process(rank, port, out):
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
     torch.set_num_threads(1)
     dist.init_process_group("gloo", rank=rank, world_size=RANKS, timeout=datetime.timedelta(seconds=60))
-    with warnings.catch_warnings(record=True) as seen:
-        warnings.simplefilter("always")
-        alone, _ = train(kind, rank, "")
-        watched, watch = train(kind, rank, out, ending)
-    same = all(torch.equal(ours, theirs) for ours, theirs in zip(watched, alone, strict=True))
-    said = [str(w.message) for w in seen if "stabkit: " in str(w.message)]
-    torch.save((same, watch.ended, watch.steps, said), f"{out}/{rank}.pt")
+    for kind, ending in SCENES:
+        place = f"{out}/{kind}-{ending}"
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            alone, _ = train(kind, rank, "")
+            watched, watch = train(kind, rank, place, ending)
+        same = all(torch.equal(ours, theirs) for ours, theirs in zip(watched, alone, strict=True))
+        said = [str(w.message) for w in seen if "stabkit: " in str(w.message)]
+        torch.save((same, watch.ended, watch.steps, said), f"{place}-{rank}.pt")
     dist.destroy_process_group()
 
 
-def together(out, kind, ending=""):
-    """What each process says at its end."""
+def _together(out):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    torch.multiprocessing.spawn(process, (port, str(out), kind, ending), RANKS)
-    return [torch.load(out / f"{rank}.pt") for rank in range(RANKS)]
+    torch.multiprocessing.spawn(process, (port, str(out)), RANKS)
+
+
+@pytest.fixture(scope="session")
+def together(once):
+    """`together(kind, ending)`: the store of a scene, and what each process says at its end."""
+    out = once("together", _together)
+
+    def scene(kind, ending=""):
+        place = out / f"{kind}-{ending}"
+        return WatchShelf(place), *(torch.load(f"{place}-{rank}.pt") for rank in range(RANKS))
+
+    return scene
 
 
 def norms():
@@ -106,11 +122,11 @@ def norms():
 
 
 @pytest.mark.parametrize("kind", ["ddp", "fsdp"])
-def test_two_processes_train_as_without_and_the_first_records_what_one_would_see(kind, tmp_path):
-    (same, ended, steps, said), (other_same, other_ended, *_) = together(tmp_path, kind)
+def test_two_processes_train_as_without_and_the_first_records_what_one_would_see(kind, together):
+    shelf, (same, ended, steps, said), (other_same, other_ended, *_) = together(kind)
     assert same and other_same and ended == "closed" and steps == STEPS and said == []
     assert other_ended == {"ddp": "the first process records", "fsdp": "closed"}[kind]
-    (held,) = [WatchShelf(tmp_path).load(own) for own in WatchShelf(tmp_path).ids()]
+    (held,) = map(shelf.load, shelf.ids())
     gradient = held.cell.records["gradient"]
     expected = norms()
     for name in ("stack.1.self", "stack.2.ffn"):
@@ -125,16 +141,16 @@ def test_two_processes_train_as_without_and_the_first_records_what_one_would_see
 
 
 @pytest.mark.parametrize("kind", ["ddp", "fsdp"])
-def test_a_writer_that_fails_in_one_process_is_let_go_of_and_no_process_waits(kind, tmp_path):
-    (same, ended, _, said), other = together(tmp_path, kind, "writer")
+def test_a_writer_that_fails_in_one_process_is_let_go_of_and_no_process_waits(kind, together):
+    _, (same, ended, _, said), other = together(kind, "writer")
     assert same and other[0] and ended == "closed"
     assert sum("the writer failed (RuntimeError: no route to host)" in one for one in said) == 1
 
 
-def test_a_watch_that_fails_in_one_process_ends_in_all_together(tmp_path):
-    (same, ended, _, said), (other_same, other_ended, _, other_said) = together(tmp_path, "fsdp", "one")
+def test_a_watch_that_fails_in_one_process_ends_in_all_together(together):
+    shelf, (same, ended, _, said), (other_same, other_ended, _, other_said) = together("fsdp", "one")
     assert same and other_same
     assert ended == "stopped: the watch of another process failed" and "TypeError" in other_ended
     assert len(said) == len(other_said) == 1 and "training goes on" in said[0]
-    (held,) = [WatchShelf(tmp_path).load(own) for own in WatchShelf(tmp_path).ids()]
+    (held,) = map(shelf.load, shelf.ids())
     assert held.ended == ended and held.cell.facts.steps == 3

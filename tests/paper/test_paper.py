@@ -18,6 +18,7 @@ from stabkit.paper.section import verdict
 from stabkit.running import execute
 from stabkit.tasks import synthetic
 
+pytestmark = pytest.mark.usefixtures("undrawn")
 SMALL = ("--depths", "2", "--steps", "3", "--vocab", "200", "--executor", "inline", "--quiet")
 
 
@@ -83,7 +84,6 @@ def test_a_budget_that_fits_nothing_is_refused_with_the_cheapest_items_cost(tmp_
     assert code == 2 and "nothing fits; the cheapest item" in err and not list(tmp_path.iterdir())
 
 
-@pytest.mark.usefixtures("undrawn")
 def test_an_interrupted_paper_goes_on_where_it_stopped(tmp_path: Path, capsys, monkeypatch) -> None:
     words = ("table11", "fig9", *SMALL, "--out", str(tmp_path))
     real, begun = execute.run, []
@@ -110,7 +110,6 @@ def test_an_interrupted_paper_goes_on_where_it_stopped(tmp_path: Path, capsys, m
     assert len(list((tmp_path / "reports").iterdir())) == 1
 
 
-@pytest.mark.usefixtures("undrawn")
 def test_an_item_is_told_by_its_own_figures(tmp_path: Path, capsys) -> None:
     paper(capsys, "fig4", *SMALL, "--out", str(tmp_path))
     (page,) = (path.read_text() for path in (tmp_path / "reports").iterdir())
@@ -125,7 +124,6 @@ def test_an_empty_value_is_refused(option: str, tmp_path: Path, capsys) -> None:
     assert code == 2 and f"{option} has an empty value" in err
 
 
-@pytest.mark.usefixtures("undrawn")
 def test_the_page_keeps_the_papers_order_whatever_the_plans(tmp_path: Path, capsys) -> None:
     for whole, first, second in (
         ((), 'href="fig2.html"', 'href="table11.html"'),
@@ -136,6 +134,7 @@ def test_the_page_keeps_the_papers_order_whatever_the_plans(tmp_path: Path, caps
         assert page.index(first) < page.index(second)
 
 
+@pytest.mark.usefixtures("drawn")
 def test_an_index_leads_to_a_page_an_item_and_back(tmp_path: Path, capsys) -> None:
     _, out, _ = paper(capsys, "fig2", "fig4", *SMALL, "--json", "--out", str(tmp_path))
     index = Path(json.loads(out)["report"])
@@ -157,7 +156,6 @@ def test_the_command_of_an_item_is_that_of_all_without_the_others() -> None:
     assert of_item("stabkit paper --yes fig4 fig2 --depths 2", BY_KEY["fig2"]) == "stabkit paper fig2 --yes --depths 2"
 
 
-@pytest.mark.usefixtures("undrawn")
 def test_an_item_that_fails_is_on_the_page_beside_the_others(tmp_path: Path, capsys, monkeypatch) -> None:
     real, begun = execute.run, []
 

@@ -19,7 +19,8 @@ from stabkit.report.verdict.matrix import matrix
 from stabkit.spec import depth_text
 from tests.figures.fake_runs import sweep
 
-SEEDS = [(0,), (0, 1), (0, 1, 2), (0, 1, 2, 3), (0, 1, 2, 3, 4)]
+SEEDS = [(0,), (0, 1), (0, 1, 2)]
+"""One, an even and an odd number of them."""
 
 
 def places(runs: Runs, key: str) -> dict[str, ClaimPlace]:

@@ -20,7 +20,7 @@ from stabkit.errors import StoreError, UsageError
 from stabkit.running.executors import processes
 from stabkit.running.request import space
 from stabkit.storage.store import Store
-from tests.commands import TINY, stabkit, strict
+from tests.commands import TINY, UNDRAWN, stabkit, strict
 from tests.figures.fake_runs import run, spec, table
 
 LONG = [*TINY[:2], "--steps", "100000", *TINY[4:], "--models", "deepnorm"]
@@ -73,6 +73,7 @@ def out(swept: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return Path(made)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_verify_names_what_is_corrupt_and_repairs_nothing(out: Path, tmp_path: Path) -> None:
     assert stabkit("runs", "verify", "--out", out).stdout.count("sound") == 2
     store = tmp_path / "s"
@@ -137,7 +138,7 @@ def test_a_disk_without_room_is_refused_before_training(tmp_path: Path, monkeypa
 
 
 def test_standard_error_that_is_full_or_closed_stops_no_training(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "stabkit", "sweep", *TINY, "--models", "deepnorm", "--executor", "inline", "--out"]
+    command = [sys.executable, "-c", UNDRAWN, "sweep", *TINY, "--models", "deepnorm", "--executor", "inline", "--out"]
     with open("/dev/full", "w") as full:
         done = subprocess.run([*command, tmp_path / "a"], stderr=full, stdout=subprocess.DEVNULL, check=False)
     assert done.returncode == 0 and len(Store(tmp_path / "a").ids()) == 1
@@ -146,7 +147,7 @@ def test_standard_error_that_is_full_or_closed_stops_no_training(tmp_path: Path)
 
 
 def test_a_directory_that_is_gone_is_no_reason_not_to_train(tmp_path: Path) -> None:
-    command = shlex.join([sys.executable, "-m", "stabkit", "sweep", *TINY, "--models", "deepnorm", "--quiet"])
+    command = shlex.join([sys.executable, "-c", UNDRAWN, "sweep", *TINY, "--models", "deepnorm", "--quiet"])
     (tmp_path / "gone").mkdir()
     script = f"cd {tmp_path}/gone && rmdir {tmp_path}/gone && {command} --out {tmp_path}/out"
     done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=False)

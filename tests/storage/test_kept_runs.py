@@ -17,6 +17,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import commands
+
 ROOT = Path(__file__).resolve().parents[2]
 KEPT = Path(__file__).parent / "kept"
 COMMAND = (
@@ -92,11 +94,11 @@ def test_a_run_stored_by_this_version_gets_tomorrows_words_and_page_and_is_not_t
     assert [(one["run_id"], one["outcome"]) for one in listed] == [(stored, "tomorrow")], "a new word on reading"
     assert listed[0]["spec"]["block"] == "classic" and listed[0]["spec"]["model"]["attention"] == "softmax"
 
-    swept = stabkit(tomorrow, "sweep", *COMMAND, "--json", "--out", str(tmp_path))
-    assert "reused 1, new 0" in swept.stderr, "a new field at its default makes no other run"
+    swept = stabkit(tomorrow, "sweep", *COMMAND, "--seeds", "0,1", "--json", "--out", str(tmp_path))
+    assert "reused 1, new 1" in swept.stderr, "a new field at its default makes no other run"
     told = "no token_cosine, ln_input, weight_grad, drift, stream, cosine or attention_logit of today's version"
     assert told in swept.stderr, "what an older run lacks is said"
-    (run,) = json.loads(swept.stdout)["runs"]
+    run, other = json.loads(swept.stdout)["runs"]
     assert (
         set(run["lacks"]) == {"ln_input", "drift", *LATER}
         and run["update"][-1] > 0
@@ -105,15 +107,13 @@ def test_a_run_stored_by_this_version_gets_tomorrows_words_and_page_and_is_not_t
     assert run["chain"]["gradient_ratio_lowest"] > 0
     (page,) = (tmp_path / "reports").glob("*.html")
     assert told in html.unescape(page.read_text(encoding="utf-8"))
-
-    other = stabkit(tomorrow, "sweep", *COMMAND, "--seeds", "1", "--json", "--out", str(tmp_path))
-    (run,) = json.loads(other.stdout)["runs"]
-    assert run["lacks"] == [], "a run of tomorrow has them"
+    assert other["lacks"] == [], "a run of tomorrow has them"
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_todays_package_reads_it_and_reuses_it(tmp_path: Path) -> None:
     shutil.copytree(KEPT / "runs", tmp_path / "runs")
-    swept = stabkit(ROOT, "sweep", *COMMAND, "--json", "--out", str(tmp_path))
+    swept = commands.stabkit("sweep", *COMMAND, "--json", "--out", tmp_path)
     assert "reused 1, new 0" in swept.stderr
     lacks = json.loads(swept.stdout)["runs"][0]["lacks"]
     assert lacks == LATER, "probes that came later: said, and nothing is trained again for it"

@@ -21,7 +21,7 @@ from stabkit.storage.texts import FILES, kind
 from stabkit.tasks import text
 from stabkit.tasks.encoded import Prepared
 from stabkit.tasks.text import ParallelText, find
-from tests.commands import TINY, process
+from tests.commands import TINY, process, stabkit
 from tests.tasks.conftest import write
 
 Arrays = dict[str, Any]
@@ -112,14 +112,16 @@ def test_a_damaged_text_goes_to_quarantine_and_is_made_again(name: str, data: Pa
     assert list((shelf.root / ".quarantine").iterdir())
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_second_sweep_and_its_workers_never_load_sentencepiece(data: Path, tmp_path: Path) -> None:
     blocked = tmp_path / "blocked"
     blocked.mkdir()
     sweep = [*("sweep", *TINY, "--vocab", "100"), "--data", data, "--source", "de", "--target", "en"]
-    sweep += ["--out", tmp_path / "out", "--executor", "processes", "--workers", "1", "--json"]
-    first = process(*sweep, "--models", "deepnorm")
+    sweep += ["--out", tmp_path / "out", "--models", "deepnorm", "--json"]
+    first = stabkit(*sweep)
     assert first.returncode == 0 and first.stderr.count("making the vocabulary of de-en") == 1
     (blocked / "sentencepiece.py").write_text("raise ImportError('nobody needs it')\n", encoding="utf-8")
-    again = process(*sweep, "--models", "deepnorm", "--seeds", "1", env={"PYTHONPATH": str(blocked)})
+    workers = ("--executor", "processes", "--workers", "1")
+    again = process(*sweep, *workers, "--seeds", "1", env={"PYTHONPATH": str(blocked)})
     assert again.returncode == 0, again.stderr
     assert len(json.loads(again.stdout)["runs"]) == 1 and "making" not in again.stderr

@@ -21,6 +21,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -141,15 +142,17 @@ def _packages(made: Made) -> list[tuple[str, str]]:
 def _sources() -> list[Path]:
     """The files of the user's own that have been loaded: neither the standard library's, nor an installed package's,
     nor stabkit's."""
-    paths = set()
-    for module in list(sys.modules.values()):
-        file = getattr(module, "__file__", None)
-        if isinstance(file, str) and file.endswith(".py"):
-            path = Path(file).resolve()
-            theirs = not INSTALLED & set(path.parts) and not any(root in path.parents for root in NOT_THEIRS)
-            if theirs and path.is_file():
-                paths.add(path)
-    return sorted(paths)
+    files = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
+    paths = {_theirs(file) for file in files if isinstance(file, str) and file.endswith(".py")}
+    return sorted(path for path in paths if path is not None and path.is_file())
+
+
+@cache  # of two thousand modules, for each cell of a worker
+def _theirs(file: str) -> Path | None:
+    """Where a module's file lies, if it is the user's own."""
+    path = Path(file).resolve()
+    theirs = not INSTALLED & set(path.parts) and not any(root in path.parents for root in NOT_THEIRS)
+    return path if theirs else None
 
 
 def _placed(error: BaseException, job: dict[str, Any]) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from stabkit.errors import FailedRuns
+from stabkit.running import executors
 from stabkit.running.executors import EXECUTORS, ExecutorOptions, Lost
 from stabkit.running.executors.processes import map as processes
 from stabkit.storage.store import Store
@@ -35,6 +36,33 @@ def nothing(event):
     pass
 
 
+STAND_IN = """
+import json, socket, time
+channel = socket.socket(fileno=int(sys.argv[1]))
+def send(kind, body=None):
+    channel.sendall(json.dumps({"kind": kind, "body": body}).encode() + b"\\n")
+send("ready")
+for line in channel.makefile("rb"):
+    job = json.loads(line)
+    if job["kind"] != "run":
+        send("failed", f"no kind {job['kind']}")
+        continue
+    send("event", {"id": job["id"], "step": 1})
+    if job["spec"]["train"]["steps"] > 1000:
+        time.sleep(600)
+    send("done", "early")
+"""
+"""A worker that keeps the protocol and trains nothing: without torch it starts in a moment."""
+
+
+@pytest.fixture(params=["a stand-in", pytest.param("its own", marks=pytest.mark.slow)])
+def worker(request, monkeypatch):
+    """What the parent does is the same with either."""
+    if request.param == "a stand-in":
+        monkeypatch.setattr(executors.processes, "PROGRAM", f"exec({STAND_IN!r})  # of executors")
+
+
+@pytest.mark.usefixtures("worker")
 def test_a_job_that_takes_too_long_is_lost_alone(tmp_path):
     specs = [tiny(steps=1_000_000), tiny(seed=1)]
     answers = {
@@ -44,6 +72,7 @@ def test_a_job_that_takes_too_long_is_lost_alone(tmp_path):
     assert answers[1] == "early" and answers[0] == Lost("timeout", "timeout: no result within 2 s") and not children()
 
 
+@pytest.mark.usefixtures("worker")
 def test_no_run_starts_in_a_worker_in_which_another_failed(tmp_path):
     broken = {**jobs(tmp_path, [tiny(seed=9)])[0], "kind": "nonsense"}
     seen = []
@@ -87,6 +116,7 @@ def test_every_executor_returns_what_inline_returns_bit_for_bit(name, tmp_path):
     assert digests["inline"] == digests[name] and len(digests[name]) == 4
 
 
+@pytest.mark.usefixtures("worker")
 def test_a_job_that_fails_is_lost_alone_and_says_why(tmp_path):
     broken = {**jobs(tmp_path, [tiny(seed=9)])[0], "kind": "nonsense"}
     answers = [answer for _, answer in processes([broken, *jobs(tmp_path, [tiny()])], nothing, ExecutorOptions())]
@@ -94,6 +124,7 @@ def test_a_job_that_fails_is_lost_alone_and_says_why(tmp_path):
     assert "nonsense" in lost.reason and "early" in answers
 
 
+@pytest.mark.usefixtures("worker")
 def test_a_killed_worker_costs_only_the_job_it_held(tmp_path):
     specs = [tiny(steps=100_000), tiny(seed=1), tiny(seed=2)]
     began = set()
@@ -108,6 +139,7 @@ def test_a_killed_worker_costs_only_the_job_it_held(tmp_path):
     assert [answers[1], answers[2]] == ["early", "early"]
 
 
+@pytest.mark.usefixtures("worker")
 def test_closing_the_iterator_ends_every_worker(tmp_path):
     answers = processes(jobs(tmp_path, [tiny(), tiny(steps=100_000)]), nothing, ExecutorOptions(workers=2))
     next(answers)
