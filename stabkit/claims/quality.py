@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from stabkit.claims.base import MOST, Claim, Measurement, Spot, Tell, at_least
+from stabkit.claims.base import MOST, Claim, ClaimPart, Measurement, Spot, Tell, at_least
 from stabkit.claims.evidence import ClaimCell, cells, groups
 from stabkit.claims.quality_evidence import (
     LONG,
@@ -40,6 +40,7 @@ P, ADMIN, D = "post-ln", "admin", "deepnorm"
 DEEP = 18
 LAW = 0.8
 """R² from which points are a line."""
+A, R_SQUARED = ClaimPart("slope", "A"), ClaimPart("r-squared", "R²")
 Find = Callable[[Sequence[Run]], list[Measurement]]
 
 
@@ -73,15 +74,15 @@ def law(runs: Sequence[Run]) -> list[Measurement]:
         law_text = listed(depth_law.law(first), depth_law.breaks(group))
         beyond = too_short([run.spec for run in members])
         shared = {"beside": law_text, "beyond": beyond}
-        measurements.append(of_runs(members, (where,), str(first["condition"]), slopes, part="A", **shared))
+        measurements.append(of_runs(members, (where,), str(first["condition"]), slopes, part=A, **shared))
         r_squared = at_least(LAW, "ours: from there on points are a line")
         measurements.append(
             of_runs(
                 members,
-                (where, Spot("r-squared", "R²")),
+                (where, Spot(R_SQUARED.key, R_SQUARED.text)),
                 str(first["condition"]),
                 squares,
-                part="R²",
+                part=R_SQUARED,
                 threshold=r_squared,
                 **shared,
             )
@@ -234,7 +235,7 @@ CLAIMS: tuple[Claim, ...] = (
         needs="DeepNorm that trains at three depths or more",
         command=f"stabkit sweep --models deepnorm --depths 6,12,25,50 --seeds 0..2 {SHORT}",
         methods=("deepnorm",),
-        parts=("A", "R²"),
+        parts=(A, R_SQUARED),
     ),
     Claim(
         key="deep-narrow",
