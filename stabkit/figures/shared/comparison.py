@@ -79,7 +79,8 @@ class Condition:
     """Of conditions that read alike, counted from 1; 0 of one that reads like no other."""
 
     def __bool__(self) -> bool:
-        return bool(self.text)
+        """Whether something sets them apart; an empty value ("" of a run without a file) says nothing."""
+        return self.number > 0 or any(key not in self.untold and value != "" for key, value in self.settings)
 
     def __str__(self) -> str:
         return self.text
