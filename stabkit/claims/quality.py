@@ -30,7 +30,7 @@ from stabkit.figures.depth import depth_law, flops
 from stabkit.figures.depth.flops import Model
 from stabkit.figures.shared import quality as qualities
 from stabkit.figures.shared.comparison import Condition, variants
-from stabkit.figures.shared.depth_fit import JOINED, shape_of
+from stabkit.figures.shared.depth_fit import JOINED, Stacks, shape_of
 from stabkit.figures.shared.numbers import centre, outcome_word
 from stabkit.figures.shared.words import listed, short
 from stabkit.results.outcome import AT_UNIGRAM
@@ -46,7 +46,7 @@ Find = Callable[[Sequence[Run]], list[Measurement]]
 
 def deeper(runs: Sequence[Run]) -> list[Measurement]:
     """DeepNorm at each depth against the next shallower one."""
-    lines: dict[tuple[Condition, str], list[ClaimCell]] = {}
+    lines: dict[tuple[Condition, Stacks], list[ClaimCell]] = {}
     for cell in cells(runs):
         shape = shape_of(cell.encoder_layers, cell.decoder_layers)[0]
         if shape in JOINED and train(cell.of(D)):
@@ -61,7 +61,7 @@ def law(runs: Sequence[Run]) -> list[Measurement]:
     every = published(runs)
     frame = depth_law.select(every)
     measurements = []
-    for _, group in depth_law.lines(frame[frame["label"].map(variants(every)) == D]):
+    for _, group in depth_law.lines(frame[frame["run"].map(variants(every)) == D]):
         first, fitted = group.iloc[0], group[group["fitted"]]
         sign = 1 if first["measure"] == qualities.BLEU else -1
         slopes, squares = {}, {}
@@ -94,17 +94,16 @@ def _equal_flops(fits: Callable[[Model, Model, str], bool]) -> Find:
     """A DeepNorm model against every other of the same FLOPs that `fits` it: (the one, the other, its method)."""
 
     def find(runs: Sequence[Run]) -> list[Measurement]:
-        by, names, measurements = {run.run_id: run for run in runs}, variants(runs), []
+        by, of_run, measurements = {run.run_id: run for run in runs}, variants(runs), []
         for model, other in flops.pairs(flops.select(published(runs))):
-            if names[model.label] != D or not fits(model, other, names[other.label]):
+            ours, theirs = (of_run[side.rows["run"].iloc[0]] for side in (model, other))
+            if ours != D or not fits(model, other, theirs):
                 continue
             sides = [[by[run] for run in side.rows["run"]] for side in (model, other)]
             values, text = gains(*sides)
             if all(map(train, sides)) and values:
                 specs = [run.spec for side in sides for run in side]
-                where = Spot(
-                    f"{_key(model, D)}-against-{_key(other, names[other.label])}", f"{model.shape} against {other.name}"
-                )
+                where = Spot(f"{_key(model, D)}-against-{_key(other, theirs)}", f"{model.shape} against {other.name}")
                 measurements.append(
                     of_runs(sides[0], (where,), model.condition, values, beside=text, beyond=too_short(specs))
                 )

@@ -31,7 +31,6 @@ from stabkit.claims.evidence import at, cells, groups, mean_over, over, ratio, w
 from stabkit.claims.exponents import NEARLY, falling, of_lines, sizes
 from stabkit.figures.depth import update_depth
 from stabkit.figures.shared import depth_fit
-from stabkit.figures.shared.comparison import variants
 from stabkit.figures.shared.numbers import centre, reference_step, series
 from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, short
@@ -56,11 +55,10 @@ def _lines(runs: Sequence[Run]) -> list[tuple[str, list[Run], dict[str, depth_fi
     step = reference_step(runs)
     rows = []
     for apart, members in groups(runs):
-        names = variants(members)
         lines = depth_fit.lines(update_depth.select(members, step))
         for shape in dict.fromkeys(line.shape for line in lines):
-            of_shape = {names[line.label]: line for line in lines if line.shape == shape}
-            rows.append((listed("" if shape == "N = M" else shape, apart), members, of_shape))
+            of_shape = {line.variant: line for line in lines if line.shape == shape}
+            rows.append((listed(depth_fit.unless_equal(shape), apart), members, of_shape))
     return rows
 
 

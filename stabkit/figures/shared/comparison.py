@@ -191,8 +191,8 @@ def method_label(spec: RunSpec) -> str:
 
 
 def variants(runs: Iterable[Run]) -> dict[str, str]:
-    """{what a method is called in a frame's column `label`: its key with options}."""
-    return {method_label(run.spec): methods.variant(run.spec) for run in runs}
+    """{a run's id, as in a frame's column `run`: its method's key with options}."""
+    return {run.run_id: methods.variant(run.spec) for run in runs}
 
 
 def method_rank(spec: RunSpec) -> tuple[int, str]:
