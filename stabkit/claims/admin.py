@@ -12,7 +12,7 @@ from statistics import fmean
 
 import numpy as np
 
-from stabkit.claims.base import MOST, Claim, Measurement, Spot, Tell, at_least, at_most, signed, times
+from stabkit.claims.base import MOST, Claim, ClaimPart, Measurement, Spot, Tell, at_least, at_most, signed, times
 from stabkit.claims.deepnet.chain import GONE, gradients
 from stabkit.claims.evidence import ClaimCell, cells, fails, fates, over, trains
 from stabkit.claims.quality_evidence import LONG, SHORT, compared, loss, too_short
@@ -29,7 +29,7 @@ DEEP, DEEPEST = 18, 60
 NO_WARMUP = "stabkit sweep --depths 18 --steps 250 --warmup 0 --seeds 0..4"
 RESET = "a norm after every sum sets the variance back to 1: there is nothing to compound"
 COLD = "without warm-up, where it is easier to fail; the paper warms up for 4,000 updates and more"
-PARTS = ("18 to 49 layers", "50 to 60 layers")
+PARTS = (ClaimPart("18-to-49", "18 to 49 layers"), ClaimPart("50-to-60", "50 to 60 layers"))
 BEYOND = f"deeper than the paper's {DEEPEST} layers"
 
 

@@ -81,6 +81,16 @@ def at_update(step: int) -> Spot:
     return Spot(f"update-{step}", f"update {step}")
 
 
+@dataclass(frozen=True, slots=True)
+class ClaimPart:
+    """One of the things that a claim's sentence says, each tested by itself. Two are the same by their keys."""
+
+    key: str
+    """`small`, `50-to-60`; of a method its key."""
+    text: str = field(compare=False)
+    """`50 to 60 layers`, `than Pre-LN’s`."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Measurement:
     """The number at one place, seed by seed."""
@@ -103,8 +113,8 @@ class Measurement:
     """Of a number that all seeds make together (a spread over seeds, a fitted line): its own 95 % interval."""
     beyond: str = ""
     """Why this scale, length or optimiser cannot decide here what the paper says."""
-    part: str = ""
-    """Which of the claim's parts it tests."""
+    part: ClaimPart | None = None
+    """Which of the claim's parts it tests; None of a claim that says one thing."""
 
     @property
     def place(self) -> str:
@@ -190,7 +200,7 @@ class Claim:
     """The keys of the methods that it is about."""
     at_start: bool = False
     """Reads step 0 alone: where nothing was trained, single steps of SGD show it too."""
-    parts: tuple[str, ...] = ()
+    parts: tuple[ClaimPart, ...] = ()
     """Of a sentence that says several things: until each was tested it does not hold."""
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from stabkit.claims.base import MOST, Claim, Measurement, Spot, Tell, at_least
+from stabkit.claims.base import MOST, Claim, ClaimPart, Measurement, Spot, Tell, at_least
 from stabkit.claims.evidence import ClaimCell, cells, groups
 from stabkit.claims.quality_evidence import (
     LONG,
@@ -30,7 +30,7 @@ from stabkit.figures.depth import depth_law, flops
 from stabkit.figures.depth.flops import Model
 from stabkit.figures.shared import quality as qualities
 from stabkit.figures.shared.comparison import Condition, variants
-from stabkit.figures.shared.depth_fit import JOINED, shape_of
+from stabkit.figures.shared.depth_fit import JOINED, Stacks, shape_of
 from stabkit.figures.shared.numbers import centre, outcome_word
 from stabkit.figures.shared.words import listed, short
 from stabkit.results.outcome import AT_UNIGRAM
@@ -40,12 +40,13 @@ P, ADMIN, D = "post-ln", "admin", "deepnorm"
 DEEP = 18
 LAW = 0.8
 """R² from which points are a line."""
+A, R_SQUARED = ClaimPart("slope", "A"), ClaimPart("r-squared", "R²")
 Find = Callable[[Sequence[Run]], list[Measurement]]
 
 
 def deeper(runs: Sequence[Run]) -> list[Measurement]:
     """DeepNorm at each depth against the next shallower one."""
-    lines: dict[tuple[Condition, str], list[ClaimCell]] = {}
+    lines: dict[tuple[Condition, Stacks], list[ClaimCell]] = {}
     for cell in cells(runs):
         shape = shape_of(cell.encoder_layers, cell.decoder_layers)[0]
         if shape in JOINED and train(cell.of(D)):
@@ -60,7 +61,7 @@ def law(runs: Sequence[Run]) -> list[Measurement]:
     every = published(runs)
     frame = depth_law.select(every)
     measurements = []
-    for _, group in depth_law.lines(frame[frame["label"].map(variants(every)) == D]):
+    for _, group in depth_law.lines(frame[frame["run"].map(variants(every)) == D]):
         first, fitted = group.iloc[0], group[group["fitted"]]
         sign = 1 if first["measure"] == qualities.BLEU else -1
         slopes, squares = {}, {}
@@ -73,15 +74,15 @@ def law(runs: Sequence[Run]) -> list[Measurement]:
         law_text = listed(depth_law.law(first), depth_law.breaks(group))
         beyond = too_short([run.spec for run in members])
         shared = {"beside": law_text, "beyond": beyond}
-        measurements.append(of_runs(members, (where,), str(first["condition"]), slopes, part="A", **shared))
+        measurements.append(of_runs(members, (where,), str(first["condition"]), slopes, part=A, **shared))
         r_squared = at_least(LAW, "ours: from there on points are a line")
         measurements.append(
             of_runs(
                 members,
-                (where, Spot("r-squared", "R²")),
+                (where, Spot(R_SQUARED.key, R_SQUARED.text)),
                 str(first["condition"]),
                 squares,
-                part="R²",
+                part=R_SQUARED,
                 threshold=r_squared,
                 **shared,
             )
@@ -93,17 +94,16 @@ def _equal_flops(fits: Callable[[Model, Model, str], bool]) -> Find:
     """A DeepNorm model against every other of the same FLOPs that `fits` it: (the one, the other, its method)."""
 
     def find(runs: Sequence[Run]) -> list[Measurement]:
-        by, names, measurements = {run.run_id: run for run in runs}, variants(runs), []
+        by, of_run, measurements = {run.run_id: run for run in runs}, variants(runs), []
         for model, other in flops.pairs(flops.select(published(runs))):
-            if names[model.label] != D or not fits(model, other, names[other.label]):
+            ours, theirs = (of_run[side.rows["run"].iloc[0]] for side in (model, other))
+            if ours != D or not fits(model, other, theirs):
                 continue
             sides = [[by[run] for run in side.rows["run"]] for side in (model, other)]
             values, text = gains(*sides)
             if all(map(train, sides)) and values:
                 specs = [run.spec for side in sides for run in side]
-                where = Spot(
-                    f"{_key(model, D)}-against-{_key(other, names[other.label])}", f"{model.shape} against {other.name}"
-                )
+                where = Spot(f"{_key(model, D)}-against-{_key(other, theirs)}", f"{model.shape} against {other.name}")
                 measurements.append(
                     of_runs(sides[0], (where,), model.condition, values, beside=text, beyond=too_short(specs))
                 )
@@ -234,7 +234,7 @@ CLAIMS: tuple[Claim, ...] = (
         needs="DeepNorm that trains at three depths or more",
         command=f"stabkit sweep --models deepnorm --depths 6,12,25,50 --seeds 0..2 {SHORT}",
         methods=("deepnorm",),
-        parts=("A", "R²"),
+        parts=(A, R_SQUARED),
     ),
     Claim(
         key="deep-narrow",

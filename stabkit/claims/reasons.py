@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from stabkit.claims.base import Claim, Measurement, Spot, Tell, at_depth, at_least, at_most
+from stabkit.claims.base import Claim, ClaimPart, Measurement, Spot, Tell, at_depth, at_least, at_most
 from stabkit.claims.evidence import JUDGED, MARGIN, ClaimCell, at, cells, fails, groups, trains
 from stabkit.figures.chain.chain_order import COLLAPSED
 from stabkit.figures.shared.comparison import Condition, method_label, setting
@@ -23,6 +23,7 @@ MIDDLE = 0.5
 """Of the updates: where the deficit is compared with that at the end."""
 SHRINKS = 0.9
 """What is left of a deficit that shrinks, at most."""
+ABOVE, BELOW = ClaimPart("began-above", "began above"), ClaimPart("began-below", "began below")
 
 
 def behind(runs: Sequence[Run]) -> list[Measurement]:
@@ -120,14 +121,14 @@ def parted_by_collapse(runs: Sequence[Run]) -> list[Measurement]:
     measurements = []
     for apart, members in groups([run for run in runs if run.spec.train.warmup == 0]):
         judged = [run for run in members if outcome_word(run) in JUDGED and not math.isnan(cosine(run))]
-        for key, began, side in (("above", "began above", True), ("below", "began below", False)):
+        for part, side in ((ABOVE, True), (BELOW, False)):
             here = [run for run in judged if (cosine(run) > COLLAPSED) is side]
             if here:
                 right = sum(fails(run) is side for run in here)
                 measurements.append(
                     Measurement(
-                        where=(Spot(f"began-{key}", f"{began} {COLLAPSED:g}"),),
-                        part=began,
+                        where=(Spot(part.key, f"{part.text} {COLLAPSED:g}"),),
+                        part=part,
                         apart=apart.text,
                         condition=setting(here[0].spec),
                         steps=min(run.spec.train.steps for run in here),
@@ -158,7 +159,7 @@ CLAIMS: tuple[Claim, ...] = (
         threshold=at_least(0.75, "ours: three in four"),
         scale="difference",
         tell=Tell(lambda value: f"{value:.0%}"),
-        parts=("began above", "began below"),
+        parts=(ABOVE, BELOW),
         find=parted_by_collapse,
         needs="runs without warm-up, long enough to judge",
         command="stabkit sweep --models post-ln,admin,deepnorm,pre-ln --depths 6,18 --steps 250 --warmup 0",

@@ -26,7 +26,7 @@ def _axes(runs: Sequence[Run]) -> Iterator[tuple[str, str, pd.DataFrame]]:
     """(axis, condition, DeepNorm's runs) for every setting that was varied by itself."""
     kept = published(runs)
     frame = robustness.select(kept)
-    group = frame[frame["label"].map(variants(kept)) == D]
+    group = frame[frame["run"].map(variants(kept)) == D]
     for (axis, _, condition), rows in group.groupby(["axis", "depth", "condition"], sort=False):
         yield str(axis), str(condition), rows
 

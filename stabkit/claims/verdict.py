@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from stabkit.claims import spread
-from stabkit.claims.base import Claim, ClaimPlace, Finding, Measurement, Scale, Threshold, Verdict
+from stabkit.claims.base import Claim, ClaimPart, ClaimPlace, Finding, Measurement, Scale, Threshold, Verdict
 from stabkit.figures.shared.numbers import centre
 from stabkit.results import intervals
 
@@ -44,7 +44,7 @@ def whole(claim: Claim, places: Sequence[ClaimPlace]) -> Verdict:
     return "undecided" if "undecided" in words else "out of reach"
 
 
-def _open_parts(claim: Claim, places: Sequence[ClaimPlace]) -> list[str]:
+def _open_parts(claim: Claim, places: Sequence[ClaimPlace]) -> list[ClaimPart]:
     """The parts of a claim that no place has decided."""
     decided = {one.measured.part for one in places if one.verdict in ("holds", "fails")}
     return [part for part in claim.parts if part not in decided]
@@ -152,7 +152,11 @@ def _told(claim: Claim, verdict: Verdict, places: Sequence[ClaimPlace]) -> tuple
     if verdict == "undecided" and by["holds"]:
         tried = {one.measured.part for one in places}
         untested = [part for part in _open_parts(claim, places) if part not in tried]
-        reason = f"not tested: {', '.join(untested)}" if untested else (by["undecided"] + by["out of reach"])[0].reason
+        reason = (
+            f"not tested: {', '.join(part.text for part in untested)}"
+            if untested
+            else (by["undecided"] + by["out of reach"])[0].reason
+        )
         return f"{_range(by['holds'])} ({_spots(by['holds'])}){open_}", reason
     deciding = by[verdict]
     text = f"{_range(deciding)} ({_spots(deciding)})"

@@ -33,7 +33,7 @@ def lines(method: Method, n: int, m: int, config: ModelConfig = PLAIN) -> list[s
     """The residuals at a depth, the wiring, and what stands before and after the stacks."""
     method_sites = sites(n, m, config.hidden)
     names = _grouped(method_sites, lambda site: residual(method, site, config))
-    wired = WIRINGS[method.wiring].formula.replace("{N}", kind("norm", config.norm).formula.removesuffix("({})"))
+    wired = WIRINGS[method.wiring].formula.replace("{N}", kind("norm", config.norm).function)
     stacks = list(dict.fromkeys(site.stack for site in method_sites))
     beside = [
         *_beside(stacks, method.embedding, config, "before"),
@@ -55,8 +55,8 @@ def around(part: Part, inside: str, config: ModelConfig = PLAIN) -> str:
     """What stands there, written around what it reads."""
     if not part:
         return inside
-    formula = kind(part, config.norm).formula
-    return formula.format(inside if formula.endswith("({})") else _factor(inside))
+    what = kind(part, config.norm)
+    return f"{what.function}({inside})" if what.function else what.formula.format(_factor(inside))
 
 
 def _inside(method: Method, site: Site, config: ModelConfig) -> str:
@@ -167,15 +167,15 @@ def values(method: Method, n: int, m: int) -> str:
     """The scales and gains that are not 1, computed at a depth: `ω 3.09 (decoder 3.54), W_V 0.26 …`; "" for none."""
     method_sites = sites(n, m, PLAIN.hidden)
     stacks = list(dict.fromkeys(site.stack for site in method_sites))
-    texts: dict[str, str] = {}
+    texts: dict[str, list[str]] = {}
     for stack in stacks:
         mine = [site for site in method_sites if site.stack == stack]
         for name, text in _numbers(method, mine).items():
-            texts[name] = f"{texts[name]} | {text}" if name in texts else text
-    kept = {name: _once(text) for name, text in texts.items() if set(text.split(" | ")) != {"1"}}
+            texts.setdefault(name, []).append(text)
     names: dict[str, list[str]] = {}
-    for name, text in kept.items():
-        names.setdefault(text, []).append(name)
+    for name, of_stacks in texts.items():
+        if set(of_stacks) != {"1"}:
+            names.setdefault(" | ".join(dict.fromkeys(of_stacks)), []).append(name)
     return "; ".join(f"{', '.join(alike)} {text}" for text, alike in names.items())
 
 
@@ -238,7 +238,3 @@ def _span(numbers: Sequence[float]) -> str:
     if {least, most} <= {first, last}:
         return first if first == last else f"{first} … {last}"
     return f"{least} to {most}"
-
-
-def _once(text: str) -> str:
-    return " | ".join(dict.fromkeys(text.split(" | ")))

@@ -26,10 +26,13 @@ Part = Literal["", "norm", "layer", "rms", "dyt", "dyt 1", "shift", "scale shift
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PartKind:
-    """One part: its words, its formula with {} in the place of what it reads, and what it costs."""
+    """One part: its words, how formulas write it, and what it costs."""
 
     words: str
-    formula: str
+    function: str = ""
+    """`LN`, of a part that is written as a function of what it reads."""
+    formula: str = ""
+    """Of any other, with {} in the place of a factor: `γ_h·{}`."""
     parameters: Callable[[int, int], int]
     """(entries of the vectors there, heads) → trained numbers."""
     normalises: bool = False
@@ -37,16 +40,16 @@ class PartKind:
 
 
 PARTS: Mapping[Part, PartKind] = {
-    "layer": PartKind(words="LayerNorm", formula="LN({})", parameters=lambda size, heads: 2 * size, normalises=True),
-    "rms": PartKind(words="RMSNorm", formula="RMSNorm({})", parameters=lambda size, heads: size, normalises=True),
-    "dyt": PartKind(words="DyT", formula="DyT({})", parameters=lambda size, heads: 2 * size + 1),
-    "dyt 1": PartKind(words="DyT of α = 1", formula="DyT({})", parameters=lambda size, heads: 2 * size + 1),
+    "layer": PartKind(words="LayerNorm", function="LN", parameters=lambda size, heads: 2 * size, normalises=True),
+    "rms": PartKind(words="RMSNorm", function="RMSNorm", parameters=lambda size, heads: size, normalises=True),
+    "dyt": PartKind(words="DyT", function="DyT", parameters=lambda size, heads: 2 * size + 1),
+    "dyt 1": PartKind(words="DyT of α = 1", function="DyT", parameters=lambda size, heads: 2 * size + 1),
     "shift": PartKind(words="shift", formula="{} + b", parameters=lambda size, heads: 1),
     "scale shift": PartKind(words="scale and shift", formula="s·({} + b)", parameters=lambda size, heads: 2),
     "heads": PartKind(words="factor a head", formula="γ_h·{}", parameters=lambda size, heads: heads),
     "rms across heads": PartKind(
         words="RMSNorm across heads",
-        formula="RMSNorm_H({})",
+        function="RMSNorm_H",
         parameters=lambda size, heads: size * heads,
         normalises=True,
     ),

@@ -27,6 +27,8 @@ class Wired:
     """What it adds to the residual's; {N} in the place of a norm around what follows in brackets. "" for the chain."""
     parameters: Callable[[int, int], int]
     """(layers of the stack, trained numbers of one norm) → trained numbers."""
+    history: bool = False
+    """Whether a layer reads a combination of all before it."""
     end: Part | None = None
     """What a stack's output passes last, before what the method puts after the stack; None: what its last sub-layer
     has. "" where the sum of several things leaves it."""
@@ -43,11 +45,15 @@ def _triangle(layers: int, norm: int) -> int:
 WIRINGS: Mapping[Wiring, Wired] = {
     "chain": Wired(formula="", parameters=lambda layers, norm: 0),
     "history, normed": Wired(
-        formula="x_{l+1} = Σ_{k≤l} W_k·{N}(y_k), y₀ bare, W trained, 1/(l+1) at first", parameters=_triangle, end=""
+        formula="x_{l+1} = Σ_{k≤l} W_k·{N}(y_k), y₀ bare, W trained, 1/(l+1) at first",
+        parameters=_triangle,
+        history=True,
+        end="",
     ),
     "history, norm after": Wired(
         formula="x_{l+1} = {N}(Σ_{k≤l} W_k·y_k), x₁ bare, W trained, 1/(l+1) at first",
         parameters=_triangle,
+        history=True,
         end="norm",
     ),
     "two streams": Wired(

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from stabkit.methods.base import Method, Site, Stack, sites
 from stabkit.methods.parts import Part
+from stabkit.methods.wirings import WIRINGS
 from stabkit.spec import ModelConfig
 
 Array = NDArray[np.float64]
@@ -73,7 +74,7 @@ class Second:
 
     def gathered(self, stack: Stack, outputs: list[Array], x: Array) -> Array:
         """What a layer reads: x, or DLCL's combination of all outputs so far."""
-        if not self.method.wiring.startswith("history"):
+        if not WIRINGS[self.method.wiring].history:
             return x
         length, name = len(outputs), f"history.{stack}"
         row = self.w[f"{name}.weight"][length * (length - 1) // 2 : length * (length + 1) // 2]

@@ -59,4 +59,9 @@ def model(name: str, depth: int | None) -> tuple[nn.Module, Any]:
 
 
 def _is_pair(depths: Any) -> bool:
-    return "x" in ranges.text(depths)
+    """Whether both stacks are named, which no architecture of one stack takes."""
+    try:
+        depth(depths, "decoder-only")
+    except UsageError:
+        return True
+    return False

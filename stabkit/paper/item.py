@@ -31,6 +31,7 @@ class Item:
     key: str
     paper: str
     name: str
+    """`Fig. 4`."""
     title: str
     theirs: str
     """The paper's picture, in words and numbers."""
@@ -43,6 +44,8 @@ class Item:
     """Keys in `claims.CLAIMS`: what the paper says of this very picture, and the commands can test."""
     beside: tuple[str, ...] = ()
     """Claims of other places, and our own readings: shown, and not counted."""
+    many: bool = False
+    """Whether its name is a plural: `Tables 6, 7`."""
 
     @property
     def ours(self) -> bool:
@@ -55,4 +58,5 @@ class Item:
         return {VERY_DEEP: "ADMIN"}.get(self.paper, self.paper)
 
 
-TINY = "64-128-2 models (the paper: 512 wide and more)"
+WIDER = "(the paper: 512 wide and more)"
+TINY = f"64-128-2 models {WIDER}"

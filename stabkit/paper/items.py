@@ -4,7 +4,7 @@ what no small machine can rerun; and what is a study beside the package."""
 from __future__ import annotations
 
 from stabkit.paper import items_deepnet, items_very_deep
-from stabkit.paper.item import OURS, TINY, Item
+from stabkit.paper.item import OURS, WIDER, Item
 
 SHAPES = "--models post-ln,deepnorm --depths 12 --hidden 64,128,256,512 --ffn 2x --warmup 0 --steps 0"
 TRAINED = (
@@ -19,7 +19,7 @@ START = Item(
     title="DeepNorm’s start by width, with tied embeddings and without",
     theirs="The papers' models share the embedding with the softmax and are 512 wide and more; they train with a "
     "warm-up. What their start is like at a width they do not say.",
-    scaled=f"{TINY.replace('64-128-2 models', 'Widths 64 to 512')}; the loss before any update, and at width 256 250 "
+    scaled=f"Widths 64 to 512 {WIDER}; the loss before any update, and at width 256 250 "
     "updates of 256 tokens without warm-up, with the softmax tied and with one of its own.",
     commands=(
         f"sweep {SHAPES} --max-tokens 256",

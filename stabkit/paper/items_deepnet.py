@@ -203,6 +203,7 @@ ITEMS: tuple[Item, ...] = (
         key="tables67",
         paper=DEEPNET,
         name="Tables 6, 7",
+        many=True,
         title="The rate that one stack tolerates",
         theirs="A masked model of 12 layers (Table 6): of 5e-4 and 1e-3 the largest that converges is taken for each "
         "method. Causal models of 24 layers (Table 7): GPT-2 (Pre-LN) and NormFormer diverge at 1e-3, DeepNet trains; "

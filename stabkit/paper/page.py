@@ -60,10 +60,10 @@ def one(part: Part, command: str, indexed: bool) -> str:
     said = (
         section["ours"]
         if part.item.ours
-        else f"{part.item.name} {comes_out(section['verdict'], [part.item.name])}. {section['ours']}"
+        else f"{part.item.name} {comes_out(section['verdict'], [part.item])}. {section['ours']}"
     )
     if section["stopped"] and not part.runs:
-        said = f"{part.item.name} {'were' if several_of([part.item.name]) else 'was'} not run: {section['stopped']}"
+        said = f"{part.item.name} {'were' if part.item.many else 'was'} not run: {section['stopped']}"
     return template(ASSETS / "item.html.j2").render(
         **shell(f"{_place(part.item)}: {part.item.title}", command, said.rstrip(".") + "."),
         section=section,
@@ -125,14 +125,9 @@ PLURAL = {
 }
 
 
-def several_of(items: Sequence[str]) -> bool:
-    """Whether a verb that follows these items is in the plural."""
-    return len(items) > 1 or "Tables " in items[0]
-
-
-def comes_out(verdict: str, items: Sequence[str]) -> str:
+def comes_out(verdict: str, items: Sequence[Item]) -> str:
     """`reproduces in part`, `are undecided here`: a verdict as the end of a sentence that begins with these items."""
-    many = several_of(items)
+    many = len(items) > 1 or items[0].many
     return (PLURAL if many else SINGULAR).get(verdict, f"{'are' if many else 'is'} {verdict} here")
 
 
@@ -177,12 +172,13 @@ def _lead(sections: Sequence[Mapping[str, Any]]) -> str:
     """`DeepNet Fig. 2, 3 and 4 reproduce in part. The papers’ central claims: 4 hold, 1 mixed, 4 fail. …`"""
     findings = [claim for claim, _ in _claims(sections)]
     central, others = counted(findings), counted(findings, ("side", "background", "ours"))
-    by: dict[str, list[str]] = {}
+    by: dict[str, list[Item]] = {}
     for section in sections:
         if section["verdict"] in ("reproduces", "in part", "does not reproduce"):
-            by.setdefault(section["verdict"], []).append(f"{section['item'].short} {section['item'].name}")
-    told_of = [f"{several(names, len(sections), 'items')} {comes_out(word, names)}" for word, names in by.items()]
-    what = "; ".join(told_of) or (
+            by.setdefault(section["verdict"], []).append(section["item"])
+    named = {word: [f"{item.short} {item.name}" for item in items] for word, items in by.items()}
+    lead = [f"{several(named[word], len(sections), 'items')} {comes_out(word, items)}" for word, items in by.items()]
+    what = "; ".join(lead) or (
         f"Of {len(sections)} items none was decided whole" if len(sections) > 1 else "The one item here was not decided"
     )
     kinds = (("The papers’ central claims", central), ("Those beside them", others))

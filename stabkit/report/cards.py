@@ -15,6 +15,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from stabkit.figures.drawing import svg
+from stabkit.figures.drawing.style import EmptyFigure
 from stabkit.figures.picture import Mark, Note, Picture, Room
 from stabkit.figures.shared.words import listed, short
 
@@ -87,7 +88,7 @@ def card(figure: Picture[Source], frame: pd.DataFrame, made_of: Source, before: 
 def drawing(figure: Picture[Any], frame: pd.DataFrame, name: str) -> tuple[str, list[dict[str, Any]], str]:
     """The svg for the page, its curves, and "" or what it needs before there is anything to draw."""
     drawn = figure.draw(frame)
-    return (*svg.to_page(drawn, name), str(drawn.get_label() or ""))
+    return (*svg.to_page(drawn, name), drawn.reason if isinstance(drawn, EmptyFigure) else "")
 
 
 MARKS: Mapping[Mark, Callable[[pd.DataFrame], bool]] = {

@@ -15,7 +15,7 @@ from stabkit.report.cards import card
 from stabkit.report.files import page_name
 from stabkit.report.frame import ASSETS, shell, template
 from stabkit.report.html import chain_rows
-from stabkit.results.tolerance import Exponent, Tolerance, exponents
+from stabkit.results.tolerance import OUT_OF_RANGE, Exponent, Tolerance, exponents
 from stabkit.results.words import scientific
 from stabkit.running.request import Request
 from stabkit.running.tolerance import Searched
@@ -79,15 +79,17 @@ def answer(searched: Sequence[Tolerance], fits: Sequence[Exponent]) -> str:
 def _said(members: Sequence[Tolerance]) -> str:
     """`DeepNorm tolerates 4e-3, Post-LN none above 2e-4`, the highest first."""
     by: dict[str, list[str]] = {}
-    for tolerance in sorted(members, key=lambda tolerance: tolerance.middle.height, reverse=True):
-        by.setdefault(tolerance.words, []).append(tolerance.label)
-    lost = by.pop("out of range", [])
+    ordered = sorted(members, key=lambda tolerance: tolerance.middle.height, reverse=True)
+    for tolerance in ordered:
+        if tolerance.limit != "unknown":
+            by.setdefault(tolerance.text, []).append(tolerance.label)
+    lost = [tolerance.label for tolerance in ordered if tolerance.limit == "unknown"]
     texts = [(several(labels, len(members)), len(labels), words) for words, labels in by.items()]
     parts = [f"{labels} {told}" for labels, _, told in texts]
     if texts:
         first, count, words = texts[0]
         parts[0] = f"{first} tolerate{'s' * (count == 1)} {words}"
-    return ", ".join([*parts, *([f"no forecast for {several(lost, len(members))} (out of range)"] if lost else [])])
+    return ", ".join([*parts, *([f"no forecast for {several(lost, len(members))} ({OUT_OF_RANGE})"] if lost else [])])
 
 
 def _falls(fit: Exponent) -> str:
@@ -106,10 +108,10 @@ def cells(tolerances: Sequence[Tolerance]) -> tuple[list[str], list[tuple[str, s
     wide = len({hidden for *_, hidden in places}) > 1
     heads = [listed(depth_text(n, m), f"d {hidden}" if wide else "") for n, m, hidden in places]
     rows = []
-    for label in dict.fromkeys(one.label for one in tolerances):
-        mine = [tolerance for tolerance in tolerances if tolerance.label == label]
+    for method, label in dict.fromkeys((one.method, one.label) for one in tolerances):
+        mine = [tolerance for tolerance in tolerances if (tolerance.method, tolerance.label) == (method, label)]
         by_shape = {(limit.encoder_layers, limit.decoder_layers, limit.hidden): limit for limit in mine}
-        rows.append((next(iter(by_shape.values())).method, label, [_cell(by_shape.get(place)) for place in places]))
+        rows.append((method, label, [_cell(by_shape.get(place)) for place in places]))
     return heads, rows
 
 
@@ -118,4 +120,4 @@ def _cell(tolerance: Tolerance | None) -> str:
         return "–"
     ends = [each.passes for each in tolerance.seeds if each.passes is not None]
     spread = f" ({scientific(min(ends))} to {scientific(max(ends))})" if ends and min(ends) < max(ends) else ""
-    return tolerance.words + spread + ("" if tolerance.monotone else ", not monotone")
+    return tolerance.text + spread + ("" if tolerance.monotone else ", not monotone")

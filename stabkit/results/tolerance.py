@@ -24,6 +24,10 @@ FACTOR = 1.25
 Tried = Mapping[float, float | None]
 """{rate: the probability that it trains}, 0 where it diverged at once; None where it is out of the forecast's range."""
 Axis = Literal["depth", "width"]
+Limit = Literal["rate", "none", "all", "unknown"]
+"""A highest rate; no rate passes; every one does; what lies above the highest that passes has no forecast."""
+OUT_OF_RANGE = "out of range"
+"""How an unknown limit reads."""
 
 
 def passes(p: float | None) -> bool:
@@ -109,13 +113,18 @@ class Tolerance:
         return all(one.monotone for one in self.seeds)
 
     @property
-    def words(self) -> str:
-        """`4e-3`, `none above 2e-4`, `above 3e-2`; `out of range` where a limit would be the forecast's own."""
+    def limit(self) -> Limit:
+        """What `rate` says where it is None."""
         if not self.known:
-            return "out of range"
+            return "unknown"
         if self.middle.passes is None:
-            return f"none above {scientific(COARSE[0])}"
-        return f"above {scientific(COARSE[-1])}" if self.middle.fails is None else scientific(self.middle.passes)
+            return "none"
+        return "all" if self.middle.fails is None else "rate"
+
+    @property
+    def text(self) -> str:
+        """`4e-3`, `none above 2e-4`, `above 3e-2`; `out of range` where a limit would be the forecast's own."""
+        return height_text(self.middle.height) if self.known else OUT_OF_RANGE
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -131,9 +140,16 @@ class Tolerance:
             "bracket": [self.middle.passes, self.middle.fails],
             "monotone": self.monotone,
             "known": self.known,
-            "words": self.words,
+            "words": self.text,
             "by_seed": [{"seed": one.seed, "bracket": [one.passes, one.fails]} for one in self.seeds],
         }
+
+
+def height_text(height: float) -> str:
+    """OfSeed.height as it reads: `4e-3`, `none above 2e-4`, `above 3e-2`."""
+    if height == 0:
+        return f"none above {scientific(COARSE[0])}"
+    return f"above {scientific(COARSE[-1])}" if math.isinf(height) else scientific(height)
 
 
 def of_seed(seed: int, tried: Tried) -> OfSeed:
@@ -189,8 +205,8 @@ def exponents(found: Sequence[Tolerance], axis: Axis) -> list[Exponent]:
     """One a method, where LEAST depths (widths) or more have a rate in every seed; others are left out of the fit, and
     `left_out` counts them. Of several widths (depths) the first."""
     fits = []
-    for label in dict.fromkeys(tolerance.label for tolerance in found):
-        tolerances = [tolerance for tolerance in found if tolerance.label == label]
+    for method, label in dict.fromkeys((tolerance.method, tolerance.label) for tolerance in found):
+        tolerances = [tolerance for tolerance in found if (tolerance.method, tolerance.label) == (method, label)]
         other = min(_x(tolerance, "width" if axis == "depth" else "depth") for tolerance in tolerances)
         tolerances = [
             tolerance for tolerance in tolerances if _x(tolerance, "width" if axis == "depth" else "depth") == other
@@ -205,7 +221,7 @@ def exponents(found: Sequence[Tolerance], axis: Axis) -> list[Exponent]:
         slopes = [log_slope(*zip(*points, strict=True)) for points in lines.values()]
         fits.append(
             Exponent(
-                method=tolerances[0].method,
+                method=method,
                 label=label,
                 axis=axis,
                 p=-statistics.median(slopes),

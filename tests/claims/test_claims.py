@@ -11,6 +11,7 @@ import pytest
 
 from stabkit import claims, methods
 from stabkit.claims import CLAIMS, EVERY, OF_STEPS, OF_TODAY, findings
+from stabkit.claims.admin import PARTS
 from stabkit.claims.base import ORDER, WEIGHTS, Finding
 from stabkit.claims.verdict import judge
 from stabkit.storage.store import Run
@@ -51,7 +52,7 @@ def test_seeds_are_paired_and_a_scaled_alpha_or_an_own_recipe_has_no_say() -> No
 def test_unequal_stacks_are_no_equal_ones_and_the_deeper_stack_makes_a_model_deep() -> None:
     wide = [fate(m, w, 60, 12, seed) for m, w in (("post-ln", "diverged"), ("admin", "trains")) for seed in (0, 1)]
     (place,) = found("admin-trains", wide).places
-    assert place.verdict == "holds" and place.measured.part == "50 to 60 layers"
+    assert place.verdict == "holds" and place.measured.part == PARTS[1]
     (place,) = found("default-fails", wide).places
     assert place.value == 1.0 and place.verdict == "out of reach" and "easier to fail" in place.reason
     assert found("shallow", [fate(m, "trains", 60, 6) for m in ("post-ln", "admin")]).verdict == "untested"

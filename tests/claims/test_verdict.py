@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stabkit.claims import EVERY, spread, verdict
-from stabkit.claims.base import MOST, Claim, Finding, Measurement, Scale, Tell, at_depth, at_least, at_most
+from stabkit.claims.base import MOST, Claim, ClaimPart, Finding, Measurement, Scale, Tell, at_depth, at_least, at_most
 from stabkit.figures.shared.comparison import Condition
 from tests.conftest import examples
 
@@ -122,11 +122,12 @@ def test_holding_and_failing_places_alone_decide_the_whole() -> None:
 
 
 def test_a_sentence_of_several_parts_holds_when_each_was_tested() -> None:
-    first, second = at(9, 9, part="a"), at(9, 9, part="b")
-    assert judged(first, parts=("a", "b")).verdict == "undecided"
-    assert judged(first, parts=("a", "b")).reason == "not tested: b"
-    assert judged(first, second, parts=("a", "b")).verdict == "holds"
-    assert judged(first, at(1, 9, part="b"), parts=("a", "b")).verdict == "undecided"
+    a, b = ClaimPart("a", "first"), ClaimPart("b", "second")
+    first, second = at(9, 9, part=a), at(9, 9, part=b)
+    assert judged(first, parts=(a, b)).verdict == "undecided"
+    assert judged(first, parts=(a, b)).reason == "not tested: second"
+    assert judged(first, second, parts=(a, b)).verdict == "holds"
+    assert judged(first, at(1, 9, part=b), parts=(a, b)).verdict == "undecided"
 
 
 def test_a_place_may_have_its_own_threshold_and_its_own_interval() -> None:

@@ -137,8 +137,8 @@ def test_update_depth_draws_the_reference_step_or_the_last_finite_one() -> None:
     sound, lost = known_store()
     first, second = facts(lost, "Post-LN", "2L-3L", "diverged"), facts(sound, "DeepNorm", "2L-3L")
     rows = [
-        [*first, 64, "N ≠ M", 2.5, 16, 1, 8.0, math.nan, 3, True],
-        [*second, 64, "N ≠ M", 2.5, 16, 16, 0.5, math.nan, 3, True],
+        [*first, "post-ln", 64, "unequal", 2.5, 16, 1, 8.0, math.nan, 3, True],
+        [*second, "deepnorm", 64, "unequal", 2.5, 16, 16, 0.5, math.nan, 3, True],
     ]
     check(update_depth.select([sound, lost]), update_depth.COLUMNS, rows)
 

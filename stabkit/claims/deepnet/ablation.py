@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from stabkit.claims.base import Claim, Measurement, Spot, Tell, Threshold, at_depth, at_least, at_most, nats
+from stabkit.claims.base import Claim, ClaimPart, Measurement, Spot, Tell, Threshold, at_depth, at_least, at_most, nats
 from stabkit.claims.evidence import JUDGED, MARGIN, fails
 from stabkit.claims.quality_evidence import too_short
 from stabkit.figures.ablation import boundary
@@ -28,6 +28,7 @@ FEW = 3
 Change = tuple[float, float, str]
 """Factors on α and β, and the constant that is dropped."""
 PUBLISHED: Change = (1.0, 1.0, "")
+OVER_ALPHA, OVER_BETA = ClaimPart("alpha", "α"), ClaimPart("beta", "β")
 
 
 def _planes(runs: Sequence[Run]) -> Iterator[tuple[Spot, str, dict[Change, dict[int, Run]]]]:
@@ -48,7 +49,7 @@ def _changed(
     alpha: float = 1.0,
     beta: float = 1.0,
     dropped: str = "",
-    parts: Sequence[tuple[str, Threshold | None]] = (("", None),),
+    parts: Sequence[tuple[ClaimPart | None, Threshold | None]] = ((None, None),),
     quality: bool = False,
 ) -> Find:
     """Nats by which a changed method ends above the method itself, by seed; where it fails, infinitely many. Which of
@@ -96,7 +97,7 @@ def top_gradient(runs: Sequence[Run]) -> list[Measurement]:
     """The log-log slope of the top sub-layer's weights' gradient at step 0 over α, and over β, seed by seed."""
     measurements = []
     for where, apart, by in _planes(runs):
-        for axis, axis_key, name, expected in ((0, "alpha", "α", -1.0), (1, "beta", "β", 1.0)):
+        for axis, (part, expected) in enumerate(((OVER_ALPHA, -1.0), (OVER_BETA, 1.0))):
             line: dict[int, list[tuple[float, float]]] = {}
             for change, by_seed in by.items():
                 if not change[2] and (change[1], change[0])[axis] == 1.0:
@@ -115,12 +116,12 @@ def top_gradient(runs: Sequence[Run]) -> list[Measurement]:
                 )
                 measurements.append(
                     Measurement(
-                        where=(where, Spot(f"over-{axis_key}", f"over {name}")),
+                        where=(where, Spot(f"over-{part.key}", f"over {part.text}")),
                         apart=apart,
                         condition=setting(first.spec),
                         steps=first.spec.train.steps,
                         values=values,
-                        part=name,
+                        part=part,
                     )
                 )
     return measurements
@@ -180,6 +181,7 @@ def _of_plane(name: str, runs: Sequence[Run], run_id: str, values: dict[int, flo
 UNSTABLE = at_least(0.5, "ours: half a nat, or it fails")
 WORSE = at_least(MARGIN, "ours: a twentieth of a nat, runs of one seed compared")
 SLIGHT = at_most(0.3, "ours: “slightly” is at most 0.3 nats")
+IS_WORSE, SLIGHTLY = ClaimPart("worse", "worse"), ClaimPart("slightly", "slightly")
 ABLATE = "stabkit ablate --seeds 0..4"
 DROP = f"{ABLATE} --drop deepnorm,init"
 NOTE = "(at one rate a sentence may hold and at another not: each is a place)"
@@ -244,11 +246,11 @@ CLAIMS: tuple[Claim, ...] = (
         threshold=WORSE,
         scale="difference",
         tell=nats,
-        find=_changed(dropped="beta", parts=(("worse", WORSE), ("slightly", SLIGHT)), quality=True),
+        find=_changed(dropped="beta", parts=((IS_WORSE, WORSE), (SLIGHTLY, SLIGHT)), quality=True),
         needs="DeepNorm itself and with β = 1, long enough to judge",
         command=DROP,
         methods=("deepnorm",),
-        parts=("worse", "slightly"),
+        parts=(IS_WORSE, SLIGHTLY),
     ),
     Claim(
         key="top-gradient",
@@ -265,7 +267,7 @@ CLAIMS: tuple[Claim, ...] = (
         needs="DeepNorm at three factors on α and on β",
         command=ABLATE,
         methods=("deepnorm",),
-        parts=("α", "β"),
+        parts=(OVER_ALPHA, OVER_BETA),
     ),
     Claim(
         key="update-follows",

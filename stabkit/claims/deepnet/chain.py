@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from stabkit.claims.base import MOST, MUCH, Claim, Measurement, Spot, Tell, at_least, at_most, closely, times
+from stabkit.claims.base import MOST, MUCH, Claim, ClaimPart, Measurement, Spot, Tell, at_least, at_most, closely, times
 from stabkit.claims.deepnet.update import DEEP, INIT, NO_WARMUP, P
 from stabkit.claims.evidence import at, cells, fails, fates, mean_over, trains
 from stabkit.figures.chain.run_findings import LATER, WINDOW
@@ -20,6 +20,8 @@ from stabkit.results.outcome import GROWN, SEEN, VANISHED
 from stabkit.storage.store import Run
 
 Find = Callable[[Sequence[Run]], list[Measurement]]
+BEGAN = ClaimPart("start", "before any update")
+FALL = ClaimPart("fall", "fall in training")
 TEN_FOLD = at_least(10.0, "ours: ten-fold")
 GONE = f"the tool's one limit for a vanished gradient; {SEEN}"
 
@@ -91,11 +93,13 @@ def order(runs: Sequence[Run]) -> list[Measurement]:
         if cell.decoder_layers >= DEEP and cell.warmup == 0:
             began = cell.values(P, lambda run: start(run) if lowest_ratio(run) < VANISHED else math.nan)
             lowest = cell.values(P, lowest_ratio)
-            for key, part, values, limit in (
-                ("start", "before any update", began, at_least(VANISHED, GONE)),
-                ("fall", "fall in training", {seed: began[seed] / lowest[seed] for seed in began}, TEN_FOLD),
+            for part, values, limit in (
+                (BEGAN, began, at_least(VANISHED, GONE)),
+                (FALL, {seed: began[seed] / lowest[seed] for seed in began}, TEN_FOLD),
             ):
-                measurements.append(cell.measured(values, P, when=Spot(key, part), part=part, threshold=limit))
+                measurements.append(
+                    cell.measured(values, P, when=Spot(part.key, part.text), part=part, threshold=limit)
+                )
     return measurements
 
 
@@ -138,7 +142,7 @@ CLAIMS: tuple[Claim, ...] = (
         test="Post-LN without warm-up, 18 layers or more, of runs whose ratio vanishes: is the first/last decoder "
         "gradient ratio there before any update, and how many times less is it at its lowest",
         threshold=at_least(VANISHED, GONE),
-        parts=("before any update", "fall in training"),
+        parts=(BEGAN, FALL),
         scale="ratio",
         tell=gradients,
         find=order,

@@ -15,8 +15,7 @@ from stabkit.claims.evidence import at, cells
 from stabkit.claims.exponents import NEARLY, falling, of_lines, sizes
 from stabkit.figures.depth import slope
 from stabkit.figures.shared import depth_fit
-from stabkit.figures.shared.comparison import variants
-from stabkit.figures.shared.depth_fit import DepthLine
+from stabkit.figures.shared.depth_fit import JOINED, DepthLine, Stacks, unless_equal
 from stabkit.figures.shared.words import listed
 from stabkit.methods import variant
 from stabkit.storage.store import Run
@@ -30,20 +29,18 @@ def ratios(runs: Sequence[Run]) -> list[Measurement]:
     return [cell.measured(cell.ratio(P, D, at("update", "state", 1)), P, D) for cell in cells(slope.trusted(runs))]
 
 
-def _lines(runs: Sequence[Run], shapes: Sequence[str]) -> list[tuple[str, str, list[Run], DepthLine]]:
+def _lines(runs: Sequence[Run], shapes: Sequence[Stacks]) -> list[tuple[str, str, list[Run], DepthLine]]:
     """(method, apart, its runs, the line) of every method in models of these shapes."""
     kept = slope.trusted(runs)
-    names = variants(kept)
     rows = []
     for line in depth_fit.lines(slope.select(kept), ceiling=False):
         if line.shape in shapes:
-            method = names[line.label]
-            members = [run for run in kept if variant(run.spec) == method]
-            rows.append((method, listed("" if line.shape == "N = M" else line.shape, line.condition), members, line))
+            members = [run for run in kept if variant(run.spec) == line.variant]
+            rows.append((line.variant, listed(unless_equal(line.shape), line.condition), members, line))
     return rows
 
 
-def _exponent(method: str, shapes: Sequence[str]) -> Find:
+def _exponent(method: str, shapes: Sequence[Stacks]) -> Find:
     """One method's exponent, as its distance from 0: what is independent of depth neither grows nor falls."""
 
     def find(runs: Sequence[Run]) -> list[Measurement]:
@@ -56,7 +53,7 @@ def _exponent(method: str, shapes: Sequence[str]) -> Find:
     return find
 
 
-def _excess(methods: Sequence[str], shapes: Sequence[str]) -> Find:
+def _excess(methods: Sequence[str], shapes: Sequence[Stacks]) -> Find:
     """How far a method's exponent lies above that of the theorem's sum."""
 
     def find(runs: Sequence[Run]) -> list[Measurement]:
@@ -75,7 +72,8 @@ def _theorem(line: DepthLine) -> str:
     return f"theorem {power_of_n(line.theorem)}" if math.isfinite(line.theorem) else ""
 
 
-BOTH, ONE = ("N = M",), ("encoder only",)
+BOTH: tuple[Stacks, ...] = ("equal",)
+ONE: tuple[Stacks, ...] = ("encoder",)
 AFTER = ("post-ln", "post-ln-init", "ds-init", "admin", "deepnorm")
 CLAIMS: tuple[Claim, ...] = (
     Claim(
@@ -87,7 +85,7 @@ CLAIMS: tuple[Claim, ...] = (
         threshold=at_most(NEARLY, "ours: N^0.25 is a factor of 1.7 over 6 to 50 layers"),
         scale="difference",
         tell=power_of_n,
-        find=_exponent(D, ("N = M", "encoder only", "decoder only")),
+        find=_exponent(D, JOINED),
         needs="DeepNorm in one SGD step at three depths or more from 6 to 50 layers",
         command=COMMAND,
         methods=("deepnorm",),
@@ -102,7 +100,7 @@ CLAIMS: tuple[Claim, ...] = (
         threshold=at_most(0.1, "ours: a factor of 1.2 over 6 to 50 layers"),
         scale="difference",
         tell=signed,
-        find=_excess(AFTER, ("N = M", "encoder only", "decoder only")),
+        find=_excess(AFTER, JOINED),
         needs="one of the Post-LN methods in one SGD step at three depths or more from 6 to 50 layers",
         command=COMMAND,
         methods=("post-ln", "post-ln-init", "ds-init", "admin", "deepnorm"),

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from stabkit.claims.base import MOST, Claim, Measurement, Weight
+from stabkit.claims.base import MOST, Claim, ClaimPart, Measurement, Weight
 from stabkit.claims.evidence import cells, fails, fates, trains
 from stabkit.figures.shared.words import several
 from stabkit.methods import label
@@ -46,10 +46,15 @@ def _row(method: str, pattern: str) -> Callable[[Sequence[Run]], list[Measuremen
                 ends = f"{fates(cell, method)}; paper: {'BLEU' if good else 'diverged'}"
                 beyond = HALF if method == "rezero" and not good else ""
                 values = cell.share(trains if good else fails, method)
-                measurements.append(cell.measured(values, method, beside=ends, beyond=beyond, part=f"{cell.layers}L"))
+                measurements.append(cell.measured(values, method, beside=ends, beyond=beyond, part=_depth(cell.layers)))
         return measurements
 
     return find
+
+
+def _depth(layers: int) -> ClaimPart:
+    """`18L`: a column of the table."""
+    return ClaimPart(f"{layers}L", f"{layers}L")
 
 
 def _sentence(method: str, pattern: str) -> str:
@@ -79,7 +84,7 @@ CLAIMS: tuple[Claim, ...] = tuple(
         needs=f"{label(method, {})} at 6, 18, 50 or 100 layers a side, long enough to be judged",
         command=COMMAND,
         methods=(method,),
-        parts=tuple(f"{depth}L" for depth in DEPTHS),
+        parts=tuple(map(_depth, DEPTHS)),
     )
     for method, pattern in ROWS.items()
 )

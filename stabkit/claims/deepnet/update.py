@@ -14,6 +14,7 @@ import numpy as np
 from stabkit.claims.base import (
     MUCH,
     Claim,
+    ClaimPart,
     Measurement,
     Spot,
     Tell,
@@ -30,7 +31,6 @@ from stabkit.claims.evidence import at, cells, groups, mean_over, over, ratio, w
 from stabkit.claims.exponents import NEARLY, falling, of_lines, sizes
 from stabkit.figures.depth import update_depth
 from stabkit.figures.shared import depth_fit
-from stabkit.figures.shared.comparison import variants
 from stabkit.figures.shared.numbers import centre, reference_step, series
 from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, short
@@ -43,6 +43,7 @@ DEEP = 18
 SWEEP = "stabkit sweep --depths 6,18,50 --seeds 0..4"
 NO_WARMUP = "stabkit sweep --depths 18 --steps 250 --warmup 0 --seeds 0..4"
 BOTH = "stabkit sweep --depths 18 --steps 250 --warmup 0,4000"
+SMALL, SMOOTH = ClaimPart("small", "small"), ClaimPart("smooth", "smooth")
 F_975 = {2: 39.0, 3: 15.44, 4: 9.60, 5: 7.15, 6: 5.82, 7: 4.99, 8: 4.43, 9: 4.03}
 """97.5 % of the F distribution, by the degrees of freedom of both sides."""
 
@@ -54,11 +55,10 @@ def _lines(runs: Sequence[Run]) -> list[tuple[str, list[Run], dict[str, depth_fi
     step = reference_step(runs)
     rows = []
     for apart, members in groups(runs):
-        names = variants(members)
         lines = depth_fit.lines(update_depth.select(members, step))
         for shape in dict.fromkeys(line.shape for line in lines):
-            of_shape = {names[line.label]: line for line in lines if line.shape == shape}
-            rows.append((listed("" if shape == "N = M" else shape, apart), members, of_shape))
+            of_shape = {line.variant: line for line in lines if line.shape == shape}
+            rows.append((listed(depth_fit.unless_equal(shape), apart), members, of_shape))
     return rows
 
 
@@ -134,12 +134,12 @@ def initialisation(runs: Sequence[Run]) -> list[Measurement]:
             top = SATURATED * math.sqrt(2 * cell.of(INIT)[0].spec.model.hidden) if cell.of(INIT) else math.inf
             beyond = f"both are beyond {SATURATED:g} of √(2d), where any two are alike" if low > top else ""
             values = cell.ratio(P, INIT, number)
-            measurements.append(cell.measured(values, P, INIT, when=at_update(step), part="small", beyond=beyond))
+            measurements.append(cell.measured(values, P, INIT, when=at_update(step), part=SMALL, beyond=beyond))
         if cell.warmup == 0 and cell.layers >= DEEP:
             shares = [_middle(cell.values(method, jump)) for method in (INIT, P)]
             beside = f"{shares[0]} of the way in one update against {shares[1]}"
             limit = at_most(0.5, "ours: half the jump, as for warm-up")
-            more = {"part": "smooth", "threshold": limit, "beside": beside}
+            more = {"part": SMOOTH, "threshold": limit, "beside": beside}
             window = Spot("updates-1-16", "updates 1–16")
             measurements.append(cell.measured(cell.ratio(INIT, P, jump), P, INIT, when=window, **more))
     return measurements
@@ -269,7 +269,7 @@ CLAIMS: tuple[Claim, ...] = (
         test="without warm-up, 18 layers or more. Small: ‖ΔF‖ of eq. 1 after updates 1, 16 and 50, Post-LN's over "
         "Post-LN-init's. Smooth: largest single update's share of the way that the output goes in the first 16, "
         "Post-LN-init's over Post-LN's",
-        parts=("small", "smooth"),
+        parts=(SMALL, SMOOTH),
         threshold=at_least(1.25, "ours: a quarter larger"),
         scale="ratio",
         tell=closely,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from stabkit.claims.base import MOST, MUCH, Claim, at_least, at_most, closely, nats, times
+from stabkit.claims.base import MOST, MUCH, Claim, ClaimPart, at_least, at_most, closely, nats, times
 from stabkit.claims.evidence import MARGIN
 from stabkit.claims.exponents import NEARLY
 from stabkit.claims.today.find import (
@@ -21,6 +21,7 @@ from stabkit.claims.today.find import (
     nats_beside,
     of,
     of_an_exponential,
+    than,
     upper_over_lower,
     where_it_fails,
 )
@@ -55,6 +56,8 @@ def _claim(key: str, sentence: str, source: str, method: str, *beside: str, line
 
 LINEAR = at_most(1.5, "ours: a straight line gives 1, and half more is still nearly one")
 BOUNDED = at_most(0.5, "ours: an exponential between the same ends gives 1; less than half of that is none")
+LINEARLY = ClaimPart("linearly", "linearly")
+NOT_EXPONENTIALLY = ClaimPart("not-exponentially", "not exponentially")
 FLAT = at_most(NEARLY, f"the paper: as large at every depth; ours: an exponent of {NEARLY:g} at most, up or down")
 
 CLAIMS: tuple[Claim, ...] = (
@@ -68,10 +71,8 @@ CLAIMS: tuple[Claim, ...] = (
         threshold=LINEAR,
         scale="ratio",
         tell=closely,
-        find=growth(
-            "peri-ln", ("linearly", upper_over_lower, LINEAR), ("not exponentially", of_an_exponential, BOUNDED)
-        ),
-        parts=("linearly", "not exponentially"),
+        find=growth("peri-ln", (LINEARLY, upper_over_lower, LINEAR), (NOT_EXPONENTIALLY, of_an_exponential, BOUNDED)),
+        parts=(LINEARLY, NOT_EXPONENTIALLY),
     ),
     _claim(
         "sandwich-scale",
@@ -109,7 +110,7 @@ CLAIMS: tuple[Claim, ...] = (
         scale="ratio",
         tell=times,
         find=against("mix-ln", "pre-ln", "post-ln", number=lambda seen: seen.gradient_spread, parts=True),
-        parts=("than Pre-LN’s", "than Post-LN’s"),
+        parts=(than("pre-ln"), than("post-ln")),
     ),
     _claim(
         "keel-trains",

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 
-from stabkit.claims.base import Measurement, Spot, Threshold, power_of_n
+from stabkit.claims.base import ClaimPart, Measurement, Spot, Threshold, power_of_n
 from stabkit.claims.evidence import ClaimCell, alike, cells, fails, fates, trains
 from stabkit.claims.exponents import NEARLY
 from stabkit.figures.shared.comparison import Condition, setting
@@ -42,7 +42,7 @@ def against(method: str, *others: str, number: Callable[[Profile], float], parts
                 cell.ratio(method, other, of(number)),
                 method,
                 other,
-                part=f"than {label(other, {})}’s" if parts else "",
+                part=than(other) if parts else None,
             )
             for other in others
             for cell in deep(runs, method, other)
@@ -52,12 +52,17 @@ def against(method: str, *others: str, number: Callable[[Profile], float], parts
     return find
 
 
-def growth(method: str, *limits: tuple[str, Callable[[Profile], float], Threshold]) -> Find:
+def than(method: str) -> ClaimPart:
+    """`than Pre-LN’s`: the part of a claim that compares with this method."""
+    return ClaimPart(method, f"than {label(method, {})}’s")
+
+
+def growth(method: str, *limits: tuple[ClaimPart, Callable[[Profile], float], Threshold]) -> Find:
     """How the variance of a method's states grows over depth: a number and a limit for each part of the claim."""
 
     def find(runs: Sequence[Run]) -> list[Measurement]:
         return [
-            cell.measured(cell.values(method, of(number)), method, part=part, threshold=threshold, beside=part)
+            cell.measured(cell.values(method, of(number)), method, part=part, threshold=threshold, beside=part.text)
             for part, number, threshold in limits
             for cell in deep(runs, method)
             if all(map(trains, cell.of(method)))

@@ -198,7 +198,7 @@ def ask(item: Item, params: Mapping[str, Any]) -> tuple[Asked, Part]:
     requests, lines, notes = list[Request](), list[str](), list[str]()
     for text in item.commands:
         command, options = lines_of.words(text, api.COMMANDS)
-        options |= {name: params[name] for name in PASSED if f"--{name} " not in text}
+        options |= {name: params[name] for name in PASSED if name not in options}
         options |= {name: params[name] for name in REPLACED if params[name]}
         request = api.request(command, {**options, "yes": params["yes"]}, Screen(quiet=params["quiet"]).making)
         if not params["yes"]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -28,31 +29,33 @@ from stabkit.figures.shared.points import LOWEST
 from stabkit.figures.shared.words import listed, several, short
 from stabkit.results.chain import SATURATED, gradient_ratio, ln_growth
 from stabkit.results.outcome import GROWN, VANISHED
+from stabkit.spec import depth_text
 from stabkit.storage.store import Run
 
 COLLAPSED = 0.9
 """A mean cosine between tokens above this: they are nearly one direction."""
-LINKS: dict[str, str] = {
+LinkName = Literal["update", "ln_input", "gradient", "token_cosine"]
+LINKS: dict[LinkName, str] = {
     "update": f"‖ΔF‖ beyond {SATURATED:g} of √(2d)",
-    "LN input": f"LN input {GROWN:g} times its first",
+    "ln_input": f"LN input {GROWN:g} times its first",
     "gradient": f"gradient ratio below {VANISHED:g}",
-    "token cosine": f"token cosine above {COLLAPSED:g}",
+    "token_cosine": f"token cosine above {COLLAPSED:g}",
 }
 COLUMNS = (*FACTS, "link", "step", "last")
 NEVER = -1
 STEP = "first step at which the link is beyond its limit"
 
 
-def first(run: Run, link: str) -> int | None:
+def first(run: Run, link: LinkName) -> int | None:
     """The first step at which a link is beyond its limit; NEVER where it never was, None where it was not recorded."""
     if link == "update":
         steps, values = series(run, "update", "state")
         beyond = values > SATURATED * math.sqrt(2 * run.spec.model.hidden)
-    elif link == "token cosine":
+    elif link == "token_cosine":
         steps, values = series(run, "token_cosine", "state")
         beyond = values > COLLAPSED
     else:
-        table = run.records.get("ln_input" if link == "LN input" else "grad_norm")
+        table = run.records.get("ln_input" if link == "ln_input" else "grad_norm")
         if table is None or not len(table.steps):
             return None
         steps = table.steps
@@ -91,8 +94,8 @@ def sentence(runs: Sequence[Run]) -> str:
         return ""
     gone = [run for run, links in seen.items() if links["gradient"] == 0]
     lost = [run for run, links in seen.items() if links["gradient"] > 0]
-    ordered = [run for run in lost if 0 < seen[run].get("LN input", NEVER) <= seen[run]["gradient"]]
-    grown = [run for run, links in seen.items() if links.get("LN input", NEVER) > 0]
+    ordered = [run for run in lost if 0 < seen[run].get("ln_input", NEVER) <= seen[run]["gradient"]]
+    grown = [run for run, links in seen.items() if links.get("ln_input", NEVER) > 0]
     count = len(seen)
     parts = [f"of {count} run{'s' * (count != 1)} {len(gone)} began with a vanished gradient, before any update"]
     if gone:
@@ -145,9 +148,12 @@ def alt(frame: pd.DataFrame) -> str:
     if frame.empty:
         return "No run has recorded its chain."
     parts = []
-    for link, rows in frame.groupby("link", sort=False):
+    for link, text in LINKS.items():
+        rows = frame[frame["link"] == link]
+        if rows.empty:
+            continue
         start, never = int((rows["step"] == 0).sum()), int((rows["step"] == NEVER).sum())
-        parts.append(f"{LINKS[str(link)]}: {start} before any update, {len(rows) - start - never} later, {never} never")
+        parts.append(f"{text}: {start} before any update, {len(rows) - start - never} later, {never} never")
     return f"First steps at which links of the chain break, a row a link. {'; '.join(parts)}."
 
 
@@ -202,7 +208,8 @@ def _marks(
                 look = {**MARKS.get(str(word), MARKS["early"]), "markersize": 5}
                 (drawn,) = axes.plot([x], [y], linestyle="", color=hue, clip_on=False, **look)
                 style.mark(drawn, method, listed(label, condition, link), x=STEP)
-        depths = ", ".join(str(depth).split("-")[0] for depth in dict.fromkeys(here["depth"]))
+        shapes = zip(here["encoder_layers"], here["decoder_layers"], strict=True)
+        depths = ", ".join(f"{n}L" if n and m else depth_text(n, m) for n, m in dict.fromkeys(shapes))
         name = lettering.safe(listed(f"{label} {depths}", condition), 44)
         beside = axes.annotate(name, (x, y), (5, 0), textcoords="offset points", va="center", fontsize=6.5)
         style.mark(beside, method)

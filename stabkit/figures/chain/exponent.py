@@ -44,6 +44,7 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
             rows.append(
                 {
                     **facts,
+                    "variant": placed.variant,
                     "width": placed.run.spec.model.hidden,
                     "bounded": ends_in_norm(placed.run.spec),
                     "shape": shape,
@@ -56,11 +57,14 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
     if not rows:
         return pd.DataFrame(columns=list(COLUMNS))
     frame = pd.DataFrame(rows)
-    enough = frame.groupby(["label", "condition", "shape"])["layers"].transform("nunique") >= depth_fit.FIT_DEPTHS
+    enough = frame.groupby(["variant", "condition", "shape"])["layers"].transform("nunique") >= depth_fit.FIT_DEPTHS
     frame = frame[enough]
-    found = [
+    order = list(dict.fromkeys((each.variant, each.condition.text) for each in shown(runs)))
+    fitted = depth_fit.fit(frame, by=["step"]).itertuples(index=False)
+    lines = sorted(fitted, key=lambda line: (order.index((str(line.variant), str(line.condition))), line.step))
+    rows = [
         {
-            "run": listed(line.label, line.condition, line.shape),
+            "run": listed(line.label, line.condition, depth_fit.STACKS[str(line.shape)]),
             "method": line.method,
             "label": line.label,
             "condition": line.condition,
@@ -72,12 +76,9 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
             "greatest": line.greatest,
             "seeds": line.seeds,
         }
-        for line in depth_fit.fit(frame, by=["step"]).itertuples(index=False)
+        for line in lines
     ]
-    order = {name: i for i, name in enumerate(dict.fromkeys(listed(s.label, s.condition) for s in shown(runs)))}
-    result = pd.DataFrame(found, columns=list(COLUMNS))
-    place = [order.get(listed(row.label, row.condition), len(order)) for row in result.itertuples()]
-    return result.assign(place=place).sort_values(["place", "step"], kind="stable").drop(columns="place")
+    return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
 def title(runs: Sequence[Run]) -> str:

@@ -18,7 +18,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from stabkit.figures.chain import run_findings, update
-from stabkit.figures.chain.run_findings import LATER, ORIGINS, WINDOW
+from stabkit.figures.chain.run_findings import LATER, ORIGINS, START, WHENS, WINDOW
 from stabkit.figures.drawing import curves, style
 from stabkit.figures.drawing.curves import Curves
 from stabkit.figures.picture import Note, Picture, RunPicture
@@ -345,7 +345,7 @@ def _top_gradients(placed: Shown) -> Rows:
     if placed.run.spec.model.encoder_layers not in (0, len(sites)):
         return  # unequal stacks of one decoder depth are not one curve
     norms = table.at(sites[-1])
-    yield {"layers": len(sites), "when": "step 0", "grad_norm": float(norms[0])}
+    yield {"layers": len(sites), "when": START, "grad_norm": float(norms[0])}
     inside = (table.steps >= WINDOW[0]) & (table.steps <= WINDOW[1])
     if placed.run.spec.train.warmup == 0 and table.steps[-1] >= WINDOW[1]:
         mean = float(norms[inside].mean()) if np.isfinite(norms[inside]).all() else math.nan
@@ -354,8 +354,12 @@ def _top_gradients(placed: Shown) -> Rows:
 
 def _by_window(frame: pd.DataFrame) -> pd.DataFrame:
     """A panel for step 0 and one for the window of steps."""
-    placed = frame.sort_values(["when", "layers"], ascending=[False, True], kind="stable")
-    return placed.assign(panel=placed["when"])
+    return _in_turn(frame.sort_values("layers", kind="stable")).assign(panel=lambda rows: rows["when"])
+
+
+def _in_turn(frame: pd.DataFrame) -> pd.DataFrame:
+    """Step 0 first."""
+    return frame.sort_values("when", key=lambda column: column.map(WHENS.index), kind="stable")
 
 
 GRAD_LAST = _row(
@@ -372,12 +376,16 @@ GRAD_LAST = _row(
     value="grad_norm",
     columns=("layers", "when", "grad_norm"),
     rows=_top_gradients,
-    ordered=lambda frame: frame.sort_values("when", ascending=False, kind="stable"),
+    ordered=_in_turn,
     arranged=_by_window,
     title=run_findings.top_gradients,
     alt=lambda frame: (
         "Gradient norm of the last layer against depth, logarithmic. "
-        + ". ".join(f"{when}: {_ends(rows, 'layers', 'grad_norm')}" for when, rows in frame.groupby("when"))
+        + ". ".join(
+            f"{when}: {_ends(rows, 'layers', 'grad_norm')}"
+            for when in reversed(WHENS)
+            if len(rows := frame[frame["when"] == when])
+        )
         + "."
     ),
     none=NO_GRADIENTS,

@@ -21,28 +21,32 @@ ORIGINS: Mapping[str, tuple[str, ...]] = {"feed-forward": ("ffn",), "attention":
 """{what stands before a norm: kinds of sub-layers}."""
 WINDOW = (100, 250)
 """The steps of early training: by then the runs without warm-up have parted."""
-LATER = f"mean of steps {WINDOW[0]}–{WINDOW[1]}"
+START, LATER = WHENS = "step 0", f"mean of steps {WINDOW[0]}–{WINDOW[1]}"
+"""When the last layer's gradient is read, in the order of the panels."""
 
 
 def first_update(runs: Sequence[Run], frame: pd.DataFrame) -> str:
     """Who moves farthest in the first update, and how much farther than the least: under one condition at one depth."""
     cells: dict[tuple[str, Condition], dict[str, dict[int, float]]] = {}
+    labels: dict[str, str] = {}
     for placed in shown(runs):
         if placed.run.spec.recipe == "paper":
             continue  # of different rates: no comparison
         by = cells.setdefault((placed.run.spec.depth, placed.condition), {})
-        by.setdefault(placed.label, {})[placed.run.spec.seed] = update_at(placed.run, 1)
+        by.setdefault(placed.variant, {})[placed.run.spec.seed] = update_at(placed.run, 1)
+        labels[placed.variant] = placed.label
     depths = list(dict.fromkeys(depth for depth, _ in cells))
     for depth, condition in sorted(cells, key=lambda cell: -depths.index(cell[0])):  # deep first, no warm-up first
         by = cells[depth, condition]
-        means = {label: mean for label, values in by.items() if (mean := centre(values.values())) > 0}
+        means = {variant: mean for variant, values in by.items() if (mean := centre(values.values())) > 0}
         if len(means) > 1:
-            most, least = max(means, key=lambda label: means[label]), min(means, key=lambda label: means[label])
+            most, least = (pick(means, key=lambda variant: means[variant]) for pick in (max, min))
             pairs = [(value, by[least].get(seed, 0.0)) for seed, value in by[most].items()]
             ratio = centre(ours / theirs for ours, theirs in pairs if theirs > 0)
             where = f"{depth} ({condition})" if condition else depth
             if ratio >= 1.2:
-                return f"At {where} {most}'s first update moves the output {short(ratio)} times as far as {least}'s"
+                times = f"{short(ratio)} times as far as {labels[least]}'s"
+                return f"At {where} {labels[most]}'s first update moves the output {times}"
     return "How far the output moves, method by method"
 
 
@@ -61,7 +65,7 @@ def growth(frame: pd.DataFrame) -> pd.DataFrame:
 
 def grown_inputs(runs: Sequence[Run], frame: pd.DataFrame) -> str:
     """Whose LN inputs grew most, when they grew by a tenth."""
-    norms = {placed.label: norm_after_sum(placed.run.spec) for placed in shown(runs)}
+    norms = {placed.run.run_id: norm_after_sum(placed.run.spec) for placed in shown(runs)}
     grown = growth(frame) if len(frame) else frame
     grown = grown[grown["growth"] > 1.1] if len(grown) else grown
     if grown.empty:
@@ -69,7 +73,8 @@ def grown_inputs(runs: Sequence[Run], frame: pd.DataFrame) -> str:
     most = grown.sort_values("growth", kind="stable").iloc[-1]
     where = f"{most.depth}, {most.condition}" if most.condition else most.depth
     factor = short(float(most.growth))
-    if not norms[str(most.label)]:
+    its = frame[(frame[["label", "condition", "depth"]] == most[["label", "condition", "depth"]]).all(axis=1)]
+    if not norms[its["run"].iloc[0]]:
         return f"{most.label}'s residual stream grows most: to {factor} times its start ({where})"
     return f"{most.label}'s LN inputs grow most: to {factor} times their start ({where})"
 
@@ -156,7 +161,7 @@ def least_first_gradient(runs: Sequence[Run], frame: pd.DataFrame) -> str:
 
 def top_gradients(runs: Sequence[Run], frame: pd.DataFrame) -> str:
     """Post-LN-init's over Post-LN's where both are there in the window, else at step 0."""
-    for when in (LATER, "step 0"):
+    for when in (LATER, START):
         here = frame[(frame["when"] == when) & frame["method"].isin(["post-ln", "post-ln-init"])]
         here = here[here["encoder_layers"] == here["decoder_layers"]]
         pairs = here.groupby(["layers", "condition", "seed", "method"])["grad_norm"].agg(centre).unstack()
@@ -210,16 +215,18 @@ def validation_alt(frame: pd.DataFrame) -> str:
 def sublayers_that_count(runs: Sequence[Run], frame: pd.DataFrame) -> str:
     """How many sub-layers make up the output under the method with most of them and under that with fewest."""
     counts: dict[tuple[tuple[int, int], str], list[float]] = {}
+    labels: dict[str, str] = {}
     for placed in shown(runs):
-        counts.setdefault((placed.shape, placed.label), []).append(share.effective(placed.run))
+        counts.setdefault((placed.shape, placed.variant), []).append(share.effective(placed.run))
+        labels[placed.variant] = placed.label
     means = {key: value for key, values in counts.items() if (value := centre(values)) > 0}
     shapes = list(dict.fromkeys(shape for shape, _ in means))
-    here = {label: value for (shape, label), value in means.items() if shapes and shape == shapes[-1]}
+    here = {variant: value for (shape, variant), value in means.items() if shapes and shape == shapes[-1]}
     if len(here) < 2:
         return "How long a branch is beside its shortcut"
     most, least = max(here, key=lambda key: here[key]), min(here, key=lambda key: here[key])
     whose = output_stack([shapes[-1][1]])
     return (
         f"At {depth_text(*shapes[-1])}, before training, {short(here[most])} {whose} sub-layers share the branches' "
-        f"part of the output under {most}, {short(here[least])} under {least}"
+        f"part of the output under {labels[most]}, {short(here[least])} under {labels[least]}"
     )

@@ -23,7 +23,7 @@ from stabkit.figures.drawing.style import CONDITION_DASHES
 from stabkit.figures.picture import Note, Picture, RunPicture
 from stabkit.figures.shared import quality
 from stabkit.figures.shared.comparison import FACTS, Condition, Shown, shown
-from stabkit.figures.shared.depth_fit import JOINED, shape_of
+from stabkit.figures.shared.depth_fit import JOINED, Stacks, shape_of, unless_equal
 from stabkit.figures.shared.numbers import outcome_word
 from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed
@@ -48,7 +48,7 @@ def fit(depths: Sequence[float], values: Sequence[float]) -> tuple[float, float,
 @once
 def select(runs: Sequence[Run]) -> pd.DataFrame:
     """One row a judged run of each line that can be fitted."""
-    groups: dict[tuple[str, Condition, str], list[Shown]] = {}
+    groups: dict[tuple[str, Condition, Stacks], list[Shown]] = {}
     for placed in shown(runs):
         shape, _ = shape_of(placed.run.spec.model.encoder_layers, placed.run.spec.model.decoder_layers)
         if shape in JOINED and outcome_word(placed.run) != "early":
@@ -63,7 +63,7 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def _line(members: Sequence[Shown], shape: str, measure: str) -> list[dict[str, Any]]:
+def _line(members: Sequence[Shown], shape: Stacks, measure: str) -> list[dict[str, Any]]:
     """The rows of one method under one condition by one measure; none where three depths do not have it, or where it is
     a BLEU near nothing at any of them."""
     translated = quality.alike([placed.run for placed in members])
@@ -116,9 +116,8 @@ def title(runs: Sequence[Run]) -> str:
 
 def _same(frame: pd.DataFrame, row: pd.Series[Any]) -> pd.Series[bool]:
     """The rows of one line that were fitted."""
-    return frame["fitted"] & (frame[["label", "condition", "shape"]] == row[["label", "condition", "shape"]]).all(
-        axis=1
-    )
+    names = ["method", "label", "condition", "shape"]
+    return frame["fitted"] & (frame[names] == row[names]).all(axis=1)
 
 
 def law(row: pd.Series[Any], over: str = "") -> str:
@@ -145,8 +144,8 @@ def breaks(rows: pd.DataFrame) -> str:
 def lines(frame: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
     """(name, rows) of every fitted line."""
     return [
-        (listed(label, condition, "" if shape == "N = M" else shape), rows)
-        for (label, condition, shape), rows in frame.groupby(["label", "condition", "shape"], sort=False)
+        (listed(label, condition, unless_equal(shape)), rows)
+        for (_, label, condition, shape), rows in frame.groupby(["method", "label", "condition", "shape"], sort=False)
     ]
 
 

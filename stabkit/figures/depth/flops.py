@@ -116,7 +116,8 @@ class Model:
 def models(frame: pd.DataFrame) -> list[Model]:
     """Every model that costs something."""
     merged = []
-    for (label, shape, condition, _), rows in frame.groupby(["label", "shape", "condition", "ffn"], sort=False):
+    by = ["method", "label", "shape", "condition", "ffn"]
+    for (_, label, shape, condition, _), rows in frame.groupby(by, sort=False):
         first, cost = rows.iloc[0], float(rows["flops"].mean())
         if cost > 0 and math.isfinite(cost):
             sides = int(first["encoder_layers"]), int(first["decoder_layers"])

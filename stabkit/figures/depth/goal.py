@@ -19,7 +19,7 @@ from stabkit.figures.depth import slope
 from stabkit.figures.drawing import lettering, style
 from stabkit.figures.picture import Note, Picture, RunPicture
 from stabkit.figures.shared.comparison import FACTS
-from stabkit.figures.shared.depth_fit import JOINED, fit
+from stabkit.figures.shared.depth_fit import JOINED, fit, unless_equal
 from stabkit.figures.shared.numbers import centre
 from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, short
@@ -38,7 +38,7 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
     frame = slope.select(slope.trusted(runs))
     frame = frame[_promised(frame) & frame["shape"].isin(JOINED) & (frame["update"] > 0)]
     frames = []
-    for _, rows in frame.groupby(["label", "condition", "shape"], sort=False):
+    for _, rows in frame.groupby(["method", "condition", "shape"], sort=False):
         shallowest = rows["layers"].min()
         for _, of_seed in rows.groupby("seed", sort=False):
             first = of_seed[of_seed["layers"] == shallowest]
@@ -54,7 +54,7 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
 
 def _promised(frame: pd.DataFrame) -> pd.Series[bool]:
     """Rows of these methods as published: not of an option away from them."""
-    return frame["method"].isin(PROMISE) & ~frame["label"].str.contains("(", regex=False)
+    return frame["variant"].isin(PROMISE)
 
 
 def title(runs: Sequence[Run]) -> str:
@@ -78,9 +78,9 @@ def alt(frame: pd.DataFrame) -> str:
     if frame.empty:
         return "No two depths of DeepNorm or Sub-LN hold a single step of SGD."
     parts = []
-    for (label, condition), rows in frame.groupby(["label", "condition"], sort=False):
+    for (_, condition), rows in frame.groupby(["method", "condition"], sort=False):
         values = (f"{depth} {short(centre(at['relative']))}" for depth, at in rows.groupby("depth", sort=False))
-        parts.append(f"{listed(label, condition)}: {', '.join(values)}")
+        parts.append(f"{listed(rows['label'].iloc[0], condition)}: {', '.join(values)}")
     return (
         "Chart of ‖ΔF‖/η of one SGD step against depth, over its value in the shallowest model, both logarithmic; a "
         f"level line is what GOAL asks for. {'; '.join(parts)}."
@@ -93,7 +93,7 @@ def draw(frame: pd.DataFrame) -> Figure:
         if frame.empty:
             return style.empty("No two depths of DeepNorm or Sub-LN hold a single step of SGD.")
         groups, more = style.kept(list(frame.groupby(["condition", "shape"], sort=False)))
-        titles = [lettering.wrapped(listed(c, "" if s == "N = M" else s), width=64) for (c, s), _ in groups]
+        titles = [lettering.wrapped(listed(c, unless_equal(s)), width=64) for (c, s), _ in groups]
         figure, all_axes = style.panels(len(groups), 1, 3.4, titles=max(map(len, titles)), right=1.75, more=more)
         depths = sorted(set(frame["layers"]))
         values = frame[["relative", "theorem_relative"]].to_numpy(dtype=float)
@@ -105,18 +105,17 @@ def draw(frame: pd.DataFrame) -> Figure:
             style.reference(axes, 1.0)
             axes.text(0.99, 0.96, GOAL, transform=axes.get_yaxis_transform(), ha="right", va="top", fontsize=7)
             handles: list[Artist] = []
-            for label, rows in panel.groupby("label", sort=False):
-                handles += _method(axes, str(label), rows)
+            for method, rows in panel.groupby("method", sort=False):
+                handles += _method(axes, str(method), rows)
             axes.set_xlabel("depth N, layers in each stack")
             axes.set_ylabel("‖ΔF‖ / η over the shallowest model's")
             style.legend(axes, handles, loc="upper left", bbox_to_anchor=(1.0, 1.0), handlelength=2.4)
         return figure
 
 
-def _method(axes: Axes, label: str, rows: pd.DataFrame) -> list[Artist]:
+def _method(axes: Axes, method: str, rows: pd.DataFrame) -> list[Artist]:
     """A method's seeds, their median and the theorem's sum; its handles for the legend."""
-    method = str(rows["method"].iloc[0])
-    hue, name = style.colour(method), lettering.safe(label, 40)
+    hue, name = style.colour(method), lettering.safe(str(rows["label"].iloc[0]), 40)
     if rows["seed"].nunique() > 1:
         for seed, one in rows.groupby("seed"):
             seen = style.line(axes, one["layers"], one["relative"], color=hue, linewidth=0.7, alpha=0.55)

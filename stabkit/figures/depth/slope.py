@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 
 from stabkit.figures.depth import update_depth
 from stabkit.figures.picture import Note, Picture, RunPicture
-from stabkit.figures.shared.comparison import method_label, variants
+from stabkit.figures.shared.comparison import method_label
 from stabkit.figures.shared.contrast import PAIR
 from stabkit.figures.shared.numbers import centre
 from stabkit.figures.shared.once import once
@@ -46,18 +46,18 @@ def table(frame: pd.DataFrame) -> pd.DataFrame:
     least; methods in table order."""
     rows = []
     for (condition, depth), here in frame.groupby(["condition", "depth"], sort=False):
-        means = here.groupby("label", sort=False)["update"].agg(centre)
+        means = here.groupby("variant", sort=False)["update"].agg(centre)
         ranks = means.rank(method="first", na_option="bottom")
-        for label, group in here.groupby("label", sort=False):
+        for variant, group in here.groupby("variant", sort=False):
             rows.append(
                 {
-                    "label": label,
+                    "label": group["label"].iloc[0],
                     "condition": condition,
                     "depth": depth,
-                    "slope": means[label],
+                    "slope": means[variant],
                     "least": group["update"].min(),
                     "greatest": group["update"].max(),
-                    "rank": int(ranks[label]),
+                    "rank": int(ranks[variant]),
                 }
             )
     columns = ["label", "condition", "depth", "slope", "least", "greatest", "rank"]
@@ -108,10 +108,10 @@ def title(runs: Sequence[Run]) -> str:
 
 
 def _ratio(runs: Sequence[Run]) -> str:
-    frame, names = select(runs), variants(runs)
+    frame = select(runs)
     ratios = []
     for (_, depth), here in frame.groupby(["condition", "depth"], sort=False):
-        by = {names[str(label)]: rows.set_index("seed")["update"] for label, rows in here.groupby("label", sort=False)}
+        by = {variant: rows.set_index("seed")["update"] for variant, rows in here.groupby("variant", sort=False)}
         if set(by) >= PAIR:
             paired = centre((by["post-ln"] / by["deepnorm"]).dropna())
             if math.isfinite(paired):

@@ -13,7 +13,7 @@ from stabkit.figures.drawing import lettering, style
 from stabkit.figures.drawing.line_ends import End, label_ends
 from stabkit.figures.picture import Note, Picture
 from stabkit.figures.shared.words import several
-from stabkit.results.tolerance import COARSE, FACTOR, Tolerance
+from stabkit.results.tolerance import COARSE, FACTOR, OUT_OF_RANGE, Tolerance, height_text
 from stabkit.results.words import scientific
 
 COLUMNS = ("run", "method", "label", "panel", "axis", "x", "seed", "passes", "fails", "height", "known", "monotone")
@@ -60,8 +60,8 @@ def title(tolerances: Sequence[Tolerance]) -> str:
         return "The rate that each depth tolerates"
     here = frame[frame["x"] == frame["x"].max()]
     here = here[here["panel"] == here["panel"].iloc[-1]]
-    heights = here.groupby("label", sort=False)["height"].median()
-    best = [str(label) for label in heights.index[heights == heights.max()]]
+    heights = here.groupby(["method", "label"], sort=False)["height"].median()
+    best = [str(label) for _, label in heights.index[heights == heights.max()]]
     where = f"hidden {here['x'].iloc[0]}" if here["axis"].iloc[0] == "width" else f"{here['x'].iloc[0]} layers"
     if heights.max() == 0:
         return f"At {where} no method tolerates {scientific(COARSE[0])}"
@@ -75,17 +75,11 @@ def alt(frame: pd.DataFrame) -> str:
     if frame.empty:
         return "No rate was searched."
     parts = []
-    for (label, panel), rows in frame.groupby(["label", "panel"], sort=False):
+    for (_, label, panel), rows in frame.groupby(["method", "label", "panel"], sort=False):
         by_x = rows.groupby("x")["height"].median()
-        values = ", ".join(f"{x}: {_said(float(value))}" for x, value in by_x.items())
+        values = ", ".join(f"{x}: {height_text(float(value))}" for x, value in by_x.items())
         parts.append(f"{label}, {panel}: {values}")
     return f"Chart of the tolerated rate, both axes logarithmic. {'; '.join(parts)}."
-
-
-def _said(value: float) -> str:
-    if value == 0:
-        return f"none above {scientific(COARSE[0])}"
-    return f"above {scientific(COARSE[-1])}" if np.isinf(value) else scientific(value)
 
 
 def draw(frame: pd.DataFrame) -> Figure:
@@ -103,7 +97,9 @@ def draw(frame: pd.DataFrame) -> Figure:
             axes.set_yticks(TICKS, [scientific(rate) for rate in TICKS])
             for rate, whose in THEIRS:
                 style.reference(axes, rate, f"{scientific(rate)}: {whose}")
-            ends = [_method(axes, str(label), rows) for label, rows in group.groupby("label", sort=False)]
+            ends = [
+                _method(axes, str(label), rows) for (_, label), rows in group.groupby(["method", "label"], sort=False)
+            ]
             label_ends(axes, ends, 0.06)
             axes.set_xlabel("width d" if group["axis"].iloc[0] == "width" else "depth N, layers of a stack")
             axes.set_ylabel("highest rate that passes")
@@ -118,7 +114,7 @@ def _method(axes: Axes, label: str, rows: pd.DataFrame) -> End:
     in_range = rows.groupby("x")["known"].transform("all")
     rows = rows[in_range]
     if rows.empty:
-        return COARSE[0], f"{name}: out of range", hue, method
+        return COARSE[0], f"{name}: {OUT_OF_RANGE}", hue, method
     held = rows.assign(height=rows["height"].clip(low / 1.2, high * 1.2))
     by = held.groupby("x")["height"]
     x = np.array(sorted(held["x"].unique()), dtype=float)

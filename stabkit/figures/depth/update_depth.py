@@ -23,15 +23,18 @@ from matplotlib.lines import Line2D
 from stabkit.figures.drawing import lettering, style
 from stabkit.figures.picture import Note, Picture, RunPicture
 from stabkit.figures.shared import theorem
-from stabkit.figures.shared.comparison import FACTS, ends_in_norm, shown, variants
+from stabkit.figures.shared.comparison import FACTS, ends_in_norm, shown
 from stabkit.figures.shared.contrast import PAIR
-from stabkit.figures.shared.depth_fit import JOINED, drawable, fit, reached, shape_of
+from stabkit.figures.shared.depth_fit import JOINED, Stacks, drawable, fit, reached, shape_of, unless_equal
 from stabkit.figures.shared.numbers import centre, reference_step, series
 from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, short
 from stabkit.storage.store import Run
 
-COLUMNS = (*FACTS, "width", "shape", "layers", "reference_step", "step", "update", "predicted", "theorem", "bounded")
+COLUMNS = (
+    *(*FACTS, "variant", "width", "shape", "layers"),
+    *("reference_step", "step", "update", "predicted", "theorem", "bounded"),
+)
 
 
 @once
@@ -54,6 +57,7 @@ def select(runs: Sequence[Run], at: int | None = None) -> pd.DataFrame:
         rows.append(
             {
                 **facts,
+                "variant": placed.variant,
                 "width": width,
                 "shape": shape,
                 "layers": layers,
@@ -70,11 +74,11 @@ def select(runs: Sequence[Run], at: int | None = None) -> pd.DataFrame:
 
 def title(runs: Sequence[Run]) -> str:
     """Two exponents of one condition: of the paper's two methods where both are there, else the least and greatest."""
-    frame, names = select(runs), variants(runs)
+    frame = select(runs)
     lines = fit(frame)
-    lines = lines[lines["shape"] == "N = M"]
+    lines = lines[lines["shape"] == "equal"]
     for _, group in lines.groupby("condition", sort=False):
-        papers = group[group["label"].map(names).isin(PAIR)]
+        papers = group[group["variant"].isin(PAIR)]
         ends = (papers if len(papers) == len(PAIR) else group).sort_values("exponent", kind="stable")
         if len(ends) > 1:
             low, high = ends.iloc[0], ends.iloc[-1]
@@ -101,9 +105,9 @@ def alt(frame: pd.DataFrame) -> str:
         return "No run has recorded a model update."
     step = int(frame["reference_step"].iloc[0])
     parts = []
-    for (label, condition), group in frame[reached(frame)].groupby(["label", "condition"], sort=False):
+    for (_, condition), group in frame[reached(frame)].groupby(["variant", "condition"], sort=False):
         means = (f"{depth} {short(centre(rows['update']))}" for depth, rows in group.groupby("depth", sort=False))
-        parts.append(f"{listed(label, condition)}: {', '.join(means)}")
+        parts.append(f"{listed(group['label'].iloc[0], condition)}: {', '.join(means)}")
     return f"Chart of ‖ΔF‖ after {step} updates against depth, both logarithmic. {'; '.join(parts)}."
 
 
@@ -140,11 +144,11 @@ def against_depth(frame: pd.DataFrame, y_label: str, none: str, *, ceiling: bool
             if near:
                 style.reference(axes, top, "√(2d): uncorrelated")
             handles: list[Line2D] = []
-            for (label, shape), of_method in group.groupby(["label", "shape"], sort=False):
+            for (variant, shape), of_method in group.groupby(["variant", "shape"], sort=False):
                 chosen = lines[
-                    (lines["label"] == label) & (lines["condition"] == condition) & (lines["shape"] == shape)
+                    (lines["variant"] == variant) & (lines["condition"] == condition) & (lines["shape"] == shape)
                 ]
-                handles.append(_method(axes, str(label), str(shape), of_method, chosen))
+                handles.append(_method(axes, of_method, chosen))
             axes.set_xlabel(f"depth N, layers in each stack{' (N ≠ M: their mean)' if _unequal(frame) else ''}")
             if place % columns == 0:
                 axes.set_ylabel(y_label)
@@ -155,11 +159,12 @@ def against_depth(frame: pd.DataFrame, y_label: str, none: str, *, ceiling: bool
 def _legend_lines(group: pd.DataFrame) -> int:
     """Lines of a panel's legend, the longest that its entries can be."""
     several = group["seed"].nunique() > 1
-    entries = group.groupby(["label", "shape"])["predicted"].agg(lambda column: int(column.notna().any()))
+    entries = group.groupby(["variant", "shape"])["predicted"].agg(lambda column: int(column.notna().any()))
     return int(len(entries) * (1 + several) + entries.sum())
 
 
-def _method(axes: Axes, label: str, shape: str, frame: pd.DataFrame, lines: pd.DataFrame) -> Line2D:
+def _method(axes: Axes, frame: pd.DataFrame, lines: pd.DataFrame) -> Line2D:
+    shape: Stacks = frame["shape"].iloc[0]
     hue = style.colour(frame["method"].iloc[0])
     by_depth = frame[reached(frame)].groupby("layers" if shape in JOINED else "depth")
     x = by_depth["layers"].first().to_numpy()
@@ -167,7 +172,7 @@ def _method(axes: Axes, label: str, shape: str, frame: pd.DataFrame, lines: pd.D
     low, high = by_depth["update"].min().to_numpy(), by_depth["update"].max().to_numpy()
     seen = np.isfinite(y)
     method = str(frame["method"].iloc[0])
-    name = lettering.safe(label, 40) + ("" if shape == "N = M" else f", {shape}")
+    name = listed(lettering.safe(str(frame["label"].iloc[0]), 40), unless_equal(shape))
     text, number = name, int(frame["theorem"].iloc[0])
     if len(lines):
         line = lines.iloc[0]
@@ -196,9 +201,11 @@ def _method(axes: Axes, label: str, shape: str, frame: pd.DataFrame, lines: pd.D
         x[seen],
         y[seen],
         label=name,
-        markerfacecolor="none" if "(" in label else hue,  # open: an option away from the method itself
+        markerfacecolor="none"
+        if frame["variant"].iloc[0] != method
+        else hue,  # open: an option away from the method itself
         linewidth=1.4 if shape in JOINED else 0,
-        **{**style.dotted(method), "markeredgewidth": 1, **({} if shape == "N = M" else {"marker": "s"})},
+        **{**style.dotted(method), "markeredgewidth": 1, **({} if shape == "equal" else {"marker": "s"})},
     )
     style.mark(points, method, text, x="depth N")
     lost = frame[frame["outcome"] == "diverged"]
@@ -223,7 +230,7 @@ def _ticks(depths: list[float]) -> list[float]:
 
 
 def _unequal(frame: pd.DataFrame) -> bool:
-    return bool((frame["shape"] == "N ≠ M").any())
+    return bool((frame["shape"] == "unequal").any())
 
 
 PICTURE: RunPicture = Picture(

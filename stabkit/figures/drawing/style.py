@@ -176,12 +176,19 @@ def line(axes: Axes, x: Any, y: Any, **look: Any) -> Line2D:
     return made
 
 
-def empty(reason: str) -> Figure:
-    """A picture that says why there is nothing to see; its label says so too, and a page leaves it out."""
+class EmptyFigure(Figure):
+    """A picture that says why there is nothing to see; a page leaves it out."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(figsize=(WIDTH, 1.2))
+        self.reason = reason
+        self.text(0.5, 0.5, reason, ha="center", va="center")
+
+
+def empty(reason: str) -> EmptyFigure:
+    """Nothing to see, and why."""
     with look():
-        figure = Figure(figsize=(WIDTH, 1.2), label=reason)
-        figure.text(0.5, 0.5, reason, ha="center", va="center")
-        return figure
+        return EmptyFigure(reason)
 
 
 def log_axis(axes: Axes, which: Literal["x", "y"], low: float, high: float, ticks: Sequence[float] = ()) -> None:

@@ -31,6 +31,9 @@ ROW, HEAD, LABEL, MOST = 0.36, 0.62, 1.55, 6
 @once
 def select(runs: Sequence[Run]) -> pd.DataFrame:
     """One row a run, in the order of the table; nothing where no run was judged."""
+    turn = condition_order([run.spec for run in runs])
+    placed = [each for each in shown(runs) if each.run.spec.alpha_scale == 1 == each.run.spec.beta_scale]
+    placed.sort(key=lambda each: (turn[each.condition], GROUPS.index(method_group(each.run.spec))))
     rows = [
         {
             **each.facts(),
@@ -39,16 +42,10 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
             "unigram_loss": each.run.outcome.unigram_loss,
             "validation_loss": each.run.outcome.validation_loss,
         }
-        for each in shown(runs)
-        if each.run.spec.alpha_scale == 1 == each.run.spec.beta_scale
+        for each in placed
     ]
     frame = pd.DataFrame(rows, columns=list(COLUMNS))
-    if not set(frame["outcome"]) - {"early"}:
-        return frame.head(0)
-    order = {group: i for i, group in enumerate(GROUPS)}
-    turn = {condition.text: i for condition, i in condition_order([run.spec for run in runs]).items()}
-    placed = frame.assign(turn=frame["condition"].map(turn), place=frame["group"].map(order))
-    return placed.sort_values(["turn", "place"], kind="stable").drop(columns=["turn", "place"]).reset_index(drop=True)
+    return frame if set(frame["outcome"]) - {"early"} else frame.head(0)
 
 
 def words(rows: pd.DataFrame) -> tuple[str, str]:

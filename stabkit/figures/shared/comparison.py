@@ -79,7 +79,8 @@ class Condition:
     """Of conditions that read alike, counted from 1; 0 of one that reads like no other."""
 
     def __bool__(self) -> bool:
-        return bool(self.text)
+        """Whether something sets them apart; an empty value ("" of a run without a file) says nothing."""
+        return self.number > 0 or any(key not in self.untold and value != "" for key, value in self.settings)
 
     def __str__(self) -> str:
         return self.text
@@ -192,8 +193,8 @@ def method_label(spec: RunSpec) -> str:
 
 
 def variants(runs: Iterable[Run]) -> dict[str, str]:
-    """{what a method is called in a frame's column `label`: its key with options}."""
-    return {method_label(run.spec): methods.variant(run.spec) for run in runs}
+    """{a run's id, as in a frame's column `run`: its method's key with options}."""
+    return {run.run_id: methods.variant(run.spec) for run in runs}
 
 
 def method_rank(spec: RunSpec) -> tuple[int, str]:

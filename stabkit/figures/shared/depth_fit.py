@@ -6,7 +6,7 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 
@@ -22,19 +22,33 @@ FIT_DEPTHS = 3
 """Points that a line needs: through two there is always one."""
 
 FIT_COLUMNS = (
-    *("method", "label", "condition", "shape", "exponent", "factor"),
+    *("method", "variant", "label", "condition", "shape", "exponent", "factor"),
     *("shallowest", "deepest", "least", "greatest", "seeds", "predicted"),
 )
 
-JOINED = ("N = M", "decoder only", "encoder only")
-"""Shapes of model whose depths make one curve; unequal stacks are single points."""
+Stacks = Literal["equal", "decoder", "encoder", "unequal"]
+"""Two stacks of equal depth, one alone, or two that differ."""
+JOINED: tuple[Stacks, ...] = ("equal", "decoder", "encoder")
+"""Stacks whose depths make one curve; unequal ones are single points."""
+STACKS: Mapping[str, str] = {
+    "equal": "N = M",
+    "decoder": "decoder only",
+    "encoder": "encoder only",
+    "unequal": "N ≠ M",
+}
+"""How they read."""
 
 
-def shape_of(encoder: int, decoder: int) -> tuple[str, float]:
-    """(shape, layers a stack): `N = M` 18, `decoder only` 12, and the mean of both stacks where they differ."""
+def shape_of(encoder: int, decoder: int) -> tuple[Stacks, float]:
+    """(its stacks, layers of each): `equal` 18, `decoder` 12, and the mean of both where they differ."""
     if encoder and decoder:
-        return ("N = M" if encoder == decoder else "N ≠ M"), (encoder + decoder) / 2
-    return ("decoder only" if decoder else "encoder only"), float(encoder + decoder)
+        return ("equal" if encoder == decoder else "unequal"), (encoder + decoder) / 2
+    return ("decoder" if decoder else "encoder"), float(encoder + decoder)
+
+
+def unless_equal(stacks: Any) -> str:
+    """`decoder only`, of Stacks or a frame's cell; nothing of two stacks of equal depth, which go without saying."""
+    return "" if stacks == "equal" else STACKS[stacks]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,9 +58,11 @@ class DepthLine:
     by: tuple[Any, ...]
     """Its values of the columns that were asked for apart."""
     method: str
+    variant: str
+    """The method's key with its options."""
     label: str
     condition: str
-    shape: str
+    shape: Stacks
     shallowest: float
     deepest: float
     seeds: Mapping[int, float]
@@ -62,15 +78,24 @@ class DepthLine:
 
 
 def lines(frame: pd.DataFrame, *, ceiling: bool = True, by: Sequence[str] = ()) -> list[DepthLine]:
-    """Every method's line, condition by condition and shape by shape; of each value of the columns `by` apart.
+    """Every variant's line, condition by condition and shape by shape; of each value of the columns `by` apart.
 
     Seeds that every depth has are fitted; where no seed is everywhere, a line goes through the medians and stands for
     one seed, the least. Depths whose median lies beyond half of √(2d) are left out of all.
     """
     fitted = []
     usable = frame[reached(frame) & frame["layers"].between(*FIT_RANGE)]
-    names = ["method", "seed", "layers", "update", "width", "bounded", *(["predicted"] if "predicted" in frame else [])]
-    for rows in parted(usable, [*by, "label", "condition", "shape"], names):
+    names = [
+        "method",
+        "label",
+        "seed",
+        "layers",
+        "update",
+        "width",
+        "bounded",
+        *(["predicted"] if "predicted" in frame else []),
+    ]
+    for rows in parted(usable, [*by, "variant", "condition", "shape"], names):
         if rows["shape"][0] not in JOINED:
             continue
         held: dict[int, dict[float, float]] = {}
@@ -101,6 +126,7 @@ def lines(frame: pd.DataFrame, *, ceiling: bool = True, by: Sequence[str] = ()) 
             DepthLine(
                 by=tuple(rows[name][0] for name in by),
                 method=rows["method"][0],
+                variant=rows["variant"][0],
                 label=rows["label"][0],
                 condition=rows["condition"][0],
                 shape=rows["shape"][0],
@@ -123,6 +149,7 @@ def fit(frame: pd.DataFrame, *, ceiling: bool = True, by: Sequence[str] = ()) ->
         {
             **dict(zip(by, line.by, strict=True)),
             "method": line.method,
+            "variant": line.variant,
             "label": line.label,
             "condition": line.condition,
             "shape": line.shape,

@@ -36,6 +36,9 @@ class Ruler:
     normalised: bool = True
     """By the norms of filters, as the papers' directions are."""
 
+    def __str__(self) -> str:
+        return self.text
+
     @property
     def own(self) -> bool:
         """Whether each method is measured by its own directions."""

@@ -30,7 +30,7 @@ def select(drawn: Landscape) -> pd.DataFrame:
     for seen in drawn.seen("cut"):
         spec = seen.surface.spec
         part = pd.DataFrame({"a": spec.a, "loss": seen.surface.loss[0]})
-        facts = {**seen.facts, "ruler": seen.ruler.text, "direction_seed": spec.plane.seed}
+        facts = {**seen.facts, "ruler": seen.ruler, "direction_seed": spec.plane.seed}
         parts.append(part.assign(**facts)[list(COLUMNS)])
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(COLUMNS))
 
@@ -50,16 +50,18 @@ def rough(frame: pd.DataFrame) -> pd.DataFrame:
 def title(drawn: Landscape) -> str:
     """The two methods' shares of negative curvature under each ruler at the first depth: mean over directions, median
     over seeds."""
-    table, whose = rough(select(drawn)), {seen.ruler.text: seen.ruler.whose for seen in drawn.seen("cut")}
+    table = rough(select(drawn))
     labels = list(dict.fromkeys(table["label"]))
     if len(labels) != 2:
         return "How rough the loss is along random directions"
     depth = table["depth"].iloc[0]
     texts = []
-    for ruler, rows in table[table["depth"] == depth].groupby("ruler", sort=False):
+    of_depth = table[table["depth"] == depth]
+    for ruler in dict.fromkeys(of_depth["ruler"]):
+        rows = of_depth[of_depth["ruler"] == ruler]
         share = rows.groupby(["label", "seed"])["negative"].mean().groupby("label").median()
         if len(share) == 2:
-            texts.append(f"{percent(share[labels[0]])} against {percent(share[labels[1]])} by {whose[str(ruler)]}")
+            texts.append(f"{percent(share[labels[0]])} against {percent(share[labels[1]])} by {ruler.whose}")
     return f"Negative curvature of cuts at {depth}, {labels[0]} against {labels[1]}: {', '.join(texts)}"
 
 

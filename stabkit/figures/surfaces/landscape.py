@@ -35,7 +35,7 @@ def select(drawn: Landscape) -> pd.DataFrame:
         spec = seen.surface.spec
         a, b = np.meshgrid(spec.a, spec.b)
         part = pd.DataFrame({"a": a.ravel(), "b": b.ravel(), "loss": seen.surface.loss.ravel()})
-        parts.append(part.assign(**{**seen.facts, "ruler": seen.ruler.text, "how": seen.how})[list(COLUMNS)])
+        parts.append(part.assign(**{**seen.facts, "ruler": seen.ruler, "how": seen.how})[list(COLUMNS)])
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(COLUMNS))
 
 
@@ -57,14 +57,15 @@ def rough(frame: pd.DataFrame) -> pd.DataFrame:
 def title(drawn: Landscape) -> str:
     """The two methods' shares of negative curvature, ruler by ruler, at the first depth that has both; medians over
     seeds."""
-    table, whose = rough(select(drawn)), {seen.ruler.text: seen.ruler.whose for seen in drawn.seen()}
+    table = rough(select(drawn))
     for depth, of_depth in table.groupby("depth", sort=False):
         labels = list(dict.fromkeys(of_depth["label"]))
         texts = []
-        for ruler, rows in of_depth.groupby("ruler", sort=False):
+        for ruler in dict.fromkeys(of_depth["ruler"]):
+            rows = of_depth[of_depth["ruler"] == ruler]
             share = rows.groupby("label")["negative"].median()
             if len(share) == len(labels) == 2:
-                texts.append(f"{percent(share[labels[0]])} against {percent(share[labels[1]])} by {whose[str(ruler)]}")
+                texts.append(f"{percent(share[labels[0]])} against {percent(share[labels[1]])} by {ruler.whose}")
         if texts:
             return f"Negative curvature of the surfaces at {depth}, {labels[0]} against {labels[1]}: {', '.join(texts)}"
     return "The loss around the weights"

@@ -144,7 +144,7 @@ def recognised(model: nn.Module, said: tuple[int, int] | None, inputs: Any) -> t
     tried: Sequence[tuple[str, Any]] = (
         list(run.candidates(model, bool(said and all(said)))) if inputs is None else [("its own inputs", inputs)]
     )
-    failed: list[str] = []
+    failed: list[tuple[str, str]] = []
     unclear: UsageError | None = None
     for ran, values in tried:
         try:
@@ -154,7 +154,7 @@ def recognised(model: nn.Module, said: tuple[int, int] | None, inputs: Any) -> t
         except UsageError:
             raise
         except (Exception, SystemExit) as error:
-            failed.append(f"with {ran}: {told(error)}")
+            failed.append((ran, told(error)))
             continue
         anatomy = dissect(watch)
         try:
@@ -163,9 +163,10 @@ def recognised(model: nn.Module, said: tuple[int, int] | None, inputs: Any) -> t
             unclear = unclear or error
     if unclear is not None:
         raise unclear
+    ran, raised = failed[0]
     if inputs is not None:
-        raise UsageError(f"the model raised {failed[0].partition(': ')[2]} on its inputs")
-    raise UsageError(f"no inputs were found that the model takes ({failed[0]}); {run.RETURN_INPUTS}")
+        raise UsageError(f"the model raised {raised} on its inputs")
+    raise UsageError(f"no inputs were found that the model takes (with {ran}: {raised}); {run.RETURN_INPUTS}")
 
 
 def _stacks(anatomy: Anatomy, said: tuple[int, int] | None) -> dict[Stack, Found]:

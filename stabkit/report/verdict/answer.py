@@ -9,6 +9,7 @@ from stabkit.figures.shared.comparison import Condition
 from stabkit.figures.shared.words import several
 from stabkit.report.verdict.matrix import Matrix, VerdictRow
 from stabkit.results.forecast.measured import UPDATES
+from stabkit.results.forecast.model import WARMUP
 from stabkit.results.words import scientific
 
 VERBS = {
@@ -35,7 +36,7 @@ def answer(verdicts: Matrix) -> str:
         return ""
     if set(words) == {"out of range"}:
         axes = list(dict.fromkeys(axis for row in verdicts.rows for cell in row.cells for axis in cell.axes))
-        beyond = "its warm-up hides the answer; `--warmup 0` gives it" if "warm-up" in axes else "no forecast is given"
+        beyond = "its warm-up hides the answer; `--warmup 0` gives it" if WARMUP in axes else "no forecast is given"
         where = "" if verdicts.block == "classic" else f" in the block {verdicts.block}"
         return f"These {UPDATES} updates{where} are out of the forecast's range ({', '.join(axes)}): {beyond}."
     sentences: list[str] = []

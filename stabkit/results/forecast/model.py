@@ -125,9 +125,11 @@ class Coefficients:
 
 def settings(depth: int, hidden: int, warmup: int) -> dict[str, float]:
     """The axes of a setting beside the rate, which is a link, each in powers of two."""
-    return {"depth": math.log2(depth), "width": math.log2(hidden), "warm-up": math.log2(1 + warmup / 16)}
+    return {"depth": math.log2(depth), "width": math.log2(hidden), WARMUP: math.log2(1 + warmup / 16)}
 
 
+WARMUP = "warm-up"
+"""The key of this axis in the file of coefficients and in JSON."""
 AXES = tuple(settings(1, 1, 0))
 DIGITS = 3
 ROUNDED = 10.0**-DIGITS
