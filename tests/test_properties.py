@@ -184,7 +184,7 @@ def test_p11_whatever_workers_do_every_job_is_answered_once_and_it_ends(script: 
 def test_the_properties_of_the_other_files_are_there() -> None:
     here = Path(__file__).parent
     for name in (
-        *("cli/test_ranges", "storage/test_store_faults", "figures/drawing/test_style", "tasks/test_corpus"),
+        *("options/test_ranges", "storage/test_store_faults", "figures/drawing/test_style", "tasks/test_corpus"),
         "probes/test_probes",
     ):
         assert (here / f"{name}.py").is_file()
