@@ -22,6 +22,7 @@ from stabkit.figures.shared.numbers import centre
 from stabkit.figures.shared.points import LOWEST
 from stabkit.figures.shared.words import short
 from stabkit.results.outcome import VANISHED
+from stabkit.results.sites import main_sites
 from stabkit.storage.store import Run
 
 P, ADMIN, PRE = "post-ln", "admin", "pre-ln"
@@ -120,7 +121,7 @@ def compounds(runs: Sequence[Run]) -> list[Measurement]:
 def nan_gradients(runs: Sequence[Run]) -> list[Measurement]:
     def lost(run: Run) -> bool:
         table = run.records.get("grad_norm")
-        return table is not None and not np.isfinite(table.select([s for s in table.sites if "@" not in s])).all()
+        return table is not None and not np.isfinite(table.select(main_sites(table.sites))).all()
 
     return [
         cell.measured(cell.share(lost, P), P, beside=fates(cell, P), beyond=_beyond(cell) or briefly(cell))

@@ -26,7 +26,7 @@ from stabkit.figures.shared.comparison import (
     setting,
     shown,
 )
-from stabkit.figures.shared.numbers import outcome_word, series
+from stabkit.figures.shared.numbers import outcome_word, series, value_at
 from stabkit.figures.shared.words import listed
 from stabkit.methods.blocks import name_of
 from stabkit.spec import depth_text
@@ -203,12 +203,7 @@ def groups(runs: Sequence[Run]) -> Iterator[tuple[Condition, list[Run]]]:
 def at(probe: str, site: str, step: int) -> Number:
     """A probe's value at a step."""
 
-    def number(run: Run) -> float:
-        steps, values = series(run, probe, site)
-        where = np.flatnonzero(steps == step)
-        return float(values[where[0]]) if len(where) else math.nan
-
-    return number
+    return lambda run: value_at(run, probe, site, step)
 
 
 def mean_over(probe: str, site: Callable[[Run], str], first: int, last: int) -> Number:

@@ -13,6 +13,7 @@ from stabkit.model.transformer import Transformer
 from stabkit.probes.base import Pass, Probe
 from stabkit.probes.tools.hooks import on_taps
 from stabkit.probes.tools.quantities import lengths
+from stabkit.results.sites import parse
 
 TINY = 1e-8
 """A product of lengths below which a cosine is 0: of a state that is nothing."""
@@ -41,7 +42,7 @@ class Cosine(Probe):
     def read(self, seen: Pass) -> torch.Tensor:
         means = []
         for chain in self.chains:
-            keep = seen.keep[self.names[chain[0]].partition(".")[0]]
+            keep = seen.keep[parse(self.names[chain[0]]).stack]
             x_LTBD = torch.stack([self.states[i] for i in chain])
             size = lengths(x_LTBD)
             dots = (x_LTBD[1:] * x_LTBD[:-1]).sum(-1)
@@ -52,5 +53,4 @@ class Cosine(Probe):
 
 def _chain(name: str) -> tuple[str, str]:
     """The stack and the stream of a state: (`decoder`, `sum`) of `decoder.3:sum`."""
-    layer, _, stream = name.partition(":")
-    return layer.partition(".")[0], stream
+    return parse(name).stack, parse(name).stream

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stabkit.results.records import Records, Table
+from stabkit.results.sites import of_output, parse, whole_layers
 
 REFERENCE_STEP = 16
 """Where ‖ΔF‖ is compared between runs: late enough to be past the first step's noise, early enough that nothing is
@@ -48,11 +49,11 @@ def links(records: Records) -> Chain:
     reference = min(REFERENCE_STEP, int(records["loss"].steps[-1]))
     ratio = gradient_ratio(records["grad_norm"]) if "grad_norm" in records else np.full(1, np.nan)
     return Chain(
-        update_first=_at(update.steps, update.at("state"), 1) if update else math.nan,
-        update_reference=_at(update.steps, update.at("state"), reference) if update else math.nan,
+        update_first=update.value("state", 1) if update else math.nan,
+        update_reference=update.value("state", reference) if update else math.nan,
         reference_step=reference,
         ln_input_growth=_extreme(np.max, ln_growth(ln_input)) if ln_input else math.nan,
-        branch_ratio=float(_main(branch)[0].mean()) if branch else math.nan,
+        branch_ratio=float(branch.main()[0].mean()) if branch else math.nan,
         gradient_ratio_start=float(ratio[0]),
         gradient_ratio_lowest=_extreme(np.min, ratio),
         frozen_layers=float(sum(still(records))) if still(records) else math.nan,
@@ -66,38 +67,26 @@ def still(records: Records) -> list[bool]:
     if table is None or table.steps[-1] == 0:
         return []
     layers: dict[str, bool] = {}
-    stack = "decoder." if any(site.startswith("decoder.") for site in table.sites) else "encoder."
-    for site, value in zip(table.sites, table.values[-1], strict=True):
-        if site.startswith(stack) and site.count(".") > 1:
-            layer = site.rpartition(".")[0]
-            layers[layer] = layers.get(layer, True) and bool(value == 0)  # NaN, of a run that diverged, is no 0
+    sites = [site for site in of_output(table.sites) if parse(site).sublayer]
+    for site, value in zip(sites, table.select(sites)[-1], strict=True):
+        layer = parse(site).layer
+        layers[layer] = layers.get(layer, True) and bool(value == 0)  # NaN, of a run that diverged, is no 0
     return list(layers.values())
 
 
 def ln_growth(ln_input: Table) -> NDArray[np.float64]:
     """(steps,) LN input over its own value at step 0, mean over sub-layers."""
-    raw = _main(ln_input)
+    raw = ln_input.main()
     grown: NDArray[np.float64] = (raw / raw[0]).mean(axis=1)
     return grown
 
 
-def _main(table: Table) -> NDArray[np.float64]:
-    """(steps × sites) of the main quantity, without those named after an @."""
-    return table.values[:, ["@" not in site for site in table.sites]]
-
-
 def gradient_ratio(grad_norm: Table) -> NDArray[np.float64]:
     """(steps,) ‖∂L/∂θ‖ of the first decoder layer over the last one's; of the encoder where there is no decoder."""
-    layers = [s for s in grad_norm.sites if s.count(".") == 1 and "@" not in s]
-    top = [s for s in layers if s.startswith("decoder.")] or layers
+    top = whole_layers(grad_norm.sites)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio: NDArray[np.float64] = grad_norm.at(top[0]) / grad_norm.at(top[-1])
     return ratio
-
-
-def _at(steps: NDArray[np.int64], series: NDArray[np.float64], step: int) -> float:
-    where = np.flatnonzero(steps == step)
-    return float(series[where[0]]) if len(where) else math.nan
 
 
 def _extreme(pick: Any, series: NDArray[np.float64]) -> float:

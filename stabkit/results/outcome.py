@@ -156,7 +156,7 @@ def decided(records: Records, unigram: float, warmup: int) -> bool:
         return True
     if last < warmup + DECIDED_AFTER:
         return False
-    before = {name: _until(table, 0.75 * last) for name, table in records.items()}
+    before = {name: table.until(0.75 * last) for name, table in records.items()}
     return judge(before, unigram=unigram, warmup=warmup).word == "stuck"
 
 
@@ -182,11 +182,6 @@ def _recent(records: Records, warmup: int) -> NDArray[np.float64]:
     table = records.get("grad_norm")
     since = int(records["loss"].steps[-1]) - GONE_FOR
     return gradient_ratio(table)[table.steps >= since] if table is not None and since >= warmup else np.empty(0)
-
-
-def _until(table: Table, step: float) -> Table:
-    kept = table.steps <= step
-    return Table(table.steps[kept], table.sites, table.values[kept])
 
 
 def perplexity(nll: float) -> float:

@@ -10,10 +10,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stabkit.results.chain import gradient_ratio
-from stabkit.results.records import Records, Table
+from stabkit.results.records import Records
+from stabkit.results.sites import whole_layers
 
 NEEDED = ("validation", "grad_norm", "cosine", "stream")
 """Records that all of it comes from."""
@@ -56,9 +56,9 @@ def profile(records: Records, at: int) -> Profile | None:
     tables = [records.get(name) for name in NEEDED]
     if any(table is None or at not in table.steps for table in tables):
         return None
-    validation, gradient, cosine, stream = (_until(table, at) for table in tables if table is not None)
-    layers = gradient.select(_layers(gradient))
-    cosines, sizes = cosine.select(_layers(cosine)), stream.select(_layers(stream))
+    validation, gradient, cosine, stream = (table.until(at) for table in tables if table is not None)
+    layers = gradient.select(whole_layers(gradient.sites))
+    cosines, sizes = (table.select(whole_layers(table.sites)) for table in (cosine, stream))
     total = np.sqrt((layers**2).sum(axis=1))[gradient.steps >= min(SETTLED, at)]
     ratio = np.where((layers == 0).all(axis=1), LOST, gradient_ratio(gradient))
     with np.errstate(all="ignore"):
@@ -80,14 +80,3 @@ def profile(records: Records, at: int) -> Profile | None:
 def _cut(ratio: float) -> float:
     """NaN where both are nothing."""
     return float(np.clip(ratio, LOST, 1 / LOST))
-
-
-def _until(table: Table, at: int) -> Table:
-    kept: NDArray[np.bool_] = table.steps <= at
-    return Table(table.steps[kept], table.sites, table.values[kept], table.version)
-
-
-def _layers(table: Table) -> list[str]:
-    """The sites of whole layers of the decoder, of the encoder where there is none, of the first stream."""
-    every = [site for site in table.sites if site.count(".") == 1 and not set(site) & {"@", ":"}]
-    return [site for site in every if site.startswith("decoder.")] or every

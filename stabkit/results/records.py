@@ -13,14 +13,14 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stabkit.errors import Interrupted, StoreError
-from stabkit.results.sites import BY_NAME, site_names, version_of
+from stabkit.results.sites import BY_NAME, parse, site_names, version_of
 from stabkit.spec import RunSpec
 
 ESSENTIAL = ("loss", "validation")
@@ -51,6 +51,25 @@ class Table:
         """(steps × given sites), in the order given."""
         where = {name: i for i, name in enumerate(self.sites)}
         return self.values[:, [where[name] for name in sites]]
+
+    def main(self) -> NDArray[np.float64]:
+        """(steps × sites) of the main quantity, without those beside it."""
+        return self.values[:, [not parse(name).beside for name in self.sites]]
+
+    def until(self, step: float) -> Table:
+        """The rows up to a step, that step with them."""
+        kept = self.steps <= step
+        return replace(self, steps=self.steps[kept], values=self.values[kept])
+
+    def row(self, step: int) -> dict[str, float] | None:
+        """{site: value} at a step; None where it was not recorded."""
+        where = np.flatnonzero(self.steps == step)
+        return dict(zip(self.sites, self.values[where[0]].tolist(), strict=True)) if len(where) else None
+
+    def value(self, site: str, step: int) -> float:
+        """The reading of one site at a step; NaN where there is none."""
+        where = np.flatnonzero(self.steps == step)
+        return float(self.at(site)[where[0]]) if len(where) and site in self.sites else math.nan
 
 
 Records = Mapping[str, Table]

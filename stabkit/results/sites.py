@@ -8,12 +8,63 @@ a quantity beside the main one is named after an @ (`decoder.3.cross@x`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from stabkit.methods.base import sites as sites_of
 from stabkit.spec import ModelConfig
+
+
+@dataclass(frozen=True, slots=True)
+class SiteName:
+    """A site's name, read: `decoder.3.cross@x`, `decoder.3:sum`; of one that is no place of a model all in `stack`."""
+
+    stack: str
+    """`decoder`."""
+    layer: str
+    """`decoder.3`; "" of what is no layer's."""
+    kind: str
+    """`cross`; "" of a whole layer."""
+    stream: str
+    """`sum`, of a further stream of states."""
+    beside: str
+    """`x`, of a quantity beside the main one."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is a whole layer's main quantity, in the first stream."""
+        return bool(self.layer) and not (self.kind or self.stream or self.beside)
+
+    @property
+    def sublayer(self) -> bool:
+        """Whether it is a sub-layer's main quantity."""
+        return bool(self.kind) and not self.beside
+
+
+@lru_cache(maxsize=65536)
+def parse(name: str) -> SiteName:
+    """The parts of a site's name."""
+    main, _, beside = name.partition("@")
+    place, _, stream = main.partition(":")
+    stack, *within = place.split(".", 2)
+    layer = f"{stack}.{within[0]}" if within else ""
+    return SiteName(stack, layer, within[1] if len(within) > 1 else "", stream, beside)
+
+
+def main_sites(sites: Iterable[str]) -> list[str]:
+    """Those of the main quantity."""
+    return [name for name in sites if not parse(name).beside]
+
+
+def of_output(sites: Sequence[str]) -> list[str]:
+    """Those of the stack that the output comes from: of the decoder, or all where there is none."""
+    return [name for name in sites if parse(name).stack == "decoder"] or list(sites)
+
+
+def whole_layers(sites: Iterable[str]) -> list[str]:
+    """The whole layers of that stack, lowest first."""
+    return of_output([name for name in sites if parse(name).whole])
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +80,8 @@ class SiteNames:
 def site_names(config: ModelConfig) -> SiteNames:
     """Of a model of this size."""
     sublayers = tuple(site.name for site in sites_of(config.encoder_layers, config.decoder_layers, config.hidden))
-    layers = tuple(dict.fromkeys(name.rpartition(".")[0] for name in sublayers))
-    return SiteNames(sublayers, layers, tuple(dict.fromkeys(name.partition(".")[0] for name in sublayers)))
+    layers = tuple(dict.fromkeys(parse(name).layer for name in sublayers))
+    return SiteNames(sublayers, layers, tuple(dict.fromkeys(parse(name).stack for name in sublayers)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from stabkit.model.flat import Flat
 from stabkit.model.transformer import Transformer
 from stabkit.probes import PROBES, Probe
 from stabkit.probes.tools import own
+from stabkit.results.sites import main_sites
 from stabkit.spec import Block, Chosen, ModelConfig, Own, RunSpec, TaskConfig, TrainConfig, depth_text
 from stabkit.tasks import objective
 from stabkit.tasks.base import PAD, Task
@@ -169,7 +170,7 @@ def _trains(spec: RunSpec, texts: Texts) -> str:
         table = result.records[name]
         if not np.isfinite(table.values).all():
             return f"{name} is not finite"
-        if name in ("ln_input", "branch_ratio") and [site for site in table.sites if "@" not in site] != names:
+        if name in ("ln_input", "branch_ratio") and main_sites(table.sites) != names:
             return f"{name} did not see every tap"
     counted = parameters(methods.made(spec, texts), spec.model, spec.task.vocab)
     if result.parameters != counted:

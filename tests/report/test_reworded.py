@@ -1,29 +1,59 @@
 """No wording decides anything: with every outcome, label, condition, risk and reason reworded, a command ends with the
-same colours, places, verdicts, exit code and next command."""
+same colours, places, verdicts, exit code and next command; so do the pages of slope, ablate, landscape, tolerance,
+probe and watch, and every picture selects and draws the same."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.collections import Collection
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from stabkit import methods
-from stabkit.claims import base
+from stabkit.claims import OF_TODAY, base
+from stabkit.claims.today import find
+from stabkit.claims.verdict import judge
 from stabkit.cli import tables
-from stabkit.figures.picture import Picture
+from stabkit.figures.catalogue import FIGURES, SURFACES
+from stabkit.figures.chain import chain_order, run_curves, run_findings
+from stabkit.figures.depth import tolerance as tolerance_figure
+from stabkit.figures.shared import depth_fit
 from stabkit.figures.shared.comparison import Condition
-from stabkit.report import cards, json_document
+from stabkit.figures.shared.surfaces import Landscape, Ruler
+from stabkit.report import json_document
+from stabkit.report import tolerance as tolerance_page
+from stabkit.report.own import links
+from stabkit.report.own import probe as probe_page
+from stabkit.report.own import watch as watch_page
 from stabkit.report.summary import Summary, summarise
 from stabkit.report.verdict import answer, headline, legend
+from stabkit.results import tolerance
 from stabkit.results.outcome import Outcome, Risk
+from stabkit.results.own.alarm import Alarm
+from stabkit.results.own.judged import judged
+from stabkit.results.own.link import LinkVerdict
+from stabkit.results.surface import At, Plane, SurfaceSpec
+from stabkit.results.tolerance import OfSeed, Tolerance, exponents
+from stabkit.running.plan import Done
+from stabkit.running.probes import ProbeRequest
+from stabkit.running.tolerance import Searched
+from stabkit.storage.surfaces import Surface
+from stabkit.storage.watched import Watched
+from tests.claims.test_today import five
 from tests.commands import TINY, stabkit
-from tests.figures.fake_runs import at16, plausible, spec, sweep
+from tests.figures.fake_runs import at16, plane, plausible, spec, step, sweep
 from tests.report.pages import render
+from tests.results.test_own import made as cell
 
 SUFFIX = " (reworded)"
 WORDS = ("trains", "stuck", "diverged", "early", "failed", "likely trains", "likely stuck", "open", "out of range")
@@ -53,6 +83,25 @@ def reworded(monkeypatch: pytest.MonkeyPatch) -> None:
         spot(self, key, f"{text}{SUFFIX}")
 
     monkeypatch.setattr(base.Spot, "__init__", said)
+    longer(find, "label")
+    whole = Ruler.text.fget
+    assert whole is not None
+    monkeypatch.setattr(Ruler, "text", property(lambda self: f"{whole(self)}{SUFFIX}"))
+    for names in (depth_fit.STACKS, chain_order.LINKS, links.NAMES, links.QUESTIONS, links.UNITS):
+        for key in list(names):
+            monkeypatch.setitem(names, key, f"{names[key]}{SUFFIX}")  # type: ignore[index]
+    start, later = whens = tuple(f"a {when}{SUFFIX}" for when in reversed(run_findings.WHENS))[::-1]
+    for module in (run_findings, run_curves):
+        for name, when in (("START", start), ("LATER", later), ("WHENS", whens)):
+            monkeypatch.setattr(module, name, when)
+    for owner in (tolerance, tolerance_page, tolerance_figure):
+        monkeypatch.setattr(owner, "OUT_OF_RANGE", f"{tolerance.OUT_OF_RANGE}{SUFFIX}")
+    judged_by = LinkVerdict.__init__
+
+    def why(self: LinkVerdict, *, why: str, **named: Any) -> None:
+        judged_by(self, why=f"{why}{SUFFIX}", **named)
+
+    monkeypatch.setattr(LinkVerdict, "__init__", why)
 
 
 def runs() -> list[Any]:
@@ -80,7 +129,7 @@ class Skeleton(HTMLParser):
     def __init__(self, page: str) -> None:
         super().__init__()
         self.found: list[tuple[str, tuple[tuple[str, str | None], ...]]] = []
-        self.feed(page)
+        self.feed(re.sub(r"<svg.*?</svg>", "", page, flags=re.S))  # names change how a picture is laid out
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.found.append((tag, tuple(item for item in attrs if item[0] in self.KEPT)))
@@ -95,6 +144,7 @@ def document(plain: Summary) -> str:
 def values(document: str) -> Any:
     """A document without its sentences: what a program would act on."""
     words = {"answer", "label", "condition", "detail", "reason", "measured", "text", "where", "word", "report"}
+    words |= {"why", "words", "run"}
 
     def kept(value: Any) -> Any:
         if isinstance(value, dict):
@@ -102,19 +152,6 @@ def values(document: str) -> Any:
         return [kept(inner) for inner in value] if isinstance(value, list) else value
 
     return kept(json.loads(document))
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _sketched() -> Iterator[None]:
-    """Pictures are drawn, for what a card says that it needs, and not written: their words change how they are laid
-    out."""
-
-    def drawing(figure: Picture[Any], frame: pd.DataFrame, name: str) -> tuple[str, list[Any], str]:
-        return "<svg></svg>", [], str(figure.draw(frame).get_label() or "")
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cards, "drawing", drawing)
-        yield
 
 
 @pytest.fixture(scope="module")
@@ -153,7 +190,7 @@ def test_the_page_has_the_same_elements(before: tuple[Summary, str, str], reword
 
 
 def test_a_command_ends_with_the_same_code_and_the_same_next_one(
-    tmp_path: Path, request: pytest.FixtureRequest
+    tmp_path: Path, undrawn: None, request: pytest.FixtureRequest
 ) -> None:
     line = ("sweep", *TINY, "--models", "post-ln,deepnorm", "--warmup", "0,4", "--out", tmp_path)
     stabkit(*line)
@@ -169,3 +206,215 @@ def test_a_command_ends_with_the_same_code_and_the_same_next_one(
 def test_a_risk_is_told_by_its_value() -> None:
     early = plausible(spec("post-ln", 18)).outcome
     assert isinstance(early, Outcome) and early.at_risk and early.risks and isinstance(early.risks[0], Risk)
+
+
+def steps() -> list[Any]:
+    """Single steps of SGD: three methods and a variant at three depths and two rates, of both stacks and of one."""
+    options = {"deepnorm": ({},), "post-ln": ({},), "sub-ln": ({},), "admin": ({}, {"omega": "closed"})}
+    return [
+        step(method, depth, 4.0 * depth**power, rate, decoder=decoder, seed=seed, options=option)
+        for method, power in (("post-ln", 1.0), ("deepnorm", 0.2), ("sub-ln", 0.1), ("admin", 0.5))
+        for option in options[method]
+        for depth in (6, 18, 50)
+        for decoder in (None, 0)
+        for rate in (1e-5, 4e-5)
+        for seed in (0, 1)
+    ]
+
+
+def ablated() -> list[Any]:
+    """DeepNorm with its factors scaled, and without one of its constants."""
+    fates = {True: "trains", False: "diverged"}
+    scaled = plane(lambda a, b: 0.1 * b / a, lambda a, b: fates[a >= 1 >= b], steps=250)
+    lost = [
+        plausible(spec("deepnorm", 6, steps=250, warmup=0, seed=seed, options=options), outcome=word)
+        for seed in (0, 1)
+        for options, word in (({}, "trains"), ({"alpha": "one"}, "diverged"), ({"beta": "one"}, "trains"))
+    ]
+    return [*scaled, *lost]
+
+
+def landscape() -> Landscape:
+    """Two methods at two depths, each measured along its own directions and along the other's: planes and cuts."""
+    made = {(m, n): plausible(spec(m, n, steps=250, warmup=0)) for m in ("post-ln", "deepnorm") for n in (6, 18)}
+    along = tuple(float(a) for a in np.linspace(-1, 1, 9))
+    bowl = 5.0 + np.array(along) ** 2
+    surfaces = []
+    for (method, depth), run in made.items():
+        origin = At(run=run.run_id, step=250)
+        for whose in ("post-ln", "deepnorm"):
+            donor = None if whose == method else At(run=made[whose, depth].run_id, step=250)
+            waves = bowl + (0.3 if method == "post-ln" else 0.01) * np.cos(np.pi * np.arange(9))
+            cut = SurfaceSpec(origin=origin, plane=Plane(kind="random", seed=1, of=donor), a=along)
+            whole = SurfaceSpec(origin=origin, plane=Plane(kind="random", of=donor), a=along, b=along)
+            surfaces += [
+                Surface(cut, waves[None, :], {}, {}, ""),
+                Surface(whole, waves[None, :] + waves[:, None], {}, {}, ""),
+            ]
+    return Landscape(list(made.values()), surfaces)
+
+
+def shown(figure: Figure) -> list[Any]:
+    """What is drawn, without its words: lines and areas with their colours, marks, dashes and points."""
+    looks: list[Any] = []
+    for axes in figure.axes:
+        for artist in axes.get_children():
+            if isinstance(artist, Line2D):
+                line = artist.get_color(), artist.get_marker(), artist.get_linestyle(), artist.get_markerfacecolor()
+                looks.append((*map(str, line), np.asarray(artist.get_xydata()).round(9).tolist()))
+            elif isinstance(artist, Collection):
+                looks.append((type(artist).__name__, np.asarray(artist.get_facecolor()).tolist()))
+    return looks
+
+
+KEYS = ("method", "variant", "outcome", "depth", "link", "shape", "axis", "group")
+"""Columns of text that are no words of ours: keys, and what a depth reads as."""
+
+
+def seen(figure: Any, source: Any) -> tuple[Any, Any]:
+    """(a picture's frame without its words, what is drawn of it)."""
+    with np.errstate(all="ignore"):
+        frame: pd.DataFrame = figure.select(source)
+        drawn = figure.draw(frame)
+    kept = [name for name in frame if name in KEYS or (frame[name].dtype.kind in "biuf")]
+    return frame[kept].to_csv(), json.dumps(shown(drawn))
+
+
+SETS: dict[str, Callable[[], Any]] = {
+    "sweep": lambda: [*sweep((6, 18, 50)), *sweep((6, 18), (0, 1), warmup=0, steps=250)],
+    "slope": steps,
+    "ablate": ablated,
+}
+PICTURES = {f"{name}-{figure.name}": (figure, make) for name, make in SETS.items() for figure in FIGURES}
+PICTURES |= {f"surfaces-{figure.name}": (figure, landscape) for figure in SURFACES}
+
+
+@pytest.fixture(scope="module")
+def drawn_before() -> dict[str, tuple[Any, Any]]:
+    return {name: seen(figure, make()) for name, (figure, make) in PICTURES.items()}
+
+
+def test_every_picture_selects_and_draws_the_same(
+    drawn_before: dict[str, tuple[Any, Any]], request: pytest.FixtureRequest
+) -> None:
+    request.getfixturevalue("reworded")
+    for name, (figure, make) in PICTURES.items():
+        frame, drawn = seen(figure, make())
+        assert frame == drawn_before[name][0], f"{name} selects another"
+        assert drawn == drawn_before[name][1], f"{name} draws another"
+
+
+def of(runs: Sequence[Any], surfaces: Sequence[Surface] = ()) -> tuple[Any, Any, Any]:
+    """(elements of the page, values of the document, verdicts of the claims) of these runs."""
+    summary = summarise(runs, [], surfaces)
+    page = render(runs, command="x", surfaces=surfaces)
+    body = json.loads(document(summary)) | json_document.slopes(summary.runs)
+    told = values(json_document.text(body | {"surfaces": [json_document.surface(one) for one in surfaces]}))
+    verdicts = [(one.claim.key, one.verdict, [p.measured.key for p in one.places]) for one in summary.claims]
+    return Skeleton(page).found, told, verdicts
+
+
+def every() -> dict[str, tuple[Any, Any, Any]]:
+    drawn = landscape()
+    return {"slope": of(steps()), "ablate": of(ablated()), "landscape": of(drawn.runs, drawn.surfaces)}
+
+
+def test_slope_ablate_and_landscape_end_the_same(undrawn: None, request: pytest.FixtureRequest) -> None:
+    plain = every()
+    assert {verdict for _, verdict, _ in plain["slope"][2]} & {"holds", "fails"}
+    request.getfixturevalue("reworded")
+    for name, (elements, document, verdicts) in every().items():
+        assert verdicts == plain[name][2], name
+        assert document == plain[name][1], name
+        assert elements == plain[name][0], name
+
+
+def test_a_claim_in_parts_is_decided_by_their_keys(request: pytest.FixtureRequest) -> None:
+    def verdicts() -> dict[str, str]:
+        trained = five("mix-ln", gradient_spread=2.0) + five("pre-ln") + five("post-ln")
+        trained += five("peri-ln", stream_half=5.0**0.5, stream=3.0)
+        return {claim.key: judge(claim, trained).verdict for claim in OF_TODAY}
+
+    plain = verdicts()
+    assert plain["mix-even"] == plain["peri-linear"] == "holds"
+    request.getfixturevalue("reworded")
+    assert verdicts() == plain
+
+
+def searched(suffix: str = "") -> Searched:
+    """A method that has a limit everywhere, one that tolerates nothing, one out of range, one alike in label."""
+    ends = {"deepnorm": (4e-3, 5e-3), "post-ln": (None, 2e-4), "pre-ln": (3e-2, None), "admin": (1e-3, 1.2e-3)}
+    limits = [
+        Tolerance(
+            method=method,
+            label=f"{methods.label(method, {})}{suffix}",
+            encoder_layers=depth,
+            decoder_layers=depth,
+            hidden=64,
+            seeds=(OfSeed(seed=0, passes=passes, fails=fails, known=method != "admin", monotone=True),),
+        )
+        for method, (passes, fails) in ends.items()
+        for depth in (6, 18, 50)
+    ]
+    return Searched(tuple(limits), (plausible(spec("deepnorm", 6)),), ())
+
+
+def test_tolerance_ends_the_same(request: pytest.FixtureRequest) -> None:
+    def ends(search: Searched) -> tuple[Any, Any, Any]:
+        page = Skeleton(tolerance_page.render(search, "x")).found
+        body = [one.to_json() for one in (*search.found, *exponents(search.found, "depth"))]
+        return page, values(json.dumps(body)), seen(tolerance_figure.PICTURE, search.found)
+
+    plain, answered = ends(searched()), tolerance_page.answer(searched().found, [])
+    request.getfixturevalue("reworded")
+    assert ends(searched(SUFFIX)) == plain
+    after = tolerance_page.answer(searched(SUFFIX).found, [])
+    assert answered.count("no forecast for") == after.count("no forecast for") == 2, (
+        "whose limit is unknown stands last"
+    )
+
+
+def cells() -> list[Any]:
+    """A model whose update grows with depth and whose gradient is gone where it is deepest."""
+    return [cell(n, seed, update=0.05 * n, ratio=1e-4 if n > 20 else 1.0) for n in (6, 12, 24) for seed in (0, 1)]
+
+
+def test_a_probe_ends_the_same(request: pytest.FixtureRequest) -> None:
+    asked = ProbeRequest(
+        factory="a:b",
+        here="",
+        depths=(6, 12, 24),
+        seeds=(0, 1),
+        lrs=(0.0,),
+        steps=5,
+        blocks="",
+        fresh=False,
+        out=Path(),
+    )
+
+    def ends() -> tuple[Any, Any, Any]:
+        found = judged(cells())
+        done: Done[Any, Any] = Done(results=list(found.cells), lost=[], reused=0)
+        page = Skeleton(probe_page.render(found, done, "x")).found
+        body = links.body(found, done, asked, Path("x.html"))
+        words = {name: (link.verdict, link.level) for name, link in found.worst.links.items()}
+        return page, values(json_document.text(body)), (found.worst.word, words)
+
+    plain = ends()
+    assert plain[2][0] == "fail"
+    request.getfixturevalue("reworded")
+    assert ends() == plain
+
+
+def test_a_watch_ends_the_same(request: pytest.FixtureRequest) -> None:
+    def ends(suffix: str = "") -> Any:
+        alarms = tuple(
+            Alarm(step=step, link=link, sentence=f"it grew{suffix}", numbers={"ratio": 4.0})
+            for step, link in ((9, "loss"), (3, "stream"))
+        )
+        watched = Watched(f"mine{suffix}", replace(cell(6)), alarms, f"stopped: why{suffix}")
+        return Skeleton(watch_page.render(watched, "x")).found, watch_page.answer(watched).count("update 3")
+
+    plain = ends()
+    request.getfixturevalue("reworded")
+    assert ends(SUFFIX) == plain

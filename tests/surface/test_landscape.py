@@ -237,9 +237,8 @@ def test_the_pictures_survive(figure, case: str, example) -> None:
 def test_the_frames_hold_every_point_and_the_title_tells_each_share(example) -> None:
     runs, surfaces = example
     frame = picture.select(Landscape(runs, surfaces))
-    assert len(frame) == 6 * 9 and set(map(str, frame["ruler"])) == {
-        one.ruler.text for one in Landscape(runs, surfaces).seen()
-    }
+    assert len(frame) == 6 * 9
+    assert set(frame["ruler"]) == {seen.ruler for seen in Landscape(runs, surfaces).seen()}
     shares = []
     for run in runs:
         own = [

@@ -17,6 +17,7 @@ from stabkit.figures.shared.numbers import centre, chain, lowest_ratio
 from stabkit.figures.shared.points import LOWEST
 from stabkit.figures.shared.words import short
 from stabkit.results.outcome import GROWN, SEEN, VANISHED
+from stabkit.results.sites import main_sites
 from stabkit.storage.store import Run
 
 Find = Callable[[Sequence[Run]], list[Measurement]]
@@ -52,7 +53,7 @@ def ln_above(runs: Sequence[Run]) -> list[Measurement]:
         table = run.records.get("ln_input")
         if table is None:
             return np.full(1, math.nan)
-        norms = table.select([site for site in table.sites if "@" not in site]).mean(axis=1)
+        norms = table.select(main_sites(table.sites)).mean(axis=1)
         measurements: NDArray[np.float64] = norms / math.sqrt(run.spec.model.hidden)
         return measurements
 

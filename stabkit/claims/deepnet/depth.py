@@ -9,6 +9,7 @@ from stabkit.claims.base import MOST, Claim, Measurement, at_least, at_most, clo
 from stabkit.claims.deepnet.chain import Find, of_one, start
 from stabkit.claims.deepnet.update import PRE, SWEEP, D, P
 from stabkit.claims.evidence import at, cells, fates, over, trains
+from stabkit.results.sites import parse
 from stabkit.storage.store import Run
 
 
@@ -18,12 +19,12 @@ def top_is_largest(runs: Sequence[Run]) -> list[Measurement]:
     def excess(run: Run) -> float:
         table = run.records.get("grad_norm")
         names = (
-            [s for s in table.sites if s.startswith("decoder.") and s.count(".") == 2 and "@" not in s] if table else []
+            [site for site in table.sites if parse(site).stack == "decoder" and parse(site).sublayer] if table else []
         )
-        kinds = dict.fromkeys(name.rpartition(".")[2] for name in names)
+        kinds = dict.fromkeys(parse(name).kind for name in names)
         shares = []
         for kind in kinds:
-            kind_names = [name for name in names if name.endswith(f".{kind}")]
+            kind_names = [name for name in names if parse(name).kind == kind]
             if len(kind_names) > 1 and table is not None:
                 *lower, last = table.select(kind_names)[0].tolist()
                 shares.append(over(max(lower), last))

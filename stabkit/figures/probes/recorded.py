@@ -24,6 +24,7 @@ from stabkit.figures.shared.comparison import FACTS, Shown, apart, shown
 from stabkit.figures.shared.numbers import centre
 from stabkit.figures.shared.words import plain, short
 from stabkit.results.records import Table
+from stabkit.results.sites import main_sites, parse
 from stabkit.storage.store import Run
 
 SHOWN_ELSEWHERE = (
@@ -155,13 +156,12 @@ def _streams(frame: pd.DataFrame) -> Strokes:
 def by_site(placed: Shown, table: Table) -> Iterator[dict[str, Any]]:
     """A row a site of the stack that the output comes from, at the last step; a further stream as a line of its own."""
     stack = "decoder" if placed.run.spec.model.decoder_layers else "encoder"
-    main = [site for site in table.sites if "@" not in site]
-    sites = [site for site in main if site.partition(".")[0] == stack] or main
+    sites = [site for site in main_sites(table.sites) if parse(site).stack == stack] or main_sites(table.sites)
     step, last, start = int(table.steps[-1]), table.select(sites)[-1].tolist(), table.select(sites)[0].tolist()
     places: dict[str, int] = {}
     for site, value, before in zip(sites, last, start, strict=True):
-        place, _, stream = site.partition(":")
-        places[stream] = places[stream] + 1 if stream in places else 0 if place.endswith(".0") else 1
+        stream = parse(site).stream
+        places[stream] = places[stream] + 1 if stream in places else 0 if parse(site).layer == f"{stack}.0" else 1
         facts = placed.facts()
         if stream:
             facts["run"] = f"{facts['run']}:{stream}"
@@ -172,7 +172,7 @@ def by_site(placed: Shown, table: Table) -> Iterator[dict[str, Any]]:
 
 def by_step(placed: Shown, table: Table) -> Iterator[dict[str, Any]]:
     """A row a recorded step: mean, least and greatest over all sites."""
-    values = table.select([site for site in table.sites if "@" not in site])
+    values = table.select(main_sites(table.sites))
     for step, row in zip(table.steps.tolist(), values, strict=True):
         parts = {"value": float(row.mean()), "least": float(row.min()), "greatest": float(row.max())}
         yield {**placed.facts(), "step": step, **parts}

@@ -39,11 +39,15 @@ def reference_step(runs: Iterable[Run]) -> int:
     return min([REFERENCE_STEP, *ends])
 
 
+def value_at(run: Run, probe: str, site: str, step: int) -> float:
+    """A probe's reading of one site at a step; NaN where the run holds none."""
+    table = run.records.get(probe)
+    return table.value(site, step) if table is not None else math.nan
+
+
 def update_at(run: Run, step: int) -> float:
     """‖ΔF‖ of the final state at a step; NaN where the run holds none."""
-    steps, values = series(run, "update", "state")
-    where = np.flatnonzero(steps == step)
-    return float(values[where[0]]) if len(where) else math.nan
+    return value_at(run, "update", "state", step)
 
 
 def chain(run: Run, name: str) -> float:

@@ -16,14 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stabkit import methods
+from stabkit.results.sites import main_sites, of_output
 from stabkit.spec import RunSpec
 from stabkit.storage.store import Run
 
 
 def output_sites(sites: Sequence[str]) -> list[str]:
     """The sites of the stack that the output comes from: the decoder, or the encoder where there is none."""
-    stack = "decoder." if any(site.startswith("decoder.") for site in sites) else "encoder."
-    return [site for site in sites if site.startswith(stack) and "@" not in site]
+    return main_sites(of_output(sites))
 
 
 def chained(spec: RunSpec) -> bool:

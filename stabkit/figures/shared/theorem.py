@@ -150,11 +150,9 @@ def sums(run: Run, step: int) -> tuple[float, float, float] | None:
     moved, ln_input = records.get("parameter_update"), records.get("ln_input")
     if number_of(spec) not in (2, 3) or moved is None or ln_input is None:
         return None
-    if not (moved.steps == step).any():
+    delta, first = moved.row(step), dict(zip(ln_input.sites, ln_input.values[0].tolist(), strict=True))
+    if delta is None:
         return None
-    row = moved.values[int(np.flatnonzero(moved.steps == step)[0])]
-    delta = dict(zip(moved.sites, row.tolist(), strict=True))
-    first = dict(zip(ln_input.sites, ln_input.values[0].tolist(), strict=True))
     encoder = decoder = crossing = 0.0
     for term in _terms(_shape(spec)):
         if term.name not in delta or term.name not in first:

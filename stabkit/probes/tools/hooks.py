@@ -10,6 +10,7 @@ import torch
 from stabkit.model.tap import Tap
 from stabkit.model.transformer import Transformer
 from stabkit.probes.base import Watches
+from stabkit.results.sites import parse
 
 
 @contextmanager
@@ -55,7 +56,7 @@ def of_stacks(
 ) -> torch.Tensor:
     """(sites,) float64: means over real tokens of `value` of each state (T, B, D). The states of a stack are taken
     together: one call a stack, not one a site."""
-    stacks = [site.partition(".")[0] for site in sites]
+    stacks = [parse(site).stack for site in sites]
     means = []
     for stack in dict.fromkeys(stacks):
         of_stack = torch.stack([x for x, of in zip(states, stacks, strict=True) if of == stack])

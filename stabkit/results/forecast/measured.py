@@ -14,6 +14,7 @@ import numpy as np
 
 from stabkit.results.chain import gradient_ratio, ln_growth, still
 from stabkit.results.records import Records, Table
+from stabkit.results.sites import of_output, parse
 
 UPDATES = 16
 """So many updates are looked at."""
@@ -77,7 +78,7 @@ def measure(records: Records, unigram: float) -> Measured | None:
     without one of the probes."""
     if not set(NEEDED) <= set(records) or records["loss"].steps[-1] < UPDATES:
         return None
-    seen = {name: _first(table) for name, table in records.items() if name in NEEDED}
+    seen = {name: table.until(UPDATES) for name, table in records.items() if name in NEEDED}
     loss, update, ratio = seen["loss"].at("probe"), seen["update"], gradient_ratio(seen["grad_norm"])
     total = _total(seen["grad_norm"])
     cosine = seen["token_cosine"].at("state")
@@ -95,7 +96,7 @@ def measure(records: Records, unigram: float) -> Measured | None:
         logits_last=float(update.at("logits")[-1]),
         ln_growth=float(growth.max()),
         ln_growth_last=float(growth[-1]),
-        branch_ratio=float(branch.values[0, ["@" not in site for site in branch.sites]].mean()),
+        branch_ratio=float(branch.main()[0].mean()),
         cosine_start=float(cosine[0]),
         cosine_last=float(cosine[-1]),
         still=float(np.mean(still(seen))),
@@ -109,19 +110,13 @@ def measure(records: Records, unigram: float) -> Measured | None:
     return measured if all(math.isfinite(getattr(measured, name)) for name in measured.__dataclass_fields__) else None
 
 
-def _first(table: Table) -> Table:
-    kept = table.steps <= UPDATES
-    return Table(table.steps[kept], table.sites, table.values[kept], table.version)
-
-
 def _layers(table: Table) -> list[str]:
     """Layers of the decoder, of the encoder where there is none, lowest first."""
-    layers = list(dict.fromkeys(".".join(site.split(".")[:2]) for site in table.sites if site.count(".") > 1))
-    return [name for name in layers if name.startswith("decoder.")] or layers
+    return of_output(list(dict.fromkeys(parse(site).layer for site in table.sites if parse(site).kind)))
 
 
 def _of_layer(table: Table, layer: str) -> np.ndarray:
-    columns = [site.startswith(f"{layer}.") and site.count(".") > 1 and "@" not in site for site in table.sites]
+    columns = [parse(site).layer == layer and parse(site).sublayer for site in table.sites]
     total: np.ndarray = np.sqrt((table.values[:, columns] ** 2).sum(axis=1))
     return total
 

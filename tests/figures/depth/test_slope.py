@@ -205,7 +205,7 @@ def test_single_steps_beside_training_move_no_reference_step_no_matrix_and_no_ot
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     both = [*STEPS, *TRAINING]
-    assert trained(both) == TRAINING and trained(STEPS) == STEPS and trained([]) == []
+    assert [list(trained(runs)) for runs in (both, STEPS, [])] == [TRAINING, STEPS, []]
     assert reference_step(trained(both)) == 16 and matrix(trained(both)) == matrix(TRAINING)
     monkeypatch.setattr(order, "card", lambda figure, frame, source: (figure, frame, figure.title(source)))
     mixed, alone = ({figure: rest for figure, *rest in order.cards(runs)} for runs in (both, TRAINING))
