@@ -1,6 +1,8 @@
 """What the suite can see: sixty small faults in the core, and which of them the tests that run the faulty line notice.
 
-    python benchmarks/mutants.py draw            choose the faults, by a fixed seed, and write them to mutants.json
+    python benchmarks/mutants.py draw [OTHER]    choose the faults, by a fixed seed, and write them to mutants.json:
+                                                 those there that have a place still, then others; with OTHER, a checkout of
+                                                 another version, only what it has too, so that both can be compared
     python benchmarks/mutants.py fates before    put in one after the other, run its tests, keep what became of each
 
 A fault is named by its function, its statement and its expression, not by a file or a line: it is found again after
@@ -134,9 +136,11 @@ def everything(tree: Path) -> dict[str, list[tuple[Path, ast.expr]]]:
     return found
 
 
-def draw() -> list[dict[str, Any]]:
-    """Sixty faults with names of their own, so many of each area, none twice in one statement."""
-    unique = {name for name, where in everything(ROOT).items() if len(where) == 1}
+def draw(trees: list[Path]) -> list[dict[str, Any]]:
+    """Sixty faults with names of their own in each of these trees, so many of each area, none twice in one statement."""
+    places_of = [{name for name, where in everything(tree).items() if len(where) == 1} for tree in trees]
+    unique = set.intersection(*places_of)
+    drawn = json.loads(KEPT.read_text())["faults"] if KEPT.exists() else []
     chosen: list[dict[str, Any]] = []
     for area, (count, patterns, only) in AREAS.items():
         files = sorted(file for pattern in patterns for file in ROOT.glob(pattern))
@@ -144,8 +148,10 @@ def draw() -> list[dict[str, Any]]:
         fitting = [json.loads(name) for name in names if name in unique]
         fitting = [name for name in fitting if only is None or only in name["function"].split(".")]
         random.Random(f"{SEED} {area}").shuffle(fitting)
+        before = [{k: v for k, v in fault.items() if k != "area"} for fault in drawn if fault["area"] == area]
+        still = [name for name in before if json.dumps(name, sort_keys=True) in unique]
         told: dict[tuple[str, str], dict[str, Any]] = {}
-        for name in fitting:
+        for name in [*still, *fitting]:
             told.setdefault((name["function"], name["statement"]), {"area": area, **name})
         if len(told) < count:
             sys.exit(f"{area}: {len(told)} of {count} places; its files have moved")
@@ -342,8 +348,8 @@ def pytest_runtest_call(item: Any) -> None:
 
 if __name__ == "__main__":
     match sys.argv[1:]:
-        case ["draw"]:
-            drawn = draw()
+        case ["draw", *others]:
+            drawn = draw([ROOT, *map(Path, others)])
             KEPT.write_text(json.dumps({"seed": SEED, "faults": drawn}, indent=1, ensure_ascii=False) + "\n")
             print(dict(Counter(fault["area"] for fault in drawn)))
         case ["fates", label]:
