@@ -1,8 +1,8 @@
 """What the suite can see: sixty small faults in the core, and which of them the tests that run the faulty line notice.
 
     python benchmarks/mutants.py draw [OTHER]    choose the faults, by a fixed seed, and write them to mutants.json:
-                                                 those there that have a place still, then others; with OTHER, a checkout of
-                                                 another version, only what it has too, so that both can be compared
+                                                 those of before that still have a place, then others; with OTHER, a
+                                                 checkout of another version, only what it has too, to compare both
     python benchmarks/mutants.py fates before    put in one after the other, run its tests, keep what became of each
 
 A fault is named by its function, its statement and its expression, not by a file or a line: it is found again after
@@ -137,7 +137,7 @@ def everything(tree: Path) -> dict[str, list[tuple[Path, ast.expr]]]:
 
 
 def draw(trees: list[Path]) -> list[dict[str, Any]]:
-    """Sixty faults with names of their own in each of these trees, so many of each area, none twice in one statement."""
+    """Sixty faults with names of their own in each tree, so many of each area, none twice in one statement."""
     places_of = [{name for name, where in everything(tree).items() if len(where) == 1} for tree in trees]
     unique = set.intersection(*places_of)
     drawn = json.loads(KEPT.read_text())["faults"] if KEPT.exists() else []
