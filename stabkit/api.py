@@ -474,9 +474,9 @@ def landscape(
     yes: Yes = False,
     listener: "CallListener | None" = None,
 ) -> "SweepResult | ModelSurface":
-    """Draw the loss around a trained model, beside another's: how smooth is it, and by whose ruler?
+    """Draw the loss around a trained model, beside another's: how smooth is it, and under which normalisation?
 
-    Surfaces and cuts along random directions under three rulers, and the path of training in its own plane.
+    Surfaces and cuts along random directions in three normalisations, and the path of training in its own plane.
 
     Nothing is trained between stored runs (`between`), nor for a model of one's own (`factory`). Raises and warns as
     `sweep`.

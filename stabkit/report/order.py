@@ -55,7 +55,7 @@ ABLATE = PageOrder(
     leads=("scale_map", "ablation", "table11", "boundary", "robustness", "validation_loss"),
 )
 LANDSCAPE = PageOrder(
-    asks="How rough is the loss around the weights, and by whose ruler?",
+    asks="How rough is the loss around the weights, and under which normalisation?",
     leads=("landscape", "cuts", "path_plane", "between"),
     figures_first=True,
 )
