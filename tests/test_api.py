@@ -22,7 +22,7 @@ from torch import nn
 
 import stabkit
 from stabkit import api
-from stabkit.errors import StoreError, UsageError
+from stabkit.errors import StabkitError, StoreError, UsageError
 from stabkit.options import lines, ranges
 from stabkit.options.option import PANELS, Argument, Option
 from stabkit.report.result import AuditResult, ModelSurface, ProbeResult, SweepResult, ToleranceResult
@@ -30,6 +30,7 @@ from stabkit.running import execute
 from stabkit.running.executors import EXECUTORS
 from stabkit.surface import anymodel
 from tests.commands import stabkit as command
+from tests.conftest import FULL
 from tests.own import audit_models, probe_models
 
 FUNCTIONS = {name: getattr(api, name) for name in (*api.COMMANDS, "audit")}
@@ -189,6 +190,23 @@ def test_an_audit_says_what_is_found_and_what_is_violated() -> None:
 def test_a_wrong_value_is_named(wrong: dict[str, Any], said: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=said):
         stabkit.sweep(**{"out": tmp_path, **SMALL, **wrong})
+
+
+ODD = (None, 5, -1, 2.5, math.nan, object(), [], (), {}, b"x", True, "", ",", "x", "6,18", [None], ["a", 3], {1: 2})
+ODD += (range(0), range(5), [[1, 2]], (1, 2, 3), 10**30, "é", "\0")
+
+
+@pytest.mark.parametrize("name", [name for name in api.COMMANDS if name != "probe"])
+def test_a_value_of_any_type_is_read_or_refused_in_one_line(name: str, tmp_path: Path) -> None:
+    """Locally a part of the values at each option; all in CI."""
+    place: dict[str, Any] = {"out": str(tmp_path / "none"), "yes": True}
+    for place_of, option in enumerate(api.COMMANDS[name]):
+        for value in ODD if FULL else ODD[place_of % 5 :: 5]:
+            try:
+                api.request(name, {**place, option: value})
+            except StabkitError as error:
+                assert "\n" not in str(error), (option, value)
+    assert not (tmp_path / "none").exists()
 
 
 @pytest.mark.parametrize("wrong", ["depth", "json", "quiet"])

@@ -125,7 +125,7 @@ def tolerance(options: Options, making: Making) -> Request:
 
 def ablate(options: Options, making: Making) -> Request:
     """The request of an ablation: a sweep of one method with α and β as two more axes."""
-    choice, row = model.one(options["model"], own.Files())
+    choice, row = model.one(ranges.name("--model", options["model"]), own.Files())
     key, chosen = choice.key, choice.options
     if not methods.scales(row):
         raise UsageError(f"--model {key} has no α and β to scale; {', '.join(methods.scalable())} has")

@@ -17,7 +17,8 @@ from stabkit.spec import snapshot_steps
 
 def landscape(options: Options, making: Making) -> Request:
     """The request of a landscape: the runs of two methods, and the surfaces around them."""
-    models = [options["model"], *([options["against"]] if options["against"] else [])]
+    names = ("model", "against") if options["against"] else ("model",)
+    models = [ranges.name(ranges.flag(name), options[name]) for name in names]
     parsed = [methods.parse(model) for model in models]
     if len({methods.label(*one) for one in parsed}) < len(parsed):
         raise UsageError(f"--against {options['against']} is --model itself; name another method, or '' for none")

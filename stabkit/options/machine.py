@@ -87,9 +87,7 @@ def _cores() -> int:
 
 def output(given: str | PathLike[str] | None) -> Path:
     """The output directory (given, else STABKIT_HOME, else here), there or to be made; raises UsageError."""
-    if isinstance(given, bytes):
-        raise UsageError(f"--out takes a text or a path, not {given!r}")
-    text = str(given or os.environ.get(HOME, ""))
+    text = ranges.folder("--out", given) or os.environ.get(HOME, "")
     if any(ord(c) < 32 for c in text):
         raise UsageError(f"--out: {text!r} holds control characters")
     out = Path(text or ".").absolute()

@@ -94,7 +94,7 @@ def chosen(
     choices: dict[str, Chosen] = {}
     notes: list[str] = []
     apart: dict[str, list[str]] = {}
-    for item in ranges.names("--models", models):
+    for item in ranges.names("--models", models) or [""]:
         if not item:
             raise UsageError(f"--models: {ranges.text(models)!r} has an empty item; `stabkit methods` lists all")
         for choice, method in named(item, files, config, depths):

@@ -12,8 +12,10 @@ Digits are ASCII, without underscores; equal values count once; bounds are check
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Callable, Iterable, Sequence
+from os import PathLike
 from typing import Any, Literal, NoReturn, TypeVar
 
 from stabkit.errors import UsageError, nearest
@@ -68,11 +70,9 @@ ARCHITECTURES: dict[str, tuple[int, int]] = {"encoder-decoder": (1, 1), "encoder
 """Which stacks there are."""
 
 
-def stacks(option: str, text: str) -> tuple[int, int]:
+def stacks(option: str, given: Any) -> tuple[int, int]:
     """Which stacks an architecture has; raises UsageError naming the nearest."""
-    if text not in ARCHITECTURES:
-        raise UsageError(f"{option}: {text!r} is not one of {', '.join(ARCHITECTURES)}{nearest(text, ARCHITECTURES)}")
-    return ARCHITECTURES[text]
+    return ARCHITECTURES[choice(option, given, tuple(ARCHITECTURES))]
 
 
 def depths(option: str, given: Any, stacks: tuple[int, int] = (1, 1)) -> tuple[tuple[int, int], ...]:
@@ -193,17 +193,32 @@ def names(option: str, given: str | Sequence[str]) -> list[str]:
     """Names as they are written: one, several with commas between, or a list."""
     if isinstance(given, str):
         return [name.strip() for name in given.split(",")]
-    for name in given if isinstance(given, Iterable) else (given,):
-        if not isinstance(name, str):
-            raise UsageError(f"{option} takes a name or a list of names, not {name!r}")
-    return list(given)
+    names = list(given) if isinstance(given, Iterable) else [given]
+    if not all(isinstance(name, str) for name in names):
+        raise UsageError(f"{option} takes a name or a list of names, not {given!r}")
+    return names
 
 
-def choice(option: str, text: str, valid: Sequence[Any]) -> Any:
+def name(option: str, given: Any) -> str:
+    """One name."""
+    if not isinstance(given, str):
+        raise UsageError(f"{option} takes one name, not {given!r}")
+    return given
+
+
+def folder(option: str, given: Any) -> str:
+    """A directory or file as a text; "" of None."""
+    if given is not None and not isinstance(given, str | PathLike):
+        raise UsageError(f"{option} takes a text or a path, not {given!r}")
+    return os.fspath(given or "")
+
+
+def choice(option: str, given: Any, valid: Sequence[Any]) -> Any:
     """One of a few words."""
-    if text not in valid:
-        raise UsageError(f"{option}: {text!r} is not one of {', '.join(valid)}{nearest(text, valid)}")
-    return text
+    if not isinstance(given, str) or given not in valid:
+        close = nearest(given, valid) if isinstance(given, str) else ""
+        raise UsageError(f"{option}: {given!r} is not one of {', '.join(valid)}{close}")
+    return given
 
 
 def text(value: Any) -> str:

@@ -21,7 +21,9 @@ def task(
     data: str | PathLike[str] | None, source: str | None, target: str | None, vocab: int, making: Callable[[str], None]
 ) -> tuple[TaskConfig, dict[str, str] | None]:
     """The task, and where its text is; `making` is told where reading it takes long."""
-    if not data:
+    place = ranges.folder("--data", data)
+    source, target = ranges.name("--source", source or ""), ranges.name("--target", target or "")
+    if not place:
         if source or target:
             raise UsageError("--source and --target name the languages of --data; without it the task is synthetic")
         return TaskConfig(vocab=vocab), None  # its digest follows from the size of the batches (_sized)
@@ -29,13 +31,13 @@ def task(
         raise UsageError("--data needs --source and --target, the endings of its files: --source de --target en")
     from stabkit.tasks import corpus
 
-    files = corpus.find(Path(data), source, target)
+    files = corpus.find(Path(place), source, target)
     if sum(path.stat().st_size for path in (*files.train, *files.validation)) > LARGE_TEXT:
-        making(f"reading the text in {corpus.shown(Path(data))}")
+        making(f"reading the text in {corpus.shown(Path(place))}")
     for sides in (files.train, files.validation):
         corpus.read(sides)
     task = TaskConfig(name=f"{source}-{target}", vocab=vocab, source=source, target=target, digest=corpus.digest(files))
-    return task, {"directory": str(Path(data).resolve())}
+    return task, {"directory": str(Path(place).resolve())}
 
 
 def search(options: Mapping[str, Any], depths: Sequence[tuple[int, int]]) -> Search | None:
