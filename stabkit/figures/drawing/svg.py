@@ -171,7 +171,7 @@ def sketch(picture: str) -> str:
         for key, value in element.attrib.items():
             if key == "id":
                 element.attrib[key] = ids[value]
-            elif key == "href":
+            elif key == "href" and value.startswith("#"):  # not the data of an image
                 element.attrib[key] = f"#{ids[value.removeprefix('#')]}"
             elif key == "clip-path":
                 element.attrib[key] = f"url(#{ids[value.removeprefix('url(#').removesuffix(')')]})"
