@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stabkit.claims import admin, quality, reasons, settings, start, today
+from stabkit.claims import admin, quality, reasons, settings, today
 from stabkit.claims.base import ORDER, WEIGHTS, Claim, Finding
-from stabkit.claims.deepnet import ablation, chain, depth, lemma, slope, surfaces, table1, update
+from stabkit.claims.deepnet import ablation, chain, depth, slope, surfaces, table1, update
 from stabkit.claims.verdict import judge
 from stabkit.figures.shared.comparison import trained
 from stabkit.figures.shared.once import Runs
@@ -24,14 +24,12 @@ CLAIMS: tuple[Claim, ...] = (
     *update.CLAIMS,
     *chain.CLAIMS,
     *depth.CLAIMS,
-    *lemma.CLAIMS,
     *table1.CLAIMS,
     *ablation.CLAIMS,
     *admin.CLAIMS,
     *quality.CLAIMS,
     *settings.CLAIMS,
     *reasons.CLAIMS,
-    *start.CLAIMS,
 )
 OF_STEPS: tuple[Claim, ...] = slope.CLAIMS
 """Judged on single steps of SGD."""

@@ -15,7 +15,7 @@ import numpy as np
 from stabkit.claims.base import MOST, Claim, ClaimPart, Measurement, Spot, Tell, at_least, at_most, signed, times
 from stabkit.claims.deepnet.chain import GONE, gradients
 from stabkit.claims.evidence import ClaimCell, cells, fails, fates, over, trains
-from stabkit.claims.quality_evidence import LONG, SHORT, compared, loss, too_short
+from stabkit.claims.quality import LONG, SHORT, compared, loss, too_short
 from stabkit.figures.shared import share
 from stabkit.figures.shared.comparison import Condition
 from stabkit.figures.shared.numbers import centre

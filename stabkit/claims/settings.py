@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from stabkit.claims.base import MOST, Claim, Measurement, Spot, at_depth, at_least
-from stabkit.claims.evidence import JUDGED, MARGIN, ClaimCell, cells, groups, trains
-from stabkit.claims.quality_evidence import above_own_unigram, gained, of_runs, published
+from stabkit.claims.evidence import JUDGED, MARGIN, ClaimCell, cells, groups, measured, trains
+from stabkit.claims.quality import above_own_unigram, gained, published
 from stabkit.figures.ablation import robustness
 from stabkit.figures.shared.comparison import Condition, variants
 from stabkit.figures.shared.numbers import outcome_word
@@ -40,7 +40,7 @@ def largest(runs: Sequence[Run]) -> list[Measurement]:
             values = {run.spec.seed: float(trains(run)) for run in top}
             top_value = f"{rows['value'].max():g}"
             where = at_depth(*shape(top[0])), Spot(f"{axis}-{top_value}", robustness.words(axis, top_value))
-            measurements.append(of_runs(top, where, condition, values))
+            measurements.append(measured(top, values, *where, apart=condition))
     return measurements
 
 
@@ -62,7 +62,8 @@ def larger(runs: Sequence[Run]) -> list[Measurement]:
             top, bottom = (f"{pick:g}" for pick in (rows["value"].max(), rows["value"].min()))
             sides = Spot(f"{axis}-{top}-against-{bottom}", f"{axis} {top} against {bottom}")
             largest_runs = list(ends[0].values())
-            measurements.append(of_runs(largest_runs, (at_depth(*shape(largest_runs[0])), sides), condition, values))
+            depth = at_depth(*shape(largest_runs[0]))
+            measurements.append(measured(largest_runs, values, depth, sides, apart=condition))
     return measurements
 
 

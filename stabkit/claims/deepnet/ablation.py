@@ -7,22 +7,22 @@ A number is made of two runs of one seed that differ in nothing else: the method
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 from stabkit.claims.base import Claim, ClaimPart, Measurement, Spot, Tell, Threshold, at_depth, at_least, at_most, nats
-from stabkit.claims.evidence import JUDGED, MARGIN, fails
-from stabkit.claims.quality_evidence import too_short
+from stabkit.claims.evidence import JUDGED, MARGIN, Find, fails, measured
+from stabkit.claims.quality import too_short
 from stabkit.figures.ablation import boundary
 from stabkit.figures.shared import scales
-from stabkit.figures.shared.comparison import Condition, conditions, output_layers, setting
+from stabkit.figures.shared.comparison import Condition, conditions, output_layers
 from stabkit.figures.shared.numbers import outcome_word
 from stabkit.methods import variant
 from stabkit.results.intervals import wilson
 from stabkit.results.line import log_slope
 from stabkit.storage.store import Run
 
-Find = Callable[[Sequence[Run]], list[Measurement]]
 FEW = 3
 """Runs of either kind, at least, before a level between them is judged."""
 Change = tuple[float, float, str]
@@ -68,15 +68,14 @@ def _changed(
             values = {seed: _above(other[seed], base[seed]) for seed in seeds}
             for part, threshold in parts:
                 if values:
-                    run = base[seeds[0]]
                     words = [outcome_word(other[seed]) for seed in seeds]
+                    run = base[seeds[0]]
                     measurements.append(
-                        Measurement(
-                            where=(where,),
+                        measured(
+                            [run],
+                            values,
+                            where,
                             apart=apart,
-                            condition=setting(run.spec),
-                            steps=run.spec.train.steps,
-                            values=values,
                             beside=", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(words)),
                             threshold=threshold,
                             part=part,
@@ -109,21 +108,9 @@ def top_gradient(runs: Sequence[Run]) -> list[Measurement]:
                 if len(kept) >= 3:
                     values[seed] = abs(log_slope(*zip(*kept, strict=True)) - expected)
             if values:
-                first = (
-                    next(iter(by[PUBLISHED].values()))
-                    if PUBLISHED in by
-                    else next(iter(next(iter(by.values())).values()))
-                )
-                measurements.append(
-                    Measurement(
-                        where=(where, Spot(f"over-{part.key}", f"over {part.text}")),
-                        apart=apart,
-                        condition=setting(first.spec),
-                        steps=first.spec.train.steps,
-                        values=values,
-                        part=part,
-                    )
-                )
+                first = next(iter(by.get(PUBLISHED, next(iter(by.values()))).values()))
+                over = Spot(f"over-{part.key}", f"over {part.text}")
+                measurements.append(measured([first], values, where, over, apart=apart, part=part))
     return measurements
 
 
@@ -171,11 +158,10 @@ def parted(runs: Sequence[Run]) -> list[Measurement]:
     return measurements
 
 
-def _of_plane(name: str, runs: Sequence[Run], run_id: str, values: dict[int, float], **more: object) -> Measurement:
+def _of_plane(name: str, runs: Sequence[Run], run_id: str, values: dict[int, float], **more: Any) -> Measurement:
     run = next(run for run in runs if run.run_id == run_id)
     depth = at_depth(run.spec.model.encoder_layers, run.spec.model.decoder_layers)
-    where = Spot(f"{variant(run.spec)}/{depth.key}", name)
-    return Measurement(where=(where,), condition=setting(run.spec), steps=run.spec.train.steps, values=values, **more)  # type: ignore[arg-type]
+    return measured([run], values, Spot(f"{variant(run.spec)}/{depth.key}", name), **more)
 
 
 UNSTABLE = at_least(0.5, "ours: half a nat, or it fails")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from stabkit.claims.base import MOST, MUCH, Claim, ClaimPart, Measurement, Spot, Tell, at_least, at_most, closely, times
 from stabkit.claims.deepnet.update import DEEP, INIT, NO_WARMUP, P
-from stabkit.claims.evidence import at, cells, fails, fates, mean_over, trains
+from stabkit.claims.evidence import Find, at, cells, fails, fates, mean_over, trains
 from stabkit.figures.chain.run_findings import LATER, WINDOW
 from stabkit.figures.shared.comparison import output_layers
 from stabkit.figures.shared.numbers import centre, chain, lowest_ratio
@@ -20,7 +20,6 @@ from stabkit.results.outcome import GROWN, SEEN, VANISHED
 from stabkit.results.sites import main_sites
 from stabkit.storage.store import Run
 
-Find = Callable[[Sequence[Run]], list[Measurement]]
 BEGAN = ClaimPart("start", "before any update")
 FALL = ClaimPart("fall", "fall in training")
 TEN_FOLD = at_least(10.0, "ours: ten-fold")

@@ -1,16 +1,24 @@
-"""What DeepNet says in §1, §3 and §5 of where gradients and updates are large, and of training at every depth."""
+"""What DeepNet says in §1, §3 and §5 of where gradients and updates are large, and of training at every depth.
+
+Lemma 1 (§3.1), of the size of what attention returns, is a bound: a softmax mixes values and is never larger than they
+are. How far below them it lies is the mixture's affair, which W_Q and W_K decide: even weights average the values,
+sharp ones pick one. So the sentence built on it, that the size "only depends on the value and output projection", is
+measured at θ₀: both projections times 0.25 and times 4, by which the logits go 256-fold apart.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 
-from stabkit.claims.base import MOST, Claim, Measurement, at_least, at_most, closely, times
-from stabkit.claims.deepnet.chain import Find, of_one, start
+from stabkit.claims.base import MOST, Claim, Measurement, Spot, at_least, at_most, closely, times
+from stabkit.claims.deepnet.chain import of_one, start
 from stabkit.claims.deepnet.update import PRE, SWEEP, D, P
-from stabkit.claims.evidence import at, cells, fates, over, trains
+from stabkit.claims.evidence import Find, at, cells, fates, over, trains
 from stabkit.results.sites import parse
 from stabkit.storage.store import Run
+
+FACTORS = ("0.25", "4")
 
 
 def top_is_largest(runs: Sequence[Run]) -> list[Measurement]:
@@ -71,6 +79,27 @@ def deep(runs: Sequence[Run]) -> list[Measurement]:
         for cell in cells(runs)
         if cell.layers >= 50 and D in cell.runs
     ]
+
+
+def attention(run: Run) -> float:
+    """Mean ‖attention(x)‖/‖x‖ over the attention sub-layers at step 0; NaN without the probe."""
+    table = run.records.get("branch_ratio")
+    if table is None or table.steps[0] != 0:
+        return math.nan
+    is_attention = [site.endswith((".self", ".cross")) for site in table.sites]
+    return float(table.values[0, is_attention].mean()) if any(is_attention) else math.nan
+
+
+def attention_sizes(runs: Sequence[Run]) -> list[Measurement]:
+    """By how much the size changes, up or down, with each of the factors."""
+    measurements = []
+    for cell in cells(runs):
+        for factor in FACTORS:
+            scaled = f"{P}:query_key={factor}"
+            ratios = {seed: max(r, 1 / r) for seed, r in cell.ratio(scaled, P, attention).items() if r > 0}
+            if ratios:
+                measurements.append(cell.measured(ratios, scaled, P, when=Spot(f"times-{factor}", f"{factor} ×")))
+    return measurements
 
 
 CLAIMS: tuple[Claim, ...] = (
@@ -147,5 +176,22 @@ CLAIMS: tuple[Claim, ...] = (
         needs="DeepNorm at 50 layers or more, long enough to judge",
         command="stabkit sweep --models deepnorm --depths 50,100 --steps 250 --warmup 0",
         methods=("deepnorm",),
+    ),
+    Claim(
+        key="attention-size",
+        sentence="W_Q and W_K do not change the size of attention's output: it depends on value and output projection.",
+        source="DeepNet §3.1, Lemma 1",
+        weight="side",
+        test="Post-LN with both projections times 0.25 and times 4: ‖attention(x)‖/‖x‖ at step 0 against that of the "
+        "base initialisation, as a factor up or down",
+        threshold=at_most(2.0, "ours: two-fold; W_V and W_O times 4 would make it sixteen-fold"),
+        scale="ratio",
+        tell=times,
+        find=attention_sizes,
+        needs="Post-LN at the base initialisation and with query_key=0.25 or 4",
+        command="stabkit sweep --models post-ln,post-ln:query_key=0.25,post-ln:query_key=4 --depths 6 --steps 1 "
+        "--seeds 0..4",
+        methods=("post-ln",),
+        at_start=True,
     ),
 )

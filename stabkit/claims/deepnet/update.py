@@ -27,8 +27,21 @@ from stabkit.claims.base import (
     signed,
     times,
 )
-from stabkit.claims.evidence import at, cells, groups, mean_over, over, ratio, warmups
-from stabkit.claims.exponents import NEARLY, falling, of_lines, sizes
+from stabkit.claims.evidence import (
+    NEARLY,
+    above_theorem,
+    at,
+    cells,
+    falling,
+    groups,
+    mean_over,
+    measured,
+    of_line,
+    over,
+    ratio,
+    sizes,
+    warmups,
+)
 from stabkit.figures.depth import update_depth
 from stabkit.figures.shared import depth_fit
 from stabkit.figures.shared.numbers import centre, reference_step, series
@@ -69,13 +82,13 @@ def growth(runs: Sequence[Run]) -> list[Measurement]:
             ours, theirs = lines[P], lines[D]
             more = {seed: ours.seeds[seed] - max(at, 0.0) for seed, at in theirs.seeds.items() if seed in ours.seeds}
             beside = f"{power_of_n(ours.exponent)} against {power_of_n(theirs.exponent)}"
-            measurements.append(of_lines(apart, members, ours, more, beside=beside))
+            measurements.append(of_line(members, ours, more, apart=apart, beside=beside))
     return measurements
 
 
 def constant(runs: Sequence[Run]) -> list[Measurement]:
     return [
-        of_lines(apart, own, line, sizes(line), beside=falling(line))
+        of_line(own, line, sizes(line), apart=apart, beside=falling(line))
         for apart, own, lines in _lines(runs)
         if (line := lines.get(D)) is not None
     ]
@@ -85,10 +98,10 @@ def bound(runs: Sequence[Run]) -> list[Measurement]:
     measurements = []
     for apart, members, lines in _lines(runs):
         for method, line in lines.items():
-            beyond = {seed: line.seeds[seed] - told for seed, told in line.predicted.items() if seed in line.seeds}
-            if beyond:
+            more = above_theorem(line)
+            if more:
                 beside = f"{power_of_n(line.exponent)}, sum {power_of_n(line.theorem)}"
-                measurements.append(of_lines(apart, members, line, beyond, Spot(method, line.label), beside=beside))
+                measurements.append(of_line(members, line, more, Spot(method, line.label), apart=apart, beside=beside))
     return measurements
 
 
@@ -174,17 +187,9 @@ def smooth(runs: Sequence[Run]) -> list[Measurement]:
             values = ratio(pair.with_it, pair.without, jump)
             shares = [short(centre(jump(run) for run in side.values())) for side in (pair.with_it, pair.without)]
             beside = f"{shares[0]} of the way in one update against {shares[1]}"
-            steps = min(run.spec.train.steps for side in (pair.with_it, pair.without) for run in side.values())
-            measurements.append(
-                Measurement(
-                    where=(at_depth(*pair.depth),),
-                    apart=pair.apart,
-                    condition=pair.condition,
-                    steps=steps,
-                    values=values,
-                    beside=beside,
-                )
-            )
+            both = [run for side in (pair.with_it, pair.without) for run in side.values()]
+            place, apart = at_depth(*pair.depth), pair.apart
+            measurements.append(measured(both, values, place, apart=apart, condition=pair.condition, beside=beside))
     return measurements
 
 
