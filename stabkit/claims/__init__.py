@@ -1,7 +1,8 @@
 """What the papers say, tested on what a page shows: one paper (or a part of one) a file, one row a claim.
 
-To add a claim: write a function `runs → list of Measurement` (of surfaces: `Landscape → …`), a `Claim` that names it,
-in its paper's file; `base.py` says what each part is, `verdict.py` how it is decided.
+To add a claim: a `Claim` in its paper's file, whose `find` says what is measured: `numbers` or `shares` of
+`evidence.py` where it is one number a cell, else a function `runs → list of Measurement`, of surfaces `Landscape → …`.
+`base.py` says what each part is, `verdict.py` how it is decided.
 """
 
 from __future__ import annotations

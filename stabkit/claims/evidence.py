@@ -139,6 +139,11 @@ class ClaimCell:
         )
 
 
+def depth_of(run: Run) -> Spot:
+    """`18L-18L`: where this run stands."""
+    return at_depth(run.spec.model.encoder_layers, run.spec.model.decoder_layers)
+
+
 def known(values: Mapping[int, float]) -> dict[int, float]:
     """Those that are numbers; infinity is one."""
     return {seed: value for seed, value in sorted(values.items()) if not math.isnan(value)}
@@ -170,14 +175,11 @@ def cells(runs: Sequence[Run], blocks: bool = False) -> list[ClaimCell]:
     return found
 
 
-def numbers(number: Number, method: str, *other: str, **more: Any) -> Find:
-    """Of every cell a number of each seed: of one method its own, of two the first's over the second's. `more`:
-    `over_cells`."""
-
-    def values(cell: ClaimCell) -> dict[int, float]:
-        return cell.ratio(method, other[0], number) if other else cell.values(method, number)
-
-    return over_cells(values, method, *other, **more)
+def numbers(number: Number, method: str, other: str | None = None, **more: Any) -> Find:
+    """Of every cell a method's number of each seed, over another method's where one is named. `more`: `over_cells`."""
+    if other is None:
+        return over_cells(lambda cell: cell.values(method, number), method, **more)
+    return over_cells(lambda cell: cell.ratio(method, other, number), method, other, **more)
 
 
 def shares(so: Callable[..., bool], *methods: str, **more: Any) -> Find:
@@ -299,6 +301,15 @@ def trains(run: Run) -> bool:
 def fails(run: Run) -> bool:
     """A run that was judged and does not train."""
     return outcome_word(run) in ("stuck", "diverged")
+
+
+def fails_but_other_trains(run: Run, other: Run) -> bool:
+    return fails(run) and trains(other)
+
+
+def from_layers(least: int) -> Callable[[ClaimCell], bool]:
+    """Cells whose deeper stack has this many layers or more."""
+    return lambda cell: cell.layers >= least
 
 
 def fates(cell: ClaimCell, *methods: str) -> str:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
-from stabkit.claims.base import MOST, Claim, ClaimPart, Measurement, Spot, Tell, at_depth, at_least
-from stabkit.claims.evidence import ClaimCell, Find, cells, groups, measured
+from stabkit.claims.base import Claim, ClaimPart, Measurement, Spot, Tell, at_depth, at_least, share_claim
+from stabkit.claims.evidence import ClaimCell, Find, cells, from_layers, groups, measured, shares
 from stabkit.figures.depth import depth_law, flops
 from stabkit.figures.depth.flops import Model
 from stabkit.figures.shared import quality as qualities
@@ -192,21 +193,15 @@ def _share(run: Run) -> float:
     return loss(run) / unigram if math.isfinite(loss(run)) and outcome_word(run) != "diverged" else math.inf
 
 
-def word_frequencies(runs: Sequence[Run]) -> list[Measurement]:
-    """Whether Post-LN ends where a model that knows nothing but word frequencies is, and ADMIN below it."""
+def at_word_frequencies(ours: Run, theirs: Run) -> bool:
+    """Whether one ends where a model that knows nothing but word frequencies is, and the other below it."""
+    return _share(ours) >= AT_UNIGRAM and _share(theirs) < AT_UNIGRAM
 
-    def so(ours: Run, theirs: Run) -> bool:
-        return _share(ours) >= AT_UNIGRAM and _share(theirs) < AT_UNIGRAM
 
-    measurements = []
-    for cell in cells(runs):
-        if cell.layers >= DEEP and cell.seeds(P, ADMIN):
-            parts = [
-                f"{cell.label(method)} at {short(centre(cell.values(method, _share).values()), 3)} of the unigram loss"
-                for method in (P, ADMIN)
-            ]
-            measurements.append(cell.measured(cell.share(so, P, ADMIN), P, ADMIN, beside="; ".join(parts)))
-    return measurements
+def told_shares(cell: ClaimCell) -> str:
+    """`Post-LN at 1.01 of the unigram loss; ADMIN at 0.8 of the unigram loss`."""
+    ends = {method: short(centre(cell.values(method, _share).values()), 3) for method in (P, ADMIN)}
+    return "; ".join(f"{cell.label(method)} at {end} of the unigram loss" for method, end in ends.items())
 
 
 def deeper_encoder(runs: Sequence[Run]) -> list[Measurement]:
@@ -235,20 +230,19 @@ def comparable(runs: Sequence[Run]) -> list[Measurement]:
 
 NO_WARMUP = "--steps 250 --warmup 0"
 BY = "BLEU where translated (and 1 or more), else validation loss"
-BETTER = at_least(0.0, "the paper says better")
+better_claim = partial(Claim, scale="difference", tell=gained, threshold=at_least(0.0, "the paper says better"))
+"""Says that one model is better than another."""
 
 
 CLAIMS: tuple[Claim, ...] = (
-    Claim(
+    share_claim(
         key="random-model",
         sentence="Default initialisation ends as a random model (ours: no better than word frequencies); ADMIN learns.",
         source="Very Deep Transformers §4, Table 1 and Fig. 2(a)",
         weight="side",
         test="18 layers or more: share of the seeds in which Post-LN ends at "
         f"{AT_UNIGRAM:g} of the best constant predictor's loss or above and ADMIN below it",
-        threshold=MOST,
-        scale="share",
-        find=word_frequencies,
+        find=shares(at_word_frequencies, P, ADMIN, where=from_layers(DEEP), beside=told_shares),
         needs="Post-LN and ADMIN at 18 layers or more, long enough to judge",
         command=f"stabkit sweep --models post-ln,admin --depths 18 {NO_WARMUP}",
         methods=("post-ln", "admin"),
@@ -267,15 +261,12 @@ CLAIMS: tuple[Claim, ...] = (
         command=f"stabkit sweep --depths 6 {SHORT}",
         methods=("deepnorm", "post-ln", "admin", "pre-ln"),
     ),
-    Claim(
+    better_claim(
         key="deeper-deepnorm",
         sentence="DeepNorm's performance keeps improving as the model goes deeper.",
         source="DeepNet §5, Fig. 6 and Table 2",
         weight="central",
         test=f"DeepNorm at each depth against the next shallower one, {BY}; {LONG}",
-        threshold=BETTER,
-        scale="difference",
-        tell=gained,
         find=deeper,
         needs="DeepNorm at two depths or more that trains",
         command=f"stabkit sweep --models deepnorm --depths 6,18,50 {SHORT}",
@@ -296,43 +287,34 @@ CLAIMS: tuple[Claim, ...] = (
         methods=("deepnorm",),
         parts=(A, R_SQUARED),
     ),
-    Claim(
+    better_claim(
         key="deep-narrow",
         sentence="Given similar training FLOPs, a deep and narrow DeepNet outperforms a shallow and wide baseline.",
         source="DeepNet Table 4",
         weight="side",
         test=f"DeepNorm against wider, shallower Post-LN and DeepNorm, 6·N·D within 15 %, {BY}; {LONG}",
-        threshold=BETTER,
-        scale="difference",
-        tell=gained,
         find=_equal_flops(_deep_narrow),
         needs="two models of equal FLOPs that train, one deeper and narrower",
         command=f"stabkit sweep --models post-ln,deepnorm --depths 12,48 --hidden 64,128 --ffn 2x {SHORT}",
         methods=("post-ln", "deepnorm"),
     ),
-    Claim(
+    better_claim(
         key="symmetric",
         sentence="Given similar training FLOPs, equal stacks outperform a deep encoder with a shallow decoder.",
         source="DeepNet Table 4",
         weight="side",
         test=f"DeepNorm N = M against an encoder twice its decoder's depth or more, 6·N·D within 15 %, {BY}; {LONG}",
-        threshold=BETTER,
-        scale="difference",
-        tell=gained,
         find=_equal_flops(_symmetric),
         needs="DeepNorm with equal stacks and with a shallow decoder, of equal FLOPs, that train",
         command=f"stabkit sweep --models deepnorm --depths 40,90x6 {SHORT}",
         methods=("deepnorm",),
     ),
-    Claim(
+    better_claim(
         key="deeper-encoder",
         sentence="Deeper encoders are more worthwhile than deeper decoders: 60L-12L beats 12L-60L.",
         source="Very Deep Transformers §4, Table 3",
         weight="side",
         test=f"ADMIN N×M against M×N, N > M: {BY}; {LONG}",
-        threshold=BETTER,
-        scale="difference",
-        tell=gained,
         find=deeper_encoder,
         needs="ADMIN at two mirrored shapes that train",
         command=f"stabkit sweep --models admin --depths 60x12,12x60 {SHORT}",

@@ -9,8 +9,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from stabkit.claims.base import MOST, Claim, ClaimPart, Measurement, Spot, Tell, at_depth, at_least, at_most
-from stabkit.claims.evidence import JUDGED, MARGIN, ClaimCell, at, cells, fails, groups, measured, trains
+from stabkit.claims.base import Claim, ClaimPart, Measurement, Spot, Tell, at_least, at_most, ratio_claim, share_claim
+from stabkit.claims.evidence import JUDGED, MARGIN, ClaimCell, at, cells, depth_of, fails, groups, measured, trains
 from stabkit.figures.chain.chain_order import COLLAPSED
 from stabkit.figures.shared.comparison import Condition, method_label, setting
 from stabkit.figures.shared.numbers import outcome_word, series
@@ -98,9 +98,9 @@ def _steps(shallow: dict[float, dict[int, Run]], deep: dict[float, dict[int, Run
             parts.append(f"{short(before)} nats behind at {low:g}, {word} at {high:g}")
         if values:
             run = next(iter(deep[low].values()))
-            model, settings = run.spec.model, setting(run.spec).settings
+            settings = setting(run.spec).settings
             span = Condition((("train.lr", (low, high)), *(item for item in settings if item[0] != "train.lr")))
-            depth = at_depth(model.encoder_layers, model.decoder_layers)
+            depth = depth_of(run)
             where = Spot(f"{variant(run.spec)}/{depth.key}", f"{method_label(run.spec)} {depth.text}")
             apart, beside = span.of("train.lr").text, "; ".join(parts)
             measurements.append(measured([run], values, where, apart=apart, condition=span, beside=beside))
@@ -154,7 +154,7 @@ def freed(runs: Sequence[Run]) -> list[Measurement]:
                     [run],
                     {seed: float(trains(by_seed[seed])) for seed in seeds},
                     method,
-                    at_depth(run.spec.model.encoder_layers, run.spec.model.decoder_layers),
+                    depth_of(run),
                     apart=f"d = {run.spec.model.hidden}, lr {run.spec.train.lr:g}",
                     beside="; ".join(dict.fromkeys(ends)),
                 )
@@ -187,7 +187,7 @@ CLAIMS: tuple[Claim, ...] = (
         command="stabkit sweep --models post-ln,admin,deepnorm,pre-ln --depths 6,18 --steps 250 --warmup 0",
         methods=("post-ln", "admin", "deepnorm", "pre-ln"),
     ),
-    Claim(
+    ratio_claim(
         key="gap-closes",
         sentence="Our reading where deeper is not better: the deficit of deeper models shrinks as training goes on.",
         source="stabkit, on DeepNet Fig. 6 and 8, Very Deep Transformers Fig. 2(b) and Table 3",
@@ -195,14 +195,13 @@ CLAIMS: tuple[Claim, ...] = (
         test="validation loss over that of the method's shallowest shape, where both train and it is higher by "
         f"{MARGIN:g} nats half-way or at the end: what is left of it at the end",
         threshold=at_most(SHRINKS, "ours: a tenth less"),
-        scale="ratio",
         tell=Tell(unit="of it left"),
         find=behind,
         needs="a method that trains at two depths, the deeper one behind, with readings half-way",
         command="stabkit sweep --models deepnorm --depths 6,18 --steps 250 --warmup 0",
         methods=("deepnorm",),
     ),
-    Claim(
+    ratio_claim(
         key="larger-rate",
         sentence="Our reading where deeper is not better: the deeper model wants a larger rate.",
         source="stabkit, on DeepNet Table 2, Very Deep Transformers Fig. 2(b)",
@@ -211,14 +210,13 @@ CLAIMS: tuple[Claim, ...] = (
         f"{MARGIN:g} nats or more: what the next larger rate leaves of it, where it trains there and itself ends lower "
         "by as much",
         threshold=at_most(SHRINKS, "ours: a tenth less"),
-        scale="ratio",
         tell=Tell(unit="of it left"),
         find=rates,
         needs="a method that trains at two depths and two rates, the deeper one ending behind at the smaller rate",
         command="stabkit sweep --models deepnorm --depths 6,18 --lr 1e-3,2e-3 --steps 1000 --warmup 0",
         methods=("deepnorm", "admin"),
     ),
-    Claim(
+    share_claim(
         key="tied-start",
         sentence="Our reading where a method no longer trains at a greater width: tied embeddings make it begin by "
         "predicting its own input.",
@@ -226,8 +224,6 @@ CLAIMS: tuple[Claim, ...] = (
         weight="ours",
         test="runs that fail with the softmax tied to the embedding: share of the seeds that train with one of its "
         "own, all else equal",
-        threshold=MOST,
-        scale="share",
         find=freed,
         needs="a setting in which a method fails, judged with --untied too",
         command="stabkit sweep --models deepnorm --depths 12 --hidden 256 --ffn 2x --heads 4 --lr 3e-4 --warmup 0 "

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from stabkit.claims.base import Claim, ClaimPart, Measurement, Spot, Tell, Threshold, at_depth, at_least, at_most, nats
-from stabkit.claims.evidence import JUDGED, MARGIN, Find, fails, measured
+from stabkit.claims.base import Claim, ClaimPart, Measurement, Spot, Tell, Threshold, at_least, at_most, nats_claim
+from stabkit.claims.evidence import JUDGED, MARGIN, Find, depth_of, fails, measured
 from stabkit.claims.quality import too_short
 from stabkit.figures.ablation import boundary
 from stabkit.figures.shared import scales
@@ -36,11 +36,10 @@ def _planes(runs: Sequence[Run]) -> Iterator[tuple[Spot, str, dict[Change, dict[
     members = [run for run in runs if run.spec.method == "deepnorm"]
     plain = [replace(run.spec, alpha_scale=1.0, beta_scale=1.0, options={}) for run in members]
     held: dict[tuple[Spot, Condition], dict[Change, dict[int, Run]]] = {}
-    for run, spec, apart in zip(members, plain, conditions(plain), strict=True):
+    for run, apart in zip(members, conditions(plain), strict=True):
         options = ",".join(f"{name}={value}" for name, value in sorted(run.spec.options.items()))
         change = run.spec.alpha_scale, run.spec.beta_scale, options
-        where = at_depth(spec.model.encoder_layers, spec.model.decoder_layers)
-        held.setdefault((where, apart), {}).setdefault(change, {})[run.spec.seed] = run
+        held.setdefault((depth_of(run), apart), {}).setdefault(change, {})[run.spec.seed] = run
     for (where, apart), by in held.items():
         yield where, apart.text, by
 
@@ -160,8 +159,7 @@ def parted(runs: Sequence[Run]) -> list[Measurement]:
 
 def _of_plane(name: str, runs: Sequence[Run], run_id: str, values: dict[int, float], **more: Any) -> Measurement:
     run = next(run for run in runs if run.run_id == run_id)
-    depth = at_depth(run.spec.model.encoder_layers, run.spec.model.decoder_layers)
-    return measured([run], values, Spot(f"{variant(run.spec)}/{depth.key}", name), **more)
+    return measured([run], values, Spot(f"{variant(run.spec)}/{depth_of(run).key}", name), **more)
 
 
 UNSTABLE = at_least(0.5, "ours: half a nat, or it fails")
@@ -174,7 +172,7 @@ NOTE = "(at one rate a sentence may hold and at another not: each is a place)"
 
 
 def _fig9(key: str, sentence: str, changed: str, threshold: Threshold, find: Find) -> Claim:
-    return Claim(
+    return nats_claim(
         key=key,
         sentence=sentence,
         source="DeepNet §10, Fig. 9",
@@ -182,8 +180,6 @@ def _fig9(key: str, sentence: str, changed: str, threshold: Threshold, find: Fin
         test=f"DeepNorm with {changed} beside DeepNorm itself: nats by which it ends above, infinitely many where it "
         f"fails {NOTE}",
         threshold=threshold,
-        scale="difference",
-        tell=nats,
         find=find,
         needs=f"DeepNorm itself and with {changed}, long enough to judge",
         command=ABLATE,
@@ -208,7 +204,7 @@ CLAIMS: tuple[Claim, ...] = (
         WORSE,
         _changed(beta=0.25, quality=True),
     ),
-    Claim(
+    nats_claim(
         key="without-deepnorm",
         sentence="Without DeepNorm (α = 1, β kept) training diverges.",
         source="DeepNet §10, Table 11",
@@ -216,22 +212,18 @@ CLAIMS: tuple[Claim, ...] = (
         test="DeepNorm with α = 1 beside DeepNorm itself: nats by which it ends above, infinitely many where it is "
         "stuck or diverges",
         threshold=at_least(99.0, "the paper says diverged: it fails"),
-        scale="difference",
-        tell=nats,
         find=_changed(dropped="alpha"),
         needs="DeepNorm itself and with α = 1, long enough to judge",
         command=DROP,
         methods=("deepnorm",),
     ),
-    Claim(
+    nats_claim(
         key="without-init",
         sentence="Without the initialisation (β = 1, α kept) the result is slightly worse.",
         source="DeepNet §10, Table 11",
         weight="side",
         test="DeepNorm with β = 1 beside DeepNorm itself: nats by which it ends above, infinitely many where it fails",
         threshold=WORSE,
-        scale="difference",
-        tell=nats,
         find=_changed(dropped="beta", parts=((IS_WORSE, WORSE), (SLIGHTLY, SLIGHT)), quality=True),
         needs="DeepNorm itself and with β = 1, long enough to judge",
         command=DROP,

@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from stabkit.claims.base import MUCH, Claim, Measurement, Spot, at_most, power_of_n, signed, times
+from stabkit.claims.base import MUCH, Claim, Measurement, Spot, at_most, power_of_n, ratio_claim, signed
 from stabkit.claims.deepnet.update import D, P
-from stabkit.claims.evidence import NEARLY, Find, above_theorem, at, cells, falling, of_line, sizes
+from stabkit.claims.evidence import NEARLY, Find, above_theorem, at, falling, numbers, of_line, sizes
 from stabkit.figures.depth import slope
 from stabkit.figures.shared import depth_fit
 from stabkit.figures.shared.depth_fit import JOINED, DepthLine, Stacks, unless_equal
@@ -24,7 +24,8 @@ ENCODERS = f"{COMMAND} --arch encoder-only"
 
 
 def ratios(runs: Sequence[Run]) -> list[Measurement]:
-    return [cell.measured(cell.ratio(P, D, at("update", "state", 1)), P, D) for cell in cells(slope.trusted(runs))]
+    find = numbers(at("update", "state", 1), P, D)
+    return find(slope.trusted(runs))
 
 
 def _lines(runs: Sequence[Run], shapes: Sequence[Stacks]) -> list[tuple[str, str, list[Run], DepthLine]]:
@@ -131,15 +132,13 @@ CLAIMS: tuple[Claim, ...] = (
         command=f"{ENCODERS} --models sub-ln",
         methods=("sub-ln",),
     ),
-    Claim(
+    ratio_claim(
         key="slope-smaller",
         sentence="DeepNet's model update is much smaller than Post-LN's in the limit of small steps too (our reading).",
         source="DeepNet §3.2 and §3.3",
         weight="ours",
         test="‖ΔF‖/η of one SGD step: Post-LN's over DeepNorm's",
         threshold=MUCH,
-        scale="ratio",
-        tell=times,
         find=ratios,
         needs="Post-LN and DeepNorm in one SGD step",
         command=COMMAND,

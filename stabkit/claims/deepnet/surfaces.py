@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from statistics import fmean, median
 
-from stabkit.claims.base import MOST, Claim, Measurement, Spot, at_depth, at_least, at_most, points
+from stabkit.claims.base import Claim, Measurement, Spot, at_depth, at_least, at_most, points, share_claim
 from stabkit.claims.evidence import JUDGED, known, measured
 from stabkit.figures.shared.comparison import method_label
 from stabkit.figures.shared.numbers import centre, outcome_word
@@ -199,15 +199,13 @@ CLAIMS: tuple[Claim, ...] = (
         command=DEPTHS,
         methods=("deepnorm",),
     ),
-    Claim(
+    share_claim(
         key="spurious-optimum",
         sentence="Post-LN is easier to be stuck in a spurious local optimum.",
         source="DeepNet §3.3, Fig. 5",
         weight="central",
         test="outcomes of the runs drawn: share of the seeds in which Post-LN is stuck (at the unigram loss, and flat) "
         "and DeepNorm trains",
-        threshold=MOST,
-        scale="share",
         find=local_optimum,
         needs="surfaces of Post-LN and DeepNorm at one depth and seed, after runs long enough to judge",
         command="stabkit landscape --model deepnorm --steps 250",
