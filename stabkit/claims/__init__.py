@@ -1,16 +1,17 @@
 """What the papers say, tested on what a page shows: one paper (or a part of one) a file, one row a claim.
 
-To add a claim: write a function `runs → list of Measurement` (of surfaces: `Landscape → …`), a `Claim` that names it,
-in its paper's file; `base.py` says what each part is, `verdict.py` how it is decided.
+To add a claim: a `Claim` in its paper's file, whose `find` says what is measured: `numbers` or `shares` of
+`evidence.py` where it is one number a cell, else a function `runs → list of Measurement`, of surfaces `Landscape → …`.
+`base.py` says what each part is, `verdict.py` how it is decided.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stabkit.claims import admin, quality, reasons, settings, start, today
+from stabkit.claims import admin, quality, reasons, settings, today
 from stabkit.claims.base import ORDER, WEIGHTS, Claim, Finding
-from stabkit.claims.deepnet import ablation, chain, depth, lemma, slope, surfaces, table1, update
+from stabkit.claims.deepnet import ablation, chain, depth, slope, surfaces, table1, update
 from stabkit.claims.verdict import judge
 from stabkit.figures.shared.comparison import trained
 from stabkit.figures.shared.once import Runs
@@ -24,14 +25,12 @@ CLAIMS: tuple[Claim, ...] = (
     *update.CLAIMS,
     *chain.CLAIMS,
     *depth.CLAIMS,
-    *lemma.CLAIMS,
     *table1.CLAIMS,
     *ablation.CLAIMS,
     *admin.CLAIMS,
     *quality.CLAIMS,
     *settings.CLAIMS,
     *reasons.CLAIMS,
-    *start.CLAIMS,
 )
 OF_STEPS: tuple[Claim, ...] = slope.CLAIMS
 """Judged on single steps of SGD."""

@@ -12,10 +12,22 @@ from statistics import fmean
 
 import numpy as np
 
-from stabkit.claims.base import MOST, Claim, ClaimPart, Measurement, Spot, Tell, at_least, at_most, signed, times
+from stabkit.claims.base import (
+    MOST,
+    Claim,
+    ClaimPart,
+    Measurement,
+    Spot,
+    Tell,
+    at_least,
+    at_most,
+    ratio_claim,
+    share_claim,
+    signed,
+)
 from stabkit.claims.deepnet.chain import GONE, gradients
-from stabkit.claims.evidence import ClaimCell, cells, fails, fates, over, trains
-from stabkit.claims.quality_evidence import LONG, SHORT, compared, loss, too_short
+from stabkit.claims.evidence import ClaimCell, cells, fails_but_other_trains, from_layers, over, shares, trains
+from stabkit.claims.quality import LONG, SHORT, compared, loss, too_short
 from stabkit.figures.shared import share
 from stabkit.figures.shared.comparison import Condition
 from stabkit.figures.shared.numbers import centre
@@ -34,42 +46,19 @@ PARTS = (ClaimPart("18-to-49", "18 to 49 layers"), ClaimPart("50-to-60", "50 to 
 BEYOND = f"deeper than the paper's {DEEPEST} layers"
 
 
-def admin_trains(runs: Sequence[Run]) -> list[Measurement]:
-    """Share of the seeds in which ADMIN trains, at moderate depth and at that of the paper's own models."""
-    measurements = []
-    for cell in cells(runs):
-        if cell.layers >= DEEP and (values := cell.share(trains, ADMIN)):
-            harder = COLD if cell.warmup == 0 and not MOST.met(fmean(values.values())) else ""
-            ends, beyond = fates(cell, ADMIN), _beyond(cell) or harder
-            measurements.append(cell.measured(values, ADMIN, part=PARTS[cell.layers >= 50], beside=ends, beyond=beyond))
-    return measurements
+def beyond_admin(cell: ClaimCell) -> str:
+    """Without warm-up it is harder: a failure there decides nothing."""
+    values = cell.share(trains, ADMIN).values()
+    failed = bool(values) and not MOST.met(fmean(values))
+    return _beyond(cell) or (COLD if cell.warmup == 0 and failed else "")
 
 
-def default_fails(runs: Sequence[Run]) -> list[Measurement]:
-    """Share of the seeds in which Post-LN fails and ADMIN trains."""
-    return [
-        cell.measured(
-            cell.share(lambda ours, theirs: fails(ours) and trains(theirs), P, ADMIN),
-            P,
-            ADMIN,
-            beside=fates(cell, P, ADMIN),
-            beyond=_beyond(cell) or ("" if cell.warmup else COLD),
-        )
-        for cell in cells(runs)
-        if cell.layers >= DEEP and cell.seeds(P, ADMIN)
-    ]
+def cold_or_beyond(cell: ClaimCell) -> str:
+    return _beyond(cell) or ("" if cell.warmup else COLD)
 
 
 def _beyond(cell: ClaimCell) -> str:
     return BEYOND if cell.layers > DEEPEST else ""
-
-
-def footnote(runs: Sequence[Run]) -> list[Measurement]:
-    return [
-        cell.measured(cell.share(trains, PRE), PRE, beside=fates(cell, PRE))
-        for cell in cells(runs)
-        if (cell.encoder_layers, cell.decoder_layers) == (60, 12) and PRE in cell.runs
-    ]
 
 
 def lower_encoder(runs: Sequence[Run]) -> list[Measurement]:
@@ -118,16 +107,10 @@ def compounds(runs: Sequence[Run]) -> list[Measurement]:
     ]
 
 
-def nan_gradients(runs: Sequence[Run]) -> list[Measurement]:
-    def lost(run: Run) -> bool:
-        table = run.records.get("grad_norm")
-        return table is not None and not np.isfinite(table.select(main_sites(table.sites))).all()
-
-    return [
-        cell.measured(cell.share(lost, P), P, beside=fates(cell, P), beyond=_beyond(cell) or briefly(cell))
-        for cell in cells(runs)
-        if cell.layers >= DEEP and P in cell.runs
-    ]
+def lost(run: Run) -> bool:
+    """Whether a recorded gradient is not finite."""
+    table = run.records.get("grad_norm")
+    return table is not None and not np.isfinite(table.select(main_sites(table.sites))).all()
 
 
 def briefly(cell: ClaimCell) -> str:
@@ -169,63 +152,57 @@ def deeper_is_better(runs: Sequence[Run]) -> list[Measurement]:
 
 
 CLAIMS: tuple[Claim, ...] = (
-    Claim(
+    share_claim(
         key="admin-trains",
         sentence="ADMIN's initialisation keeps training from diverging, even in deep networks.",
         source="Very Deep Transformers §3 and §4",
         weight="central",
         test="outcomes of ADMIN at 18 to 49 and at 50 to 60 layers: share of the seeds that train (without warm-up "
         "too, which is harder; a failure there decides nothing)",
-        threshold=MOST,
-        scale="share",
-        find=admin_trains,
+        find=shares(
+            trains, ADMIN, where=from_layers(DEEP), beyond=beyond_admin, part=lambda cell: PARTS[cell.layers >= 50]
+        ),
         needs="ADMIN at 18 to 60 layers, long enough to judge",
         command="stabkit sweep --models admin --depths 18,50 --steps 250 --warmup 0 --seeds 0..2",
         methods=("admin",),
         parts=PARTS,
     ),
-    Claim(
+    share_claim(
         key="default-fails",
         sentence="The same deep model diverges with default initialisation and trains with ADMIN.",
         source="Very Deep Transformers §4, Table 1",
         weight="central",
         test="outcomes at 18 to 60 layers under warm-up: share of the seeds in which Post-LN is stuck or diverges and "
         "ADMIN trains",
-        threshold=MOST,
-        scale="share",
-        find=default_fails,
+        find=shares(fails_but_other_trains, P, ADMIN, where=from_layers(DEEP), beyond=cold_or_beyond),
         needs="Post-LN and ADMIN at 18 to 60 layers under warm-up, long enough to judge",
         command="stabkit sweep --models post-ln,admin --depths 18 --steps 650 --warmup 400 --seeds 0..2",
         methods=("post-ln", "admin"),
     ),
-    Claim(
+    share_claim(
         key="nan-gradients",
         sentence="The gradients of default initialisation hit NaN.",
         source="Very Deep Transformers §4",
         weight="side",
         test="Post-LN at 18 to 60 layers, judged: share of the seeds in which a recorded gradient is not finite (here "
         "in single precision)",
-        threshold=MOST,
-        scale="share",
-        find=nan_gradients,
+        find=shares(lost, P, where=from_layers(DEEP), beyond=lambda cell: _beyond(cell) or briefly(cell)),
         needs="Post-LN at 18 to 60 layers, long enough to judge",
         command=NO_WARMUP,
         methods=("post-ln",),
     ),
-    Claim(
+    share_claim(
         key="pre-ln-60x12",
         sentence="Pre-LN too trains at 60L-12L.",
         source="Very Deep Transformers §4, footnote 10",
         weight="side",
         test="outcomes of Pre-LN at 60L-12L: share of the seeds that train",
-        threshold=MOST,
-        scale="share",
-        find=footnote,
+        find=shares(trains, PRE, where=lambda cell: cell.depth == (60, 12)),
         needs="Pre-LN at 60L-12L, long enough to judge",
         command="stabkit sweep --models pre-ln --depths 60x12 --steps 250 --warmup 0",
         methods=("pre-ln",),
     ),
-    Claim(
+    ratio_claim(
         key="compounds",
         sentence="The variance of the output at each layer compounds with depth.",
         source="Very Deep Transformers §1",
@@ -233,15 +210,13 @@ CLAIMS: tuple[Claim, ...] = (
         test="step 0, 18 layers or more: mean squares of shortcut and branch of the output's last sub-layer over "
         "those of its first",
         threshold=at_least(1.5, "ours: half as large again"),
-        scale="ratio",
-        tell=times,
         find=compounds,
         needs="Pre-LN or Post-LN at 18 layers or more",
         command="stabkit sweep --models post-ln,pre-ln --depths 18,50",
         methods=("post-ln", "pre-ln"),
         at_start=True,
     ),
-    Claim(
+    ratio_claim(
         key="lower-encoder",
         sentence="Little gradient reaches the lower layers of the encoder.",
         source="Very Deep Transformers §2",
@@ -249,7 +224,6 @@ CLAIMS: tuple[Claim, ...] = (
         test="Post-LN, encoder of 18 layers or more: its first layer's gradient over the decoder's last one's, at "
         "step 0 and lowest in training",
         threshold=at_most(VANISHED, GONE),
-        scale="ratio",
         tell=gradients,
         find=lower_encoder,
         needs="Post-LN encoder-decoders of 18 layers or more",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 
 from stabkit.figures.shared.comparison import Condition
@@ -202,6 +203,14 @@ class Claim:
     """Reads step 0 alone: where nothing was trained, single steps of SGD show it too."""
     parts: tuple[ClaimPart, ...] = ()
     """Of a sentence that says several things: until each was tested it does not hold."""
+
+
+share_claim = partial(Claim, scale="share", threshold=MOST)
+"""Says what happens in most runs."""
+ratio_claim = partial(Claim, scale="ratio", tell=times)
+"""Compares two sizes; where two digits are too few its `tell` is `closely`."""
+nats_claim = partial(Claim, scale="difference", tell=nats)
+"""Compares two losses."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

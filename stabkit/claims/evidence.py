@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from stabkit.claims.base import Measurement, Spot, at_depth
+from stabkit.claims.base import ClaimPart, Measurement, Spot, Threshold, at_depth, power_of_n
+from stabkit.figures.shared import depth_fit
 from stabkit.figures.shared.comparison import (
     OWN_AXES,
     Condition,
@@ -27,15 +28,37 @@ from stabkit.figures.shared.comparison import (
     shown,
 )
 from stabkit.figures.shared.numbers import outcome_word, series, value_at
+from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed
 from stabkit.methods.blocks import name_of
 from stabkit.spec import depth_text
 from stabkit.storage.store import Run
 
 Number = Callable[[Run], float]
+Find = Callable[[Sequence[Run]], list[Measurement]]
 MARGIN = 0.05
 """Nats: a difference of validation losses below this, on some hundred tokens and a seed or two, is none."""
 JUDGED = ("trains", "stuck", "diverged")
+NEARLY = 0.25
+"""The exponent up to which growth counts as nearly none: over 6 to 50 layers a factor of 1.7."""
+
+
+def measured(
+    runs: Sequence[Run],
+    values: Mapping[int, float],
+    *where: Spot,
+    condition: Condition | None = None,
+    steps: int | None = None,
+    **more: Any,
+) -> Measurement:
+    """A number of these runs by seed, taken at `where`; their settings and fewest updates where not given."""
+    return Measurement(
+        where=where,
+        condition=condition or setting(runs[0].spec),
+        steps=min(run.spec.train.steps for run in runs) if steps is None else steps,
+        values=dict(values),
+        **more,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,15 +127,21 @@ class ClaimCell:
     ) -> Measurement:
         """A number of this cell by seed; `methods` whose runs it is made of, `when` at which step of them."""
         runs = [run for method in methods or self.runs for run in self.of(method)]
-        steps = min((run.spec.expected_steps for run in runs), default=0)
-        return Measurement(
-            where=(at_depth(*self.depth), *([when] if when else [])),
+        return measured(
+            runs,
+            values,
+            at_depth(*self.depth),
+            *([when] if when else []),
             apart=self.apart.text,
             condition=self.condition,
-            steps=steps,
-            values=dict(values),
+            steps=min((run.spec.expected_steps for run in runs), default=0),
             **more,
         )
+
+
+def depth_of(run: Run) -> Spot:
+    """`18L-18L`: where this run stands."""
+    return at_depth(run.spec.model.encoder_layers, run.spec.model.decoder_layers)
 
 
 def known(values: Mapping[int, float]) -> dict[int, float]:
@@ -130,8 +159,10 @@ def over(numerator: float, other: float) -> float:
     return numerator / other if math.isfinite(numerator) and math.isfinite(other) and other > 0 else math.nan
 
 
-def cells(runs: Sequence[Run], *, blocks: bool = False) -> Iterator[ClaimCell]:
+@once
+def cells(runs: Sequence[Run], blocks: bool = False) -> list[ClaimCell]:
     """Every cell, shallow before deep; `blocks`: of other blocks than the papers' too."""
+    found = []
     held: dict[tuple[tuple[int, int], Condition], list[Shown]] = {}
     for entry in alike(runs) if blocks else as_published(runs):
         held.setdefault((depth_rank(entry.run.spec), entry.condition), []).append(entry)
@@ -140,7 +171,51 @@ def cells(runs: Sequence[Run], *, blocks: bool = False) -> Iterator[ClaimCell]:
         for entry in members:
             by.setdefault(entry.variant, {})[entry.run.spec.seed] = entry.run
         spec = members[0].run.spec
-        yield ClaimCell(apart, setting(spec), *members[0].shape, spec.train.warmup, by)
+        found.append(ClaimCell(apart, setting(spec), *members[0].shape, spec.train.warmup, by))
+    return found
+
+
+def numbers(number: Number, method: str, other: str | None = None, **more: Any) -> Find:
+    """Of every cell a method's number of each seed, over another method's where one is named. `more`: `over_cells`."""
+    if other is None:
+        return over_cells(lambda cell: cell.values(method, number), method, **more)
+    return over_cells(lambda cell: cell.ratio(method, other, number), method, other, **more)
+
+
+def shares(so: Callable[..., bool], *methods: str, **more: Any) -> Find:
+    """Of every cell whether something is so of each seed's runs of these methods; the outcomes are told with it.
+    `more`: `over_cells`."""
+    how = {"beside": lambda cell: fates(cell, *methods), **more}
+    return over_cells(lambda cell: cell.share(so, *methods), *methods, **how)
+
+
+def over_cells(
+    values: Callable[[ClaimCell], Mapping[int, float]],
+    *methods: str,
+    where: Callable[[ClaimCell], bool] = lambda cell: True,
+    beside: Callable[[ClaimCell], str] = lambda cell: "",
+    beyond: Callable[[ClaimCell], str] = lambda cell: "",
+    part: Callable[[ClaimCell], ClaimPart | None] = lambda cell: None,
+    threshold: Threshold | None = None,
+    blocks: bool = False,
+) -> Find:
+    """The measurements of every cell that has all of these methods and fits `where`; `blocks`: of any block."""
+
+    def find(runs: Sequence[Run]) -> list[Measurement]:
+        return [
+            cell.measured(
+                values(cell),
+                *methods,
+                beside=beside(cell),
+                beyond=beyond(cell),
+                part=part(cell),
+                threshold=threshold,
+            )
+            for cell in cells(runs, blocks)
+            if set(methods) <= set(cell.runs) and where(cell)
+        ]
+
+    return find
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +303,15 @@ def fails(run: Run) -> bool:
     return outcome_word(run) in ("stuck", "diverged")
 
 
+def fails_but_other_trains(run: Run, other: Run) -> bool:
+    return fails(run) and trains(other)
+
+
+def from_layers(least: int) -> Callable[[ClaimCell], bool]:
+    """Cells whose deeper stack has this many layers or more."""
+    return lambda cell: cell.layers >= least
+
+
 def fates(cell: ClaimCell, *methods: str) -> str:
     """`Post-LN: 2 of 3 stuck, 1 of 3 trains; ADMIN: trains`."""
     parts = []
@@ -237,3 +321,30 @@ def fates(cell: ClaimCell, *methods: str) -> str:
         ends = ", ".join(f"{n} of {len(words)} {word}" if len(words) > 1 else word for word, n in counts)
         parts.append(f"{cell.label(method) if cell.of(method) else method}: {ends}")
     return "; ".join(parts)
+
+
+def of_line(
+    runs: Sequence[Run], line: depth_fit.DepthLine, values: Mapping[int, float], *of: Spot, **more: Any
+) -> Measurement:
+    """A number made of exponents fitted over depths, by seed; `of` whose, where a claim has a place a method."""
+    return measured(runs, values, *of, span(f"{line.shallowest:g}", f"{line.deepest:g}"), **more)
+
+
+def span(*ends: object) -> Spot:
+    """`6–50 layers`."""
+    return Spot("-".join(map(str, ends)), f"{'–'.join(map(str, ends))} layers")
+
+
+def sizes(line: depth_fit.DepthLine) -> dict[int, float]:
+    """How far each seed's exponent lies from 0, up or down."""
+    return {seed: abs(exponent) for seed, exponent in line.seeds.items()}
+
+
+def falling(line: depth_fit.DepthLine) -> str:
+    """Says so where an exponent of which the size is told falls."""
+    return f"falling: {power_of_n(line.exponent)}" if line.exponent < 0 else ""
+
+
+def above_theorem(line: depth_fit.DepthLine) -> dict[int, float]:
+    """How far each seed's exponent lies above that of the theorem's sum."""
+    return {seed: line.seeds[seed] - told for seed, told in line.predicted.items() if seed in line.seeds}

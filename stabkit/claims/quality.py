@@ -9,23 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
-from stabkit.claims.base import MOST, Claim, ClaimPart, Measurement, Spot, Tell, at_least
-from stabkit.claims.evidence import ClaimCell, cells, groups
-from stabkit.claims.quality_evidence import (
-    LONG,
-    SHORT,
-    against,
-    beside,
-    compared,
-    gained,
-    gains,
-    loss,
-    of_runs,
-    published,
-    too_short,
-    train,
-)
+from stabkit.claims.base import Claim, ClaimPart, Measurement, Spot, Tell, at_depth, at_least, share_claim
+from stabkit.claims.evidence import ClaimCell, Find, cells, from_layers, groups, measured, shares
 from stabkit.figures.depth import depth_law, flops
 from stabkit.figures.depth.flops import Model
 from stabkit.figures.shared import quality as qualities
@@ -34,6 +22,7 @@ from stabkit.figures.shared.depth_fit import JOINED, Stacks, shape_of
 from stabkit.figures.shared.numbers import centre, outcome_word
 from stabkit.figures.shared.words import listed, short
 from stabkit.results.outcome import AT_UNIGRAM
+from stabkit.spec import RunSpec
 from stabkit.storage.store import Run
 
 P, ADMIN, D = "post-ln", "admin", "deepnorm"
@@ -41,7 +30,89 @@ DEEP = 18
 LAW = 0.8
 """R² from which points are a line."""
 A, R_SQUARED = ClaimPart("slope", "A"), ClaimPart("r-squared", "R²")
-Find = Callable[[Sequence[Run]], list[Measurement]]
+REACH = 8_000 * 4_000
+"""Tokens after which the papers begin to compare qualities: DeepNet's Fig. 6 after 8,000 updates of 4,000 tokens."""
+LONG = "decided from the 8,000 updates of 4,000 tokens on after which DeepNet's Fig. 6 compares"
+SHORT = "--steps 8000 --max-tokens 4000 --bleu"
+
+
+def too_short(specs: Sequence[RunSpec]) -> str:
+    """Why these runs cannot decide who is better in the end; nothing where they can."""
+    least = min(specs, key=lambda spec: spec.train.steps * spec.train.max_tokens).train
+    if least.steps * least.max_tokens >= REACH:
+        return ""
+    return (
+        f"{least.steps:,} updates of {least.max_tokens:,} tokens tell how fast a model begins to learn; the papers "
+        "compare after 8,000 updates of 4,000 and more"
+    )
+
+
+def loss(run: Run) -> float:
+    """The validation loss at the end."""
+    return run.outcome.validation_loss
+
+
+def gains(ours: Sequence[Run], theirs: Sequence[Run]) -> tuple[dict[int, float], str]:
+    """({seed: how much better ours is}, `BLEU 31.2 against 30.1`), over the seeds that both have; by BLEU where every
+    run of both sides was translated alike, and translates, else by validation loss."""
+    by = [{run.spec.seed: run for run in side} for side in (ours, theirs)]
+    seeds = sorted(set(by[0]) & set(by[1]))
+    measure = qualities.measured([side[seed] for side in by for seed in seeds])
+    values = [[measure.values[side[seed].run_id] for seed in seeds] for side in by]
+    by_seed = {
+        seed: gain
+        for seed, one, other in zip(seeds, *values, strict=True)
+        if not math.isnan(gain := measure.gain(_lost(one, measure.name), _lost(other, measure.name)))
+    }
+    unit = "BLEU {}" if measure.name == qualities.BLEU else "{} nats"
+    parts = [unit.format(short(centre(side), 3)) if any(map(math.isfinite, side)) else "diverged" for side in values]
+    return by_seed, " against ".join(parts)
+
+
+def _lost(value: float, name: str) -> float:
+    """A quality that is no number is the worst there is."""
+    if math.isfinite(value):
+        return value
+    return 0.0 if name == qualities.BLEU else math.inf
+
+
+def compared(cell: ClaimCell, base: ClaimCell, method: str) -> Measurement:
+    """One method at one shape against itself at another."""
+    return against(cell, cell.of(method), base.of(method), beside(cell, base))
+
+
+def beside(cell: ClaimCell, other: ClaimCell) -> Spot:
+    """`18L-18L against 6L-6L`."""
+    ends = at_depth(*cell.depth), at_depth(*other.depth)
+    return Spot("-against-".join(end.key for end in ends), " against ".join(end.text for end in ends))
+
+
+def against(cell: ClaimCell, ours: Sequence[Run], theirs: Sequence[Run], where: Spot) -> Measurement:
+    """How much better some runs of a cell are than others."""
+    values, sides = gains(ours, theirs)
+    both = [*ours, *theirs]
+    beyond = too_short([run.spec for run in both])
+    return measured(both, values, where, apart=cell.apart.text, condition=cell.condition, beside=sides, beyond=beyond)
+
+
+def published(runs: Sequence[Run]) -> list[Run]:
+    """Those whose α and β are the papers', by one recipe for all."""
+    return [run for _, own in groups(runs) for run in own]
+
+
+def train(runs: Sequence[Run]) -> bool:
+    """Whether all of them train: against one that does not, whatever is measured is no quality."""
+    return bool(runs) and all(outcome_word(run) == "trains" for run in runs)
+
+
+def above_own_unigram(run: Run) -> float:
+    """The validation loss less that of the best constant predictor on the same text: sizes of batches cut the
+    validation text differently, and this takes out how hard each piece is."""
+    return loss(run) - run.outcome.unigram_loss
+
+
+gained = Tell(lambda value: f"{'+' if value >= 0 else '−'}{short(abs(value))}")
+"""`+0.13`: how much better."""
 
 
 def deeper(runs: Sequence[Run]) -> list[Measurement]:
@@ -73,20 +144,11 @@ def law(runs: Sequence[Run]) -> list[Measurement]:
         where = Spot(f"{ends[0]}-{ends[1]}", f"{ends[0]} to {ends[1]} layers")
         law_text = listed(depth_law.law(first), depth_law.breaks(group))
         beyond = too_short([run.spec for run in members])
-        shared = {"beside": law_text, "beyond": beyond}
-        measurements.append(of_runs(members, (where,), str(first["condition"]), slopes, part=A, **shared))
-        r_squared = at_least(LAW, "ours: from there on points are a line")
-        measurements.append(
-            of_runs(
-                members,
-                (where, Spot(R_SQUARED.key, R_SQUARED.text)),
-                str(first["condition"]),
-                squares,
-                part=R_SQUARED,
-                threshold=r_squared,
-                **shared,
-            )
-        )
+        shared: dict[str, Any] = {"apart": str(first["condition"]), "beside": law_text, "beyond": beyond}
+        measurements.append(measured(members, slopes, where, part=A, **shared))
+        limit = at_least(LAW, "ours: from there on points are a line")
+        square = Spot(R_SQUARED.key, R_SQUARED.text)
+        measurements.append(measured(members, squares, where, square, part=R_SQUARED, threshold=limit, **shared))
     return measurements
 
 
@@ -104,9 +166,8 @@ def _equal_flops(fits: Callable[[Model, Model, str], bool]) -> Find:
             if all(map(train, sides)) and values:
                 specs = [run.spec for side in sides for run in side]
                 where = Spot(f"{_key(model, D)}-against-{_key(other, theirs)}", f"{model.shape} against {other.name}")
-                measurements.append(
-                    of_runs(sides[0], (where,), model.condition, values, beside=text, beyond=too_short(specs))
-                )
+                condition, beyond = model.condition, too_short(specs)
+                measurements.append(measured(sides[0], values, where, apart=condition, beside=text, beyond=beyond))
         return measurements
 
     return find
@@ -132,21 +193,15 @@ def _share(run: Run) -> float:
     return loss(run) / unigram if math.isfinite(loss(run)) and outcome_word(run) != "diverged" else math.inf
 
 
-def word_frequencies(runs: Sequence[Run]) -> list[Measurement]:
-    """Whether Post-LN ends where a model that knows nothing but word frequencies is, and ADMIN below it."""
+def at_word_frequencies(ours: Run, theirs: Run) -> bool:
+    """Whether one ends where a model that knows nothing but word frequencies is, and the other below it."""
+    return _share(ours) >= AT_UNIGRAM and _share(theirs) < AT_UNIGRAM
 
-    def so(ours: Run, theirs: Run) -> bool:
-        return _share(ours) >= AT_UNIGRAM and _share(theirs) < AT_UNIGRAM
 
-    measurements = []
-    for cell in cells(runs):
-        if cell.layers >= DEEP and cell.seeds(P, ADMIN):
-            parts = [
-                f"{cell.label(method)} at {short(centre(cell.values(method, _share).values()), 3)} of the unigram loss"
-                for method in (P, ADMIN)
-            ]
-            measurements.append(cell.measured(cell.share(so, P, ADMIN), P, ADMIN, beside="; ".join(parts)))
-    return measurements
+def told_shares(cell: ClaimCell) -> str:
+    """`Post-LN at 1.01 of the unigram loss; ADMIN at 0.8 of the unigram loss`."""
+    ends = {method: short(centre(cell.values(method, _share).values()), 3) for method in (P, ADMIN)}
+    return "; ".join(f"{cell.label(method)} at {end} of the unigram loss" for method, end in ends.items())
 
 
 def deeper_encoder(runs: Sequence[Run]) -> list[Measurement]:
@@ -175,20 +230,19 @@ def comparable(runs: Sequence[Run]) -> list[Measurement]:
 
 NO_WARMUP = "--steps 250 --warmup 0"
 BY = "BLEU where translated (and 1 or more), else validation loss"
-BETTER = at_least(0.0, "the paper says better")
+better_claim = partial(Claim, scale="difference", tell=gained, threshold=at_least(0.0, "the paper says better"))
+"""Says that one model is better than another."""
 
 
 CLAIMS: tuple[Claim, ...] = (
-    Claim(
+    share_claim(
         key="random-model",
         sentence="Default initialisation ends as a random model (ours: no better than word frequencies); ADMIN learns.",
         source="Very Deep Transformers §4, Table 1 and Fig. 2(a)",
         weight="side",
         test="18 layers or more: share of the seeds in which Post-LN ends at "
         f"{AT_UNIGRAM:g} of the best constant predictor's loss or above and ADMIN below it",
-        threshold=MOST,
-        scale="share",
-        find=word_frequencies,
+        find=shares(at_word_frequencies, P, ADMIN, where=from_layers(DEEP), beside=told_shares),
         needs="Post-LN and ADMIN at 18 layers or more, long enough to judge",
         command=f"stabkit sweep --models post-ln,admin --depths 18 {NO_WARMUP}",
         methods=("post-ln", "admin"),
@@ -207,15 +261,12 @@ CLAIMS: tuple[Claim, ...] = (
         command=f"stabkit sweep --depths 6 {SHORT}",
         methods=("deepnorm", "post-ln", "admin", "pre-ln"),
     ),
-    Claim(
+    better_claim(
         key="deeper-deepnorm",
         sentence="DeepNorm's performance keeps improving as the model goes deeper.",
         source="DeepNet §5, Fig. 6 and Table 2",
         weight="central",
         test=f"DeepNorm at each depth against the next shallower one, {BY}; {LONG}",
-        threshold=BETTER,
-        scale="difference",
-        tell=gained,
         find=deeper,
         needs="DeepNorm at two depths or more that trains",
         command=f"stabkit sweep --models deepnorm --depths 6,18,50 {SHORT}",
@@ -236,43 +287,34 @@ CLAIMS: tuple[Claim, ...] = (
         methods=("deepnorm",),
         parts=(A, R_SQUARED),
     ),
-    Claim(
+    better_claim(
         key="deep-narrow",
         sentence="Given similar training FLOPs, a deep and narrow DeepNet outperforms a shallow and wide baseline.",
         source="DeepNet Table 4",
         weight="side",
         test=f"DeepNorm against wider, shallower Post-LN and DeepNorm, 6·N·D within 15 %, {BY}; {LONG}",
-        threshold=BETTER,
-        scale="difference",
-        tell=gained,
         find=_equal_flops(_deep_narrow),
         needs="two models of equal FLOPs that train, one deeper and narrower",
         command=f"stabkit sweep --models post-ln,deepnorm --depths 12,48 --hidden 64,128 --ffn 2x {SHORT}",
         methods=("post-ln", "deepnorm"),
     ),
-    Claim(
+    better_claim(
         key="symmetric",
         sentence="Given similar training FLOPs, equal stacks outperform a deep encoder with a shallow decoder.",
         source="DeepNet Table 4",
         weight="side",
         test=f"DeepNorm N = M against an encoder twice its decoder's depth or more, 6·N·D within 15 %, {BY}; {LONG}",
-        threshold=BETTER,
-        scale="difference",
-        tell=gained,
         find=_equal_flops(_symmetric),
         needs="DeepNorm with equal stacks and with a shallow decoder, of equal FLOPs, that train",
         command=f"stabkit sweep --models deepnorm --depths 40,90x6 {SHORT}",
         methods=("deepnorm",),
     ),
-    Claim(
+    better_claim(
         key="deeper-encoder",
         sentence="Deeper encoders are more worthwhile than deeper decoders: 60L-12L beats 12L-60L.",
         source="Very Deep Transformers §4, Table 3",
         weight="side",
         test=f"ADMIN N×M against M×N, N > M: {BY}; {LONG}",
-        threshold=BETTER,
-        scale="difference",
-        tell=gained,
         find=deeper_encoder,
         needs="ADMIN at two mirrored shapes that train",
         command=f"stabkit sweep --models admin --depths 60x12,12x60 {SHORT}",

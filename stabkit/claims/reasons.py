@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
-from stabkit.claims.base import Claim, ClaimPart, Measurement, Spot, Tell, at_depth, at_least, at_most
-from stabkit.claims.evidence import JUDGED, MARGIN, ClaimCell, at, cells, fails, groups, trains
+from stabkit.claims.base import Claim, ClaimPart, Measurement, Spot, Tell, at_least, at_most, ratio_claim, share_claim
+from stabkit.claims.evidence import JUDGED, MARGIN, ClaimCell, at, cells, depth_of, fails, groups, measured, trains
 from stabkit.figures.chain.chain_order import COLLAPSED
 from stabkit.figures.shared.comparison import Condition, method_label, setting
 from stabkit.figures.shared.numbers import outcome_word, series
 from stabkit.figures.shared.words import short
 from stabkit.methods import variant
 from stabkit.results.intervals import wilson
-from stabkit.spec import RunSpec
+from stabkit.spec import RunSpec, canonical
 from stabkit.storage.store import Run
 
 MIDDLE = 0.5
@@ -97,20 +98,12 @@ def _steps(shallow: dict[float, dict[int, Run]], deep: dict[float, dict[int, Run
             parts.append(f"{short(before)} nats behind at {low:g}, {word} at {high:g}")
         if values:
             run = next(iter(deep[low].values()))
-            model, settings = run.spec.model, setting(run.spec).settings
+            settings = setting(run.spec).settings
             span = Condition((("train.lr", (low, high)), *(item for item in settings if item[0] != "train.lr")))
-            depth = at_depth(model.encoder_layers, model.decoder_layers)
+            depth = depth_of(run)
             where = Spot(f"{variant(run.spec)}/{depth.key}", f"{method_label(run.spec)} {depth.text}")
-            measurements.append(
-                Measurement(
-                    where=(where,),
-                    apart=span.of("train.lr").text,
-                    condition=span,
-                    steps=run.spec.train.steps,
-                    values=values,
-                    beside="; ".join(parts),
-                )
-            )
+            apart, beside = span.of("train.lr").text, "; ".join(parts)
+            measurements.append(measured([run], values, where, apart=apart, condition=span, beside=beside))
     return measurements
 
 
@@ -126,17 +119,46 @@ def parted_by_collapse(runs: Sequence[Run]) -> list[Measurement]:
             if here:
                 right = sum(fails(run) is side for run in here)
                 measurements.append(
-                    Measurement(
-                        where=(Spot(part.key, f"{part.text} {COLLAPSED:g}"),),
+                    measured(
+                        here,
+                        dict.fromkeys(sorted({run.spec.seed for run in here}), right / len(here)),
+                        Spot(part.key, f"{part.text} {COLLAPSED:g}"),
                         part=part,
                         apart=apart.text,
-                        condition=setting(here[0].spec),
-                        steps=min(run.spec.train.steps for run in here),
-                        values=dict.fromkeys(sorted({run.spec.seed for run in here}), right / len(here)),
                         interval=wilson(right / len(here), len(here)),
                         beside=f"{right} of {len(here)} runs {'do not train' if side else 'train'}",
                     )
                 )
+    return measurements
+
+
+def freed(runs: Sequence[Run]) -> list[Measurement]:
+    """Of every setting in which a method's tied runs fail: whether it trains with a softmax of its own, seed by seed.
+    With a large shortcut and tied embeddings a model begins by predicting its own input
+    (`figures/depth/loss_start.py`): whether that is why DeepNorm, which trains at width 64, may not at 256."""
+    pairs: dict[str, dict[bool, dict[int, Run]]] = {}
+    for run in runs:
+        if outcome_word(run) in JUDGED:
+            alike = replace(run.spec, seed=0, model=replace(run.spec.model, tied=True))
+            pairs.setdefault(canonical(alike.stored()), {}).setdefault(run.spec.model.tied, {})[run.spec.seed] = run
+    measurements = []
+    for by in pairs.values():
+        tied, by_seed = by.get(True, {}), by.get(False, {})
+        seeds = sorted(seed for seed in set(tied) & set(by_seed) if not trains(tied[seed]))
+        if seeds:
+            run = tied[seeds[0]]
+            ends = [f"{outcome_word(tied[seed])} tied, {outcome_word(by_seed[seed])} untied" for seed in seeds]
+            method = Spot(variant(run.spec), method_label(run.spec))
+            measurements.append(
+                measured(
+                    [run],
+                    {seed: float(trains(by_seed[seed])) for seed in seeds},
+                    method,
+                    depth_of(run),
+                    apart=f"d = {run.spec.model.hidden}, lr {run.spec.train.lr:g}",
+                    beside="; ".join(dict.fromkeys(ends)),
+                )
+            )
     return measurements
 
 
@@ -165,7 +187,7 @@ CLAIMS: tuple[Claim, ...] = (
         command="stabkit sweep --models post-ln,admin,deepnorm,pre-ln --depths 6,18 --steps 250 --warmup 0",
         methods=("post-ln", "admin", "deepnorm", "pre-ln"),
     ),
-    Claim(
+    ratio_claim(
         key="gap-closes",
         sentence="Our reading where deeper is not better: the deficit of deeper models shrinks as training goes on.",
         source="stabkit, on DeepNet Fig. 6 and 8, Very Deep Transformers Fig. 2(b) and Table 3",
@@ -173,14 +195,13 @@ CLAIMS: tuple[Claim, ...] = (
         test="validation loss over that of the method's shallowest shape, where both train and it is higher by "
         f"{MARGIN:g} nats half-way or at the end: what is left of it at the end",
         threshold=at_most(SHRINKS, "ours: a tenth less"),
-        scale="ratio",
         tell=Tell(unit="of it left"),
         find=behind,
         needs="a method that trains at two depths, the deeper one behind, with readings half-way",
         command="stabkit sweep --models deepnorm --depths 6,18 --steps 250 --warmup 0",
         methods=("deepnorm",),
     ),
-    Claim(
+    ratio_claim(
         key="larger-rate",
         sentence="Our reading where deeper is not better: the deeper model wants a larger rate.",
         source="stabkit, on DeepNet Table 2, Very Deep Transformers Fig. 2(b)",
@@ -189,11 +210,24 @@ CLAIMS: tuple[Claim, ...] = (
         f"{MARGIN:g} nats or more: what the next larger rate leaves of it, where it trains there and itself ends lower "
         "by as much",
         threshold=at_most(SHRINKS, "ours: a tenth less"),
-        scale="ratio",
         tell=Tell(unit="of it left"),
         find=rates,
         needs="a method that trains at two depths and two rates, the deeper one ending behind at the smaller rate",
         command="stabkit sweep --models deepnorm --depths 6,18 --lr 1e-3,2e-3 --steps 1000 --warmup 0",
         methods=("deepnorm", "admin"),
+    ),
+    share_claim(
+        key="tied-start",
+        sentence="Our reading where a method no longer trains at a greater width: tied embeddings make it begin by "
+        "predicting its own input.",
+        source="stabkit, on DeepNet §5, Fig. 7",
+        weight="ours",
+        test="runs that fail with the softmax tied to the embedding: share of the seeds that train with one of its "
+        "own, all else equal",
+        find=freed,
+        needs="a setting in which a method fails, judged with --untied too",
+        command="stabkit sweep --models deepnorm --depths 12 --hidden 256 --ffn 2x --heads 4 --lr 3e-4 --warmup 0 "
+        "--steps 250 --untied",
+        methods=("deepnorm",),
     ),
 )

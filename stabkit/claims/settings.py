@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from stabkit.claims.base import MOST, Claim, Measurement, Spot, at_depth, at_least
-from stabkit.claims.evidence import JUDGED, MARGIN, ClaimCell, cells, groups, trains
-from stabkit.claims.quality_evidence import above_own_unigram, gained, of_runs, published
+from stabkit.claims.base import Claim, Measurement, Spot, at_least, share_claim
+from stabkit.claims.evidence import JUDGED, MARGIN, ClaimCell, cells, depth_of, groups, measured, trains
+from stabkit.claims.quality import above_own_unigram, gained, published
 from stabkit.figures.ablation import robustness
 from stabkit.figures.shared.comparison import Condition, variants
 from stabkit.figures.shared.numbers import outcome_word
@@ -39,8 +39,8 @@ def largest(runs: Sequence[Run]) -> list[Measurement]:
         if all(outcome_word(run) in JUDGED for run in top):
             values = {run.spec.seed: float(trains(run)) for run in top}
             top_value = f"{rows['value'].max():g}"
-            where = at_depth(*shape(top[0])), Spot(f"{axis}-{top_value}", robustness.words(axis, top_value))
-            measurements.append(of_runs(top, where, condition, values))
+            where = depth_of(top[0]), Spot(f"{axis}-{top_value}", robustness.words(axis, top_value))
+            measurements.append(measured(top, values, *where, apart=condition))
     return measurements
 
 
@@ -62,7 +62,7 @@ def larger(runs: Sequence[Run]) -> list[Measurement]:
             top, bottom = (f"{pick:g}" for pick in (rows["value"].max(), rows["value"].min()))
             sides = Spot(f"{axis}-{top}-against-{bottom}", f"{axis} {top} against {bottom}")
             largest_runs = list(ends[0].values())
-            measurements.append(of_runs(largest_runs, (at_depth(*shape(largest_runs[0])), sides), condition, values))
+            measurements.append(measured(largest_runs, values, depth_of(largest_runs[0]), sides, apart=condition))
     return measurements
 
 
@@ -93,11 +93,6 @@ def tolerates(runs: Sequence[Run]) -> list[Measurement]:
     return measurements
 
 
-def shape(run: Run) -> tuple[int, int]:
-    """(N, M) of a run."""
-    return run.spec.model.encoder_layers, run.spec.model.decoder_layers
-
-
 def _first_trains(run: Run, other: Run) -> bool:
     return trains(run)
 
@@ -107,29 +102,25 @@ def _second_trains(run: Run, other: Run) -> bool:
 
 
 CLAIMS: tuple[Claim, ...] = (
-    Claim(
+    share_claim(
         key="largest-settings",
         sentence="DeepNet can be trained without difficulty at the largest learning rate, batch and width.",
         source="DeepNet §5, Fig. 7",
         weight="side",
         test="outcomes of DeepNorm at the largest value of each setting that was varied by itself: share of the seeds "
         "that train",
-        threshold=MOST,
-        scale="share",
         find=largest,
         needs="DeepNorm at two learning rates, batch sizes or widths, long enough to judge",
         command=f"stabkit sweep --models deepnorm --depths 18 {NO_WARMUP} --lr 5e-4,1e-3,2e-3",
         methods=("deepnorm",),
     ),
-    Claim(
+    share_claim(
         key="larger-rate-tolerated",
         sentence="DeepNet tolerates a larger learning rate than the baselines.",
         source="DeepNet §7, Table 6 and §8, Table 7",
         weight="side",
         test="one stack, at the least rate at which DeepNorm or a baseline fails in every seed, where both train at a "
         "smaller one: share of the seeds in which DeepNorm trains and the baseline fails",
-        threshold=MOST,
-        scale="share",
         find=tolerates,
         needs="DeepNorm and Post-LN, Pre-LN or NormFormer, one stack, judged at a rate at which both train and one at "
         "which one of them fails",

@@ -7,8 +7,7 @@ from collections.abc import Collection, Sequence
 from scipy.stats import spearmanr
 
 from stabkit import methods
-from stabkit.claims.evidence import MARGIN
-from stabkit.claims.exponents import NEARLY
+from stabkit.claims.evidence import MARGIN, NEARLY
 from stabkit.figures.shared.words import percent, several, short
 from studies.forecast.heldout_methods import TRUSTED, HeldOutRuns
 from studies.ladder import written

@@ -20,8 +20,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from stabkit import methods
-from stabkit.claims import OF_TODAY, base
-from stabkit.claims.today import find
+from stabkit.claims import OF_TODAY, base, today
 from stabkit.claims.verdict import judge
 from stabkit.cli import tables
 from stabkit.figures.catalogue import FIGURES, SURFACES
@@ -83,7 +82,7 @@ def reworded(monkeypatch: pytest.MonkeyPatch) -> None:
         spot(self, key, f"{text}{SUFFIX}")
 
     monkeypatch.setattr(base.Spot, "__init__", said)
-    longer(find, "label")
+    longer(today, "label")
     whole = Ruler.text.fget
     assert whole is not None
     monkeypatch.setattr(Ruler, "text", property(lambda self: f"{whole(self)}{SUFFIX}"))

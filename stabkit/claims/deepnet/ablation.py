@@ -7,22 +7,22 @@ A number is made of two runs of one seed that differ in nothing else: the method
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
-from stabkit.claims.base import Claim, ClaimPart, Measurement, Spot, Tell, Threshold, at_depth, at_least, at_most, nats
-from stabkit.claims.evidence import JUDGED, MARGIN, fails
-from stabkit.claims.quality_evidence import too_short
+from stabkit.claims.base import Claim, ClaimPart, Measurement, Spot, Tell, Threshold, at_least, at_most, nats_claim
+from stabkit.claims.evidence import JUDGED, MARGIN, Find, depth_of, fails, measured
+from stabkit.claims.quality import too_short
 from stabkit.figures.ablation import boundary
 from stabkit.figures.shared import scales
-from stabkit.figures.shared.comparison import Condition, conditions, output_layers, setting
+from stabkit.figures.shared.comparison import Condition, conditions, output_layers
 from stabkit.figures.shared.numbers import outcome_word
 from stabkit.methods import variant
 from stabkit.results.intervals import wilson
 from stabkit.results.line import log_slope
 from stabkit.storage.store import Run
 
-Find = Callable[[Sequence[Run]], list[Measurement]]
 FEW = 3
 """Runs of either kind, at least, before a level between them is judged."""
 Change = tuple[float, float, str]
@@ -36,11 +36,10 @@ def _planes(runs: Sequence[Run]) -> Iterator[tuple[Spot, str, dict[Change, dict[
     members = [run for run in runs if run.spec.method == "deepnorm"]
     plain = [replace(run.spec, alpha_scale=1.0, beta_scale=1.0, options={}) for run in members]
     held: dict[tuple[Spot, Condition], dict[Change, dict[int, Run]]] = {}
-    for run, spec, apart in zip(members, plain, conditions(plain), strict=True):
+    for run, apart in zip(members, conditions(plain), strict=True):
         options = ",".join(f"{name}={value}" for name, value in sorted(run.spec.options.items()))
         change = run.spec.alpha_scale, run.spec.beta_scale, options
-        where = at_depth(spec.model.encoder_layers, spec.model.decoder_layers)
-        held.setdefault((where, apart), {}).setdefault(change, {})[run.spec.seed] = run
+        held.setdefault((depth_of(run), apart), {}).setdefault(change, {})[run.spec.seed] = run
     for (where, apart), by in held.items():
         yield where, apart.text, by
 
@@ -68,15 +67,14 @@ def _changed(
             values = {seed: _above(other[seed], base[seed]) for seed in seeds}
             for part, threshold in parts:
                 if values:
-                    run = base[seeds[0]]
                     words = [outcome_word(other[seed]) for seed in seeds]
+                    run = base[seeds[0]]
                     measurements.append(
-                        Measurement(
-                            where=(where,),
+                        measured(
+                            [run],
+                            values,
+                            where,
                             apart=apart,
-                            condition=setting(run.spec),
-                            steps=run.spec.train.steps,
-                            values=values,
                             beside=", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(words)),
                             threshold=threshold,
                             part=part,
@@ -109,21 +107,9 @@ def top_gradient(runs: Sequence[Run]) -> list[Measurement]:
                 if len(kept) >= 3:
                     values[seed] = abs(log_slope(*zip(*kept, strict=True)) - expected)
             if values:
-                first = (
-                    next(iter(by[PUBLISHED].values()))
-                    if PUBLISHED in by
-                    else next(iter(next(iter(by.values())).values()))
-                )
-                measurements.append(
-                    Measurement(
-                        where=(where, Spot(f"over-{part.key}", f"over {part.text}")),
-                        apart=apart,
-                        condition=setting(first.spec),
-                        steps=first.spec.train.steps,
-                        values=values,
-                        part=part,
-                    )
-                )
+                first = next(iter(by.get(PUBLISHED, next(iter(by.values()))).values()))
+                over = Spot(f"over-{part.key}", f"over {part.text}")
+                measurements.append(measured([first], values, where, over, apart=apart, part=part))
     return measurements
 
 
@@ -171,11 +157,9 @@ def parted(runs: Sequence[Run]) -> list[Measurement]:
     return measurements
 
 
-def _of_plane(name: str, runs: Sequence[Run], run_id: str, values: dict[int, float], **more: object) -> Measurement:
+def _of_plane(name: str, runs: Sequence[Run], run_id: str, values: dict[int, float], **more: Any) -> Measurement:
     run = next(run for run in runs if run.run_id == run_id)
-    depth = at_depth(run.spec.model.encoder_layers, run.spec.model.decoder_layers)
-    where = Spot(f"{variant(run.spec)}/{depth.key}", name)
-    return Measurement(where=(where,), condition=setting(run.spec), steps=run.spec.train.steps, values=values, **more)  # type: ignore[arg-type]
+    return measured([run], values, Spot(f"{variant(run.spec)}/{depth_of(run).key}", name), **more)
 
 
 UNSTABLE = at_least(0.5, "ours: half a nat, or it fails")
@@ -188,7 +172,7 @@ NOTE = "(at one rate a sentence may hold and at another not: each is a place)"
 
 
 def _fig9(key: str, sentence: str, changed: str, threshold: Threshold, find: Find) -> Claim:
-    return Claim(
+    return nats_claim(
         key=key,
         sentence=sentence,
         source="DeepNet §10, Fig. 9",
@@ -196,8 +180,6 @@ def _fig9(key: str, sentence: str, changed: str, threshold: Threshold, find: Fin
         test=f"DeepNorm with {changed} beside DeepNorm itself: nats by which it ends above, infinitely many where it "
         f"fails {NOTE}",
         threshold=threshold,
-        scale="difference",
-        tell=nats,
         find=find,
         needs=f"DeepNorm itself and with {changed}, long enough to judge",
         command=ABLATE,
@@ -222,7 +204,7 @@ CLAIMS: tuple[Claim, ...] = (
         WORSE,
         _changed(beta=0.25, quality=True),
     ),
-    Claim(
+    nats_claim(
         key="without-deepnorm",
         sentence="Without DeepNorm (α = 1, β kept) training diverges.",
         source="DeepNet §10, Table 11",
@@ -230,22 +212,18 @@ CLAIMS: tuple[Claim, ...] = (
         test="DeepNorm with α = 1 beside DeepNorm itself: nats by which it ends above, infinitely many where it is "
         "stuck or diverges",
         threshold=at_least(99.0, "the paper says diverged: it fails"),
-        scale="difference",
-        tell=nats,
         find=_changed(dropped="alpha"),
         needs="DeepNorm itself and with α = 1, long enough to judge",
         command=DROP,
         methods=("deepnorm",),
     ),
-    Claim(
+    nats_claim(
         key="without-init",
         sentence="Without the initialisation (β = 1, α kept) the result is slightly worse.",
         source="DeepNet §10, Table 11",
         weight="side",
         test="DeepNorm with β = 1 beside DeepNorm itself: nats by which it ends above, infinitely many where it fails",
         threshold=WORSE,
-        scale="difference",
-        tell=nats,
         find=_changed(dropped="beta", parts=((IS_WORSE, WORSE), (SLIGHTLY, SLIGHT)), quality=True),
         needs="DeepNorm itself and with β = 1, long enough to judge",
         command=DROP,

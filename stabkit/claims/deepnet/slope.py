@@ -7,12 +7,11 @@ least squares over 6 to 50 layers, seed by seed.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from stabkit.claims.base import MUCH, Claim, Measurement, Spot, at_most, power_of_n, signed, times
+from stabkit.claims.base import MUCH, Claim, Measurement, Spot, at_most, power_of_n, ratio_claim, signed
 from stabkit.claims.deepnet.update import D, P
-from stabkit.claims.evidence import at, cells
-from stabkit.claims.exponents import NEARLY, falling, of_lines, sizes
+from stabkit.claims.evidence import NEARLY, Find, above_theorem, at, falling, numbers, of_line, sizes
 from stabkit.figures.depth import slope
 from stabkit.figures.shared import depth_fit
 from stabkit.figures.shared.depth_fit import JOINED, DepthLine, Stacks, unless_equal
@@ -20,13 +19,13 @@ from stabkit.figures.shared.words import listed
 from stabkit.methods import variant
 from stabkit.storage.store import Run
 
-Find = Callable[[Sequence[Run]], list[Measurement]]
 COMMAND = "stabkit slope --depths 6,18,50 --seeds 0..4"
 ENCODERS = f"{COMMAND} --arch encoder-only"
 
 
 def ratios(runs: Sequence[Run]) -> list[Measurement]:
-    return [cell.measured(cell.ratio(P, D, at("update", "state", 1)), P, D) for cell in cells(slope.trusted(runs))]
+    find = numbers(at("update", "state", 1), P, D)
+    return find(slope.trusted(runs))
 
 
 def _lines(runs: Sequence[Run], shapes: Sequence[Stacks]) -> list[tuple[str, str, list[Run], DepthLine]]:
@@ -45,7 +44,7 @@ def _exponent(method: str, shapes: Sequence[Stacks]) -> Find:
 
     def find(runs: Sequence[Run]) -> list[Measurement]:
         return [
-            of_lines(apart, own, line, sizes(line), beside=listed(falling(line), _theorem(line)))
+            of_line(own, line, sizes(line), apart=apart, beside=listed(falling(line), _theorem(line)))
             for name, apart, own, line in _lines(runs, shapes)
             if name == method
         ]
@@ -59,10 +58,10 @@ def _excess(methods: Sequence[str], shapes: Sequence[Stacks]) -> Find:
     def find(runs: Sequence[Run]) -> list[Measurement]:
         measurements = []
         for method, apart, members, line in _lines(runs, shapes):
-            more = {seed: line.seeds[seed] - told for seed, told in line.predicted.items()}
+            more = above_theorem(line)
             if method in methods and more:
                 beside = listed(power_of_n(line.exponent), _theorem(line))
-                measurements.append(of_lines(apart, members, line, more, Spot(method, line.label), beside=beside))
+                measurements.append(of_line(members, line, more, Spot(method, line.label), apart=apart, beside=beside))
         return measurements
 
     return find
@@ -133,15 +132,13 @@ CLAIMS: tuple[Claim, ...] = (
         command=f"{ENCODERS} --models sub-ln",
         methods=("sub-ln",),
     ),
-    Claim(
+    ratio_claim(
         key="slope-smaller",
         sentence="DeepNet's model update is much smaller than Post-LN's in the limit of small steps too (our reading).",
         source="DeepNet §3.2 and §3.3",
         weight="ours",
         test="‖ΔF‖/η of one SGD step: Post-LN's over DeepNorm's",
         threshold=MUCH,
-        scale="ratio",
-        tell=times,
         find=ratios,
         needs="Post-LN and DeepNorm in one SGD step",
         command=COMMAND,

@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from statistics import fmean, median
 
-from stabkit.claims.base import MOST, Claim, Measurement, Spot, at_depth, at_least, at_most, points
-from stabkit.claims.evidence import JUDGED, known
-from stabkit.figures.shared.comparison import method_label, setting
+from stabkit.claims.base import Claim, Measurement, Spot, at_depth, at_least, at_most, points, share_claim
+from stabkit.claims.evidence import JUDGED, known, measured
+from stabkit.figures.shared.comparison import method_label
 from stabkit.figures.shared.numbers import centre, outcome_word
 from stabkit.figures.shared.surfaces import Landscape, Ruler, Seen
 from stabkit.figures.shared.words import percent, short
@@ -63,12 +63,8 @@ def _told(by: dict[int, list[Seen]]) -> str:
     return f"{percent(median(map(_share, by.values())))}, roughness {short(rough)}"
 
 
-def _measured(
-    by: dict[int, list[Seen]], where: tuple[Spot, ...], values: dict[int, float], **more: object
-) -> Measurement:
-    runs = [one.shown.run for each in by.values() for one in each]
-    steps = min(run.spec.train.steps for run in runs)
-    return Measurement(where=where, condition=setting(runs[0].spec), steps=steps, values=values, **more)  # type: ignore[arg-type]
+def _runs(by: dict[int, list[Seen]]) -> list[Run]:
+    return [one.shown.run for each in by.values() for one in each]
 
 
 def smoother(has_own: bool) -> Find:
@@ -85,8 +81,8 @@ def smoother(has_own: bool) -> Find:
                     count = len(next(iter(ours.values())))
                     name = f"{count} directions" if count > 1 else "one direction"
                     beside = f"{_told(ours)} against {_told(theirs)}, {name}"
-                    where = (at_depth(*shape), *([] if has_own else [Spot(f"directions-of-{ruler.donor}", ruler.text)]))
-                    measurements.append(_measured(ours, where, known(by_seed), beside=beside))
+                    donor = [] if has_own else [Spot(f"directions-of-{ruler.donor}", ruler.text)]
+                    measurements.append(measured(_runs(ours), known(by_seed), at_depth(*shape), *donor, beside=beside))
         return measurements
 
     return find
@@ -107,7 +103,7 @@ def over_depths(method: str, number_of: Callable[[list[float]], float]) -> Find:
         beside = "; ".join(f"{depth_text(*shape)} {_told(by)}" for shape, by in line.items())
         ends = [at_depth(*shape) for shape in [*line][:: len(line) - 1]]
         where = Spot("-to-".join(end.key for end in ends), " to ".join(end.text for end in ends))
-        return [_measured(next(iter(line.values())), (where,), known(values), beside=beside)]
+        return [measured(_runs(next(iter(line.values()))), known(values), where, beside=beside)]
 
     return find
 
@@ -133,11 +129,7 @@ def local_optimum(drawn: Landscape) -> list[Measurement]:
                 )
                 runs.append(pair[P])
         if runs:
-            steps = min(run.spec.train.steps for run in runs)
-            condition, where = setting(runs[0].spec), (at_depth(*shape),)
-            measurements.append(
-                Measurement(where=where, condition=condition, steps=steps, values=values, beside="; ".join(parts))
-            )
+            measurements.append(measured(runs, values, at_depth(*shape), beside="; ".join(parts)))
     return measurements
 
 
@@ -207,15 +199,13 @@ CLAIMS: tuple[Claim, ...] = (
         command=DEPTHS,
         methods=("deepnorm",),
     ),
-    Claim(
+    share_claim(
         key="spurious-optimum",
         sentence="Post-LN is easier to be stuck in a spurious local optimum.",
         source="DeepNet §3.3, Fig. 5",
         weight="central",
         test="outcomes of the runs drawn: share of the seeds in which Post-LN is stuck (at the unigram loss, and flat) "
         "and DeepNorm trains",
-        threshold=MOST,
-        scale="share",
         find=local_optimum,
         needs="surfaces of Post-LN and DeepNorm at one depth and seed, after runs long enough to judge",
         command="stabkit landscape --model deepnorm --steps 250",

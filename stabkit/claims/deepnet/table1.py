@@ -9,13 +9,10 @@ holds is the pattern or nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
-from stabkit.claims.base import MOST, Claim, ClaimPart, Measurement, Weight
-from stabkit.claims.evidence import cells, fails, fates, trains
+from stabkit.claims.base import Claim, ClaimPart, Weight, share_claim
+from stabkit.claims.evidence import Find, fails, fates, over_cells, trains
 from stabkit.figures.shared.words import several
 from stabkit.methods import label
-from stabkit.storage.store import Run
 
 DEPTHS = (6, 18, 50, 100)
 ROWS: dict[str, str] = {
@@ -35,21 +32,16 @@ HALF = "the paper lays ReZero's divergence to half precision (§5); these runs a
 COMMAND = "stabkit sweep --models papers --depths 6,18,50,100 --steps 250 --warmup 0"
 
 
-def _row(method: str, pattern: str) -> Callable[[Sequence[Run]], list[Measurement]]:
-    expected = dict(zip(DEPTHS, pattern, strict=True))
-
-    def find(runs: Sequence[Run]) -> list[Measurement]:
-        measurements = []
-        for cell in cells(runs):
-            if cell.encoder_layers == cell.decoder_layers and cell.layers in expected and method in cell.runs:
-                good = expected[cell.layers] == "+"
-                ends = f"{fates(cell, method)}; paper: {'BLEU' if good else 'diverged'}"
-                beyond = HALF if method == "rezero" and not good else ""
-                values = cell.share(trains if good else fails, method)
-                measurements.append(cell.measured(values, method, beside=ends, beyond=beyond, part=_depth(cell.layers)))
-        return measurements
-
-    return find
+def _row(method: str, pattern: str) -> Find:
+    good = {depth: sign == "+" for depth, sign in zip(DEPTHS, pattern, strict=True)}
+    return over_cells(
+        lambda cell: cell.share(trains if good[cell.layers] else fails, method),
+        method,
+        where=lambda cell: cell.encoder_layers == cell.decoder_layers and cell.layers in good,
+        beside=lambda cell: f"{fates(cell, method)}; paper: {'BLEU' if good[cell.layers] else 'diverged'}",
+        beyond=lambda cell: HALF if method == "rezero" and not good[cell.layers] else "",
+        part=lambda cell: _depth(cell.layers),
+    )
 
 
 def _depth(layers: int) -> ClaimPart:
@@ -71,15 +63,13 @@ def _weight(method: str) -> Weight:
 
 
 CLAIMS: tuple[Claim, ...] = tuple(
-    Claim(
+    share_claim(
         key=f"table1-{method}",
         sentence=_sentence(method, pattern),
         source="DeepNet §5, Table 1",
         weight=_weight(method),
         test="every depth of the row: share of the seeds that train where the paper gives BLEU, that are stuck or "
         "diverge where it says diverged",
-        threshold=MOST,
-        scale="share",
         find=_row(method, pattern),
         needs=f"{label(method, {})} at 6, 18, 50 or 100 layers a side, long enough to be judged",
         command=COMMAND,

@@ -6,27 +6,165 @@ tested on tiny ones after some hundred updates, beside Pre-LN or Post-LN under t
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from stabkit.claims.base import MOST, MUCH, Claim, ClaimPart, at_least, at_most, closely, nats, times
-from stabkit.claims.evidence import MARGIN
-from stabkit.claims.exponents import NEARLY
-from stabkit.claims.today.find import (
-    LEAST_DEEP,
-    against,
-    angle,
-    first_update,
-    flat,
-    growth,
-    nats_beside,
-    of,
-    of_an_exponential,
-    than,
-    upper_over_lower,
-    where_it_fails,
+from stabkit.claims.base import (
+    MOST,
+    MUCH,
+    Claim,
+    ClaimPart,
+    Measurement,
+    Threshold,
+    at_least,
+    at_most,
+    closely,
+    nats,
+    power_of_n,
+    times,
 )
+from stabkit.claims.evidence import (
+    MARGIN,
+    NEARLY,
+    ClaimCell,
+    Find,
+    alike,
+    fails,
+    measured,
+    numbers,
+    over_cells,
+    shares,
+    span,
+    trains,
+)
+from stabkit.figures.shared.comparison import Condition
+from stabkit.methods import label
 from stabkit.results.chain import SATURATED
-from stabkit.results.line import FEWEST, SPAN
+from stabkit.results.line import FEWEST, SPAN, exponent
+from stabkit.results.profile import Profile
+from stabkit.storage.store import Run
+
+LEAST_DEEP = 6
+"""Layers from which on there is a depth to speak of."""
+
+
+def of(number: Callable[[Profile], float]) -> Callable[[Run], float]:
+    """A number of a run's profile; NaN of a run without."""
+    return lambda run: number(run.profile) if run.profile else math.nan
+
+
+def deep(number: Callable[[Profile], float], *methods: str, **more: Any) -> Find:
+    """A number of a method's profile, over another's where there is one, from LEAST_DEEP layers on and where the method
+    trains in every seed."""
+
+    def where(cell: ClaimCell) -> bool:
+        return cell.layers >= LEAST_DEEP and all(map(trains, cell.of(methods[0])))
+
+    return numbers(of(number), *methods, where=where, blocks=True, **more)
+
+
+def each_part(*finds: Find) -> Find:
+    """What tests each part of a claim, one after the other."""
+    return lambda runs: [measurement for find in finds for measurement in find(runs)]
+
+
+def than(method: str) -> ClaimPart:
+    """`than Pre-LN’s`: the part of a claim that compares with this method."""
+    return ClaimPart(method, f"than {label(method, {})}’s")
+
+
+def peri_grows(part: ClaimPart, number: Callable[[Profile], float], limit: Threshold) -> Find:
+    """How the variance of Peri-LN's states grows over depth: a number and a limit for a part of the claim."""
+    return deep(number, "peri-ln", part=lambda cell: part, threshold=limit, beside=lambda cell: part.text)
+
+
+def more_even(other: str) -> Find:
+    """Mix-LN's spread of the gradient over the layers over that of another method."""
+    return deep(lambda seen: seen.gradient_spread, "mix-ln", other, part=lambda cell: than(other))
+
+
+def upper_over_lower(seen: Profile) -> float:
+    """What the variance of the states grows by in the upper half of the layers over what it does in the lower: 1 of a
+    straight line, 3 of a square. NaN where it does not grow."""
+    lower, upper = seen.stream_half**2 - 1, seen.stream**2 - seen.stream_half**2
+    return upper / lower if lower > 0 and upper > 0 else math.nan
+
+
+def of_an_exponential(seen: Profile) -> float:
+    """The same over what an exponential between the same ends gives, the square root of all its growth."""
+    return upper_over_lower(seen) / seen.stream
+
+
+def angle(seen: Profile) -> float:
+    """Between what enters a layer and what leaves it, mean over the upper half: arccos of the mean cosine."""
+    return math.acos(max(-1.0, min(1.0, seen.cosine_deep)))
+
+
+def where_it_fails(method: str, other: str) -> Find:
+    """Where the other fails in every seed: whether the method trains."""
+
+    def where(cell: ClaimCell) -> bool:
+        return cell.layers >= LEAST_DEEP and all(map(fails, cell.of(other)))
+
+    return shares(lambda mine, theirs: trains(mine), method, other, where=where, blocks=True)
+
+
+def nats_beside(method: str, other: str) -> Find:
+    """The method's loss less the other's, where both train."""
+    loss = of(lambda seen: seen.loss)
+
+    def less(cell: ClaimCell) -> dict[int, float]:
+        mine, theirs = cell.values(method, loss), cell.values(other, loss)
+        both = [seed for seed in cell.seeds(method, other) if trains(cell.runs[other][seed])]
+        return {seed: mine[seed] - theirs[seed] for seed in both if seed in mine and seed in theirs}
+
+    return over_cells(less, method, other, where=lambda cell: cell.layers >= LEAST_DEEP, blocks=True)
+
+
+def flat(method: str, number: Callable[[Run], float], ceiling: float = math.inf) -> Find:
+    """How far the exponent of a method's number in the depth lies from 0: one line through all runs of a setting, with
+    its 95 % interval. Where a number is beyond `ceiling`·√(2d) it can hardly grow: that it does not decides nothing."""
+
+    def find(runs: Sequence[Run]) -> list[Measurement]:
+        held: dict[Condition, list[Run]] = {}
+        for entry in alike(runs):
+            if entry.variant == method:
+                held.setdefault(entry.condition, []).append(entry.run)
+        return [found for apart, own in held.items() if (found := _line(apart.text, own, number, ceiling))]
+
+    return find
+
+
+def _line(apart: str, members: Sequence[Run], number: Callable[[Run], float], ceiling: float) -> Measurement | None:
+    points = [(layers(run), value) for run in members if 0 < (value := number(run)) < math.inf]
+    line = exponent(points)
+    if line is None:
+        return None
+    p, low, high = line
+    saturated = max(value for _, value in points) > ceiling * math.sqrt(2 * members[0].spec.model.hidden)
+    most = max(abs(low), abs(high))
+    least = 0.0 if low <= 0 <= high else min(abs(low), abs(high))
+    return measured(
+        members,
+        {run.spec.seed: abs(p) for run in members},
+        span(min(points)[0], max(points)[0]),
+        apart=apart,
+        steps=min(run.spec.expected_steps for run in members),
+        interval=(least, most),
+        beside=power_of_n(p),
+        beyond="‖ΔF‖ is saturated at some of these depths, at this rate" if saturated and least <= NEARLY else "",
+    )
+
+
+def layers(run: Run) -> int:
+    """Of the deeper stack."""
+    return max(run.spec.model.encoder_layers, run.spec.model.decoder_layers)
+
+
+def first_update(run: Run) -> float:
+    """‖ΔF‖ after update 1."""
+    return run.measured.update_first if run.measured else math.nan
 
 
 def sweep(depths: str) -> str:
@@ -71,7 +209,9 @@ CLAIMS: tuple[Claim, ...] = (
         threshold=LINEAR,
         scale="ratio",
         tell=closely,
-        find=growth("peri-ln", (LINEARLY, upper_over_lower, LINEAR), (NOT_EXPONENTIALLY, of_an_exponential, BOUNDED)),
+        find=each_part(
+            peri_grows(LINEARLY, upper_over_lower, LINEAR), peri_grows(NOT_EXPONENTIALLY, of_an_exponential, BOUNDED)
+        ),
         parts=(LINEARLY, NOT_EXPONENTIALLY),
     ),
     _claim(
@@ -84,7 +224,7 @@ CLAIMS: tuple[Claim, ...] = (
         threshold=LESS,
         scale="ratio",
         tell=closely,
-        find=against("sandwich-ln", "pre-ln", number=lambda seen: seen.stream),
+        find=deep(lambda seen: seen.stream, "sandwich-ln", "pre-ln"),
     ),
     _claim(
         "reordered-spikes",
@@ -96,7 +236,7 @@ CLAIMS: tuple[Claim, ...] = (
         threshold=LESS,
         scale="ratio",
         tell=closely,
-        find=against("reordered-norm", "pre-ln", number=lambda seen: seen.spikes),
+        find=deep(lambda seen: seen.spikes, "reordered-norm", "pre-ln"),
     ),
     _claim(
         "mix-even",
@@ -109,7 +249,7 @@ CLAIMS: tuple[Claim, ...] = (
         threshold=LESS,
         scale="ratio",
         tell=times,
-        find=against("mix-ln", "pre-ln", "post-ln", number=lambda seen: seen.gradient_spread, parts=True),
+        find=each_part(more_even("pre-ln"), more_even("post-ln")),
         parts=(than("pre-ln"), than("post-ln")),
     ),
     _claim(
@@ -133,7 +273,7 @@ CLAIMS: tuple[Claim, ...] = (
         threshold=at_least(1.1, "ours: a tenth more"),
         scale="ratio",
         tell=closely,
-        find=against("layernorm-scaling", "pre-ln", number=angle),
+        find=deep(angle, "layernorm-scaling", "pre-ln"),
     ),
     _claim(
         "dyt-matches",
@@ -190,6 +330,6 @@ CLAIMS: tuple[Claim, ...] = (
         threshold=MUCH,
         scale="ratio",
         tell=times,
-        find=against("residual", "post-ln", number=lambda seen: seen.gradient_lowest),
+        find=deep(lambda seen: seen.gradient_lowest, "residual", "post-ln"),
     ),
 )
