@@ -73,7 +73,7 @@ def card(figure: Picture[Source], frame: pd.DataFrame, made_of: Source, before: 
         short=figure.short,
         title=figure.title(made_of),
         svg=Markup(image),
-        alt=figure.alt(frame),
+        alt=figure.described(frame),
         see=figure.see,
         read=reading(figure.read, frame),
         caption=figure.caption,
@@ -87,7 +87,7 @@ def card(figure: Picture[Source], frame: pd.DataFrame, made_of: Source, before: 
 
 def drawing(figure: Picture[Any], frame: pd.DataFrame, name: str) -> tuple[str, list[dict[str, Any]], str]:
     """The svg for the page, its curves, and "" or what it needs before there is anything to draw."""
-    drawn = figure.draw(frame)
+    drawn = figure.drawn(frame)
     return (*svg.to_page(drawn, name), drawn.reason if isinstance(drawn, EmptyFigure) else "")
 
 

@@ -257,7 +257,7 @@ def test_the_map_says_how_many_of_a_cells_runs_train() -> None:
             *((0.25, 0, "stuck", 8.0), (0.25, 1, "trains", 8.0), (4.0, 0, "diverged", math.nan)),
         )
     ]
-    drawn = scale_map.draw(scale_map.select(runs))
+    drawn = scale_map.PICTURE.drawn(scale_map.select(runs))
     texts = [[text.get_text() for text in axes.texts] for axes in drawn.axes]
     assert texts[0] == ["1 of 2\ntrain", "2 of 2\ntrain", "0 of 1\ndiverged"]
     assert texts[2] == ["8.0", "2.0", "–"]
@@ -574,7 +574,7 @@ def test_drawing_survives(figure: RunPicture, case: str) -> None:
     assert {figure.value, *([figure.index] if figure.index else [])} <= set(frame.columns)
     ET.fromstring(card(figure, frame, runs).svg)
     notes = [note.text for note in figure.read]
-    for text in (figure.title(runs), figure.alt(frame), figure.see, *notes, figure.caption, figure.short):
+    for text in (figure.title(runs), figure.described(frame), figure.see, *notes, figure.caption, figure.short):
         assert text and "nan" not in text
 
 
@@ -589,7 +589,7 @@ def test_a_diverged_run_stays_visible() -> None:
             continue
         if figure is exponent.PICTURE or (figure.optional and frame.empty):
             continue  # of many runs, or not on their page
-        drawn = figure.draw(frame)
+        drawn = figure.drawn(frame)
         marks = [line for axes in drawn.axes for line in axes.lines if line.get_marker() == "x"]
         texts = [text.get_text() for axes in drawn.axes for text in axes.texts]
         seen = sum(int(np.isfinite(np.asarray(line.get_xdata(), dtype=float)).sum()) for line in marks)

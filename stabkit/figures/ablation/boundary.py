@@ -30,6 +30,7 @@ from stabkit.results.chain import SATURATED
 from stabkit.results.line import log_slope
 from stabkit.storage.store import Run
 
+NONE = "No scaled run has a prediction of the theorem."
 COLUMNS = scales.COLUMNS
 FEWEST = 5
 """Pairs of factors, at least, before anything is said of all of them together."""
@@ -149,9 +150,6 @@ def told(rows: pd.DataFrame) -> str:
 
 
 def alt(frame: pd.DataFrame) -> str:
-    """What the picture shows, for those who do not see it."""
-    if frame.empty:
-        return "No run has a scaled α or β."
     parts = []
     for name, group in scales.groups(frame):
         edge, rho = border(group), _median(follows(group))
@@ -163,29 +161,28 @@ def alt(frame: pd.DataFrame) -> str:
 
 def draw(frame: pd.DataFrame) -> Figure:
     """Three panels a plane."""
-    with style.look():
-        planes = [(name, group) for name, group in scales.groups(frame) if (group["relative"] > 0).any()][:MOST]
-        if not planes:
-            return style.empty("No scaled run has a prediction of the theorem.")
-        height = 3.3
-        tall = len(planes) * height + 0.3
-        figure = Figure(figsize=(style.WIDTH, tall))
-        for row, (name, group) in enumerate(planes):
-            bottom = tall - (row + 1) * height
-            figure.text(0.005, (bottom + height - 0.2) / tall, lettering.safe(name, 100), fontsize=9, fontweight="bold")
-            plane, update, loss = (_panel(figure, column, bottom, height, tall) for column in range(3))
-            edge = border(group)
-            _plane(plane, group, edge)
-            _against(update, group, "update_first", "‖ΔF‖ after update 1, output units", edge)
-            _against(loss, group, "validation_loss", "validation loss, nats a token", edge)
-        shown = [word for word in MARKS if word in set(frame["outcome"])]
-        handles = [Line2D([], [], color=style.INK, linestyle="", label=word, **MARKS[word]) for word in shown]
-        handles.append(Line2D([], [], color=style.INK, linewidth=0.7, alpha=0.7, label="equal predicted update"))
-        if any(border(group) for _, group in planes):
-            handles.append(Line2D([], [], color=style.INK, linewidth=2, label="border that parts best"))
-        handles.append(Line2D([], [], color=style.INK, linewidth=0.8, linestyle=(0, (2, 2)), label="unigram loss"))
-        style.legend(figure, handles, ncols=7, handlelength=1.8)
-        return figure
+    planes = [(name, group) for name, group in scales.groups(frame) if (group["relative"] > 0).any()][:MOST]
+    if not planes:
+        return style.empty(NONE)
+    height = 3.3
+    tall = len(planes) * height + 0.3
+    figure = Figure(figsize=(style.WIDTH, tall))
+    for row, (name, group) in enumerate(planes):
+        bottom = tall - (row + 1) * height
+        figure.text(0.005, (bottom + height - 0.2) / tall, lettering.safe(name, 100), fontsize=9, fontweight="bold")
+        plane, update, loss = (_panel(figure, column, bottom, height, tall) for column in range(3))
+        edge = border(group)
+        _plane(plane, group, edge)
+        _against(update, group, "update_first", "‖ΔF‖ after update 1, output units", edge)
+        _against(loss, group, "validation_loss", "validation loss, nats a token", edge)
+    shown = [word for word in MARKS if word in set(frame["outcome"])]
+    handles = [Line2D([], [], color=style.INK, linestyle="", label=word, **MARKS[word]) for word in shown]
+    handles.append(Line2D([], [], color=style.INK, linewidth=0.7, alpha=0.7, label="equal predicted update"))
+    if any(border(group) for _, group in planes):
+        handles.append(Line2D([], [], color=style.INK, linewidth=2, label="border that parts best"))
+    handles.append(Line2D([], [], color=style.INK, linewidth=0.8, linestyle=(0, (2, 2)), label="unigram loss"))
+    style.legend(figure, handles, ncols=7, handlelength=1.8)
+    return figure
 
 
 def _panel(figure: Figure, column: int, bottom: float, height: float, tall: float) -> Axes:
@@ -284,5 +281,6 @@ PICTURE: RunPicture = Picture(
     draw=draw,
     title=title,
     alt=alt,
+    none=NONE,
     optional=True,
 )

@@ -76,9 +76,6 @@ def title(runs: Sequence[Run]) -> str:
 
 
 def alt(frame: pd.DataFrame) -> str:
-    """What the picture shows, for those who do not see it."""
-    if frame.empty:
-        return "No run has a scaled α or β."
     parts = []
     for name, plane in scales.groups(frame):
         for cell in scales.cells(plane):
@@ -90,29 +87,26 @@ def alt(frame: pd.DataFrame) -> str:
 
 def draw(frame: pd.DataFrame) -> Figure:
     """Six panels a plane: five numbers of the chain, and the outcomes."""
-    with style.look(axes_grid=False):
-        planes = scales.groups(frame)[:MOST]
-        if not planes:
-            return style.empty("No run has a scaled α or β.")
-        together = pd.concat([group for _, group in planes])
-        heights = [HEAD + FOOT + CELL * group["beta_scale"].nunique() for _, group in planes]
-        beside = 0.28 + LABEL  # the plane's name above, the label of its factors below
-        tall = sum(2 * height + beside for height in heights)
-        figure = Figure(figsize=(style.WIDTH, tall))
-        top = tall
-        for (name, group), height in zip(planes, heights, strict=True):
-            figure.text(0.005, (top - 0.2) / tall, lettering.safe(name, 100), fontsize=9, fontweight="bold")
-            top -= beside - LABEL
-            for place in range(len(PLANES) + 1):
-                row, column = divmod(place, COLUMN_COUNT)
-                axes = _panel(figure, column, top - (row + 1) * height, height, tall)
-                _grid(axes, group, bottom=row == 1, left=column == 0)
-                if place:
-                    _numbers(axes, group, PLANES[place - 1], together)
-                else:
-                    _outcomes(axes, group)
-            top -= 2 * height + LABEL
-        return figure
+    planes = scales.groups(frame)[:MOST]
+    together = pd.concat([group for _, group in planes])
+    heights = [HEAD + FOOT + CELL * group["beta_scale"].nunique() for _, group in planes]
+    beside = 0.28 + LABEL  # the plane's name above, the label of its factors below
+    tall = sum(2 * height + beside for height in heights)
+    figure = Figure(figsize=(style.WIDTH, tall))
+    top = tall
+    for (name, group), height in zip(planes, heights, strict=True):
+        figure.text(0.005, (top - 0.2) / tall, lettering.safe(name, 100), fontsize=9, fontweight="bold")
+        top -= beside - LABEL
+        for place in range(len(PLANES) + 1):
+            row, column = divmod(place, COLUMN_COUNT)
+            axes = _panel(figure, column, top - (row + 1) * height, height, tall)
+            _grid(axes, group, bottom=row == 1, left=column == 0)
+            if place:
+                _numbers(axes, group, PLANES[place - 1], together)
+            else:
+                _outcomes(axes, group)
+        top -= 2 * height + LABEL
+    return figure
 
 
 def _panel(figure: Figure, column: int, bottom: float, height: float, tall: float) -> Axes:
@@ -201,5 +195,7 @@ PICTURE: RunPicture = Picture(
     draw=draw,
     title=title,
     alt=alt,
+    none="No run has a scaled α or β.",
+    grid=False,
     optional=True,
 )

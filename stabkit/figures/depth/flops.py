@@ -150,9 +150,6 @@ def title(runs: Sequence[Run]) -> str:
 
 
 def alt(frame: pd.DataFrame) -> str:
-    """What the picture shows, for those who do not see it."""
-    if frame.empty:
-        return "No two shapes of model cost the same to train."
     texts = []
     for model in models(frame):
         score = float(model.rows["bleu"].mean())
@@ -171,31 +168,28 @@ def flops_text(value: float) -> str:
 
 def draw(frame: pd.DataFrame) -> Figure:
     """A row a condition: validation loss, and BLEU where there is one."""
-    with style.look():
-        every = models(frame)
-        if not every:
-            return style.empty("No two shapes of model cost the same to train.")
-        places = list(dict.fromkeys(model.condition for model in every))[:MOST]
-        measures = [("validation_loss", "validation loss", "validation loss, nats a token")]
-        if frame["bleu"].notna().any():
-            measures.append(("bleu", "BLEU", "BLEU (test set)"))
-        named = any(places)
-        figure, panels = style.panels(
-            len(places) * len(measures), len(measures), 3.4, titles=1 + named, legend=1, right=0.2
-        )
-        for i, axes in enumerate(panels):
-            condition, (column, name, words) = places[i // len(measures)], measures[i % len(measures)]
-            if i % len(measures):
-                box = axes.get_position()
-                axes.set_position((box.x0 + 0.05, box.y0, box.width - 0.05, box.height))
-                axes.tick_params(labelleft=True)
-            lettering.entitle(axes, *([condition] if condition else []), name, width=60)
-            axes.set_ylabel(words)
-            share = NAMES / (style.WIDTH / len(measures) - 0.9)
-            _panel(axes, [model for model in every if model.condition == condition], column, share)
-        handles = list({model.label: _key(model) for model in every}.values())
-        style.legend(figure, handles, ncols=6)
-        return figure
+    every = models(frame)
+    places = list(dict.fromkeys(model.condition for model in every))[:MOST]
+    measures = [("validation_loss", "validation loss", "validation loss, nats a token")]
+    if frame["bleu"].notna().any():
+        measures.append(("bleu", "BLEU", "BLEU (test set)"))
+    named = any(places)
+    figure, panels = style.panels(
+        len(places) * len(measures), len(measures), 3.4, titles=1 + named, legend=1, right=0.2
+    )
+    for i, axes in enumerate(panels):
+        condition, (column, name, words) = places[i // len(measures)], measures[i % len(measures)]
+        if i % len(measures):
+            box = axes.get_position()
+            axes.set_position((box.x0 + 0.05, box.y0, box.width - 0.05, box.height))
+            axes.tick_params(labelleft=True)
+        lettering.entitle(axes, *([condition] if condition else []), name, width=60)
+        axes.set_ylabel(words)
+        share = NAMES / (style.WIDTH / len(measures) - 0.9)
+        _panel(axes, [model for model in every if model.condition == condition], column, share)
+    handles = list({model.label: _key(model) for model in every}.values())
+    style.legend(figure, handles, ncols=6)
+    return figure
 
 
 def _key(model: Model) -> Line2D:
@@ -310,5 +304,6 @@ PICTURE: RunPicture = Picture(
     draw=draw,
     title=title,
     alt=alt,
+    none="No two shapes of model cost the same to train.",
     optional=True,
 )

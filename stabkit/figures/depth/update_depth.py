@@ -31,6 +31,7 @@ from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, short
 from stabkit.storage.store import Run
 
+NONE = "No run has a finite model update after its first step."
 COLUMNS = (
     *(*FACTS, "variant", "width", "shape", "layers"),
     *("reference_step", "step", "update", "predicted", "theorem", "bounded"),
@@ -100,9 +101,6 @@ def _layers(lines: pd.DataFrame) -> str:
 
 
 def alt(frame: pd.DataFrame) -> str:
-    """What the picture shows, for those who do not see it."""
-    if frame.empty:
-        return "No run has recorded a model update."
     step = int(frame["reference_step"].iloc[0])
     parts = []
     for (_, condition), group in frame[reached(frame)].groupby(["variant", "condition"], sort=False):
@@ -113,9 +111,8 @@ def alt(frame: pd.DataFrame) -> str:
 
 def draw(frame: pd.DataFrame) -> Figure:
     """One panel a condition; methods by colour, a fitted line where there is one."""
-    step = int(frame["reference_step"].iloc[0]) if len(frame) else 0
-    none = "No run has a finite model update after its first step."
-    return against_depth(frame, f"‖ΔF‖ after {step} updates, output units", none, ceiling=True)
+    step = int(frame["reference_step"].iloc[0])
+    return against_depth(frame, f"‖ΔF‖ after {step} updates, output units", NONE, ceiling=True)
 
 
 def against_depth(frame: pd.DataFrame, y_label: str, none: str, *, ceiling: bool) -> Figure:
@@ -255,4 +252,5 @@ PICTURE: RunPicture = Picture(
     draw=draw,
     title=title,
     alt=alt,
+    none=NONE,
 )

@@ -109,55 +109,54 @@ def draw(frame: pd.DataFrame, what: Curves, none: str) -> Figure:
     """The panels and one legend for all; a panel a depth where the frame names none. `none` is what stands there when
     there is nothing to draw."""
     frame = frame if "panel" in frame else frame.assign(panel=frame["depth"])
-    with style.look():
-        seen = frame[_drawable(frame[what.y], what.log_y)]
-        if seen.empty:
-            return style.empty(none)
-        strokes = what.strokes(frame)
-        groups, more = style.kept(list(frame.groupby(list(strokes.panels), sort=False)))
-        titles = [lettering.wrapped(*(str(text) for text in key)) for key, _ in groups]
-        labels = [lettering.safe(str(text), 40) for text in (*frame["label"].unique(), *strokes.named)]
-        beside = min(6 if max(map(len, labels)) <= 20 else 3, len(labels))
-        named = frame["method"].nunique() > MOST_IN_COLOUR and strokes.finish is not _name
-        ends = [rows for i, (_, rows) in enumerate(groups, 1) if named and (i == len(groups) or i % what.columns == 0)]
-        rest = set(map(str, frame["label"])).difference(*(map(str, rows["label"]) for rows in ends))
-        figure, all_axes = style.panels(
-            len(groups),
-            what.columns,
-            what.height,
-            titles=max(map(len, titles)),
-            right=strokes.right,
-            legend=-(-(len(strokes.named) + len(rest)) // beside),
-            more=more,
-            beyond=BEYOND if named else 0.0,
-        )
-        low, high = _range(seen, groups, what)
-        values, line = [y for y in (what.y, what.beside) if y], ["run", strokes.column]
-        handles: dict[str, Artist] = {}
-        for number, (axes, (key, whole)) in enumerate(zip(all_axes, groups, strict=True)):
-            lettering.entitle(axes, *(str(text) for text in key))
-            group, note = medians(whole, what.x, values, line) if what.grouped else (whole, "")
-            style.log_axis(axes, "y", low, high) if what.log_y else axes.set_ylim(low, high)
-            _across(axes, group, what)
-            for height, words in what.reference(group):
-                style.reference(axes, height, words if number % what.columns == 0 else "")
-            _lost(axes, group, what)
-            for label, handle, plain in _lines(axes, group, what, strokes):
-                if plain or label not in handles:
-                    handles[label] = handle
-            strokes.finish(axes, group, what)
-            if any(rows is whole for rows in ends):
-                _name(axes, group, what, "label")
-            if number % min(what.columns, len(groups)) == 0:
-                axes.set_ylabel(what.y_label)
-            axes.set_xlabel(what.name_of_x(group) + what.x_note + note)
-        shown = [
-            Line2D([], [], color=style.INK, label=lettering.safe(text, 40), **{"linewidth": 1.2, **strokes.looks[text]})
-            for text in strokes.named
-        ]
-        if entries := [*(handle for label, handle in handles.items() if label in rest), *shown]:
-            style.legend(figure, entries, ncols=beside, handlelength=2.4)
-        return figure
+    seen = frame[_drawable(frame[what.y], what.log_y)]
+    if seen.empty:
+        return style.empty(none)
+    strokes = what.strokes(frame)
+    groups, more = style.kept(list(frame.groupby(list(strokes.panels), sort=False)))
+    titles = [lettering.wrapped(*(str(text) for text in key)) for key, _ in groups]
+    labels = [lettering.safe(str(text), 40) for text in (*frame["label"].unique(), *strokes.named)]
+    beside = min(6 if max(map(len, labels)) <= 20 else 3, len(labels))
+    named = frame["method"].nunique() > MOST_IN_COLOUR and strokes.finish is not _name
+    ends = [rows for i, (_, rows) in enumerate(groups, 1) if named and (i == len(groups) or i % what.columns == 0)]
+    rest = set(map(str, frame["label"])).difference(*(map(str, rows["label"]) for rows in ends))
+    figure, all_axes = style.panels(
+        len(groups),
+        what.columns,
+        what.height,
+        titles=max(map(len, titles)),
+        right=strokes.right,
+        legend=-(-(len(strokes.named) + len(rest)) // beside),
+        more=more,
+        beyond=BEYOND if named else 0.0,
+    )
+    low, high = _range(seen, groups, what)
+    values, line = [y for y in (what.y, what.beside) if y], ["run", strokes.column]
+    handles: dict[str, Artist] = {}
+    for number, (axes, (key, whole)) in enumerate(zip(all_axes, groups, strict=True)):
+        lettering.entitle(axes, *(str(text) for text in key))
+        group, note = medians(whole, what.x, values, line) if what.grouped else (whole, "")
+        style.log_axis(axes, "y", low, high) if what.log_y else axes.set_ylim(low, high)
+        _across(axes, group, what)
+        for height, words in what.reference(group):
+            style.reference(axes, height, words if number % what.columns == 0 else "")
+        _lost(axes, group, what)
+        for label, handle, plain in _lines(axes, group, what, strokes):
+            if plain or label not in handles:
+                handles[label] = handle
+        strokes.finish(axes, group, what)
+        if any(rows is whole for rows in ends):
+            _name(axes, group, what, "label")
+        if number % min(what.columns, len(groups)) == 0:
+            axes.set_ylabel(what.y_label)
+        axes.set_xlabel(what.name_of_x(group) + what.x_note + note)
+    shown = [
+        Line2D([], [], color=style.INK, label=lettering.safe(text, 40), **{"linewidth": 1.2, **strokes.looks[text]})
+        for text in strokes.named
+    ]
+    if entries := [*(handle for label, handle in handles.items() if label in rest), *shown]:
+        style.legend(figure, entries, ncols=beside, handlelength=2.4)
+    return figure
 
 
 def _lines(axes: Axes, group: pd.DataFrame, what: Curves, strokes: Strokes) -> list[tuple[str, Artist, bool]]:

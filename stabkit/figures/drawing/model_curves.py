@@ -75,23 +75,22 @@ def _panels(
     apart: float,
 ) -> Figure:
     """The panels on one scale; `lines` draws those of one and says where they end; names stand `apart` at least."""
-    with style.look():
-        usable = frame[(frame["value"] > style.LOWEST) & (frame["value"] < style.HIGHEST)]
-        if usable.empty:
-            return style.empty("Nothing that can be drawn was recorded.")
-        groups, more = style.kept(list(usable.groupby("panel", sort=False)))
-        figure, panels = style.panels(len(groups), 2 if len(groups) > 1 else 1, 3.0, right=right, more=more)
-        low, high = usable["value"].min(), usable["value"].max()
-        for value in limits:
-            if low / 30 < value < high * 30:
-                low, high = min(low, value), max(high, value)
-        for axes, (name, rows) in zip(panels, groups, strict=True):
-            axes.set_title(str(name))
-            style.log_axis(axes, "y", low / 1.3, high * 1.3)
-            for value, text in limits.items():
-                if low <= value <= high:
-                    style.reference(axes, value, text)
-            label_ends(axes, lines(axes, rows, usable), apart)
-            axes.set_xlabel(x_label)
-        panels[0].set_ylabel(y_label)
-        return figure
+    usable = frame[(frame["value"] > style.LOWEST) & (frame["value"] < style.HIGHEST)]
+    if usable.empty:
+        return style.empty("Nothing that can be drawn was recorded.")
+    groups, more = style.kept(list(usable.groupby("panel", sort=False)))
+    figure, panels = style.panels(len(groups), 2 if len(groups) > 1 else 1, 3.0, right=right, more=more)
+    low, high = usable["value"].min(), usable["value"].max()
+    for value in limits:
+        if low / 30 < value < high * 30:
+            low, high = min(low, value), max(high, value)
+    for axes, (name, rows) in zip(panels, groups, strict=True):
+        axes.set_title(str(name))
+        style.log_axis(axes, "y", low / 1.3, high * 1.3)
+        for value, text in limits.items():
+            if low <= value <= high:
+                style.reference(axes, value, text)
+        label_ends(axes, lines(axes, rows, usable), apart)
+        axes.set_xlabel(x_label)
+    panels[0].set_ylabel(y_label)
+    return figure

@@ -69,9 +69,6 @@ def title(drawn: Landscape) -> str:
 
 
 def alt(frame: pd.DataFrame) -> str:
-    """What the picture shows, for those who do not see it."""
-    if frame.empty:
-        return "No line between runs was drawn."
     parts = [
         f"{ends}: least {short(float(rows['loss'].min()), 3)}, greatest {short(float(rows['loss'].max()), 3)}"
         for ends, rows in frame.groupby("ends", sort=False)
@@ -82,16 +79,15 @@ def alt(frame: pd.DataFrame) -> str:
 def draw(frame: pd.DataFrame) -> Figure:
     """A panel a line or triangle."""
     ends: Any  # an Ends, as pandas has no type for it
-    with style.look():
-        if frame.empty or not np.isfinite(frame["loss"].astype(float)).any():
-            return style.empty("No point between the runs has a finite loss.")
-        groups, more = style.kept(list(frame.groupby("ends", sort=False)))
-        figure, all_axes = style.panels(len(groups), 2, 3.6, titles=3, right=0.5, more=more)
-        for axes, (ends, group) in zip(all_axes, groups, strict=True):
-            lettering.entitle(axes, *ends.runs, width=60)
-            axes.tick_params(labelleft=True)
-            _line(axes, group) if group["b"].nunique() == 1 else _triangle(axes, group)
-        return figure
+    if not np.isfinite(frame["loss"].astype(float)).any():
+        return style.empty("No point between the runs has a finite loss.")
+    groups, more = style.kept(list(frame.groupby("ends", sort=False)))
+    figure, all_axes = style.panels(len(groups), 2, 3.6, titles=3, right=0.5, more=more)
+    for axes, (ends, group) in zip(all_axes, groups, strict=True):
+        lettering.entitle(axes, *ends.runs, width=60)
+        axes.tick_params(labelleft=True)
+        _line(axes, group) if group["b"].nunique() == 1 else _triangle(axes, group)
+    return figure
 
 
 def _line(axes: Axes, rows: pd.DataFrame) -> None:
@@ -139,5 +135,6 @@ PICTURE: Picture[Landscape] = Picture(
     draw=draw,
     title=title,
     alt=alt,
+    none="No line between runs was drawn.",
     optional=True,
 )

@@ -66,9 +66,6 @@ def title(drawn: Landscape) -> str:
 
 
 def alt(frame: pd.DataFrame) -> str:
-    """What the picture shows, for those who do not see it."""
-    if frame.empty:
-        return "No cut was drawn."
     parts = [
         f"{listed(label, depth, ruler)}: {percent(rows['negative'].mean())} negative curvature"
         for (depth, ruler, label), rows in rough(frame).groupby(["depth", "ruler", "label"], sort=False)
@@ -78,41 +75,40 @@ def alt(frame: pd.DataFrame) -> str:
 
 def draw(frame: pd.DataFrame) -> Figure:
     """A panel a depth, seed and ruler; methods by colour."""
-    with style.look():
-        if frame.empty or not np.isfinite(frame["loss"].astype(float)).any():
-            return style.empty("No cut has a finite loss.")
-        groups, more = style.kept(list(frame.groupby(["depth", "seed", "ruler"], sort=False)))
-        many = frame["seed"].nunique() > 1
-        titles = [lettering.wrapped(listed(d, f"seed {s}" if many else ""), str(r)) for (d, s, r), _ in groups]
-        figure, all_axes = style.panels(len(groups), 3, 3.2, titles=max(map(len, titles)), legend=0, more=more)
-        table = rough(frame)
-        for place, (axes, ((depth, seed, ruler), group)) in enumerate(zip(all_axes, groups, strict=True)):
-            lettering.entitle(axes, listed(depth, f"seed {seed}" if many else ""), str(ruler))
-            handles = []
-            for label, rows in group.groupby("label", sort=False):
-                method = str(rows["method"].iloc[0])
-                by = rows.groupby("a")["loss"]
-                middle = by.median()
-                mine = table[(table["label"] == label) & (table["ruler"] == ruler)]
-                of_place = (mine["depth"] == depth) & (mine["seed"] == seed)
-                values = mine.loc[of_place, "negative"].to_numpy(dtype=float)
-                name = f"{lettering.safe(str(label), 24)}: {percent(values.mean())}"
-                if len(values) > 1 and math.isfinite(values.min()):
-                    name += f" ({percent(values.min())}–{percent(values.max())})"
-                name += f", {short(centre(mine.loc[of_place, 'roughness']))}"
-                hue = style.colour(method)
-                band = axes.fill_between(middle.index, by.min(), by.max(), color=hue, alpha=0.18, linewidth=0)
-                (line,) = axes.plot(middle.index, middle, linewidth=1.6, label=name, **style.signed(method, middle))
-                style.mark(band, method)
-                style.mark(line, method, listed(str(label), str(depth), str(ruler)), x="a")
-                handles.append(line)
-            axes.set_xlabel("a, along δ")
-            if place % 3 == 0:
-                axes.set_ylabel("loss, nats a token")
-            else:
-                axes.tick_params(labelleft=True)
-            style.legend(axes, handles, loc="upper center", fontsize=7)
-        return figure
+    if not np.isfinite(frame["loss"].astype(float)).any():
+        return style.empty("No cut has a finite loss.")
+    groups, more = style.kept(list(frame.groupby(["depth", "seed", "ruler"], sort=False)))
+    many = frame["seed"].nunique() > 1
+    titles = [lettering.wrapped(listed(d, f"seed {s}" if many else ""), str(r)) for (d, s, r), _ in groups]
+    figure, all_axes = style.panels(len(groups), 3, 3.2, titles=max(map(len, titles)), legend=0, more=more)
+    table = rough(frame)
+    for place, (axes, ((depth, seed, ruler), group)) in enumerate(zip(all_axes, groups, strict=True)):
+        lettering.entitle(axes, listed(depth, f"seed {seed}" if many else ""), str(ruler))
+        handles = []
+        for label, rows in group.groupby("label", sort=False):
+            method = str(rows["method"].iloc[0])
+            by = rows.groupby("a")["loss"]
+            middle = by.median()
+            mine = table[(table["label"] == label) & (table["ruler"] == ruler)]
+            of_place = (mine["depth"] == depth) & (mine["seed"] == seed)
+            values = mine.loc[of_place, "negative"].to_numpy(dtype=float)
+            name = f"{lettering.safe(str(label), 24)}: {percent(values.mean())}"
+            if len(values) > 1 and math.isfinite(values.min()):
+                name += f" ({percent(values.min())}–{percent(values.max())})"
+            name += f", {short(centre(mine.loc[of_place, 'roughness']))}"
+            hue = style.colour(method)
+            band = axes.fill_between(middle.index, by.min(), by.max(), color=hue, alpha=0.18, linewidth=0)
+            (line,) = axes.plot(middle.index, middle, linewidth=1.6, label=name, **style.signed(method, middle))
+            style.mark(band, method)
+            style.mark(line, method, listed(str(label), str(depth), str(ruler)), x="a")
+            handles.append(line)
+        axes.set_xlabel("a, along δ")
+        if place % 3 == 0:
+            axes.set_ylabel("loss, nats a token")
+        else:
+            axes.tick_params(labelleft=True)
+        style.legend(axes, handles, loc="upper center", fontsize=7)
+    return figure
 
 
 PICTURE: Picture[Landscape] = Picture(
@@ -137,5 +133,6 @@ PICTURE: Picture[Landscape] = Picture(
     draw=draw,
     title=title,
     alt=alt,
+    none="No cut was drawn.",
     optional=True,
 )

@@ -72,9 +72,6 @@ def title(drawn: Landscape) -> str:
 
 
 def alt(frame: pd.DataFrame) -> str:
-    """What the picture shows, for those who do not see it."""
-    if frame.empty:
-        return "No surface was drawn."
     parts = [
         f"{listed(row['label'], row['depth'], row['ruler'])}: roughness {short(row['roughness'])}, "
         f"{percent(row['negative'])} negative curvature"
@@ -85,42 +82,39 @@ def alt(frame: pd.DataFrame) -> str:
 
 def draw(frame: pd.DataFrame) -> Figure:
     """A row a depth, seed and ruler, a column a method."""
-    with style.look(axes_grid=False):
-        if frame.empty or not np.isfinite(frame["loss"].astype(float)).any():
-            return style.empty("No surface has a finite loss.")
-        labels = list(dict.fromkeys(frame["label"]))
-        rows = list(frame.groupby(["depth", "seed", "ruler"], sort=False))
-        width, height = (style.WIDTH - 0.9) / max(len(labels), 2), 3.1
-        tall = len(rows) * height
-        figure = Figure(figsize=(style.WIDTH, tall))
-        for place, ((depth, seed, ruler), group) in enumerate(rows):
-            norm = scale(frame[frame["depth"] == depth]["loss"].to_numpy(dtype=float))
-            bottom = tall - (place + 1) * height
-            many = f", seed {seed}" if frame["seed"].nunique() > 1 else ""
-            head = f"{depth}{many}: {ruler}; {group['how'].iloc[0]}"
-            figure.text(
-                0.005, (bottom + height - 0.2) / tall, lettering.safe(head, 130), fontsize=8.5, fontweight="bold"
-            )
-            last: Any = None
-            for label, surface in group.groupby("label", sort=False):
-                column = labels.index(label)
-                axes = figure.add_axes(
-                    (
-                        (0.66 + column * width) / style.WIDTH,
-                        (bottom + 0.45) / tall,
-                        (width - 0.62) / style.WIDTH,
-                        (height - 1.05) / tall,
-                    )
+    if not np.isfinite(frame["loss"].astype(float)).any():
+        return style.empty("No surface has a finite loss.")
+    labels = list(dict.fromkeys(frame["label"]))
+    rows = list(frame.groupby(["depth", "seed", "ruler"], sort=False))
+    width, height = (style.WIDTH - 0.9) / max(len(labels), 2), 3.1
+    tall = len(rows) * height
+    figure = Figure(figsize=(style.WIDTH, tall))
+    for place, ((depth, seed, ruler), group) in enumerate(rows):
+        norm = scale(frame[frame["depth"] == depth]["loss"].to_numpy(dtype=float))
+        bottom = tall - (place + 1) * height
+        many = f", seed {seed}" if frame["seed"].nunique() > 1 else ""
+        head = f"{depth}{many}: {ruler}; {group['how'].iloc[0]}"
+        figure.text(0.005, (bottom + height - 0.2) / tall, lettering.safe(head, 130), fontsize=8.5, fontweight="bold")
+        last: Any = None
+        for label, surface in group.groupby("label", sort=False):
+            column = labels.index(label)
+            axes = figure.add_axes(
+                (
+                    (0.66 + column * width) / style.WIDTH,
+                    (bottom + 0.45) / tall,
+                    (width - 0.62) / style.WIDTH,
+                    (height - 1.05) / tall,
                 )
-                table = grid(surface)
-                a, b = table.columns.to_numpy(float), table.index.to_numpy(float)
-                last = drawn(axes, a, b, table.to_numpy(float), norm, str(label))
-                if column == 0:
-                    axes.set_ylabel("b, along η")
-            box = (style.WIDTH - 0.75) / style.WIDTH, (bottom + 0.45) / tall, 0.012, (height - 1.05) / tall
-            bar = figure.add_axes(box)
-            figure.colorbar(last, cax=bar, label="loss, nats a token")
-        return figure
+            )
+            table = grid(surface)
+            a, b = table.columns.to_numpy(float), table.index.to_numpy(float)
+            last = drawn(axes, a, b, table.to_numpy(float), norm, str(label))
+            if column == 0:
+                axes.set_ylabel("b, along η")
+        box = (style.WIDTH - 0.75) / style.WIDTH, (bottom + 0.45) / tall, 0.012, (height - 1.05) / tall
+        bar = figure.add_axes(box)
+        figure.colorbar(last, cax=bar, label="loss, nats a token")
+    return figure
 
 
 def scale(losses: Any) -> Normalize:
@@ -195,5 +189,7 @@ PICTURE: Picture[Landscape] = Picture(
     draw=draw,
     title=title,
     alt=alt,
+    none="No surface was drawn.",
+    grid=False,
     optional=True,
 )
