@@ -5,8 +5,7 @@ A row holds its texts, what it takes from the records and how that is drawn.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 import pandas as pd
@@ -14,10 +13,10 @@ from numpy.typing import NDArray
 
 from stabkit.figures.drawing import model_curves
 from stabkit.figures.picture import Note, Picture
+from stabkit.figures.shared.points import evenly
 from stabkit.figures.shared.words import short
 from stabkit.storage.watched import Watched
 
-Item = TypeVar("Item")
 Line = tuple[str, str, NDArray[np.int64], NDArray[np.float64]]
 """(name, panel, updates, values)."""
 
@@ -64,7 +63,7 @@ def _gradient_lines(watch: Watched) -> Iterable[Line]:
         with np.errstate(all="ignore"):
             ratio = norms / norms[:, -1:]
         panel = stack if len(watch.cell.stacks) > 1 else ""
-        for layer in _some(range(norms.shape[1] - 1)):
+        for layer in evenly(range(norms.shape[1] - 1), MOST_LINES):
             yield f"{stack}.{layer + 1}", panel, table.steps, ratio[:, layer]
 
 
@@ -85,7 +84,7 @@ def _stream_lines(watch: Watched) -> Iterable[Line]:
     stream = watch.cell.records["stream"]
     for stack in watch.cell.stacks:
         panel = stack if len(watch.cell.stacks) > 1 else ""
-        for name in _some([stack, *(sublayer.name for sublayer in watch.cell.of(stack))]):
+        for name in evenly([stack, *(sublayer.name for sublayer in watch.cell.of(stack))], MOST_LINES):
             yield f"{stack}, input" if name == stack else name, panel, stream.steps, stream.at(name)
 
 
@@ -201,13 +200,6 @@ def thinned(steps: NDArray[np.int64]) -> list[int]:
         return list(range(len(steps)))
     wanted = np.geomspace(1, steps[-1] + 1, MOST_POINTS) - 1
     return sorted({0, len(steps) - 1, *np.searchsorted(steps, wanted).clip(max=len(steps) - 1).tolist()})
-
-
-def _some(items: Sequence[Item]) -> list[Item]:
-    """At most MOST_LINES of them, evenly, the first and the last among them."""
-    if len(items) <= MOST_LINES:
-        return list(items)
-    return [items[round(i * (len(items) - 1) / (MOST_LINES - 1))] for i in range(MOST_LINES)]
 
 
 def _ends(frame: pd.DataFrame, reads: str) -> str:

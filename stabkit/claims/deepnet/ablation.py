@@ -137,7 +137,7 @@ def _top(run: Run) -> float:
 def follows(runs: Sequence[Run]) -> list[Measurement]:
     """Does ‖ΔF‖ rise with the theorem's sum over the factors?"""
     measurements = []
-    for name, group in scales.groups(boundary.select(runs)):
+    for name, group in scales.groups(scales.frame(runs)):
         beside = f"log-log slope {boundary.slope(group):.2f} over {len(group)} runs"
         measurements.append(_of_plane(name, runs, group["run"].iloc[0], boundary.follows(group), beside=beside))
     return measurements
@@ -147,7 +147,7 @@ def parted(runs: Sequence[Run]) -> list[Measurement]:
     """Of failing and of training runs, the mean share on their side of a level of the theorem's sum that the runs at
     all other factors give; Wilson's intervals on either side."""
     measurements = []
-    for name, group in scales.groups(boundary.select(runs)):
+    for name, group in scales.groups(scales.frame(runs)):
         words = group["outcome"]
         kinds = [int(words.isin(kind).sum()) for kind in (("stuck", "diverged"), ("trains",))]
         if len(scales.cells(group)) < boundary.FEWEST or not all(kinds):

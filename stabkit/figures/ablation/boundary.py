@@ -22,27 +22,19 @@ from numpy.typing import NDArray
 from stabkit.figures.drawing import lettering, style
 from stabkit.figures.drawing.palette import MARKS
 from stabkit.figures.picture import Note, Picture, RunPicture
-from stabkit.figures.shared import scales
+from stabkit.figures.shared import points, scales
 from stabkit.figures.shared.numbers import centre
-from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, short
 from stabkit.results.chain import SATURATED
 from stabkit.results.line import log_slope
 from stabkit.storage.store import Run
 
 NONE = "No scaled run has a prediction of the theorem."
-COLUMNS = scales.COLUMNS
 FEWEST = 5
 """Pairs of factors, at least, before anything is said of all of them together."""
 MOST = 4
 """Planes drawn; the frame holds all."""
 LEVELS = tuple(4.0**power for power in range(-4, 6))
-
-
-@once
-def select(runs: Sequence[Run]) -> pd.DataFrame:
-    """One row a run; `relative` is its own prediction over that of the method itself."""
-    return scales.frame(runs)
 
 
 class Border(NamedTuple):
@@ -133,7 +125,7 @@ def rank_correlation(one: pd.Series[float], other: pd.Series[float]) -> float:
 
 def title(runs: Sequence[Run]) -> str:
     """How well a level of the theorem's sum parts runs that it has not seen, and what does as well."""
-    for name, group in scales.groups(select(runs)):
+    for name, group in scales.groups(scales.frame(runs)):
         edge = border(group)
         if edge:
             return (
@@ -217,8 +209,7 @@ def _plane(axes: Axes, rows: pd.DataFrame, edge: Border | None) -> None:
 def _against(axes: Axes, rows: pd.DataFrame, column: str, name: str, edge: Border | None) -> None:
     """A measured number against the prediction."""
     log = column == "update_first"
-    lowest = style.LOWEST if log else -style.HIGHEST
-    seen = rows[rows[column].between(lowest, style.HIGHEST) & rows["relative"].between(style.LOWEST, style.HIGHEST)]
+    seen = rows[points.drawable_rows(rows[column], log) & points.drawable_rows(rows["relative"], log=True)]
     axes.set_xlabel("theorem's sum, 1 = the method's own")
     axes.set_title(name)
     if seen.empty:
@@ -275,9 +266,9 @@ PICTURE: RunPicture = Picture(
             "exceptions."
         ),
     ),
-    columns=COLUMNS,
+    columns=scales.COLUMNS,
     value="relative",
-    select=select,
+    select=scales.frame,
     draw=draw,
     title=title,
     alt=alt,

@@ -20,13 +20,11 @@ from matplotlib.patches import Rectangle
 from stabkit.figures.drawing import lettering, style
 from stabkit.figures.drawing.palette import OUTCOME_COLOURS
 from stabkit.figures.picture import Note, Picture, RunPicture
-from stabkit.figures.shared import scales
+from stabkit.figures.shared import points, scales
 from stabkit.figures.shared.numbers import centre
-from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import short
 from stabkit.storage.store import Run
 
-COLUMNS = scales.COLUMNS
 MOST = 8
 """Planes drawn; the frame holds all."""
 CELL, HEAD, FOOT, LABEL, COLUMN_COUNT = 0.34, 0.32, 0.22, 0.2, 3
@@ -60,15 +58,9 @@ PLANES = (
 )
 
 
-@once
-def select(runs: Sequence[Run]) -> pd.DataFrame:
-    """One row a run of a scaled method."""
-    return scales.frame(runs)
-
-
 def title(runs: Sequence[Run]) -> str:
     """How many pairs of factors train in every seed."""
-    frame = select(runs)
+    frame = scales.frame(runs)
     planes = scales.groups(frame)
     if not planes:
         return "What becomes of a method whose α and β are scaled"
@@ -147,8 +139,7 @@ def _outcomes(axes: Axes, rows: pd.DataFrame) -> None:
 
 def _numbers(axes: Axes, rows: pd.DataFrame, plane: HeatMap, together: pd.DataFrame) -> None:
     axes.set_title(plane.head)
-    seen = together[plane.column]
-    seen = seen[seen.between(style.LOWEST if plane.log else -style.HIGHEST, style.HIGHEST)]
+    seen = together.loc[points.drawable_rows(together[plane.column], plane.log), plane.column]
     low, high = (float(seen.min()), float(seen.max())) if len(seen) else (1.0, 1.0)
     for x, y, cell in _placed(rows):
         value = plane.middle(cell.runs[plane.column])
@@ -189,9 +180,9 @@ PICTURE: RunPicture = Picture(
             "√(2d) apart, whatever the factors."
         ),
     ),
-    columns=COLUMNS,
+    columns=scales.COLUMNS,
     value="validation_loss",
-    select=select,
+    select=scales.frame,
     draw=draw,
     title=title,
     alt=alt,

@@ -18,6 +18,7 @@ from matplotlib.lines import Line2D
 from stabkit.figures.drawing import lettering, style
 from stabkit.figures.drawing.palette import MARKS
 from stabkit.figures.picture import Note, Picture, RunPicture
+from stabkit.figures.shared import points
 from stabkit.figures.shared.comparison import FACTS, conditions, shown
 from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, short
@@ -94,7 +95,7 @@ def alt(frame: pd.DataFrame) -> str:
 
 def draw(frame: pd.DataFrame) -> Figure:
     """A panel a setting, a row a variant."""
-    seen = frame[frame["validation_loss"].abs() <= style.HIGHEST]
+    seen = frame[points.drawable_rows(frame["validation_loss"], log=False)]
     if seen.empty:
         return style.empty("Every run diverged.")
     panels = _panels(frame)[:MOST]

@@ -153,13 +153,9 @@ def _short_depth(own: Mapping[str, list[Any]]) -> str:
 
 def _range(frame: pd.DataFrame) -> tuple[float, float]:
     """Of all that is drawn, the reference line and its name included."""
-    values = frame.loc[_drawable(frame["update"]), "update"]
+    values = frame.loc[points.drawable_rows(frame["update"], log=True), "update"]
     line = math.sqrt(2 * int(frame["width"].max()))
     return min([*values, line]) / 1.5, max([*values, line]) * 2.2
-
-
-def _drawable(values: pd.Series[float]) -> pd.Series[bool]:
-    return (values >= style.LOWEST) & (values <= style.HIGHEST)
 
 
 PICTURE: RunPicture = Picture(

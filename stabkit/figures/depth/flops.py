@@ -20,7 +20,7 @@ from stabkit.figures.drawing import lettering, style
 from stabkit.figures.drawing.line_ends import spread
 from stabkit.figures.drawing.palette import MARKS
 from stabkit.figures.picture import Note, Picture, RunPicture
-from stabkit.figures.shared import quality
+from stabkit.figures.shared import points, quality
 from stabkit.figures.shared.comparison import FACTS, conditions, shown
 from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import SUPERSCRIPT, listed, short
@@ -203,7 +203,7 @@ def _panel(axes: Axes, every: Sequence[Model], column: str, share: float) -> Non
     """Points with their names, which stand as near as they can without covering each other; right of the last point
     `share` of the panel is for its name."""
     drawable = [
-        rows[rows.between(-style.HIGHEST, style.HIGHEST)] if model.word != "diverged" else rows.iloc[:0]
+        rows[points.drawable_rows(rows, log=False)] if model.word != "diverged" else rows.iloc[:0]
         for model in every
         for rows in [model.rows[column]]
     ]
@@ -231,9 +231,7 @@ def _panel(axes: Axes, every: Sequence[Model], column: str, share: float) -> Non
         _point(axes, model, own, height)
     line = (float(np.median(unigram)) - bottom) / (top - bottom) if column == "validation_loss" and unigram else -1.0
     wanted = [line + 0.045 if abs(height - line) < 0.04 else height for height in heights]  # beside its line
-    chosen = sorted(range(len(every)), key=lambda i: wanted[i])
-    if len(chosen) > NAMED:
-        chosen = [chosen[round(i * (len(chosen) - 1) / (NAMED - 1))] for i in range(NAMED)]
+    chosen = points.evenly(sorted(range(len(every)), key=lambda i: wanted[i]), NAMED)
     spots = spread([wanted[i] for i in chosen], 0.066)
     shift = min(0.0, 0.98 - max(spots, default=0.0))
     for i, spot in zip(chosen, spots, strict=True):
@@ -266,14 +264,14 @@ def _beside(axes: Axes, model: Model, height: float, spot: float) -> None:
     """`DeepNorm 48L-48L d=64` right of its point, with a thin lead where it had to move."""
     method = str(model.rows["method"].iloc[0])
     figure = axes.get_figure(root=True)
-    points = 72 * axes.get_position().height * (figure.get_figheight() if figure else 1.0)
+    tall = 72 * axes.get_position().height * (figure.get_figheight() if figure else 1.0)
     word = f" ({model.word})" if model.word in ("stuck", "diverged") else ""
     moved = abs(spot - height) > 0.02
     text = axes.annotate(
         lettering.safe(model.name + word, 40),
         (model.flops, height),
         xycoords=axes.get_xaxis_transform(),
-        xytext=(14 if moved else 7, (spot - height) * points),
+        xytext=(14 if moved else 7, (spot - height) * tall),
         textcoords="offset points",
         fontsize=7.5,
         va="center",

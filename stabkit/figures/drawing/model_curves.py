@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 
 from stabkit.figures.drawing import style
 from stabkit.figures.drawing.line_ends import End, label_ends
+from stabkit.figures.shared import points
 
 HUE = "#0072B2"
 LINEAR = 16
@@ -56,10 +57,10 @@ def by_update(frame: pd.DataFrame, y_label: str, limits: Mapping[float, str]) ->
         axes.set_xlim(-0.5, max(last, 1) * 1.02)
         runs = list(rows.groupby("run", sort=False))
         ends = []
-        for place, (run, points) in enumerate(runs):
-            (line,) = axes.plot(points["x"], points["value"], color=HUE, **style.depth_line(place, len(runs)))
+        for place, (run, line_rows) in enumerate(runs):
+            (line,) = axes.plot(line_rows["x"], line_rows["value"], color=HUE, **style.depth_line(place, len(runs)))
             style.mark(line, "", str(run), x="update")
-            ends.append((float(points["value"].iloc[-1]), str(run), HUE, ""))
+            ends.append((float(line_rows["value"].iloc[-1]), str(run), HUE, ""))
         return ends
 
     return _panels(frame, "update", y_label, limits, lines, right=1.3, apart=0.07)
@@ -75,7 +76,7 @@ def _panels(
     apart: float,
 ) -> Figure:
     """The panels on one scale; `lines` draws those of one and says where they end; names stand `apart` at least."""
-    usable = frame[(frame["value"] > style.LOWEST) & (frame["value"] < style.HIGHEST)]
+    usable = frame[points.drawable_rows(frame["value"], log=True)]
     if usable.empty:
         return style.empty("Nothing that can be drawn was recorded.")
     groups, more = style.kept(list(usable.groupby("panel", sort=False)))

@@ -19,32 +19,21 @@ from stabkit.figures.shared.comparison import FACTS
 from stabkit.figures.shared.numbers import centre
 from stabkit.figures.shared.surfaces import Landscape
 from stabkit.figures.shared.words import listed, percent, short
-from stabkit.surface import roughness
+from stabkit.figures.surfaces import landscape
 
 COLUMNS = (*FACTS, "ruler", "direction_seed", "a", "loss")
 
 
 def select(drawn: Landscape) -> pd.DataFrame:
     """One row a point, ruler and cut."""
-    parts = []
-    for seen in drawn.seen("cut"):
-        spec = seen.surface.spec
-        part = pd.DataFrame({"a": spec.a, "loss": seen.surface.loss[0]})
-        facts = {**seen.facts, "ruler": seen.ruler, "direction_seed": spec.plane.seed}
-        parts.append(part.assign(**facts)[list(COLUMNS)])
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(COLUMNS))
+    return drawn.points(
+        "cut", COLUMNS, lambda seen: {"ruler": seen.ruler, "direction_seed": seen.surface.spec.plane.seed}
+    )
 
 
 def rough(frame: pd.DataFrame) -> pd.DataFrame:
     """Roughness, share of negative curvature and curvature of every cut."""
-    rows = []
-    for key, group in frame.groupby(["depth", "seed", "ruler", "label", "direction_seed"], sort=False):
-        losses = group.sort_values("a")["loss"].to_numpy(dtype=float)
-        measures = (roughness.roughness, roughness.negative_curvature, roughness.curvature)
-        rows.append((*key, *(measure(losses) for measure in measures)))
-    return pd.DataFrame(
-        rows, columns=["depth", "seed", "ruler", "label", "direction_seed", "roughness", "negative", "curvature"]
-    )
+    return landscape.rough(frame, "direction_seed", lambda rows: rows.sort_values("a")["loss"].to_numpy(dtype=float))
 
 
 def title(drawn: Landscape) -> str:
@@ -55,14 +44,12 @@ def title(drawn: Landscape) -> str:
     if len(labels) != 2:
         return "How rough the loss is along random directions"
     depth = table["depth"].iloc[0]
-    texts = []
-    of_depth = table[table["depth"] == depth]
-    for ruler in dict.fromkeys(of_depth["ruler"]):
-        rows = of_depth[of_depth["ruler"] == ruler]
-        share = rows.groupby(["label", "seed"])["negative"].mean().groupby("label").median()
-        if len(share) == 2:
-            texts.append(f"{percent(share[labels[0]])} against {percent(share[labels[1]])} by {ruler.whose}")
-    return f"Negative curvature of cuts at {depth}, {labels[0]} against {labels[1]}: {', '.join(texts)}"
+    shares = landscape.against(
+        table[table["depth"] == depth],
+        labels,
+        lambda rows: rows.groupby(["label", "seed"])["negative"].mean().groupby("label").median(),
+    )
+    return f"Negative curvature of cuts at {depth}, {labels[0]} against {labels[1]}: {shares}"
 
 
 def alt(frame: pd.DataFrame) -> str:

@@ -6,6 +6,7 @@ loss a depth, so that colours compare.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import matplotlib
@@ -30,13 +31,7 @@ MAP = "cividis"
 
 def select(drawn: Landscape) -> pd.DataFrame:
     """One row a point, ruler and surface."""
-    parts = []
-    for seen in drawn.seen():
-        spec = seen.surface.spec
-        a, b = np.meshgrid(spec.a, spec.b)
-        part = pd.DataFrame({"a": a.ravel(), "b": b.ravel(), "loss": seen.surface.loss.ravel()})
-        parts.append(part.assign(**{**seen.facts, "ruler": seen.ruler, "how": seen.how})[list(COLUMNS)])
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(COLUMNS))
+    return drawn.points("surface", COLUMNS, lambda seen: {"ruler": seen.ruler, "how": seen.how})
 
 
 def grid(rows: pd.DataFrame) -> pd.DataFrame:
@@ -44,30 +39,39 @@ def grid(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.pivot(index="b", columns="a", values="loss")
 
 
-def rough(frame: pd.DataFrame) -> pd.DataFrame:
-    """Roughness, share of negative curvature and curvature of every surface."""
+def rough(
+    frame: pd.DataFrame,
+    each: str = "run",
+    losses: Callable[[pd.DataFrame], NDArray[np.float64]] = lambda rows: grid(rows).to_numpy(dtype=float),
+) -> pd.DataFrame:
+    """Roughness, share of negative curvature and curvature of every surface, or of what else `each` sets apart, whose
+    rows hold these `losses`."""
+    names = ["depth", "seed", "ruler", "label", each]
     rows = []
-    for key, group in frame.groupby(["depth", "seed", "ruler", "label", "run"], sort=False):
-        losses = grid(group).to_numpy(dtype=float)
-        values = roughness.roughness(losses), roughness.negative_curvature(losses), roughness.curvature(losses)
-        rows.append((*key, *values))
-    return pd.DataFrame(rows, columns=["depth", "seed", "ruler", "label", "run", "roughness", "negative", "curvature"])
+    for key, group in frame.groupby(names, sort=False):
+        values = losses(group)
+        measures = (roughness.roughness, roughness.negative_curvature, roughness.curvature)
+        rows.append((*key, *(measure(values) for measure in measures)))
+    return pd.DataFrame(rows, columns=[*names, "roughness", "negative", "curvature"])
+
+
+def against(table: pd.DataFrame, labels: Sequence[str], share: Callable[[pd.DataFrame], pd.Series[float]]) -> str:
+    """`17% against 3% by Post-LN's, …`: two methods' shares of negative curvature under every ruler that has both."""
+    texts = []
+    for ruler in dict.fromkeys(table["ruler"]):
+        by = share(table[table["ruler"] == ruler])
+        if len(by) == len(labels) == 2:
+            texts.append(f"{percent(by[labels[0]])} against {percent(by[labels[1]])} by {ruler.whose}")
+    return ", ".join(texts)
 
 
 def title(drawn: Landscape) -> str:
     """The two methods' shares of negative curvature, ruler by ruler, at the first depth that has both; medians over
     seeds."""
-    table = rough(select(drawn))
-    for depth, of_depth in table.groupby("depth", sort=False):
-        labels = list(dict.fromkeys(of_depth["label"]))
-        texts = []
-        for ruler in dict.fromkeys(of_depth["ruler"]):
-            rows = of_depth[of_depth["ruler"] == ruler]
-            share = rows.groupby("label")["negative"].median()
-            if len(share) == len(labels) == 2:
-                texts.append(f"{percent(share[labels[0]])} against {percent(share[labels[1]])} by {ruler.whose}")
-        if texts:
-            return f"Negative curvature of the surfaces at {depth}, {labels[0]} against {labels[1]}: {', '.join(texts)}"
+    for depth, table in rough(select(drawn)).groupby("depth", sort=False):
+        labels = list(dict.fromkeys(table["label"]))
+        if shares := against(table, labels, lambda rows: rows.groupby("label")["negative"].median()):
+            return f"Negative curvature of the surfaces at {depth}, {labels[0]} against {labels[1]}: {shares}"
     return "The loss around the weights"
 
 

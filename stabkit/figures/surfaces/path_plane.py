@@ -30,8 +30,7 @@ def select(drawn: Landscape) -> pd.DataFrame:
     parts = []
     for seen in drawn.seen("path"):
         surface = seen.surface
-        a, b = np.meshgrid(surface.spec.a, surface.spec.b)
-        plane = pd.DataFrame({"what": "plane", "a": a.ravel(), "b": b.ravel(), "loss": surface.loss.ravel()})
+        plane = seen.points().assign(what="plane")
         path = pd.DataFrame({"what": "path", **{name: surface.path[name] for name in PATH}})
         explained = {f"explained_{i}": surface.facts.get(f"explained_{i}", np.nan) for i in (1, 2)}
         for part in (plane, path):
