@@ -31,7 +31,7 @@ from stabkit.figures.depth.flops import Model
 from stabkit.figures.shared import quality as qualities
 from stabkit.figures.shared.comparison import Condition, variants
 from stabkit.figures.shared.depth_fit import JOINED, Stacks, shape_of
-from stabkit.figures.shared.numbers import centre, outcome_word
+from stabkit.figures.shared.numbers import centre
 from stabkit.figures.shared.words import listed, short
 from stabkit.results.outcome import AT_UNIGRAM
 from stabkit.storage.store import Run
@@ -129,7 +129,7 @@ def _symmetric(model: Model, other: Model, method: str) -> bool:
 def _share(run: Run) -> float:
     """Validation loss over that of the best constant predictor; infinite where it is not finite."""
     unigram = run.outcome.unigram_loss
-    return loss(run) / unigram if math.isfinite(loss(run)) and outcome_word(run) != "diverged" else math.inf
+    return loss(run) / unigram if math.isfinite(loss(run)) and run.outcome.word != "diverged" else math.inf
 
 
 def word_frequencies(runs: Sequence[Run]) -> list[Measurement]:

@@ -10,7 +10,7 @@ from stabkit.claims.base import Measurement, Spot, Tell, at_depth
 from stabkit.claims.evidence import ClaimCell, groups
 from stabkit.figures.shared import quality as qualities
 from stabkit.figures.shared.comparison import setting
-from stabkit.figures.shared.numbers import centre, outcome_word
+from stabkit.figures.shared.numbers import centre
 from stabkit.figures.shared.words import short
 from stabkit.spec import RunSpec
 from stabkit.storage.store import Run
@@ -94,7 +94,7 @@ def published(runs: Sequence[Run]) -> list[Run]:
 
 def train(runs: Sequence[Run]) -> bool:
     """Whether all of them train: against one that does not, whatever is measured is no quality."""
-    return bool(runs) and all(outcome_word(run) == "trains" for run in runs)
+    return bool(runs) and all(run.outcome.word == "trains" for run in runs)
 
 
 def above_own_unigram(run: Run) -> float:

@@ -12,7 +12,7 @@ from stabkit.claims.base import Claim, ClaimPart, Measurement, Spot, Tell, at_de
 from stabkit.claims.evidence import JUDGED, MARGIN, ClaimCell, at, cells, fails, groups, trains
 from stabkit.figures.chain.chain_order import COLLAPSED
 from stabkit.figures.shared.comparison import Condition, method_label, setting
-from stabkit.figures.shared.numbers import outcome_word, series
+from stabkit.figures.shared.numbers import series
 from stabkit.figures.shared.words import short
 from stabkit.methods import variant
 from stabkit.results.intervals import wilson
@@ -87,13 +87,13 @@ def _steps(shallow: dict[float, dict[int, Run]], deep: dict[float, dict[int, Run
         for seed in sorted(set.intersection(*(set(side[rate]) for side in (shallow, deep) for rate in (low, high)))):
             before = _loss(deep[low][seed], 1.0) - _loss(shallow[low][seed], 1.0)
             rest = deep[low][seed], shallow[low][seed], shallow[high][seed]
-            if before < MARGIN or not all(map(trains, rest)) or outcome_word(deep[high][seed]) == "early":
+            if before < MARGIN or not all(map(trains, rest)) or deep[high][seed].outcome.word == "early":
                 continue
             after = _loss(deep[high][seed], 1.0) - _loss(shallow[high][seed], 1.0)
             gain = _loss(deep[low][seed], 1.0) - _loss(deep[high][seed], 1.0)
             better = trains(deep[high][seed]) and gain >= MARGIN
             values[seed] = max(after, 0.0) / before if better else math.inf
-            word = f"{short(after)}" if trains(deep[high][seed]) else outcome_word(deep[high][seed])
+            word = f"{short(after)}" if trains(deep[high][seed]) else deep[high][seed].outcome.word
             parts.append(f"{short(before)} nats behind at {low:g}, {word} at {high:g}")
         if values:
             run = next(iter(deep[low].values()))
@@ -120,7 +120,7 @@ def parted_by_collapse(runs: Sequence[Run]) -> list[Measurement]:
     cosine = at("token_cosine", "state", 0)
     measurements = []
     for apart, members in groups([run for run in runs if run.spec.train.warmup == 0]):
-        judged = [run for run in members if outcome_word(run) in JUDGED and not math.isnan(cosine(run))]
+        judged = [run for run in members if run.outcome.word in JUDGED and not math.isnan(cosine(run))]
         for part, side in ((ABOVE, True), (BELOW, False)):
             here = [run for run in judged if (cosine(run) > COLLAPSED) is side]
             if here:

@@ -12,7 +12,6 @@ from dataclasses import replace
 from stabkit.claims.base import MOST, Claim, Measurement, Spot, at_depth
 from stabkit.claims.evidence import JUDGED, trains
 from stabkit.figures.shared.comparison import method_label, setting
-from stabkit.figures.shared.numbers import outcome_word
 from stabkit.methods import variant
 from stabkit.spec import canonical
 from stabkit.storage.store import Run
@@ -23,7 +22,7 @@ def freed(runs: Sequence[Run]) -> list[Measurement]:
     seed."""
     pairs: dict[str, dict[bool, dict[int, Run]]] = {}
     for run in runs:
-        if outcome_word(run) in JUDGED:
+        if run.outcome.word in JUDGED:
             alike = replace(run.spec, seed=0, model=replace(run.spec.model, tied=True))
             pairs.setdefault(canonical(alike.stored()), {}).setdefault(run.spec.model.tied, {})[run.spec.seed] = run
     measurements = []
@@ -32,7 +31,7 @@ def freed(runs: Sequence[Run]) -> list[Measurement]:
         seeds = sorted(seed for seed in set(tied) & set(by_seed) if not trains(tied[seed]))
         if seeds:
             run = tied[seeds[0]]
-            ends = [f"{outcome_word(tied[seed])} tied, {outcome_word(by_seed[seed])} untied" for seed in seeds]
+            ends = [f"{tied[seed].outcome.word} tied, {by_seed[seed].outcome.word} untied" for seed in seeds]
             measurements.append(
                 Measurement(
                     where=(

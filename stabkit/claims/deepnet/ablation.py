@@ -16,7 +16,6 @@ from stabkit.claims.quality_evidence import too_short
 from stabkit.figures.ablation import boundary
 from stabkit.figures.shared import scales
 from stabkit.figures.shared.comparison import Condition, conditions, output_layers, setting
-from stabkit.figures.shared.numbers import outcome_word
 from stabkit.methods import variant
 from stabkit.results.intervals import wilson
 from stabkit.results.line import log_slope
@@ -63,13 +62,13 @@ def _changed(
             seeds = [
                 seed
                 for seed in sorted(set(base) & set(other))
-                if outcome_word(base[seed]) == "trains" and outcome_word(other[seed]) in JUDGED
+                if base[seed].outcome.word == "trains" and other[seed].outcome.word in JUDGED
             ]
             values = {seed: _above(other[seed], base[seed]) for seed in seeds}
             for part, threshold in parts:
                 if values:
                     run = base[seeds[0]]
-                    words = [outcome_word(other[seed]) for seed in seeds]
+                    words = [other[seed].outcome.word for seed in seeds]
                     measurements.append(
                         Measurement(
                             where=(where,),

@@ -23,7 +23,7 @@ from stabkit.figures.drawing import lettering, style
 from stabkit.figures.drawing.palette import MARKS
 from stabkit.figures.picture import Note, Picture, RunPicture
 from stabkit.figures.shared.comparison import FACTS, shown
-from stabkit.figures.shared.numbers import centre, chain, lowest_ratio, outcome_word, series
+from stabkit.figures.shared.numbers import centre, chain, lowest_ratio, series
 from stabkit.figures.shared.once import once
 from stabkit.figures.shared.points import LOWEST
 from stabkit.figures.shared.words import listed, several, short
@@ -102,12 +102,12 @@ def sentence(runs: Sequence[Run]) -> str:
         parts[0] += f" ({_cells(places[run] for run in gone)}{_fall(run for run in runs if run.run_id in gone)})"
     parts.append(f"{len(lost)} fell below the limit later")
     if lost:
-        training = sum(outcome_word(run) == "trains" for run in runs if run.run_id in lost)
+        training = sum(run.outcome.word == "trains" for run in runs if run.run_id in lost)
         parts[-1] += f", {len(ordered)} of them after their LN inputs had grown by half"
         parts[-1] += f" ({training} of the {len(lost)} train)" if training else ""
     parts.append(f"LN inputs grew by half in {len(grown)}")
     end = ""
-    if not any(outcome_word(run) in ("stuck", "diverged") for run in runs):
+    if not any(run.outcome.word in ("stuck", "diverged") for run in runs):
         end = "; none of them was judged to fail, so this is no verdict on the chain"
     elif gone and not lost:
         end = ": the gradient is weak before the update explodes, where the paper's chain has it vanish after"

@@ -24,7 +24,6 @@ from stabkit.figures.picture import Note, Picture, RunPicture
 from stabkit.figures.shared import quality
 from stabkit.figures.shared.comparison import FACTS, Condition, Shown, shown
 from stabkit.figures.shared.depth_fit import JOINED, Stacks, shape_of, unless_equal
-from stabkit.figures.shared.numbers import outcome_word
 from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed
 from stabkit.results.line import line
@@ -51,7 +50,7 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
     groups: dict[tuple[str, Condition, Stacks], list[Shown]] = {}
     for placed in shown(runs):
         shape, _ = shape_of(placed.run.spec.model.encoder_layers, placed.run.spec.model.decoder_layers)
-        if shape in JOINED and outcome_word(placed.run) != "early":
+        if shape in JOINED and placed.run.outcome.word != "early":
             groups.setdefault((placed.variant, placed.condition, shape), []).append(placed)
     rows = []
     for (_, _, shape), members in groups.items():
