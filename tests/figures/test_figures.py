@@ -35,11 +35,10 @@ from stabkit.figures.chain.run_curves import (
 )
 from stabkit.figures.depth import depth_law, flops, slope, theory, update_depth
 from stabkit.figures.methods import perplexity
+from stabkit.figures.model_curves import OWN, WATCHED
 from stabkit.figures.picture import Mark, Note, Picture, RunPicture
-from stabkit.figures.probe_curves import OWN
 from stabkit.figures.quality import bleu, significance
 from stabkit.figures.shared import depth_fit, scales, theorem
-from stabkit.figures.watch_curves import WATCHED
 from stabkit.methods import with_recipe
 from stabkit.report.cards import card, reading
 from stabkit.report.verdict.headline import headline

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import stabkit
-from stabkit.figures.watch_curves import MOST_POINTS, WATCHED, thinned
+from stabkit.figures.model_curves import MOST_POINTS, WATCHED, thinned
 from stabkit.own.watch import journal
 from stabkit.report.own import watch as page
 from stabkit.storage.watched import WatchShelf
