@@ -27,7 +27,7 @@ from stabkit.figures.shared.comparison import (
     setting,
     shown,
 )
-from stabkit.figures.shared.numbers import outcome_word, series, value_at
+from stabkit.figures.shared.numbers import series, value_at
 from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed
 from stabkit.methods.blocks import name_of
@@ -118,7 +118,7 @@ class ClaimCell:
         nothing."""
         seeds = self.seeds(*methods)
         sides = {seed: [self.runs[method][seed] for method in methods] for seed in seeds}
-        if not all(outcome_word(run) in JUDGED for side in sides.values() for run in side):
+        if not all(run.outcome.word in JUDGED for side in sides.values() for run in side):
             return {}
         return {seed: float(so(*side)) for seed, side in sides.items()}
 
@@ -295,12 +295,12 @@ def mean_over(probe: str, site: Callable[[Run], str], first: int, last: int) -> 
 
 
 def trains(run: Run) -> bool:
-    return outcome_word(run) == "trains"
+    return run.outcome.word == "trains"
 
 
 def fails(run: Run) -> bool:
     """A run that was judged and does not train."""
-    return outcome_word(run) in ("stuck", "diverged")
+    return run.outcome.word in ("stuck", "diverged")
 
 
 def fails_but_other_trains(run: Run, other: Run) -> bool:
@@ -316,7 +316,7 @@ def fates(cell: ClaimCell, *methods: str) -> str:
     """`Post-LN: 2 of 3 stuck, 1 of 3 trains; ADMIN: trains`."""
     parts = []
     for method in methods:
-        words = [outcome_word(cell.runs[method][seed]) for seed in cell.seeds(*methods)]
+        words = [cell.runs[method][seed].outcome.word for seed in cell.seeds(*methods)]
         counts = Counter(words).items()
         ends = ", ".join(f"{n} of {len(words)} {word}" if len(words) > 1 else word for word, n in counts)
         parts.append(f"{cell.label(method) if cell.of(method) else method}: {ends}")

@@ -19,7 +19,7 @@ from stabkit.figures.depth.flops import Model
 from stabkit.figures.shared import quality as qualities
 from stabkit.figures.shared.comparison import Condition, variants
 from stabkit.figures.shared.depth_fit import JOINED, Stacks, shape_of
-from stabkit.figures.shared.numbers import centre, outcome_word
+from stabkit.figures.shared.numbers import centre
 from stabkit.figures.shared.words import listed, short
 from stabkit.results.outcome import AT_UNIGRAM
 from stabkit.spec import RunSpec
@@ -102,7 +102,7 @@ def published(runs: Sequence[Run]) -> list[Run]:
 
 def train(runs: Sequence[Run]) -> bool:
     """Whether all of them train: against one that does not, whatever is measured is no quality."""
-    return bool(runs) and all(outcome_word(run) == "trains" for run in runs)
+    return bool(runs) and all(run.outcome.word == "trains" for run in runs)
 
 
 def above_own_unigram(run: Run) -> float:
@@ -190,7 +190,7 @@ def _symmetric(model: Model, other: Model, method: str) -> bool:
 def _share(run: Run) -> float:
     """Validation loss over that of the best constant predictor; infinite where it is not finite."""
     unigram = run.outcome.unigram_loss
-    return loss(run) / unigram if math.isfinite(loss(run)) and outcome_word(run) != "diverged" else math.inf
+    return loss(run) / unigram if math.isfinite(loss(run)) and run.outcome.word != "diverged" else math.inf
 
 
 def at_word_frequencies(ours: Run, theirs: Run) -> bool:

@@ -13,7 +13,7 @@ from stabkit.claims.base import Claim, ClaimPart, Measurement, Spot, Tell, at_le
 from stabkit.claims.evidence import JUDGED, MARGIN, ClaimCell, at, cells, depth_of, fails, groups, measured, trains
 from stabkit.figures.chain.chain_order import COLLAPSED
 from stabkit.figures.shared.comparison import Condition, method_label, setting
-from stabkit.figures.shared.numbers import outcome_word, series
+from stabkit.figures.shared.numbers import series
 from stabkit.figures.shared.words import short
 from stabkit.methods import variant
 from stabkit.results.intervals import wilson
@@ -88,13 +88,13 @@ def _steps(shallow: dict[float, dict[int, Run]], deep: dict[float, dict[int, Run
         for seed in sorted(set.intersection(*(set(side[rate]) for side in (shallow, deep) for rate in (low, high)))):
             before = _loss(deep[low][seed], 1.0) - _loss(shallow[low][seed], 1.0)
             rest = deep[low][seed], shallow[low][seed], shallow[high][seed]
-            if before < MARGIN or not all(map(trains, rest)) or outcome_word(deep[high][seed]) == "early":
+            if before < MARGIN or not all(map(trains, rest)) or deep[high][seed].outcome.word == "early":
                 continue
             after = _loss(deep[high][seed], 1.0) - _loss(shallow[high][seed], 1.0)
             gain = _loss(deep[low][seed], 1.0) - _loss(deep[high][seed], 1.0)
             better = trains(deep[high][seed]) and gain >= MARGIN
             values[seed] = max(after, 0.0) / before if better else math.inf
-            word = f"{short(after)}" if trains(deep[high][seed]) else outcome_word(deep[high][seed])
+            word = f"{short(after)}" if trains(deep[high][seed]) else deep[high][seed].outcome.word
             parts.append(f"{short(before)} nats behind at {low:g}, {word} at {high:g}")
         if values:
             run = next(iter(deep[low].values()))
@@ -113,7 +113,7 @@ def parted_by_collapse(runs: Sequence[Run]) -> list[Measurement]:
     cosine = at("token_cosine", "state", 0)
     measurements = []
     for apart, members in groups([run for run in runs if run.spec.train.warmup == 0]):
-        judged = [run for run in members if outcome_word(run) in JUDGED and not math.isnan(cosine(run))]
+        judged = [run for run in members if run.outcome.word in JUDGED and not math.isnan(cosine(run))]
         for part, side in ((ABOVE, True), (BELOW, False)):
             here = [run for run in judged if (cosine(run) > COLLAPSED) is side]
             if here:
@@ -138,7 +138,7 @@ def freed(runs: Sequence[Run]) -> list[Measurement]:
     (`figures/depth/loss_start.py`): whether that is why DeepNorm, which trains at width 64, may not at 256."""
     pairs: dict[str, dict[bool, dict[int, Run]]] = {}
     for run in runs:
-        if outcome_word(run) in JUDGED:
+        if run.outcome.word in JUDGED:
             alike = replace(run.spec, seed=0, model=replace(run.spec.model, tied=True))
             pairs.setdefault(canonical(alike.stored()), {}).setdefault(run.spec.model.tied, {})[run.spec.seed] = run
     measurements = []
@@ -147,7 +147,7 @@ def freed(runs: Sequence[Run]) -> list[Measurement]:
         seeds = sorted(seed for seed in set(tied) & set(by_seed) if not trains(tied[seed]))
         if seeds:
             run = tied[seeds[0]]
-            ends = [f"{outcome_word(tied[seed])} tied, {outcome_word(by_seed[seed])} untied" for seed in seeds]
+            ends = [f"{tied[seed].outcome.word} tied, {by_seed[seed].outcome.word} untied" for seed in seeds]
             method = Spot(variant(run.spec), method_label(run.spec))
             measurements.append(
                 measured(

@@ -11,7 +11,6 @@ from stabkit.claims.evidence import JUDGED, MARGIN, ClaimCell, cells, depth_of, 
 from stabkit.claims.quality import above_own_unigram, gained, published
 from stabkit.figures.ablation import robustness
 from stabkit.figures.shared.comparison import Condition, variants
-from stabkit.figures.shared.numbers import outcome_word
 from stabkit.storage.store import Run
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ def largest(runs: Sequence[Run]) -> list[Measurement]:
     by, measurements = {run.run_id: run for run in runs}, []
     for axis, condition, rows in _axes(runs):
         top = [by[run] for run in rows.loc[rows["value"] == rows["value"].max(), "run"]]
-        if all(outcome_word(run) in JUDGED for run in top):
+        if all(run.outcome.word in JUDGED for run in top):
             values = {run.spec.seed: float(trains(run)) for run in top}
             top_value = f"{rows['value'].max():g}"
             where = depth_of(top[0]), Spot(f"{axis}-{top_value}", robustness.words(axis, top_value))
@@ -51,7 +50,7 @@ def larger(runs: Sequence[Run]) -> list[Measurement]:
         ends = []
         for value in (rows["value"].max(), rows["value"].min()):
             end = [by[run] for run in rows.loc[rows["value"] == value, "run"]]
-            ends.append({run.spec.seed: run for run in end if outcome_word(run) in JUDGED})
+            ends.append({run.spec.seed: run for run in end if run.outcome.word in JUDGED})
         seeds = sorted(set(ends[0]) & set(ends[1]))
         values = {}
         for seed in seeds:

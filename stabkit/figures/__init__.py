@@ -4,7 +4,7 @@ catalogue.py       the tables of the pictures of runs: order = order on the page
 ablation/ chain/ depth/ methods/ quality/ surfaces/    a room a subject: a picture a file; curves of runs are rows of
                    chain/run_curves.py
 probes/recorded.py the pictures of a probe that has none of its own
-probe_curves.py, watch_curves.py    those of a user's model
+model_curves.py    those of a user's model: of `probe`, of a watch
 shared/            what several select by          drawing/    what they are drawn with
 
 To add one: a value in a file of its room, its row in its table (docs/extend.md).

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
+from stabkit.figures.drawing import style
 from stabkit.storage.store import Run
 
 if TYPE_CHECKING:
@@ -57,17 +58,32 @@ class Picture(Generic[Source]):
     select: Callable[[Source], pd.DataFrame]
     """Exactly what is drawn; also the CSV and the folded table."""
     draw: Callable[[pd.DataFrame], Figure]
-    """The picture of that frame alone."""
+    """The picture of that frame alone; called by `drawn`."""
     title: Callable[[Source], str]
     """A finding where the data support one, else what is shown."""
     alt: Callable[[pd.DataFrame], str]
-    """What the picture shows, for those who do not see it."""
+    """What the picture shows, for those who do not see it; called by `described`."""
+    none: str = ""
+    """What stands for the picture and for its alt text where the frame is empty; "": `draw` and `alt` say it."""
+    grid: bool = True
+    """Whether its panels have the lines of a grid."""
     optional: bool = False
     """Not on a page for which the frame is empty."""
     at_start: bool = False
     """On a page of single steps of SGD too, which train nothing."""
     single_steps: bool = False
     """Made of all runs, single steps included, which are its matter; the others of trained runs alone."""
+
+    def drawn(self, frame: pd.DataFrame) -> Figure:
+        """The picture of a frame, in our look."""
+        if frame.empty and self.none:
+            return style.empty(self.none)
+        with style.look(axes_grid=self.grid):
+            return self.draw(frame)
+
+    def described(self, frame: pd.DataFrame) -> str:
+        """Its alt text."""
+        return self.none if frame.empty and self.none else self.alt(frame)
 
 
 RunPicture = Picture[Sequence[Run]]

@@ -17,6 +17,7 @@ from markupsafe import Markup
 from stabkit.figures.drawing import svg
 from stabkit.figures.drawing.style import EmptyFigure
 from stabkit.figures.picture import Mark, Note, Picture, Room
+from stabkit.figures.shared.points import evenly
 from stabkit.figures.shared.words import listed, short
 
 Source = TypeVar("Source")
@@ -73,7 +74,7 @@ def card(figure: Picture[Source], frame: pd.DataFrame, made_of: Source, before: 
         short=figure.short,
         title=figure.title(made_of),
         svg=Markup(image),
-        alt=figure.alt(frame),
+        alt=figure.described(frame),
         see=figure.see,
         read=reading(figure.read, frame),
         caption=figure.caption,
@@ -87,7 +88,7 @@ def card(figure: Picture[Source], frame: pd.DataFrame, made_of: Source, before: 
 
 def drawing(figure: Picture[Any], frame: pd.DataFrame, name: str) -> tuple[str, list[dict[str, Any]], str]:
     """The svg for the page, its curves, and "" or what it needs before there is anything to draw."""
-    drawn = figure.draw(frame)
+    drawn = figure.drawn(frame)
     return (*svg.to_page(drawn, name), drawn.reason if isinstance(drawn, EmptyFigure) else "")
 
 
@@ -167,7 +168,7 @@ def _folded(frame: pd.DataFrame, figure: Picture[Any]) -> tuple[tuple[str, ...],
         names = [name for name in frame.columns if name not in ("run", "method")]
         head, count = tuple(name.replace("_", " ") for name in names), len(frame)
         kept = max(1, TABLE_LIMIT // len(head))
-        some = frame[names].iloc[_spread(count, kept)]
+        some = frame[names].iloc[evenly(range(count), kept)]
         rows = [tuple(map(_cell, row)) for row in some.itertuples(index=False)]
         return head, tuple(rows), f"{kept} of {count} rows, evenly spread." if count > kept else ""
     return _by_run(frame, figure.index, figure.value)
@@ -180,8 +181,8 @@ def _by_run(frame: pd.DataFrame, index: str, value: str) -> tuple[tuple[str, ...
     for run, at, number in zip(*(frame[name].tolist() for name in ("run", index, value)), strict=True):
         held.setdefault(run, {})[int(at)] = float(number)
     places = sorted({at for own in held.values() for at in own})
-    columns = [places[i] for i in _spread(len(places), MOST_COLUMNS)]
-    kept = _spread(len(runs), max(1, TABLE_LIMIT // (1 + len(columns))))
+    columns = evenly(places, MOST_COLUMNS)
+    kept = evenly(range(len(runs)), max(1, TABLE_LIMIT // (1 + len(columns))))
     rows = []
     for label, depth, condition, seed, run in (
         runs[["label", "depth", "condition", "seed", "run"]].iloc[kept].itertuples(index=False)
@@ -191,11 +192,6 @@ def _by_run(frame: pd.DataFrame, index: str, value: str) -> tuple[tuple[str, ...
     parts = [f"{len(kept)} of {len(runs)} runs"] if len(kept) < len(runs) else []
     parts += [f"{len(columns)} of {len(places)} {index}s"] if len(columns) < len(places) else []
     return (f"run, {index}", *map(str, columns)), tuple(rows), f"{' and '.join(parts)}, evenly spread." if parts else ""
-
-
-def _spread(count: int, kept: int) -> list[int]:
-    """As many places of so many, from the first to the last."""
-    return list(range(count)) if count <= kept else [round(i * (count - 1) / max(kept - 1, 1)) for i in range(kept)]
 
 
 def _cell(value: Any) -> str:

@@ -62,7 +62,7 @@ def write_pictures(runs: Sequence[Run], folder: Path) -> int:
     for figure in figures:
         with np.errstate(all="ignore"):  # as on the page
             frame = figure.select(order.source(figure, runs))
-            drawn = figure.draw(frame)
+            drawn = figure.drawn(frame)
         for kind in ("svg", "png", "pdf"):
             svg.save(drawn, folder / f"{figure.name}.{kind}")
         write_file(folder / f"{figure.name}.csv", frame.to_csv(index=False).encode())

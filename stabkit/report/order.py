@@ -15,7 +15,6 @@ from stabkit.figures.catalogue import FIGURES, SURFACES
 from stabkit.figures.picture import Picture, Room, RunPicture
 from stabkit.figures.probes import recorded
 from stabkit.figures.shared.comparison import trained
-from stabkit.figures.shared.numbers import outcome_word
 from stabkit.figures.shared.once import Runs
 from stabkit.figures.shared.surfaces import Landscape
 from stabkit.report.cards import Card, card
@@ -80,7 +79,7 @@ def kind(runs: Sequence[Run], surfaces: Sequence[Surface] = ()) -> PageOrder:
         return SLOPE
     if any(run.spec.alpha_scale != 1 or run.spec.beta_scale != 1 for run in runs):
         return ABLATE
-    return JUDGED if any(outcome_word(run) != "early" for run in runs) else SWEEP
+    return JUDGED if any(run.outcome.word != "early" for run in runs) else SWEEP
 
 
 def source(figure: RunPicture, runs: Sequence[Run]) -> Sequence[Run]:

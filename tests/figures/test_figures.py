@@ -35,11 +35,10 @@ from stabkit.figures.chain.run_curves import (
 )
 from stabkit.figures.depth import depth_law, flops, slope, theory, update_depth
 from stabkit.figures.methods import perplexity
+from stabkit.figures.model_curves import OWN, WATCHED
 from stabkit.figures.picture import Mark, Note, Picture, RunPicture
-from stabkit.figures.probe_curves import OWN
 from stabkit.figures.quality import bleu, significance
 from stabkit.figures.shared import depth_fit, scales, theorem
-from stabkit.figures.watch_curves import WATCHED
 from stabkit.methods import with_recipe
 from stabkit.report.cards import card, reading
 from stabkit.report.verdict.headline import headline
@@ -230,7 +229,7 @@ def test_a_methods_factors_are_drawn_only_where_some_run_is_scaled_and_options_s
 
 def test_the_theorems_sum_of_a_scaled_run_is_that_of_the_method_taken_to_its_factors() -> None:
     runs = plane(lambda a, b: 1.0, lambda a, b: "trains")
-    frame = boundary.select(runs)
+    frame = scales.frame(runs)
     expected = [theorem.predicted(made, 1) for made in runs]
     by = {made.run_id: value for made, value in zip(runs, expected, strict=True)}
     itself = by[next(m.run_id for m in runs if m.spec.alpha_scale == 1 == m.spec.beta_scale)]
@@ -241,12 +240,12 @@ def test_the_theorems_sum_of_a_scaled_run_is_that_of_the_method_taken_to_its_fac
 
 
 def test_the_border_parts_as_many_runs_as_one_level_can() -> None:
-    found = boundary.border(boundary.select(plane(lambda a, b: 1.0, lambda a, b: "stuck" if b / a > 2 else "trains")))
+    found = boundary.border(scales.frame(plane(lambda a, b: 1.0, lambda a, b: "stuck" if b / a > 2 else "trains")))
     assert found is not None and str(found) == "3 of 3 failing and 6 of 6 training runs"
-    mixed = boundary.select(plane(lambda a, b: 1.0, lambda a, b: "stuck" if a == 1 else "trains"))
+    mixed = scales.frame(plane(lambda a, b: 1.0, lambda a, b: "stuck" if a == 1 else "trains"))
     assert boundary.border(mixed) is None
-    assert boundary.border(boundary.select(plane(lambda a, b: 1.0, lambda a, b: "trains"))) is None
-    assert boundary.border(boundary.select(plane(lambda a, b: 1.0, lambda a, b: "early"))) is None
+    assert boundary.border(scales.frame(plane(lambda a, b: 1.0, lambda a, b: "trains"))) is None
+    assert boundary.border(scales.frame(plane(lambda a, b: 1.0, lambda a, b: "early"))) is None
 
 
 def test_the_map_says_how_many_of_a_cells_runs_train() -> None:
@@ -257,7 +256,7 @@ def test_the_map_says_how_many_of_a_cells_runs_train() -> None:
             *((0.25, 0, "stuck", 8.0), (0.25, 1, "trains", 8.0), (4.0, 0, "diverged", math.nan)),
         )
     ]
-    drawn = scale_map.draw(scale_map.select(runs))
+    drawn = scale_map.PICTURE.drawn(scales.frame(runs))
     texts = [[text.get_text() for text in axes.texts] for axes in drawn.axes]
     assert texts[0] == ["1 of 2\ntrain", "2 of 2\ntrain", "0 of 1\ndiverged"]
     assert texts[2] == ["8.0", "2.0", "–"]
@@ -273,8 +272,8 @@ def test_the_map_says_how_many_of_a_cells_runs_train() -> None:
 
 def test_a_border_is_only_one_that_tells_more_than_half_of_the_rarer_kind_apart() -> None:
     few = plane(lambda a, b: 1.0, lambda a, b: "stuck" if b / a < 0.1 else "trains")
-    assert boundary.border(boundary.select(few)) is None
-    frame = boundary.select(plane(lambda a, b: b / a, lambda a, b: "stuck" if b / a > 2 else "trains"))
+    assert boundary.border(scales.frame(few)) is None
+    frame = scales.frame(plane(lambda a, b: b / a, lambda a, b: "stuck" if b / a > 2 else "trains"))
     assert all(found is not None and found.training == (6, 6) for found in boundary.controls(frame).values())
     assert "β/α alone 3 of 3 failing" in boundary.title(
         plane(lambda a, b: b / a, lambda a, b: "stuck" if b / a > 2 else "trains")
@@ -283,8 +282,8 @@ def test_a_border_is_only_one_that_tells_more_than_half_of_the_rarer_kind_apart(
 
 def test_without_the_method_itself_the_sums_are_still_over_those_at_factors_of_1() -> None:
     runs = plane(lambda a, b: 1.0, lambda a, b: "trains")
-    whole = boundary.select(runs).set_index("run")["relative"]
-    rest = boundary.select([r for r in runs if not r.spec.alpha_scale == 1 == r.spec.beta_scale]).set_index("run")
+    whole = scales.frame(runs).set_index("run")["relative"]
+    rest = scales.frame([r for r in runs if not r.spec.alpha_scale == 1 == r.spec.beta_scale]).set_index("run")
     for run_id, value in rest["relative"].items():
         assert value == pytest.approx(whole[run_id])
 
@@ -574,7 +573,7 @@ def test_drawing_survives(figure: RunPicture, case: str) -> None:
     assert {figure.value, *([figure.index] if figure.index else [])} <= set(frame.columns)
     ET.fromstring(card(figure, frame, runs).svg)
     notes = [note.text for note in figure.read]
-    for text in (figure.title(runs), figure.alt(frame), figure.see, *notes, figure.caption, figure.short):
+    for text in (figure.title(runs), figure.described(frame), figure.see, *notes, figure.caption, figure.short):
         assert text and "nan" not in text
 
 
@@ -589,7 +588,7 @@ def test_a_diverged_run_stays_visible() -> None:
             continue
         if figure is exponent.PICTURE or (figure.optional and frame.empty):
             continue  # of many runs, or not on their page
-        drawn = figure.draw(frame)
+        drawn = figure.drawn(frame)
         marks = [line for axes in drawn.axes for line in axes.lines if line.get_marker() == "x"]
         texts = [text.get_text() for axes in drawn.axes for text in axes.texts]
         seen = sum(int(np.isfinite(np.asarray(line.get_xdata(), dtype=float)).sum()) for line in marks)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from stabkit.figures.probe_curves import OWN
+from stabkit.figures.model_curves import OWN
 from stabkit.results.own.cell import Broke, ModelCell
 from stabkit.results.own.judged import Judged
 from stabkit.results.own.verdict import verdict
@@ -45,8 +45,8 @@ FOUND = {
 def test_every_picture_is_drawn_and_told(figure, cells):
     found = probed(cells)
     frame = figure.select(found)
-    assert tuple(frame.columns) == figure.columns and figure.title(found) and figure.alt(frame)
-    figure.draw(frame)
+    assert tuple(frame.columns) == figure.columns and figure.title(found) and figure.described(frame)
+    figure.drawn(frame)
 
 
 def test_each_frame_holds_what_was_recorded():
@@ -55,4 +55,4 @@ def test_each_frame_holds_what_was_recorded():
     assert OWN["update"].select(found)[["x", "value"]].to_numpy().tolist() == [[t, 0.3] for t in range(1, 6)]
     assert found.worst.gradient.step == 3
     assert OWN["gradient"].select(found)[["x", "value"]].to_numpy().tolist() == [[0, 1], [1, 0.5]]
-    assert "right end: 6 layers: 0.50" in OWN["gradient"].alt(OWN["gradient"].select(found))
+    assert "right end: 6 layers: 0.50" in OWN["gradient"].described(OWN["gradient"].select(found))

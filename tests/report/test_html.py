@@ -119,7 +119,7 @@ def test_the_tables_for_the_csv_hold_exactly_what_is_drawn(page: str) -> None:
     runs = sweep((6, 18))
     drawn = [figure for figure in FIGURES if not figure.optional or len(figure.select(runs))]
     assert {"theory", "dependency", "perturbation"} <= {figure.name for figure in drawn}
-    needs = [figure for figure in drawn if isinstance(figure.draw(figure.select(runs)), EmptyFigure)]
+    needs = [figure for figure in drawn if isinstance(figure.drawn(figure.select(runs)), EmptyFigure)]
     assert page.count('<span class="needs">') == len(needs) > 0, "one line says which"
     shown = {name: json.loads(zlib.decompress(base64.b64decode(text))) for name, text in found}
     assert set(shown) == {figure.name for figure in drawn if figure not in needs} and len(shown) == len(found)

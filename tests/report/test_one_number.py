@@ -37,7 +37,7 @@ def test_the_update_of_a_cell_is_that_of_the_figure_and_their_ratio_that_of_head
         for depth, cell in zip(verdicts.depths, row.cells, strict=True):
             own = frame[(frame["label"] == row.label) & (frame["depth"] == depth)]
             assert cell.update == pytest.approx(centre(own["update"]))
-            assert f"{depth} {short(cell.update)}" in update_depth.alt(frame)
+            assert f"{depth} {short(cell.update)}" in update_depth.PICTURE.described(frame)
     found = contrast(runs)
     assert found is not None and found.ratio == pytest.approx(places(runs, "smaller")[depth_text(*found.shape)].value)
     assert f"{short(found.ratio)} times as far" in headline(runs)

@@ -274,7 +274,7 @@ def seen(figure: Any, source: Any) -> tuple[Any, Any]:
     """(a picture's frame without its words, what is drawn of it)."""
     with np.errstate(all="ignore"):
         frame: pd.DataFrame = figure.select(source)
-        drawn = figure.draw(frame)
+        drawn = figure.drawn(frame)
     kept = [name for name in frame if name in KEYS or (frame[name].dtype.kind in "biuf")]
     return frame[kept].to_csv(), json.dumps(shown(drawn))
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import stabkit
-from stabkit.figures.watch_curves import MOST_POINTS, WATCHED, thinned
+from stabkit.figures.model_curves import MOST_POINTS, WATCHED, thinned
 from stabkit.own.watch import journal
 from stabkit.report.own import watch as page
 from stabkit.storage.watched import WatchShelf
@@ -45,9 +45,9 @@ def healthy(tmp_path_factory):
 @pytest.mark.parametrize("figure", WATCHED)
 def test_every_picture_is_drawn_and_told(figure, healthy):
     frame = figure.select(healthy)
-    assert tuple(frame.columns) == figure.columns and figure.title(healthy) and "to" in figure.alt(frame)
-    figure.draw(frame)
-    figure.draw(frame.iloc[:0])
+    assert tuple(frame.columns) == figure.columns and figure.title(healthy) and "to" in figure.described(frame)
+    figure.drawn(frame)
+    figure.drawn(frame.iloc[:0])
 
 
 def test_the_frames_hold_what_was_recorded(healthy):

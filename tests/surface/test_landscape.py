@@ -230,7 +230,7 @@ def test_the_pictures_survive(figure, case: str, example) -> None:
     frame = figure.select(source)
     assert tuple(frame.columns) == figure.columns
     ET.fromstring(card(figure, frame, source).svg)
-    for text in (figure.title(source), figure.alt(frame), figure.see, figure.caption, figure.short):
+    for text in (figure.title(source), figure.described(frame), figure.see, figure.caption, figure.short):
         assert text and "nan" not in text
 
 

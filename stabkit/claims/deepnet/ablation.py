@@ -17,7 +17,6 @@ from stabkit.claims.quality import too_short
 from stabkit.figures.ablation import boundary
 from stabkit.figures.shared import scales
 from stabkit.figures.shared.comparison import Condition, conditions, output_layers
-from stabkit.figures.shared.numbers import outcome_word
 from stabkit.methods import variant
 from stabkit.results.intervals import wilson
 from stabkit.results.line import log_slope
@@ -62,12 +61,12 @@ def _changed(
             seeds = [
                 seed
                 for seed in sorted(set(base) & set(other))
-                if outcome_word(base[seed]) == "trains" and outcome_word(other[seed]) in JUDGED
+                if base[seed].outcome.word == "trains" and other[seed].outcome.word in JUDGED
             ]
             values = {seed: _above(other[seed], base[seed]) for seed in seeds}
             for part, threshold in parts:
                 if values:
-                    words = [outcome_word(other[seed]) for seed in seeds]
+                    words = [other[seed].outcome.word for seed in seeds]
                     run = base[seeds[0]]
                     measurements.append(
                         measured(
@@ -123,7 +122,7 @@ def _top(run: Run) -> float:
 def follows(runs: Sequence[Run]) -> list[Measurement]:
     """Does ‖ΔF‖ rise with the theorem's sum over the factors?"""
     measurements = []
-    for name, group in scales.groups(boundary.select(runs)):
+    for name, group in scales.groups(scales.frame(runs)):
         beside = f"log-log slope {boundary.slope(group):.2f} over {len(group)} runs"
         measurements.append(_of_plane(name, runs, group["run"].iloc[0], boundary.follows(group), beside=beside))
     return measurements
@@ -133,7 +132,7 @@ def parted(runs: Sequence[Run]) -> list[Measurement]:
     """Of failing and of training runs, the mean share on their side of a level of the theorem's sum that the runs at
     all other factors give; Wilson's intervals on either side."""
     measurements = []
-    for name, group in scales.groups(boundary.select(runs)):
+    for name, group in scales.groups(scales.frame(runs)):
         words = group["outcome"]
         kinds = [int(words.isin(kind).sum()) for kind in (("stuck", "diverged"), ("trains",))]
         if len(scales.cells(group)) < boundary.FEWEST or not all(kinds):

@@ -16,7 +16,7 @@ from statistics import fmean, median
 from stabkit.claims.base import Claim, Measurement, Spot, at_depth, at_least, at_most, points, share_claim
 from stabkit.claims.evidence import JUDGED, known, measured
 from stabkit.figures.shared.comparison import method_label
-from stabkit.figures.shared.numbers import centre, outcome_word
+from stabkit.figures.shared.numbers import centre
 from stabkit.figures.shared.surfaces import Landscape, Ruler, Seen
 from stabkit.figures.shared.words import percent, short
 from stabkit.spec import depth_text
@@ -118,7 +118,7 @@ def local_optimum(drawn: Landscape) -> list[Measurement]:
     for shape, by in held.items():
         values, parts, runs = {}, [], []
         for seed, pair in sorted(by.items()):
-            words = {method: outcome_word(pair[method]) for method in (P, D) if method in pair}
+            words = {method: pair[method].outcome.word for method in (P, D) if method in pair}
             if len(words) == 2 and set(words.values()) <= set(JUDGED):
                 values[seed] = float(words == {P: "stuck", D: "trains"})
                 parts.append(

@@ -58,9 +58,6 @@ def title(runs: Sequence[Run]) -> str:
 
 
 def alt(frame: pd.DataFrame) -> str:
-    """What the picture shows, for those who do not see it."""
-    if frame.empty:
-        return "No run has a scaled α or β."
     parts = []
     for (label, depth, condition, axis), rows in frame.groupby(["label", "depth", "condition", "axis"], sort=False):
         for scale, loss in rows.groupby("scale")["validation_loss"].median().items():
@@ -84,7 +81,7 @@ def draw(frame: pd.DataFrame) -> Figure:
             columns=2,
             height=3.0,
         ),
-        "Every scaled run diverged." if len(frame) else "No run has a scaled α or β.",
+        "Every scaled run diverged.",
     )
 
 
@@ -107,5 +104,6 @@ PICTURE: RunPicture = Picture(
     draw=draw,
     title=title,
     alt=alt,
+    none="No run has a scaled α or β.",
     optional=True,
 )

@@ -22,26 +22,19 @@ from numpy.typing import NDArray
 from stabkit.figures.drawing import lettering, style
 from stabkit.figures.drawing.palette import MARKS
 from stabkit.figures.picture import Note, Picture, RunPicture
-from stabkit.figures.shared import scales
+from stabkit.figures.shared import points, scales
 from stabkit.figures.shared.numbers import centre
-from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, short
 from stabkit.results.chain import SATURATED
 from stabkit.results.line import log_slope
 from stabkit.storage.store import Run
 
-COLUMNS = scales.COLUMNS
+NONE = "No scaled run has a prediction of the theorem."
 FEWEST = 5
 """Pairs of factors, at least, before anything is said of all of them together."""
 MOST = 4
 """Planes drawn; the frame holds all."""
 LEVELS = tuple(4.0**power for power in range(-4, 6))
-
-
-@once
-def select(runs: Sequence[Run]) -> pd.DataFrame:
-    """One row a run; `relative` is its own prediction over that of the method itself."""
-    return scales.frame(runs)
 
 
 class Border(NamedTuple):
@@ -132,7 +125,7 @@ def rank_correlation(one: pd.Series[float], other: pd.Series[float]) -> float:
 
 def title(runs: Sequence[Run]) -> str:
     """How well a level of the theorem's sum parts runs that it has not seen, and what does as well."""
-    for name, group in scales.groups(select(runs)):
+    for name, group in scales.groups(scales.frame(runs)):
         edge = border(group)
         if edge:
             return (
@@ -149,9 +142,6 @@ def told(rows: pd.DataFrame) -> str:
 
 
 def alt(frame: pd.DataFrame) -> str:
-    """What the picture shows, for those who do not see it."""
-    if frame.empty:
-        return "No run has a scaled α or β."
     parts = []
     for name, group in scales.groups(frame):
         edge, rho = border(group), _median(follows(group))
@@ -163,29 +153,28 @@ def alt(frame: pd.DataFrame) -> str:
 
 def draw(frame: pd.DataFrame) -> Figure:
     """Three panels a plane."""
-    with style.look():
-        planes = [(name, group) for name, group in scales.groups(frame) if (group["relative"] > 0).any()][:MOST]
-        if not planes:
-            return style.empty("No scaled run has a prediction of the theorem.")
-        height = 3.3
-        tall = len(planes) * height + 0.3
-        figure = Figure(figsize=(style.WIDTH, tall))
-        for row, (name, group) in enumerate(planes):
-            bottom = tall - (row + 1) * height
-            figure.text(0.005, (bottom + height - 0.2) / tall, lettering.safe(name, 100), fontsize=9, fontweight="bold")
-            plane, update, loss = (_panel(figure, column, bottom, height, tall) for column in range(3))
-            edge = border(group)
-            _plane(plane, group, edge)
-            _against(update, group, "update_first", "‖ΔF‖ after update 1, output units", edge)
-            _against(loss, group, "validation_loss", "validation loss, nats a token", edge)
-        shown = [word for word in MARKS if word in set(frame["outcome"])]
-        handles = [Line2D([], [], color=style.INK, linestyle="", label=word, **MARKS[word]) for word in shown]
-        handles.append(Line2D([], [], color=style.INK, linewidth=0.7, alpha=0.7, label="equal predicted update"))
-        if any(border(group) for _, group in planes):
-            handles.append(Line2D([], [], color=style.INK, linewidth=2, label="border that parts best"))
-        handles.append(Line2D([], [], color=style.INK, linewidth=0.8, linestyle=(0, (2, 2)), label="unigram loss"))
-        style.legend(figure, handles, ncols=7, handlelength=1.8)
-        return figure
+    planes = [(name, group) for name, group in scales.groups(frame) if (group["relative"] > 0).any()][:MOST]
+    if not planes:
+        return style.empty(NONE)
+    height = 3.3
+    tall = len(planes) * height + 0.3
+    figure = Figure(figsize=(style.WIDTH, tall))
+    for row, (name, group) in enumerate(planes):
+        bottom = tall - (row + 1) * height
+        figure.text(0.005, (bottom + height - 0.2) / tall, lettering.safe(name, 100), fontsize=9, fontweight="bold")
+        plane, update, loss = (_panel(figure, column, bottom, height, tall) for column in range(3))
+        edge = border(group)
+        _plane(plane, group, edge)
+        _against(update, group, "update_first", "‖ΔF‖ after update 1, output units", edge)
+        _against(loss, group, "validation_loss", "validation loss, nats a token", edge)
+    shown = [word for word in MARKS if word in set(frame["outcome"])]
+    handles = [Line2D([], [], color=style.INK, linestyle="", label=word, **MARKS[word]) for word in shown]
+    handles.append(Line2D([], [], color=style.INK, linewidth=0.7, alpha=0.7, label="equal predicted update"))
+    if any(border(group) for _, group in planes):
+        handles.append(Line2D([], [], color=style.INK, linewidth=2, label="border that parts best"))
+    handles.append(Line2D([], [], color=style.INK, linewidth=0.8, linestyle=(0, (2, 2)), label="unigram loss"))
+    style.legend(figure, handles, ncols=7, handlelength=1.8)
+    return figure
 
 
 def _panel(figure: Figure, column: int, bottom: float, height: float, tall: float) -> Axes:
@@ -220,8 +209,7 @@ def _plane(axes: Axes, rows: pd.DataFrame, edge: Border | None) -> None:
 def _against(axes: Axes, rows: pd.DataFrame, column: str, name: str, edge: Border | None) -> None:
     """A measured number against the prediction."""
     log = column == "update_first"
-    lowest = style.LOWEST if log else -style.HIGHEST
-    seen = rows[rows[column].between(lowest, style.HIGHEST) & rows["relative"].between(style.LOWEST, style.HIGHEST)]
+    seen = rows[points.drawable_rows(rows[column], log) & points.drawable_rows(rows["relative"], log=True)]
     axes.set_xlabel("theorem's sum, 1 = the method's own")
     axes.set_title(name)
     if seen.empty:
@@ -278,11 +266,12 @@ PICTURE: RunPicture = Picture(
             "exceptions."
         ),
     ),
-    columns=COLUMNS,
+    columns=scales.COLUMNS,
     value="relative",
-    select=select,
+    select=scales.frame,
     draw=draw,
     title=title,
     alt=alt,
+    none=NONE,
     optional=True,
 )

@@ -24,6 +24,7 @@ from stabkit.figures.shared.words import listed, short
 from stabkit.spec import RunSpec
 from stabkit.storage.store import Run
 
+NONE = "Neither the learning rate nor the batch nor the width was varied by itself."
 COLUMNS = (*FACTS, "axis", "value", "steps", "unigram_loss", "validation_loss")
 
 
@@ -142,9 +143,6 @@ def _span(frame: pd.DataFrame, axis: Axis) -> str:
 
 
 def alt(frame: pd.DataFrame) -> str:
-    """What the picture shows, for those who do not see it."""
-    if frame.empty:
-        return "Neither the learning rate nor the batch nor the width was varied by itself."
     cells = [
         f"{listed(label, depth, condition, words(axis, f'{value:g}'))}: "
         f"{short(float(rows['validation_loss'].median()), 3)} ({' and '.join(dict.fromkeys(rows['outcome']))})"
@@ -174,7 +172,7 @@ def draw(frame: pd.DataFrame) -> Figure:
             columns=3,
             height=3.0,
         ),
-        "Neither the learning rate nor the batch nor the width was varied by itself.",
+        NONE,
     )
 
 
@@ -203,5 +201,6 @@ PICTURE: RunPicture = Picture(
     draw=draw,
     title=title,
     alt=alt,
+    none=NONE,
     optional=True,
 )

@@ -20,13 +20,11 @@ from matplotlib.patches import Rectangle
 from stabkit.figures.drawing import lettering, style
 from stabkit.figures.drawing.palette import OUTCOME_COLOURS
 from stabkit.figures.picture import Note, Picture, RunPicture
-from stabkit.figures.shared import scales
+from stabkit.figures.shared import points, scales
 from stabkit.figures.shared.numbers import centre
-from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import short
 from stabkit.storage.store import Run
 
-COLUMNS = scales.COLUMNS
 MOST = 8
 """Planes drawn; the frame holds all."""
 CELL, HEAD, FOOT, LABEL, COLUMN_COUNT = 0.34, 0.32, 0.22, 0.2, 3
@@ -60,15 +58,9 @@ PLANES = (
 )
 
 
-@once
-def select(runs: Sequence[Run]) -> pd.DataFrame:
-    """One row a run of a scaled method."""
-    return scales.frame(runs)
-
-
 def title(runs: Sequence[Run]) -> str:
     """How many pairs of factors train in every seed."""
-    frame = select(runs)
+    frame = scales.frame(runs)
     planes = scales.groups(frame)
     if not planes:
         return "What becomes of a method whose α and β are scaled"
@@ -76,9 +68,6 @@ def title(runs: Sequence[Run]) -> str:
 
 
 def alt(frame: pd.DataFrame) -> str:
-    """What the picture shows, for those who do not see it."""
-    if frame.empty:
-        return "No run has a scaled α or β."
     parts = []
     for name, plane in scales.groups(frame):
         for cell in scales.cells(plane):
@@ -90,29 +79,26 @@ def alt(frame: pd.DataFrame) -> str:
 
 def draw(frame: pd.DataFrame) -> Figure:
     """Six panels a plane: five numbers of the chain, and the outcomes."""
-    with style.look(axes_grid=False):
-        planes = scales.groups(frame)[:MOST]
-        if not planes:
-            return style.empty("No run has a scaled α or β.")
-        together = pd.concat([group for _, group in planes])
-        heights = [HEAD + FOOT + CELL * group["beta_scale"].nunique() for _, group in planes]
-        beside = 0.28 + LABEL  # the plane's name above, the label of its factors below
-        tall = sum(2 * height + beside for height in heights)
-        figure = Figure(figsize=(style.WIDTH, tall))
-        top = tall
-        for (name, group), height in zip(planes, heights, strict=True):
-            figure.text(0.005, (top - 0.2) / tall, lettering.safe(name, 100), fontsize=9, fontweight="bold")
-            top -= beside - LABEL
-            for place in range(len(PLANES) + 1):
-                row, column = divmod(place, COLUMN_COUNT)
-                axes = _panel(figure, column, top - (row + 1) * height, height, tall)
-                _grid(axes, group, bottom=row == 1, left=column == 0)
-                if place:
-                    _numbers(axes, group, PLANES[place - 1], together)
-                else:
-                    _outcomes(axes, group)
-            top -= 2 * height + LABEL
-        return figure
+    planes = scales.groups(frame)[:MOST]
+    together = pd.concat([group for _, group in planes])
+    heights = [HEAD + FOOT + CELL * group["beta_scale"].nunique() for _, group in planes]
+    beside = 0.28 + LABEL  # the plane's name above, the label of its factors below
+    tall = sum(2 * height + beside for height in heights)
+    figure = Figure(figsize=(style.WIDTH, tall))
+    top = tall
+    for (name, group), height in zip(planes, heights, strict=True):
+        figure.text(0.005, (top - 0.2) / tall, lettering.safe(name, 100), fontsize=9, fontweight="bold")
+        top -= beside - LABEL
+        for place in range(len(PLANES) + 1):
+            row, column = divmod(place, COLUMN_COUNT)
+            axes = _panel(figure, column, top - (row + 1) * height, height, tall)
+            _grid(axes, group, bottom=row == 1, left=column == 0)
+            if place:
+                _numbers(axes, group, PLANES[place - 1], together)
+            else:
+                _outcomes(axes, group)
+        top -= 2 * height + LABEL
+    return figure
 
 
 def _panel(figure: Figure, column: int, bottom: float, height: float, tall: float) -> Axes:
@@ -153,8 +139,7 @@ def _outcomes(axes: Axes, rows: pd.DataFrame) -> None:
 
 def _numbers(axes: Axes, rows: pd.DataFrame, plane: HeatMap, together: pd.DataFrame) -> None:
     axes.set_title(plane.head)
-    seen = together[plane.column]
-    seen = seen[seen.between(style.LOWEST if plane.log else -style.HIGHEST, style.HIGHEST)]
+    seen = together.loc[points.drawable_rows(together[plane.column], plane.log), plane.column]
     low, high = (float(seen.min()), float(seen.max())) if len(seen) else (1.0, 1.0)
     for x, y, cell in _placed(rows):
         value = plane.middle(cell.runs[plane.column])
@@ -195,11 +180,13 @@ PICTURE: RunPicture = Picture(
             "√(2d) apart, whatever the factors."
         ),
     ),
-    columns=COLUMNS,
+    columns=scales.COLUMNS,
     value="validation_loss",
-    select=select,
+    select=scales.frame,
     draw=draw,
     title=title,
     alt=alt,
+    none="No run has a scaled α or β.",
+    grid=False,
     optional=True,
 )

@@ -18,6 +18,7 @@ from matplotlib.lines import Line2D
 from stabkit.figures.drawing import lettering, style
 from stabkit.figures.drawing.palette import MARKS
 from stabkit.figures.picture import Note, Picture, RunPicture
+from stabkit.figures.shared import points
 from stabkit.figures.shared.comparison import FACTS, conditions, shown
 from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, short
@@ -84,9 +85,6 @@ def _rate(rows: pd.DataFrame) -> str:
 
 
 def alt(frame: pd.DataFrame) -> str:
-    """What the picture shows, for those who do not see it."""
-    if frame.empty:
-        return "No run is without one of the method's parts."
     parts = [
         f"{listed(name, row)} {_rate(of_row)}, median loss {short(float(of_row['validation_loss'].median()), 3)}"
         for name, own in _panels(frame)
@@ -97,31 +95,30 @@ def alt(frame: pd.DataFrame) -> str:
 
 def draw(frame: pd.DataFrame) -> Figure:
     """A panel a setting, a row a variant."""
-    with style.look():
-        seen = frame[frame["validation_loss"].abs() <= style.HIGHEST]
-        if seen.empty:
-            return style.empty("Every run diverged." if len(frame) else "No run is without one of the method's parts.")
-        panels = _panels(frame)[:MOST]
-        figure, all_axes = style.panels(len(panels), 2, 1.9, legend=1, right=1.2)
-        lines = [height for height in frame["unigram_loss"].unique() if np.isfinite(height)]
-        low, high = min([seen["validation_loss"].min(), *lines]), max([seen["validation_loss"].max(), *lines])
-        room = 0.08 * (high - low or 1.0)
-        rows = [row for row in ROWS.values() if row in set(frame["row"])]
-        for axes, (name, group) in zip(all_axes, panels, strict=True):
-            lettering.entitle(axes, name)
-            axes.set_xlim(low - room, high + room)
-            axes.set_ylim(len(rows) - 0.5, -0.5)
-            axes.set_yticks(range(len(rows)), [""] * len(rows))
-            axes.tick_params(axis="y", length=0)
-            for height in sorted(set(group["unigram_loss"].dropna()))[:3]:
-                axes.axvline(height, color=style.INK, linewidth=0.8, linestyle=(0, (2, 2)), alpha=0.7)
-            for at, row in enumerate(rows):
-                _variant(axes, at, row, group[group["row"] == row])
-            axes.set_xlabel("validation loss, nats a token (dashed: unigram loss)")
-        words = [word for word in MARKS if word in set(frame["outcome"])]
-        handles = [Line2D([], [], color=style.INK, linestyle="", label=word, **MARKS[word]) for word in words]
-        style.legend(figure, handles, ncols=4)
-        return figure
+    seen = frame[points.drawable_rows(frame["validation_loss"], log=False)]
+    if seen.empty:
+        return style.empty("Every run diverged.")
+    panels = _panels(frame)[:MOST]
+    figure, all_axes = style.panels(len(panels), 2, 1.9, legend=1, right=1.2)
+    lines = [height for height in frame["unigram_loss"].unique() if np.isfinite(height)]
+    low, high = min([seen["validation_loss"].min(), *lines]), max([seen["validation_loss"].max(), *lines])
+    room = 0.08 * (high - low or 1.0)
+    rows = [row for row in ROWS.values() if row in set(frame["row"])]
+    for axes, (name, group) in zip(all_axes, panels, strict=True):
+        lettering.entitle(axes, name)
+        axes.set_xlim(low - room, high + room)
+        axes.set_ylim(len(rows) - 0.5, -0.5)
+        axes.set_yticks(range(len(rows)), [""] * len(rows))
+        axes.tick_params(axis="y", length=0)
+        for height in sorted(set(group["unigram_loss"].dropna()))[:3]:
+            axes.axvline(height, color=style.INK, linewidth=0.8, linestyle=(0, (2, 2)), alpha=0.7)
+        for at, row in enumerate(rows):
+            _variant(axes, at, row, group[group["row"] == row])
+        axes.set_xlabel("validation loss, nats a token (dashed: unigram loss)")
+    words = [word for word in MARKS if word in set(frame["outcome"])]
+    handles = [Line2D([], [], color=style.INK, linestyle="", label=word, **MARKS[word]) for word in words]
+    style.legend(figure, handles, ncols=4)
+    return figure
 
 
 def _variant(axes: Axes, at: int, row: str, rows: pd.DataFrame) -> None:
@@ -170,5 +167,6 @@ PICTURE: RunPicture = Picture(
     draw=draw,
     title=title,
     alt=alt,
+    none="No run is without one of the method's parts.",
     optional=True,
 )

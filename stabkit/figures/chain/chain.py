@@ -88,9 +88,6 @@ def title(runs: Sequence[Run]) -> str:
 
 
 def alt(frame: pd.DataFrame) -> str:
-    """What the picture shows, for those who do not see it."""
-    if frame.empty:
-        return "No run has recorded the whole chain."
     parts = []
     for (label, depth, condition, seed), rows in frame.groupby(["label", "depth", "condition", "seed"], sort=False):
         last = rows.iloc[-1]
@@ -102,28 +99,25 @@ def alt(frame: pd.DataFrame) -> str:
 
 def draw(frame: pd.DataFrame) -> Figure:
     """Four columns of small curves beside the runs' names."""
-    with style.look():
-        drawn = parted(frame, ["run"], list(frame.columns))[:MOST]
-        if not drawn:
-            return style.empty("No run has recorded the whole chain.")
-        tall = ROW * len(drawn) + HEAD
-        figure = Figure(figsize=(style.WIDTH, tall))
-        width = (style.WIDTH - LEFT) / len(LINKS)
-        bottom, height = 0.0, 1 - HEAD / tall
-        names = figure.add_axes((0, bottom, LEFT / style.WIDTH, height))
-        _frame(names, len(drawn))
-        last = max(1.0, float(frame["step"].max()))
-        columns = []
-        for place, link in enumerate(LINKS):
-            axes = figure.add_axes(((LEFT + place * width) / style.WIDTH, bottom, 0.94 * width / style.WIDTH, height))
-            _frame(axes, len(drawn))
-            scale = _scale(frame[link.column], link)
-            kind = "log" if link.log else "linear"
-            axes.set_title(f"{link.head}\n{short(scale[0])} to {short(scale[1])}, {kind}", fontsize=8)
-            columns.append((axes, link, scale))
-        for row, run in enumerate(drawn):
-            _row(names, columns, run, len(drawn) - 1 - row, last)
-        return figure
+    drawn = parted(frame, ["run"], list(frame.columns))[:MOST]
+    tall = ROW * len(drawn) + HEAD
+    figure = Figure(figsize=(style.WIDTH, tall))
+    width = (style.WIDTH - LEFT) / len(LINKS)
+    bottom, height = 0.0, 1 - HEAD / tall
+    names = figure.add_axes((0, bottom, LEFT / style.WIDTH, height))
+    _frame(names, len(drawn))
+    last = max(1.0, float(frame["step"].max()))
+    columns = []
+    for place, link in enumerate(LINKS):
+        axes = figure.add_axes(((LEFT + place * width) / style.WIDTH, bottom, 0.94 * width / style.WIDTH, height))
+        _frame(axes, len(drawn))
+        scale = _scale(frame[link.column], link)
+        kind = "log" if link.log else "linear"
+        axes.set_title(f"{link.head}\n{short(scale[0])} to {short(scale[1])}, {kind}", fontsize=8)
+        columns.append((axes, link, scale))
+    for row, run in enumerate(drawn):
+        _row(names, columns, run, len(drawn) - 1 - row, last)
+    return figure
 
 
 def _frame(axes: Axes, rows: int) -> None:
@@ -205,4 +199,5 @@ PICTURE: RunPicture = Picture(
     draw=draw,
     title=title,
     alt=alt,
+    none="No run has recorded the whole chain.",
 )

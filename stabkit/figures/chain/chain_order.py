@@ -23,7 +23,7 @@ from stabkit.figures.drawing import lettering, style
 from stabkit.figures.drawing.palette import MARKS
 from stabkit.figures.picture import Note, Picture, RunPicture
 from stabkit.figures.shared.comparison import FACTS, shown
-from stabkit.figures.shared.numbers import centre, chain, lowest_ratio, outcome_word, series
+from stabkit.figures.shared.numbers import centre, chain, lowest_ratio, series
 from stabkit.figures.shared.once import once
 from stabkit.figures.shared.points import LOWEST
 from stabkit.figures.shared.words import listed, several, short
@@ -102,12 +102,12 @@ def sentence(runs: Sequence[Run]) -> str:
         parts[0] += f" ({_cells(places[run] for run in gone)}{_fall(run for run in runs if run.run_id in gone)})"
     parts.append(f"{len(lost)} fell below the limit later")
     if lost:
-        training = sum(outcome_word(run) == "trains" for run in runs if run.run_id in lost)
+        training = sum(run.outcome.word == "trains" for run in runs if run.run_id in lost)
         parts[-1] += f", {len(ordered)} of them after their LN inputs had grown by half"
         parts[-1] += f" ({training} of the {len(lost)} train)" if training else ""
     parts.append(f"LN inputs grew by half in {len(grown)}")
     end = ""
-    if not any(outcome_word(run) in ("stuck", "diverged") for run in runs):
+    if not any(run.outcome.word in ("stuck", "diverged") for run in runs):
         end = "; none of them was judged to fail, so this is no verdict on the chain"
     elif gone and not lost:
         end = ": the gradient is weak before the update explodes, where the paper's chain has it vanish after"
@@ -144,9 +144,6 @@ def title(runs: Sequence[Run]) -> str:
 
 
 def alt(frame: pd.DataFrame) -> str:
-    """What the picture shows, for those who do not see it."""
-    if frame.empty:
-        return "No run has recorded its chain."
     parts = []
     for link, text in LINKS.items():
         rows = frame[frame["link"] == link]
@@ -159,36 +156,31 @@ def alt(frame: pd.DataFrame) -> str:
 
 def draw(frame: pd.DataFrame) -> Figure:
     """A row a link, a line of marks a method."""
-    with style.look():
-        if frame.empty:
-            return style.empty("No run has recorded its chain.")
-        links = [link for link in LINKS if link in set(frame["link"])]
-        methods = list(dict.fromkeys(zip(frame["label"], frame["method"], frame["condition"], strict=True)))
-        several_conditions = frame["condition"].nunique() > 1
-        lines = len(methods) + 1.4  # a line a method under the link's name
-        figure, (axes,) = style.panels(1, 1, 0.75 + len(links) * lines * 0.155)
-        last = max(2, int(frame["last"].max()))
-        never = last * 2.2
-        for place, link in enumerate(links):
-            top = place * lines
-            axes.text(
-                0.006, top + 0.75, LINKS[link], transform=axes.get_yaxis_transform(), fontsize=8, fontweight="bold"
-            )
-            for turn, (label, method, condition) in enumerate(methods):
-                rows = frame[(frame["link"] == link) & (frame["label"] == label) & (frame["condition"] == condition)]
-                name = condition if several_conditions else ""
-                _marks(axes, rows, top + 1.5 + turn, method, str(label), str(name), never, LINKS[link])
-            if place:
-                axes.axhline(top, color=style.INK, linewidth=0.5, alpha=0.3)
-        axes.set_ylim(len(links) * lines, 0)
-        axes.set_yticks([])
-        ticks = [tick for tick in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096) if tick <= last][-6:]
-        style.log_axis(axes, "x", 0.3, never * (12 if several_conditions else 3.2), ticks=[START, *ticks, never])
-        axes.set_xticks([START, *ticks, never], ["at the start", *map(str, ticks), "never"])
-        for edge in (0.75, last * 1.6):
-            axes.axvline(edge, color=style.INK, linewidth=0.8, linestyle=(0, (2, 2)), alpha=0.6)
-        axes.set_xlabel(STEP)
-        return figure
+    links = [link for link in LINKS if link in set(frame["link"])]
+    methods = list(dict.fromkeys(zip(frame["label"], frame["method"], frame["condition"], strict=True)))
+    several_conditions = frame["condition"].nunique() > 1
+    lines = len(methods) + 1.4  # a line a method under the link's name
+    figure, (axes,) = style.panels(1, 1, 0.75 + len(links) * lines * 0.155)
+    last = max(2, int(frame["last"].max()))
+    never = last * 2.2
+    for place, link in enumerate(links):
+        top = place * lines
+        axes.text(0.006, top + 0.75, LINKS[link], transform=axes.get_yaxis_transform(), fontsize=8, fontweight="bold")
+        for turn, (label, method, condition) in enumerate(methods):
+            rows = frame[(frame["link"] == link) & (frame["label"] == label) & (frame["condition"] == condition)]
+            name = condition if several_conditions else ""
+            _marks(axes, rows, top + 1.5 + turn, method, str(label), str(name), never, LINKS[link])
+        if place:
+            axes.axhline(top, color=style.INK, linewidth=0.5, alpha=0.3)
+    axes.set_ylim(len(links) * lines, 0)
+    axes.set_yticks([])
+    ticks = [tick for tick in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096) if tick <= last][-6:]
+    style.log_axis(axes, "x", 0.3, never * (12 if several_conditions else 3.2), ticks=[START, *ticks, never])
+    axes.set_xticks([START, *ticks, never], ["at the start", *map(str, ticks), "never"])
+    for edge in (0.75, last * 1.6):
+        axes.axvline(edge, color=style.INK, linewidth=0.8, linestyle=(0, (2, 2)), alpha=0.6)
+    axes.set_xlabel(STEP)
+    return figure
 
 
 START = 0.35
@@ -236,5 +228,6 @@ PICTURE: RunPicture = Picture(
     draw=draw,
     title=title,
     alt=alt,
+    none="No run has recorded its chain.",
     optional=True,
 )

@@ -99,9 +99,6 @@ def title(runs: Sequence[Run]) -> str:
 
 
 def alt(frame: pd.DataFrame) -> str:
-    """What the picture shows, for those who do not see it."""
-    if frame.empty:
-        return "No run has recorded its branches and shortcuts."
     group = frame[frame["sum"] == frame["branch"]]
     parts = [
         f"{listed(str(label), str(depth))} {short(float(rows['share'].iloc[-1]))}"
@@ -112,31 +109,28 @@ def alt(frame: pd.DataFrame) -> str:
 
 def draw(frame: pd.DataFrame) -> Figure:
     """A panel a method, colour logarithmic in the share."""
-    with style.look(axes_grid=False):
-        if frame.empty:
-            return style.empty("No run has recorded its branches and shortcuts.")
-        panels = list(frame.groupby(["label", "depth", "condition"], sort=False))
-        figure, all_axes = style.panels(len(panels), 4, 2.5, legend=3)
-        image = None
-        for place, (axes, ((label, depth, condition), group)) in enumerate(zip(all_axes, panels, strict=True)):
-            lettering.entitle(axes, listed(str(label), str(depth), str(condition)))
-            table = group.pivot(index="sum", columns="branch", values="share")
-            last = int(group["sum"].max())
-            shown_ = np.log10(np.clip(table.to_numpy(float), 1e-3, 1.0))
-            shown_ = np.where(table.columns.to_numpy()[None, :] > table.index.to_numpy()[:, None], np.nan, shown_)
-            image = axes.imshow(
-                shown_, cmap="cividis", vmin=-3, vmax=0, aspect="auto", extent=(-0.5, last + 0.5, last + 0.5, 0.5)
-            )
-            axes.set_xlabel("made by sub-layer (0: input)")
-            if place % 4 == 0:
-                axes.set_ylabel("sum after sub-layer")
-        if image is not None:
-            tall = figure.get_figheight()
-            box = (style.LEFT / style.WIDTH, 0.42 / tall, 2.4 / style.WIDTH, 0.1 / tall)
-            bar = figure.colorbar(image, cax=figure.add_axes(box), orientation="horizontal")
-            bar.set_ticks([-3, -2, -1, 0], labels=["≤ 0.1 %", "1 %", "10 %", "100 %"])
-            bar.set_label("share of the sum's variance")
-        return figure
+    panels = list(frame.groupby(["label", "depth", "condition"], sort=False))
+    figure, all_axes = style.panels(len(panels), 4, 2.5, legend=3)
+    image = None
+    for place, (axes, ((label, depth, condition), group)) in enumerate(zip(all_axes, panels, strict=True)):
+        lettering.entitle(axes, listed(str(label), str(depth), str(condition)))
+        table = group.pivot(index="sum", columns="branch", values="share")
+        last = int(group["sum"].max())
+        shown_ = np.log10(np.clip(table.to_numpy(float), 1e-3, 1.0))
+        shown_ = np.where(table.columns.to_numpy()[None, :] > table.index.to_numpy()[:, None], np.nan, shown_)
+        image = axes.imshow(
+            shown_, cmap="cividis", vmin=-3, vmax=0, aspect="auto", extent=(-0.5, last + 0.5, last + 0.5, 0.5)
+        )
+        axes.set_xlabel("made by sub-layer (0: input)")
+        if place % 4 == 0:
+            axes.set_ylabel("sum after sub-layer")
+    if image is not None:
+        tall = figure.get_figheight()
+        box = (style.LEFT / style.WIDTH, 0.42 / tall, 2.4 / style.WIDTH, 0.1 / tall)
+        bar = figure.colorbar(image, cax=figure.add_axes(box), orientation="horizontal")
+        bar.set_ticks([-3, -2, -1, 0], labels=["≤ 0.1 %", "1 %", "10 %", "100 %"])
+        bar.set_label("share of the sum's variance")
+    return figure
 
 
 PICTURE: RunPicture = Picture(
@@ -162,6 +156,8 @@ PICTURE: RunPicture = Picture(
     draw=draw,
     title=title,
     alt=alt,
+    none="No run has recorded its branches and shortcuts.",
+    grid=False,
     optional=True,
     at_start=True,
 )

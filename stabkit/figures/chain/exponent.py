@@ -23,6 +23,7 @@ from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, short
 from stabkit.storage.store import Run
 
+NONE = "Too few depths for an exponent: at least three from 6 to 50 layers, at one early step."
 COLUMNS = ("run", "method", "label", "condition", "depth", "seed", "step", "exponent", "least", "greatest", "seeds")
 LAST = 100
 SHORTEST = 3
@@ -101,9 +102,6 @@ def title(runs: Sequence[Run]) -> str:
 
 
 def alt(frame: pd.DataFrame) -> str:
-    """What the picture shows, for those who do not see it."""
-    if frame.empty:
-        return "Too few depths for an exponent: at least three from 6 to 50 layers."
     parts = [
         f"{name} {short(rows['exponent'].iloc[0])} at step {rows['step'].iloc[0]}, "
         f"{short(rows['exponent'].iloc[-1])} at step {rows['step'].iloc[-1]}"
@@ -114,46 +112,45 @@ def alt(frame: pd.DataFrame) -> str:
 
 def draw(frame: pd.DataFrame) -> Figure:
     """One panel a condition."""
-    with style.look():
-        if frame.empty or not np.isfinite(frame["exponent"]).any():
-            return style.empty("Too few depths for an exponent: at least three from 6 to 50 layers, at one early step.")
-        groups, more = style.kept(list(frame.groupby("condition", sort=False)))
-        titles = [lettering.wrapped(str(condition), width=60) for condition, _ in groups]
-        labels = frame["label"].nunique()
-        figure, all_axes = style.panels(
-            len(groups), min(3, len(groups)), 3.0, titles=max(map(len, titles)), legend=-(-labels // 6), more=more
-        )
-        values = pd.concat([frame[name] for name in ("exponent", "least", "greatest")]).dropna()
-        low, high = min(0.0, float(values.min())) - 0.1, max(1.1, float(values.max()) + 0.1)
-        named: dict[str, Line2D] = {}
-        for place, (axes, (condition, group)) in enumerate(zip(all_axes, groups, strict=True)):
-            lettering.entitle(axes, str(condition), width=60)
-            axes.set_ylim(low, high)
-            axes.set_xlim(1, max(2, int(frame["step"].max())))
-            for height, words in ((1.0, "1: in proportion to depth"), (0.0, "0: the same at every depth")):
-                axes.axhline(height, color=style.INK, linewidth=0.8, linestyle=(0, (2, 2)), alpha=0.7)
-                axes.text(0.98, height + 0.02, words, transform=axes.get_yaxis_transform(), fontsize=7, ha="right")
-            for name, rows in group.groupby("run", sort=False):
-                method, hue = str(rows["method"].iloc[0]), style.colour(rows["method"].iloc[0])
-                if rows["seeds"].max() > 1:
-                    band = axes.fill_between(
-                        rows["step"], rows["least"], rows["greatest"], color=hue, alpha=0.16, linewidth=0
-                    )
-                    style.mark(band, method)
-                (line,) = axes.plot(
-                    rows["step"],
-                    rows["exponent"],
-                    linewidth=1.8,
-                    **style.signed(method, rows["exponent"]),
-                    label=lettering.safe(str(rows["label"].iloc[0]), 40),
+    if not np.isfinite(frame["exponent"]).any():
+        return style.empty(NONE)
+    groups, more = style.kept(list(frame.groupby("condition", sort=False)))
+    titles = [lettering.wrapped(str(condition), width=60) for condition, _ in groups]
+    labels = frame["label"].nunique()
+    figure, all_axes = style.panels(
+        len(groups), min(3, len(groups)), 3.0, titles=max(map(len, titles)), legend=-(-labels // 6), more=more
+    )
+    values = pd.concat([frame[name] for name in ("exponent", "least", "greatest")]).dropna()
+    low, high = min(0.0, float(values.min())) - 0.1, max(1.1, float(values.max()) + 0.1)
+    named: dict[str, Line2D] = {}
+    for place, (axes, (condition, group)) in enumerate(zip(all_axes, groups, strict=True)):
+        lettering.entitle(axes, str(condition), width=60)
+        axes.set_ylim(low, high)
+        axes.set_xlim(1, max(2, int(frame["step"].max())))
+        for height, words in ((1.0, "1: in proportion to depth"), (0.0, "0: the same at every depth")):
+            axes.axhline(height, color=style.INK, linewidth=0.8, linestyle=(0, (2, 2)), alpha=0.7)
+            axes.text(0.98, height + 0.02, words, transform=axes.get_yaxis_transform(), fontsize=7, ha="right")
+        for name, rows in group.groupby("run", sort=False):
+            method, hue = str(rows["method"].iloc[0]), style.colour(rows["method"].iloc[0])
+            if rows["seeds"].max() > 1:
+                band = axes.fill_between(
+                    rows["step"], rows["least"], rows["greatest"], color=hue, alpha=0.16, linewidth=0
                 )
-                style.mark(line, method, listed(str(name), str(rows["depth"].iloc[0])))
-                named.setdefault(str(rows["label"].iloc[0]), line)
-            axes.set_xlabel("step (updates done)")
-            if place % 3 == 0:
-                axes.set_ylabel("exponent p of ‖ΔF‖ ∝ N^p")
-        style.legend(figure, list(named.values()), ncols=min(6, len(named)))
-        return figure
+                style.mark(band, method)
+            (line,) = axes.plot(
+                rows["step"],
+                rows["exponent"],
+                linewidth=1.8,
+                **style.signed(method, rows["exponent"]),
+                label=lettering.safe(str(rows["label"].iloc[0]), 40),
+            )
+            style.mark(line, method, listed(str(name), str(rows["depth"].iloc[0])))
+            named.setdefault(str(rows["label"].iloc[0]), line)
+        axes.set_xlabel("step (updates done)")
+        if place % 3 == 0:
+            axes.set_ylabel("exponent p of ‖ΔF‖ ∝ N^p")
+    style.legend(figure, list(named.values()), ncols=min(6, len(named)))
+    return figure
 
 
 def at(frame: pd.DataFrame, label: str, condition: str, step: int) -> float:
@@ -185,4 +182,5 @@ PICTURE: RunPicture = Picture(
     draw=draw,
     title=title,
     alt=alt,
+    none=NONE,
 )

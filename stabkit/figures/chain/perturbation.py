@@ -30,6 +30,7 @@ from stabkit.figures.shared.words import short
 from stabkit.results.line import line, log_slope
 from stabkit.storage.store import Run
 
+NONE = "No run has recorded its perturbation."
 COLUMNS = (*FACTS, "sublayer", "perturbation", "law")
 UNDECIDED = "undecided"
 LEAST, LEAST_R2, MARGIN, FLAT, STEEP = 4, 0.9, 0.03, 1.5, 0.7
@@ -106,9 +107,6 @@ def title(runs: Sequence[Run]) -> str:
 
 
 def alt(frame: pd.DataFrame) -> str:
-    """What the picture shows, for those who do not see it."""
-    if frame.empty:
-        return "No run has recorded its perturbation."
     parts = []
     for (label, depth), rows in frame.groupby(["label", "depth"], sort=False):
         first = rows[rows["run"] == rows["run"].iloc[0]]["perturbation"]
@@ -131,7 +129,7 @@ def draw(frame: pd.DataFrame) -> Figure:
             y_label="‖x(θ+δ) − x(θ)‖ / ‖x(θ)‖",
             ticks=lambda group: curves.layer_ticks(group, "sublayer"),
         ),
-        "No run has recorded its perturbation.",
+        NONE,
     )
 
 
@@ -155,6 +153,7 @@ PICTURE: RunPicture = Picture(
     draw=draw,
     title=title,
     alt=alt,
+    none=NONE,
     optional=True,
     at_start=True,
 )

@@ -77,7 +77,8 @@ def _row(
         select=select,
         draw=draw,
         title=lambda runs: title(runs, select(runs)),
-        alt=lambda frame: none if frame.empty else alt(frame),
+        alt=alt,
+        none=none,
         at_start=at_start,
     )
 
@@ -152,14 +153,13 @@ def norm_inputs(quantity: str, column: str) -> Callable[[Shown], Rows]:
 
 def _of_origins(frame: pd.DataFrame) -> pd.DataFrame:
     """Two rows of panels: after the feed-forward and after attention."""
-    parts = [curves.by_depth(rows) for _, rows in run_findings.by_origin(frame)]
-    placed = pd.concat(parts) if parts else frame
+    placed = pd.concat([curves.by_depth(rows) for _, rows in run_findings.by_origin(frame)])
     return placed.assign(panel=placed["depth"] + ", after " + placed["origin"])
 
 
 def _columns_of_depths(frame: pd.DataFrame) -> int:
     depths = frame["depth"].nunique()
-    return min(4, max(depths, 1)) if depths > 1 else 2
+    return min(4, depths) if depths > 1 else 2
 
 
 LN_INPUT = _row(
@@ -411,7 +411,7 @@ def _validation(placed: Shown) -> Rows:
 
 
 def _read_once(frame: pd.DataFrame) -> str:
-    once_each = len(frame) and frame.groupby("run")["step"].nunique().max() < 2
+    once_each = frame.groupby("run")["step"].nunique().max() < 2
     text = "These runs are too short: their validation loss was read once, at the end (see the table)."
     return text if once_each else ""
 

@@ -58,9 +58,6 @@ def title(runs: Sequence[Run]) -> str:
 
 
 def alt(frame: pd.DataFrame) -> str:
-    """What the picture shows, for those who do not see it."""
-    if frame.empty:
-        return "No run has recorded a model update."
     ends = []
     for rows in points.parted(frame, ["label", "condition", "depth"], ["run", "step", "update"]):
         last: dict[str, tuple[int, float]] = {}
@@ -75,31 +72,28 @@ def alt(frame: pd.DataFrame) -> str:
 
 def draw(frame: pd.DataFrame) -> Figure:
     """Small multiples: method × condition, depths by line style and weight."""
-    with style.look():
-        if frame.empty:
-            return style.empty("No run has recorded a model update.")
-        groups, more = style.kept(list(frame.groupby(["label", "condition"], sort=False)))
-        titles = [lettering.wrapped(str(label), str(condition)) for (label, condition), _ in groups]
-        figure, all_axes = style.panels(len(groups), 4, HEIGHT, titles=max(map(len, titles)), right=0.42, more=more)
-        low, high = _range(frame)
-        order = frame.drop_duplicates("depth").assign(total=lambda f: f.encoder_layers + f.decoder_layers)
-        depths = list(order.sort_values(["total", "encoder_layers"], kind="stable")["depth"])
-        last = max(1, int(frame["step"].max()))
-        for place, (axes, ((label, condition), group)) in enumerate(zip(all_axes, groups, strict=True)):
-            lettering.entitle(axes, str(label), str(condition))
-            if last > 100:
-                style.log_axis(axes, "x", 1, last)
-            else:
-                axes.set_xlim(min(1, last - 1), last)
-            style.log_axis(axes, "y", low, high)
-            ceiling = math.sqrt(2 * int(group["width"].iloc[0]))
-            style.reference(axes, ceiling, "√(2d): uncorrelated" if place % 4 == 0 else "")
-            _curves(axes, group, depths)
-            if place % 4 == 0:
-                axes.set_ylabel("‖ΔF‖, output units")
-            if place + 4 >= len(groups):
-                axes.set_xlabel("step (updates done)")
-        return figure
+    groups, more = style.kept(list(frame.groupby(["label", "condition"], sort=False)))
+    titles = [lettering.wrapped(str(label), str(condition)) for (label, condition), _ in groups]
+    figure, all_axes = style.panels(len(groups), 4, HEIGHT, titles=max(map(len, titles)), right=0.42, more=more)
+    low, high = _range(frame)
+    order = frame.drop_duplicates("depth").assign(total=lambda f: f.encoder_layers + f.decoder_layers)
+    depths = list(order.sort_values(["total", "encoder_layers"], kind="stable")["depth"])
+    last = max(1, int(frame["step"].max()))
+    for place, (axes, ((label, condition), group)) in enumerate(zip(all_axes, groups, strict=True)):
+        lettering.entitle(axes, str(label), str(condition))
+        if last > 100:
+            style.log_axis(axes, "x", 1, last)
+        else:
+            axes.set_xlim(min(1, last - 1), last)
+        style.log_axis(axes, "y", low, high)
+        ceiling = math.sqrt(2 * int(group["width"].iloc[0]))
+        style.reference(axes, ceiling, "√(2d): uncorrelated" if place % 4 == 0 else "")
+        _curves(axes, group, depths)
+        if place % 4 == 0:
+            axes.set_ylabel("‖ΔF‖, output units")
+        if place + 4 >= len(groups):
+            axes.set_xlabel("step (updates done)")
+    return figure
 
 
 def _curves(axes: Axes, group: pd.DataFrame, depths: list[str]) -> None:
@@ -159,13 +153,9 @@ def _short_depth(own: Mapping[str, list[Any]]) -> str:
 
 def _range(frame: pd.DataFrame) -> tuple[float, float]:
     """Of all that is drawn, the reference line and its name included."""
-    values = frame.loc[_drawable(frame["update"]), "update"]
+    values = frame.loc[points.drawable_rows(frame["update"], log=True), "update"]
     line = math.sqrt(2 * int(frame["width"].max()))
     return min([*values, line]) / 1.5, max([*values, line]) * 2.2
-
-
-def _drawable(values: pd.Series[float]) -> pd.Series[bool]:
-    return (values >= style.LOWEST) & (values <= style.HIGHEST)
 
 
 PICTURE: RunPicture = Picture(
@@ -194,4 +184,5 @@ PICTURE: RunPicture = Picture(
     draw=draw,
     title=title,
     alt=alt,
+    none="No run has recorded a model update.",
 )

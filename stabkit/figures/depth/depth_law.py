@@ -24,7 +24,6 @@ from stabkit.figures.picture import Note, Picture, RunPicture
 from stabkit.figures.shared import quality
 from stabkit.figures.shared.comparison import FACTS, Condition, Shown, shown
 from stabkit.figures.shared.depth_fit import JOINED, Stacks, shape_of, unless_equal
-from stabkit.figures.shared.numbers import outcome_word
 from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed
 from stabkit.results.line import line
@@ -51,7 +50,7 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
     groups: dict[tuple[str, Condition, Stacks], list[Shown]] = {}
     for placed in shown(runs):
         shape, _ = shape_of(placed.run.spec.model.encoder_layers, placed.run.spec.model.decoder_layers)
-        if shape in JOINED and outcome_word(placed.run) != "early":
+        if shape in JOINED and placed.run.outcome.word != "early":
             groups.setdefault((placed.variant, placed.condition, shape), []).append(placed)
     rows = []
     for (_, _, shape), members in groups.items():
@@ -150,9 +149,6 @@ def lines(frame: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
 
 
 def alt(frame: pd.DataFrame) -> str:
-    """What the picture shows, for those who do not see it."""
-    if frame.empty:
-        return "No method trains from one seed at three depths."
     texts = [f"{name}: {law(own.iloc[0])}" for name, own in lines(frame)]
     more = f"; and {len(texts) - 16} more" if len(texts) > 16 else ""
     return f"Quality against depth, logarithmic, with a fitted line a method. {'; '.join(texts[:16])}{more}."
@@ -160,39 +156,36 @@ def alt(frame: pd.DataFrame) -> str:
 
 def draw(frame: pd.DataFrame) -> Figure:
     """A panel a measure; every line's law in the legend."""
-    with style.look():
-        if frame.empty:
-            return style.empty("No method trains from one seed at three depths.")
-        measures = [name for name in (quality.BLEU, quality.LOSS) if name in set(frame["measure"])]
-        drawn = lines(frame)
-        beside = 2 if max(len(f"{name}: {law(rows.iloc[0])}") for name, rows in drawn) <= 62 else 1
-        figure, panels = style.panels(len(measures), 2, 3.4, legend=-(-min(len(drawn), 24) // beside))
-        conditions = list(frame["condition"].unique())
-        handles = []
-        for place, (axes, measure) in enumerate(zip(panels, measures, strict=True)):
-            axes.tick_params(labelleft=True)
-            axes.set_ylabel("BLEU (test set)" if measure == quality.BLEU else "validation loss, nats a token")
-            rows = frame[frame["measure"] == measure]
-            depths = sorted(rows["layers"].unique())
-            ticks = depths if len(depths) <= 8 else depths[:: -(-len(depths) // 8)]
-            style.log_axis(axes, "x", depths[0] / 1.15, depths[-1] * 1.15, ticks=ticks)
-            axes.set_xlabel(X)
-            low, high = (
-                float(rows.loc[rows["fitted"], "quality"].min()),
-                float(rows.loc[rows["fitted"], "quality"].max()),
-            )
-            room = 0.12 * (high - low or abs(high) or 1.0)
-            axes.set_ylim(low - room, high + room)
-            lettering.entitle(axes, measure)
-            for name, of_line in drawn:
-                if of_line["measure"].iloc[0] == measure:
-                    turn = conditions.index(of_line["condition"].iloc[0]) % len(CONDITION_DASHES)
-                    handles.append(_one(axes, name, of_line, CONDITION_DASHES[turn]))
-            if place:
-                box = axes.get_position()
-                axes.set_position((box.x0 + 0.05, box.y0, box.width - 0.05, box.height))
-        style.legend(figure, handles[:24], ncols=beside, handlelength=2.4)
-        return figure
+    measures = [name for name in (quality.BLEU, quality.LOSS) if name in set(frame["measure"])]
+    drawn = lines(frame)
+    beside = 2 if max(len(f"{name}: {law(rows.iloc[0])}") for name, rows in drawn) <= 62 else 1
+    figure, panels = style.panels(len(measures), 2, 3.4, legend=-(-min(len(drawn), 24) // beside))
+    conditions = list(frame["condition"].unique())
+    handles = []
+    for place, (axes, measure) in enumerate(zip(panels, measures, strict=True)):
+        axes.tick_params(labelleft=True)
+        axes.set_ylabel("BLEU (test set)" if measure == quality.BLEU else "validation loss, nats a token")
+        rows = frame[frame["measure"] == measure]
+        depths = sorted(rows["layers"].unique())
+        ticks = depths if len(depths) <= 8 else depths[:: -(-len(depths) // 8)]
+        style.log_axis(axes, "x", depths[0] / 1.15, depths[-1] * 1.15, ticks=ticks)
+        axes.set_xlabel(X)
+        low, high = (
+            float(rows.loc[rows["fitted"], "quality"].min()),
+            float(rows.loc[rows["fitted"], "quality"].max()),
+        )
+        room = 0.12 * (high - low or abs(high) or 1.0)
+        axes.set_ylim(low - room, high + room)
+        lettering.entitle(axes, measure)
+        for name, of_line in drawn:
+            if of_line["measure"].iloc[0] == measure:
+                turn = conditions.index(of_line["condition"].iloc[0]) % len(CONDITION_DASHES)
+                handles.append(_one(axes, name, of_line, CONDITION_DASHES[turn]))
+        if place:
+            box = axes.get_position()
+            axes.set_position((box.x0 + 0.05, box.y0, box.width - 0.05, box.height))
+    style.legend(figure, handles[:24], ncols=beside, handlelength=2.4)
+    return figure
 
 
 def _one(axes: Axes, name: str, rows: pd.DataFrame, dashes: Any) -> Line2D:
@@ -252,5 +245,6 @@ PICTURE: RunPicture = Picture(
     draw=draw,
     title=title,
     alt=alt,
+    none="No method trains from one seed at three depths.",
     optional=True,
 )

@@ -20,7 +20,7 @@ from stabkit.figures.drawing import lettering, style
 from stabkit.figures.drawing.line_ends import spread
 from stabkit.figures.drawing.palette import MARKS
 from stabkit.figures.picture import Note, Picture, RunPicture
-from stabkit.figures.shared import quality
+from stabkit.figures.shared import points, quality
 from stabkit.figures.shared.comparison import FACTS, conditions, shown
 from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import SUPERSCRIPT, listed, short
@@ -150,9 +150,6 @@ def title(runs: Sequence[Run]) -> str:
 
 
 def alt(frame: pd.DataFrame) -> str:
-    """What the picture shows, for those who do not see it."""
-    if frame.empty:
-        return "No two shapes of model cost the same to train."
     texts = []
     for model in models(frame):
         score = float(model.rows["bleu"].mean())
@@ -171,31 +168,28 @@ def flops_text(value: float) -> str:
 
 def draw(frame: pd.DataFrame) -> Figure:
     """A row a condition: validation loss, and BLEU where there is one."""
-    with style.look():
-        every = models(frame)
-        if not every:
-            return style.empty("No two shapes of model cost the same to train.")
-        places = list(dict.fromkeys(model.condition for model in every))[:MOST]
-        measures = [("validation_loss", "validation loss", "validation loss, nats a token")]
-        if frame["bleu"].notna().any():
-            measures.append(("bleu", "BLEU", "BLEU (test set)"))
-        named = any(places)
-        figure, panels = style.panels(
-            len(places) * len(measures), len(measures), 3.4, titles=1 + named, legend=1, right=0.2
-        )
-        for i, axes in enumerate(panels):
-            condition, (column, name, words) = places[i // len(measures)], measures[i % len(measures)]
-            if i % len(measures):
-                box = axes.get_position()
-                axes.set_position((box.x0 + 0.05, box.y0, box.width - 0.05, box.height))
-                axes.tick_params(labelleft=True)
-            lettering.entitle(axes, *([condition] if condition else []), name, width=60)
-            axes.set_ylabel(words)
-            share = NAMES / (style.WIDTH / len(measures) - 0.9)
-            _panel(axes, [model for model in every if model.condition == condition], column, share)
-        handles = list({model.label: _key(model) for model in every}.values())
-        style.legend(figure, handles, ncols=6)
-        return figure
+    every = models(frame)
+    places = list(dict.fromkeys(model.condition for model in every))[:MOST]
+    measures = [("validation_loss", "validation loss", "validation loss, nats a token")]
+    if frame["bleu"].notna().any():
+        measures.append(("bleu", "BLEU", "BLEU (test set)"))
+    named = any(places)
+    figure, panels = style.panels(
+        len(places) * len(measures), len(measures), 3.4, titles=1 + named, legend=1, right=0.2
+    )
+    for i, axes in enumerate(panels):
+        condition, (column, name, words) = places[i // len(measures)], measures[i % len(measures)]
+        if i % len(measures):
+            box = axes.get_position()
+            axes.set_position((box.x0 + 0.05, box.y0, box.width - 0.05, box.height))
+            axes.tick_params(labelleft=True)
+        lettering.entitle(axes, *([condition] if condition else []), name, width=60)
+        axes.set_ylabel(words)
+        share = NAMES / (style.WIDTH / len(measures) - 0.9)
+        _panel(axes, [model for model in every if model.condition == condition], column, share)
+    handles = list({model.label: _key(model) for model in every}.values())
+    style.legend(figure, handles, ncols=6)
+    return figure
 
 
 def _key(model: Model) -> Line2D:
@@ -209,7 +203,7 @@ def _panel(axes: Axes, every: Sequence[Model], column: str, share: float) -> Non
     """Points with their names, which stand as near as they can without covering each other; right of the last point
     `share` of the panel is for its name."""
     drawable = [
-        rows[rows.between(-style.HIGHEST, style.HIGHEST)] if model.word != "diverged" else rows.iloc[:0]
+        rows[points.drawable_rows(rows, log=False)] if model.word != "diverged" else rows.iloc[:0]
         for model in every
         for rows in [model.rows[column]]
     ]
@@ -237,9 +231,7 @@ def _panel(axes: Axes, every: Sequence[Model], column: str, share: float) -> Non
         _point(axes, model, own, height)
     line = (float(np.median(unigram)) - bottom) / (top - bottom) if column == "validation_loss" and unigram else -1.0
     wanted = [line + 0.045 if abs(height - line) < 0.04 else height for height in heights]  # beside its line
-    chosen = sorted(range(len(every)), key=lambda i: wanted[i])
-    if len(chosen) > NAMED:
-        chosen = [chosen[round(i * (len(chosen) - 1) / (NAMED - 1))] for i in range(NAMED)]
+    chosen = points.evenly(sorted(range(len(every)), key=lambda i: wanted[i]), NAMED)
     spots = spread([wanted[i] for i in chosen], 0.066)
     shift = min(0.0, 0.98 - max(spots, default=0.0))
     for i, spot in zip(chosen, spots, strict=True):
@@ -272,14 +264,14 @@ def _beside(axes: Axes, model: Model, height: float, spot: float) -> None:
     """`DeepNorm 48L-48L d=64` right of its point, with a thin lead where it had to move."""
     method = str(model.rows["method"].iloc[0])
     figure = axes.get_figure(root=True)
-    points = 72 * axes.get_position().height * (figure.get_figheight() if figure else 1.0)
+    tall = 72 * axes.get_position().height * (figure.get_figheight() if figure else 1.0)
     word = f" ({model.word})" if model.word in ("stuck", "diverged") else ""
     moved = abs(spot - height) > 0.02
     text = axes.annotate(
         lettering.safe(model.name + word, 40),
         (model.flops, height),
         xycoords=axes.get_xaxis_transform(),
-        xytext=(14 if moved else 7, (spot - height) * points),
+        xytext=(14 if moved else 7, (spot - height) * tall),
         textcoords="offset points",
         fontsize=7.5,
         va="center",
@@ -310,5 +302,6 @@ PICTURE: RunPicture = Picture(
     draw=draw,
     title=title,
     alt=alt,
+    none="No two shapes of model cost the same to train.",
     optional=True,
 )

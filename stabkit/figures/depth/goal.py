@@ -74,9 +74,6 @@ def title(runs: Sequence[Run]) -> str:
 
 
 def alt(frame: pd.DataFrame) -> str:
-    """What the picture shows, for those who do not see it."""
-    if frame.empty:
-        return "No two depths of DeepNorm or Sub-LN hold a single step of SGD."
     parts = []
     for (_, condition), rows in frame.groupby(["method", "condition"], sort=False):
         values = (f"{depth} {short(centre(at['relative']))}" for depth, at in rows.groupby("depth", sort=False))
@@ -89,28 +86,25 @@ def alt(frame: pd.DataFrame) -> str:
 
 def draw(frame: pd.DataFrame) -> Figure:
     """One panel a condition; a colour a method."""
-    with style.look():
-        if frame.empty:
-            return style.empty("No two depths of DeepNorm or Sub-LN hold a single step of SGD.")
-        groups, more = style.kept(list(frame.groupby(["condition", "shape"], sort=False)))
-        titles = [lettering.wrapped(listed(c, unless_equal(s)), width=64) for (c, s), _ in groups]
-        figure, all_axes = style.panels(len(groups), 1, 3.4, titles=max(map(len, titles)), right=1.75, more=more)
-        depths = sorted(set(frame["layers"]))
-        values = frame[["relative", "theorem_relative"]].to_numpy(dtype=float)
-        low, high = 0.5 * np.nanmin([1.0, np.nanmin(values)]), 1.6 * max(2.0, np.nanmax(values))
-        for axes, (_, panel), lines in zip(all_axes, groups, titles, strict=True):
-            lettering.entitle(axes, *lines, width=64)
-            style.log_axis(axes, "x", depths[0] / 1.2, depths[-1] * 1.2, ticks=depths)
-            style.log_axis(axes, "y", low, high, ticks=[t for t in (0.5, 1, 2, 5, 10, 20, 50, 100) if low < t < high])
-            style.reference(axes, 1.0)
-            axes.text(0.99, 0.96, GOAL, transform=axes.get_yaxis_transform(), ha="right", va="top", fontsize=7)
-            handles: list[Artist] = []
-            for method, rows in panel.groupby("method", sort=False):
-                handles += _method(axes, str(method), rows)
-            axes.set_xlabel("depth N, layers in each stack")
-            axes.set_ylabel("‖ΔF‖ / η over the shallowest model's")
-            style.legend(axes, handles, loc="upper left", bbox_to_anchor=(1.0, 1.0), handlelength=2.4)
-        return figure
+    groups, more = style.kept(list(frame.groupby(["condition", "shape"], sort=False)))
+    titles = [lettering.wrapped(listed(c, unless_equal(s)), width=64) for (c, s), _ in groups]
+    figure, all_axes = style.panels(len(groups), 1, 3.4, titles=max(map(len, titles)), right=1.75, more=more)
+    depths = sorted(set(frame["layers"]))
+    values = frame[["relative", "theorem_relative"]].to_numpy(dtype=float)
+    low, high = 0.5 * np.nanmin([1.0, np.nanmin(values)]), 1.6 * max(2.0, np.nanmax(values))
+    for axes, (_, panel), lines in zip(all_axes, groups, titles, strict=True):
+        lettering.entitle(axes, *lines, width=64)
+        style.log_axis(axes, "x", depths[0] / 1.2, depths[-1] * 1.2, ticks=depths)
+        style.log_axis(axes, "y", low, high, ticks=[t for t in (0.5, 1, 2, 5, 10, 20, 50, 100) if low < t < high])
+        style.reference(axes, 1.0)
+        axes.text(0.99, 0.96, GOAL, transform=axes.get_yaxis_transform(), ha="right", va="top", fontsize=7)
+        handles: list[Artist] = []
+        for method, rows in panel.groupby("method", sort=False):
+            handles += _method(axes, str(method), rows)
+        axes.set_xlabel("depth N, layers in each stack")
+        axes.set_ylabel("‖ΔF‖ / η over the shallowest model's")
+        style.legend(axes, handles, loc="upper left", bbox_to_anchor=(1.0, 1.0), handlelength=2.4)
+    return figure
 
 
 def _method(axes: Axes, method: str, rows: pd.DataFrame) -> list[Artist]:
@@ -155,6 +149,7 @@ PICTURE: RunPicture = Picture(
     draw=draw,
     title=title,
     alt=alt,
+    none="No two depths of DeepNorm or Sub-LN hold a single step of SGD.",
     optional=True,
     at_start=True,
     single_steps=True,

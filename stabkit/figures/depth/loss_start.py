@@ -72,9 +72,6 @@ def title(runs: Sequence[Run]) -> str:
 
 
 def alt(frame: pd.DataFrame) -> str:
-    """What the picture shows, for those who do not see it."""
-    if frame.empty:
-        return "The runs have one width."
     parts = []
     for (depth, label, tied), rows in _middles(frame).groupby(["depth", "label", "tied"], sort=False):
         values = ", ".join(f"{row['hidden']}: {short(row['loss'])}" for row in rows.to_dict("records"))
@@ -84,24 +81,21 @@ def alt(frame: pd.DataFrame) -> str:
 
 def draw(frame: pd.DataFrame) -> Figure:
     """A panel a depth."""
-    with style.look():
-        if frame.empty:
-            return style.empty("The runs have one width.")
-        groups, more = style.kept(list(_middles(frame).groupby("depth", sort=False)))
-        figure, panels = style.panels(len(groups), 2, 3.2, right=1.3, more=more)
-        widths = sorted(frame["hidden"].unique())
-        unigram = float(frame["unigram_loss"].median())
-        low, high = 0.85 * np.nanmin([frame["loss"].min(), unigram]), 1.15 * float(frame["loss"].max())
-        for axes, (depth, group) in zip(panels, groups, strict=True):
-            axes.set_title(str(depth))
-            style.log_axis(axes, "x", widths[0] / 1.2, widths[-1] * 1.2, ticks=widths)
-            style.log_axis(axes, "y", low, high, ticks=[tick for tick in TICKS if low < tick < high])
-            style.reference(axes, unigram, "unigram loss")
-            ends = [_line(axes, str(label), rows) for label, rows in group.groupby("label", sort=False)]
-            label_ends(axes, ends, 0.07)
-            axes.set_xlabel("width d")
-            axes.set_ylabel("loss at θ₀, nats")
-        return figure
+    groups, more = style.kept(list(_middles(frame).groupby("depth", sort=False)))
+    figure, panels = style.panels(len(groups), 2, 3.2, right=1.3, more=more)
+    widths = sorted(frame["hidden"].unique())
+    unigram = float(frame["unigram_loss"].median())
+    low, high = 0.85 * np.nanmin([frame["loss"].min(), unigram]), 1.15 * float(frame["loss"].max())
+    for axes, (depth, group) in zip(panels, groups, strict=True):
+        axes.set_title(str(depth))
+        style.log_axis(axes, "x", widths[0] / 1.2, widths[-1] * 1.2, ticks=widths)
+        style.log_axis(axes, "y", low, high, ticks=[tick for tick in TICKS if low < tick < high])
+        style.reference(axes, unigram, "unigram loss")
+        ends = [_line(axes, str(label), rows) for label, rows in group.groupby("label", sort=False)]
+        label_ends(axes, ends, 0.07)
+        axes.set_xlabel("width d")
+        axes.set_ylabel("loss at θ₀, nats")
+    return figure
 
 
 def _line(axes: Axes, label: str, group: pd.DataFrame) -> End:
@@ -133,5 +127,6 @@ PICTURE: RunPicture = Picture(
     draw=draw,
     title=title,
     alt=alt,
+    none="The runs have one width.",
     optional=True,
 )

@@ -25,6 +25,7 @@ from stabkit.figures.shared.words import listed, short
 from stabkit.spec import canonical
 from stabkit.storage.store import Run
 
+NONE = "No run is a single step of SGD."
 COLUMNS = (*update_depth.COLUMNS, "rate")
 AGREE = 0.05
 """Two rates must give the same slope to within this share of it."""
@@ -128,9 +129,6 @@ def _ratio(runs: Sequence[Run]) -> str:
 
 
 def alt(frame: pd.DataFrame) -> str:
-    """What the picture shows, for those who do not see it."""
-    if frame.empty:
-        return "No run is a single step of SGD."
     parts = []
     for (label, condition), rows in table(frame).groupby(["label", "condition"], sort=False):
         values = (f"{depth} {short(slope)}" for depth, slope in zip(rows["depth"], rows["slope"], strict=True))
@@ -140,9 +138,7 @@ def alt(frame: pd.DataFrame) -> str:
 
 def draw(frame: pd.DataFrame) -> Figure:
     """One panel a condition."""
-    return update_depth.against_depth(
-        frame, "‖ΔF‖ / η of one SGD step, output units", "No run is a single step of SGD.", ceiling=False
-    )
+    return update_depth.against_depth(frame, "‖ΔF‖ / η of one SGD step, output units", NONE, ceiling=False)
 
 
 PICTURE: RunPicture = Picture(
@@ -164,6 +160,7 @@ PICTURE: RunPicture = Picture(
     draw=draw,
     title=title,
     alt=alt,
+    none=NONE,
     optional=True,
     at_start=True,
     single_steps=True,

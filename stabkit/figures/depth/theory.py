@@ -89,34 +89,28 @@ def title(runs: Sequence[Run]) -> str:
 
 
 def alt(frame: pd.DataFrame) -> str:
-    """What the picture shows, for those who do not see it."""
-    if frame.empty:
-        return "No run has a prediction."
     parts = [f"{label} R² {short(r_squared(rows))}" for label, rows in frame.groupby("label", sort=False)]
     return f"Measured against predicted ‖ΔF‖, both logarithmic. {'; '.join(parts)}."
 
 
 def draw(frame: pd.DataFrame) -> Figure:
     """One panel: a dot a run and step, in the method's colour."""
-    with style.look():
-        if frame.empty:
-            return style.empty("No run has a prediction.")
-        figure, (axes,) = style.panels(1, 1, 3.9, titles=0, right=2.2)
-        x, y = (frame[name].to_numpy(float) for name in ("predicted", "update"))
-        style.log_axis(axes, "x", x.min() / 1.5, x.max() * 1.5)
-        style.log_axis(axes, "y", y.min() / 1.5, y.max() * 1.5)
-        handles = [_dots(axes, str(label), rows) for label, rows in frame.groupby("label", sort=False)]
-        for number, rows in frame.groupby("theorem"):
-            prediction = rows["predicted"].astype(float)
-            level = math.exp((rows["update"].astype(float) / prediction).map(math.log).mean())
-            ends = np.array([prediction.min(), prediction.max()])
-            axes.plot(ends, level * ends, color=style.INK, linewidth=0.9, alpha=0.5)
-            where = (ends[0], level * ends[0])  # the other end may lie above the panel
-            axes.annotate(f"Theorem {number}", where, xytext=(4, 8), textcoords="offset points", fontsize=7)
-        axes.set_xlabel("what the theorem predicts, up to a constant")
-        axes.set_ylabel("measured ‖ΔF‖, output units")
-        style.legend(axes, handles, loc="upper left", bbox_to_anchor=(1.0, 1.0))
-        return figure
+    figure, (axes,) = style.panels(1, 1, 3.9, titles=0, right=2.2)
+    x, y = (frame[name].to_numpy(float) for name in ("predicted", "update"))
+    style.log_axis(axes, "x", x.min() / 1.5, x.max() * 1.5)
+    style.log_axis(axes, "y", y.min() / 1.5, y.max() * 1.5)
+    handles = [_dots(axes, str(label), rows) for label, rows in frame.groupby("label", sort=False)]
+    for number, rows in frame.groupby("theorem"):
+        prediction = rows["predicted"].astype(float)
+        level = math.exp((rows["update"].astype(float) / prediction).map(math.log).mean())
+        ends = np.array([prediction.min(), prediction.max()])
+        axes.plot(ends, level * ends, color=style.INK, linewidth=0.9, alpha=0.5)
+        where = (ends[0], level * ends[0])  # the other end may lie above the panel
+        axes.annotate(f"Theorem {number}", where, xytext=(4, 8), textcoords="offset points", fontsize=7)
+    axes.set_xlabel("what the theorem predicts, up to a constant")
+    axes.set_ylabel("measured ‖ΔF‖, output units")
+    style.legend(axes, handles, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return figure
 
 
 def _dots(axes: Axes, label: str, rows: pd.DataFrame) -> Line2D:
@@ -151,6 +145,7 @@ PICTURE: RunPicture = Picture(
     draw=draw,
     title=title,
     alt=alt,
+    none="No run has a prediction.",
     optional=True,
     at_start=True,
 )

@@ -71,9 +71,6 @@ def title(tolerances: Sequence[Tolerance]) -> str:
 
 
 def alt(frame: pd.DataFrame) -> str:
-    """What the picture shows, for those who do not see it."""
-    if frame.empty:
-        return "No rate was searched."
     parts = []
     for (_, label, panel), rows in frame.groupby(["method", "label", "panel"], sort=False):
         by_x = rows.groupby("x")["height"].median()
@@ -84,26 +81,21 @@ def alt(frame: pd.DataFrame) -> str:
 
 def draw(frame: pd.DataFrame) -> Figure:
     """A panel a width (or a depth, where widths run across)."""
-    with style.look():
-        if frame.empty:
-            return style.empty("No rate was searched.")
-        groups, more = style.kept(list(frame.groupby("panel", sort=False)))
-        figure, panels = style.panels(len(groups), 2 if len(groups) > 1 else 1, 3.4, right=1.6, more=more)
-        ticks = sorted(set(frame["x"]))
-        for axes, (name, group) in zip(panels, groups, strict=True):
-            axes.set_title(str(name))
-            style.log_axis(axes, "x", ticks[0] / 1.25, ticks[-1] * 1.25, ticks=ticks)
-            style.log_axis(axes, "y", COARSE[0] / 1.5, COARSE[-1] * 1.5, ticks=TICKS)
-            axes.set_yticks(TICKS, [scientific(rate) for rate in TICKS])
-            for rate, whose in THEIRS:
-                style.reference(axes, rate, f"{scientific(rate)}: {whose}")
-            ends = [
-                _method(axes, str(label), rows) for (_, label), rows in group.groupby(["method", "label"], sort=False)
-            ]
-            label_ends(axes, ends, 0.06)
-            axes.set_xlabel("width d" if group["axis"].iloc[0] == "width" else "depth N, layers of a stack")
-            axes.set_ylabel("highest rate that passes")
-        return figure
+    groups, more = style.kept(list(frame.groupby("panel", sort=False)))
+    figure, panels = style.panels(len(groups), 2 if len(groups) > 1 else 1, 3.4, right=1.6, more=more)
+    ticks = sorted(set(frame["x"]))
+    for axes, (name, group) in zip(panels, groups, strict=True):
+        axes.set_title(str(name))
+        style.log_axis(axes, "x", ticks[0] / 1.25, ticks[-1] * 1.25, ticks=ticks)
+        style.log_axis(axes, "y", COARSE[0] / 1.5, COARSE[-1] * 1.5, ticks=TICKS)
+        axes.set_yticks(TICKS, [scientific(rate) for rate in TICKS])
+        for rate, whose in THEIRS:
+            style.reference(axes, rate, f"{scientific(rate)}: {whose}")
+        ends = [_method(axes, str(label), rows) for (_, label), rows in group.groupby(["method", "label"], sort=False)]
+        label_ends(axes, ends, 0.06)
+        axes.set_xlabel("width d" if group["axis"].iloc[0] == "width" else "depth N, layers of a stack")
+        axes.set_ylabel("highest rate that passes")
+    return figure
 
 
 def _method(axes: Axes, label: str, rows: pd.DataFrame) -> End:
@@ -152,4 +144,5 @@ PICTURE: Picture[Sequence[Tolerance]] = Picture(
     draw=draw,
     title=title,
     alt=alt,
+    none="No rate was searched.",
 )

@@ -22,15 +22,16 @@ from matplotlib.lines import Line2D
 
 from stabkit.figures.drawing import lettering, style
 from stabkit.figures.picture import Note, Picture, RunPicture
-from stabkit.figures.shared import theorem
+from stabkit.figures.shared import points, theorem
 from stabkit.figures.shared.comparison import FACTS, ends_in_norm, shown
 from stabkit.figures.shared.contrast import PAIR
-from stabkit.figures.shared.depth_fit import JOINED, Stacks, drawable, fit, reached, shape_of, unless_equal
+from stabkit.figures.shared.depth_fit import JOINED, Stacks, fit, reached, shape_of, unless_equal
 from stabkit.figures.shared.numbers import centre, reference_step, series
 from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, short
 from stabkit.storage.store import Run
 
+NONE = "No run has a finite model update after its first step."
 COLUMNS = (
     *(*FACTS, "variant", "width", "shape", "layers"),
     *("reference_step", "step", "update", "predicted", "theorem", "bounded"),
@@ -100,9 +101,6 @@ def _layers(lines: pd.DataFrame) -> str:
 
 
 def alt(frame: pd.DataFrame) -> str:
-    """What the picture shows, for those who do not see it."""
-    if frame.empty:
-        return "No run has recorded a model update."
     step = int(frame["reference_step"].iloc[0])
     parts = []
     for (_, condition), group in frame[reached(frame)].groupby(["variant", "condition"], sort=False):
@@ -113,15 +111,14 @@ def alt(frame: pd.DataFrame) -> str:
 
 def draw(frame: pd.DataFrame) -> Figure:
     """One panel a condition; methods by colour, a fitted line where there is one."""
-    step = int(frame["reference_step"].iloc[0]) if len(frame) else 0
-    none = "No run has a finite model update after its first step."
-    return against_depth(frame, f"‖ΔF‖ after {step} updates, output units", none, ceiling=True)
+    step = int(frame["reference_step"].iloc[0])
+    return against_depth(frame, f"‖ΔF‖ after {step} updates, output units", NONE, ceiling=True)
 
 
 def against_depth(frame: pd.DataFrame, y_label: str, none: str, *, ceiling: bool) -> Figure:
     """The column `update` against depth; `ceiling`: it is a distance between outputs, which saturates."""
     with style.look():
-        finite = frame[drawable(frame)]
+        finite = frame[points.drawable_rows(frame["update"], log=True)]
         if finite.empty:
             return style.empty(none)
         groups, more = style.kept(list(frame.groupby("condition", sort=False)))
@@ -197,7 +194,7 @@ def _method(axes: Axes, frame: pd.DataFrame, lines: pd.DataFrame) -> Line2D:
     else:
         band = axes.vlines(x[seen], low[seen], high[seen], color=hue, linewidth=1.4, alpha=0.55)
     style.mark(band, method)
-    (points,) = axes.plot(
+    (dots,) = axes.plot(
         x[seen],
         y[seen],
         label=name,
@@ -207,9 +204,9 @@ def _method(axes: Axes, frame: pd.DataFrame, lines: pd.DataFrame) -> Line2D:
         linewidth=1.4 if shape in JOINED else 0,
         **{**style.dotted(method), "markeredgewidth": 1, **({} if shape == "equal" else {"marker": "s"})},
     )
-    style.mark(points, method, text, x="depth N")
+    style.mark(dots, method, text, x="depth N")
     lost = frame[frame["outcome"] == "diverged"]
-    there = drawable(lost)
+    there = points.drawable_rows(lost["update"], log=True)
     cross: dict[str, Any] = {"marker": "x", "color": hue, "markersize": 8, "mew": 2, "zorder": 5, "linestyle": ""}
     crosses = axes.plot(lost[there]["layers"], lost[there]["update"], **cross)
     edge = lost[~there]["layers"]
@@ -217,7 +214,7 @@ def _method(axes: Axes, frame: pd.DataFrame, lines: pd.DataFrame) -> Line2D:
         crosses += axes.plot(edge, [0.0] * len(edge), **cross, transform=axes.get_xaxis_transform(), clip_on=False)
     for one in crosses:
         style.mark(one, method)
-    return points
+    return dots
 
 
 def _ticks(depths: list[float]) -> list[float]:
@@ -255,4 +252,5 @@ PICTURE: RunPicture = Picture(
     draw=draw,
     title=title,
     alt=alt,
+    none=NONE,
 )

@@ -23,7 +23,7 @@ from stabkit.figures.drawing.line_ends import BEYOND, label_ends, last_read
 from stabkit.figures.drawing.style import CONDITION_DASHES
 from stabkit.figures.shared.comparison import MOST_IN_COLOUR
 from stabkit.figures.shared.numbers import centre
-from stabkit.figures.shared.points import drawable, median, medians, over_seeds, parted
+from stabkit.figures.shared.points import drawable, drawable_rows, median, medians, over_seeds, parted
 from stabkit.figures.shared.words import listed, short
 
 DRAWN = ("run", "method", "label", "condition", "depth", "seed", "outcome")
@@ -109,55 +109,54 @@ def draw(frame: pd.DataFrame, what: Curves, none: str) -> Figure:
     """The panels and one legend for all; a panel a depth where the frame names none. `none` is what stands there when
     there is nothing to draw."""
     frame = frame if "panel" in frame else frame.assign(panel=frame["depth"])
-    with style.look():
-        seen = frame[_drawable(frame[what.y], what.log_y)]
-        if seen.empty:
-            return style.empty(none)
-        strokes = what.strokes(frame)
-        groups, more = style.kept(list(frame.groupby(list(strokes.panels), sort=False)))
-        titles = [lettering.wrapped(*(str(text) for text in key)) for key, _ in groups]
-        labels = [lettering.safe(str(text), 40) for text in (*frame["label"].unique(), *strokes.named)]
-        beside = min(6 if max(map(len, labels)) <= 20 else 3, len(labels))
-        named = frame["method"].nunique() > MOST_IN_COLOUR and strokes.finish is not _name
-        ends = [rows for i, (_, rows) in enumerate(groups, 1) if named and (i == len(groups) or i % what.columns == 0)]
-        rest = set(map(str, frame["label"])).difference(*(map(str, rows["label"]) for rows in ends))
-        figure, all_axes = style.panels(
-            len(groups),
-            what.columns,
-            what.height,
-            titles=max(map(len, titles)),
-            right=strokes.right,
-            legend=-(-(len(strokes.named) + len(rest)) // beside),
-            more=more,
-            beyond=BEYOND if named else 0.0,
-        )
-        low, high = _range(seen, groups, what)
-        values, line = [y for y in (what.y, what.beside) if y], ["run", strokes.column]
-        handles: dict[str, Artist] = {}
-        for number, (axes, (key, whole)) in enumerate(zip(all_axes, groups, strict=True)):
-            lettering.entitle(axes, *(str(text) for text in key))
-            group, note = medians(whole, what.x, values, line) if what.grouped else (whole, "")
-            style.log_axis(axes, "y", low, high) if what.log_y else axes.set_ylim(low, high)
-            _across(axes, group, what)
-            for height, words in what.reference(group):
-                style.reference(axes, height, words if number % what.columns == 0 else "")
-            _lost(axes, group, what)
-            for label, handle, plain in _lines(axes, group, what, strokes):
-                if plain or label not in handles:
-                    handles[label] = handle
-            strokes.finish(axes, group, what)
-            if any(rows is whole for rows in ends):
-                _name(axes, group, what, "label")
-            if number % min(what.columns, len(groups)) == 0:
-                axes.set_ylabel(what.y_label)
-            axes.set_xlabel(what.name_of_x(group) + what.x_note + note)
-        shown = [
-            Line2D([], [], color=style.INK, label=lettering.safe(text, 40), **{"linewidth": 1.2, **strokes.looks[text]})
-            for text in strokes.named
-        ]
-        if entries := [*(handle for label, handle in handles.items() if label in rest), *shown]:
-            style.legend(figure, entries, ncols=beside, handlelength=2.4)
-        return figure
+    seen = frame[drawable_rows(frame[what.y], what.log_y)]
+    if seen.empty:
+        return style.empty(none)
+    strokes = what.strokes(frame)
+    groups, more = style.kept(list(frame.groupby(list(strokes.panels), sort=False)))
+    titles = [lettering.wrapped(*(str(text) for text in key)) for key, _ in groups]
+    labels = [lettering.safe(str(text), 40) for text in (*frame["label"].unique(), *strokes.named)]
+    beside = min(6 if max(map(len, labels)) <= 20 else 3, len(labels))
+    named = frame["method"].nunique() > MOST_IN_COLOUR and strokes.finish is not _name
+    ends = [rows for i, (_, rows) in enumerate(groups, 1) if named and (i == len(groups) or i % what.columns == 0)]
+    rest = set(map(str, frame["label"])).difference(*(map(str, rows["label"]) for rows in ends))
+    figure, all_axes = style.panels(
+        len(groups),
+        what.columns,
+        what.height,
+        titles=max(map(len, titles)),
+        right=strokes.right,
+        legend=-(-(len(strokes.named) + len(rest)) // beside),
+        more=more,
+        beyond=BEYOND if named else 0.0,
+    )
+    low, high = _range(seen, groups, what)
+    values, line = [y for y in (what.y, what.beside) if y], ["run", strokes.column]
+    handles: dict[str, Artist] = {}
+    for number, (axes, (key, whole)) in enumerate(zip(all_axes, groups, strict=True)):
+        lettering.entitle(axes, *(str(text) for text in key))
+        group, note = medians(whole, what.x, values, line) if what.grouped else (whole, "")
+        style.log_axis(axes, "y", low, high) if what.log_y else axes.set_ylim(low, high)
+        _across(axes, group, what)
+        for height, words in what.reference(group):
+            style.reference(axes, height, words if number % what.columns == 0 else "")
+        _lost(axes, group, what)
+        for label, handle, plain in _lines(axes, group, what, strokes):
+            if plain or label not in handles:
+                handles[label] = handle
+        strokes.finish(axes, group, what)
+        if any(rows is whole for rows in ends):
+            _name(axes, group, what, "label")
+        if number % min(what.columns, len(groups)) == 0:
+            axes.set_ylabel(what.y_label)
+        axes.set_xlabel(what.name_of_x(group) + what.x_note + note)
+    shown = [
+        Line2D([], [], color=style.INK, label=lettering.safe(text, 40), **{"linewidth": 1.2, **strokes.looks[text]})
+        for text in strokes.named
+    ]
+    if entries := [*(handle for label, handle in handles.items() if label in rest), *shown]:
+        style.legend(figure, entries, ncols=beside, handlelength=2.4)
+    return figure
 
 
 def _lines(axes: Axes, group: pd.DataFrame, what: Curves, strokes: Strokes) -> list[tuple[str, Artist, bool]]:
@@ -180,7 +179,7 @@ def _lost(axes: Axes, group: pd.DataFrame, what: Curves) -> None:
     unseen = [
         f"✕ {listed(label, f'seed {seed}')}: diverged at once"
         for (label, seed, _), rows in group[group["outcome"] == "diverged"].groupby(["label", "seed", "run"])
-        if not _drawable(rows[what.y], what.log_y).any()
+        if not drawable_rows(rows[what.y], what.log_y).any()
     ]
     for line_number, text in enumerate(unseen[:6]):
         axes.text(0.03, 0.03 + 0.07 * line_number, text, transform=axes.transAxes, fontsize=7)
@@ -188,7 +187,7 @@ def _lost(axes: Axes, group: pd.DataFrame, what: Curves) -> None:
 
 def _crosses(axes: Axes, group: pd.DataFrame, what: Curves) -> None:
     """A ✕ at the upper edge over the factor of every run that diverged and has no value."""
-    lost = group[~_drawable(group[what.y], what.log_y)].drop_duplicates(["method", what.x])
+    lost = group[~drawable_rows(group[what.y], what.log_y)].drop_duplicates(["method", what.x])
     for method, x in zip(lost["method"], lost[what.x].astype(float), strict=True):
         across = axes.get_xaxis_transform()
         (cross,) = axes.plot([x], [0.96], "x", color=style.colour(str(method)), markersize=7, mew=2, transform=across)
@@ -269,17 +268,13 @@ def _across(axes: Axes, group: pd.DataFrame, what: Curves) -> None:
 def _range(seen: pd.DataFrame, groups: list[tuple[Any, pd.DataFrame]], what: Curves) -> tuple[float, float]:
     """Of all that is drawn in any panel, reference lines and their names included."""
     lines = [height for _, group in groups for height, _ in what.reference(group)]
-    beside = seen[what.beside][_drawable(seen[what.beside], what.log_y)].tolist() if what.beside else []
+    beside = seen[what.beside][drawable_rows(seen[what.beside], what.log_y)].tolist() if what.beside else []
     values = [float(seen[what.y].min()), float(seen[what.y].max()), *beside, *lines]
     if what.log_y:
         room = min(1.5, max(1.08, (max(values) / min(values)) ** 0.1))
         return min(values) / room, max(values) * (room**2 if lines else room)
     room = 0.06 * (max(values) - min(values) or abs(max(values)) or 1.0)
     return min(values) - room, max(values) + room
-
-
-def _drawable(values: pd.Series[float], log: bool) -> pd.Series[bool]:
-    return values.between(style.LOWEST if log else -style.HIGHEST, style.HIGHEST)
 
 
 def layer_ticks(group: pd.DataFrame, column: str = "layer") -> list[int]:

@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 
 from stabkit.figures.drawing import style
 from stabkit.figures.drawing.lettering import safe
+from stabkit.figures.shared import points
 
 MOST_NAMES = 12
 """Beside the lines of one panel, or as many as fit; of more the first, the last and evenly chosen ones between."""
@@ -23,8 +24,7 @@ def label_ends(axes: Axes, ends: Sequence[End], step: float) -> None:
     """Names right of the panel beside the ends of their lines, `step` of its height apart."""
     low, high = axes.get_ylim()
     most = max(MOST_NAMES, int(1 / step))
-    if len(ends) > most:
-        ends = [ends[round(i * (len(ends) - 1) / (most - 1))] for i in range(most)]
+    ends = points.evenly(ends, most)
     scale: Callable[[float], float] = math.log10 if axes.get_yscale() == "log" else float
     span = scale(high) - scale(low)
     wanted = sorted(((scale(min(max(end[0], low), high)) - scale(low)) / span, *end[1:]) for end in ends)
@@ -44,7 +44,7 @@ def last_read(
     """Where the line of each method and `name` of a panel ends: at the middle of what was read last."""
     ends = []
     for (method, text), rows in frame.groupby(["method", name], sort=False):
-        kept = rows[rows[y].between(style.LOWEST if log else -style.HIGHEST, style.HIGHEST)]
+        kept = rows[points.drawable_rows(rows[y], log)]
         if len(kept):
             values = kept[kept[x] == kept[x].max()][y].tolist()
             ends.append((middle(values), str(text), style.colour(str(method)), str(method)))

@@ -49,8 +49,6 @@ MOST_PANELS = 12
 MARK = "stabkit:"
 """What the group id of a marked artist begins with."""
 
-LOWEST, HIGHEST = points.LOWEST, points.HIGHEST
-
 RC: dict[str, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 8.5,
@@ -120,7 +118,7 @@ def kept(groups: Sequence[Group]) -> tuple[list[Group], int]:
     """The panels to draw, the first and the last among them, and how many are left out."""
     if len(groups) <= MOST_PANELS:
         return list(groups), 0
-    chosen = [groups[round(i * (len(groups) - 1) / (MOST_PANELS - 2))] for i in range(MOST_PANELS - 1)]
+    chosen = points.evenly(groups, MOST_PANELS - 1)
     return chosen, len(groups) - len(chosen)
 
 

@@ -26,6 +26,7 @@ PAIRS = 4
 """Depths that have two panels each; of more only the validation is drawn, all depths of a method in one panel."""
 TRAINING, VALIDATION = "training batches", "validation"
 SOURCES = ((TRAINING, "loss", "train@nll"), (VALIDATION, "validation", "nll"))
+NONE = "No run is long enough for a curve of its perplexity."
 COLUMNS = (*FACTS, "panel", "step", "perplexity")
 
 
@@ -113,9 +114,6 @@ def _of_one(ends: pd.DataFrame) -> str:
 
 
 def alt(frame: pd.DataFrame) -> str:
-    """What the picture shows, for those who do not see it."""
-    if frame.empty:
-        return "No run is long enough for a curve of its perplexity."
     ends = "; ".join(curves.ends(last(frame), "step", "perplexity"))
     return (
         "Perplexity against the step, logarithmic: training batches and validation, two panels a depth; of more than "
@@ -131,9 +129,8 @@ def draw(frame: pd.DataFrame) -> Figure:
         panels = [listed(label, condition) for label, condition in zip(rows["label"], rows["condition"], strict=True)]
         return _curves(rows.assign(panel=panels), "validation perplexity", 2, 4.2, strokes=curves.depths)
     kinds = [name for name, _, _ in SOURCES]
-    placed = pd.concat(
-        [rows[rows["panel"] == kind] for _, rows in frame.groupby("depth", sort=False) for kind in kinds] or [frame]
-    )
+    of_depths = [rows for _, rows in frame.groupby("depth", sort=False)]
+    placed = pd.concat([rows[rows["panel"] == kind] for rows in of_depths for kind in kinds])
     many = frame["depth"].nunique() > 1
     names = placed["depth"] + ", " + placed["panel"] if many else placed["panel"]
     return _curves(placed.assign(panel=names), "perplexity", 4 if many else 2, 2.7 if many else 3.2)
@@ -158,7 +155,7 @@ def _curves(
             columns=columns,
             height=height,
         ),
-        "No run is long enough for a curve of its perplexity.",
+        NONE,
     )
 
 
@@ -183,5 +180,6 @@ PICTURE: RunPicture = Picture(
     draw=draw,
     title=title,
     alt=alt,
+    none=NONE,
     optional=True,
 )

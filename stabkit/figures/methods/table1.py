@@ -90,9 +90,6 @@ def _depths(frame: pd.DataFrame) -> list[str]:
 
 
 def alt(frame: pd.DataFrame) -> str:
-    """What the picture shows, for those who do not see it."""
-    if frame.empty:
-        return "No run was judged."
     cells = [
         f"{listed(label, depth, condition)} {words(rows)[0]}"
         for (condition, label, depth), rows in frame.groupby(["condition", "label", "depth"], sort=False)
@@ -103,24 +100,21 @@ def alt(frame: pd.DataFrame) -> str:
 
 def draw(frame: pd.DataFrame) -> Figure:
     """A grid a condition."""
-    with style.look(axes_grid=False):
-        if frame.empty:
-            return style.empty("No run was judged.")
-        panels = list(frame.groupby("condition", sort=False))[:MOST]
-        heights = [_height(group) for _, group in panels]
-        tall = sum(heights)
-        figure = Figure(figsize=(style.WIDTH, tall))
-        top = tall
-        for (condition, group), height in zip(panels, heights, strict=True):
-            depths = _depths(group)
-            wide = min(style.WIDTH - LABEL - 0.1, 1.75 * len(depths))
-            place = (LABEL, top - height + 0.1, wide, height - HEAD)
-            axes = figure.add_axes(
-                (place[0] / style.WIDTH, place[1] / tall, place[2] / style.WIDTH, place[3] / tall), facecolor="none"
-            )
-            _grid(axes, str(condition), group, depths)
-            top -= height
-        return figure
+    panels = list(frame.groupby("condition", sort=False))[:MOST]
+    heights = [_height(group) for _, group in panels]
+    tall = sum(heights)
+    figure = Figure(figsize=(style.WIDTH, tall))
+    top = tall
+    for (condition, group), height in zip(panels, heights, strict=True):
+        depths = _depths(group)
+        wide = min(style.WIDTH - LABEL - 0.1, 1.75 * len(depths))
+        place = (LABEL, top - height + 0.1, wide, height - HEAD)
+        axes = figure.add_axes(
+            (place[0] / style.WIDTH, place[1] / tall, place[2] / style.WIDTH, place[3] / tall), facecolor="none"
+        )
+        _grid(axes, str(condition), group, depths)
+        top -= height
+    return figure
 
 
 def _rows(own: pd.DataFrame) -> list[tuple[str, str]]:
@@ -199,5 +193,7 @@ PICTURE: RunPicture = Picture(
     draw=draw,
     title=title,
     alt=alt,
+    none="No run was judged.",
+    grid=False,
     optional=True,
 )

@@ -94,9 +94,6 @@ def picture(probe: str, along: Along, says: str) -> RunPicture:
         depth = frame["depth"].iloc[-1]
         return f"{head} at {depth}: {short(ends[most])} under {most}, {short(ends[least])} under {least}"
 
-    def alt(frame: pd.DataFrame) -> str:
-        return none if frame.empty else f"Line charts of {reads}, by {along.name}, a panel a depth."
-
     def draw(frame: pd.DataFrame) -> Figure:
         """A panel a depth."""
         values = frame["value"].to_numpy(dtype=float)
@@ -134,7 +131,8 @@ def picture(probe: str, along: Along, says: str) -> RunPicture:
         select=select,
         draw=draw,
         title=title,
-        alt=alt,
+        alt=lambda frame: f"Line charts of {reads}, by {along.name}, a panel a depth.",
+        none=none,
         optional=True,
     )
 

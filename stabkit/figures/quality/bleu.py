@@ -20,6 +20,7 @@ from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, several, short
 from stabkit.storage.store import Run
 
+NONE = "Nothing was translated: stabkit sweep --bleu."
 COLUMNS = (*FACTS, "layers", "beam", "bleu", "perplexity", "token_accuracy", "length_ratio", "signature")
 
 
@@ -82,9 +83,6 @@ def title(runs: Sequence[Run]) -> str:
 
 
 def alt(frame: pd.DataFrame) -> str:
-    """What the picture shows, for those who do not see it."""
-    if frame.empty:
-        return "Nothing was translated."
     means = frame.groupby(["label", "depth", "condition"], sort=False)["bleu"].mean()
     rows = means.head(24).reset_index().itertuples(index=False)
     text = "; ".join(f"{listed(f'{row.label} {row.depth}', str(row.condition))} {row.bleu:.1f}" for row in rows)
@@ -111,7 +109,7 @@ def draw(frame: pd.DataFrame) -> Figure:
             columns=2,
             height=3.0,
         ),
-        "Nothing was translated: stabkit sweep --bleu.",
+        NONE,
     )
 
 
@@ -133,5 +131,6 @@ PICTURE: RunPicture = Picture(
     draw=draw,
     title=title,
     alt=alt,
+    none=NONE,
     optional=True,
 )

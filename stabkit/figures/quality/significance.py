@@ -115,9 +115,6 @@ def rows(frame: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
 
 
 def alt(frame: pd.DataFrame) -> str:
-    """What the picture shows, for those who do not see it."""
-    if frame.empty:
-        return "No two systems were translated alike."
     texts = [f"{name} {own['bleu'].iloc[0]:.1f}: {_counted(own)}" for name, own in rows(frame)]
     return f"Matrix of significant differences in BLEU. {'; '.join(texts)}."
 
@@ -129,28 +126,25 @@ def _counted(rows: pd.DataFrame) -> str:
 
 def draw(frame: pd.DataFrame) -> Figure:
     """The matrix."""
-    with style.look(axes_grid=False):
-        if frame.empty:
-            return style.empty("No two systems were translated alike: stabkit sweep --bleu.")
-        lines = [(_ended(name, group), group) for name, group in rows(frame)]
-        count, names = len(lines), LETTER + WORD * max(len(name) for name, _ in lines) + 0.1
-        tall = HEAD + ROW * count + 0.5
-        figure = Figure(figsize=(style.WIDTH, tall))
-        wide = names + SCORE + CELL * count
-        axes = figure.add_axes((0.0, 0.5 / tall, wide / style.WIDTH, ROW * count / tall), facecolor="none")
-        axes.set_axis_off()
-        axes.set_xlim(0, wide)
-        axes.set_ylim(count, 0)
-        axes.text(names + SCORE / 2, -0.4, "BLEU", ha="center", va="center", fontsize=8)
-        for at, (name, group) in enumerate(lines):
-            _row(axes, at, name, group, names)
-        first = frame.iloc[0]
-        left = f"; the {count} highest of {first['systems']} systems" if first["systems"] > count else ""
-        note = f"+ the row is significantly above the column, − below, = neither (p < {bleu.LEVEL:g}){left}"
-        figure.text(0.008, 0.3 / tall, note, fontsize=7.5)
-        verdict = lettering.safe(f"{first['search']}; sacreBLEU {first['signature']}", 130)
-        figure.text(0.008, 0.1 / tall, verdict, fontsize=7, alpha=0.75)
-        return figure
+    lines = [(_ended(name, group), group) for name, group in rows(frame)]
+    count, names = len(lines), LETTER + WORD * max(len(name) for name, _ in lines) + 0.1
+    tall = HEAD + ROW * count + 0.5
+    figure = Figure(figsize=(style.WIDTH, tall))
+    wide = names + SCORE + CELL * count
+    axes = figure.add_axes((0.0, 0.5 / tall, wide / style.WIDTH, ROW * count / tall), facecolor="none")
+    axes.set_axis_off()
+    axes.set_xlim(0, wide)
+    axes.set_ylim(count, 0)
+    axes.text(names + SCORE / 2, -0.4, "BLEU", ha="center", va="center", fontsize=8)
+    for at, (name, group) in enumerate(lines):
+        _row(axes, at, name, group, names)
+    first = frame.iloc[0]
+    left = f"; the {count} highest of {first['systems']} systems" if first["systems"] > count else ""
+    note = f"+ the row is significantly above the column, − below, = neither (p < {bleu.LEVEL:g}){left}"
+    figure.text(0.008, 0.3 / tall, note, fontsize=7.5)
+    verdict = lettering.safe(f"{first['search']}; sacreBLEU {first['signature']}", 130)
+    figure.text(0.008, 0.1 / tall, verdict, fontsize=7, alpha=0.75)
+    return figure
 
 
 def _ended(name: str, rows: pd.DataFrame) -> str:
@@ -209,5 +203,7 @@ PICTURE: RunPicture = Picture(
     draw=draw,
     title=title,
     alt=alt,
+    none="No two systems were translated alike: stabkit sweep --bleu.",
+    grid=False,
     optional=True,
 )

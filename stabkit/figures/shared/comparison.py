@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, get_args
 
 from stabkit import methods
-from stabkit.figures.shared.numbers import outcome_word
 from stabkit.figures.shared.once import Runs, once
 from stabkit.figures.shared.words import plain
 from stabkit.methods import blocks, output_norm
@@ -143,7 +142,7 @@ class Shown:
             "encoder_layers": spec.model.encoder_layers,
             "decoder_layers": spec.model.decoder_layers,
             "seed": spec.seed,
-            "outcome": outcome_word(self.run),
+            "outcome": self.run.outcome.word,
         }
 
 

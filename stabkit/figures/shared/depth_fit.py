@@ -11,7 +11,7 @@ from typing import Any, Literal
 import pandas as pd
 
 from stabkit.figures.shared.numbers import centre
-from stabkit.figures.shared.points import HIGHEST, LOWEST, parted
+from stabkit.figures.shared.points import drawable_rows, parted
 from stabkit.results.chain import SATURATED
 from stabkit.results.line import log_slope
 
@@ -169,11 +169,7 @@ def fit(frame: pd.DataFrame, *, ceiling: bool = True, by: Sequence[str] = ()) ->
 
 def reached(frame: pd.DataFrame) -> pd.Series[bool]:
     """The rows that hold ‖ΔF‖ at the reference step itself: what means and fits are made of."""
-    return (frame["step"] == frame["reference_step"]) & drawable(frame)
-
-
-def drawable(frame: pd.DataFrame) -> pd.Series[bool]:
-    return (frame["update"] >= LOWEST) & (frame["update"] <= HIGHEST)
+    return (frame["step"] == frame["reference_step"]) & drawable_rows(frame["update"], log=True)
 
 
 def _slope(at: Mapping[float, float], kept: Sequence[float]) -> float:

@@ -12,13 +12,7 @@ from numpy.typing import NDArray
 from stabkit.figures.shared.once import once
 from stabkit.figures.shared.points import LOWEST
 from stabkit.results.chain import REFERENCE_STEP
-from stabkit.results.outcome import Word
 from stabkit.storage.store import Run
-
-
-def outcome_word(run: Run) -> Word:
-    """The run's outcome, one word."""
-    return run.outcome.word
 
 
 def series(run: Run, probe: str, site: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -35,7 +29,7 @@ def reference_step(runs: Iterable[Run]) -> int:
 
     Runs that diverged are left out of this choice: they are marked, and do not move the others' step.
     """
-    ends = [int(steps[-1]) for run in runs if outcome_word(run) != "diverged" and len(steps := _steps(run))]
+    ends = [int(steps[-1]) for run in runs if run.outcome.word != "diverged" and len(steps := _steps(run))]
     return min([REFERENCE_STEP, *ends])
 
 

@@ -1,18 +1,21 @@
 """The points of a curve: of several seeds the middle, the least and the greatest, without pandas, which takes a hundred
-times as long for the few that one has; of hundreds of sub-layers the medians of neighbours."""
+times as long for the few that one has; of hundreds of sub-layers the medians of neighbours; and which have
+a place on an axis."""
 
 from __future__ import annotations
 
 import math
 import statistics
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     import pandas as pd
+
+Item = TypeVar("Item")
 
 LOWEST, HIGHEST = 1e-45, 1e40
 """What a logarithmic axis shows: all that float32 can hold. Beyond it a value counts as not finite."""
@@ -36,6 +39,18 @@ def parted(frame: pd.DataFrame, by: Sequence[str], names: Sequence[str]) -> list
 def drawable(value: float, log: bool) -> bool:
     """Whether a value has a place on such an axis."""
     return bool((LOWEST if log else -HIGHEST) <= value <= HIGHEST)
+
+
+def drawable_rows(values: pd.Series[float], log: bool) -> pd.Series[bool]:
+    """Which values of a column are `drawable`."""
+    return values.between(LOWEST if log else -HIGHEST, HIGHEST)
+
+
+def evenly(items: Sequence[Item], most: int) -> list[Item]:
+    """At most so many of them, evenly chosen, the first and the last among them."""
+    if len(items) <= most:
+        return list(items)
+    return [items[round(i * (len(items) - 1) / max(most - 1, 1))] for i in range(most)]
 
 
 def over_seeds(

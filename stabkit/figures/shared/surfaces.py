@@ -6,9 +6,12 @@ weights, so a method with small weights is moved less: the papers' ruler), or on
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
 
 from stabkit.figures.shared.comparison import Shown, depth_rank, shown
 from stabkit.results.surface import SurfaceSpec
@@ -84,6 +87,11 @@ class Seen:
         """The columns with which every frame begins; `run` is a surface under a ruler, of which one run has many."""
         return {**self.shown.facts(), "run": f"{self.surface.surface_id}, {self.ruler.text}"}
 
+    def points(self) -> pd.DataFrame:
+        """One row a point of the surface."""
+        a, b = np.meshgrid(self.surface.spec.a, self.surface.spec.b)
+        return pd.DataFrame({"a": a.ravel(), "b": b.ravel(), "loss": self.surface.loss.ravel()})
+
 
 @dataclass(frozen=True, slots=True)
 class Landscape:
@@ -115,6 +123,11 @@ class Landscape:
                 rank = (*depth_rank(placed.run.spec), placed.run.spec.seed, place, order.index(spec.origin.run))
                 ranked.append(((*rank, spec.plane.seed), Seen(surface, placed, ruler)))
         return [one for _, one in sorted(ranked, key=lambda item: item[0])]
+
+    def points(self, kind: Kind, columns: Sequence[str], facts: Callable[[Seen], Mapping[str, Any]]) -> pd.DataFrame:
+        """One row a point of every surface of a kind; `facts` are columns besides those of every frame."""
+        parts = [seen.points().assign(**seen.facts, **facts(seen))[list(columns)] for seen in self.seen(kind)]
+        return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(columns))
 
 
 def _beside(placed: Shown, other: Shown) -> bool:

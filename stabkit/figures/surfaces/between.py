@@ -20,6 +20,7 @@ from stabkit.figures.shared.comparison import FACTS
 from stabkit.figures.shared.surfaces import Landscape
 from stabkit.figures.shared.words import listed, short
 from stabkit.figures.surfaces import landscape
+from stabkit.results.surface import SurfaceSpec
 from stabkit.storage.surfaces import Surface
 
 COLUMNS = (*FACTS, "ends", "a", "b", "loss")
@@ -35,16 +36,14 @@ class Ends:
         return " · ".join(self.runs)
 
 
+def ends(spec: SurfaceSpec) -> Ends:
+    """The first run of a line or triangle and those that it leads to."""
+    return Ends((spec.origin.run, *(place.run for place in spec.plane.to)))
+
+
 def select(drawn: Landscape) -> pd.DataFrame:
     """One row a point."""
-    parts = []
-    for seen in drawn.seen("between"):
-        spec = seen.surface.spec
-        a, b = np.meshgrid(spec.a, spec.b)
-        ends = Ends((spec.origin.run, *(place.run for place in spec.plane.to)))
-        part = pd.DataFrame({"a": a.ravel(), "b": b.ravel(), "loss": seen.surface.loss.ravel()})
-        parts.append(part.assign(**{**seen.facts, "ends": ends})[list(COLUMNS)])
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(COLUMNS))
+    return drawn.points("between", COLUMNS, lambda seen: {"ends": ends(seen.surface.spec)})
 
 
 def barrier(surface: Surface) -> float:
@@ -63,35 +62,30 @@ def title(drawn: Landscape) -> str:
     lines = drawn.seen("between")
     if not lines or not np.isfinite(height := barrier(lines[0].surface)):
         return "The loss between stored runs"
-    spec = lines[0].surface.spec
-    ends = f"{spec.origin.run} and {spec.plane.to[0].run}"
-    return f"Between {ends} the loss rises {short(height)} nats above the straight line"
+    first, second, *_ = ends(lines[0].surface.spec).runs
+    return f"Between {first} and {second} the loss rises {short(height)} nats above the straight line"
 
 
 def alt(frame: pd.DataFrame) -> str:
-    """What the picture shows, for those who do not see it."""
-    if frame.empty:
-        return "No line between runs was drawn."
     parts = [
-        f"{ends}: least {short(float(rows['loss'].min()), 3)}, greatest {short(float(rows['loss'].max()), 3)}"
-        for ends, rows in frame.groupby("ends", sort=False)
+        f"{name}: least {short(float(rows['loss'].min()), 3)}, greatest {short(float(rows['loss'].max()), 3)}"
+        for name, rows in frame.groupby("ends", sort=False)
     ]
     return f"Loss between stored runs. {'; '.join(parts[:8])}."
 
 
 def draw(frame: pd.DataFrame) -> Figure:
     """A panel a line or triangle."""
-    ends: Any  # an Ends, as pandas has no type for it
-    with style.look():
-        if frame.empty or not np.isfinite(frame["loss"].astype(float)).any():
-            return style.empty("No point between the runs has a finite loss.")
-        groups, more = style.kept(list(frame.groupby("ends", sort=False)))
-        figure, all_axes = style.panels(len(groups), 2, 3.6, titles=3, right=0.5, more=more)
-        for axes, (ends, group) in zip(all_axes, groups, strict=True):
-            lettering.entitle(axes, *ends.runs, width=60)
-            axes.tick_params(labelleft=True)
-            _line(axes, group) if group["b"].nunique() == 1 else _triangle(axes, group)
-        return figure
+    place: Any  # an Ends, as pandas has no type for it
+    if not np.isfinite(frame["loss"].astype(float)).any():
+        return style.empty("No point between the runs has a finite loss.")
+    groups, more = style.kept(list(frame.groupby("ends", sort=False)))
+    figure, all_axes = style.panels(len(groups), 2, 3.6, titles=3, right=0.5, more=more)
+    for axes, (place, group) in zip(all_axes, groups, strict=True):
+        lettering.entitle(axes, *place.runs, width=60)
+        axes.tick_params(labelleft=True)
+        _line(axes, group) if group["b"].nunique() == 1 else _triangle(axes, group)
+    return figure
 
 
 def _line(axes: Axes, rows: pd.DataFrame) -> None:
@@ -139,5 +133,6 @@ PICTURE: Picture[Landscape] = Picture(
     draw=draw,
     title=title,
     alt=alt,
+    none="No line between runs was drawn.",
     optional=True,
 )

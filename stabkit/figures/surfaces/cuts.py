@@ -19,32 +19,21 @@ from stabkit.figures.shared.comparison import FACTS
 from stabkit.figures.shared.numbers import centre
 from stabkit.figures.shared.surfaces import Landscape
 from stabkit.figures.shared.words import listed, percent, short
-from stabkit.surface import roughness
+from stabkit.figures.surfaces import landscape
 
 COLUMNS = (*FACTS, "ruler", "direction_seed", "a", "loss")
 
 
 def select(drawn: Landscape) -> pd.DataFrame:
     """One row a point, ruler and cut."""
-    parts = []
-    for seen in drawn.seen("cut"):
-        spec = seen.surface.spec
-        part = pd.DataFrame({"a": spec.a, "loss": seen.surface.loss[0]})
-        facts = {**seen.facts, "ruler": seen.ruler, "direction_seed": spec.plane.seed}
-        parts.append(part.assign(**facts)[list(COLUMNS)])
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(COLUMNS))
+    return drawn.points(
+        "cut", COLUMNS, lambda seen: {"ruler": seen.ruler, "direction_seed": seen.surface.spec.plane.seed}
+    )
 
 
 def rough(frame: pd.DataFrame) -> pd.DataFrame:
     """Roughness, share of negative curvature and curvature of every cut."""
-    rows = []
-    for key, group in frame.groupby(["depth", "seed", "ruler", "label", "direction_seed"], sort=False):
-        losses = group.sort_values("a")["loss"].to_numpy(dtype=float)
-        measures = (roughness.roughness, roughness.negative_curvature, roughness.curvature)
-        rows.append((*key, *(measure(losses) for measure in measures)))
-    return pd.DataFrame(
-        rows, columns=["depth", "seed", "ruler", "label", "direction_seed", "roughness", "negative", "curvature"]
-    )
+    return landscape.rough(frame, "direction_seed", lambda rows: rows.sort_values("a")["loss"].to_numpy(dtype=float))
 
 
 def title(drawn: Landscape) -> str:
@@ -55,20 +44,15 @@ def title(drawn: Landscape) -> str:
     if len(labels) != 2:
         return "How rough the loss is along random directions"
     depth = table["depth"].iloc[0]
-    texts = []
-    of_depth = table[table["depth"] == depth]
-    for ruler in dict.fromkeys(of_depth["ruler"]):
-        rows = of_depth[of_depth["ruler"] == ruler]
-        share = rows.groupby(["label", "seed"])["negative"].mean().groupby("label").median()
-        if len(share) == 2:
-            texts.append(f"{percent(share[labels[0]])} against {percent(share[labels[1]])} by {ruler.whose}")
-    return f"Negative curvature of cuts at {depth}, {labels[0]} against {labels[1]}: {', '.join(texts)}"
+    shares = landscape.against(
+        table[table["depth"] == depth],
+        labels,
+        lambda rows: rows.groupby(["label", "seed"])["negative"].mean().groupby("label").median(),
+    )
+    return f"Negative curvature of cuts at {depth}, {labels[0]} against {labels[1]}: {shares}"
 
 
 def alt(frame: pd.DataFrame) -> str:
-    """What the picture shows, for those who do not see it."""
-    if frame.empty:
-        return "No cut was drawn."
     parts = [
         f"{listed(label, depth, ruler)}: {percent(rows['negative'].mean())} negative curvature"
         for (depth, ruler, label), rows in rough(frame).groupby(["depth", "ruler", "label"], sort=False)
@@ -78,41 +62,40 @@ def alt(frame: pd.DataFrame) -> str:
 
 def draw(frame: pd.DataFrame) -> Figure:
     """A panel a depth, seed and ruler; methods by colour."""
-    with style.look():
-        if frame.empty or not np.isfinite(frame["loss"].astype(float)).any():
-            return style.empty("No cut has a finite loss.")
-        groups, more = style.kept(list(frame.groupby(["depth", "seed", "ruler"], sort=False)))
-        many = frame["seed"].nunique() > 1
-        titles = [lettering.wrapped(listed(d, f"seed {s}" if many else ""), str(r)) for (d, s, r), _ in groups]
-        figure, all_axes = style.panels(len(groups), 3, 3.2, titles=max(map(len, titles)), legend=0, more=more)
-        table = rough(frame)
-        for place, (axes, ((depth, seed, ruler), group)) in enumerate(zip(all_axes, groups, strict=True)):
-            lettering.entitle(axes, listed(depth, f"seed {seed}" if many else ""), str(ruler))
-            handles = []
-            for label, rows in group.groupby("label", sort=False):
-                method = str(rows["method"].iloc[0])
-                by = rows.groupby("a")["loss"]
-                middle = by.median()
-                mine = table[(table["label"] == label) & (table["ruler"] == ruler)]
-                of_place = (mine["depth"] == depth) & (mine["seed"] == seed)
-                values = mine.loc[of_place, "negative"].to_numpy(dtype=float)
-                name = f"{lettering.safe(str(label), 24)}: {percent(values.mean())}"
-                if len(values) > 1 and math.isfinite(values.min()):
-                    name += f" ({percent(values.min())}–{percent(values.max())})"
-                name += f", {short(centre(mine.loc[of_place, 'roughness']))}"
-                hue = style.colour(method)
-                band = axes.fill_between(middle.index, by.min(), by.max(), color=hue, alpha=0.18, linewidth=0)
-                (line,) = axes.plot(middle.index, middle, linewidth=1.6, label=name, **style.signed(method, middle))
-                style.mark(band, method)
-                style.mark(line, method, listed(str(label), str(depth), str(ruler)), x="a")
-                handles.append(line)
-            axes.set_xlabel("a, along δ")
-            if place % 3 == 0:
-                axes.set_ylabel("loss, nats a token")
-            else:
-                axes.tick_params(labelleft=True)
-            style.legend(axes, handles, loc="upper center", fontsize=7)
-        return figure
+    if not np.isfinite(frame["loss"].astype(float)).any():
+        return style.empty("No cut has a finite loss.")
+    groups, more = style.kept(list(frame.groupby(["depth", "seed", "ruler"], sort=False)))
+    many = frame["seed"].nunique() > 1
+    titles = [lettering.wrapped(listed(d, f"seed {s}" if many else ""), str(r)) for (d, s, r), _ in groups]
+    figure, all_axes = style.panels(len(groups), 3, 3.2, titles=max(map(len, titles)), legend=0, more=more)
+    table = rough(frame)
+    for place, (axes, ((depth, seed, ruler), group)) in enumerate(zip(all_axes, groups, strict=True)):
+        lettering.entitle(axes, listed(depth, f"seed {seed}" if many else ""), str(ruler))
+        handles = []
+        for label, rows in group.groupby("label", sort=False):
+            method = str(rows["method"].iloc[0])
+            by = rows.groupby("a")["loss"]
+            middle = by.median()
+            mine = table[(table["label"] == label) & (table["ruler"] == ruler)]
+            of_place = (mine["depth"] == depth) & (mine["seed"] == seed)
+            values = mine.loc[of_place, "negative"].to_numpy(dtype=float)
+            name = f"{lettering.safe(str(label), 24)}: {percent(values.mean())}"
+            if len(values) > 1 and math.isfinite(values.min()):
+                name += f" ({percent(values.min())}–{percent(values.max())})"
+            name += f", {short(centre(mine.loc[of_place, 'roughness']))}"
+            hue = style.colour(method)
+            band = axes.fill_between(middle.index, by.min(), by.max(), color=hue, alpha=0.18, linewidth=0)
+            (line,) = axes.plot(middle.index, middle, linewidth=1.6, label=name, **style.signed(method, middle))
+            style.mark(band, method)
+            style.mark(line, method, listed(str(label), str(depth), str(ruler)), x="a")
+            handles.append(line)
+        axes.set_xlabel("a, along δ")
+        if place % 3 == 0:
+            axes.set_ylabel("loss, nats a token")
+        else:
+            axes.tick_params(labelleft=True)
+        style.legend(axes, handles, loc="upper center", fontsize=7)
+    return figure
 
 
 PICTURE: Picture[Landscape] = Picture(
@@ -137,5 +120,6 @@ PICTURE: Picture[Landscape] = Picture(
     draw=draw,
     title=title,
     alt=alt,
+    none="No cut was drawn.",
     optional=True,
 )

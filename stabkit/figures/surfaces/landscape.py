@@ -6,6 +6,7 @@ loss a depth, so that colours compare.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import matplotlib
@@ -30,13 +31,7 @@ MAP = "cividis"
 
 def select(drawn: Landscape) -> pd.DataFrame:
     """One row a point, ruler and surface."""
-    parts = []
-    for seen in drawn.seen():
-        spec = seen.surface.spec
-        a, b = np.meshgrid(spec.a, spec.b)
-        part = pd.DataFrame({"a": a.ravel(), "b": b.ravel(), "loss": seen.surface.loss.ravel()})
-        parts.append(part.assign(**{**seen.facts, "ruler": seen.ruler, "how": seen.how})[list(COLUMNS)])
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(COLUMNS))
+    return drawn.points("surface", COLUMNS, lambda seen: {"ruler": seen.ruler, "how": seen.how})
 
 
 def grid(rows: pd.DataFrame) -> pd.DataFrame:
@@ -44,37 +39,43 @@ def grid(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.pivot(index="b", columns="a", values="loss")
 
 
-def rough(frame: pd.DataFrame) -> pd.DataFrame:
-    """Roughness, share of negative curvature and curvature of every surface."""
+def rough(
+    frame: pd.DataFrame,
+    each: str = "run",
+    losses: Callable[[pd.DataFrame], NDArray[np.float64]] = lambda rows: grid(rows).to_numpy(dtype=float),
+) -> pd.DataFrame:
+    """Roughness, share of negative curvature and curvature of every surface, or of what else `each` sets apart, whose
+    rows hold these `losses`."""
+    names = ["depth", "seed", "ruler", "label", each]
     rows = []
-    for key, group in frame.groupby(["depth", "seed", "ruler", "label", "run"], sort=False):
-        losses = grid(group).to_numpy(dtype=float)
-        values = roughness.roughness(losses), roughness.negative_curvature(losses), roughness.curvature(losses)
-        rows.append((*key, *values))
-    return pd.DataFrame(rows, columns=["depth", "seed", "ruler", "label", "run", "roughness", "negative", "curvature"])
+    for key, group in frame.groupby(names, sort=False):
+        values = losses(group)
+        measures = (roughness.roughness, roughness.negative_curvature, roughness.curvature)
+        rows.append((*key, *(measure(values) for measure in measures)))
+    return pd.DataFrame(rows, columns=[*names, "roughness", "negative", "curvature"])
+
+
+def against(table: pd.DataFrame, labels: Sequence[str], share: Callable[[pd.DataFrame], pd.Series[float]]) -> str:
+    """`17% against 3% by Post-LN's, …`: two methods' shares of negative curvature under every ruler that has both."""
+    texts = []
+    for ruler in dict.fromkeys(table["ruler"]):
+        by = share(table[table["ruler"] == ruler])
+        if len(by) == len(labels) == 2:
+            texts.append(f"{percent(by[labels[0]])} against {percent(by[labels[1]])} by {ruler.whose}")
+    return ", ".join(texts)
 
 
 def title(drawn: Landscape) -> str:
     """The two methods' shares of negative curvature, ruler by ruler, at the first depth that has both; medians over
     seeds."""
-    table = rough(select(drawn))
-    for depth, of_depth in table.groupby("depth", sort=False):
-        labels = list(dict.fromkeys(of_depth["label"]))
-        texts = []
-        for ruler in dict.fromkeys(of_depth["ruler"]):
-            rows = of_depth[of_depth["ruler"] == ruler]
-            share = rows.groupby("label")["negative"].median()
-            if len(share) == len(labels) == 2:
-                texts.append(f"{percent(share[labels[0]])} against {percent(share[labels[1]])} by {ruler.whose}")
-        if texts:
-            return f"Negative curvature of the surfaces at {depth}, {labels[0]} against {labels[1]}: {', '.join(texts)}"
+    for depth, table in rough(select(drawn)).groupby("depth", sort=False):
+        labels = list(dict.fromkeys(table["label"]))
+        if shares := against(table, labels, lambda rows: rows.groupby("label")["negative"].median()):
+            return f"Negative curvature of the surfaces at {depth}, {labels[0]} against {labels[1]}: {shares}"
     return "The loss around the weights"
 
 
 def alt(frame: pd.DataFrame) -> str:
-    """What the picture shows, for those who do not see it."""
-    if frame.empty:
-        return "No surface was drawn."
     parts = [
         f"{listed(row['label'], row['depth'], row['ruler'])}: roughness {short(row['roughness'])}, "
         f"{percent(row['negative'])} negative curvature"
@@ -85,42 +86,39 @@ def alt(frame: pd.DataFrame) -> str:
 
 def draw(frame: pd.DataFrame) -> Figure:
     """A row a depth, seed and ruler, a column a method."""
-    with style.look(axes_grid=False):
-        if frame.empty or not np.isfinite(frame["loss"].astype(float)).any():
-            return style.empty("No surface has a finite loss.")
-        labels = list(dict.fromkeys(frame["label"]))
-        rows = list(frame.groupby(["depth", "seed", "ruler"], sort=False))
-        width, height = (style.WIDTH - 0.9) / max(len(labels), 2), 3.1
-        tall = len(rows) * height
-        figure = Figure(figsize=(style.WIDTH, tall))
-        for place, ((depth, seed, ruler), group) in enumerate(rows):
-            norm = scale(frame[frame["depth"] == depth]["loss"].to_numpy(dtype=float))
-            bottom = tall - (place + 1) * height
-            many = f", seed {seed}" if frame["seed"].nunique() > 1 else ""
-            head = f"{depth}{many}: {ruler}; {group['how'].iloc[0]}"
-            figure.text(
-                0.005, (bottom + height - 0.2) / tall, lettering.safe(head, 130), fontsize=8.5, fontweight="bold"
-            )
-            last: Any = None
-            for label, surface in group.groupby("label", sort=False):
-                column = labels.index(label)
-                axes = figure.add_axes(
-                    (
-                        (0.66 + column * width) / style.WIDTH,
-                        (bottom + 0.45) / tall,
-                        (width - 0.62) / style.WIDTH,
-                        (height - 1.05) / tall,
-                    )
+    if not np.isfinite(frame["loss"].astype(float)).any():
+        return style.empty("No surface has a finite loss.")
+    labels = list(dict.fromkeys(frame["label"]))
+    rows = list(frame.groupby(["depth", "seed", "ruler"], sort=False))
+    width, height = (style.WIDTH - 0.9) / max(len(labels), 2), 3.1
+    tall = len(rows) * height
+    figure = Figure(figsize=(style.WIDTH, tall))
+    for place, ((depth, seed, ruler), group) in enumerate(rows):
+        norm = scale(frame[frame["depth"] == depth]["loss"].to_numpy(dtype=float))
+        bottom = tall - (place + 1) * height
+        many = f", seed {seed}" if frame["seed"].nunique() > 1 else ""
+        head = f"{depth}{many}: {ruler}; {group['how'].iloc[0]}"
+        figure.text(0.005, (bottom + height - 0.2) / tall, lettering.safe(head, 130), fontsize=8.5, fontweight="bold")
+        last: Any = None
+        for label, surface in group.groupby("label", sort=False):
+            column = labels.index(label)
+            axes = figure.add_axes(
+                (
+                    (0.66 + column * width) / style.WIDTH,
+                    (bottom + 0.45) / tall,
+                    (width - 0.62) / style.WIDTH,
+                    (height - 1.05) / tall,
                 )
-                table = grid(surface)
-                a, b = table.columns.to_numpy(float), table.index.to_numpy(float)
-                last = drawn(axes, a, b, table.to_numpy(float), norm, str(label))
-                if column == 0:
-                    axes.set_ylabel("b, along η")
-            box = (style.WIDTH - 0.75) / style.WIDTH, (bottom + 0.45) / tall, 0.012, (height - 1.05) / tall
-            bar = figure.add_axes(box)
-            figure.colorbar(last, cax=bar, label="loss, nats a token")
-        return figure
+            )
+            table = grid(surface)
+            a, b = table.columns.to_numpy(float), table.index.to_numpy(float)
+            last = drawn(axes, a, b, table.to_numpy(float), norm, str(label))
+            if column == 0:
+                axes.set_ylabel("b, along η")
+        box = (style.WIDTH - 0.75) / style.WIDTH, (bottom + 0.45) / tall, 0.012, (height - 1.05) / tall
+        bar = figure.add_axes(box)
+        figure.colorbar(last, cax=bar, label="loss, nats a token")
+    return figure
 
 
 def scale(losses: Any) -> Normalize:
@@ -195,5 +193,7 @@ PICTURE: Picture[Landscape] = Picture(
     draw=draw,
     title=title,
     alt=alt,
+    none="No surface was drawn.",
+    grid=False,
     optional=True,
 )

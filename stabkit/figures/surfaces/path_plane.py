@@ -30,8 +30,7 @@ def select(drawn: Landscape) -> pd.DataFrame:
     parts = []
     for seen in drawn.seen("path"):
         surface = seen.surface
-        a, b = np.meshgrid(surface.spec.a, surface.spec.b)
-        plane = pd.DataFrame({"what": "plane", "a": a.ravel(), "b": b.ravel(), "loss": surface.loss.ravel()})
+        plane = seen.points().assign(what="plane")
         path = pd.DataFrame({"what": "path", **{name: surface.path[name] for name in PATH}})
         explained = {f"explained_{i}": surface.facts.get(f"explained_{i}", np.nan) for i in (1, 2)}
         for part in (plane, path):
@@ -51,9 +50,6 @@ def title(drawn: Landscape) -> str:
 
 
 def alt(frame: pd.DataFrame) -> str:
-    """What the picture shows, for those who do not see it."""
-    if frame.empty:
-        return "No path was drawn."
     parts = []
     for (label, depth, seed), rows in frame[frame["what"] == "path"].groupby(["label", "depth", "seed"], sort=False):
         first, last = rows.iloc[0], rows.iloc[-1]
@@ -66,34 +62,31 @@ def alt(frame: pd.DataFrame) -> str:
 
 def draw(frame: pd.DataFrame) -> Figure:
     """A row a run: its plane, and its losses."""
-    with style.look(axes_grid=False):
-        runs = list(frame.groupby("run", sort=False))
-        if not runs:
-            return style.empty("No run kept enough of its path to draw it.")
-        height = 3.2
-        tall = height * len(runs)
-        figure = Figure(figsize=(style.WIDTH, tall))
-        for place, (_, group) in enumerate(runs):
-            bottom = tall - (place + 1) * height
-            head = group.iloc[0]
-            name = listed(f"{head['label']} {head['depth']}", str(head["condition"]), f"seed {head['seed']}")
-            held = f"two axes hold {head['explained_1']:.0%} and {head['explained_2']:.0%} of the path"
-            figure.text(
-                0.005,
-                (bottom + height - 0.2) / tall,
-                lettering.safe(f"{name}: {held}", 110),
-                fontsize=9,
-                fontweight="bold",
-            )
-            box = (bottom + 0.45) / tall, (height - 0.85) / tall
-            plane = figure.add_axes((0.6 / style.WIDTH, box[0], 4.0 / style.WIDTH, box[1]))
-            bar = figure.add_axes((4.7 / style.WIDTH, box[0], 0.012, box[1]))
-            share = figure.add_axes((6.1 / style.WIDTH, box[0], 3.2 / style.WIDTH, 0.24 * box[1]))
-            losses = figure.add_axes((6.1 / style.WIDTH, box[0] + 0.36 * box[1], 3.2 / style.WIDTH, 0.64 * box[1]))
-            image = _plane(plane, group)
-            figure.colorbar(image, cax=bar, label="loss, nats a token")
-            _losses(losses, share, group[group["what"] == "path"])
-        return figure
+    runs = list(frame.groupby("run", sort=False))
+    height = 3.2
+    tall = height * len(runs)
+    figure = Figure(figsize=(style.WIDTH, tall))
+    for place, (_, group) in enumerate(runs):
+        bottom = tall - (place + 1) * height
+        head = group.iloc[0]
+        name = listed(f"{head['label']} {head['depth']}", str(head["condition"]), f"seed {head['seed']}")
+        held = f"two axes hold {head['explained_1']:.0%} and {head['explained_2']:.0%} of the path"
+        figure.text(
+            0.005,
+            (bottom + height - 0.2) / tall,
+            lettering.safe(f"{name}: {held}", 110),
+            fontsize=9,
+            fontweight="bold",
+        )
+        box = (bottom + 0.45) / tall, (height - 0.85) / tall
+        plane = figure.add_axes((0.6 / style.WIDTH, box[0], 4.0 / style.WIDTH, box[1]))
+        bar = figure.add_axes((4.7 / style.WIDTH, box[0], 0.012, box[1]))
+        share = figure.add_axes((6.1 / style.WIDTH, box[0], 3.2 / style.WIDTH, 0.24 * box[1]))
+        losses = figure.add_axes((6.1 / style.WIDTH, box[0] + 0.36 * box[1], 3.2 / style.WIDTH, 0.64 * box[1]))
+        image = _plane(plane, group)
+        figure.colorbar(image, cax=bar, label="loss, nats a token")
+        _losses(losses, share, group[group["what"] == "path"])
+    return figure
 
 
 def _plane(axes: Axes, rows: pd.DataFrame) -> Any:
@@ -161,5 +154,7 @@ PICTURE: Picture[Landscape] = Picture(
     draw=draw,
     title=title,
     alt=alt,
+    none="No run kept enough of its path to draw it.",
+    grid=False,
     optional=True,
 )

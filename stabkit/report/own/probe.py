@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
+from stabkit.figures.model_curves import OWN
 from stabkit.figures.picture import Picture
-from stabkit.figures.probe_curves import OWN
 from stabkit.figures.shared.words import listed, plain, short
 from stabkit.report.cards import card
 from stabkit.report.frame import ASSETS, shell, template

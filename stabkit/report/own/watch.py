@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
+from stabkit.figures.model_curves import WATCHED
 from stabkit.figures.shared.words import listed, plain
-from stabkit.figures.watch_curves import WATCHED
 from stabkit.report.cards import card
 from stabkit.report.frame import ASSETS, shell, template
 from stabkit.results.words import scientific, updates

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stabkit.figures.shared.numbers import outcome_word
 from stabkit.figures.shared.words import listed
 from stabkit.results.forecast.measured import UPDATES
 from stabkit.storage.store import Run
@@ -18,13 +17,13 @@ def forecast_outcome(runs: Sequence[Run]) -> str:
 
     It is no test of the forecast, whose fit has seen runs like those in its range: `studies/forecast` is one.
     """
-    decided = [run for run in runs if outcome_word(run) in ("trains", "stuck", "diverged") and run.forecast]
+    decided = [run for run in runs if run.outcome.word in ("trains", "stuck", "diverged") and run.forecast]
     if not decided:
         return ""
     parts = []
     for word, said in SAID.items():
         judged = [run for run in decided if run.forecast and run.forecast.word == word]
-        train = sum(outcome_word(run) == "trains" for run in judged)
+        train = sum(run.outcome.word == "trains" for run in judged)
         if judged:
             count = f"{len(judged)} run{'s' * (len(judged) > 1)}"
             parts.append(f"{said}: {count}, of which {train or 'none'} train{'s' * (train < 2)}")

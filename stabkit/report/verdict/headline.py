@@ -19,7 +19,7 @@ from stabkit.figures.shared.comparison import (
     shown,
 )
 from stabkit.figures.shared.contrast import Contrast, contrast
-from stabkit.figures.shared.numbers import centre, chain, lowest_ratio, outcome_word, reference_step, update_at
+from stabkit.figures.shared.numbers import centre, chain, lowest_ratio, reference_step, update_at
 from stabkit.figures.shared.once import Runs
 from stabkit.figures.shared.points import LOWEST
 from stabkit.figures.shared.words import several, short
@@ -48,7 +48,7 @@ def headline(runs: Sequence[Run], failed: Sequence[tuple[RunSpec, str]] = ()) ->
     if contrasted is None:
         return f"{f'{lost[0].upper()}{lost[1:]}' if lost else _alone(runs)}."
     parts = [_first(contrasted), _gradient(contrasted, runs), _fates(contrasted)]
-    if lost and not any(outcome_word(run) == "diverged" for run in contrasted.higher_runs):
+    if lost and not any(run.outcome.word == "diverged" for run in contrasted.higher_runs):
         parts.append(lost)
     return "; ".join(part for part in parts if part) + "."
 
@@ -78,7 +78,7 @@ def _split(runs: Sequence[Run]) -> str:
         place = (depth_rank(entry.run.spec), order[entry.condition])
         cells.setdefault(place, {}).setdefault(entry.variant, []).append(entry)
     for _, methods in sorted(cells.items(), key=lambda item: item[0]):
-        ends = {method: {outcome_word(entry.run) for entry in group} for method, group in methods.items()}
+        ends = {method: {entry.run.outcome.word for entry in group} for method, group in methods.items()}
         labels = {method: group[0].label for method, group in methods.items()}
         training = [labels[method] for method, words in ends.items() if words == {"trains"}]
         failing = [method for method, words in ends.items() if words and words <= {"stuck", "diverged"}]
@@ -113,8 +113,8 @@ LINKS = (
 
 def separation(runs: Sequence[Run]) -> str:
     """Which links tell stuck runs (by their losses alone) from training ones; nothing where one kind is not there."""
-    training = [run for run in runs if outcome_word(run) == "trains"]
-    lost = [run for run in runs if outcome_word(run) == "stuck" and stuck_by_loss(run.records)]
+    training = [run for run in runs if run.outcome.word == "trains"]
+    lost = [run for run in runs if run.outcome.word == "stuck" and stuck_by_loss(run.records)]
     parts = []
     for name, key, sign in LINKS:
         sides = [[value for run in own if not math.isnan(value := chain(run, key))] for own in (training, lost)]
@@ -164,7 +164,7 @@ def _gradient(contrast: Contrast, runs: Sequence[Run]) -> str:
 
 def _fates(contrast: Contrast) -> str:
     """How both end, when any of their runs has been judged."""
-    ends = [Counter(outcome_word(run) for run in side) for side in (contrast.higher_runs, contrast.lower_runs)]
+    ends = [Counter(run.outcome.word for run in side) for side in (contrast.higher_runs, contrast.lower_runs)]
     if all(set(end) == {"early"} for end in ends) or ends[0] == ends[1]:
         return ""
     return f"{contrast.higher} {_fate(ends[0])} where {contrast.lower} {_fate(ends[1])}"
@@ -188,7 +188,7 @@ def _diverged(runs: Sequence[Run]) -> str:
         cells.setdefault(place, []).append(entry)
     for _, group in sorted(cells.items(), key=lambda item: item[0]):
         cell, text = [entry.run for entry in group], group[0].condition
-        count = sum(outcome_word(run) == "diverged" for run in cell)
+        count = sum(run.outcome.word == "diverged" for run in cell)
         if count:
             where = f"{cell[0].spec.depth} ({text})" if text else cell[0].spec.depth
             of = f" in {count} of {len(cell)} runs" if len(cell) > 1 else ""

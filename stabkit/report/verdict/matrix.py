@@ -24,7 +24,7 @@ from stabkit.figures.shared.comparison import (
     method_label,
     method_rank,
 )
-from stabkit.figures.shared.numbers import centre, lowest_ratio, outcome_word, reference_step, update_at
+from stabkit.figures.shared.numbers import centre, lowest_ratio, reference_step, update_at
 from stabkit.figures.shared.words import plain
 from stabkit.methods import blocks, variant
 from stabkit.results.chain import SATURATED
@@ -224,7 +224,7 @@ def folded(runs: Sequence[Run]) -> tuple[list[Run], dict[str, list[Run]]]:
     for by_warmup in rows.values():
         for warmup in sorted(by_warmup)[1:]:
             members = by_warmup[warmup]
-            if all(outcome_word(run) == "early" and run.spec.train.steps < warmup for run in members):
+            if all(run.outcome.word == "early" and run.spec.train.steps < warmup for run in members):
                 for run in members:
                     aside.setdefault(likeness(run.spec), []).append(run)
     gone = {run.run_id for members in aside.values() for run in members}
@@ -257,7 +257,7 @@ def _chained(runs: Sequence[Run], step: int) -> tuple[Chained, ...]:
 def _forecast(runs: Sequence[Run]) -> tuple[Forecasted | None, float, tuple[str, ...]]:
     """(word, median probability, axes out of range) of a cell's early runs; nothing where one has no forecast. The word
     is that of every seed: where they differ it is open."""
-    forecasts = [run.forecast for run in runs if outcome_word(run) == "early"]
+    forecasts = [run.forecast for run in runs if run.outcome.word == "early"]
     if not forecasts or len(forecasts) < len(runs) or any(one is None for one in forecasts):
         return None, math.nan, ()
     axes = tuple(dict.fromkeys(axis for one in forecasts if one for axis in one.axes))
@@ -269,14 +269,14 @@ def _forecast(runs: Sequence[Run]) -> tuple[Forecasted | None, float, tuple[str,
 
 def _cell(runs: list[Run], reasons: list[str], step: int, beside: Mapping[str, list[Run]]) -> VerdictCell:
     runs = sorted(runs, key=lambda run: (run.spec.seed, run.run_id))
-    counts: Counter[Word] = Counter(outcome_word(run) for run in runs)
+    counts: Counter[Word] = Counter(run.outcome.word for run in runs)
     if reasons:
         counts["failed"] += len(reasons)
     forecast_word, p, axes = _forecast(runs) if not reasons else (None, math.nan, ())
     alike = list(dict.fromkeys(likeness(run.spec) for run in runs))
     model = runs[0].spec.model if runs else None
     update = centre(update_at(run, step) for run in runs)
-    judged = bool(runs) and all(outcome_word(run) in ("trains", "stuck") for run in runs)
+    judged = bool(runs) and all(run.outcome.word in ("trains", "stuck") for run in runs)
     losses = [run.outcome.validation_loss for run in runs]
     return VerdictCell(
         forecast=forecast_word,

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stabkit.figures.drawing import style
 from stabkit.figures.shared.numbers import series
+from stabkit.figures.shared.points import HIGHEST, LOWEST
 from stabkit.report.verdict.matrix import Matrix, VerdictCell
 from stabkit.storage.store import Run
 
@@ -54,7 +54,7 @@ def _updates(cell: VerdictCell, by: Mapping[str, Run]) -> list[Curve]:
     rows = []
     for name in cell.run_ids:
         steps, values = series(by[name], "update", "state")
-        seen = (values >= style.LOWEST) & (values <= style.HIGHEST)
+        seen = (values >= LOWEST) & (values <= HIGHEST)
         rows.append(_thinned(steps, np.log10(np.where(seen, values, 1.0)), seen))
     return rows
 

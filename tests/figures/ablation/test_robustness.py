@@ -83,7 +83,7 @@ def test_the_title_names_who_fails_where() -> None:
 
 
 def test_a_panel_an_axis_named_under_it_with_a_cross_for_the_diverged() -> None:
-    drawn = robustness.draw(robustness.select(star()))
+    drawn = robustness.PICTURE.drawn(robustness.select(star()))
     assert [axes.get_title(loc="left") for axes in drawn.axes] == ["learning rate", "tokens a batch", "hidden size"]
     assert [axes.get_xlabel() for axes in drawn.axes] == ["learning rate", "tokens a batch", "hidden size d"]
     assert all(axes.get_xscale() == "log" for axes in drawn.axes)
@@ -91,7 +91,7 @@ def test_a_panel_an_axis_named_under_it_with_a_cross_for_the_diverged() -> None:
     assert [len(lines) for lines in crosses] == [0, 0, 1]
     assert [float(x) for x in crosses[2][0].get_xdata()] == [128.0]
     deep = [replace_depth(made, 6) for made in star()]
-    titles = [axes.get_title(loc="left") for axes in robustness.draw(robustness.select([*star(), *deep])).axes]
+    titles = [axes.get_title(loc="left") for axes in robustness.PICTURE.drawn(robustness.select([*star(), *deep])).axes]
     assert titles == [
         f"{axis}, {depth}"
         for axis in ("learning rate", "tokens a batch", "hidden size")
@@ -105,7 +105,7 @@ def replace_depth(made: Run, depth: int) -> Run:
 
 
 def test_the_text_of_the_picture_names_every_value_with_its_outcome() -> None:
-    told = robustness.alt(robustness.select(star()))
+    told = robustness.PICTURE.described(robustness.select(star()))
     assert "DeepNorm, 18L-18L, learning rate 0.002: 4.80 (trains)" in told
     assert "hidden size 128: – (diverged)" in told
 
@@ -113,5 +113,5 @@ def test_the_text_of_the_picture_names_every_value_with_its_outcome() -> None:
 @pytest.mark.parametrize("count", [2, 9])
 def test_many_values_are_drawn(count: int) -> None:
     runs = [ended(base(lr=1e-4 * 2**i), loss=5 - 0.1 * i) for i in range(count)]
-    (axes,) = robustness.draw(robustness.select(runs)).axes
+    (axes,) = robustness.PICTURE.drawn(robustness.select(runs)).axes
     assert len(axes.get_xticks()) <= 6

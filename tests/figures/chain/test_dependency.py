@@ -147,16 +147,16 @@ def test_the_title_is_of_the_last_branch_where_it_weighs_most_and_least() -> Non
     assert dependency.title(runs) == (
         "At 2L decoder the last branch makes 50 % of the output under Post-LN, 25 % under DeepNorm"
     )
-    assert dependency.alt(dependency.select(runs)) == (
+    assert dependency.PICTURE.described(dependency.select(runs)) == (
         "Heat maps of shares. Of the last sum its own branch has: Post-LN, 2L decoder 0.50; DeepNorm, 2L decoder 0.25."
     )
 
 
 def test_the_picture_has_a_panel_a_method_blank_above_the_diagonal() -> None:
     runs = [made_of([1.0] * 4, [1.0] * 4), made_of([0.0] * 4, [1.0] * 4, "rezero")]
-    drawn = dependency.draw(dependency.select(runs))
+    drawn = dependency.PICTURE.drawn(dependency.select(runs))
     images = [np.ma.filled(axes.images[0].get_array(), np.nan) for axes in drawn.axes if axes.images]
     assert len(images) == 2
     for image, lowest in zip(images, (np.log10(0.5**4), -3.0), strict=True):
         assert np.isnan(image[np.triu_indices(4, 2, 5)]).all() and np.nanmin(image) == pytest.approx(lowest)
-    dependency.draw(dependency.select([plausible(spec("post-ln", 18), until=0)]))
+    dependency.PICTURE.drawn(dependency.select([plausible(spec("post-ln", 18), until=0)]))

@@ -160,7 +160,9 @@ def test_the_law_over_depths_is_that_of_the_last_sub_layer() -> None:
     assert found["Post-LN"][1] == pytest.approx(1.0) and found["DeepNorm"][1] == pytest.approx(0.0, abs=1e-9)
     grows = "With the number of sub-layers the output's squared change grows as"
     assert perturbation.title(runs) == f"{grows} n^1.0 under Post-LN (O(n)), as n^0.0 under DeepNorm (O(1))"
-    assert "Its square over the depths: Post-LN n^1.00 O(n); Pre-LN" in perturbation.alt(perturbation.select(runs))
+    assert "Its square over the depths: Post-LN n^1.00 O(n); Pre-LN" in perturbation.PICTURE.described(
+        perturbation.select(runs)
+    )
 
 
 def test_seeds_count_by_their_centre_and_a_lost_one_is_left_out() -> None:
@@ -201,7 +203,9 @@ def test_the_frame_holds_every_sub_layer_of_the_stack_that_gives_the_output_and_
     expected = pd.DataFrame(rows, columns=list(perturbation.COLUMNS))
     pd.testing.assert_frame_equal(perturbation.select([made]), expected)
     assert perturbation.series(made).tolist() == [0.25, 0.5, 0.75]
-    assert perturbation.alt(expected).endswith("by decoder sub-layer, logarithmic. At the last: Post-LN 1L-1L 0.75.")
+    assert perturbation.PICTURE.described(expected).endswith(
+        "by decoder sub-layer, logarithmic. At the last: Post-LN 1L-1L 0.75."
+    )
     told = perturbation.select(deep("post-ln", lambda n: n))
     assert set(told["law"]) == {"n^1.00, O(n)"}
 
@@ -212,8 +216,8 @@ def test_runs_whose_change_is_not_finite_are_drawn_as_far_as_they_go(bad: float)
     runs = [measured("post-ln", 1, [1e-3, 2e-3, bad], 1), *deep("deepnorm", lambda n: bad)]
     frame = perturbation.select(runs)
     assert len(frame) == 3 + 6 + 18 + 54 + 150 and laws(frame) == {}
-    assert "nan" not in perturbation.title(runs) + perturbation.alt(frame)
-    perturbation.draw(frame)
+    assert "nan" not in perturbation.title(runs) + perturbation.PICTURE.described(frame)
+    perturbation.PICTURE.drawn(frame)
 
 
 def test_runs_that_recorded_none_have_no_frame_and_a_title_all_the_same() -> None:
@@ -225,6 +229,6 @@ def test_runs_that_recorded_none_have_no_frame_and_a_title_all_the_same() -> Non
 
 def test_a_page_has_a_curve_a_method_at_each_depth() -> None:
     runs = [plausible(spec(method, n)) for method in ("post-ln", "deepnorm") for n in (2, 3)]
-    drawn = perturbation.draw(perturbation.select(runs))
+    drawn = perturbation.PICTURE.drawn(perturbation.select(runs))
     lengths = [len(np.asarray(line.get_xdata())) for axes in drawn.axes for line in axes.lines]
     assert sorted(lengths) == [6, 6, 9, 9]

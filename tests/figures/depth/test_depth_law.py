@@ -67,7 +67,7 @@ def test_the_frame_holds_the_line_beside_every_judged_run() -> None:
     for column, value in (("A", -0.3), ("B", 6.0), ("R2", 1.0)):
         assert frame[column].tolist() == [pytest.approx(value)] * 4
     assert depth_law.title(runs) == "DeepNorm: loss = −0.3·ln d + 6, R² 1.00, over 12 to 100 layers, one seed"
-    assert depth_law.alt(frame) == (
+    assert depth_law.PICTURE.described(frame) == (
         "Quality against depth, logarithmic, with a fitted line a method. "
         "DeepNorm: loss = −0.3·ln d + 6, R² 1.00, one seed."
     )
@@ -88,7 +88,7 @@ def test_a_depth_is_the_mean_of_the_seeds_that_train_at_every_depth() -> None:
     frame = depth_law.select([*exact(-0.3, 6.0), *worse, stuck])
     assert frame["A"].iloc[0] == pytest.approx(-0.3) and frame["B"].iloc[0] == pytest.approx(6.0)
     assert set(frame.loc[frame["fitted"], "seed"]) == {0} and len(frame) == 6
-    dots = [line for line in depth_law.draw(frame).axes[0].lines if line.get_marker() == "."]
+    dots = [line for line in depth_law.PICTURE.drawn(frame).axes[0].lines if line.get_marker() == "."]
     assert len(dots) == 2, "what is left out is seen"
     stuck_deep = ended(spec("deepnorm", 100, warmup=0, steps=250), "stuck", 6.0)
     deeper = [stuck_deep, *exact(0.0, 4.0, depths=(100,), seed=1)]
@@ -134,7 +134,7 @@ def test_the_picture_has_a_panel_a_measure_and_every_law_in_its_legend() -> None
     scored = [translated(made, right) for made, right in zip(exact(-0.3, 6.0), (0.5, 0.6, 0.7), strict=True)]
     lost = ended(spec("post-ln", 100, warmup=0, steps=250), "diverged", math.nan)
     runs = [*scored, *exact(-0.1, 6.0, "post-ln"), lost]
-    drawn = depth_law.draw(depth_law.select(runs))
+    drawn = depth_law.PICTURE.drawn(depth_law.select(runs))
     assert [axes.get_title(loc="left") for axes in drawn.axes] == ["BLEU", "validation loss"]
     texts = [text.get_text() for text in drawn.legends[0].get_texts()]
     assert "Post-LN: loss = −0.1·ln d + 6, R² 1.00, one seed" in texts and any(

@@ -72,21 +72,21 @@ def test_seeds_are_one_point_and_a_diverged_model_is_a_cross_at_the_edge() -> No
         costing(90, 6, 1000, outcome="diverged", loss=math.nan),
         costing(12, 12, 1100, 128, outcome="stuck", loss=6.0),
     ]
-    (axes,) = flops.draw(flops.select(runs)).axes
+    (axes,) = flops.PICTURE.drawn(flops.select(runs)).axes
     told = {text.get_text() for text in axes.texts}
     assert {"DeepNorm 48L-48L d=64", "DeepNorm 90L-6L d=64 (diverged)", "DeepNorm 12L-12L d=128 (stuck)"} <= told
     points = {line.get_marker(): line for line in axes.lines if len(line.get_xydata()) == 1}
     assert set(points) == {"o", "x", "s"}
     bottom, top = axes.get_ylim()
     assert bottom + float(points["o"].get_ydata()[0]) * (top - bottom) == pytest.approx(4.9)
-    assert "7.7·10⁸ FLOPs, loss 4.90" in flops.alt(flops.select(runs))
+    assert "7.7·10⁸ FLOPs, loss 4.90" in flops.PICTURE.described(flops.select(runs))
 
 
 def test_where_models_were_translated_bleu_stands_beside_the_loss() -> None:
     runs = [translated(costing(48, 48, 1000), 0.9), translated(costing(12, 12, 1100, 128), 0.5)]
     frame = flops.select([*runs, costing(90, 6, 1000)])
     assert frame["bleu"].notna().tolist() == [True, True, False] or sorted(frame["bleu"].isna()) == [False, False, True]
-    drawn = flops.draw(frame)
+    drawn = flops.PICTURE.drawn(frame)
     assert [axes.get_ylabel() for axes in drawn.axes] == ["validation loss, nats a token", "BLEU (test set)"]
 
 

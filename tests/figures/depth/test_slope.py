@@ -127,7 +127,7 @@ def test_a_step_that_diverged_or_moved_nothing_has_no_slope_and_the_last_rank() 
     made = [step("post-ln", 2, math.nan), step("rezero", 2, 0.0), step("deepnorm", 2, 3.0)]
     means = slope.table(slope.select(made)).set_index("label")
     assert means["slope"].isna().tolist() == [True, True, False] and means["rank"].tolist() == [2, 3, 1]
-    assert "nan" not in slope.title(made) + slope.alt(slope.select(made)) and "–" not in slope.title(made)
+    assert "nan" not in slope.title(made) + slope.PICTURE.described(slope.select(made)) and "–" not in slope.title(made)
 
 
 def test_two_rates_agree_where_their_slopes_are_within_five_percent() -> None:
@@ -182,7 +182,7 @@ def test_the_title_is_post_ln_over_deepnorm_from_the_least_to_the_greatest() -> 
         "One SGD step moves Post-LN's output 10 (6L-6L) to 30 (18L-18L) times as far as DeepNorm's"
     )
     assert slope.title(seeds("pre-ln", 6, 1.0)) == slope.title([]) == NOTHING
-    assert slope.alt(slope.select(deep)).endswith("Post-LN: 18L-18L 90; DeepNorm: 18L-18L 3.0.")
+    assert slope.PICTURE.described(slope.select(deep)).endswith("Post-LN: 18L-18L 90; DeepNorm: 18L-18L 3.0.")
 
 
 NOTHING = "How far one SGD step moves the output, for each unit of learning rate"
@@ -254,7 +254,7 @@ def text_of(page: str) -> str:
 
 
 def test_the_drawing_has_a_point_a_depth_for_every_method() -> None:
-    drawn = slope.draw(slope.select(STEPS))
+    drawn = slope.PICTURE.drawn(slope.select(STEPS))
     signs = ("s", "o", *(style.dotted(method)["marker"] for method in methods.KEYS))
     points = [line for axes in drawn.axes for line in axes.lines if line.get_marker() in signs]
     heights = sorted(np.asarray(line.get_ydata()).tolist() for line in points)

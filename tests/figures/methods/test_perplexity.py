@@ -39,7 +39,7 @@ def test_short_runs_and_runs_without_these_records_are_left_out() -> None:
     assert perplexity.select([made("admin", 50.0, steps=39), bare, run(spec("admin", 9, steps=250), {})]).empty
     assert len(perplexity.select([made("admin", 50.0, steps=40)])) == 5
     assert perplexity.title([]) == "Perplexity, update by update"
-    assert perplexity.alt(perplexity.select([])).startswith("No run is long enough")
+    assert perplexity.PICTURE.described(perplexity.select([])).startswith("No run is long enough")
 
 
 def test_the_title_compares_the_ends_at_the_deepest_place() -> None:
@@ -54,7 +54,7 @@ def test_the_title_compares_the_ends_at_the_deepest_place() -> None:
 
 def test_two_panels_a_depth_and_a_diverged_run_ends_in_a_cross() -> None:
     runs = [made("post-ln", math.inf, "diverged"), made("admin", 50.0), made("admin", 40.0, depth=6)]
-    drawn = perplexity.draw(perplexity.select(runs))
+    drawn = perplexity.PICTURE.drawn(perplexity.select(runs))
     assert [axes.get_title(loc="left") for axes in drawn.axes] == [
         *("6L-6L, training batches", "6L-6L, validation", "18L-18L, training batches", "18L-18L, validation")
     ]
@@ -64,15 +64,15 @@ def test_two_panels_a_depth_and_a_diverged_run_ends_in_a_cross() -> None:
     ]
     assert crosses == [[], [], [(1.0, pytest.approx(250))], [(0.0, pytest.approx(1000))]], "where it was finite last"
     assert all(axes.get_yscale() == "log" for axes in drawn.axes)
-    alone = perplexity.draw(perplexity.select(runs[:2]))
+    alone = perplexity.PICTURE.drawn(perplexity.select(runs[:2]))
     assert [axes.get_title(loc="left") for axes in alone.axes] == ["training batches", "validation"]
 
 
 def test_of_many_depths_the_validation_alone_is_drawn_each_named_where_its_line_ends() -> None:
     runs = [made("admin", ends, depth=depth) for depth, ends in ((6, 90.0), (12, 80.0), (18, 70.0), (24, 60.0))]
-    assert len(perplexity.draw(perplexity.select(runs)).axes) == 8, "four depths have two panels each"
+    assert len(perplexity.PICTURE.drawn(perplexity.select(runs)).axes) == 8, "four depths have two panels each"
     runs.append(made("admin", 40.0, depth=36))
-    (axes,) = perplexity.draw(perplexity.select(runs)).axes
+    (axes,) = perplexity.PICTURE.drawn(perplexity.select(runs)).axes
     assert (axes.get_title(loc="left"), axes.get_ylabel()) == ("ADMIN", "validation perplexity")
     assert [text.get_text() for text in axes.texts] == ["36L-36L", "24L-24L", "18L-18L", "12L-12L", "6L-6L"]
     ends = {
@@ -97,13 +97,16 @@ def test_of_many_depths_the_validation_alone_is_drawn_each_named_where_its_line_
     assert perplexity.title([*runs, rose, made("admin", 30.0, depth=48, seed=1)]).endswith("48L-48L diverged in a run")
     faster = [*runs, made("admin", 20.0, lr=2e-3), made("admin", 20.0, lr=2e-3, depth=6)]
     assert perplexity.title(faster) == f"ADMIN, lr 0.0005: {told}", "of the condition with the most shapes"
-    two = perplexity.draw(perplexity.select(faster))
+    two = perplexity.PICTURE.drawn(perplexity.select(faster))
     assert len(two.axes) == 2
     (legend,) = two.legends
     assert [text.get_text() for text in legend.get_texts()] == ["ADMIN"], "conditions are panels, not line styles"
     assert [line.get_linestyle() for line in legend.get_lines()] == ["-"]
     two = [*runs, *(made("post-ln", 95.0, depth=depth) for depth in (6, 36))]
-    assert [axes.get_title(loc="left") for axes in perplexity.draw(perplexity.select(two)).axes] == ["Post-LN", "ADMIN"]
+    assert [axes.get_title(loc="left") for axes in perplexity.PICTURE.drawn(perplexity.select(two)).axes] == [
+        "Post-LN",
+        "ADMIN",
+    ]
 
 
 def test_a_perplexity_beyond_what_a_float_holds_is_infinite_and_survives() -> None:
@@ -114,4 +117,4 @@ def test_a_perplexity_beyond_what_a_float_holds_is_infinite_and_survives() -> No
     )
     frame = perplexity.select([huge, plausible(spec("admin", 2, steps=50))])
     assert frame["perplexity"].iloc[1] == math.inf
-    perplexity.draw(frame)
+    perplexity.PICTURE.drawn(frame)

@@ -84,7 +84,7 @@ def test_nothing_is_selected_where_no_run_was_judged_and_scaled_runs_never_are()
         frame = table1.select(runs)
         assert frame.empty and tuple(frame.columns) == table1.COLUMNS
         assert table1.title(runs) == "Which method trains at which depth"
-        assert table1.alt(frame) == "No run was judged."
+        assert table1.PICTURE.described(frame) == "No run was judged."
     assert len(table1.select([*early, ended("admin", 6, "stuck")])) == 3, "beside a judged one the others are shown"
 
 
@@ -121,7 +121,7 @@ def test_the_title_names_who_trains_and_who_does_not_at_the_deepest_depth_with_s
 
 def test_the_text_of_the_picture_names_every_cell() -> None:
     runs = [*seeds("deepnorm", 18, "trains", "stuck"), ended("post-ln", 6, "diverged", math.nan)]
-    assert table1.alt(table1.select(runs)) == (
+    assert table1.PICTURE.described(table1.select(runs)) == (
         "Table of outcomes. Post-LN, 6L-6L 1 run: diverged; DeepNorm, 18L-18L 1/2 train."
     )
 
@@ -129,7 +129,7 @@ def test_the_text_of_the_picture_names_every_cell() -> None:
 def test_the_picture_has_a_row_a_method_under_its_group_and_marks_single_and_diverged_runs() -> None:
     runs = [*seeds("deepnorm", 6, "trains", "trains"), *seeds("deepnorm", 18, "trains", "stuck")]
     runs += [ended("post-ln", 6, "stuck"), ended("post-ln", 18, "diverged", math.nan)]
-    (axes,) = table1.draw(table1.select(runs)).axes
+    (axes,) = table1.PICTURE.drawn(table1.select(runs)).axes
     assert [label.get_text() for label in axes.get_xticklabels()] == ["6L-6L", "18L-18L"]
     texts = [text.get_text() for text in axes.texts]
     assert [text for text in texts if text in (*table1.GROUPS, "1 run: diverged", "2/2 train")] == [

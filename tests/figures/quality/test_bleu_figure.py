@@ -21,7 +21,7 @@ def score(run: Run) -> float:
 
 def test_shapes_of_equally_many_layers_have_a_place_and_a_number_each() -> None:
     runs = [said(0.9, 60, 12), said(0.5, 12, 60), said(0.7, 36)]
-    (axes,) = bleu.draw(bleu.select(runs)).axes
+    (axes,) = bleu.PICTURE.drawn(bleu.select(runs)).axes
     assert [text.get_text() for text in axes.get_xticklabels()] == ["12L-60L", "36L-36L", "60L-12L"]
     (line,) = (one for one in axes.lines if len(one.get_xdata()) == 3)
     assert line.get_ydata().tolist() == [pytest.approx(score(run)) for run in (runs[1], runs[2], runs[0])]
@@ -29,7 +29,7 @@ def test_shapes_of_equally_many_layers_have_a_place_and_a_number_each() -> None:
 
 
 def test_equal_stacks_stand_on_a_scale_of_layers() -> None:
-    (axes,) = bleu.draw(bleu.select([said(0.9, 6), said(0.8, 18)])).axes
+    (axes,) = bleu.PICTURE.drawn(bleu.select([said(0.9, 6), said(0.8, 18)])).axes
     assert axes.get_xscale() == "log" and axes.lines[0].get_xdata().tolist() == [12, 36]
 
 
@@ -45,4 +45,4 @@ def test_test_sets_are_conditions_and_never_averaged() -> None:
     frame = bleu.select([run])
     assert frame["condition"].tolist() == ["test set aaaaaa", "test set bbbbbb"]
     assert all("to" not in bleu.words(own) for _, own in frame.groupby("condition"))
-    assert len(bleu.draw(frame).axes) == 2 and "test set aaaaaa" in bleu.alt(frame)
+    assert len(bleu.PICTURE.drawn(frame).axes) == 2 and "test set aaaaaa" in bleu.PICTURE.described(frame)

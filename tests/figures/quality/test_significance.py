@@ -69,7 +69,7 @@ def test_of_more_systems_than_fit_the_best_stand_and_it_is_said() -> None:
     scores = sorted((made.translations[0].score.bleu for made in runs), reverse=True)
     assert kept["bleu"].min() == scores[significance.MOST - 1]
     assert significance.title(runs).endswith("(the best 14 of 16)")
-    drawn = significance.draw(frame)
+    drawn = significance.PICTURE.drawn(frame)
     assert any("the 14 highest of 16 systems" in text.get_text() for text in drawn.texts)
 
 
@@ -88,14 +88,14 @@ def test_every_sign_of_the_picture_is_a_text_on_its_own_fill() -> None:
     runs = [system("admin", 6, 0.5), system("admin", 18, 0.51), system("deepnorm", 18, 0.95)]
     known(runs[0], word="stuck")
     frame = significance.select(runs)
-    (axes,) = significance.draw(frame).axes
+    (axes,) = significance.PICTURE.drawn(frame).axes
     texts = [text.get_text() for text in axes.texts]
     signs = [sign.replace("-", "−") for sign in frame["sign"]]
     assert [text for text in texts if text in ("+", "−", "=")] == signs and len(axes.patches) == 6
     assert {"a", "b", "c", "BLEU", "ADMIN 6L-6L (stuck)", "DeepNorm 18L-18L"} <= set(texts)
     fills = {sign: patch.get_facecolor() for sign, patch in zip(signs, axes.patches, strict=True)}
     assert len(set(fills.values())) == len(set(signs))
-    told = significance.alt(frame)
+    told = significance.PICTURE.described(frame)
     assert "DeepNorm 18L-18L" in told and "above 2" in told
 
 

@@ -1,0 +1,461 @@
+"""The pictures of a user's model: of `stabkit probe` a curve a depth, of a watch lines against the updates.
+
+A row of either table holds its texts, what it takes from the records and how that is drawn. All stand in one file,
+above 400 lines, because they show the same links of the chain and are drawn alike: in one hue, the later in the order
+(the deeper) the heavier, logarithmic in y, with the limits that are near.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from stabkit.figures.drawing import style
+from stabkit.figures.drawing.line_ends import End, label_ends
+from stabkit.figures.picture import Note, Picture
+from stabkit.figures.shared.points import drawable_rows, evenly
+from stabkit.figures.shared.words import short
+from stabkit.results.depth_fit import geometric
+from stabkit.results.own.cell import ModelCell
+from stabkit.results.own.judged import Judged
+from stabkit.results.words import scientific
+from stabkit.storage.watched import Watched
+
+Link = Literal["stream", "update", "gradient"]
+Points = Sequence[tuple[float, float]]
+Line = tuple[str, str, NDArray[np.int64], NDArray[np.float64]]
+"""(name, panel, updates, values)."""
+
+PROBED = ("run", "panel", "depth", "seed", "x", "value")
+SEEN = ("run", "panel", "x", "value")
+"""Columns of the frame of a probe, and of a watch."""
+MOST_LINES, MOST_POINTS = 6, 240
+"""That one picture of a watch draws of a stack, and that one line has."""
+HUE = "#0072B2"
+LINEAR = 16
+"""Updates up to which the axis is linear; logarithmic beyond."""
+NOTHING = "Nothing was recorded."
+
+
+def _probed(
+    link: Link,
+    *,
+    caption: str,
+    see: str,
+    read: str,
+    points: Callable[[Judged, ModelCell, str], Points],
+    by_stack: bool = True,
+    x_name: str,
+    x_note: str = "",
+    y_label: str,
+    limits: Mapping[float, str],
+    reads: str,
+) -> Picture[Judged]:
+    """A curve a depth: the `points` of every cell, stack by stack; its title is what the link's verdict says."""
+
+    def select(source: Judged) -> pd.DataFrame:
+        rows: list[dict[str, object]] = []
+        for cell in source.cells:
+            for stack in cell.stacks if by_stack else [""]:
+                rows += _rows(cell, _panel(source, cell, stack), points(source, cell, stack))
+        return pd.DataFrame(rows, columns=list(PROBED))
+
+    return Picture(
+        name=f"own_{link}",
+        short=link.capitalize(),
+        caption=caption,
+        see=see,
+        read=(Note(read),),
+        columns=PROBED,
+        value="value",
+        select=select,
+        draw=lambda frame: by_depth(frame, x_name, x_note, y_label, limits),
+        title=lambda source: f"{link.capitalize()}: {source.worst.links[link].why}",
+        alt=lambda frame: _depth_ends(frame, reads),
+    )
+
+
+def _stream_points(source: Judged, cell: ModelCell, stack: str) -> Points:
+    """x is the share of the way through the stack."""
+    names = [stack, *(sublayer.name for sublayer in cell.of(stack))]
+    stream = cell.records["stream"]
+    return [(i / (len(names) - 1), float(stream.at(name)[0])) for i, name in enumerate(names)]
+
+
+def _update_points(source: Judged, cell: ModelCell, stack: str) -> Points:
+    """Step 0, at which nothing has moved, is left out."""
+    steps = cell.records["update"].steps
+    return [(int(step), float(value)) for step, value in zip(steps[1:], cell.update()[1:], strict=True)]
+
+
+def _gradient_points(source: Judged, cell: ModelCell, stack: str) -> Points:
+    """At the step judged; x is the share of the way from the top layer to the lowest."""
+    norms = cell.gradients(stack)
+    if norms.shape[1] < 2:
+        return []
+    steps = {verdict.lr: verdict.gradient.step for verdict in source.verdicts}
+    layers = norms[min(steps[cell.facts.lr], len(norms) - 1)]
+    top = float(layers[-1]) or float("nan")
+    return [(i / (len(layers) - 1), float(value) / top) for i, value in enumerate(layers[::-1])]
+
+
+OWN: Mapping[Link, Picture[Judged]] = {
+    "stream": _probed(
+        "stream",
+        caption="rms of x_i before any update, x_i what leaves sub-layer i; the band is the range over seeds.",
+        see=(
+            "The axis is logarithmic: a straight slope is growth by a factor a layer; independent branches, which add "
+            "up as the square root of their number, bend down."
+        ),
+        read="Where every sub-layer ends in a norm it is level.",
+        points=_stream_points,
+        x_name="way through the stack",
+        x_note=", from the first sub-layer to the last",
+        y_label="rms of x",
+        limits={},
+        reads="rms of the residual stream",
+    ),
+    "update": _probed(
+        "update",
+        caption=(
+            "‖F(θ_t) − F(θ_0)‖/‖F(θ_0)‖, F the last stack's output after its final norm, mean over the batch's tokens."
+        ),
+        see="Curves that lie on one another: depth does not change how far an update reaches.",
+        read="At √2 the output has nothing to do with what it was: a plateau there is saturation, not stability.",
+        points=_update_points,
+        by_stack=False,
+        x_name="update",
+        y_label="‖ΔF‖ ÷ ‖F‖",
+        limits={0.9: "saturated", math.sqrt(2): "√2: nothing of the start is left"},
+        reads="Share of its size that the output has moved",
+    ),
+    "gradient": _probed(
+        "gradient",
+        caption=(
+            "‖∂L/∂θ‖ over all parameters of a layer, over that of the top layer, before the update of the step judged."
+        ),
+        see="Level: every layer learns alike.",
+        read=(
+            "Falling to the right: the lower layers receive next to nothing and stand still; rising: their gradients "
+            "explode. In stabkit's own runs nothing trained below 10⁻⁴, nearly all did above 10⁻²."
+        ),
+        points=_gradient_points,
+        x_name="way through the stack",
+        x_note=", from the top layer to the lowest",
+        y_label="gradient ÷ top layer's",
+        limits={1e-2: "warns below", 1e-4: "fails below", 1e2: "warns above", 1e4: "fails above"},
+        reads="Gradient of each layer over the top layer's",
+    ),
+}
+"""{link of the chain: its picture}, of `stabkit probe`."""
+
+
+def _panel(judged: Judged, cell: ModelCell, stack: str = "") -> str:
+    """Where a cell is drawn: by rate where there are several, by stack where there are."""
+    rate = f"rate {scientific(cell.facts.lr)}" if len(judged.verdicts) > 1 else ""
+    stack = stack if len(cell.stacks) > 1 else ""
+    return ", ".join(word for word in (rate, stack) if word)
+
+
+def _depth_text(cell: ModelCell) -> str:
+    """`12 layers`; of a factory that takes no depth, the sub-layers found."""
+    depth = cell.facts.depth
+    return f"{depth} layers" if depth is not None else f"{len(cell.facts.sublayers)} sub-layers"
+
+
+def _rows(cell: ModelCell, panel: str, points: Points) -> list[dict[str, object]]:
+    """A curve as rows of a frame."""
+    return [
+        {
+            "run": f"{_depth_text(cell)}, seed {cell.facts.seed}{f', {panel}' if panel else ''}",
+            "panel": panel,
+            "depth": cell.facts.depth or 0,
+            "seed": cell.facts.seed,
+            "x": x,
+            "value": value,
+        }
+        for x, value in points
+    ]
+
+
+def _depth_ends(frame: pd.DataFrame, reads: str) -> str:
+    """The picture in words: where each depth ends."""
+    if frame.empty:
+        return NOTHING
+    parts = []
+    for (panel, depth), rows in frame.groupby(["panel", "depth"], sort=False):
+        last = geometric(rows[rows["x"] == rows["x"].max()]["value"].tolist())
+        where = f"{depth} layers" if depth else "the model"
+        parts.append(f"{where}{f', {panel}' if panel else ''}: {short(last)}")
+    return f"{reads}, at its right end: {'; '.join(parts)}."
+
+
+def _watched(
+    name: str,
+    *,
+    caption: str,
+    see: str,
+    read: str = "",
+    lines: Callable[[Watched], Iterable[Line]],
+    title: Callable[[Watched], str],
+    y_label: str,
+    limits: Mapping[float, str],
+    reads: str,
+) -> Picture[Watched]:
+    """Lines against the updates."""
+    return Picture(
+        name=f"watched_{name}",
+        short=name.capitalize(),
+        caption=caption,
+        see=see,
+        read=(Note(read),) if read else (),
+        columns=SEEN,
+        value="value",
+        select=lambda watch: _frame(lines(watch)),
+        draw=lambda frame: by_update(frame, y_label, limits),
+        title=title,
+        alt=lambda frame: _line_ends(frame, reads),
+    )
+
+
+def _gradient_lines(watch: Watched) -> Iterable[Line]:
+    """At most six layers of a stack."""
+    table = watch.cell.records.get("gradient")
+    for stack in watch.cell.stacks if table is not None else ():
+        norms = watch.cell.gradients(stack)
+        if table is None or norms.shape[1] < 2:
+            continue
+        with np.errstate(all="ignore"):
+            ratio = norms / norms[:, -1:]
+        panel = stack if len(watch.cell.stacks) > 1 else ""
+        for layer in evenly(range(norms.shape[1] - 1), MOST_LINES):
+            yield f"{stack}.{layer + 1}", panel, table.steps, ratio[:, layer]
+
+
+def _gradient_title(watch: Watched) -> str:
+    """The lowest that a layer came to, and what became of it."""
+    frame = _frame(_gradient_lines(watch))
+    frame = frame[np.isfinite(frame["value"])]
+    if frame.empty:
+        return "Gradient: no two layers could be compared"
+    least = frame.loc[frame["value"].idxmin()]
+    if least["value"] > 0.5:
+        return "Gradient: every layer receives as much as the top layer, or more"
+    return f"Gradient: {least['run']} receives {least['value']:.2g} of the top layer's at update {least['x']:,}"
+
+
+def _stream_lines(watch: Watched) -> Iterable[Line]:
+    """At most six sub-layers of a stack."""
+    stream = watch.cell.records["stream"]
+    for stack in watch.cell.stacks:
+        panel = stack if len(watch.cell.stacks) > 1 else ""
+        for name in evenly([stack, *(sublayer.name for sublayer in watch.cell.of(stack))], MOST_LINES):
+            yield f"{stack}, input" if name == stack else name, panel, stream.steps, stream.at(name)
+
+
+def _stream_title(watch: Watched) -> str:
+    """How much the end of the last stack grew from the first reading to the last."""
+    last = watch.cell.facts.sublayers[-1].name
+    values = watch.cell.records["stream"].at(last)
+    ratio = values[-1] / values[0] if values[0] else np.nan
+    return f"Stream: {last} ends at {short(float(ratio))} times its size at the start"
+
+
+OUTPUT, WEIGHTS = "output", "largest step"
+
+
+def _update_lines(watch: Watched) -> Iterable[Line]:
+    """How far the output is from the start, and the largest step of the weights."""
+    update, delta = watch.cell.records["update"], watch.cell.records.get("delta")
+    yield OUTPUT, "", update.steps, update.at("state@relative")
+    if delta is not None:
+        names = [f"{sublayer.name}@relative" for sublayer in watch.cell.facts.sublayers]
+        yield WEIGHTS, "", delta.steps, delta.select(names).max(axis=1)
+
+
+def _update_title(watch: Watched) -> str:
+    """Where the output is in the end, and the largest step of the weights."""
+    frame = _frame(_update_lines(watch))
+    moved, steps = (frame[frame["run"] == name]["value"].to_numpy() for name in (OUTPUT, WEIGHTS))
+    most = f", one update moves weights by up to {np.nanmax(steps):.2g} of their norm" if len(steps) else ""
+    return f"Update: the output ends {moved[-1]:.2g} times its size away from the start{most}"
+
+
+def _loss_lines(watch: Watched) -> Iterable[Line]:
+    """None where no loss was given."""
+    loss = watch.cell.records.get("loss")
+    return [] if loss is None else [("loss", "", loss.steps, loss.at("train"))]
+
+
+def _loss_title(watch: Watched) -> str:
+    """Its first, least and last."""
+    values = _frame(_loss_lines(watch))["value"]
+    if values.empty:
+        return "Loss: none was given to the watch"
+    return f"Loss: {values.iloc[0]:.3g} at the start, {values.min():.3g} at its least, {values.iloc[-1]:.3g} at the end"
+
+
+WATCHED: tuple[Picture[Watched], ...] = (
+    _watched(
+        "gradient",
+        caption="‖∂L/∂θ‖ over all parameters of a layer, over that of the top layer, before every update.",
+        see="Level at 1: every layer learns alike.",
+        read=(
+            "A line that falls: that layer receives less and less and stands still; few of stabkit's own runs came "
+            "back from below 10⁻². A line that rises: its gradient explodes."
+        ),
+        lines=_gradient_lines,
+        title=_gradient_title,
+        y_label="gradient ÷ top layer's",
+        limits={1e-2: "warns below", 1e-4: "nothing trained", 1e2: "warns above"},
+        reads="Gradient of each layer over the top layer's",
+    ),
+    _watched(
+        "stream",
+        caption="‖x_i‖/√d, mean over the probe batch's tokens, x_i what leaves sub-layer i, in eval mode.",
+        see="Lines that stay together: the stream keeps its size on the way up.",
+        read="A jump between two readings, while the rate is what it was, is what an update did that was too large.",
+        lines=_stream_lines,
+        title=_stream_title,
+        y_label="rms of x",
+        limits={},
+        reads="rms of the residual stream",
+    ),
+    _watched(
+        "update",
+        caption=(
+            "‖F(θ_t) − F(θ_0)‖/‖F(θ_0)‖, F the last stack's output after its final norm; ‖θ_t − θ_{t−1}‖/‖θ_{t−1}‖ of "
+            "the sub-layer that an update moves most."
+        ),
+        see="Output: how far it is from where it began; at √2 it has nothing to do with that.",
+        read=(
+            "Largest step: where one update moves a sub-layer by as much as its own norm, the rate is too high for it."
+        ),
+        lines=_update_lines,
+        title=_update_title,
+        y_label="relative movement",
+        limits={1.0: "an update as large as the weights"},
+        reads="Relative movement",
+    ),
+    _watched(
+        "loss",
+        caption="The training loss, as `watch.loss(…)` was given it.",
+        see="The loss, which the other pictures are to predict.",
+        lines=_loss_lines,
+        title=_loss_title,
+        y_label="loss",
+        limits={},
+        reads="Training loss",
+    ),
+)
+
+
+def _frame(lines: Iterable[Line]) -> pd.DataFrame:
+    """One row a point; of a long line points that are a little more apart with every update."""
+    rows: list[dict[str, object]] = []
+    for name, panel, steps, values in lines:
+        for i in thinned(steps):
+            rows.append({"run": name, "panel": panel, "x": int(steps[i]), "value": float(values[i])})
+    return pd.DataFrame(rows, columns=list(SEEN))
+
+
+def thinned(steps: NDArray[np.int64]) -> list[int]:
+    """Places of at most MOST_POINTS of them, evenly in the update's logarithm, the first and the last among them."""
+    if len(steps) <= MOST_POINTS:
+        return list(range(len(steps)))
+    wanted = np.geomspace(1, steps[-1] + 1, MOST_POINTS) - 1
+    return sorted({0, len(steps) - 1, *np.searchsorted(steps, wanted).clip(max=len(steps) - 1).tolist()})
+
+
+def _line_ends(frame: pd.DataFrame, reads: str) -> str:
+    """The picture in words: where each line begins and ends."""
+    if frame.empty:
+        return NOTHING
+    parts = [
+        f"{name}: {short(float(rows['value'].iloc[0]))} to {short(float(rows['value'].iloc[-1]))}"
+        for name, rows in frame.groupby("run", sort=False)
+    ]
+    return f"{reads}, from the first reading to the last: {'; '.join(parts)}."
+
+
+def by_depth(frame: pd.DataFrame, x_name: str, x_note: str, y_label: str, limits: Mapping[float, str]) -> Figure:
+    """A panel a value of the column `panel`, a curve a depth: the geometric mean over seeds in the band of their
+    range."""
+
+    def curves(axes: Axes, rows: pd.DataFrame, usable: pd.DataFrame) -> list[End]:
+        first, last = float(usable["x"].min()), float(usable["x"].max())
+        room = 0.02 * (last - first or 1)
+        axes.set_xlim(first - room, last + room)
+        depths = sorted(set(rows["depth"]))
+        ends = []
+        for place, depth in enumerate(depths):
+            values = rows[rows["depth"] == depth].groupby("x")["value"]
+            x = np.array(sorted(values.groups), dtype=float)
+            mean = np.exp(values.apply(lambda seeds: np.log(seeds).mean()).to_numpy())
+            axes.fill_between(x, values.min().to_numpy(), values.max().to_numpy(), color=HUE, alpha=0.15, linewidth=0)
+            name = f"{depth}L" if depth else "all seeds"
+            (line,) = axes.plot(x, mean, color=HUE, **style.depth_line(place, len(depths)))
+            style.mark(line, "", name, x=x_name)
+            ends.append((float(mean[-1]), name, HUE, ""))
+        return ends
+
+    return _panels(frame, x_name + x_note, y_label, limits, curves, right=1.0, apart=0.06)
+
+
+def by_update(frame: pd.DataFrame, y_label: str, limits: Mapping[float, str]) -> Figure:
+    """A panel a value of the column `panel`, a line a value of `run`."""
+    last = int(frame["x"].max()) if len(frame) else 0
+
+    def lines(axes: Axes, rows: pd.DataFrame, usable: pd.DataFrame) -> list[End]:
+        axes.set_xscale("symlog", linthresh=LINEAR, linscale=1.5)
+        ticks = [t for t in (0, 4, 8, 16, *(16 * 4**k for k in range(1, 12))) if t <= max(last, 4)]
+        axes.set_xticks(ticks, [f"{t:,}" for t in ticks])
+        axes.minorticks_off()
+        axes.set_xlim(-0.5, max(last, 1) * 1.02)
+        runs = list(rows.groupby("run", sort=False))
+        ends = []
+        for place, (run, line_rows) in enumerate(runs):
+            (line,) = axes.plot(line_rows["x"], line_rows["value"], color=HUE, **style.depth_line(place, len(runs)))
+            style.mark(line, "", str(run), x="update")
+            ends.append((float(line_rows["value"].iloc[-1]), str(run), HUE, ""))
+        return ends
+
+    return _panels(frame, "update", y_label, limits, lines, right=1.3, apart=0.07)
+
+
+def _panels(
+    frame: pd.DataFrame,
+    x_label: str,
+    y_label: str,
+    limits: Mapping[float, str],
+    lines: Callable[[Axes, pd.DataFrame, pd.DataFrame], list[End]],
+    right: float,
+    apart: float,
+) -> Figure:
+    """The panels on one scale; `lines` draws those of one and says where they end; names stand `apart` at least."""
+    usable = frame[drawable_rows(frame["value"], log=True)]
+    if usable.empty:
+        return style.empty("Nothing that can be drawn was recorded.")
+    groups, more = style.kept(list(usable.groupby("panel", sort=False)))
+    figure, panels = style.panels(len(groups), 2 if len(groups) > 1 else 1, 3.0, right=right, more=more)
+    low, high = usable["value"].min(), usable["value"].max()
+    for value in limits:
+        if low / 30 < value < high * 30:
+            low, high = min(low, value), max(high, value)
+    for axes, (name, rows) in zip(panels, groups, strict=True):
+        axes.set_title(str(name))
+        style.log_axis(axes, "y", low / 1.3, high * 1.3)
+        for value, text in limits.items():
+            if low <= value <= high:
+                style.reference(axes, value, text)
+        label_ends(axes, lines(axes, rows, usable), apart)
+        axes.set_xlabel(x_label)
+    panels[0].set_ylabel(y_label)
+    return figure
