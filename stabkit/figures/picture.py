@@ -57,14 +57,15 @@ class Picture(Generic[Source]):
     """The column that fills the table."""
     select: Callable[[Source], pd.DataFrame]
     """Exactly what is drawn; also the CSV and the folded table."""
-    draw: Callable[[pd.DataFrame], Figure]
-    """The picture of that frame alone; called by `drawn`."""
+    draw: Callable[[pd.DataFrame], Figure | None]
+    """The picture of that frame alone, None where nothing of it can be drawn; called by `drawn`."""
     title: Callable[[Source], str]
     """A finding where the data support one, else what is shown."""
     alt: Callable[[pd.DataFrame], str]
     """What the picture shows, for those who do not see it; called by `described`."""
     none: str = ""
-    """What stands for the picture and for its alt text where the frame is empty; "": `draw` and `alt` say it."""
+    """What stands for the picture and for its alt text where the frame is empty; "": `draw` and `alt` say it. Also what
+    stands for the picture where `draw` is None."""
     grid: bool = True
     """Whether its panels have the lines of a grid."""
     optional: bool = False
@@ -79,7 +80,7 @@ class Picture(Generic[Source]):
         if frame.empty and self.none:
             return style.empty(self.none)
         with style.look(axes_grid=self.grid):
-            return self.draw(frame)
+            return self.draw(frame) or style.empty(self.none)
 
     def described(self, frame: pd.DataFrame) -> str:
         """Its alt text."""

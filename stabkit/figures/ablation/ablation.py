@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import pandas as pd
 from matplotlib.figure import Figure
 
-from stabkit.figures.drawing import curves
+from stabkit.figures.drawing import curves, style
 from stabkit.figures.drawing.curves import Curves
 from stabkit.figures.picture import Note, Picture, RunPicture
 from stabkit.figures.shared import points, scales
@@ -67,7 +67,7 @@ def alt(frame: pd.DataFrame) -> str:
 
 def draw(frame: pd.DataFrame) -> Figure:
     """A panel an axis and depth."""
-    return curves.draw(
+    drawn = curves.draw(
         frame.assign(panel=frame["depth"] + ", factor on " + frame["axis"]),
         Curves(
             x="scale",
@@ -81,8 +81,8 @@ def draw(frame: pd.DataFrame) -> Figure:
             columns=2,
             height=3.0,
         ),
-        "Every scaled run diverged.",
     )
+    return drawn or style.empty("Every scaled run diverged.")
 
 
 PICTURE: RunPicture = Picture(

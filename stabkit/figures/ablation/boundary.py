@@ -29,7 +29,6 @@ from stabkit.results.chain import SATURATED
 from stabkit.results.line import log_slope
 from stabkit.storage.store import Run
 
-NONE = "No scaled run has a prediction of the theorem."
 FEWEST = 5
 """Pairs of factors, at least, before anything is said of all of them together."""
 MOST = 4
@@ -151,11 +150,11 @@ def alt(frame: pd.DataFrame) -> str:
     return f"Contours of the theorem's sum in the plane of factors, and measurements against it. {'; '.join(parts)}."
 
 
-def draw(frame: pd.DataFrame) -> Figure:
+def draw(frame: pd.DataFrame) -> Figure | None:
     """Three panels a plane."""
     planes = [(name, group) for name, group in scales.groups(frame) if (group["relative"] > 0).any()][:MOST]
     if not planes:
-        return style.empty(NONE)
+        return None
     height = 3.3
     tall = len(planes) * height + 0.3
     figure = Figure(figsize=(style.WIDTH, tall))
@@ -272,6 +271,6 @@ PICTURE: RunPicture = Picture(
     draw=draw,
     title=title,
     alt=alt,
-    none=NONE,
+    none="No scaled run has a prediction of the theorem.",
     optional=True,
 )

@@ -24,7 +24,6 @@ from stabkit.figures.shared.words import listed, short
 from stabkit.spec import RunSpec
 from stabkit.storage.store import Run
 
-NONE = "Neither the learning rate nor the batch nor the width was varied by itself."
 COLUMNS = (*FACTS, "axis", "value", "steps", "unigram_loss", "validation_loss")
 
 
@@ -154,7 +153,7 @@ def alt(frame: pd.DataFrame) -> str:
     return f"Validation loss at the end against one setting at a time. {'; '.join(cells[:40])}{more}."
 
 
-def draw(frame: pd.DataFrame) -> Figure:
+def draw(frame: pd.DataFrame) -> Figure | None:
     """A panel an axis, of several depths a panel each."""
     several = frame["depth"].nunique() > 1
     panel = frame["axis"] + (", " + frame["depth"] if several else "")
@@ -172,7 +171,6 @@ def draw(frame: pd.DataFrame) -> Figure:
             columns=3,
             height=3.0,
         ),
-        NONE,
     )
 
 
@@ -201,6 +199,6 @@ PICTURE: RunPicture = Picture(
     draw=draw,
     title=title,
     alt=alt,
-    none=NONE,
+    none="Neither the learning rate nor the batch nor the width was varied by itself.",
     optional=True,
 )

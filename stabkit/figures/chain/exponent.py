@@ -23,7 +23,6 @@ from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, short
 from stabkit.storage.store import Run
 
-NONE = "Too few depths for an exponent: at least three from 6 to 50 layers, at one early step."
 COLUMNS = ("run", "method", "label", "condition", "depth", "seed", "step", "exponent", "least", "greatest", "seeds")
 LAST = 100
 SHORTEST = 3
@@ -110,10 +109,10 @@ def alt(frame: pd.DataFrame) -> str:
     return f"Line chart of the depth exponent against the step. {'; '.join(parts[:16])}."
 
 
-def draw(frame: pd.DataFrame) -> Figure:
+def draw(frame: pd.DataFrame) -> Figure | None:
     """One panel a condition."""
     if not np.isfinite(frame["exponent"]).any():
-        return style.empty(NONE)
+        return None
     groups, more = style.kept(list(frame.groupby("condition", sort=False)))
     titles = [lettering.wrapped(str(condition), width=60) for condition, _ in groups]
     labels = frame["label"].nunique()
@@ -182,5 +181,5 @@ PICTURE: RunPicture = Picture(
     draw=draw,
     title=title,
     alt=alt,
-    none=NONE,
+    none="Too few depths for an exponent: at least three from 6 to 50 layers, at one early step.",
 )

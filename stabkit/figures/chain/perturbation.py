@@ -30,7 +30,6 @@ from stabkit.figures.shared.words import short
 from stabkit.results.line import line, log_slope
 from stabkit.storage.store import Run
 
-NONE = "No run has recorded its perturbation."
 COLUMNS = (*FACTS, "sublayer", "perturbation", "law")
 UNDECIDED = "undecided"
 LEAST, LEAST_R2, MARGIN, FLAT, STEEP = 4, 0.9, 0.03, 1.5, 0.7
@@ -117,7 +116,7 @@ def alt(frame: pd.DataFrame) -> str:
     return f"Relative change of the state {where}, logarithmic. At the last: {'; '.join(parts[:24])}.{law_text}"
 
 
-def draw(frame: pd.DataFrame) -> Figure:
+def draw(frame: pd.DataFrame) -> Figure | None:
     """A panel a depth."""
     return curves.draw(
         frame,
@@ -129,7 +128,6 @@ def draw(frame: pd.DataFrame) -> Figure:
             y_label="‖x(θ+δ) − x(θ)‖ / ‖x(θ)‖",
             ticks=lambda group: curves.layer_ticks(group, "sublayer"),
         ),
-        NONE,
     )
 
 
@@ -153,7 +151,7 @@ PICTURE: RunPicture = Picture(
     draw=draw,
     title=title,
     alt=alt,
-    none=NONE,
+    none="No run has recorded its perturbation.",
     optional=True,
     at_start=True,
 )

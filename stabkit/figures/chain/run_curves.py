@@ -59,10 +59,10 @@ def _row(
         table = [{**placed.facts(), **row} for placed in shown(of(runs)) for row in rows(placed)]
         return ordered(pd.DataFrame(table, columns=[*FACTS, *columns]))
 
-    def draw(frame: pd.DataFrame) -> Figure:
+    def draw(frame: pd.DataFrame) -> Figure | None:
         if reason := too_short(frame):
             return style.empty(reason)
-        return curves.draw(arranged(frame), what(frame), none)
+        return curves.draw(arranged(frame), what(frame))
 
     return Picture(
         name=name,

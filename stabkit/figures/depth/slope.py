@@ -25,7 +25,6 @@ from stabkit.figures.shared.words import listed, short
 from stabkit.spec import canonical
 from stabkit.storage.store import Run
 
-NONE = "No run is a single step of SGD."
 COLUMNS = (*update_depth.COLUMNS, "rate")
 AGREE = 0.05
 """Two rates must give the same slope to within this share of it."""
@@ -136,9 +135,9 @@ def alt(frame: pd.DataFrame) -> str:
     return f"Chart of ‖ΔF‖/η of one SGD step against depth, both logarithmic. {'; '.join(parts)}."
 
 
-def draw(frame: pd.DataFrame) -> Figure:
+def draw(frame: pd.DataFrame) -> Figure | None:
     """One panel a condition."""
-    return update_depth.against_depth(frame, "‖ΔF‖ / η of one SGD step, output units", NONE, ceiling=False)
+    return update_depth.against_depth(frame, "‖ΔF‖ / η of one SGD step, output units", ceiling=False)
 
 
 PICTURE: RunPicture = Picture(
@@ -160,7 +159,7 @@ PICTURE: RunPicture = Picture(
     draw=draw,
     title=title,
     alt=alt,
-    none=NONE,
+    none="No run is a single step of SGD.",
     optional=True,
     at_start=True,
     single_steps=True,

@@ -31,7 +31,6 @@ from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, short
 from stabkit.storage.store import Run
 
-NONE = "No run has a finite model update after its first step."
 COLUMNS = (
     *(*FACTS, "variant", "width", "shape", "layers"),
     *("reference_step", "step", "update", "predicted", "theorem", "bounded"),
@@ -109,18 +108,18 @@ def alt(frame: pd.DataFrame) -> str:
     return f"Chart of ‖ΔF‖ after {step} updates against depth, both logarithmic. {'; '.join(parts)}."
 
 
-def draw(frame: pd.DataFrame) -> Figure:
+def draw(frame: pd.DataFrame) -> Figure | None:
     """One panel a condition; methods by colour, a fitted line where there is one."""
     step = int(frame["reference_step"].iloc[0])
-    return against_depth(frame, f"‖ΔF‖ after {step} updates, output units", NONE, ceiling=True)
+    return against_depth(frame, f"‖ΔF‖ after {step} updates, output units", ceiling=True)
 
 
-def against_depth(frame: pd.DataFrame, y_label: str, none: str, *, ceiling: bool) -> Figure:
+def against_depth(frame: pd.DataFrame, y_label: str, *, ceiling: bool) -> Figure | None:
     """The column `update` against depth; `ceiling`: it is a distance between outputs, which saturates."""
     with style.look():
         finite = frame[points.drawable_rows(frame["update"], log=True)]
         if finite.empty:
-            return style.empty(none)
+            return None
         groups, more = style.kept(list(frame.groupby("condition", sort=False)))
         columns = 2 if len(groups) > 1 and frame["label"].str.len().max() <= 20 else 1  # legends stand beside panels
         titles = [lettering.wrapped(str(condition), width=64) for condition, _ in groups]
@@ -252,5 +251,5 @@ PICTURE: RunPicture = Picture(
     draw=draw,
     title=title,
     alt=alt,
-    none=NONE,
+    none="No run has a finite model update after its first step.",
 )

@@ -105,13 +105,13 @@ def by_depth(frame: pd.DataFrame) -> pd.DataFrame:
     return order.sort_values(["total", "encoder_layers"], kind="stable").drop(columns="total").reset_index(drop=True)
 
 
-def draw(frame: pd.DataFrame, what: Curves, none: str) -> Figure:
-    """The panels and one legend for all; a panel a depth where the frame names none. `none` is what stands there when
-    there is nothing to draw."""
+def draw(frame: pd.DataFrame, what: Curves) -> Figure | None:
+    """The panels and one legend for all; a panel a depth where the frame names none; None where no value has a
+    place."""
     frame = frame if "panel" in frame else frame.assign(panel=frame["depth"])
     seen = frame[drawable_rows(frame[what.y], what.log_y)]
     if seen.empty:
-        return style.empty(none)
+        return None
     strokes = what.strokes(frame)
     groups, more = style.kept(list(frame.groupby(list(strokes.panels), sort=False)))
     titles = [lettering.wrapped(*(str(text) for text in key)) for key, _ in groups]

@@ -26,7 +26,6 @@ PAIRS = 4
 """Depths that have two panels each; of more only the validation is drawn, all depths of a method in one panel."""
 TRAINING, VALIDATION = "training batches", "validation"
 SOURCES = ((TRAINING, "loss", "train@nll"), (VALIDATION, "validation", "nll"))
-NONE = "No run is long enough for a curve of its perplexity."
 COLUMNS = (*FACTS, "panel", "step", "perplexity")
 
 
@@ -122,7 +121,7 @@ def alt(frame: pd.DataFrame) -> str:
     )
 
 
-def draw(frame: pd.DataFrame) -> Figure:
+def draw(frame: pd.DataFrame) -> Figure | None:
     """Two panels a depth; a panel a method, of validation, where there are many depths."""
     if frame["depth"].nunique() > PAIRS:
         rows = frame[frame["panel"] == VALIDATION]
@@ -142,7 +141,7 @@ def _curves(
     columns: int,
     height: float,
     strokes: Callable[[pd.DataFrame], Strokes] = curves.conditions,
-) -> Figure:
+) -> Figure | None:
     return curves.draw(
         frame,
         Curves(
@@ -155,7 +154,6 @@ def _curves(
             columns=columns,
             height=height,
         ),
-        NONE,
     )
 
 
@@ -180,6 +178,6 @@ PICTURE: RunPicture = Picture(
     draw=draw,
     title=title,
     alt=alt,
-    none=NONE,
+    none="No run is long enough for a curve of its perplexity.",
     optional=True,
 )

@@ -94,7 +94,7 @@ def picture(probe: str, along: Along, says: str) -> RunPicture:
         depth = frame["depth"].iloc[-1]
         return f"{head} at {depth}: {short(ends[most])} under {most}, {short(ends[least])} under {least}"
 
-    def draw(frame: pd.DataFrame) -> Figure:
+    def draw(frame: pd.DataFrame) -> Figure | None:
         """A panel a depth."""
         values = frame["value"].to_numpy(dtype=float)
         finite = values[np.isfinite(values)]
@@ -115,7 +115,6 @@ def picture(probe: str, along: Along, says: str) -> RunPicture:
                 ticks=_ticks if by_site else None,
                 strokes=_streams if by_site and frame["stream"].any() else conditions,
             ),
-            none,
         )
 
     return Picture(

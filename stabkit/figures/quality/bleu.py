@@ -20,7 +20,6 @@ from stabkit.figures.shared.once import once
 from stabkit.figures.shared.words import listed, several, short
 from stabkit.storage.store import Run
 
-NONE = "Nothing was translated: stabkit sweep --bleu."
 COLUMNS = (*FACTS, "layers", "beam", "bleu", "perplexity", "token_accuracy", "length_ratio", "signature")
 
 
@@ -89,7 +88,7 @@ def alt(frame: pd.DataFrame) -> str:
     return f"BLEU against depth, a line a method. {text}."
 
 
-def draw(frame: pd.DataFrame) -> Figure:
+def draw(frame: pd.DataFrame) -> Figure | None:
     """A panel a condition, a line a method over depth; a place a shape where layers in all do not tell them apart."""
     ordered = curves.by_depth(frame)
     depths = list(ordered["depth"].unique())
@@ -109,7 +108,6 @@ def draw(frame: pd.DataFrame) -> Figure:
             columns=2,
             height=3.0,
         ),
-        NONE,
     )
 
 
@@ -131,6 +129,6 @@ PICTURE: RunPicture = Picture(
     draw=draw,
     title=title,
     alt=alt,
-    none=NONE,
+    none="Nothing was translated: stabkit sweep --bleu.",
     optional=True,
 )
