@@ -197,10 +197,10 @@ ODD += (range(0), range(5), [[1, 2]], (1, 2, 3), 10**30, "é", "\0")
 
 @pytest.mark.parametrize("name", [name for name in api.COMMANDS if name != "probe"])
 def test_a_value_of_any_type_is_read_or_refused_in_one_line(name: str, tmp_path: Path) -> None:
-    """Locally a part of the values at each option; all in CI."""
+    """All values at a sweep's options in CI, elsewhere a part of them at each: most options are a sweep's."""
     place: dict[str, Any] = {"out": str(tmp_path / "none"), "yes": True}
     for place_of, option in enumerate(api.COMMANDS[name]):
-        for value in ODD if FULL else ODD[place_of % 5 :: 5]:
+        for value in ODD if FULL and name == "sweep" else ODD[place_of % 5 :: 5]:
             try:
                 api.request(name, {**place, option: value})
             except StabkitError as error:
