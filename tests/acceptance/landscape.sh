@@ -27,7 +27,7 @@ block "--factory, --weights" dev test tests/own/test_factory.py
 block "a finished tile is not computed again" dev test tests/surface/test_landscape.py -k tile
 [ -n "$quick" ] || block "1.8 times the library's own loop (idle machine)" bash -c "cd '$root' && .venv/bin/python benchmarks/landscape.py | tee '$work/bench' && awk '/^median/ {exit !(\$2 >= 1.8)}' '$work/bench'"
 # — 8 Pictures
-block "in a browser: unpacked when seen, nothing fetched, light and dark, 400 pixels" dev test tests/report/test_report_in_browser.py -k surface
+block "in a browser: unpacked when seen, nothing fetched, light and dark, 400 pixels" dev test -m "slow or not slow" tests/report/test_report_in_browser.py -k surface
 # — 9 Claims
 block "Fig. 1 and Fig. 5 as claims under all rulers" dev test tests/claims/test_surface_claims.py
 # — 10 Evidence

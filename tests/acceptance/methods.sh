@@ -43,7 +43,7 @@ block "defects named, correct models without a false alarm" dev test tests/own/t
 block "dependency, perturbation, its fits" dev test tests/probes tests/figures -k "dependency or perturbation"
 # — 9 Report
 block "a convergence table in the shape of Table 1" dev test tests/figures/methods/test_table1.py
-block "all methods in one page, in a browser, by group" dev test tests/report/test_report_in_browser.py
+block "all methods in one page, in a browser, by group" dev test -m "slow or not slow" tests/report/test_report_in_browser.py
 # — Tests
 block "every method, 6 and 100 layers, every architecture, every tap" dev test tests/methods/test_every_method.py -m "slow or not slow"
 exit $failed

@@ -28,17 +28,17 @@ block "  landscape: how rough, by whose ruler" holds landscape 'class="headline"
 block "  ablate: how far off" holds ablate 'class="headline">DeepNorm, 2L-2L, lr .*factors on α'
 block "  slope" holds slope 'class="headline">One SGD step moves'
 for kind in sweep landscape ablate slope; do block "  $kind: three figures stand open" open_cards $kind 3; done
-block "opened by a click, by printing, by a link and by search" dev test tests/report/test_report_in_browser.py -k 'paper or pointing or downloads'
+block "opened by a click, by printing, by a link and by search" dev test -m "slow or not slow" tests/report/test_report_in_browser.py -k 'paper or pointing or downloads'
 
 # — 2 the cell
-block "the cell shows what decides; sorted on request; the best marked" dev test tests/report/test_matrix.py tests/report/test_report_in_browser.py -k 'cell or sorted or saturated or lowest'
+block "the cell shows what decides; sorted on request; the best marked" dev test -m "slow or not slow" tests/report/test_matrix.py tests/report/test_report_in_browser.py -k 'cell or sorted or saturated or lowest'
 
 # — 3 figures that have nothing to show
 block "one line says which and what they need" holds sweep 'class="needs"'
 block "marks are explained where they are drawn" lacks sweep '✕: diverged'
 
 # — 4 many methods
-block "of many methods three are in colour" dev test tests/report/test_report_in_browser.py -k 'colour'
+block "of many methods three are in colour" dev test -m "slow or not slow" tests/report/test_report_in_browser.py -k 'colour'
 block "colours for protanopia, deuteranopia and grey print" dev test tests/figures -k 'protanopia'
 
 # — 5 paper
@@ -49,7 +49,7 @@ block "title and description from the answer" bash -c "grep -q '<meta name=\"des
 block "names that say command and grid" bash -c "ls '$work/sweep/reports' | grep -qE '^sweep-6L-18L-post-ln-deepnorm-[0-9a-f]{4}.html$'"
 
 # — 7 phone, print, screen reader
-block "axe-core, narrow screens, paper" dev test tests/report/test_report_in_browser.py
+block "axe-core, narrow screens, paper" dev test -m "slow or not slow" tests/report/test_report_in_browser.py
 
 # — 8 sizes
 block "8 MB at most" bash -c "! find '$work' reports -name '*.html' -size +8M | grep ."

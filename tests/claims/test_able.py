@@ -20,6 +20,8 @@ from stabkit.surface import directions
 from tests.claims import real
 from tests.claims.real import ADMIN, INIT, PRE, D, P, Runs, changed, ending, longer, of, seeds, times
 
+pytestmark = pytest.mark.slow
+"""Half a minute of training; on runs made by hand claims are tested in the other files."""
 EVERY = {claim.key: claim for claim in (*CLAIMS, *OF_STEPS, *OF_SURFACES)}
 """Those of today's methods: `test_today.py`."""
 Sides = tuple[Callable[[Runs], Runs], Callable[[Runs], Runs]]

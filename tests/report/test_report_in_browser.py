@@ -23,6 +23,8 @@ from tests.surface.test_landscape import drawn
 ONE = plausible(spec("post-ln", 18))
 SHOWN = sum(not figure.optional or len(figure.select([ONE])) > 0 for figure in FIGURES)
 """Pictures of plausible runs, short and unscaled."""
+pytestmark = pytest.mark.slow
+"""A browser is started; what a page holds is tested without one in `test_html.py`."""
 NAMES = ["none", "one", "sixteen", "hostile", "twelve", *(["forty"] if FULL else [])]
 HOSTILE = "</script><script>document.title='hacked'</script><img src=x onerror=alert(1)>" + "x" * 200
 
