@@ -10,7 +10,6 @@ imports neither typer nor torch, pandas or matplotlib. No `from __future__ impor
 the annotations as they are.
 """
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from inspect import signature
 from os import PathLike
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from stabkit import spec
-from stabkit.errors import StoreError, UsageError
+from stabkit.errors import StoreError, UsageError, warn
 from stabkit.options import ranges
 from stabkit.options.option import HOME, LONG, ON, OUT, TRAIN, WHERE, Argument, Option
 from stabkit.results import surface
@@ -542,7 +541,7 @@ def probe(
     series.refuse(done.results)
     if listener is None:
         for cell, lost in done.lost:
-            warnings.warn(f"depth {cell.depth}, seed {cell.seed} has no result: {lost.reason}", stacklevel=2)
+            warn(f"depth {cell.depth}, seed {cell.seed} has no result: {lost.reason}")
     return ProbeResult(call=following.command, request=asked, done=done, judged=judged(done.results))
 
 
@@ -751,7 +750,7 @@ def _train(command: str, values: dict[str, Any]) -> "SweepResult":
 def _lost(count: int, of: int, what: str = "have no result") -> None:
     """Warn where the call stands."""
     if count:
-        warnings.warn(f"{count} of {of} runs {what}; `.failed` and the page say why", stacklevel=4)
+        warn(f"{count} of {of} runs {what}; `.failed` and the page say why")
 
 
 def _between(values: dict[str, Any]) -> "SweepResult":
@@ -818,5 +817,5 @@ def _stored(out: Folder) -> "list[Run]":
         try:
             runs.append(store.load(run_id))
         except CorruptFolder as error:
-            warnings.warn(f"corrupt run, left out: {error}", stacklevel=3)
+            warn(f"corrupt run, left out: {error}")
     return runs

@@ -17,7 +17,9 @@ A message says what was needed, what came and what to do, in one line.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import inspect
+import warnings
+from collections.abc import Collection, Iterable
 
 
 class StabkitError(Exception):
@@ -82,3 +84,15 @@ def nearest(word: str, valid: Iterable[str]) -> str:
     """`; did you mean 'x'?` for the valid word nearest to `word`, or nothing when none is near."""
     close = difflib.get_close_matches(word.lower(), list(valid), n=1, cutoff=0.5)
     return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def warn(sentence: str, category: type[Warning] = UserWarning, between: Collection[str] = ("stabkit",)) -> None:
+    """A Python warning at the user's own line: the nearest that is in none of the packages `between`."""
+    frame = inspect.currentframe()
+    while frame is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] in between:
+        if frame.f_back is None:
+            break
+        frame = frame.f_back
+    where = ("stabkit", 1) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
+    registry = None if frame is None else frame.f_globals.setdefault("__warningregistry__", {})
+    warnings.warn_explicit(sentence, category, *where, registry=registry)

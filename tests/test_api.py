@@ -280,8 +280,9 @@ def test_a_damaged_run_is_left_out_with_a_warning(tmp_path: Path) -> None:
     stabkit.sweep("deepnorm", seeds=(0, 1), out=tmp_path, **SMALL)
     (damaged, _) = sorted((tmp_path / "runs").glob("[a-z]*"))
     (damaged / "outcome.json").write_text("{")
-    with pytest.warns(UserWarning, match="corrupt run, left out"):
-        assert len(stabkit.load_runs(tmp_path)) == 1
+    with pytest.warns(UserWarning, match="corrupt run, left out") as told:
+        assert len(stabkit.load_runs(tmp_path)) == 1 and len(stabkit.load_records(tmp_path)["run"].unique()) == 1
+    assert [warning.filename for warning in told] == [__file__] * 2
 
 
 def test_what_a_sweep_leaves_out_and_what_has_no_result_is_warned_of_where_it_is_called(
@@ -299,6 +300,9 @@ def test_what_a_sweep_leaves_out_and_what_has_no_result_is_warned_of_where_it_is
     assert f"{len(result.failed)} of {len(result.specs)} runs have no result; `.failed` and the page say why" in said
     assert {warning.filename for warning in told} == {__file__}
     assert result.runs.empty and {reason for _, reason in result.failed} == {"killed"}
+    with pytest.warns(UserWarning, match="have no result") as told:
+        stabkit.tolerance("deepnorm", seeds=0, out=tmp_path, **STEP)
+    assert {warning.filename for warning in told} == {__file__}
 
 
 def test_a_depth_without_a_result_is_warned_of_and_a_factory_that_ignores_it_refused(

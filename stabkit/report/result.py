@@ -5,7 +5,6 @@ Tables and pages are made when they are first asked for: a probe that nobody dra
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from stabkit.errors import warn
 from stabkit.results.own.judged import Judged
 from stabkit.running.execute import Listener, RequestResult
 from stabkit.running.executors.base import Lost, Tell
@@ -58,7 +58,7 @@ class Silent:
 
     def noted(self, note: str) -> None:
         """Warned of where the user called."""
-        warnings.warn(note, stacklevel=5)
+        warn(note)
 
     def planned(self, plan: Plan[Any, Any]) -> None: ...
 

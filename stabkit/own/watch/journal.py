@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import inspect
 import logging
 import math
 import os
 import shlex
 import time
-import warnings
 from collections.abc import Callable, Mapping, Sequence, Set
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import torch
 
-from stabkit.errors import StoreError
+from stabkit.errors import StoreError, warn
 from stabkit.results.own.alarm import Alarm, Alarms
 from stabkit.results.own.cell import Facts, Sublayer
 from stabkit.results.records import Recorder
@@ -31,22 +28,13 @@ class StabilityWarning(UserWarning):
     """A link of the chain is beyond its limit, or a watch has ended before its training."""
 
 
-BETWEEN = {"stabkit", "torch", "transformers", "accelerate", "lightning", "contextlib"}
+BETWEEN = frozenset({"stabkit", "torch", "transformers", "accelerate", "lightning", "contextlib"})
 """Packages whose lines stand between a training's own and ours."""
 
 
 def say(sentence: str) -> None:
     """Warn where the user's own line stands."""
-    frame = inspect.currentframe()
-    while frame is not None and frame.f_back is not None and _package(frame) in BETWEEN:
-        frame = frame.f_back
-    where = ("stabkit", 1) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
-    registry = None if frame is None else frame.f_globals.setdefault("__warningregistry__", {})
-    warnings.warn_explicit(f"stabkit: {sentence}", StabilityWarning, *where, registry=registry)
-
-
-def _package(frame: FrameType) -> str:
-    return str(frame.f_globals.get("__name__", "")).partition(".")[0]
+    warn(f"stabkit: {sentence}", StabilityWarning, BETWEEN)
 
 
 def log(sentence: str) -> None:
