@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from inspect import signature
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 
 from stabkit import spec
 from stabkit.errors import StoreError, UsageError, warn
@@ -575,6 +575,20 @@ def audit(
     from stabkit.report.result import AuditResult
 
     return AuditResult(factory=factory, audit=audit.audit(factory, method, ranges.plain(depths), arch))
+
+
+class WatchOptions(TypedDict, total=False):
+    """The options of `watch`, for the callbacks of trainers (`stabkit.hf`, `stabkit.lightning`)."""
+
+    probe: Any
+    every: str | int
+    out: str | Path
+    name: str
+    blocks: str
+    warn: bool
+    start: bool | None
+    writer: Any
+    page: bool
 
 
 def watch(

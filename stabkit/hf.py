@@ -8,18 +8,18 @@ clipping: ratios between layers do not care, totals are those of the clipped gra
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 from transformers import TrainerCallback
 
-from stabkit.api import watch
+from stabkit.api import WatchOptions, watch
 from stabkit.own.watch.watch import Watch as Loop
 
 
 class Watch(TrainerCallback):  # type: ignore[misc]  # transformers has no types here
     """Takes the options of `stabkit.watch`; `watch` is there once training has begun."""
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, **options: Unpack[WatchOptions]) -> None:
         self.options = options
         self.watch: Loop | None = None
 

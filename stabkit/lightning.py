@@ -9,12 +9,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Unpack
 
 import torch
 from lightning.pytorch import Callback
 
-from stabkit.api import watch
+from stabkit.api import WatchOptions, watch
 from stabkit.errors import UsageError
 from stabkit.own.watch.watch import Watch as Loop
 
@@ -22,7 +22,7 @@ from stabkit.own.watch.watch import Watch as Loop
 class Watch(Callback):  # type: ignore[misc]  # not there where mypy runs
     """Takes the options of `stabkit.watch` and `model`; `watch` is there once training has begun."""
 
-    def __init__(self, *, model: str = "", **options: Any) -> None:
+    def __init__(self, *, model: str = "", **options: Unpack[WatchOptions]) -> None:
         self.model, self.options = model, options
         self.watch: Loop | None = None
 

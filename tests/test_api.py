@@ -62,6 +62,12 @@ def test_the_names_can_be_completed_and_each_says_what_it_is() -> None:
         assert name == "__version__" or (getattr(stabkit, name).__doc__ or "").strip()
 
 
+def test_a_trainers_callback_takes_the_options_of_a_watch_by_name_and_type() -> None:
+    options = inspect.signature(api.watch).parameters
+    kinds = {name: option.annotation for name, option in options.items() if name not in ("model", "optimizer")}
+    assert api.WatchOptions.__annotations__ == kinds
+
+
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_signature_says_of_each_option_its_type_default_panel_and_help(name: str) -> None:
     parameters = inspect.signature(FUNCTIONS[name]).parameters

@@ -21,7 +21,7 @@ captures() { # what both versions print, write and exit with, from one store; re
 
 # — 1 frame and prediction apart
 block "the page of a probe loads at most 100 of our modules; its verdict no figure, claim or page" dev test tests/report/test_what_a_page_loads.py
-block "predicting imports no fitting, and nothing of the studies" dev test tests/studies -k "predict or fresh_process"
+block "predicting imports no fitting, and nothing of the studies" dev test tests/results/test_forecast.py -k "imports_no_fitting"
 block "matrix, answer and headline are computed once a command" bash -c "[ \$(grep -rnE '[^_.a-z]matrix\(' stabkit --include=*.py | grep -vc 'def matrix') -eq 1 ] && [ \$(grep -rnE '[^_.a-z]headline\(' stabkit --include=*.py | grep -v 'def headline' | grep -vc paper/) -eq 1 ]"
 
 # — 2 values

@@ -43,7 +43,7 @@ def shares(branch: NDArray[np.float64], shortcut: NDArray[np.float64]) -> NDArra
     return table
 
 
-def matrix(run: Run) -> NDArray[np.float64]:
+def dependencies(run: Run) -> NDArray[np.float64]:
     """The shares of a run's output stack at step 0; empty where they were not recorded."""
     table = run.records.get("branch_ratio")
     names = share.output_sites(table.sites) if table is not None else []
@@ -54,23 +54,27 @@ def matrix(run: Run) -> NDArray[np.float64]:
 
 
 @once
+def deepest(runs: Sequence[Run]) -> dict[str, tuple[Shown, NDArray[np.float64]]]:
+    """{label: the deepest model with each method, first condition and seed, and its dependencies}."""
+    placed = shown(runs)
+    rank = max((depth_rank(entry.run.spec) for entry in placed), default=None)
+    chosen: dict[str, tuple[Shown, NDArray[np.float64]]] = {}
+    for entry in placed:
+        if depth_rank(entry.run.spec) == rank and entry.label not in chosen and len(table := dependencies(entry.run)):
+            chosen[entry.label] = (entry, table)
+    return chosen
+
+
+@once
 def select(runs: Sequence[Run]) -> pd.DataFrame:
     """Of the deepest model with each method, first condition and seed: a row a pair of sum and branch."""
-    placed = shown(runs)
-    if not placed:
-        return pd.DataFrame(columns=list(COLUMNS))
-    deepest = max(depth_rank(each.run.spec) for each in placed)
-    chosen: dict[str, Shown] = {}
-    for each in placed:
-        if depth_rank(each.run.spec) == deepest and len(matrix(each.run)):
-            chosen.setdefault(each.label, each)
     rows = []
-    for each in list(chosen.values())[:MOST]:
-        found, facts = matrix(each.run), each.facts()
-        kept = np.unique(np.linspace(0, len(found) - 1, min(len(found), LIMIT)).round().astype(int))
+    for entry, table in list(deepest(runs).values())[:MOST]:
+        facts = entry.facts()
+        kept = np.unique(np.linspace(0, len(table) - 1, min(len(table), LIMIT)).round().astype(int))
         edges = [0, 1, *(kept + 2).tolist()]  # the branches between two kept ones are one column
         for i in kept:
-            parts = np.add.reduceat(np.append(found[i], 0.0), edges[:-1])
+            parts = np.add.reduceat(np.append(table[i], 0.0), edges[:-1])
             rows += [
                 {**facts, "sum": int(i) + 1, "branch": int(last) - 1, "share": float(part)}
                 for last, part in zip(edges[1:], parts, strict=True)
@@ -80,18 +84,12 @@ def select(runs: Sequence[Run]) -> pd.DataFrame:
 
 def title(runs: Sequence[Run]) -> str:
     """How much of the output is the last branch's, under the method where it is most and where it is least."""
-    placed = shown(runs)
-    if not placed:
-        return "What every residual sum is made of"
-    deepest = max(depth_rank(each.run.spec) for each in placed)
-    last: dict[str, float] = {}
-    for each in placed:
-        if depth_rank(each.run.spec) == deepest and len(found := matrix(each.run)):
-            last.setdefault(each.label, float(found[-1, -1]))
+    chosen = deepest(runs)
+    last = {label: float(table[-1, -1]) for label, (_, table) in chosen.items()}
     if len(last) < 2:
         return "What every residual sum is made of"
     most, least = max(last, key=lambda key: last[key]), min(last, key=lambda key: last[key])
-    depth = next(each.run.spec.depth for each in placed if depth_rank(each.run.spec) == deepest)
+    depth = next(iter(chosen.values()))[0].run.spec.depth
     return (
         f"At {depth} the last branch makes {short(100 * last[most])} % of the output under {most}, "
         f"{short(100 * last[least])} % under {least}"

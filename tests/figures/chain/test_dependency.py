@@ -91,17 +91,17 @@ def test_of_an_encoder_decoder_it_is_the_decoder_and_of_an_encoder_alone_the_enc
     both = {"encoder.1.ffn": [9.0], "encoder.1.ffn@branch": [9.0], "encoder.1.ffn@shortcut": [1.0]}
     both |= {"decoder.1.ffn": [1.0], "decoder.1.ffn@branch": [1.0], "decoder.1.ffn@shortcut": [3.0]}
     made = run(spec("post-ln", 1), {"branch_ratio": table([0], both)})
-    assert dependency.matrix(made).tolist() == [[0.75, 0.25]]
+    assert dependency.dependencies(made).tolist() == [[0.75, 0.25]]
     alone = {name: values for name, values in both.items() if name.startswith("encoder")}
     made = run(spec("post-ln", 1, 0), {"branch_ratio": table([0], alone)})
-    assert dependency.matrix(made).tolist() == [[pytest.approx(0.1), pytest.approx(0.9)]]
+    assert dependency.dependencies(made).tolist() == [[pytest.approx(0.1), pytest.approx(0.9)]]
 
 
 @pytest.mark.parametrize("sublayers", [2, 23, 24, 25, 54, 300])
 def test_a_long_stack_is_thinned_and_no_share_is_lost(sublayers: int) -> None:
     random = np.random.default_rng(sublayers)
     made = made_of(random.lognormal(size=sublayers).tolist(), random.lognormal(size=sublayers).tolist())
-    whole, drawn = dependency.matrix(made), grid(dependency.select([made]))
+    whole, drawn = dependency.dependencies(made), grid(dependency.select([made]))
     kept = drawn.index.to_numpy()
     assert len(kept) == min(sublayers, dependency.LIMIT) and kept[0] == 1 and kept[-1] == sublayers
     assert drawn.columns.tolist() == [0, *kept]
