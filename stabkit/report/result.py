@@ -215,13 +215,23 @@ class ProbeResult:
         """A row a cell: depth, lr, seed, steps, model, parameters, broke (where it was not finite, or "")."""
         import pandas as pd
 
-        names = ("depth", "lr", "seed", "steps", "model", "parameters")
+        names = ("seed", "steps", "model", "parameters")
         return pd.DataFrame(
             [
-                {**{name: getattr(cell.facts, name) for name in names}, "broke": str(cell.facts.broke or "")}
+                {
+                    "depth": cell.facts.depth,
+                    "lr": self._rate(cell.facts.lr),
+                    **{name: getattr(cell.facts, name) for name in names},
+                    "broke": str(cell.facts.broke or ""),
+                }
                 for cell in self.judged.cells
             ]
         )
+
+    def _rate(self, lr: float) -> float:
+        """The rate that was used where `lr` was asked for (0: the factory's own, or the default); NaN of several."""
+        rate = next(cell.facts.rate for cell in self.judged.cells if cell.facts.lr == lr)
+        return rate if rate > 0 else float("nan")
 
     @cached_property
     def links(self) -> pd.DataFrame:
@@ -232,7 +242,7 @@ class ProbeResult:
         return pd.DataFrame(
             [
                 {
-                    "lr": verdict.lr,
+                    "lr": self._rate(verdict.lr),
                     "link": name,
                     "verdict": link.verdict,
                     "exponent": link.fit.exponent if link.fit else float("nan"),
