@@ -28,6 +28,8 @@ from stabkit.training import train
 from tests.commands import TINY, process
 
 torch.set_num_threads(1)
+for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):  # of processes that tests start: every core has a test already
+    os.environ.setdefault(variable, "1")
 gc.set_threshold(100_000, 10, 10)  # as in a worker (`work.prepare`)
 Case = TypeVar("Case")
 FULL = os.environ.get("STABKIT_EXAMPLES") == "full"

@@ -24,7 +24,7 @@ failing() { "$python" benchmarks/watched.py "$data" "$work/w" | tee "$work/w.txt
 [ -n "$quick" ] || block "a small training driven into failure, and the healthy one beside it" failing
 [ -n "$quick" ] || block "  … warned of before its loss doubles; weights as without; the healthy one draws no warning" check watched "$work/w.txt"
 [ -n "$quick" ] || block "  … and its page" bash -c "$stab report --store '$work/w' | grep -c 'own-' | grep -qx 2"
-[ -n "$quick" ] || block "ten healthy fixtures, 500 updates each, no warning" dev test tests/own/test_healthy.py -m "libraries and slow"
+[ -n "$quick" ] || block "ten healthy fixtures, 200 updates each, no warning" dev test tests/own/test_healthy.py -m "libraries and slow"
 block "the page of the failing one" bash -c "grep -q 'update 1 of 200: one update moved' reports/watch-rate-too-high.html"
 block "a tutorial whose script runs, and the two lines in the README" dev test tests/test_watch_docs.py tests/test_readme.py -m "slow or not slow" -k "watch or links or warned"
 block "the overhead by model size beside hooks" bash -c "grep -q 'watch_overhead.py' docs/performance.md && grep -q 'watch_overhead.py' docs/watch.md"

@@ -134,12 +134,13 @@ for method in sys.argv[1:]:
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0
 """
-HALVES = [methods.KEYS[:6], methods.KEYS[6:]]
+HEAVIEST = [("post-ln", "admin", "dlcl", "normformer"), ("keel", "sandwich-ln", "peri-ln", "layernorm-scaling")]
+"""What takes most, and a plain one; of the others the estimate alone is asked."""
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "darwin", reason="macOS counts peak memory in other units")
-@pytest.mark.parametrize("keys", HALVES, ids=lambda keys: ", ".join(keys))
+@pytest.mark.parametrize("keys", HEAVIEST, ids=lambda keys: ", ".join(keys))
 def test_a_hundred_layers_a_side_take_a_step_of_512_tokens_within_3_gb(keys):
     done = subprocess.run([sys.executable, "-c", STEP, *keys], capture_output=True, text=True, check=True)
     peaks = dict(map(json.loads, done.stdout.splitlines()))
@@ -149,6 +150,9 @@ def test_a_hundred_layers_a_side_take_a_step_of_512_tokens_within_3_gb(keys):
         spec = RunSpec(method=key, model=ModelConfig(encoder_layers=100, decoder_layers=100))
         ratio = cost.memory(spec) / (kilobytes * 1024)
         assert 0.5 < ratio < 2, f"{key}: what --dry-run says is about what it takes"
+    for key in methods.KEYS:
+        spec = RunSpec(method=key, model=ModelConfig(encoder_layers=100, decoder_layers=100))
+        assert cost.memory(spec) < 3e9, key
 
 
 @pytest.mark.parametrize("optimizer", ["adam", "sgd", "radam-torch"])  # radam makes no update in two steps

@@ -1,4 +1,4 @@
-"""Models of libraries in a training that goes well: ten of them, 500 updates each, and no warning. `-m libraries`."""
+"""Models of libraries in a training that goes well: ten of them, 200 updates each, and no warning. `-m libraries`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.own import library_models as library
 
 pytestmark = [pytest.mark.libraries, pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
-UPDATES, DEPTH, WORDS, ROWS, LENGTH = 500, 6, 100, 8, 32
+UPDATES, DEPTH, WORDS, ROWS, LENGTH = 200, 6, 100, 8, 32
 BLANK = 3
 NAMES = ("gpt2", "bert", "llama", "gemma2", "olmo2", "granite", "t5", "timm_vit", "torch_encoder", "x_sandwich")
 
