@@ -593,7 +593,7 @@ class WatchOptions(TypedDict, total=False):
 
 def watch(
     model: "torch.nn.Module",
-    optimizer: "torch.optim.Optimizer | None" = None,
+    optimizer: "torch.optim.Optimizer | Sequence[torch.optim.Optimizer] | None" = None,
     *,
     probe: Any = None,
     every: str | int = "log",
@@ -608,7 +608,8 @@ def watch(
     """Record the chain of a model in training and warn, once a link, through `warnings`: `own.watch.watch.Watch`.
 
     `watch = stabkit.watch(model, optimizer)` before the loop, where step 0 is the model as it is; `watch.loss(loss)` in
-    it, if the loss is to be on the page; `watch.close()` after it, or use it in a `with`.
+    it, if the loss is to be on the page; `watch.close()` after it, or use it in a `with`. Of several optimisers
+    (`[muon, adamw]`) an update is over when each has stepped.
 
     - probe: what the model is read on: arguments as tuple or dict, or one tensor; without it the model's first call's
     - every: `log`, after updates 0 to 16 and the powers of √2; or a number of updates

@@ -3,7 +3,8 @@
     Trainer(…, callbacks=[stabkit.lightning.Watch(out="out", model="net")])
 
 `model` names the attribute of the LightningModule that is the network; without it the module itself is watched, whose
-`forward` must then be what `training_step` calls, or a `probe` batch be given.
+`forward` must then be what `training_step` calls, or a `probe` batch be given. Of several optimisers (Muon and AdamW,
+in manual optimisation) an update is over when each has stepped.
 """
 
 from __future__ import annotations
@@ -27,17 +28,14 @@ class Watch(Callback):  # type: ignore[misc]  # not there where mypy runs
         self.watch: Loop | None = None
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
-        """Begin; a training that begins again closes what it had begun. Raises UsageError for several optimisers."""
+        """Begin, on all optimisers; a training that begins again closes what it had begun."""
         if self.watch is not None:
             self.watch.close()
-        if len(trainer.optimizers) != 1:
-            count = len(trainer.optimizers)
-            raise UsageError(f"watch: the module has {count} optimizers; give each to a stabkit.watch of its own")
         try:
             network = pl_module.get_submodule(self.model) if self.model else pl_module
         except AttributeError as error:
             raise UsageError(f"watch: the module has no part {self.model!r}") from error
-        self.watch, self._told = watch(network, trainer.optimizers[0], **self.options), 0
+        self.watch, self._told = watch(network, trainer.optimizers, **self.options), 0
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         """The loss of the last batch of an update, as `training_step` returned it."""

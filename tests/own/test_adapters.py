@@ -14,6 +14,7 @@ from stabkit.storage.watched import WatchShelf
 from tests.conftest import need
 from tests.own import library_models
 from tests.own import probe_models as models
+from tests.own.test_optimizers import muon_and_adamw
 from tests.own.test_watch import loss_of, tokens
 
 pytestmark = [pytest.mark.libraries, pytest.mark.filterwarnings("ignore")]
@@ -64,6 +65,38 @@ def lightning(out, lr, callbacks, accumulated=2):
         enable_model_summary=False, callbacks=callbacks, accumulate_grad_batches=accumulated, default_root_dir=str(out),
     )  # fmt: skip
     trainer.fit(module, data)
+    return [p.detach().clone() for p in module.parameters()]
+
+
+def lightning_by_hand(out, callbacks):
+    """Muon and AdamW, stepped by the module itself."""
+    from lightning.pytorch import LightningModule, Trainer, seed_everything
+
+    class Module(LightningModule):
+        def __init__(self):
+            super().__init__()
+            self.net, self.automatic_optimization = models.Stack(2), False
+
+        def training_step(self, batch, i):
+            both = self.optimizers()
+            loss = loss_of(self.net, tokens(i))
+            for optimizer in both:
+                optimizer.zero_grad()
+            self.manual_backward(loss)
+            for optimizer in both:
+                optimizer.step()
+            return loss
+
+        def configure_optimizers(self):
+            return muon_and_adamw(self.net)
+
+    seed_everything(0, verbose=False)
+    module = Module()
+    data = torch.utils.data.DataLoader(torch.zeros(12, 1), batch_size=2)
+    Trainer(
+        max_epochs=1, accelerator="cpu", logger=False, enable_checkpointing=False, enable_progress_bar=False,
+        enable_model_summary=False, callbacks=callbacks, default_root_dir=str(out),
+    ).fit(module, data)  # fmt: skip
     return [p.detach().clone() for p in module.parameters()]
 
 
@@ -124,6 +157,19 @@ def test_lightnings_closures_give_the_gradients_and_losses_of_their_own_update(a
     gradient = held.cell.records["gradient"]
     assert ((gradient.values**2).sum(axis=1) ** 0.5).tolist() == pytest.approx(truth.norms, rel=1e-6)
     assert held.cell.records["loss"].at("train").tolist() == pytest.approx(truth.batch[accumulated - 1 :: accumulated])
+
+
+def test_lightning_with_two_optimizers_trains_as_without_and_is_watched(tmp_path):
+    need("libraries", find_spec("lightning") is not None, "lightning")
+    from stabkit.lightning import Watch
+
+    callback = Watch(out=tmp_path / "out", model="net")
+    found = lightning_by_hand(tmp_path, [callback])
+    alone = lightning_by_hand(tmp_path, [])
+    assert all(torch.equal(ours, theirs) for ours, theirs in zip(found, alone, strict=True))
+    (held,) = (WatchShelf(tmp_path / "out").load(own) for own in WatchShelf(tmp_path / "out").ids())
+    assert held.ended == "closed" and held.cell.facts.steps == 6 and held.cell.facts.optimizer == "Muon + AdamW"
+    assert held.cell.records["loss"].steps.tolist() == list(range(6)) and held.alarms == ()
 
 
 def test_a_trainer_that_trains_again_leaves_two_watches(tmp_path):

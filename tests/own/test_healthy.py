@@ -64,7 +64,7 @@ def made(name):
 
 def train(name, model, rate, updates, watch=None):
     """Its losses; 50 updates of warm-up, as these models are trained."""
-    optimizer = torch.optim.AdamW(model.parameters(), lr=rate) if watch is None else watch.optimizer
+    optimizer = torch.optim.AdamW(model.parameters(), lr=rate) if watch is None else watch.optimizers[0]
     losses = []
     for step in range(updates):
         for group in optimizer.param_groups:

@@ -54,7 +54,7 @@ def test_a_probe_of_our_own_model_reads_what_a_sweep_records(method, arch):
         site.name.replace("decoder", stream.stacks[-1]) for site in model.sites
     ]
     groups = groups_of(own, stream)
-    reader, recorder, weights = Reader(stream, masks(own, probed)), Recorder(), Weights(groups)
+    reader, recorder, weights = Reader(stream, masks(own, probed), own), Recorder(), Weights(groups)
     last = stream.stacks[-1]
     for step in range(STEPS + 1):
         theta = torch.from_numpy(result.weights[f"theta@{step}"]) if step else None

@@ -38,8 +38,10 @@ def test_an_optimizer_of_its_own_keeps_its_rates_or_is_scaled_as_a_whole():
         first, *rest = model.parameters()
         return model, loss, torch.optim.SGD([{"params": [first], "lr": 0.1}, {"params": rest, "lr": 0.01}])
 
-    assert [group["lr"] for group in make(two, "two", 2, 0, 0.0).optimizer.param_groups] == [0.1, 0.01]
-    assert [group["lr"] for group in make(two, "two", 2, 0, 1.0).optimizer.param_groups] == pytest.approx([1.0, 0.1])
+    assert [group["lr"] for group in make(two, "two", 2, 0, 0.0).optimizers[0].param_groups] == [0.1, 0.01]
+    assert [group["lr"] for group in make(two, "two", 2, 0, 1.0).optimizers[0].param_groups] == pytest.approx(
+        [1.0, 0.1]
+    )
 
 
 def test_training_with_a_probe_is_training_without():
@@ -48,9 +50,9 @@ def test_training_with_a_probe_is_training_without():
     record(made, 3)
     alone = make(models.noisy, "noisy", 3, 0, 1e-3)
     for _ in range(3):
-        alone.optimizer.zero_grad()
+        alone.optimizers[0].zero_grad()
         alone.loss(alone.model).backward()
-        alone.optimizer.step()
+        alone.optimizers[0].step()
     alone.loss(alone.model)  # of the weights after the last update, which BatchNorm counts too
     for (name, ours), theirs in zip(made.model.state_dict().items(), alone.model.state_dict().values(), strict=True):
         assert torch.equal(ours, theirs), name
@@ -91,7 +93,11 @@ def test_blocks_can_be_named(tmp_path):
     [
         ("single", 4, "takes no depth; write it as factory(depth), or leave out --depths"),
         ("pre_ln", None, "takes 'depth'; give --depths"),
-        ("wrong", 4, "is to return model, (model, loss) or (model, loss, optimizer), got str"),
+        (
+            "wrong",
+            4,
+            "is to return model, (model, loss), (model, loss, optimizer) or (model, loss, [optimizers]), got str",
+        ),
         ("fresh", 4, "at the same weights; it is to be a loss on a fixed batch"),
         ("vector", 4, "is to be a scalar tensor, got a tensor [4]"),
         ("detached", 4, "the loss has no gradient"),

@@ -8,7 +8,6 @@ vector joins them.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -25,6 +24,8 @@ OUTSIDE = "outside"
 """What belongs to no sub-layer."""
 LEAST, MOST = 1e-12, 1e15
 """Norms of rows between which no square that counts leaves float32's range."""
+NONE = -1.0
+"""Stands for the square of a gradient that is not there; added up over processes it is still below 0."""
 Groups = Mapping[str, Sequence[nn.Parameter]]
 """{site: its parameters}."""
 Mesh = Any
@@ -46,28 +47,47 @@ def sublayers(stream: ResidualStream, groups: Groups) -> tuple[Sublayer, ...]:
     )
 
 
-def arrived(parameters: Sequence[nn.Parameter]) -> bool:
-    """Whether any of them has a gradient."""
-    return any(p.grad is not None for p in parameters)
-
-
 def gradient_norms(groups: Groups) -> torch.Tensor:
     """(groups,) float64 ‖∂L/∂θ‖₂; NaN where none of a group's parameters has a gradient."""
-    return norms(gradient_squares(groups), mesh_of(groups))
-
-
-def gradient_squares(groups: Groups, scale: torch.Tensor | None = None) -> torch.Tensor:
-    """(groups,) float64 ‖∂L/∂θ‖₂² of what lies in this process, over `scale`² where a scaler has left its factor on
-    gradients; NaN where none of a group's parameters has one: cut off, or skipped in this step. On the parameters'
-    device: nothing waits for it."""
     mesh = mesh_of(groups)
-    tensor = _squares(([p.grad for p in own if p.grad is not None] for own in groups.values()), mesh, _device(groups))
-    return tensor if scale is None else tensor / scale.to(tensor) ** 2
+    return by_group(summed(gradient_squares(flat(groups), mesh), mesh), groups).sqrt()
 
 
-def norms(squares: torch.Tensor, mesh: Mesh) -> torch.Tensor:
-    """√ of the squares of all processes that hold a part, which all call this together."""
-    return summed(squares, mesh).sqrt()
+def gradient_squares(parameters: Sequence[nn.Parameter], mesh: Mesh, scale: torch.Tensor | None = None) -> torch.Tensor:
+    """(parameters,) float64 ‖∂L/∂θ‖₂² of what lies in this process, over `scale`² where a scaler has left its factor on
+    gradients; NONE for one without: cut off, or skipped in this step. On the parameters' device: nothing waits for
+    it."""
+    there = [p.grad is not None for p in parameters]
+    squares = _squares([p.grad for p in parameters if p.grad is not None], mesh, _device(parameters))
+    if scale is not None:
+        squares = squares / scale.to(squares) ** 2
+    if all(there):
+        return squares
+    every = squares.new_full((len(parameters),), NONE)
+    every[[i for i, has in enumerate(there) if has]] = squares
+    return every
+
+
+def flat(groups: Groups) -> list[nn.Parameter]:
+    """All of them, group by group."""
+    return [p for own in groups.values() for p in own]
+
+
+def by_group(squares: torch.Tensor, groups: Groups) -> torch.Tensor:
+    """(…, groups) Σ over each group's parameters that have one, of (…, parameters); NaN where none has."""
+    sizes = torch.tensor([len(own) for own in groups.values()])
+    of = torch.repeat_interleave(torch.arange(len(sizes)), sizes).to(squares.device)
+    there = ~(squares < 0)
+    sums, counts = squares.new_zeros((2, *squares.shape[:-1], len(sizes)))
+    sums.index_add_(-1, of, torch.where(there, squares, 0.0))
+    counts.index_add_(-1, of, there.to(squares))
+    return torch.where(counts > 0, sums, math.nan)
+
+
+def absent(squares: torch.Tensor, groups: Groups) -> frozenset[str]:
+    """Groups whose parameters have no gradient, of (parameters,) squares."""
+    parts = torch.split(squares, [len(own) for own in groups.values()])
+    return frozenset(name for name, part in zip(groups, parts, strict=True) if bool((part < 0).all()))
 
 
 def summed(x: torch.Tensor, mesh: Mesh) -> torch.Tensor:
@@ -101,59 +121,50 @@ class Weights:
 
     def moved(self) -> dict[str, torch.Tensor]:
         """(groups,) float64 each: ‖θ − θ'‖ since `hold`, `@relative` the same over ‖θ'‖, `@start` ‖θ − θ_0‖."""
+        return self.changes()[0]
+
+    def changes(self) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
+        """As `moved`, and (parameters,) ‖θ − θ'‖² of each."""
         assert self.held is not None
-        now = [[p.detach() for p in own] for own in self.groups.values()]
-        mesh = mesh_of(self.groups)
-        step = self._norms((_differences(new, old) for new, old in zip(now, self.held, strict=True)), mesh)
-        size = self._norms(self.held, mesh)
+        now, mesh = [p.detach() for p in flat(self.groups)], mesh_of(self.groups)
+        steps = summed(_squares(_differences(now, self.held), mesh, _device(now)), mesh)
+        step = self._norms(steps)
+        size = self._norms(summed(_squares(self.held, mesh, _device(now)), mesh))
         changes = {"": step, "@relative": torch.where(size > 0, step / size, 0.0)}
         if self.first is not None:
-            changes["@start"] = self._norms(
-                (_differences(new, old) for new, old in zip(now, self.first, strict=True)), mesh
-            )
-        return changes
+            changes["@start"] = self._norms(summed(_squares(_differences(now, self.first), mesh, _device(now)), mesh))
+        return changes, steps
 
-    def _norms(self, parts: Iterable[Iterable[torch.Tensor]], mesh: Mesh) -> torch.Tensor:
-        return norms(_squares(parts, mesh, _device(self.groups)).nan_to_num(0.0), mesh)
+    def _norms(self, squares: torch.Tensor) -> torch.Tensor:
+        return by_group(squares, self.groups).nan_to_num(0.0).sqrt()
 
     def release(self) -> None:
         """Give the memory back."""
         self.held = None
 
-    def _copy(self) -> list[list[torch.Tensor]]:
-        return [[p.detach().clone() for p in own] for own in self.groups.values()]
+    def _copy(self) -> list[torch.Tensor]:
+        return [p.detach().clone() for p in flat(self.groups)]
 
 
 def _differences(new: Sequence[torch.Tensor], old: Sequence[torch.Tensor]) -> Iterator[torch.Tensor]:
     return (full(a) - full(b) for a, b in zip(new, old, strict=True))
 
 
-def _device(groups: Groups) -> torch.device:
-    return next((p.device for own in groups.values() for p in own), torch.device("cpu"))
+def _device(parameters: Sequence[torch.Tensor]) -> torch.device:
+    return next((p.device for p in parameters), torch.device("cpu"))
 
 
-def _squares(groups: Iterable[Iterable[torch.Tensor]], mesh: Mesh, device: torch.device) -> torch.Tensor:
-    """(groups,) float64 Σ‖part‖² of what lies here, of what lies in several processes the share of one; NaN of none.
+def _squares(tensors: Iterable[torch.Tensor], mesh: Mesh, device: torch.device) -> torch.Tensor:
+    """(tensors,) float64 ‖·‖² of what lies here, of what lies in several processes the share of one.
 
-    One call takes the norms of all parts, each reduced before, if it is large: ten times fewer calls for biases."""
-    reduced: list[torch.Tensor] = []
-    shares: list[float] = []
-    counts: list[int] = []
-    for tensors in groups:
-        before = len(reduced)
-        for part in tensors:
-            here, share = _here(part.detach(), mesh)
-            reduced.append(_reduced(here))
-            shares.append(share)
-        counts.append(len(reduced) - before)
-    if not reduced:
-        return torch.full((len(counts),), math.nan, dtype=torch.float64, device=device)
-    norms = torch._foreach_norm(reduced, 2, dtype=torch.float64)
-    tensors = norms if mesh is None else [norm * share for norm, share in zip(norms, shares, strict=True)]
-    squares = torch.stack([norm.to(device) for norm in tensors]) ** 2
-    starts = [0, *itertools.accumulate(counts)]
-    sums = [squares[i:j].sum() if j > i else squares.new_full((), math.nan) for i, j in itertools.pairwise(starts)]
-    return torch.stack(sums)
+    One call takes the norms of all, each reduced before, if it is large: ten times fewer calls for biases."""
+    parts = [_here(tensor.detach(), mesh) for tensor in tensors]
+    if not parts:
+        return torch.empty(0, dtype=torch.float64, device=device)
+    norms = torch._foreach_norm([_reduced(here) for here, _ in parts], 2, dtype=torch.float64)
+    if mesh is not None:
+        norms = tuple(norm * share for norm, (_, share) in zip(norms, parts, strict=True))
+    return torch.stack([norm.to(device) for norm in norms]) ** 2
 
 
 def _here(part: Any, mesh: Mesh) -> tuple[torch.Tensor, float]:

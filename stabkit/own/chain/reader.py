@@ -24,6 +24,7 @@ from stabkit.own.sublayers.reading import ResidualStream, States
 from stabkit.own.sublayers.run import Call
 from stabkit.probes.tools import quantities
 from stabkit.results.own.cell import Broke
+from stabkit.results.own.guess import Guess
 from stabkit.results.records import Recorder, Table
 
 
@@ -42,17 +43,23 @@ def masks(model: nn.Module, call: Call) -> dict[str, torch.Tensor]:
 class Reader:
     """Turns the states of each pass into rows; remembers those of θ_0 and of the pass before."""
 
-    def __init__(self, stream: ResidualStream, masks: Mapping[str, torch.Tensor]) -> None:
+    def __init__(self, stream: ResidualStream, masks: Mapping[str, torch.Tensor], model: nn.Module) -> None:
         self.stream, self.masks = stream, masks
+        self.head = stream.head, dict(model.named_parameters(remove_duplicate=False)).get(stream.head)
+        """What makes the scores: (name, weight)."""
         self.first: States | None = None
         self.last: torch.Tensor | None = None
         """F of the pass before."""
         self.width = self.tokens = 0
+        self.guess: Guess | None = None
+        """What the scores of the first pass were worth; None without scores."""
 
     def read(self, recorder: Recorder, step: int, now: States) -> None:
         """A row of every quantity of activations."""
         first, last = self.first or now, now.output if self.last is None else self.last
         f, last_stack = now.output, self.stream.stacks[-1]
+        if self.first is None and now.logits is not None:
+            self.guess = guessed(now.logits, self._keep(last_stack, now.logits), self.head)
         mask = self._keep(last_stack, f)
         self.width, self.tokens = f.shape[-1], int(mask.sum()) if mask is not None else f[..., 0].numel()
         if f.shape != first.output.shape:
@@ -98,6 +105,21 @@ class Reader:
         if mask is None or x.dim() != 3:
             return None
         return next((m for m in (mask, mask.T) if m.shape == x.shape[:2]), None)
+
+
+def guessed(scores: torch.Tensor, mask: torch.Tensor | None, head: tuple[str, torch.Tensor | None]) -> Guess | None:
+    """What scores (…, V) are worth: `results/own/guess.py`."""
+    classes = scores.shape[-1]
+    if classes < 2 or scores.dim() < 2:
+        return None
+    z = scores.detach().double()
+    cost = float(quantities.mean(torch.logsumexp(z, -1) - z.mean(-1), mask))
+    name, weight = head
+    scale = 0.0
+    if weight is not None and weight.dim() == 2 and classes in weight.shape:
+        width = weight.shape[1] if weight.shape[0] == classes else weight.shape[0]
+        scale = float(weight.detach().double().std(correction=0)) * math.sqrt(width)
+    return Guess(classes=classes, cost=cost, head=name if scale else "", scale=scale)
 
 
 def broken(tables: Mapping[str, Table], step: int, missing: Set[str] = frozenset()) -> Broke | None:

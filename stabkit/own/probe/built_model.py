@@ -1,6 +1,6 @@
 """What a user's factory returned, as one value: the model, its loss, its optimiser, and what the model is called with.
 
-    factory(depth) → model | (model, loss) | (model, loss, optimizer)
+    factory(depth) → model | (model, loss) | (model, loss, optimizer) | (model, loss, [optimizer, …])
 
 loss(model) is a scalar on a fixed batch. The call that it makes of the model is the one that the residual stream is
 read on. Everything wrong with it is told in one line, as UsageError; what the user's code raises passes through.
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,14 +19,16 @@ import torch
 from torch import nn
 
 from stabkit.errors import UsageError
+from stabkit.own.chain import updates
 from stabkit.own.chain.gradients import gradient_norms
 from stabkit.own.factory import needed
 from stabkit.own.probe import defaults
 from stabkit.own.sublayers import run
+from stabkit.own.sublayers.anatomy import and_more
 from stabkit.own.sublayers.run import Call
 
 FACTORY = "FACTORY"
-RETURN = "model, (model, loss) or (model, loss, optimizer)"
+RETURN = "model, (model, loss), (model, loss, optimizer) or (model, loss, [optimizers])"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +37,8 @@ class Made:
 
     model: nn.Module
     loss: Callable[[nn.Module], torch.Tensor]
-    optimizer: torch.optim.Optimizer
+    optimizers: tuple[torch.optim.Optimizer, ...]
+    """What makes an update, one after the other."""
     call: Call
     """What the loss calls the model with."""
     start: float
@@ -48,11 +51,11 @@ class Made:
 def make(factory: Callable[..., Any], name: str, depth: int | None, seed: int, lr: float) -> Made:
     """Call the factory at a depth, every random stream seeded before; AdamW at `lr` where it brings no optimiser.
 
-    An optimiser of its own keeps its rates where `lr` is 0, else its groups' rates in proportion, the first at `lr`.
+    Optimisers of its own keep their rates where `lr` is 0, else all groups' rates in proportion, the first at `lr`.
     """
     seeded(seed)
     given = factory() if depth is None else factory(depth)
-    model, loss, optimizer = _parts(given, name)
+    model, loss, optimizers = _parts(given, name)
     run.refuse(model)
     trained = [p for p in model.parameters() if p.requires_grad]
     if not trained:
@@ -61,10 +64,10 @@ def make(factory: Callable[..., Any], name: str, depth: int | None, seed: int, l
     if loss is None:
         loss = defaults.loss(model, seed)
         notes.append("the factory gives no loss: cross-entropy on a fixed random batch")
-    if optimizer is None:
-        optimizer = torch.optim.AdamW(trained, lr=lr or defaults.RATE)
+    if not optimizers:
+        optimizers = (torch.optim.AdamW(trained, lr=lr or defaults.RATE),)
     else:
-        notes += _own_optimizer(optimizer, trained, name, lr)
+        notes += _own_optimizers(optimizers, model, name, lr)
     frozen = sum(1 for p in model.parameters() if not p.requires_grad)
     if frozen:
         notes.append(f"{frozen} frozen parameters count in no gradient and no step")
@@ -74,7 +77,7 @@ def make(factory: Callable[..., Any], name: str, depth: int | None, seed: int, l
     return Made(
         model=model,
         loss=loss,
-        optimizer=optimizer,
+        optimizers=optimizers,
         call=call,
         start=start,
         begun=_begun(model, loss, name),
@@ -104,39 +107,46 @@ def _takes(factory: Callable[..., Any]) -> bool:
     return True
 
 
-def _parts(given: Any, name: str) -> tuple[nn.Module, Any, Any]:
+def _parts(given: Any, name: str) -> tuple[nn.Module, Any, tuple[torch.optim.Optimizer, ...]]:
     parts = given if isinstance(given, tuple) else (given,)
     model, loss, optimizer = (*parts, None, None)[:3]
+    optimizers = updates.several(optimizer)
     as_said = (
         len(parts) <= 3
         and isinstance(model, nn.Module)
         and (len(parts) < 2 or callable(loss))
-        and (len(parts) < 3 or isinstance(optimizer, torch.optim.Optimizer))
+        and (len(parts) < 3 or (optimizers and all(isinstance(own, torch.optim.Optimizer) for own in optimizers)))
     )
     if not as_said:
         kinds = ", ".join(type(part).__name__ for part in parts)
         raise UsageError(f"{name} is to return {RETURN}, got {kinds}")
-    return model, loss, optimizer
+    return model, loss, optimizers
 
 
-def _own_optimizer(optimizer: torch.optim.Optimizer, trained: list[nn.Parameter], name: str, lr: float) -> list[str]:
-    """Set its rates, check that it holds the model; notes."""
-    held = {id(p) for group in optimizer.param_groups for p in group["params"]}
-    step = inspect.signature(type(optimizer).step).parameters.get("closure")
-    if step is not None and step.default is step.empty:
+def _own_optimizers(optimizers: Sequence[torch.optim.Optimizer], model: nn.Module, name: str, lr: float) -> list[str]:
+    """Set their rates, check that they hold the model; notes."""
+    updates.refuse(optimizers, name)
+    trained = {id(p): own for own, p in model.named_parameters() if p.requires_grad}
+    for optimizer in optimizers:
+        step = inspect.signature(type(optimizer).step).parameters.get("closure")
         kind = type(optimizer).__name__
-        raise UsageError(f"{name}: {kind} steps by a closure, which hides its gradients; use another optimizer")
-    missing = sum(1 for p in trained if id(p) not in held)
-    if missing == len(trained):
-        raise UsageError(f"{name}: its optimizer holds none of the model's parameters")
+        if step is not None and step.default is step.empty:
+            raise UsageError(f"{name}: {kind} steps by a closure, which hides its gradients; use another optimizer")
+        if not trained.keys() & updates.held(optimizer):
+            which = "its optimizer" if len(optimizers) == 1 else f"its {kind}"
+            raise UsageError(f"{name}: {which} holds none of the model's parameters")
     if lr:
-        first = float(optimizer.param_groups[0]["lr"])
+        first = updates.rate(optimizers)
         if not first > 0:
             raise UsageError(f"{name}: --lr scales the rates of its optimizer, whose first is {first:g}")
-        for group in optimizer.param_groups:
+        for group in (group for optimizer in optimizers for group in optimizer.param_groups):
             group["lr"] = float(group["lr"]) * lr / first
-    notes = [f"the factory's own {type(optimizer).__name__}"]
-    return [*notes, f"{missing} parameters are not in its optimizer"] if missing else notes
+    notes = [f"the factory's own {updates.name(optimizers)}"]
+    if len(optimizers) > 1:
+        notes.append(f"their rates: {updates.rates(optimizers)}; a step of each is an update")
+    held = {place for optimizer in optimizers for place in updates.held(optimizer)}
+    missing = [own for place, own in trained.items() if place not in held]
+    return [*notes, f"stepped by no optimizer given: {and_more(missing)}"] if missing else notes
 
 
 def called(model: nn.Module, loss: Callable[[nn.Module], Any], name: str) -> tuple[Call, float]:

@@ -29,6 +29,7 @@ import torch
 
 from stabkit.errors import StabkitError, UsageError
 from stabkit.own import factory
+from stabkit.own.chain import updates
 from stabkit.own.probe import loop
 from stabkit.own.probe.built_model import FACTORY, Made, fits, make
 from stabkit.own.sublayers.memory import raw
@@ -75,7 +76,7 @@ def _probed(
 ) -> dict[str, Any]:
     made = make(function, job["factory"], job["depth"], job["seed"], job["lr"])
     probe_id = _key(job, made)
-    rate = made.optimizer.param_groups[0].get("lr", math.nan)
+    rate = updates.rate(made.optimizers)
     if job["fresh"]:
         if probe_id in shelf:
             shelf.quarantine(probe_id)  # kept: what is recorded now takes its place
@@ -91,6 +92,7 @@ def _probed(
             tell({"id": job["id"], "step": step, "steps": job["steps"], "loss": jsonable(loss)})
 
     recorded = loop.record(made, job["steps"], job["blocks"], event)
+    high = recorded.guess.high(made.start) if recorded.guess else ""
     facts = Facts(
         factory=job["factory"],
         depth=job["depth"],
@@ -99,7 +101,7 @@ def _probed(
         steps=job["steps"],
         sublayers=recorded.sublayers,
         how=recorded.stream.how,
-        notes=(*made.notes, *recorded.stream.notes),
+        notes=(*made.notes, *recorded.stream.notes, *([high] if high else [])),
         model=type(made.model).__name__,
         parameters=sum(p.numel() for p in made.model.parameters()),
         width=recorded.width,
@@ -107,8 +109,10 @@ def _probed(
         batch=recorded.batch,
         start=made.start,
         broke=recorded.broke,
-        optimizer=type(made.optimizer).__name__,
-        rate=float(rate),
+        optimizer=updates.name(made.optimizers),
+        rate=rate,
+        guess=recorded.guess,
+        unregistered=recorded.stream.unregistered,
     )
     where = {"stabkit": __version__, "torch": torch.__version__, "wall_seconds": round(time.monotonic() - begin, 3)}
     shelf.commit(probe_id, probed.to_files(ModelCell(facts, recorded.records), where))
@@ -120,7 +124,8 @@ def _key(job: dict[str, Any], made: Made) -> str:
     model."""
     hashed = hashlib.sha256()
     asked = {name: job[name] for name in ("factory", "depth", "seed", "lr", "steps", "blocks")}
-    words = [asked, repr(made.start), repr(made.begun), PROBE_VERSION, repr(made.optimizer), _packages(made)]
+    steppers = "\n".join(map(repr, made.optimizers))
+    words = [asked, repr(made.start), repr(made.begun), PROBE_VERSION, steppers, _packages(made)]
     hashed.update(json.dumps(words).encode())
     for path in _sources():
         hashed.update(path.read_bytes())
@@ -134,8 +139,8 @@ def _key(job: dict[str, Any], made: Made) -> str:
 
 
 def _packages(made: Made) -> list[tuple[str, str]]:
-    """(package, version) of torch, and of what the model's parts and its optimiser are classes of."""
-    names = {type(part).__module__.partition(".")[0] for part in (*made.model.modules(), made.optimizer)} | {"torch"}
+    """(package, version) of torch, and of what the model's parts and its optimisers are classes of."""
+    names = {type(part).__module__.partition(".")[0] for part in (*made.model.modules(), *made.optimizers)} | {"torch"}
     return [(name, str(getattr(sys.modules.get(name), "__version__", ""))) for name in sorted(names)]
 
 

@@ -17,13 +17,24 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from stabkit.errors import UsageError
-from stabkit.own.chain.gradients import Weights, arrived, gradient_norms, groups_of, sublayers
+from stabkit.own.chain.gradients import (
+    Weights,
+    absent,
+    by_group,
+    flat,
+    gradient_squares,
+    groups_of,
+    mesh_of,
+    sublayers,
+    summed,
+)
 from stabkit.own.chain.reader import Reader, broken, masks
 from stabkit.own.probe.built_model import Made
 from stabkit.own.sublayers import reading, run
 from stabkit.own.sublayers.memory import digest
 from stabkit.own.sublayers.reading import ResidualStream
 from stabkit.results.own.cell import Broke, Sublayer
+from stabkit.results.own.guess import Guess
 from stabkit.results.records import Recorder, Table
 
 
@@ -40,6 +51,7 @@ class ProbeRecord:
     """Digest of what the model was called with."""
     broke: Broke | None
     sublayers: tuple[Sublayer, ...]
+    guess: Guess | None
 
 
 def record(made: Made, steps: int, pattern: str = "", tell: Callable[[int, float], None] | None = None) -> ProbeRecord:
@@ -47,7 +59,7 @@ def record(made: Made, steps: int, pattern: str = "", tell: Callable[[int, float
     with run.untouched(made.model):
         stream = reading.found(made.model, made.call, pattern)
     groups = groups_of(made.model, stream)
-    reader = Reader(stream, masks(made.model, made.call))
+    reader = Reader(stream, masks(made.model, made.call), made.model)
     recorder = Recorder()
     weights = Weights(groups)
     sites = tuple(groups)
@@ -59,7 +71,7 @@ def record(made: Made, steps: int, pattern: str = "", tell: Callable[[int, float
         nonlocal taken
         taken += 1
 
-    handle = made.optimizer.register_step_post_hook(stepped)
+    handles = [optimizer.register_step_post_hook(stepped) for optimizer in made.optimizers]
     try:
         for step in range(steps + 1):
             with run.untouched(made.model):
@@ -69,25 +81,29 @@ def record(made: Made, steps: int, pattern: str = "", tell: Callable[[int, float
             weights.hold()
             names = tuple(name + mark for mark in moved for name in sites)
             recorder.add("delta", step, names, [value for part in moved.values() for value in part.tolist()])
-            made.optimizer.zero_grad(set_to_none=True)
+            for optimizer in made.optimizers:
+                optimizer.zero_grad(set_to_none=True)
             loss = made.loss(made.model)
             value = float(loss.detach())
             loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
             recorder.add("loss", step, ("train",), [value])
-            recorder.add("gradient", step, sites, gradient_norms(groups).tolist())
+            squares = summed(gradient_squares(flat(groups), mesh_of(groups)), mesh_of(groups)).cpu()
+            recorder.add("gradient", step, sites, by_group(squares, groups).sqrt().tolist())
             if tell:
                 tell(step, value)
-            missing = {name for name, parameters in groups.items() if not arrived(parameters)}
-            broke = broke or broken(recorder.tables(), step, missing)
+            broke = broke or broken(recorder.tables(), step, absent(squares, groups))
             if step == steps or not math.isfinite(value):
                 break
-            made.optimizer.step()
-            if taken != step + 1:
+            for optimizer in made.optimizers:
+                optimizer.step()
+            if taken != (step + 1) * len(handles):
                 raise UsageError(
-                    f"{taken - step} optimiser steps were taken in one update; the loss is not to step itself"
+                    f"{taken - step * len(handles)} optimiser steps were taken in one update; the loss is not to step "
+                    "itself"
                 )
     finally:
-        handle.remove()
+        for handle in handles:
+            handle.remove()
     return ProbeRecord(
         records=recorder.tables(),
         stream=stream,
@@ -96,4 +112,5 @@ def record(made: Made, steps: int, pattern: str = "", tell: Callable[[int, float
         batch=digest((made.call.args, dict(made.call.kwargs))),
         broke=broke,
         sublayers=sublayers(stream, groups),
+        guess=reader.guess,
     )

@@ -45,6 +45,8 @@ class Anatomy:
     outside: tuple[RoleWeight, ...]
     norms: tuple[tuple[str, torch.Tensor, torch.Tensor | None], ...]
     """(parameter, weight, bias) of every norm."""
+    head: str
+    """The last matrix outside of all sub-layers, that of the scores; "" for none."""
     notes: tuple[str, ...]
     unknown: tuple[str, ...]
     """Matrices in a branch that were not seen to be of attention or a feed-forward."""
@@ -77,6 +79,7 @@ def dissect(watch: DispatchTrace) -> Anatomy:
         for node in nodes
         if node.op == "embedding" and (table := node.constants[0]) is not None
     ]
+    heads = [traced.name for traced in outside if traced.role == "head" and traced.name]
     for operation in dict.fromkeys(watch.unread.values()):
         names = [name for name, by in watch.unread.items() if by == operation]
         notes.append(f"{and_more(names)}: used by {operation}, which is not followed")
@@ -91,6 +94,7 @@ def dissect(watch: DispatchTrace) -> Anatomy:
             }.values()
         ),
         outside=tuple({traced.name or traced.weight.shape: traced for traced in outside}.values()),
+        head=heads[-1] if heads else "",
         notes=tuple(dict.fromkeys(notes)),
         unknown=tuple(dict.fromkeys(unknown)),
     )

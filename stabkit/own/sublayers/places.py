@@ -65,6 +65,8 @@ class Places:
     """What ran: a pass with others is not read at these places."""
     shared: tuple[str, ...]
     """Parameters that several layers use; they count for none."""
+    unregistered: tuple[str, ...]
+    """Sub-layers all of whose matrices are the model's own by no name."""
 
     def wanted(self) -> frozenset[int]:
         """Every node whose value is read."""
@@ -82,6 +84,7 @@ def places(watch: DispatchTrace, anatomy: Anatomy) -> Places | None:
     sublayers: list[SublayerPlace] = []
     nodes: list[Nodes] = []
     uses: defaultdict[str, set[tuple[str, int]]] = defaultdict(set)
+    unregistered: list[str] = []
     for name, stack in stacks.items():
         count_layers(stack)
         begun = len(sublayers)
@@ -105,6 +108,9 @@ def places(watch: DispatchTrace, anatomy: Anatomy) -> Places | None:
             kind = f"{sublayer.word}{like + 1}" if like else sublayer.word
             sublayers.append(SublayerPlace(stack=name, layer=sublayer.layer, kind=kind, parameters=tuple(sorted(read))))
             nodes.append(Nodes(out=out, at=sublayer.at, added=sublayer.join.added))
+            matrices = [node.matrix for at in between if (node := watch.nodes[at]).matrix is not None]
+            if matrices and not read and not any(matrix.name for matrix in matrices if matrix is not None):
+                unregistered.append(sublayers[-1].name)
     shared = {name for name, sublayer in uses.items() if len(sublayer) > 1}
     taken: set[str] = set(shared)
     for i, place in enumerate(sublayers):
@@ -118,6 +124,7 @@ def places(watch: DispatchTrace, anatomy: Anatomy) -> Places | None:
         final=_finished(watch.nodes, users, nodes[-1].out),
         operations=tuple(node.op for node in watch.nodes),
         shared=tuple(sorted(shared)),
+        unregistered=tuple(unregistered),
     )
 
 

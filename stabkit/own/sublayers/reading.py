@@ -15,7 +15,7 @@ from torch import nn
 
 from stabkit.errors import UsageError
 from stabkit.own.sublayers import blocks, run
-from stabkit.own.sublayers.anatomy import and_more, dissect
+from stabkit.own.sublayers.anatomy import Anatomy, and_more, dissect
 from stabkit.own.sublayers.blocks import Blocks, Passed
 from stabkit.own.sublayers.memory import full, tensors
 from stabkit.own.sublayers.places import Places, SublayerPlace, places
@@ -44,6 +44,12 @@ class ResidualStream:
     """`sums x + f(x)`, or `blocks h.0 … h.11`."""
     notes: tuple[str, ...]
     where: Places | Blocks
+    kinds: Mapping[str, str]
+    """{parameter: `embedding`, `norm`, `head`} of those outside of branches' matrices."""
+    head: str
+    """The matrix that makes the scores; "" where none was seen."""
+    unregistered: str = ""
+    """Which sub-layers' weights are not among the model's parameters, and where they are; "" for none."""
 
     @property
     def stacks(self) -> tuple[str, ...]:
@@ -63,7 +69,7 @@ def found(model: nn.Module, inputs: Any, pattern: str = "") -> ResidualStream:
     run.refuse(model)
     if pattern:
         named = blocks.named(model, pattern)
-        passed = _passed(model, inputs, named)
+        passed, anatomy = _passed(model, inputs, named)
         if not passed.once:
             ran = f"{len(passed.outputs)} times in one pass, {passed.blocks} blocks match {pattern}"
             raise UsageError(f"--blocks: blocks ran {ran}; name blocks that each run once")
@@ -71,7 +77,7 @@ def found(model: nn.Module, inputs: Any, pattern: str = "") -> ResidualStream:
             shapes = ", ".join(dict.fromkeys(str(list(x.shape)) for x in passed.outputs)) or "nothing"
             raise UsageError(f"--blocks: the outputs of {pattern} are to have one shape; they have {shapes}")
         apart = "" if passed.chained else ", each of which does not read what the one before it left"
-        return _stream(model, named, f"named by --blocks{apart}")
+        return _stream(model, named, f"named by --blocks{apart}", anatomy)
     watch = run.watched(model, inputs)
     anatomy = dissect(watch)
     sums = places(watch, anatomy)
@@ -84,11 +90,15 @@ def found(model: nn.Module, inputs: Any, pattern: str = "") -> ResidualStream:
             how="sums x + f(x)",
             notes=tuple(notes),
             where=sums,
+            kinds=_kinds(anatomy),
+            head=anatomy.head,
+            unregistered=_unregistered(model, sums),
         )
     for like in blocks.candidates(model):
-        passed = _passed(model, inputs, like)
+        passed, _ = _passed(model, inputs, like)
         if passed.once and passed.alike and passed.chained:
-            return _stream(model, like, "no sums x + f(x) were found: like blocks stand for sub-layers")
+            why = "no sums x + f(x) were found: like blocks stand for sub-layers"
+            return _stream(model, like, why, anatomy)
     seen = ", ".join(dict.fromkeys(type(part).__name__ for part in model.children())) or "nothing"
     raise UsageError(
         f"no residual sums x + f(x) and no like blocks of one output shape were found in the model ({seen}); "
@@ -96,7 +106,37 @@ def found(model: nn.Module, inputs: Any, pattern: str = "") -> ResidualStream:
     )
 
 
-def _stream(model: nn.Module, like: Blocks, why: str) -> ResidualStream:
+def _kinds(anatomy: Anatomy) -> dict[str, str]:
+    """{parameter: what it is} of those that are no branch's matrix."""
+    kinds = {part.name: part.role for part in anatomy.outside if part.name}
+    return {**{name: "norm" for name, *_ in anatomy.norms if name}, **kinds}
+
+
+def _unregistered(model: nn.Module, sums: Places) -> str:
+    """Sub-layers whose matrices no name of the model's leads to, and the plain list, tuple or dict that holds modules
+    which the model does not know as its own."""
+    if not sums.unregistered:
+        return ""
+    known = set(model.modules())
+    held = []
+    for name, module in model.named_modules():
+        for attribute, value in vars(module).items():
+            values = list(value.values()) if isinstance(value, dict) else value
+            if attribute in run.BASE or not isinstance(values, (list, tuple)):
+                continue
+            if any(
+                isinstance(own, nn.Parameter) or (isinstance(own, nn.Module) and own not in known) for own in values
+            ):
+                held.append(f"{name}.{attribute}".lstrip(".") + f", a plain {type(value).__name__}")
+    every = "all" if len(sums.unregistered) == len(sums.sublayers) else f"{len(sums.unregistered)} of"
+    where = f" ({' and '.join(held)})" if held else ""
+    return (
+        f"the weights of {every} {len(sums.sublayers)} sub-layers are not among the model's parameters{where}: no "
+        "optimizer steps them"
+    )
+
+
+def _stream(model: nn.Module, like: Blocks, why: str, anatomy: Anatomy) -> ResidualStream:
     taken: set[str] = set()
     places: list[SublayerPlace] = []
     names = {id(parameter): name for name, parameter in model.named_parameters()}
@@ -110,6 +150,8 @@ def _stream(model: nn.Module, like: Blocks, why: str) -> ResidualStream:
         how=f"blocks {like.names[0]} … {like.names[-1]}",
         notes=(why, "read at blocks: the output is what leaves the last of them, before any final norm"),
         where=like,
+        kinds=_kinds(anatomy),
+        head=anatomy.head,
     )
 
 
@@ -135,10 +177,10 @@ def _of_blocks(model: nn.Module, inputs: Any, like: Blocks) -> States:
     return States(x={"blocks": x}, branches=(), output=x[-1], logits=logits(returned))
 
 
-def _passed(model: nn.Module, inputs: Any, like: Blocks) -> Passed:
+def _passed(model: nn.Module, inputs: Any, like: Blocks) -> tuple[Passed, Anatomy]:
     with blocks.watched(model, like) as passed:
-        run.watched(model, inputs)
-    return passed
+        trace = run.watched(model, inputs)
+    return passed, dissect(trace)
 
 
 def logits(returned: Any) -> torch.Tensor | None:

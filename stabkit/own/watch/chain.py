@@ -3,36 +3,74 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import nn
 
-from stabkit.own.chain.gradients import Weights, arrived, gradient_squares, groups_of, mesh_of, norms, sublayers
+from stabkit.own.chain.gradients import (
+    NONE,
+    Groups,
+    Weights,
+    flat,
+    gradient_squares,
+    groups_of,
+    mesh_of,
+    sublayers,
+    summed,
+)
 from stabkit.own.chain.reader import Reader, masks
+from stabkit.own.chain.updates import held
 from stabkit.own.sublayers import reading, run
 from stabkit.own.sublayers.memory import digest
 from stabkit.own.watch.distributed import reshard, whole
 from stabkit.own.watch.inputs import WatchedBatch
+from stabkit.own.watch.still import described
 from stabkit.results.records import Recorder, Table
+
+Optimizers = Sequence[torch.optim.Optimizer]
+
+
+@dataclass(frozen=True, slots=True)
+class GradientReading:
+    """‖∂L/∂θ‖² of one update, on the device: a part before each optimiser's step."""
+
+    step: int
+    groups: Groups
+    parts: list[tuple[list[int], torch.Tensor]] = field(default_factory=list)
+    """(places among all parameters of the groups, float64 squares)."""
+    lost: list[torch.Tensor] = field(default_factory=list)
+    """What a scaler found, for a fused optimiser that will not step where it is not 0."""
+
+    def whole(self) -> torch.Tensor:
+        """(parameters,) squares, NONE where there is none."""
+        count = sum(map(len, self.groups.values()))
+        first = self.parts[0][1]
+        if len(first) == count:
+            return first
+        every = first.new_full((count,), NONE)
+        for places, squares in self.parts:
+            every[places] = squares.to(every.device)
+        return every
 
 
 class WatchedChain:
     """Of one model, read on one batch."""
 
-    def __init__(self, model: nn.Module, batch: WatchedBatch, blocks: str, start: bool) -> None:
-        self.model, self.batch = model, batch
+    def __init__(self, model: nn.Module, batch: WatchedBatch, optimizers: Optimizers, blocks: str, start: bool) -> None:
+        self.model, self.batch, self.optimizers = model, batch, tuple(optimizers)
         call = batch.call
         with whole(model), run.untouched(model), batch.precision():
             self.stream = reading.found(model, batch.fresh(), blocks)
         self.groups = groups_of(model, self.stream)
-        self.reader = Reader(self.stream, masks(model, call))
+        self.reader = Reader(self.stream, masks(model, call), model)
         self.weights, self._start = Weights(self.groups, start), start
         self._known = self._parameters()
         self.mesh = mesh_of(self.groups)
         self.device = next(model.parameters()).device
         self.digest = digest((call.args, dict(call.kwargs)))
         self.sublayers = sublayers(self.stream, self.groups)
+        self._places: dict[int, list[int]] = {}
 
     def activations(self, step: int) -> Mapping[str, Table]:
         """A row of every quantity of activations at the weights as they are; the model is as before afterwards."""
@@ -51,6 +89,8 @@ class WatchedChain:
     def changed(self, whole: bool) -> bool:
         """Whether other parameters are trained than before, which are read from now on. `whole`: look for replaced ones
         too, not only for those frozen or let go of."""
+        if whole:
+            self._places.clear()
         if not whole and all(p.requires_grad is was for p, was in self._known):
             return False
         now = self._parameters()
@@ -59,28 +99,71 @@ class WatchedChain:
         ):
             return False
         self.groups, self._known = groups_of(self.model, self.stream), now
+        self._places.clear()
         self.weights = Weights(self.groups, self._start)
         self.weights.hold()
         pairs = zip(self.sublayers, sublayers(self.stream, self.groups), strict=True)
         self.sublayers = tuple(replace(new, parameters=max(was.parameters, new.parameters)) for was, new in pairs)
         return True
 
-    def gradients(self, scale: torch.Tensor | None) -> torch.Tensor:
-        """(groups,) ‖∂L/∂θ_i‖² of what lies in this process, on the model's device: for `norms`."""
-        return gradient_squares(self.groups, scale)
+    def read_gradients(self, reading: GradientReading, optimizer: torch.optim.Optimizer | None) -> None:
+        """Of the parameters that this optimiser is about to step; without one of all. Those that none of them steps are
+        read with the first."""
+        scale = getattr(optimizer, "grad_scale", None)  # of a fused optimiser, which unscales in its own step
+        lost = getattr(optimizer, "found_inf", None)  # … and which then does not make it
+        places = self._of(optimizer)
+        if not reading.parts and optimizer is not None:
+            places = sorted({*places, *self._unstepped()})
+        parameters = flat(self.groups)
+        squares = gradient_squares([parameters[i] for i in places], self.mesh, scale)
+        reading.parts.append((places, squares))
+        reading.lost.extend([] if lost is None else [lost])
 
-    def norms(self, squares: Sequence[torch.Tensor]) -> list[list[float]]:
-        """(readings × groups) ‖∂L/∂θ_i‖; all processes that hold a part call it together."""
-        rows: list[list[float]] = norms(torch.stack(list(squares)), self.mesh).tolist()
-        return rows
+    @property
+    def names(self) -> dict[str, list[str]]:
+        """{site: its parameters' names}."""
+        known = {id(p): name for name, p in self.model.named_parameters()}
+        return {site: [known[id(p)] for p in own] for site, own in self.groups.items()}
 
-    def missing(self) -> frozenset[str]:
-        """Groups that no gradient reached."""
-        return frozenset(name for name, parameters in self.groups.items() if not arrived(parameters))
+    @property
+    def halves(self) -> dict[str, str]:
+        """{name: type} of parameters in half precision."""
+        kinds = {torch.bfloat16: "bfloat16", torch.float16: "float16"}
+        return {name: kinds[p.dtype] for name, p in self.model.named_parameters() if p.dtype in kinds}
 
-    def steps(self) -> dict[str, float]:
-        """What the weights moved since `weights.hold()`, which is let go of."""
-        moved = self.weights.moved()
+    def unstepped(self) -> str:
+        """Which tensors to be trained no optimiser given steps; "" for none."""
+        places = self._unstepped()
+        if not places:
+            return ""
+        names = [name for own in self.names.values() for name in own]
+        which = described([names[place] for place in places], self.stream.kinds)
+        return f"{which}, to be trained, are stepped by no optimizer given"
+
+    def _unstepped(self) -> list[int]:
+        """The places of parameters that no optimiser given steps; none where none is given."""
+        if not self.optimizers:
+            return []
+        stepped = {place for optimizer in self.optimizers for place in self._of(optimizer)}
+        return [place for place in range(len(flat(self.groups))) if place not in stepped]
+
+    def _of(self, optimizer: torch.optim.Optimizer | None) -> list[int]:
+        if id(optimizer) not in self._places:
+            mine = held(optimizer) if optimizer is not None else None
+            parameters = enumerate(flat(self.groups))
+            self._places[id(optimizer)] = [i for i, p in parameters if mine is None or id(p) in mine]
+        return self._places[id(optimizer)]
+
+    def squares(self, readings: Sequence[GradientReading]) -> list[torch.Tensor]:
+        """(parameters,) float64 ‖∂L/∂θ‖² of each reading; all processes that hold a part call it together."""
+        whole = [reading.whole() for reading in readings]
+        if not whole:
+            return []
+        return list(torch.split(summed(torch.cat(whole), self.mesh).cpu(), [len(own) for own in whole]))
+
+    def steps(self) -> tuple[dict[str, float], torch.Tensor]:
+        """What the weights moved since `weights.hold()`, which is let go of; (parameters,) ‖Δθ‖² of each."""
+        moved, squares = self.weights.changes()
         self.weights.release()
         names = [name + mark for mark in moved for name in self.groups]
-        return dict(zip(names, torch.cat(list(moved.values())).tolist(), strict=True))
+        return dict(zip(names, torch.cat(list(moved.values())).tolist(), strict=True)), squares.cpu()

@@ -4,7 +4,7 @@ the model is read on is given, or a copy of the first that it is called with."""
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from stabkit.errors import UsageError
+from stabkit.own.chain import updates
 from stabkit.own.sublayers import run
 from stabkit.own.sublayers.memory import tensors
 from stabkit.own.sublayers.run import Call
@@ -37,18 +38,15 @@ def check(out: Any, name: Any, blocks: Any) -> None:
             raise UsageError(f"watch: {option} is one text, not {type(value).__name__}")
 
 
-def refuse(model: nn.Module, optimizer: Any, every: str | int, writer: Any, probe: Any) -> None:
+def refuse(model: nn.Module, optimizers: Sequence[Any], every: str | int, writer: Any, probe: Any) -> None:
     """Raises UsageError."""
     if not isinstance(model, nn.Module):
         raise UsageError(f"watch: model is to be a torch.nn.Module, not {type(model).__name__}")
     for part in model.modules():
         if (known := UNREADABLE.get(type(part).__name__)) is not None:
             raise UsageError(f"watch: {type(part).__name__} {known}; watch the model under DDP or FSDP2 (fully_shard)")
-    if optimizer is not None and not isinstance(optimizer, torch.optim.Optimizer):
-        raise UsageError(f"watch: optimizer is to be a torch.optim.Optimizer, not {type(optimizer).__name__}")
-    if isinstance(optimizer, torch.optim.LBFGS):
-        raise UsageError("watch: LBFGS steps by a closure, which hides its gradients; use another optimizer")
-    if optimizer is None and probe is None:
+    updates.refuse(optimizers, "watch")
+    if not optimizers and probe is None:
         raise UsageError("watch: without an optimizer give a probe batch; step() then tells of each update")
     if every != "log" and not (type(every) is int and every > 0):
         raise UsageError(f"watch: every is 'log' or a number of updates, not {every!r}")
@@ -58,8 +56,10 @@ def refuse(model: nn.Module, optimizer: Any, every: str | int, writer: Any, prob
     trained = {id(p) for p in model.parameters() if p.requires_grad}
     if not trained:
         raise UsageError("watch: every parameter is frozen (requires_grad=False); there is nothing to train")
-    if optimizer is not None and not trained & {id(p) for g in optimizer.param_groups for p in g["params"]}:
-        raise UsageError("watch: the optimizer holds none of the model's parameters")
+    for optimizer in optimizers:
+        if not trained & updates.held(optimizer):
+            which = "the optimizer" if len(optimizers) == 1 else type(optimizer).__name__
+            raise UsageError(f"watch: {which} holds none of the model's parameters")
 
 
 def unwrapped(model: nn.Module) -> nn.Module:
@@ -67,12 +67,6 @@ def unwrapped(model: nn.Module) -> nn.Module:
     while (inner := WRAPPERS.get(type(model).__name__)) is not None:
         model = getattr(model, inner)
     return model
-
-
-def stepped(optimizer: Any) -> Any:
-    """The optimiser that steps, inside accelerate's or Lightning's."""
-    inner = getattr(optimizer, "optimizer", None)
-    return inner if isinstance(inner, torch.optim.Optimizer) else optimizer
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ import torch
 from stabkit.errors import StoreError, warn
 from stabkit.results.own.alarm import Alarm, Alarms
 from stabkit.results.own.cell import Facts, Sublayer
+from stabkit.results.own.guess import Guess
 from stabkit.results.records import Recorder
 from stabkit.storage.watched import WatchShelf, to_files
 from stabkit.version import __version__
@@ -62,9 +63,9 @@ class Journal:
                 rest = "training goes on, and records wait for a next try"
                 say(f"cannot write to {shelf.root} ({error.strerror}); {rest}")
 
-    def begin(self, sublayers: Sequence[Sublayer]) -> None:
-        """What rows will be of."""
-        self.alarms = Alarms(sublayers)
+    def begin(self, sublayers: Sequence[Sublayer], guess: Guess | None) -> None:
+        """What rows will be of, and what the model's scores were worth at the start."""
+        self.alarms = Alarms(sublayers, guess=guess)
 
     @property
     def told(self) -> list[Alarm]:
@@ -87,7 +88,14 @@ class Journal:
             except Exception as error:  # the user's own, and no reason to end the watch
                 self.writer = None
                 say(f"the writer failed ({type(error).__name__}: {error}); it is given nothing more")
-        alarm = self.alarms.see(probe, step, row, missing)
+        self._say(self.alarms.see(probe, step, row, missing))
+
+    def warn_of(self, alarm: Alarm) -> None:
+        """What no row is reason for."""
+        if self.shelf is not None:
+            self._say(self.alarms.add(alarm))
+
+    def _say(self, alarm: Alarm | None) -> None:
         if alarm is not None and self.warn:
             say(f"update {alarm.step}: {alarm.sentence}")
 

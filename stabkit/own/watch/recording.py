@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import torch
 from torch import nn
 
-from stabkit.own.watch.chain import WatchedChain
+from stabkit.own.chain import updates
+from stabkit.own.chain.gradients import absent, by_group
+from stabkit.own.watch.chain import GradientReading, WatchedChain
 from stabkit.own.watch.inputs import WatchedBatch
 from stabkit.own.watch.journal import Journal
 from stabkit.own.watch.losses import Losses
 from stabkit.own.watch.schedule import meets, reads, stride
+from stabkit.own.watch.still import Still
+from stabkit.results.own.alarm import Alarm
 from stabkit.results.own.cell import Broke, Facts
 
 Row = tuple[str, int, Mapping[str, float], frozenset[str]]
 """(probe, step, values, whom no gradient reached)."""
-Gradient = tuple[int, torch.Tensor, frozenset[str], torch.Tensor | None]
-"""(update, squares, whom none reached, whether a scaler found what is not finite)."""
 NOBODY: frozenset[str] = frozenset()
 
 
@@ -31,56 +33,70 @@ class Recording:
         batch: WatchedBatch,
         journal: Journal,
         losses: Losses,
-        optimizer: torch.optim.Optimizer | None,
+        optimizers: Sequence[torch.optim.Optimizer],
         *,
         every: str | int,
         blocks: str,
         start: bool,
     ) -> None:
-        self.chain = WatchedChain(model, batch, blocks, start)
+        self.chain = WatchedChain(model, batch, optimizers, blocks, start)
         self.journal, self.losses, self.every = journal, losses, every
-        self.optimizer = optimizer
-        self.rate = float(optimizer.param_groups[0].get("lr", math.nan)) if optimizer else math.nan
-        self._gradients: list[Gradient] = []
+        self.optimizers, self.rate = tuple(optimizers), updates.rate(optimizers)
+        self._gradients: list[GradientReading] = []
+        self._reading: GradientReading | None = None
         self.notes: list[str] = []
         self._read_at = self._before = -1
-        if optimizer is None:  # then an update is told of when it is done
+        self._last = -1, torch.empty(0)
+        self.still = Still(self.chain.stream.kinds)
+        if len(optimizers) > 1:
+            rates = updates.rates(optimizers)
+            self.notes.append(f"an update is over when each optimizer has stepped; their rates: {rates}")
+        if not optimizers:  # then an update is told of when it is done
             self.chain.weights.hold()
 
     def begin(self) -> None:
         """The first reading."""
-        self.journal.begin(self.chain.sublayers)
-        self._keep(self._read(0))
+        rows = self._read(0)
+        self.journal.begin(self.chain.sublayers, self.chain.reader.guess)
+        self._keep(rows)
+        for said in (self.chain.stream.unregistered, self.chain.unstepped()):
+            if said:
+                self.journal.warn_of(Alarm(step=0, link="owned", sentence=said, numbers={}))
 
-    def before(self, step: int) -> None:
-        """Gradients that update `step` is about to use, at the first time that they are told of."""
-        if step == self._before:  # an optimiser that calls its closure again
-            return
-        self._before = step
-        if self.chain.changed(whole=reads(self.every, step)):
-            said = f"from update {step} on other parameters are trained or stand in the model"
-            self.notes.append(f"{said}; ‖θ_t − θ_0‖ is measured from there")
-            self.journal.alarms.sublayers = self.chain.sublayers
-        if step % stride(step) == 0 or reads(self.every, step):
-            scale = getattr(self.optimizer, "grad_scale", None)  # of a fused optimiser, which unscales in its own step
-            lost = getattr(self.optimizer, "found_inf", None)  # … and which then does not make it
-            self._gradients.append((step, self.chain.gradients(scale), self.chain.missing(), lost))
-        if self.optimizer is not None and reads(self.every, step + 1):
-            self.chain.weights.hold()
+    def before(self, step: int, optimizer: torch.optim.Optimizer | None) -> None:
+        """Before the first step that this optimiser makes in update `step`: the gradients that it is about to use."""
+        if step != self._before:
+            self._before, self._reading = step, None
+            if self.chain.changed(whole=reads(self.every, step)):
+                said = f"from update {step} on other parameters are trained or stand in the model"
+                self.notes.append(f"{said}; ‖θ_t − θ_0‖ is measured from there")
+                self.journal.alarms.sublayers = self.chain.sublayers
+            if step % stride(step) == 0 or reads(self.every, step):
+                self._reading = GradientReading(step, self.chain.groups)
+            if self.optimizers and reads(self.every, step + 1):
+                self.chain.weights.hold()
+        if self._reading is not None:
+            self.chain.read_gradients(self._reading, optimizer)
 
     def after(self, step: int) -> None:
         """The model when `step` updates are done."""
         chain = self.chain
+        if self._reading is not None:
+            self._gradients.append(self._reading)
+            self._reading = None
         if reads(self.every, step):
             rows = self._waiting()
             try:
-                rows.append(("delta", step, chain.steps(), NOBODY))
+                moved, squares = chain.steps()
+                rows.append(("delta", step, moved, NOBODY))
                 rows += self._read(step)
             finally:
                 self._keep(rows)
+            for alarm in self._still(step, squares):
+                self.journal.warn_of(alarm)
         elif meets(self.every, step) if chain.mesh is not None else chain.device.type == "cpu" or self.journal.due:
             self._keep(self._waiting())
-        if self.optimizer is None and reads(self.every, step + 1):
+        if not self.optimizers and reads(self.every, step + 1):
             chain.weights.hold()
 
     def end(self, step: int) -> None:
@@ -109,12 +125,18 @@ class Recording:
         """Losses and gradients, fetched from the device, in the order of their updates."""
         rows: list[Row] = [("loss", step, {"train": value}, NOBODY) for step, value in self.losses.taken().items()]
         waiting, self._gradients = self._gradients, []
-        if waiting:
-            norms = self.chain.norms([squares for _, squares, *_ in waiting])
-            for (step, _, missing, lost), row in zip(waiting, norms, strict=True):
-                if lost is None or not float(lost):
-                    rows.append(("gradient", step, dict(zip(self.chain.groups, row, strict=True)), missing))
+        for reading, squares in zip(waiting, self.chain.squares(waiting), strict=True):
+            self._last = reading.step, squares
+            if not any(float(lost) for lost in reading.lost):
+                norms = dict(zip(reading.groups, by_group(squares, reading.groups).sqrt().tolist(), strict=True))
+                rows.append(("gradient", reading.step, norms, absent(squares, reading.groups)))
         return rows
+
+    def _still(self, step: int, moved: torch.Tensor) -> Iterator[Alarm]:
+        """Of the update just done, whose gradients were fetched last."""
+        before, gradients = self._last
+        if before == step - 1 and len(gradients) == len(moved):
+            yield from self.still.see(step, self.chain.sublayers, self.chain.names, gradients, moved, self.chain.halves)
 
     def facts(self, name: str, steps: int, notes: Sequence[str]) -> Facts:
         """What is known after so many updates. A training has no factory, depth, seed or first loss."""
@@ -135,6 +157,7 @@ class Recording:
             batch=chain.digest,
             start=math.nan,
             broke=Broke(step=lost.step, where=lost.sentence) if lost else None,
-            optimizer=type(self.optimizer).__name__ if self.optimizer else "none",
+            optimizer=updates.name(self.optimizers),
             rate=self.rate,
+            guess=chain.reader.guess,
         )

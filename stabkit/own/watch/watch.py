@@ -11,7 +11,7 @@ from __future__ import annotations
 import atexit
 import os
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,10 @@ import torch
 from torch import nn
 
 from stabkit.errors import StabkitError, UsageError
+from stabkit.own.chain.updates import Updates, several
 from stabkit.own.sublayers.run import Call
 from stabkit.own.watch import distributed
-from stabkit.own.watch.inputs import FirstCall, WatchedBatch, check, refuse, stepped, unwrapped
+from stabkit.own.watch.inputs import FirstCall, WatchedBatch, check, refuse, unwrapped
 from stabkit.own.watch.journal import Journal, StabilityWarning, say
 from stabkit.own.watch.losses import Losses
 from stabkit.own.watch.recording import Recording
@@ -48,7 +49,7 @@ class Watch:
     def __init__(
         self,
         model: nn.Module,
-        optimizer: torch.optim.Optimizer | None = None,
+        optimizer: torch.optim.Optimizer | Sequence[torch.optim.Optimizer] | None = None,
         *,
         probe: Any = None,
         every: str | int = "log",
@@ -60,10 +61,10 @@ class Watch:
         writer: Any = None,
         page: Callable[[Path, str, str], Path] | None = None,
     ) -> None:
-        self.model, optimizer = unwrapped(model), stepped(optimizer)
-        refuse(self.model, optimizer, every, writer, probe)
+        self.model, self.optimizers = unwrapped(model), several(optimizer)
+        refuse(self.model, self.optimizers, every, writer, probe)
         check(out, name, blocks)
-        self.optimizer, self.every, self.blocks, self.page = optimizer, every, blocks, page
+        self.every, self.blocks, self.page = every, blocks, page
         self.id = identity(name or type(self.model).__name__)
         self.steps = 0
         """Updates since the watch began."""
@@ -80,7 +81,7 @@ class Watch:
         self._losses = Losses()
         self._pid, self._failed, self._told, self._late = os.getpid(), "", False, False
         self._first: FirstCall | None = None
-        self._handles: list[Any] = []
+        self._updates: Updates | None = None
         if not first and not self._sharded:
             self.ended = "the first process records"
             return
@@ -88,7 +89,7 @@ class Watch:
             self.ended = "another watch is on this model"
             say("this model is watched already and this second watch records nothing; close() the other one first")
             return
-        if optimizer is not None and optimizer.state:
+        if any(own.state for own in self.optimizers):
             self.notes.append("the optimizer had taken steps before: θ_0 and update 0 are the model as it was then")
         if probe is None:
             self._first = FirstCall(model)
@@ -97,11 +98,13 @@ class Watch:
             self._begin_on(probe)
         if self.ended:
             return
-        if optimizer is not None:
-            self._handles = [
-                optimizer.register_step_pre_hook(self._stepping),
-                optimizer.register_step_post_hook(lambda *seen: self._guarded(self._after)),
-            ]
+        if self.optimizers:
+            self._updates = Updates(
+                self.optimizers,
+                lambda optimizer: self._guarded(lambda: self._before(optimizer)),
+                lambda: self._guarded(self._after),
+                say,
+            )
         _open.add(self)
 
     # — what the user calls —
@@ -121,7 +124,7 @@ class Watch:
 
     def step(self) -> None:
         """After an update, where there is no optimiser whose hooks tell."""
-        if self.optimizer is not None:
+        if self.optimizers:
             raise UsageError("watch: the optimizer tells of its steps by itself; step() is for a watch without one")
         self._guarded(self._before)
         self._guarded(self._after)
@@ -147,19 +150,6 @@ class Watch:
 
     # — what the hooks do —
 
-    def _stepping(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> Any:
-        """Before a step. Of one that is given a closure, which makes the gradients, after that."""
-        closure = args[1] if len(args) > 1 else kwargs.get("closure")
-        if not callable(closure):
-            return self._guarded(self._before)
-
-        def watched() -> Any:
-            loss = closure()
-            self._guarded(self._before)
-            return loss
-
-        return ((args[0], watched, *args[2:]), kwargs) if len(args) > 1 else (args, {**kwargs, "closure": watched})
-
     def _begin_on(self, probe: Any) -> None:
         """Before the training, on a batch of the user's; raises UsageError for one that the model cannot be read on."""
         batch = WatchedBatch.of(Call.of(probe), self.model)
@@ -184,10 +174,10 @@ class Watch:
         self._recording.begin()
 
     def _make(self, batch: WatchedBatch) -> None:
-        kept = self._journal, self._losses, self.optimizer
+        kept = self._journal, self._losses, self.optimizers
         self._recording = Recording(self.model, batch, *kept, every=self.every, blocks=self.blocks, start=self.start)
 
-    def _before(self) -> None:
+    def _before(self, optimizer: torch.optim.Optimizer | None = None) -> None:
         if self._failed:
             return
         if self._recording is None:
@@ -195,7 +185,7 @@ class Watch:
                 raise UsageError("the model was never called before its first update; give the watch a probe batch")
             self._begin(self._first.batch)
         assert self._recording is not None
-        self._recording.before(self.steps)
+        self._recording.before(self.steps, optimizer)
 
     def _after(self) -> None:
         self.steps += 1
@@ -233,7 +223,9 @@ class Watch:
 
     def _flush(self) -> None:
         if self._recording is not None:
-            self._journal.flush(self._recording.facts(self.id, self.steps, self.notes), self.ended)
+            uneven = self._updates.note if self._updates is not None else ""
+            notes = [*self.notes, *([uneven] if uneven else [])]
+            self._journal.flush(self._recording.facts(self.id, self.steps, notes), self.ended)
 
     # — how it ends —
 
@@ -279,8 +271,8 @@ class Watch:
 
     def _let_go(self) -> None:
         _open.discard(self)
-        while self._handles:
-            self._handles.pop().remove()
+        if self._updates is not None:
+            self._updates.remove()
         if self._first is not None:
             self._first.forget()
 

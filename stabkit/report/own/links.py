@@ -129,7 +129,7 @@ def notes(cells: Sequence[ModelCell]) -> list[str]:
     notes: dict[str, str] = {}
     for cell in reversed(cells):  # of notes that differ in their numbers alone that of the deepest
         for note in cell.facts.notes:
-            notes.setdefault(re.sub(r"\d+", "", note), plain(note))
+            notes.setdefault(re.sub(r"\d[\d.]*", "", note), plain(note))
     batches = {(cell.facts.seed, cell.facts.batch) for cell in cells}
     if len(batches) > len({seed for seed, _ in batches}):
         notes["batch"] = (

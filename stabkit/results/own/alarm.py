@@ -6,6 +6,10 @@
     gradient  the lowest layer receives less than 10⁻² of the top layer's gradient, or more than 10², three readings
               in a row: below it few of stabkit's own runs came back (docs/outcome.md)
     loss      three times the first one
+    start     the first loss costs much more than a uniform guess (`guess.py`)
+    owned     tensors to be trained that no optimiser given steps, or that are not among the model's parameters
+    reach     tensors to be trained that no gradient arrives at (`own/watch/still.py`, as what follows)
+    still     tensors that have a gradient and do not move
 
 Each is told once. The limits of the gradient and of the loss are those of a probe (`verdict.py`).
 """
@@ -18,6 +22,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stabkit.results.own.cell import Sublayer
+from stabkit.results.own.guess import Guess
 from stabkit.results.own.verdict import Limits
 from stabkit.results.words import times
 
@@ -49,6 +54,8 @@ class Alarms:
     sublayers: Sequence[Sublayer]
     limits: Limits = field(default_factory=Limits)
     told: dict[str, Alarm] = field(default_factory=dict)
+    guess: Guess | None = None
+    """What the model's scores were worth at the start."""
     _since: dict[str, list[int]] = field(default_factory=dict)
     _stream: dict[str, float] = field(default_factory=dict)
     _loss: float = math.nan
@@ -57,7 +64,10 @@ class Alarms:
     def see(self, probe: str, step: int, row: Mapping[str, float], missing: Set[str] = frozenset()) -> Alarm | None:
         """The warning that this row is reason for; None where there is none, or it was told before. `missing`: whom no
         gradient reached, which is no number either."""
-        alarm = self._lost(probe, step, row, missing) or self._judged(probe, step, row)
+        return self.add(self._lost(probe, step, row, missing) or self._judged(probe, step, row))
+
+    def add(self, alarm: Alarm | None) -> Alarm | None:
+        """The warning, if there is one and its link was not told of before."""
         if alarm is None or alarm.link in self.told:
             return None
         self.told[alarm.link] = alarm
@@ -138,6 +148,10 @@ class Alarms:
         value = row["train"]
         if math.isnan(self._loss):
             self._loss = value
+            if not step and self.guess is not None and (said := self.guess.high(value)):
+                return Alarm(
+                    step=step, link="start", sentence=said, numbers={"loss": value, "guess": self.guess.uniform}
+                )
         if not value > self.limits.risen * self._loss > 0:
             return None
         sentence = f"the loss is {value:.3g}, it began at {self._loss:.3g}; {self._before()}"

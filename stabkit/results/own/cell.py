@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stabkit.results.own.guess import Guess, guess
 from stabkit.results.records import Table
 
-PROBE_VERSION = 2
+PROBE_VERSION = 3
 """Of what is recorded: a folder of another is probed again."""
 
 
@@ -73,6 +74,10 @@ class Facts:
     """Its class."""
     rate: float
     """Of its first group; NaN where that has none."""
+    guess: Guess | None = None
+    """What its scores were worth at the start; None where it has none, or was recorded before that was."""
+    unregistered: str = ""
+    """Which sub-layers' weights are not among the model's parameters; "" for none."""
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -84,7 +89,8 @@ def facts(body: Mapping[str, Any]) -> Facts:
     numbers = {name: float(body[name]) for name in ("lr", "start", "rate")}  # "nan" in JSON
     broke = None if body["broke"] is None else Broke(**body["broke"])
     notes = tuple(map(str, body["notes"]))
-    return Facts(**{**body, **numbers, "sublayers": parts, "notes": notes, "broke": broke})
+    scores = guess(body.get("guess"))
+    return Facts(**{**body, **numbers, "sublayers": parts, "notes": notes, "broke": broke, "guess": scores})
 
 
 @dataclass(frozen=True, slots=True)

@@ -172,6 +172,9 @@ def _update(cells: Sequence[ModelCell], limits: Limits) -> LinkVerdict:
 
 
 def _gradient(cells: Sequence[ModelCell], limits: Limits) -> LinkVerdict:
+    deepest = max(cells, key=lambda cell: cell.facts.depth or 0)
+    if why := deepest.facts.unregistered:
+        return LinkVerdict(verdict="fail", why=why, level=0.0, limit=limits.gradient, step=0)
     links = [_gradient_of(stack, cells, limits) for stack in _stacks(cells)]
     comparable = [link for link in links if link is not None]
     if comparable:

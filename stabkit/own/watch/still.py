@@ -1,0 +1,100 @@
+"""What does not move: tensors to be trained that no optimiser steps, that no gradient arrives at, or that have one and
+stay what they are (a rate of 0, steps below half a unit in the last place of bfloat16).
+
+A branch that starts at 0, a layer that is skipped at random, an expert that nobody asks or a warm-up from 0 look like
+that for a few updates: it is told after IN_A_ROW readings. A graph that is cut is told at once: nothing arrives at the
+lowest sub-layers, nor at the embeddings before them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import torch
+
+from stabkit.own.sublayers.anatomy import and_more
+from stabkit.results.own.alarm import Alarm
+from stabkit.results.own.cell import Sublayer
+
+IN_A_ROW = 8
+"""Readings."""
+
+
+def described(names: Sequence[str], kinds: Mapping[str, str]) -> str:
+    """`1 embedding and 13 norm tensors (wte.weight and 13 more)`."""
+    counts: dict[str, int] = {}
+    for name in names:
+        kind = kinds.get(name, kinds.get(name.removesuffix("bias") + "weight", "other"))
+        counts[kind] = counts.get(kind, 0) + 1
+    words = {"embedding": "embedding", "norm": "norm tensor", "head": "head tensor"}
+    words["other"] = "other tensor" if len(counts) > 1 else "tensor"
+    parts = [f"{counts[kind]} {word}{'s' * (counts[kind] > 1)}" for kind, word in words.items() if kind in counts]
+    return f"{' and '.join([', '.join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)} ({and_more(list(names))})"
+
+
+class Still:
+    """Of one watch: counts readings in a row."""
+
+    def __init__(self, kinds: Mapping[str, str]) -> None:
+        self.kinds = kinds
+        self._silent: dict[str, int] = {}
+        self._unmoved: dict[str, int] = {}
+
+    def see(
+        self,
+        step: int,
+        sublayers: Sequence[Sublayer],
+        groups: Mapping[str, Sequence[str]],
+        gradients: torch.Tensor,
+        moved: torch.Tensor,
+        halves: Mapping[str, str],
+    ) -> Iterator[Alarm]:
+        """After update `step`: (parameters,) squares of its gradients and of what it moved, in the order of `groups`,
+        {site: names}. `halves`: {name: type} of those in half precision."""
+        names = [name for own in groups.values() for name in own]
+        arrived = dict(zip(names, (gradients > 0).tolist(), strict=True))
+        unknown = dict(zip(names, gradients.isnan().tolist(), strict=True))
+        stays = dict(zip(names, (moved == 0).tolist(), strict=True))
+        for name in names:
+            has = arrived[name] or unknown[name]
+            self._silent[name] = 0 if has else self._silent.get(name, 0) + 1
+            self._unmoved[name] = self._unmoved.get(name, 0) + 1 if has and stays[name] else 0
+        yield from self._cut(step, sublayers, groups, gradients)
+        silent = [name for name in names if self._silent[name] >= IN_A_ROW]
+        if silent:
+            sentence = f"no gradient reaches {described(silent, self.kinds)}, to be trained, for {IN_A_ROW} readings"
+            yield Alarm(step=step, link="reach", sentence=sentence, numbers={"tensors": len(silent), "of": len(names)})
+        unmoved = [name for name in names if self._unmoved[name] >= IN_A_ROW]
+        if unmoved:
+            kind = halves.get(unmoved[0], "")
+            why = f": weights in {kind}, steps below half a unit in the last place are lost" if kind else ""
+            sentence = (
+                f"{described(unmoved, self.kinds)} did not move for {IN_A_ROW} readings though a gradient arrives{why}"
+            )
+            yield Alarm(step=step, link="still", sentence=sentence, numbers={"tensors": len(unmoved), "of": len(names)})
+
+    def _cut(
+        self, step: int, sublayers: Sequence[Sublayer], groups: Mapping[str, Sequence[str]], gradients: torch.Tensor
+    ) -> Iterator[Alarm]:
+        none = dict(zip((name for own in groups.values() for name in own), (gradients < 0).tolist(), strict=True))
+        before = [name for name, kind in self.kinds.items() if kind == "embedding" and name in none]
+        if all(none.values()) or any(not none[name] for name in before):
+            return
+        for stack in dict.fromkeys(own.stack for own in sublayers):
+            trained = [own for own in sublayers if own.stack == stack and groups[own.name]]
+            cut = []
+            for own in trained:
+                if not all(none[name] for name in groups[own.name]):
+                    break
+                cut.append(own)
+            if cut and (before or len(cut) == len(trained) or self._silent[groups[cut[0].name][0]] >= 3):
+                span = f"{stack}.{cut[0].layer}" + (
+                    f" … {stack}.{cut[-1].layer}" if cut[-1].layer > cut[0].layer else ""
+                )
+                sentence = (
+                    f"no gradient reaches {span}, to be trained: something before {stack}.{cut[-1].layer + 1} cuts the "
+                    "graph (detach, no_grad, checkpointing whose inputs need no gradient)"
+                    if len(cut) < len(trained)
+                    else f"no gradient reaches {span}, to be trained"
+                )
+                yield Alarm(step=step, link="reach", sentence=sentence, numbers={"sub-layers": len(cut)})

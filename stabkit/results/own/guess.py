@@ -1,0 +1,58 @@
+"""Does a model begin as somebody who knows nothing? Its first loss against that of a uniform guess.
+
+    uniform   ln V                              over V classes
+    cost      mean of  ln Σ_j exp(z_j) − mean(z)   what the scores z that it begins with cost on average over all labels
+
+Scores of variance σ² cost about ln V + σ²/2 (a normal, σ small). Whether a loss is a cross-entropy is not asked: it is
+taken for one where it is near that cost.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+FAR = 2.0
+"""Nats above a uniform guess: scores of a standard deviation of 2."""
+LIKE = 0.3
+"""How far a loss may be from the cost, over what the cost is above a uniform guess."""
+WIDE = 1.5
+"""Times 1/√d from which a head's standard deviation is named as the cause."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Guess:
+    """The scores that a model begins with."""
+
+    classes: int
+    cost: float
+    """Nats."""
+    head: str
+    """The matrix that makes them; "" where none was seen."""
+    scale: float
+    """Its standard deviation times √d."""
+
+    @property
+    def uniform(self) -> float:
+        return math.log(self.classes)
+
+    def high(self, loss: float = math.nan) -> str:
+        """What is to be said of this loss, or of the scores where none is given; "" where they are near a guess."""
+        above = self.cost - self.uniform
+        if not above > FAR or not math.isfinite(self.cost):
+            return ""
+        if math.isnan(loss):
+            said = f"the scores at the start cost {self.cost:.3g} nats on average over all labels"
+        elif loss > self.uniform + FAR and abs(loss - self.cost) <= LIKE * above + 0.25:
+            said = f"the loss at the start is {loss:.3g}"
+        else:
+            return ""
+        cause = f"; {self.head} is {self.scale:.2g} × 1/√d" if self.scale > WIDE else ""
+        return f"{said}, a uniform guess over {self.classes} classes has ln {self.classes} = {self.uniform:.3g}{cause}"
+
+
+def guess(body: Mapping[str, Any] | None) -> Guess | None:
+    """Of JSON."""
+    return None if body is None else Guess(**{**body, "cost": float(body["cost"]), "scale": float(body["scale"])})
