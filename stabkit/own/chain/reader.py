@@ -3,7 +3,8 @@
 update        F = output of the last stack after its final norm: `state` ‖ΔF‖, `state@step` against θ_{t−1},
               `state@relative` over ‖F(θ_0)‖, `state@size` ‖F‖ over √d, `logits` as `state`
 layer_update  per sub-layer: mean ‖Δx_i‖/‖x_i(θ_0)‖
-stream        x_0 (`stack`) and x_i of each sub-layer: rms, ‖x_i‖/√d
+stream        x_0 (`stack`) and x_i of each sub-layer: rms, ‖x_i‖/√d; `@room` the largest number of the type that the
+              stack runs in over its largest entry
 branch        ‖γ·f_i‖/‖ω·x_i‖
 cosine        cos(x_i, x_{i−1})
 token_cosine  mean cosine between different tokens of F
@@ -51,6 +52,7 @@ class Reader:
         self.last: torch.Tensor | None = None
         """F of the pass before."""
         self.width = self.tokens = 0
+        self.dtype = ""
         self.guess: Guess | None = None
         """What the scores of the first pass were worth; None without scores."""
 
@@ -60,7 +62,7 @@ class Reader:
         f, last_stack = now.output, self.stream.stacks[-1]
         if self.first is None and now.logits is not None:
             self.guess = guessed(now.logits, self._keep(last_stack, now.logits), self.head)
-        mask = self._keep(last_stack, f)
+        mask, self.dtype = self._keep(last_stack, f), now.dtype
         self.width, self.tokens = f.shape[-1], int(mask.sum()) if mask is not None else f[..., 0].numel()
         if f.shape != first.output.shape:
             raise UsageError(f"the model's output has shape {list(f.shape)} where it had {list(first.output.shape)}")
@@ -89,6 +91,8 @@ class Reader:
                     alike = x[i].shape == x[i - 1].shape
                     cosine = quantities.cosine(x[i], x[i - 1], tensor) if alike else torch.tensor(math.nan)
                     rows["cosine"][name] = cosine
+        for stack, room in now.room.items():
+            rows["stream"][f"{stack}@room"] = torch.tensor(room, dtype=torch.float64)
         if now.branches:
             rows["branch"] = {
                 place.name: quantities.mean(quantities.weight(branch, total), self._keep(place.stack, total))
@@ -97,6 +101,16 @@ class Reader:
         for probe, row in rows.items():
             recorder.add(probe, step, tuple(row), torch.stack([v.double().cpu() for v in row.values()]).tolist())
         self.first, self.last = replace(first, branches=()), f
+
+    def rows(self, states: States, where: str) -> str:
+        """`1 of 8 rows`, of the state `stream of …`, that have a number that is not finite; "" for any other place."""
+        for stack in self.stream.stacks:
+            names = [stack, *(place.name for place in self.stream.sublayers if place.stack == stack)]
+            for name, x in zip(names, states.x[stack], strict=True):
+                if where == f"stream of {name}" and x.dim() > 1:
+                    lost = int((~x.isfinite()).flatten(1).any(1).sum())
+                    return f"{lost} of {len(x)} rows" if lost else ""
+        return ""
 
     def _keep(self, stack: str, x: torch.Tensor) -> torch.Tensor | None:
         """The mask of a stack's tokens, sentences first or tokens first; None where there is none that fits."""

@@ -112,6 +112,10 @@ def _probed(
         optimizer=updates.name(made.optimizers),
         rate=rate,
         guess=recorded.guess,
+        normed=recorded.stream.normed,
+        dtype=recorded.dtype,
+        unreached=recorded.unreached,
+        unreached_share=recorded.unreached_share,
         unregistered=recorded.stream.unregistered,
     )
     where = {"stabkit": __version__, "torch": torch.__version__, "wall_seconds": round(time.monotonic() - begin, 3)}

@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import torch
 
 from stabkit.errors import UsageError
 from stabkit.own.chain.gradients import (
@@ -31,6 +33,7 @@ from stabkit.own.chain.gradients import (
 from stabkit.own.chain.reader import Reader, broken, masks
 from stabkit.own.probe.built_model import Made
 from stabkit.own.sublayers import reading, run
+from stabkit.own.sublayers.anatomy import and_more
 from stabkit.own.sublayers.memory import digest
 from stabkit.own.sublayers.reading import ResidualStream
 from stabkit.results.own.cell import Broke, Sublayer
@@ -52,6 +55,11 @@ class ProbeRecord:
     broke: Broke | None
     sublayers: tuple[Sublayer, ...]
     guess: Guess | None
+    dtype: str
+    unreached: str
+    """Matrices of sub-layers that no gradient but 0 ever arrived at."""
+    unreached_share: float
+    """Of the sub-layers with matrices."""
 
 
 def record(made: Made, steps: int, pattern: str = "", tell: Callable[[int, float], None] | None = None) -> ProbeRecord:
@@ -64,6 +72,8 @@ def record(made: Made, steps: int, pattern: str = "", tell: Callable[[int, float
     weights = Weights(groups)
     sites = tuple(groups)
 
+    known = {id(p): name for name, p in made.model.named_parameters()}
+    reached = torch.zeros(len(flat(groups)), dtype=torch.bool)
     broke: Broke | None = None
     taken = 0
 
@@ -88,10 +98,18 @@ def record(made: Made, steps: int, pattern: str = "", tell: Callable[[int, float
             loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
             recorder.add("loss", step, ("train",), [value])
             squares = summed(gradient_squares(flat(groups), mesh_of(groups)), mesh_of(groups)).cpu()
+            reached |= ~(squares <= 0)
             recorder.add("gradient", step, sites, by_group(squares, groups).sqrt().tolist())
             if tell:
                 tell(step, value)
-            broke = broke or broken(recorder.tables(), step, absent(squares, groups))
+            if broke is None and (broke := broken(recorder.tables(), step, absent(squares, groups))) is not None:
+                lost = int((~squares.isfinite()).sum())
+                parts = [
+                    reader.rows(states, broke.where),
+                    f"the loss is {value:.3g}" if math.isfinite(value) else "the loss is not finite",
+                    f"{lost} of {len(squares)} gradients are not finite" if lost else "gradients are finite",
+                ]
+                broke = replace(broke, detail="; ".join(filter(None, parts)))
             if step == steps or not math.isfinite(value):
                 break
             for optimizer in made.optimizers:
@@ -104,6 +122,11 @@ def record(made: Made, steps: int, pattern: str = "", tell: Callable[[int, float
     finally:
         for handle in handles:
             handle.remove()
+    silent = dict(zip(map(id, flat(groups)), (~reached).tolist(), strict=True))
+    matrices = [[p for p in groups[own.name] if p.dim() > 1] for own in stream.sublayers]
+    unreached = [[known[id(p)] for p in own if silent[id(p)]] for own in matrices]
+    touched = sum(map(bool, matrices))
+    every = [name for own in unreached for name in own]
     return ProbeRecord(
         records=recorder.tables(),
         stream=stream,
@@ -113,4 +136,7 @@ def record(made: Made, steps: int, pattern: str = "", tell: Callable[[int, float
         broke=broke,
         sublayers=sublayers(stream, groups),
         guess=reader.guess,
+        dtype=reader.dtype,
+        unreached=f"{len(every)} matrices ({and_more(every)})" if every else "",
+        unreached_share=sum(map(bool, unreached)) / touched if touched else 0.0,
     )

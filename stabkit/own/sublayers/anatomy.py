@@ -13,7 +13,8 @@ import torch
 
 from stabkit.methods.base import Kind
 from stabkit.own.sublayers.graph import MIXES, NORM, PASS, Node, Users, back, users_of
-from stabkit.own.sublayers.joins import joins_of
+from stabkit.own.sublayers.joins import joins_of, nested
+from stabkit.own.sublayers.mixtures import mixtures
 from stabkit.own.sublayers.sublayer import RoleWeight, TracedSublayer, part, sublayer
 from stabkit.own.sublayers.watch import DispatchTrace
 
@@ -56,15 +57,16 @@ def dissect(watch: DispatchTrace) -> Anatomy:
     """The sub-layers of a watched pass."""
     nodes = watch.nodes
     users = users_of(nodes)
-    joins = joins_of(nodes, users)
+    joins, around = nested(nodes, joins_of(nodes, users))
+    if len(joins) < 2:
+        joins = mixtures(nodes, users) or joins
     sums = {join.node.at for join in joins}
-    inner = [join for join in joins if not join.region & sums]
     notes = []
-    if len(inner) < len(joins):
-        notes.append(f"{len(joins) - len(inner)} further shortcuts, around several sub-layers each, were left out")
+    if around:
+        notes.append(f"{around} further shortcuts, around several sub-layers each, were left out")
     used: set[int] = set()
     unknown: list[str] = []
-    sublayers = {join.node.at: sublayer(nodes, users, join, sums, used, unknown) for join in inner}
+    sublayers = {join.node.at: sublayer(nodes, users, join, sums, used, unknown) for join in joins}
     stacks = _stacks(nodes, sublayers)
     finals = [_finish(nodes, users, stack) for stack in stacks]
     encoder_of: dict[int, int] = {}

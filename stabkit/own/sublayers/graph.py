@@ -68,6 +68,7 @@ class Node:
     constants: tuple[torch.Tensor | None, ...] = ()
     """What a shift adds; a norm's weight and bias; an embedding's table."""
     name: str = ""
+    """Of the parameter that it uses; of an operation that is not followed, of a matrix among what it was given."""
     replay: Callable[[dict[int, torch.Tensor]], torch.Tensor] | None = None
     """A move, once more, with other tensors in the place of its inputs (by node)."""
 

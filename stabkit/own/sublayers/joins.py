@@ -6,7 +6,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from stabkit.own.sublayers.graph import PASS, Node, Users, back
+from stabkit.own.sublayers.graph import MIXES, PASS, Node, Users, back
+
+MOST_STREAMS = 8
+"""Of hyper-connections."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,8 +73,9 @@ def _join_at(nodes: Sequence[Node], node: Node, before: dict[int, Join]) -> Join
     """This sum as a sub-layer's, if it is one; a sum of `before` that it completes is taken out of there."""
     for shortcut, branch in ((0, 1), (1, 0)):
         chain = [(node.inputs[shortcut], node.factors[shortcut])]
-        while (last := nodes[chain[-1][0]]).op in PASS and len(last.inputs) == 1:
-            chain.append((last.inputs[0], chain[-1][1] * (last.factors[0] if last.factors else 1.0)))
+        while (below := _below(nodes, nodes[chain[-1][0]])) is not None:
+            factors = nodes[chain[-1][0]].factors
+            chain.append((below, chain[-1][1] * (factors[0] if factors else 1.0)))
         beside = before.get(chain[-1][0])
         ends = [*chain, (beside.fork, chain[-1][1] * beside.omega)] if beside else chain
         met = {n.at for n in back(nodes, (node.inputs[branch],), lambda n: False, low=ends[-1][0])}
@@ -84,7 +88,7 @@ def _join_at(nodes: Sequence[Node], node: Node, before: dict[int, Join]) -> Join
                 region.add(at)
         region.discard(fork[0])
         alone = fork in chain
-        if not any(nodes[at].op == "product" for at in region) or not (alone or region.isdisjoint(before)):
+        if not _makes(nodes, region, node) or not (alone or region.isdisjoint(before)):
             continue
         added: tuple[tuple[int, float], ...] = ((node.inputs[branch], node.factors[branch]),)
         along = frozenset(at for at, _ in chain if at > fork[0])
@@ -106,3 +110,58 @@ def _join_at(nodes: Sequence[Node], node: Node, before: dict[int, Join]) -> Join
             added=added,
         )
     return None
+
+
+def _below(nodes: Sequence[Node], node: Node) -> int | None:
+    """What a shortcut's value is made of by scales, moves, or a mixing of few streams (hyper-connections); None for
+    anything else."""
+    if node.op in PASS and len(node.inputs) == 1:
+        return node.inputs[0]
+    if node.op == "match":
+        for mixed, mixing in (node.inputs, node.inputs[::-1]):
+            square = nodes[mixing].value.shape[-2:]
+            if nodes[mixed].value.shape == node.value.shape and square[0] == square[-1] <= MOST_STREAMS:
+                return mixed
+    return None
+
+
+def _makes(nodes: Sequence[Node], region: set[int], total: Node) -> bool:
+    """Whether a branch makes features: a matrix in it is as wide as what it is added to, or is used in a way that is
+    not followed (experts). A gate that weighs tokens or streams makes none."""
+    wide = int(total.value.shape[-1])
+    products = [nodes[at] for at in region if nodes[at].op == "product"]
+    unread = any(nodes[at].op == "other" and nodes[at].name for at in region)
+    return bool(products) and (unread or any(_width(product) >= wide for product in products))
+
+
+def _width(product: Node) -> int:
+    """Features that it makes."""
+    assert product.matrix is not None
+    return int(product.matrix.weight.shape[1])
+
+
+def nested(nodes: Sequence[Node], joins: Sequence[Join]) -> tuple[list[Join], int]:
+    """(the sums that are sub-layers', how many shortcuts around several of them were left out).
+
+    Of a sum with others between its fork and itself it is the sub-layer where those lie inside its branch: alone, and
+    behind a matrix (a state-space layer's D·u). Else it is a long shortcut: a term from the embedding or from an older
+    layer, whose sub-layers follow one another along the stream.
+    """
+    within = {join.node.at: [own for own in joins if own.node.at in join.region] for join in joins}
+
+    def reached(start: int, at: int) -> bool:
+        return any(node.at == at for node in back(nodes, (start,), lambda n: n.op in MIXES, low=at))
+
+    inside: set[int] = set()
+    around: set[int] = set()
+    for join in sorted(joins, key=lambda own: own.node.at):
+        inner = [own for own in within[join.node.at] if own.node.at not in inside | around]
+        if not inner:
+            continue
+        stream = any(reached(own.fork, join.fork) for own in inner)
+        follow = any(reached(b.fork, a.node.at) for a in inner for b in inner if a.node.at < b.node.at)
+        if stream or follow:
+            around.add(join.node.at)
+        else:
+            inside |= {own.node.at for own in inner}
+    return [join for join in joins if join.node.at not in inside | around], len(around)

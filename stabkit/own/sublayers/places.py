@@ -65,6 +65,8 @@ class Places:
     """What ran: a pass with others is not read at these places."""
     shared: tuple[str, ...]
     """Parameters that several layers use; they count for none."""
+    normed: tuple[str, ...]
+    """Stacks whose output goes through a norm before anything else is made of it: what grows is divided out."""
     unregistered: tuple[str, ...]
     """Sub-layers all of whose matrices are the model's own by no name."""
 
@@ -122,8 +124,13 @@ def places(watch: DispatchTrace, anatomy: Anatomy) -> Places | None:
         nodes=tuple(nodes),
         first={name: stack[0].fork for name, stack in stacks.items()},
         final=_finished(watch.nodes, users, nodes[-1].out),
-        operations=tuple(node.op for node in watch.nodes),
+        operations=tuple(watch.operations),
         shared=tuple(sorted(shared)),
+        normed=tuple(
+            name
+            for name, stack in stacks.items()
+            if stack[-1].norm_out or _norms_behind(watch.nodes, users, stack[-1].at)
+        ),
         unregistered=tuple(unregistered),
     )
 
@@ -169,11 +176,14 @@ def _finished(nodes: Sequence[Node], users: Users, at: int) -> int:
 
 
 def _norms_behind(nodes: Sequence[Node], users: Users, start: int) -> list[int]:
-    """The norms that a value goes through, one after the other, before anything else is made of it."""
-    reached, norms = [start], []
+    """The norms that a value goes through, one after the other, before anything else is made of it; a term of an older
+    layer may be added on the way."""
+    reached: list[int] = [start]
+    norms: list[int] = []
     for at in reached:
         for user in users.get(at, ()):
-            if nodes[user].op in PASS | NORM and nodes[user].inputs[0] == at and user not in reached:
+            passes = nodes[user].op in PASS | NORM and nodes[user].inputs[0] == at
+            if (passes or (nodes[user].op == "add" and not norms)) and user not in reached:
                 reached.append(user)
                 if nodes[user].op == "norm":
                     norms.append(user)

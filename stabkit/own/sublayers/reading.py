@@ -6,6 +6,7 @@ states = stream.read(model, inputs)    x_0 … x_L of every stack, branches, F; 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,6 +32,10 @@ class States:
     """(γ·f_i, the sum it went into) of each sub-layer; none where blocks were found."""
     output: torch.Tensor
     """F: the last stack's output after its final norms; of blocks, what leaves the last."""
+    room: Mapping[str, float]
+    """{stack: the largest number of the type that it runs in, over the largest entry of its x_i}."""
+    dtype: str
+    """The type of the last sum, `float16`."""
     logits: torch.Tensor | None
     """What the model returns as `.logits`, else its first floating tensor."""
 
@@ -46,6 +51,8 @@ class ResidualStream:
     where: Places | Blocks
     kinds: Mapping[str, str]
     """{parameter: `embedding`, `norm`, `head`} of those outside of branches' matrices."""
+    normed: tuple[str, ...]
+    """Stacks that end in a norm."""
     head: str
     """The matrix that makes the scores; "" where none was seen."""
     unregistered: str = ""
@@ -91,6 +98,7 @@ def found(model: nn.Module, inputs: Any, pattern: str = "") -> ResidualStream:
             notes=tuple(notes),
             where=sums,
             kinds=_kinds(anatomy),
+            normed=sums.normed,
             head=anatomy.head,
             unregistered=_unregistered(model, sums),
         )
@@ -151,13 +159,14 @@ def _stream(model: nn.Module, like: Blocks, why: str, anatomy: Anatomy) -> Resid
         notes=(why, "read at blocks: the output is what leaves the last of them, before any final norm"),
         where=like,
         kinds=_kinds(anatomy),
+        normed=(),
         head=anatomy.head,
     )
 
 
 def _of_sums(model: nn.Module, inputs: Any, sums: Places) -> States:
     watch = run.watched(model, inputs, sums.wanted())
-    if tuple(node.op for node in watch.nodes) != sums.operations:
+    if tuple(watch.operations) != sums.operations:
         raise UsageError(
             "the model runs other operations from pass to pass; name its blocks: --blocks, or blocks= in Python"
         )
@@ -167,20 +176,33 @@ def _of_sums(model: nn.Module, inputs: Any, sums: Places) -> States:
     for place, nodes in zip(sums.sublayers, sums.nodes, strict=True):
         x[place.stack].append(held[nodes.out])
         branches.append((torch.stack([factor * held[at] for at, factor in nodes.added]).sum(0), held[nodes.at]))
-    return States(x=x, branches=branches, output=held[sums.final], logits=logits(watch.returned))
+    raw = {name: [watch.values[at]] for name, at in sums.first.items()}
+    for place, nodes in zip(sums.sublayers, sums.nodes, strict=True):
+        raw[place.stack].append(watch.values[nodes.out])
+    room = {name: headroom(own) for name, own in raw.items()}
+    kind = str(watch.values[sums.nodes[-1].at].dtype).removeprefix("torch.")
+    return States(x=x, branches=branches, output=held[sums.final], room=room, dtype=kind, logits=logits(watch.returned))
 
 
 def _of_blocks(model: nn.Module, inputs: Any, like: Blocks) -> States:
     with blocks.watched(model, like) as passed:
         returned = run.watched(model, inputs).returned
     x = passed.states
-    return States(x={"blocks": x}, branches=(), output=x[-1], logits=logits(returned))
+    return States(x={"blocks": x}, branches=(), output=x[-1], room={}, dtype="", logits=logits(returned))
 
 
 def _passed(model: nn.Module, inputs: Any, like: Blocks) -> tuple[Passed, Anatomy]:
     with blocks.watched(model, like) as passed:
         trace = run.watched(model, inputs)
     return passed, dissect(trace)
+
+
+def headroom(x: Sequence[torch.Tensor]) -> float:
+    """The largest number of their type over their largest entry (over 1 where that is less); 0 where one is not
+    finite."""
+    most: float = torch.finfo(x[0].dtype).max
+    peak = max(float(own.detach().abs().max()) for own in x)
+    return most / max(peak, 1.0) if math.isfinite(peak) else 0.0
 
 
 def logits(returned: Any) -> torch.Tensor | None:

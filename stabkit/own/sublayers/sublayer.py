@@ -111,7 +111,8 @@ def sublayer(
     for product in ends:
         if product.at in region and product.at not in taken:
             taken[product.at] = [(last, None)]
-    traced.beside = bool(cores) and sum(n.at in region for n in ends) > 1
+    wide = [n for n in ends if n.at in region and n.matrix and n.matrix.weight.shape[1] >= traced.width]
+    traced.beside = bool(cores) and len(wide) > 1
     unknown += [n.matrix.name or "a matrix" for n in products if n.matrix and (n.at not in taken or not traced.kind)]
     for product_at, roles in taken.items():
         if len(roles) > 1 and any(columns is None for _, columns in roles):

@@ -54,6 +54,9 @@ class DispatchTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torc
         self._kept: list[torch.Tensor] = []
         self._shared: dict[int, list[torch.Tensor]] = {}
         self.module = module
+        self.operations: list[str] = []
+        """Of each node the operation that made it, by torch's name: what it is may depend on numbers, this does not."""
+        self._running = ""
         self.returned: Any = None
         """What the module returned."""
         self.own = Memory(module)
@@ -88,7 +91,7 @@ class DispatchTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torc
                 if origin and id(tensor) not in self.own.derived and not self.own.name(tensor):
                     self.own.derived[id(tensor)] = origin
             return out
-        first = len(self.nodes)
+        first, self._running = len(self.nodes), name
         self._lower(name, func, args, kwargs, made, sources)
         if read := {known for t in given if self.find(t) is None and (known := self.own.name(t))}:
             self.reads.update((at, read) for at in range(first, len(self.nodes)))
@@ -119,13 +122,20 @@ class DispatchTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torc
         known = self._arithmetic(name, args, kwargs, made[0]) if made else True
         known = known or product(self, name, args, kwargs, made[0])
         known = known or self._named(name, args, made[0], sources)
+        unread = "" if known else self._unread(name, args, kwargs)
         for tensor in made[1:] if known else made:
-            self.note("other", sources, tensor)
-        if not known:
-            for tensor in tensors((args, kwargs)):
-                if tensor.dim() > 1 and self.find(tensor) is None and self.own.name(tensor) not in self._buffers:
-                    if (owner := self.own.name(tensor)) and tensor.is_floating_point():
-                        self.unread[owner] = name
+            self.note("other", sources, tensor, name=unread)
+
+    def _unread(self, operation: str, args: Sequence[Any], kwargs: dict[str, Any]) -> str:
+        """The last matrix of the module's among an operation's arguments, "" for none; all of them are kept."""
+        last = ""
+        for tensor in tensors((args, kwargs)):
+            if tensor.dim() > 1 and self.find(tensor) is None and tensor.is_floating_point():
+                owner = self.own.name(tensor)
+                if owner and owner not in self._buffers:
+                    self.unread[owner] = operation
+                    last = owner
+        return last
 
     def _arithmetic(self, name: str, args: Sequence[Any], kwargs: dict[str, Any], out: torch.Tensor) -> bool:
         if name in ("add", "sub", "rsub"):
@@ -232,6 +242,7 @@ class DispatchTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torc
     def note(self, op: Op, inputs: tuple[Any, ...], value: torch.Tensor, **more: Any) -> int:
         """A new node, made of these; returns its place."""
         self.nodes.append(Node(len(self.nodes), op, inputs, value, **more))
+        self.operations.append(self._running)
         at = self._at[id(value)] = len(self.nodes) - 1
         if at in self.wanted:
             self.values[at] = value.detach().clone()

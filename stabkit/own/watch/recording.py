@@ -160,4 +160,6 @@ class Recording:
             optimizer=updates.name(self.optimizers),
             rate=self.rate,
             guess=chain.reader.guess,
+            normed=chain.stream.normed,
+            dtype=chain.reader.dtype,
         )

@@ -2,7 +2,8 @@
 
     finite    a loss, a gradient or a stream that is no number
     step      one update moved a sub-layer's weights by more than their own norm: the rate
-    stream    the stream's end more than tripled between two readings that follow one another
+    stream    the stream's end more than tripled between two readings that follow one another, or an entry of it is
+              within a factor of ten of the largest number of its type
     gradient  the lowest layer receives less than 10⁻² of the top layer's gradient, or more than 10², three readings
               in a row: below it few of stabkit's own runs came back (docs/outcome.md)
     loss      three times the first one
@@ -137,6 +138,12 @@ class Alarms:
         ends = {own.stack: row[own.name] for own in self.sublayers}  # the last of each stack
         before, self._stream = self._stream, ends
         for stack, now in ends.items():
+            room = row.get(f"{stack}@room", math.inf)
+            if room < self.limits.room:
+                sentence = f"{stack}'s largest entry is within a factor of {room:.2g} of what its type holds"
+                return Alarm(
+                    step=step, link="stream", sentence=sentence, numbers={"room": room, "limit": self.limits.room}
+                )
             if before.get(stack, 0.0) and now > MOST_GROWTH * before[stack]:
                 sentence = f"{stack}'s residual stream grew {now / before[stack]:.2g}-fold since the reading before"
                 if self._moved[1] > 0:

@@ -39,9 +39,11 @@ class Broke:
     step: int
     where: str
     """`stream of decoder.5.ffn`."""
+    detail: str = ""
+    """How much of it: `1 of 8 rows; the loss is 4.61; 27 of 29 gradients are not finite`."""
 
     def __str__(self) -> str:
-        return f"step {self.step}, {self.where}"
+        return f"step {self.step}, {self.where}" + (f" ({self.detail})" if self.detail else "")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,6 +78,14 @@ class Facts:
     """Of its first group; NaN where that has none."""
     guess: Guess | None = None
     """What its scores were worth at the start; None where it has none, or was recorded before that was."""
+    normed: tuple[str, ...] = ()
+    """Stacks that end in a norm."""
+    dtype: str = ""
+    """What the last stack's output is of: `float16`; "" where that was not read."""
+    unreached: str = ""
+    """Matrices of sub-layers that no gradient but 0 ever arrived at, in words; "" for none."""
+    unreached_share: float = 0.0
+    """Of the sub-layers that have matrices to be trained: how many have one of those."""
     unregistered: str = ""
     """Which sub-layers' weights are not among the model's parameters; "" for none."""
 
@@ -90,7 +100,8 @@ def facts(body: Mapping[str, Any]) -> Facts:
     broke = None if body["broke"] is None else Broke(**body["broke"])
     notes = tuple(map(str, body["notes"]))
     scores = guess(body.get("guess"))
-    return Facts(**{**body, **numbers, "sublayers": parts, "notes": notes, "broke": broke, "guess": scores})
+    tuples = {"sublayers": parts, "notes": notes, "normed": tuple(body.get("normed", ()))}
+    return Facts(**{**body, **numbers, **tuples, "broke": broke, "guess": scores})
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +125,23 @@ class ModelCell:
         stream = self.records["stream"]
         below = stream.at(stack)[0]
         return float(stream.at(self.of(stack)[-1].name)[0] / below) if below else math.inf
+
+    def room(self, stack: str) -> float:
+        """The least head-room of a stack at any step; NaN where none was read."""
+        stream = self.records["stream"]
+        site = f"{stack}@room"
+        return float(np.min(stream.at(site))) if site in stream.sites else math.nan
+
+    def share(self, stack: str) -> float:
+        """The smallest ‖γ·f‖/‖x_i‖ among the branches of a stack's upper half, of each the largest at any step (one
+        that starts at 0 counts from where it has moved); NaN where none was read."""
+        table = self.records.get("branch")
+        upper = self.of(stack)[len(self.of(stack)) // 2 :]
+        if table is None or not upper:
+            return math.nan
+        with np.errstate(all="ignore"):
+            most = [np.nanmax(table.at(own.name), initial=0.0) for own in upper if own.name in table.sites]
+        return float(min(most)) if most else math.nan
 
     def update(self) -> NDArray[np.float64]:
         """‖ΔF‖/‖F(θ_0)‖ at every step."""

@@ -13,7 +13,7 @@ def refuse(cells: Sequence[ModelCell]) -> None:
     broken = [cell.facts for cell in cells if cell.facts.broke and not cell.facts.broke.step]
     if cells and len(broken) == len(cells):
         first = broken[0]
-        raise UsageError(f"{first.factory}: nothing is finite before any update: {first.broke}")
+        raise UsageError(f"{first.factory}: a number is not finite before any update: {first.broke}")
     pairs = _counts(cells)
     for (shallow, few), (deep, many) in zip(pairs, pairs[1:], strict=False):
         if many <= few:

@@ -1,8 +1,12 @@
 """The chain of a user's model, link by link: does it hold with depth?
 
-    stream    rms(x_L)/rms(x_0) before any update. Independent branches add up as N^½ and aligned ones as N at most
-              (OLMo 2's, each normed, as N^0.78: it trains): a warning above N^0.75; above N^1.1, or by more than 5 % a
-              layer exponentially, a failure, and so is shrinking as fast
+    stream    rms(x_L)/rms(x_0) before any update, judged by what growth costs. Where a norm stands at the end it is
+              divided out (nanochat's shortcuts multiply by 1.05 to 1.15 a layer, and it trains): a failure is an upper
+              branch of less than 10⁻³ of what it is added to (two hundred branches in line leave the last 5·10⁻³), or
+              an entry within a factor of ten of the largest number of the type that the model runs in. Without a norm
+              at the end growth is the scores': independent branches add up as N^½, aligned ones as N at most; a warning
+              above N^0.75; above N^1.1, or by more than 5 % a layer exponentially, a failure. Shrinking as fast is one
+              in either
     update    ‖ΔF‖/‖F‖ after four updates. A model that saturates may still train (Pre-LN does): a warning; ten times
               its size, or a loss that has tripled, is a failure. A warning above N^0.25, or where that is left open
     gradient  lowest layer's gradient over the top layer's, at the step at which it is worst. Below 10⁻⁴ nothing trained
@@ -31,6 +35,8 @@ from stabkit.results.own.link import ORDER, Evidence, LinkVerdict, Word, worst
 from stabkit.results.words import grows, law, power_law, rounded, share, times, updates
 
 UPDATE_STEP = 4
+MOST_UNREACHED = 0.5
+"""Of the sub-layers: more with a matrix that no gradient ever arrives at, and the model does not train as it stands."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,6 +51,10 @@ class Limits:
     """Factor a layer: fails above, and below its inverse, where the exponential fits clearly better …"""
     far: float = 3.0
     """… and the deepest is so many times larger or smaller."""
+    room: float = 10.0
+    """The largest number of the type over the largest entry of the stream: fails below."""
+    share: float = 1e-3
+    """‖γ·f‖/‖x_i‖ of an upper branch in a stream that has grown `far`: fails below."""
     update: float = 0.25
     """Exponent: warns above."""
     saturated: float = 0.9
@@ -105,13 +115,35 @@ def _stream(cells: Sequence[ModelCell], limits: Limits) -> LinkVerdict:
 
 
 def _stream_of(stack: str, cells: Sequence[ModelCell], limits: Limits) -> LinkVerdict:
-    values = _by_seed([cell for cell in cells if stack in cell.stacks], lambda cell: cell.growth(stack))
+    having = [cell for cell in cells if stack in cell.stacks]
+    values = _by_seed(having, lambda cell: cell.growth(stack))
     evidence, fit = _evidence(values), depth_fit(values)
     level = evidence[-1].value
     said = f"the {_whose(stack, cells)}residual stream {grows(level)} from the first layer's input to the last's output"
     word: Word = "pass"
     limit = limits.stream
-    if fit is None:
+    deepest = max(cell.facts.depth or 0 for cell in having)
+    last = [cell for cell in having if (cell.facts.depth or 0) == deepest]
+    room = min((cell.room(stack) for cell in last), default=math.nan)
+    normed = all(stack in cell.facts.normed for cell in last)
+    shrinks = fit is not None and fit.exponential and fit.factor_high < 1 / limits.a_layer and level < 1 / limits.far
+    falls = shrinks or (fit is not None and fit.high < -limits.stream)
+    if room < limits.room:
+        word, limit, kind = "fail", limits.room, last[0].facts.dtype
+        why = f"{said}; its largest entry is within a factor of {room:.2g} of what {kind} holds"
+        if not room:
+            why = f"the {_whose(stack, cells)}residual stream is beyond what {kind} holds{_at(deepest)}"
+    elif normed and not falls:
+        share = min(cell.share(stack) for cell in last)
+        how = f"; with depth it goes as {law(fit)}" if fit is not None else ""
+        least = f", and the smallest branch of the upper half is {share:.2g} of it" if share > 0 else ""
+        why = f"{said}{how}; the norm at the end divides that out{least}"
+        if 0 < share < limits.share and level > limits.far:
+            word, limit = "fail", limits.share
+            why = (
+                f"{said}{how}: the smallest branch of the upper half is {share:.2g} of it, too little to be learnt from"
+            )
+    elif fit is None:
         word, why = "cannot tell", f"{said}; how with depth is open: {_no_fit(values)}"
     elif (
         fit.exponential
@@ -173,7 +205,11 @@ def _update(cells: Sequence[ModelCell], limits: Limits) -> LinkVerdict:
 
 def _gradient(cells: Sequence[ModelCell], limits: Limits) -> LinkVerdict:
     deepest = max(cells, key=lambda cell: cell.facts.depth or 0)
-    if why := deepest.facts.unregistered:
+    facts = deepest.facts
+    why = facts.unregistered
+    if not why and facts.unreached_share > MOST_UNREACHED:
+        why = f"no gradient but 0 reaches {facts.unreached} in {updates(int(deepest.records['gradient'].steps[-1]))}"
+    if why:
         return LinkVerdict(verdict="fail", why=why, level=0.0, limit=limits.gradient, step=0)
     links = [_gradient_of(stack, cells, limits) for stack in _stacks(cells)]
     comparable = [link for link in links if link is not None]

@@ -1,0 +1,87 @@
+"""Sub-layers that read a mixture of all values before instead of a sum: attention over depth (Attention Residuals,
+2603.15031), weighted or concatenated histories.
+
+    v_0, v_1 = f_1(h_1), …,   h_l a mixture of v_0 … v_{l−1}
+
+The values stand in a list that is stacked or concatenated again for each sub-layer, one longer each time: that is how
+they are found. x_i is the mixture that the next sub-layer reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from stabkit.own.sublayers.graph import Node, Users, back
+from stabkit.own.sublayers.joins import Join
+
+
+@dataclass(frozen=True, slots=True)
+class _History:
+    """One stacking of all values so far."""
+
+    at: int
+    values: tuple[int, ...]
+
+
+def mixtures(nodes: Sequence[Node], users: Users) -> list[Join]:
+    """A join for each value; none where no list grows by one at least twice."""
+    histories = _longest(nodes)
+    if len(histories) < 2:
+        return []
+    reads = {len(history.values): _mixture(nodes, users, history) for history in histories}
+    values = histories[-1].values
+    joins = []
+    for i, value in enumerate(values[1:], 1):
+        fork, after = reads.get(i, values[i - 1]), reads.get(i + 1)
+        met = {n.at for n in back(nodes, (value,), lambda n: False, low=fork)}
+        region: set[int] = {fork}
+        for at in sorted(met):
+            if at > fork and any(source in region for source in nodes[at].inputs):
+                region.add(at)
+        region.discard(fork)
+        if after is None or value not in region or not any(nodes[at].op == "product" for at in region):
+            return []
+        share = 1.0 / (i + 1)
+        joins.append(
+            Join(
+                node=nodes[after],
+                branch=value,
+                fork=fork,
+                omega=1.0,
+                gamma=1.0,
+                region=frozenset(region),
+                shortcut=frozenset(),
+                added=((value, share),),
+            )
+        )
+    return joins
+
+
+def _longest(nodes: Sequence[Node]) -> list[_History]:
+    """The longest run of stackings each of which has one value more than the one before."""
+    runs: list[list[_History]] = []
+    for node in nodes:
+        if node.op != "move" or len(node.inputs) < 2:
+            continue
+        for run in runs:
+            last = run[-1]
+            if node.inputs[:-1] == last.values or (node.inputs[0] == last.at and len(node.inputs) == 2):
+                run.append(_History(node.at, (*last.values, node.inputs[-1])))
+                break
+        else:
+            runs.append([_History(node.at, node.inputs)])
+    return max(runs, key=len, default=[])
+
+
+def _mixture(nodes: Sequence[Node], users: Users, history: _History) -> int:
+    """What is made of all values: the first that is of one value's shape; without any their stacking itself."""
+    shape = nodes[history.values[-1]].value.shape
+    walk, seen = [history.at], {history.at}
+    for at in walk:
+        for user in users.get(at, ()):
+            if user not in seen and nodes[user].op != "product":
+                seen.add(user)
+                walk.append(user)
+    alike = [at for at in sorted(seen) if at > history.at and nodes[at].value.shape == shape]
+    return alike[0] if alike else history.at
