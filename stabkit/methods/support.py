@@ -45,7 +45,6 @@ def unjudged(method: Method, places: Sequence[Site]) -> tuple[str, ...]:
     stacks = dict.fromkeys(site.stack for site in places)
     heads = any(method.inner(site, place) for site in places for place in ("query", "key", "value"))
     reasons = {
-        "κ, the factor on what the branch reads": any(method.kappa(site) != 1 for site in places),
         "what stands on queries, keys and values": heads,
         "what stands before the first layer": any(method.embedding(stack) for stack in stacks),
         "the factors on rate and ε, which are the optimiser's": method.scaled,

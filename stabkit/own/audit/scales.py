@@ -28,6 +28,8 @@ def judge(case: Case) -> Iterator[Violation]:
         yield from _fixed(case)
     else:
         yield from _profiled(case)
+    yield from _kappas(case)
+    yield from _logits(case)
     scaled = [(site, own) for site, own in case.pairs if not _near(own.stream, 1.0)]
     if scaled:
         factor = span(own.stream for _, own in scaled)
@@ -95,6 +97,53 @@ def _profiled(case: Case) -> Iterator[Violation]:
             recipe=f"{formula.text(case.method)} ({case.method.source})",
             measured=_has(idle),
             remedy="run the profiling pass over one large batch and put each ω on its shortcut",
+        )
+
+
+def _kappas(case: Case) -> Iterator[Violation]:
+    """κ, the factor on what the branch reads, where a norm stands before it."""
+    method = case.method
+    off = [
+        (site, own)
+        for site, own in case.pairs
+        if own.norm_in and own.kappa and not _near(own.kappa, method.kappa(site))
+    ]
+    off += [(site, own) for site, own in case.pairs if own.norm_in and not own.kappa and method.kappa(site)]
+    if not off:
+        return
+    has, asked = span((own.kappa for _, own in off), DIGITS), span((method.kappa(site) for site, _ in off), DIGITS)
+    cause = ": every branch reads 0" if all(own.kappa == 0 for _, own in off) else ""
+    yield Violation(
+        topic="scale",
+        what=f"{where(case, [site for site, _ in off])}: the branch's input is multiplied by {has}, not {asked}{cause}",
+        recipe=f"κ = {asked}: {formula.text(method)} ({method.source})",
+        measured=f"× {has}",
+        remedy=f"multiply the norm's output by {asked}",
+    )
+
+
+def _logits(case: Case) -> Iterator[Violation]:
+    """c in softmax(c·Q·Kᵀ), which is 1/√d_head unless a norm stands on queries and keys."""
+    off = [
+        (site, own)
+        for site, own in case.pairs
+        if own.logit is not None
+        and own.head
+        and not (case.method.inner(site, "query") or case.method.inner(site, "key"))
+        and not _near(own.logit, own.head**-0.5)
+    ]
+    groups: dict[tuple[float, int], Pairs] = defaultdict(list)
+    for site, own in off:
+        assert own.logit is not None
+        groups[round(own.logit, DIGITS), own.head].append((site, own))
+    for (factor, head), pairs in groups.items():
+        places = where(case, [site for site, _ in pairs])
+        yield Violation(
+            topic="scale",
+            what=f"{places}: logits are multiplied by {factor:.4g}, not 1/√{head} = {head**-0.5:.4g}",
+            recipe=f"softmax(q·k/√d_head) ({case.method.source})",
+            measured=f"× {factor:.4g}",
+            remedy=f"multiply q·k by 1/√{head}",
         )
 
 

@@ -10,7 +10,7 @@ from stabkit.methods import formula
 from stabkit.methods.base import PLACES, Method, Site, Stack
 from stabkit.methods.parts import normalises
 from stabkit.own.audit.case import Case, Violation, depth
-from stabkit.own.audit.words import by_stack, layers, where
+from stabkit.own.audit.words import by_stack, layers, listed, where
 from stabkit.own.sublayers.sublayer import TracedSublayer
 
 STANDS = ("before the branch", "inside the branch", "after the branch", "after the sum")
@@ -23,6 +23,8 @@ def judge(case: Case, n: int, m: int) -> Iterator[Violation]:
     yield from _depth(case, n, m)
     yield from _sublayers(case)
     yield from _norms(case)
+    yield from _reads(case)
+    yield from _twice(case)
     yield from _final(case)
     yield from _wiring(case)
 
@@ -84,9 +86,23 @@ def _sublayers(case: Case) -> Iterator[Violation]:
 
 def _norms(case: Case) -> Iterator[Violation]:
     groups: dict[Any, list[tuple[Site, TracedSublayer]]] = defaultdict(list)
+    normed = _shortcuts_normed(case)
+    followed = {id(before) for _, _, before in normed}
+    shortcuts = {id(sublayer) for _, sublayer, _ in normed}
     for site, sublayer in case.pairs:
-        if asked(case.method, site) != measured(sublayer):
-            groups[asked(case.method, site), measured(sublayer)].append((site, sublayer))
+        before, inside, after, behind = measured(sublayer)
+        has = before or id(sublayer) in shortcuts, inside, after, behind and id(sublayer) not in followed
+        if asked(case.method, site) != has:
+            groups[asked(case.method, site), has].append((site, sublayer))
+    if normed:
+        places = [site for site, _, _ in normed]
+        yield Violation(
+            topic="shortcut",
+            what=f"{where(case, places)}: the shortcut takes the normed x, not x",
+            recipe=f"x itself goes on: {formula.text(case.method)} ({case.method.source})",
+            measured="N(x) + f(N(x))",
+            remedy="keep x for the sum, and give the norm's output to the branch alone",
+        )
     for (wanted, has), pairs in groups.items():
         growth = ""
         if wanted[3] and not has[3] and max(sublayer.omega for _, sublayer in pairs) > GROWS:
@@ -105,6 +121,55 @@ def _norms(case: Case) -> Iterator[Violation]:
             else "add it"
             if any(wanted)
             else "remove it",
+        )
+
+
+def _shortcuts_normed(case: Case) -> list[tuple[Site, TracedSublayer, TracedSublayer | None]]:
+    """(site, its sub-layer, the one before) where one norm stands before shortcut and branch, and the recipe has it
+    before the branch alone: it was seen as a norm after the sum before."""
+    found: list[tuple[Site, TracedSublayer, TracedSublayer | None]] = []
+    for stack in case.stacks:
+        before: tuple[Site, TracedSublayer] | None = None
+        for site, sublayer in ((s, own) for s, own in case.pairs if s.stack == stack):
+            wanted = asked(case.method, site)
+            if wanted[0] and not measured(sublayer)[0] and sublayer.fork_normed:
+                if before is None:
+                    found.append((site, sublayer, None))
+                elif measured(before[1])[3] and not asked(case.method, before[0])[3]:
+                    found.append((site, sublayer, before[1]))
+            before = site, sublayer
+    return found
+
+
+def _reads(case: Case) -> Iterator[Violation]:
+    """Of queries, keys and values some read the stream as it is."""
+    groups: dict[tuple[str, ...], list[Site]] = defaultdict(list)
+    for site, sublayer in case.pairs:
+        if sublayer.raw and asked(case.method, site)[0]:
+            groups[sublayer.raw].append(site)
+    for roles, places in groups.items():
+        yield Violation(
+            topic="norm placement",
+            what=f"{where(case, places)}: {listed(roles)} read the stream without a norm",
+            recipe=f"query, key and value read one norm's output: {formula.text(case.method)} ({case.method.source})",
+            measured=f"{listed(roles)}: none",
+            remedy=f"let {listed(roles)} read what the query reads",
+        )
+
+
+def _twice(case: Case) -> Iterator[Violation]:
+    """Two norms in a row where the recipe has one."""
+    groups: dict[int, list[Site]] = defaultdict(list)
+    for site, sublayer in case.pairs:
+        if sublayer.norms_in > 1 and asked(case.method, site)[0]:
+            groups[sublayer.norms_in].append(site)
+    for count, places in groups.items():
+        yield Violation(
+            topic="norm placement",
+            what=f"{where(case, places)}: {count} norms in a row stand before the branch",
+            recipe=f"one: {formula.text(case.method)} ({case.method.source})",
+            measured=f"{count} norms",
+            remedy="remove all but one",
         )
 
 

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
-from stabkit.methods.base import Kind, Role, Stack
+from stabkit.methods.base import Kind, Role, Site, Stack
 from stabkit.own.audit import causes
 from stabkit.own.audit.case import BASES, Case, Reading, Violation, deviation
-from stabkit.own.audit.words import by_stack, layers, matrices, names, span
+from stabkit.own.audit.words import by_stack, matrices, names, span, where
 from stabkit.own.sublayers.anatomy import Anatomy
 
 ALIKE = 0.999
@@ -74,22 +74,22 @@ def _finite_outside(anatomy: Anatomy) -> Iterator[Violation]:
 
 
 def _clones(case: Case) -> Iterator[Violation]:
-    by_shared: dict[bool, dict[Stack, set[int]]] = {False: defaultdict(set), True: defaultdict(set)}
+    by_shared: dict[bool, dict[Site, None]] = {False: {}, True: {}}
     units: dict[Unit, list[Reading]] = defaultdict(list)
     for r in case.readings:
         if math.isfinite(r.std) and r.std > 0:
             units[r.site.stack, r.site.kind, r.part.role].append(r)
-    for (stack, _, _), readings in units.items():
+    for readings in units.values():
         for group in _alike(readings):
-            numbers = {r.site.layer for r in group}
-            if len(numbers) > 1:
-                by_shared[len(names(group)) == 1][stack] |= numbers
-    for tied, stacks in by_shared.items():
-        if stacks:
-            text = "; ".join(f"{stack} {layers(own, case.stacks[stack].layers)}" for stack, own in stacks.items())
+            if len({r.site.layer for r in group}) > 1:
+                by_shared[len(names(group)) == 1].update(dict.fromkeys(r.site for r in group))
+    for tied, sites in by_shared.items():
+        if sites:
+            places = where(case, sorted(sites, key=lambda site: (site.stack != "encoder", site.index)))
+            said = "share one set of weights" if tied else "start identical, copies of one draw"
             yield Violation(
                 topic="shared layers" if tied else "cloned layers",
-                what=f"{text}: layers {'share one set of weights' if tied else 'start identical, copies of one draw'}",
+                what=f"{places}: layers {said}",
                 recipe="every layer has weights of its own, drawn independently",
                 measured="the same parameters" if tied else f"correlation between layers above {ALIKE}",
                 remedy="build a layer for each place" if tied else "build and draw each layer separately: "

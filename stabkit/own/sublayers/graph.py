@@ -63,7 +63,7 @@ class Node:
     """Activations alone, the one that passes through first."""
     value: torch.Tensor
     factors: tuple[float, ...] = ()
-    """Of each input of a scale, shift or add."""
+    """Of each input of a scale, shift or add; of an attention that of its logits, of a match its own."""
     matrix: WeightUse | None = None
     constants: tuple[torch.Tensor | None, ...] = ()
     """What a shift adds; a norm's weight and bias; an embedding's table."""

@@ -59,7 +59,7 @@ def product(watch: Watching, name: str, args: Sequence[Any], kwargs: dict[str, A
     if isinstance(added, torch.Tensor) and watch.find(added) is None and added.numel() == out.shape[-1]:
         bias = beta * added.reshape(-1)
     if first is not None and second is not None:
-        at = watch.note("match", (first, second), out)
+        at = watch.note("match", (first, second), out, factors=(alpha,))
     else:
         weight, flipped = (b, False) if first is not None else (a.transpose(-1, -2), True)
         if weight.dim() == 3 and (weight.shape[0] == 1 or weight.stride(0) == 0):

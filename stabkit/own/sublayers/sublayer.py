@@ -22,6 +22,7 @@ from stabkit.own.sublayers.columns import follow, sources
 from stabkit.own.sublayers.graph import MIXES, NORM, PASS, Node, Users, back
 from stabkit.own.sublayers.joins import Join
 
+ATTENDS: tuple[Role, ...] = ("query", "key", "value")
 Taken = dict[int, list[tuple[Role, torch.Tensor | None]]]
 """{product: the roles of its columns, None for all}."""
 
@@ -51,6 +52,18 @@ class TracedSublayer:
     norm_inner: bool = False
     norm_branch: bool = False
     norm_out: bool = False
+    norms_in: int = 0
+    """How many norms stand between the fork and the branch's first matrices."""
+    kappa: float = 1.0
+    """What the branch reads is multiplied by, after its norm."""
+    raw: tuple[Role, ...] = ()
+    """Of queries, keys and values those that read the stream as it is, where another reads it normed."""
+    fork_normed: bool = False
+    """Whether shortcut and branch both read a norm's output."""
+    logit: float | None = None
+    """What queries times keys is multiplied by; None where a norm stands on them, or it was not seen."""
+    head: int = 0
+    """Width of a query."""
     stream: float = 1.0
     """What the result of the norm before is multiplied by before shortcut and branch read it."""
     parts: list[RoleWeight] = field(default_factory=list)
@@ -97,7 +110,8 @@ def sublayer(
         at = node.inputs[0]
     starts = (at, *(node for node, _ in join.added if node != join.branch))
     ends = [n for n in back(nodes, starts, lambda n: n.op in MIXES, low=join.fork) if n.op == "product"]
-    cores = [core for at in sorted(region) if (core := _core(nodes, nodes[at])) is not None]
+    cores_at = [at for at in sorted(region) if _core(nodes, nodes[at]) is not None]
+    cores = [core for at in cores_at if (core := _core(nodes, nodes[at])) is not None]
     products = [nodes[at] for at in sorted(region) if nodes[at].op == "product"]
     if cores:
         readers, taken = _attending(nodes, cores, sums, traced)
@@ -108,9 +122,14 @@ def sublayer(
         readers = [n for n in products if n not in ends]
         taken = {product.at: [("up", None)] for product in readers}
         last = "down"
+    attended = {at for core in cores_at for at in _after(users, core, region)}
     for product in ends:
         if product.at in region and product.at not in taken:
-            taken[product.at] = [(last, None)]
+            of_core = not cores or product.at in attended
+            taken[product.at] = [(last if of_core else "down", None)]
+            if not of_core:
+                before = back(nodes, product.inputs, lambda n: n.op in MIXES, low=join.fork + 1)
+                taken.update({n.at: [("up", None)] for n in before if n.op == "product" and n.at not in taken})
     wide = [n for n in ends if n.at in region and n.matrix and n.matrix.weight.shape[1] >= traced.width]
     traced.beside = bool(cores) and len(wide) > 1
     unknown += [n.matrix.name or "a matrix" for n in products if n.matrix and (n.at not in taken or not traced.kind)]
@@ -120,24 +139,30 @@ def sublayer(
             continue
         used.add(product_at)
         traced.parts += [part(nodes, users, role, nodes[product_at], columns) for role, columns in roles]
-    first = [reader for reader in readers if _normed(nodes, reader.inputs[0], join.fork) is not None]
-    traced.norm_in = bool(first) and all(_normed(nodes, reader.inputs[0], join.fork) for reader in first)
+    first = [way for reader in readers if (way := _way(nodes, reader.inputs[0], join.fork)) is not None]
+    traced.norm_in = bool(first) and all(way.norms for way in first)
+    traced.norms_in = min((way.norms for way in first), default=0)
+    traced.kappa = first[0].scale if first else 1.0
+    traced.fork_normed = _stands_on_norm(nodes, join.fork)
+    if traced.kind == "self":
+        ways = {role: _way(nodes, n.inputs[0], join.fork) for n, role in _plain(nodes, taken)}
+        traced.raw = tuple(role for role, way in ways.items() if way is not None and not way.norms and traced.norm_in)
     inside = back(nodes, [n.inputs[0] for n in ends if n not in readers], lambda n: n.op in MIXES, low=join.fork + 1)
     traced.norm_inner = any(n.op == "norm" for n in inside)
     return traced
 
 
 def _attending(
-    nodes: Sequence[Node], cores: Sequence[tuple[int, int, int]], sums: Set[int], sublayer: TracedSublayer
+    nodes: Sequence[Node], cores: Sequence[Core], sums: Set[int], sublayer: TracedSublayer
 ) -> tuple[list[Node], Taken]:
     """(products that make queries, the roles of all that make queries, keys and values); says of `found` whether its
     keys come from elsewhere."""
     region, sublayer.kind = sublayer.join.region, "self"
     readers: list[Node] = []
     taken: Taken = {}
-    roles: tuple[Role, ...] = ("query", "key", "value")
+    sublayer.logit, sublayer.head = _logit(nodes, cores[0]), cores[0].head
     for core in cores:
-        for role, place in zip(roles, core, strict=True):
+        for role, place in zip(ATTENDS, (core.query, core.key, core.value), strict=True):
             read = sources(nodes, place, sums | {sublayer.join.fork})
             if role == "query":
                 readers += [product for product, _ in read]
@@ -149,10 +174,37 @@ def _attending(
     return readers, taken
 
 
-def _core(nodes: Sequence[Node], node: Node) -> tuple[int, int, int] | None:
-    """(query, key, value) of softmax(Q·Kᵀ)·V: the places that are multiplied. None for any other operation."""
+def _after(users: Users, start: int, region: Set[int]) -> set[int]:
+    """All of a region that is made of this."""
+    walk, seen = [start], {start}
+    for at in walk:
+        for user in users.get(at, ()):
+            if user in region and user not in seen:
+                seen.add(user)
+                walk.append(user)
+    return seen
+
+
+@dataclass(frozen=True, slots=True)
+class Core:
+    """softmax(c·Q·Kᵀ)·V: the places that are multiplied."""
+
+    query: int
+    key: int
+    value: int
+    factor: float
+    """That the operation itself puts on the logits."""
+    scores: tuple[int, ...]
+    """What goes into the softmax, where it is an operation of its own."""
+    head: int
+    """The width that query and key are multiplied over."""
+
+
+def _core(nodes: Sequence[Node], node: Node) -> Core | None:
+    """Of an operation that sums values by a softmax; None for any other."""
     if node.op == "attention":
-        return node.inputs[0], node.inputs[1], node.inputs[2]
+        head = int(nodes[node.inputs[0]].value.shape[-1])
+        return Core(node.inputs[0], node.inputs[1], node.inputs[2], node.factors[0], (), head)
     if node.op != "match":
         return None
     for side in (0, 1):
@@ -171,20 +223,56 @@ def _core(nodes: Sequence[Node], node: Node) -> tuple[int, int, int] | None:
             axis = -1 if side == 0 else -2
             first_is_key = bool((weights != weights.select(axis, 0).unsqueeze(axis)).any())
         query, key = scores.inputs[::-1] if first_is_key else scores.inputs
-        return query, key, node.inputs[1 - side]
+        head = int(nodes[scores.inputs[0]].value.shape[-1])
+        return Core(query, key, node.inputs[1 - side], scores.factors[0], weighing.inputs, head)
     return None
 
 
-def _normed(nodes: Sequence[Node], at: int, fork: int) -> bool | None:
-    """Whether a norm stands between the fork and here; None when more than norms and scales does."""
-    normed = False
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """What stands between a fork and a matrix."""
+
+    norms: int
+    scale: float
+    """After the last norm."""
+
+
+def _way(nodes: Sequence[Node], at: int, fork: int) -> _Way | None:
+    """From the fork to here; None when more than norms and scales stands there."""
+    norms, scale = 0, 1.0
     while at != fork:
         node = nodes[at]
         if at < fork or node.op not in PASS | NORM:
             return None
-        normed = normed or node.op == "norm"
+        norms += node.op == "norm"
+        if node.op == "scale" and not norms:
+            scale *= node.factors[0]
         at = node.inputs[0]
-    return normed
+    return _Way(norms, scale)
+
+
+def _stands_on_norm(nodes: Sequence[Node], at: int) -> bool:
+    while nodes[at].op in PASS and nodes[at].inputs:
+        at = nodes[at].inputs[0]
+    return nodes[at].op in NORM
+
+
+def _plain(nodes: Sequence[Node], taken: Taken) -> list[tuple[Node, Role]]:
+    """(product, role) of queries, keys and values that have a matrix of their own."""
+    return [(nodes[at], roles[0][0]) for at, roles in taken.items() if len(roles) == 1 and roles[0][0] in ATTENDS]
+
+
+def _logit(nodes: Sequence[Node], core: Core) -> float | None:
+    """What the product of query and key is multiplied by, wherever that is done."""
+    behind = [core.query, core.key]
+    factor = core.factor
+    for start in (*behind, *core.scores):
+        for node in back(nodes, (start,), lambda n: n.op in MIXES):
+            if node.op == "norm":
+                return None
+            if node.op == "scale":
+                factor *= abs(node.factors[0])
+    return factor
 
 
 def part(

@@ -121,7 +121,7 @@ class DispatchTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torc
             return
         known = self._arithmetic(name, args, kwargs, made[0]) if made else True
         known = known or product(self, name, args, kwargs, made[0])
-        known = known or self._named(name, args, made[0], sources)
+        known = known or self._named(name, args, kwargs, made[0], sources)
         unread = "" if known else self._unread(name, args, kwargs)
         for tensor in made[1:] if known else made:
             self.note("other", sources, tensor, name=unread)
@@ -197,7 +197,9 @@ class DispatchTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torc
         self.note("scale", (at,), out, factors=(factor,))
         return True
 
-    def _named(self, name: str, args: Sequence[Any], out: torch.Tensor, sources: tuple[int, ...]) -> bool:
+    def _named(
+        self, name: str, args: Sequence[Any], kwargs: dict[str, Any], out: torch.Tensor, sources: tuple[int, ...]
+    ) -> bool:
         if name == "native_layer_norm":
             self.note("norm", sources[:1], out, constants=(args[2], args[3]), name=self.own.name(args[2]))
         elif name in ("_fused_rms_norm", "rms_norm"):
@@ -206,7 +208,9 @@ class DispatchTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torc
         elif name in ("_softmax", "_safe_softmax", "softmax"):
             self.note("softmax", sources[:1], out)
         elif name.startswith("_scaled_dot_product") and all(self.find(t) is not None for t in args[:3]):
-            self.note("attention", tuple(self.find(t) for t in args[:3]), out)
+            scale = kwargs.get("scale")
+            factor = float(args[0].shape[-1]) ** -0.5 if scale is None else float(scale)
+            self.note("attention", tuple(self.find(t) for t in args[:3]), out, factors=(factor,))
         elif name == "embedding" and self.find(args[0]) is None:
             self.note("embedding", sources, out, constants=(args[0],), name=self.own.name(args[0]))
         else:
