@@ -25,7 +25,7 @@ from stabkit.errors import UsageError
 from stabkit.methods import support
 from stabkit.methods.base import Method, Site, Stack, defined, sites
 from stabkit.own.audit import scales, structure, weights
-from stabkit.own.audit.case import BASES, KINDS, Case, Violation
+from stabkit.own.audit.case import KINDS, Case, Violation
 from stabkit.own.factory import told
 from stabkit.own.sublayers import run
 from stabkit.own.sublayers.anatomy import Anatomy, and_more, dissect
@@ -105,7 +105,7 @@ def audit(
         method=method,
         depth=case.depth,
         ran=ran,
-        base=BASES[case.base],
+        base=case.words(case.base),
         rows=tuple(_rows(case)),
         outside=tuple(_outside(anatomy.outside)),
         findings=(*structure.judge(case, n, m), *scales.judge(case), *weights.judge(case, anatomy)),
@@ -120,14 +120,16 @@ def both(model: nn.Module, inputs: Any = None) -> bool:
 
 
 def _closest(anatomy: Anatomy, stacks: dict[Stack, Found], n: int, m: int) -> Method:
-    """The recipe of which least is violated: first in structure and scales, then in what was drawn."""
-    ranked: list[tuple[int, int, int, Method]] = []
+    """The recipe of which least is violated: one whose constants stand in the sums to three digits before any whose
+    scales are free or 1; then in structure and scales, then in what was drawn."""
+    ranked: list[tuple[bool, int, int, int, Method]] = []
     for key in methods.KEYS:
         method = methods.build(key, {})
         if not method.undefined(n, m) and not support.audits(method, sites(n, m, WIDTH)):
             case = Case(method, stacks)
             built = sum(1 for _ in (*structure.judge(case, n, m), *scales.judge(case)))
-            ranked.append((built, sum(1 for _ in weights.judge(case, anatomy)), len(ranked), method))
+            drawn = sum(1 for _ in weights.judge(case, anatomy))
+            ranked.append((not scales.has_its_constants(case), built, drawn, len(ranked), method))
     return min(ranked)[-1]
 
 

@@ -10,6 +10,7 @@ a standard deviation.
 from __future__ import annotations
 
 import math
+import statistics
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -20,14 +21,19 @@ from stabkit.own.sublayers.anatomy import Stack as Found
 from stabkit.own.sublayers.sublayer import RoleWeight, TracedSublayer
 from stabkit.spec import BaseInit
 
-Base = BaseInit | Literal["linear"]
+Base = BaseInit | Literal["linear", "constant"]
 BASES: dict[Base, str] = {
     "xavier_normal": "Xavier",
     "fairseq_uniform": "Xavier, with query, key and value by 1/√2 (fairseq, nn.MultiheadAttention)",
     "torch_uniform": "torch's default, with query, key and value Xavier by 1/√2 (nn.TransformerEncoderLayer)",
     "linear": "torch's default of every matrix (nn.Linear)",
+    "constant": "one standard deviation whatever the shape",
 }
-"""`linear` is nobody's recipe: it is what gains multiply where a recipe's rules were put on top of nn.Linear's draw."""
+"""`linear` is nobody's recipe: it is what gains multiply where a recipe's rules were put on top of nn.Linear's draw.
+`constant` is GPT-2's, BERT's and most language models': N(0, 0.02²)."""
+CONSTANT = frozenset({"gpt2-init"})
+"""Methods whose authors draw so."""
+USUAL = 0.02
 FUSED: tuple[Role, ...] = ("query", "key", "value")
 
 
@@ -60,12 +66,15 @@ class Reading:
     def slack(self) -> float:
         return max(0.05, 6 / math.sqrt(2 * self.shape[0] * self.shape[1]))
 
-    def gain(self, base: Base) -> float:
-        return self.std / deviation(base, self.part.role, *self.shape)
+    def gain(self, base: Base, sigma: float) -> float:
+        return self.std / deviation(base, self.part.role, self.shape, sigma)
 
 
-def deviation(base: Base, role: Role, fan_in: int, fan_out: int) -> float:
-    """The standard deviation that a base initialisation gives a matrix."""
+def deviation(base: Base, role: Role, shape: tuple[int, int], sigma: float) -> float:
+    """The standard deviation that a base initialisation gives a matrix (in, out); `sigma` is that of `constant`."""
+    fan_in, fan_out = shape
+    if base == "constant":
+        return sigma
     if base == "linear" or (base == "torch_uniform" and role not in FUSED):
         return 1 / math.sqrt(3 * fan_in)
     return math.sqrt(2 / (fan_in + fan_out)) / (math.sqrt(2) if base != "xavier_normal" and role in FUSED else 1.0)
@@ -90,8 +99,15 @@ class Case:
         self.readings = [_read(site, part) for site, own in self.pairs for part in own.parts]
         own: Base = method.recipe.base_init if method.recipe else "xavier_normal"
         usual: list[Base] = [b for b in BASES if b != "linear" and (b != "torch_uniform" or b == own)]
+        usual.remove("constant")
+        self.sigma = self._sigma()
+        """The one standard deviation of a `constant` base."""
         self.recipe_base: Base = min(usual, key=lambda base: (*self._misfit(base), base != own))
         """The base on which the recipe is judged."""
+        alike = [r for r in self.readings if abs(r.std / self.sigma - 1) <= r.slack or self.fits(r, "constant")]
+        shapes = {r.shape[0] + r.shape[1] for r in alike}
+        if len(shapes) > 1 and self._misfit("constant")[0] < self._misfit(self.recipe_base)[0]:
+            self.recipe_base = "constant"
         self.base = self.recipe_base
         """What was drawn."""
         if self._scaled_default():
@@ -100,20 +116,34 @@ class Case:
     def expected(self, reading: Reading, base: Base | None = None) -> float:
         """The recipe's gain for this matrix."""
         known = base or self.base
-        return self.method.gain(
-            replace(reading.site, base="xavier_normal" if known == "linear" else known), reading.part.role
-        )
+        of: BaseInit = "xavier_normal" if known == "linear" or known == "constant" else known
+        return self.method.gain(replace(reading.site, base=of), reading.part.role)
 
     def over(self, reading: Reading) -> float:
         """Its standard deviation over the recipe's; over the base's where the recipe says 0."""
-        return reading.gain(self.recipe_base) / (self.expected(reading, self.recipe_base) or 1.0)
+        return self._gain(reading, self.recipe_base) / (self.expected(reading, self.recipe_base) or 1.0)
 
     def gain(self, reading: Reading) -> float:
-        return reading.gain(self.base)
+        return self._gain(reading, self.base)
+
+    def words(self, base: Base) -> str:
+        """What a base is called."""
+        return f"N(0, {self.sigma:.3g}²) whatever the shape" if base == "constant" else BASES[base]
+
+    def _gain(self, reading: Reading, base: Base) -> float:
+        return reading.gain(base, self.sigma)
+
+    def _sigma(self) -> float:
+        """The median of what the recipe leaves unscaled; 0.02 where it is about that."""
+        plain = [
+            r.std for r in self.readings if r.std > 0 and math.isfinite(r.std) and self.expected(r, "constant") == 1
+        ]
+        middle = statistics.median(plain) if plain else USUAL
+        return USUAL if abs(middle / USUAL - 1) < 0.05 else middle
 
     def fits(self, reading: Reading, base: Base | None = None) -> bool:
         """Whether this matrix has the standard deviation that the recipe gives it."""
-        gain, expected = reading.gain(base or self.base), self.expected(reading, base)
+        gain, expected = self._gain(reading, base or self.base), self.expected(reading, base)
         return gain < 1e-6 if expected == 0 else abs(gain / expected - 1) <= reading.slack
 
     @property
@@ -129,7 +159,7 @@ class Case:
         """Whether the recipe's gains stand on nn.Linear's draw: most of what they scale fits there, and not before."""
         scaled = [r for r in self.readings if math.isfinite(r.std) and self.expected(r, "linear") not in (0.0, 1.0)]
         there, here = (sum(self.fits(r, base) for r in scaled) for base in ("linear", self.recipe_base))
-        plain = sum(abs(r.gain(self.recipe_base) - 1) <= r.slack for r in scaled)  # √3 is near a gain
+        plain = sum(abs(self._gain(r, self.recipe_base) - 1) <= r.slack for r in scaled)  # √3 is near a gain
         usual = self.drawn_by_default
         return 2 * there >= len(scaled) > 0 and there > max(here, plain) and not usual
 
@@ -137,7 +167,7 @@ class Case:
         """(matrices that this base does not explain, how far they are off)."""
         by_default = self.drawn_by_default
         judged = [r for r in self.readings if math.isfinite(r.std) and (by_default or not r.default)]
-        away = [(r.gain(base), self.expected(r, base)) for r in judged]
+        away = [(self._gain(r, base), self.expected(r, base)) for r in judged]
         return (
             sum(not self.fits(r, base) for r in judged),
             sum(abs(math.log(gain / expected)) for gain, expected in away if gain > 0 and expected > 0),

@@ -18,6 +18,9 @@ DEEPEST = 100
 CUT = 0.8796
 """Standard deviation of a normal cut at ±2."""
 
+SAME = 1e-6
+"""Two slips whose numbers differ by less are one number."""
+
 Value = Callable[[Site], float]
 
 
@@ -30,7 +33,7 @@ class Cause:
 
 
 def of_gain(
-    method: Method, role: Role, sites: Sequence[Site], base: Sequence[float], fan_in: Sequence[int]
+    method: Method, role: Role, sites: Sequence[Site], base: Sequence[float], shapes: Sequence[tuple[int, int]]
 ) -> Iterator[Cause]:
     """Slips in the gain of one role's matrices, whose base initialisation has the standard deviation `base`."""
 
@@ -52,9 +55,16 @@ def of_gain(
         yield Cause(tuple(e / root for e in expected), "drawn as rows of one fused matrix: 1/√2 of the others' base")
         yield Cause(tuple(e * root for e in expected), "drawn on its own, where the others have a fused matrix's 1/√2")
     yield Cause(tuple(CUT * e for e in expected), "a normal cut at two standard deviations, which is narrower")
-    yield Cause(tuple(0.02 / b for b in base), "N(0, 0.02²) whatever the shape, as in BERT and GPT-2")
-    yield Cause(tuple(math.sqrt(2 / n) / b for n, b in zip(fan_in, base, strict=True)), "Kaiming's √(2/fan_in)")
-    yield Cause(tuple(math.sqrt(1 / n) / b for n, b in zip(fan_in, base, strict=True)), "LeCun's √(1/fan_in)")
+    if any(abs(b / 0.02 - 1) > SAME for b in base):
+        yield Cause(tuple(0.02 / b for b in base), "N(0, 0.02²) whatever the shape, as in BERT and GPT-2")
+    for share, side, name in (
+        (2, 0, "Kaiming's √(2/fan_in)"),
+        (1, 0, "LeCun's √(1/fan_in)"),
+        (2, 1, "Kaiming's by the wrong fan, √(2/fan_out)"),
+        (1, 1, "LeCun's by the wrong fan, √(1/fan_out)"),
+    ):
+        if side == 0 or any(fan_in != fan_out for fan_in, fan_out in shapes):
+            yield Cause(tuple(math.sqrt(share / fans[side]) / b for fans, b in zip(shapes, base, strict=True)), name)
     mirrored = tuple(gain(replace(site, layer=site.depth - site.layer + 1)) for site in sites)
     yield Cause(mirrored, "the layers are counted from the other end")
 
@@ -105,15 +115,21 @@ def _deep(site: Site, n: int, m: int) -> Site:
     return replace(site, encoder_layers=n, decoder_layers=m, layer=min(site.layer, depth))
 
 
-def best(causes: Iterator[Cause], measured: Sequence[float], slack: Sequence[float], pooled: float) -> str:
+def best(causes: Iterator[Cause], measured: Sequence[float], slack: Sequence[float], pooled: float) -> tuple[str, ...]:
     """The words of the slip nearest to what was measured, when every layer is within `slack` and their mean within
-    `pooled`; "" when none is. Of equals the first."""
-    text, distance = "", pooled
+    `pooled`. Those that give the same numbers are all named: they cannot be told apart here."""
+    near: tuple[float, ...] = ()
+    texts: list[str] = []
+    distance = pooled
     for cause in causes:
         if any(value <= 0 or not math.isfinite(value) for value in (*cause.values, *measured)):
             continue
         away = [math.log(g / value) for g, value in zip(measured, cause.values, strict=True)]
         mean = abs(sum(away) / len(away))
-        if mean < distance - 1e-9 and all(abs(a) <= s for a, s in zip(away, slack, strict=True)):
-            text, distance = cause.words, mean
-    return text
+        if any(abs(a) > s for a, s in zip(away, slack, strict=True)):
+            continue
+        if texts and all(abs(a / b - 1) < SAME for a, b in zip(cause.values, near, strict=True)):
+            texts.append(cause.words)
+        elif mean < distance - 1e-9:
+            near, texts, distance = cause.values, [cause.words], mean
+    return tuple(dict.fromkeys(texts))

@@ -17,6 +17,7 @@ from stabkit.own.audit.words import by_stack, span, where
 from stabkit.own.sublayers.sublayer import TracedSublayer
 
 CLOSE = 0.01
+EXACT = 1e-3
 DIGITS = 5
 
 Pairs = list[tuple[Site, TracedSublayer]]
@@ -41,6 +42,22 @@ def judge(case: Case) -> Iterator[Violation]:
             measured=f"× {factor}",
             remedy="multiply the shortcut alone",
         )
+
+
+def has_its_constants(case: Case) -> bool:
+    """Whether every sum has the recipe's own ω and γ to three digits, and they are not all 1."""
+    method = case.method
+    if method.calibrate is not None or not case.pairs:
+        return False
+    wanted = [(method.omega(site).init, method.gamma(site).init) for site, _ in case.pairs]
+    if all(pair == (1.0, 1.0) or 0.0 in pair for pair in wanted):
+        return False
+    ratios = [
+        (omega / gamma, own.omega / own.gamma if own.gamma else 0.0)
+        for (omega, gamma), (_, own) in zip(wanted, case.pairs, strict=True)
+        if gamma
+    ]
+    return all(abs(has - asked) <= EXACT * asked for asked, has in ratios)
 
 
 def sums(scales: Iterable[tuple[float, float]]) -> str:
@@ -165,7 +182,8 @@ def _cause(method: Method, pairs: Pairs) -> str:
     if any(own.gamma == 0 for _, own in pairs) or any(gamma == 0 for _, gamma in wanted):
         return ""
     ratios = [own.omega / own.gamma for _, own in pairs]
-    return causes.best(causes.of_scale(method, [site for site, _ in pairs]), ratios, [CLOSE] * len(pairs), CLOSE)
+    slips = causes.of_scale(method, [site for site, _ in pairs])
+    return "; or ".join(causes.best(slips, ratios, [CLOSE] * len(pairs), CLOSE))
 
 
 def _asked(method: Method, pairs: Sequence[tuple[Site, TracedSublayer]]) -> str:

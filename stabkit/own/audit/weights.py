@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
 import torch
 
 from stabkit.methods.base import Kind, Role, Site, Stack
 from stabkit.own.audit import causes
-from stabkit.own.audit.case import BASES, Case, Reading, Violation, deviation
+from stabkit.own.audit.case import BASES, CONSTANT, Case, Reading, Violation, deviation
 from stabkit.own.audit.words import by_stack, matrices, names, span, where
 from stabkit.own.sublayers.anatomy import Anatomy
 
@@ -36,6 +36,8 @@ def judge(case: Case, anatomy: Anatomy) -> Iterator[Violation]:
         default = []
     elif default and case.base != "torch_uniform":  # those whose default happens to be the recipe's number, too
         default = [r for r in case.readings if r.default]
+    if case.base == "constant" and case.method.key not in CONSTANT:
+        yield _constant(case)
     yield from _default(case, default)
     yield from _deviations(case, [r for r in off if not r.default])
     yield from _biases(case, seen={id(r) for r in default})
@@ -130,10 +132,25 @@ def _default(case: Case, readings: Sequence[Reading]) -> Iterator[Violation]:
     yield Violation(
         topic="default initialisation",
         what=f"{matrices(case, readings)} drawn as torch's nn.Linear does by default{', biases too' if biases else ''}",
-        recipe=f"{BASES[case.base]}, times gain {span(case.expected(r) for r in readings)} ({case.method.source}); "
-        "biases 0",
+        recipe=f"{case.words(case.base)}, times gain {span(case.expected(r) for r in readings)} "
+        f"({case.method.source}); biases 0",
         measured=f"U(±1/√fan_in): gain {span(case.gain(r) for r in readings)}",
         remedy="draw every matrix with nn.init.xavier_normal_(weight, gain=…), zero every bias",
+        parameters=names(readings),
+    )
+
+
+def _constant(case: Case) -> Violation:
+    """A base of its own, whatever the gains on it are."""
+    readings = [r for r in case.readings if case.fits(r)]
+    usual = BASES[case.method.recipe.base_init if case.method.recipe else "xavier_normal"]
+    return Violation(
+        topic="base initialisation",
+        what=f"{matrices(case, readings)} drawn from {case.words('constant')}, as in BERT and GPT-2",
+        recipe=f"a standard deviation that depends on the shape: {usual} ({case.method.source})",
+        measured=case.words("constant"),
+        remedy="draw every matrix with nn.init.xavier_normal_(weight, gain=…); at this width the two differ by "
+        f"{span(deviation('xavier_normal', r.part.role, r.shape, 0) / case.sigma for r in readings)}",
         parameters=names(readings),
     )
 
@@ -146,7 +163,7 @@ def _scaled_default(case: Case) -> Iterator[Violation]:
         topic="default initialisation",
         what=f"{matrices(case, readings)} drawn as torch's nn.Linear does by default, then multiplied by the gain: "
         f"{span(small, 3)} × too small",
-        recipe=f"{BASES[case.recipe_base]}, times gain {span(case.expected(r) for r in readings)} "
+        recipe=f"{case.words(case.recipe_base)}, times gain {span(case.expected(r) for r in readings)} "
         f"({case.method.source}); biases 0",
         measured=f"U(±1/√fan_in) times gain {span(case.gain(r) for r in readings)}",
         remedy="draw every matrix with nn.init.xavier_normal_(weight, gain=…), zero every bias",
@@ -159,8 +176,12 @@ def _deviations(case: Case, readings: Sequence[Reading]) -> Iterator[Violation]:
     for r in readings:
         units[r.site.stack, r.site.kind, r.part.role].append(r)
     groups: dict[tuple[str, str], list[Reading]] = defaultdict(list)
-    for (stack, _, role), unit in units.items():
-        cause = _cause(case, role, unit)
+    slips = {key: _causes(case, key[2], unit) for key, unit in units.items()}
+    counts = Counter(cause for own in slips.values() for cause in own)
+    for (stack, kind, role), unit in units.items():
+        own = slips[stack, kind, role]  # of those that fit alike the one that explains most
+        most = max((counts[cause] for cause in own), default=0)
+        cause = "; or ".join(cause for cause in own if counts[cause] == most)
         groups[cause, "" if cause else f"{stack} {_factor(case, unit):.1f}"] += unit
     for (cause, _), group in groups.items():
         stacks = [r.site.stack for r in group]
@@ -174,16 +195,16 @@ def _deviations(case: Case, readings: Sequence[Reading]) -> Iterator[Violation]:
             topic="standard deviation",
             what=matrices(case, group, lambda stack: f", {_size(case, of(stack))}") + (f": {cause}" if cause else ""),
             recipe=f"gain {asked} ({case.method.source})",
-            measured=f"gain {has}, on {BASES[case.base]}",
+            measured=f"gain {has}, on {case.words(case.base)}",
             remedy=f"draw with gain {asked}",
             parameters=names(group),
         )
 
 
-def _cause(case: Case, role: Role, unit: Sequence[Reading]) -> str:
+def _causes(case: Case, role: Role, unit: Sequence[Reading]) -> tuple[str, ...]:
     pooled = max(0.03, 6 / math.sqrt(2 * sum(r.shape[0] * r.shape[1] for r in unit)))
-    base = [deviation(case.base, role, *r.shape) for r in unit]
-    slips = causes.of_gain(case.method, role, [r.site for r in unit], base, [r.shape[0] for r in unit])
+    base = [deviation(case.base, role, r.shape, case.sigma) for r in unit]
+    slips = causes.of_gain(case.method, role, [r.site for r in unit], base, [r.shape for r in unit])
     return causes.best(slips, [case.gain(r) for r in unit], [r.slack for r in unit], pooled)
 
 
