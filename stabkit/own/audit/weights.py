@@ -178,6 +178,9 @@ def _deviations(case: Case, readings: Sequence[Reading]) -> Iterator[Violation]:
     groups: dict[tuple[str, str], list[Reading]] = defaultdict(list)
     slips = {key: _causes(case, key[2], unit) for key, unit in units.items()}
     counts = Counter(cause for own in slips.values() for cause in own)
+    factors = [_factor(case, unit) for unit in units.values()]
+    if len(units) > 1 and max(counts.values(), default=0) < len(units) and 0 < max(factors) < 1.03 * min(factors):
+        slips = {key: () for key in units}  # one factor on all of them, whatever a few would fit besides
     for (stack, kind, role), unit in units.items():
         own = slips[stack, kind, role]  # of those that fit alike the one that explains most
         most = max((counts[cause] for cause in own), default=0)

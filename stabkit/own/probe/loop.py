@@ -106,8 +106,8 @@ def record(made: Made, steps: int, pattern: str = "", tell: Callable[[int, float
                 lost = int((~squares.isfinite()).sum())
                 parts = [
                     reader.rows(states, broke.where),
-                    f"the loss is {value:.3g}" if math.isfinite(value) else "the loss is not finite",
-                    f"{lost} of {len(squares)} gradients are not finite" if lost else "gradients are finite",
+                    f"the loss is {value:.3g}" if math.isfinite(value) else "",
+                    f"{lost} of {len(squares)} gradients are not finite" if lost else "",
                 ]
                 broke = replace(broke, detail="; ".join(filter(None, parts)))
             if step == steps or not math.isfinite(value):
