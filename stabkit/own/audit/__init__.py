@@ -14,8 +14,9 @@ sum, weights for each head or expert in one tensor of three axes.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from torch import nn
@@ -26,11 +27,15 @@ from stabkit.methods import support
 from stabkit.methods.base import Method, Site, Stack, defined, sites
 from stabkit.own.audit import scales, structure, weights
 from stabkit.own.audit.case import KINDS, Case, Violation
+from stabkit.own.chain.reader import guessed
 from stabkit.own.factory import told
 from stabkit.own.sublayers import run
 from stabkit.own.sublayers.anatomy import Anatomy, and_more, dissect
 from stabkit.own.sublayers.anatomy import Stack as Found
+from stabkit.own.sublayers.reading import logits
 from stabkit.own.sublayers.sublayer import RoleWeight
+from stabkit.own.sublayers.watch import DispatchTrace
+from stabkit.results.own.guess import WIDE
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,7 +88,7 @@ def audit(
     if method is not None and (why := support.audits(method, _sites(method, said))):
         raise UsageError(f"{method.key}: {why}")
     run.refuse(model)
-    ran, anatomy, stacks = recognised(model, said, inputs)
+    ran, watch, anatomy, stacks = recognised(model, said, inputs)
     counts = tuple(stacks[stack].layers if stack in stacks else 0 for stack in ("encoder", "decoder"))
     n, m = said or counts
     notes = list(anatomy.notes)
@@ -96,6 +101,8 @@ def audit(
     elif why := method.undefined(n, m):
         raise UsageError(f"{method.key}: {why}")
     case = Case(method, stacks)
+    if high := _scores(model, watch, anatomy):
+        notes.append(high)
     left = [stack for stack in anatomy.stacks if stack not in stacks.values()]
     if left:
         notes.append(f"{sum(len(stack.sublayers) for stack in left)} sub-layers of other stacks were not judged")
@@ -116,7 +123,7 @@ def audit(
 def both(model: nn.Module, inputs: Any = None) -> bool:
     """Whether a model has an encoder and a decoder that reads it; found by running it."""
     run.refuse(model)
-    return "encoder" in recognised(model, None, inputs)[2]
+    return bool(recognised(model, None, inputs)[2].encoder_of)
 
 
 def _closest(anatomy: Anatomy, stacks: dict[Stack, Found], n: int, m: int) -> Method:
@@ -141,7 +148,19 @@ def _sites(method: Method, said: tuple[int, int] | None) -> tuple[Site, ...]:
     return sites(*(said or defined(method, 2)), WIDTH)
 
 
-def recognised(model: nn.Module, said: tuple[int, int] | None, inputs: Any) -> tuple[str, Anatomy, dict[Stack, Found]]:
+def _scores(model: nn.Module, watch: DispatchTrace, anatomy: Anatomy) -> str:
+    """What is to be said of the scores that a model of tokens begins with; "" for any other."""
+    scores = logits(watch.returned)
+    if scores is None or not any(node.op == "embedding" for node in watch.nodes):
+        return ""
+    known = dict(model.named_parameters(remove_duplicate=False))
+    worth = guessed(scores, None, (anatomy.head, known.get(anatomy.head)))
+    return worth.high() if worth is not None and worth.scale > WIDE else ""
+
+
+def recognised(
+    model: nn.Module, said: tuple[int, int] | None, inputs: Any
+) -> tuple[str, DispatchTrace, Anatomy, dict[Stack, Found]]:
     """The first way of running the model that shows its stacks."""
     tried: Sequence[tuple[str, Any]] = (
         list(run.candidates(model, bool(said and all(said)))) if inputs is None else [("its own inputs", inputs)]
@@ -160,7 +179,7 @@ def recognised(model: nn.Module, said: tuple[int, int] | None, inputs: Any) -> t
             continue
         anatomy = dissect(watch)
         try:
-            return ran, anatomy, _stacks(anatomy, said)
+            return ran, watch, anatomy, _stacks(anatomy, said, partial(run.looks_ahead, model, values))
         except UsageError as error:
             unclear = unclear or error
     if unclear is not None:
@@ -171,7 +190,8 @@ def recognised(model: nn.Module, said: tuple[int, int] | None, inputs: Any) -> t
     raise UsageError(f"no inputs were found that the model takes (with {ran}: {raised}); {run.RETURN_INPUTS}")
 
 
-def _stacks(anatomy: Anatomy, said: tuple[int, int] | None) -> dict[Stack, Found]:
+def _stacks(anatomy: Anatomy, said: tuple[int, int] | None, looks_ahead: Callable[[], bool]) -> dict[Stack, Found]:
+    """The stacks by name; a single one that nobody named is an encoder where it `looks_ahead`."""
     stacks = anatomy.stacks
     if not stacks:
         raise UsageError(
@@ -179,7 +199,7 @@ def _stacks(anatomy: Anatomy, said: tuple[int, int] | None) -> dict[Stack, Found
             "scales, norms and matrix products" + (f" ({anatomy.notes[0]})" if anatomy.notes else "")
         )
     if said is None:
-        said = (1, 1) if anatomy.encoder_of else (0, 1)
+        said = (1, 1) if anatomy.encoder_of else (1, 0) if looks_ahead() else (0, 1)
     if all(said):
         if not anatomy.encoder_of:
             raise UsageError(

@@ -21,6 +21,7 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 
 from stabkit.errors import UsageError
+from stabkit.own.sublayers.memory import tensors
 from stabkit.own.sublayers.watch import DispatchTrace
 
 SHAPE = (4, 6)
@@ -85,6 +86,36 @@ def watched(module: nn.Module, inputs: Any, wanted: Set[int] = frozenset()) -> D
         finally:
             watch.own.undo()
     return watch
+
+
+def looks_ahead(module: nn.Module, inputs: Any) -> bool:
+    """Whether the first token's output depends on the last token: of a decoder it does not.
+
+    The last entry of the first row and of the first column are changed, so that it does not matter which axis counts
+    sentences; what is read is the output at the very first place. False where it cannot be told.
+    """
+    call = Call.of(inputs)
+    values = [x for x in (*call.args, *call.kwargs.values()) if isinstance(x, torch.Tensor)]
+    if len(values) != 1 or values[0].dim() < 2 or min(values[0].shape[:2]) < 2:
+        return False
+    (x,) = values
+    other = x.clone()
+    for place in ((0, -1), (-1, 0)):
+        other[place] = x[0, 1] if not torch.equal(x[0, 1], x[place]) else x[0, 0]
+    swap = {id(x): other}
+    first, second = (
+        _first(watched(module, Call(tuple(map(own, call.args)), {name: own(v) for name, v in call.kwargs.items()})))
+        for own in (lambda given: given, lambda given: swap.get(id(given), given))
+    )
+    if first is None or second is None or torch.equal(x, other):
+        return False
+    return not torch.allclose(first, second, rtol=1e-4, atol=1e-6)
+
+
+def _first(watch: DispatchTrace) -> torch.Tensor | None:
+    """What a pass returned at the very first place."""
+    out = next((t for t in tensors(watch.returned) if t.is_floating_point() and t.dim() > 1), None)
+    return None if out is None else out.flatten(2)[0, 0] if out.dim() > 2 else out[0]
 
 
 @contextmanager
