@@ -119,8 +119,20 @@ def deaf(depth):
 
 
 def growing(depth):
-    """Every sub-layer's shortcut is times √1.3: exponential."""
+    """Every sub-layer's shortcut is times √1.3 and no norm stands at the end: the scores grow exponentially."""
+    model = Stack(depth, omega=math.sqrt(1.3))
+    model.norm = nn.Identity()
+    return with_loss(model)
+
+
+def growing_normed(depth):
+    """The same with a norm at the end."""
     return with_loss(Stack(depth, omega=math.sqrt(1.3)))
+
+
+def diluted(depth):
+    """… times 1.5: the upper branches are nothing beside what has grown."""
+    return with_loss(Stack(depth, omega=1.5))
 
 
 def fresh(depth):

@@ -271,7 +271,9 @@ def test_a_model_whose_sub_layers_do_not_follow_the_depth_is_noted():
 
 def test_a_loss_that_overflows_is_a_finding(tmp_path):
     found = Shelf(PROBE, tmp_path).load(told("overflows", tmp_path)["folder"])
-    assert str(found.facts.broke) == "step 1, the loss (53 of 53 gradients are not finite)" and found.records["loss"].at("train")[1] == float("inf")
+    assert str(found.facts.broke) == "step 1, the loss (53 of 53 gradients are not finite)" and found.records[
+        "loss"
+    ].at("train")[1] == float("inf")
 
 
 @pytest.mark.filterwarnings("ignore:None of the inputs have requires_grad")

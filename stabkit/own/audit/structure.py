@@ -87,7 +87,7 @@ def _sublayers(case: Case) -> Iterator[Violation]:
 def _norms(case: Case) -> Iterator[Violation]:
     groups: dict[Any, list[tuple[Site, TracedSublayer]]] = defaultdict(list)
     normed = _shortcuts_normed(case)
-    followed = {id(before) for _, _, before in normed}
+    followed = _mistaken(case)
     shortcuts = {id(sublayer) for _, sublayer, _ in normed}
     for site, sublayer in case.pairs:
         before, inside, after, behind = measured(sublayer)
@@ -141,6 +141,17 @@ def _shortcuts_normed(case: Case) -> list[tuple[Site, TracedSublayer, TracedSubl
     return found
 
 
+def _mistaken(case: Case) -> set[int]:
+    """Sub-layers whose norm after the sum is the next one's, and with them the last, whose norm is then the stack's."""
+    normed = _shortcuts_normed(case)
+    mistaken = {id(before) for _, _, before in normed if before is not None}
+    for stack in {site.stack for site, _, before in normed if before is not None}:
+        site, last = [(s, own) for s, own in case.pairs if s.stack == stack][-1]
+        if measured(last)[3] and not asked(case.method, site)[3]:
+            mistaken.add(id(last))
+    return mistaken
+
+
 def _reads(case: Case) -> Iterator[Violation]:
     """Of queries, keys and values some read the stream as it is."""
     groups: dict[tuple[str, ...], list[Site]] = defaultdict(list)
@@ -187,13 +198,15 @@ def _style(norms: tuple[bool, bool, bool, bool]) -> str:
 
 def _final(case: Case) -> Iterator[Violation]:
     missing: dict[bool, list[Stack]] = defaultdict(list)
+    mistaken = _mistaken(case)
     for stack, model_stack in case.stacks.items():
         placed = [(site, sublayer) for site, sublayer in case.pairs if site.stack == stack]
         if placed and all(asked(case.method, site)[3] != sublayer.norm_out for site, sublayer in placed):
             continue  # the whole stack is of the other kind, and said to be
         wanted = int(normalises(case.method.final(stack), "layer"))
-        if wanted != model_stack.final_norms:
-            missing[wanted > model_stack.final_norms].append(stack)
+        has = model_stack.final_norms + (id(model_stack.sublayers[-1]) in mistaken)
+        if wanted != has:
+            missing[wanted > has].append(stack)
     for absent, stacks in missing.items():
         has_norm = any(normalises(case.method.final(stack), "layer") for stack in stacks)
         surplus = "remove all but one" if has_norm else "remove it: the last sub-layer's own norm is the last"

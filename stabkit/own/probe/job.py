@@ -44,6 +44,8 @@ from stabkit.version import __version__
 OURS = Path(__file__).resolve().parents[2]
 """Where stabkit stands."""
 NOT_THEIRS = (OURS, *{Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib")})
+READ = 2
+"""Of what is read of a model: the same model read by another version is another result."""
 INSTALLED = {"site-packages", "dist-packages"}
 """Folders' names."""
 
@@ -129,7 +131,7 @@ def _key(job: dict[str, Any], made: Made) -> str:
     hashed = hashlib.sha256()
     asked = {name: job[name] for name in ("factory", "depth", "seed", "lr", "steps", "blocks")}
     steppers = "\n".join(map(repr, made.optimizers))
-    words = [asked, repr(made.start), repr(made.begun), PROBE_VERSION, steppers, _packages(made)]
+    words = [asked, repr(made.start), repr(made.begun), PROBE_VERSION, READ, steppers, _packages(made)]
     hashed.update(json.dumps(words).encode())
     for path in _sources():
         hashed.update(path.read_bytes())

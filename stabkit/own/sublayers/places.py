@@ -183,11 +183,21 @@ def _norms_behind(nodes: Sequence[Node], users: Users, start: int) -> list[int]:
     for at in reached:
         for user in users.get(at, ()):
             passes = nodes[user].op in PASS | NORM and nodes[user].inputs[0] == at
-            if (passes or (nodes[user].op == "add" and not norms)) and user not in reached:
+            joins = not norms and (nodes[user].op == "add" or _reduces(nodes, user))
+            if (passes or joins) and user not in reached:
                 reached.append(user)
                 if nodes[user].op == "norm":
                     norms.append(user)
     return norms
+
+
+def _reduces(nodes: Sequence[Node], at: int) -> bool:
+    """Whether several streams become one: fewer numbers, as wide as before."""
+    node = nodes[at]
+    if node.op != "other" or len(node.inputs) != 1:
+        return False
+    before = nodes[node.inputs[0]].value
+    return node.value.shape[-1:] == before.shape[-1:] and 0 < node.value.numel() < before.numel()
 
 
 def _way(nodes: Sequence[Node], end: int, start: int) -> Iterator[int]:

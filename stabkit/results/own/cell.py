@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import MISSING, asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from stabkit.results.own.guess import Guess, guess
 from stabkit.results.records import Table
 
-PROBE_VERSION = 3
+PROBE_VERSION = 2
 """Of what is recorded: a folder of another is probed again."""
 
 
@@ -90,7 +90,12 @@ class Facts:
     """Which sub-layers' weights are not among the model's parameters; "" for none."""
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        """Without what is as it would be without a word, so that what 1.0.0 stored is written as it was."""
+        body = asdict(self)
+        plain = {own.name: own.default for own in fields(self) if own.default is not MISSING}
+        if body["broke"] is not None and not self.broke.detail:  # type: ignore[union-attr]
+            del body["broke"]["detail"]
+        return {name: value for name, value in body.items() if name not in plain or getattr(self, name) != plain[name]}
 
 
 def facts(body: Mapping[str, Any]) -> Facts:
@@ -132,16 +137,17 @@ class ModelCell:
         site = f"{stack}@room"
         return float(np.min(stream.at(site))) if site in stream.sites else math.nan
 
-    def share(self, stack: str) -> float:
-        """The smallest ‖γ·f‖/‖x_i‖ among the branches of a stack's upper half, of each the largest at any step (one
-        that starts at 0 counts from where it has moved); NaN where none was read."""
-        table = self.records.get("branch")
-        upper = self.of(stack)[len(self.of(stack)) // 2 :]
-        if table is None or not upper:
+    def dilution(self, stack: str) -> float:
+        """The smallest ‖γ·f‖/‖x_i‖ among the branches of a stack's upper half, over the largest of its lower half; of
+        each branch the largest at any step (one that starts at 0 counts from where it has moved). NaN where none was
+        read or all are 0."""
+        table, own = self.records.get("branch"), self.of(stack)
+        if table is None or len(own) < 2:
             return math.nan
         with np.errstate(all="ignore"):
-            most = [np.nanmax(table.at(own.name), initial=0.0) for own in upper if own.name in table.sites]
-        return float(min(most)) if most else math.nan
+            most = [float(np.nanmax(table.at(place.name), initial=0.0)) for place in own]
+        lower, upper = max(most[: len(own) // 2]), min(most[len(own) // 2 :])
+        return upper / lower if lower else math.nan
 
     def update(self) -> NDArray[np.float64]:
         """‖ΔF‖/‖F(θ_0)‖ at every step."""

@@ -2,8 +2,8 @@
 
     stream    rms(x_L)/rms(x_0) before any update, judged by what growth costs. Where a norm stands at the end it is
               divided out (nanochat's shortcuts multiply by 1.05 to 1.15 a layer, and it trains): a failure is an upper
-              branch of less than 10⁻³ of what it is added to (two hundred branches in line leave the last 5·10⁻³), or
-              an entry within a factor of ten of the largest number of the type that the model runs in. Without a norm
+              branch that weighs less than 10⁻³ of what a lower one does, ‖γ·f‖ over what it is added to (two hundred
+              branches in line leave the last 5·10⁻³), or an entry within a factor of ten of the largest number of the type that the model runs in. Without a norm
               at the end growth is the scores': independent branches add up as N^½, aligned ones as N at most; a warning
               above N^0.75; above N^1.1, or by more than 5 % a layer exponentially, a failure. Shrinking as fast is one
               in either
@@ -54,7 +54,7 @@ class Limits:
     room: float = 10.0
     """The largest number of the type over the largest entry of the stream: fails below."""
     share: float = 1e-3
-    """‖γ·f‖/‖x_i‖ of an upper branch in a stream that has grown `far`: fails below."""
+    """‖γ·f‖/‖x_i‖ of an upper branch over that of a lower one, in a stream that has grown `far`: fails below."""
     update: float = 0.25
     """Exponent: warns above."""
     saturated: float = 0.9
@@ -134,15 +134,13 @@ def _stream_of(stack: str, cells: Sequence[ModelCell], limits: Limits) -> LinkVe
         if not room:
             why = f"the {_whose(stack, cells)}residual stream is beyond what {kind} holds{_at(deepest)}"
     elif normed and not falls:
-        share = min(cell.share(stack) for cell in last)
+        share = min(cell.dilution(stack) for cell in last)
         how = f"; with depth it goes as {law(fit)}" if fit is not None else ""
-        least = f", and the smallest branch of the upper half is {share:.2g} of it" if share > 0 else ""
+        least = f", and upper branches weigh {share:.2g} of what lower ones do" if share > 0 else ""
         why = f"{said}{how}; the norm at the end divides that out{least}"
         if 0 < share < limits.share and level > limits.far:
             word, limit = "fail", limits.share
-            why = (
-                f"{said}{how}: the smallest branch of the upper half is {share:.2g} of it, too little to be learnt from"
-            )
+            why = f"{said}{how}: upper branches weigh {share:.2g} of what lower ones do, too little to count"
     elif fit is None:
         word, why = "cannot tell", f"{said}; how with depth is open: {_no_fit(values)}"
     elif (
