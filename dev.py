@@ -104,7 +104,7 @@ def libraries(python: Path) -> int:
     pip = [str(python), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
     constraints = ["-c", str(HERE / "constraints.txt")]
     installed = [
-        "import transformers, x_transformers, accelerate, lightning",
+        "import transformers, x_transformers, accelerate, lightning, hyper_connections, pytorch_optimizer",
         "import importlib.util as u; assert u.find_spec('timm')",
     ]
     if not any(run([str(python), "-c", line], quiet=True) for line in installed):

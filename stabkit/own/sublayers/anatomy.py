@@ -58,8 +58,7 @@ def dissect(watch: DispatchTrace) -> Anatomy:
     nodes = watch.nodes
     users = users_of(nodes)
     joins, around = nested(nodes, joins_of(nodes, users))
-    if len(joins) < 2:
-        joins = mixtures(nodes, users) or joins
+    joins = mixtures(nodes, users, joins) or joins
     sums = {join.node.at for join in joins}
     notes = []
     if around:

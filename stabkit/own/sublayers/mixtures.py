@@ -24,13 +24,22 @@ class _History:
     values: tuple[int, ...]
 
 
-def mixtures(nodes: Sequence[Node], users: Users) -> list[Join]:
-    """A join for each value; none where no list grows by one at least twice."""
+def mixtures(nodes: Sequence[Node], users: Users, sums: Sequence[Join]) -> list[Join]:
+    """A join for each value; none where no list grows by one at least twice, or where sums stand between its values.
+    Of those inside of a mixing (a query that is corrected) none is a sub-layer's."""
     histories = _longest(nodes)
     if len(histories) < 2:
         return []
-    reads = {len(history.values): _mixture(nodes, users, history) for history in histories}
     values = histories[-1].values
+    reads = {}
+    for history in histories:
+        count = len(history.values)
+        target = values[count] if count < len(values) else len(nodes) - 1
+        reads[count] = _mixture(nodes, users, history, target)
+    mixing = [(history.at, reads[len(history.values)]) for history in histories]
+    between = [join.node.at for join in sums if join.node.at > values[1] and join.node.at not in values]
+    if sum(not any(begin < at < end for begin, end in mixing) for at in between) > 1:
+        return []
     joins = []
     for i, value in enumerate(values[1:], 1):
         fork, after = reads.get(i, values[i - 1]), reads.get(i + 1)
@@ -74,14 +83,20 @@ def _longest(nodes: Sequence[Node]) -> list[_History]:
     return max(runs, key=len, default=[])
 
 
-def _mixture(nodes: Sequence[Node], users: Users, history: _History) -> int:
-    """What is made of all values: the first that is of one value's shape; without any their stacking itself."""
+def _mixture(nodes: Sequence[Node], users: Users, history: _History, target: int) -> int:
+    """What is made of all values: the first that is of one value's shape and that everything on the way to `target`
+    goes through; without any their stacking itself."""
     shape = nodes[history.values[-1]].value.shape
     walk, seen = [history.at], {history.at}
     for at in walk:
         for user in users.get(at, ()):
-            if user not in seen and nodes[user].op != "product":
+            if user not in seen and user <= target and nodes[user].op != "product":
                 seen.add(user)
                 walk.append(user)
-    alike = [at for at in sorted(seen) if at > history.at and nodes[at].value.shape == shape]
-    return alike[0] if alike else history.at
+    alike = [at for at in sorted(seen - {history.at}) if nodes[at].value.shape == shape]
+    return next((at for at in alike if _dominates(nodes, at, history.at, target)), history.at)
+
+
+def _dominates(nodes: Sequence[Node], at: int, start: int, end: int) -> bool:
+    """Whether nothing of `start` reaches `end` but through this."""
+    return all(node.at != start for node in back(nodes, (end,), lambda node: node.at == at, low=start))

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 from stabkit.own.sublayers.anatomy import Anatomy, count_layers
 from stabkit.own.sublayers.graph import NORM, PASS, Node, Users, back, users_of
+from stabkit.own.sublayers.joins import MOST_STREAMS
 from stabkit.own.sublayers.sublayer import TracedSublayer
 from stabkit.own.sublayers.watch import DispatchTrace
 
@@ -192,12 +193,11 @@ def _norms_behind(nodes: Sequence[Node], users: Users, start: int) -> list[int]:
 
 
 def _reduces(nodes: Sequence[Node], at: int) -> bool:
-    """Whether several streams become one: fewer numbers, as wide as before."""
+    """Whether several streams become one: a sum over an axis of few."""
     node = nodes[at]
-    if node.op != "other" or len(node.inputs) != 1:
+    if node.op != "other" or len(node.inputs) != 1 or not node.value.numel():
         return False
-    before = nodes[node.inputs[0]].value
-    return node.value.shape[-1:] == before.shape[-1:] and 0 < node.value.numel() < before.numel()
+    return 1 < nodes[node.inputs[0]].value.numel() / node.value.numel() <= MOST_STREAMS
 
 
 def _way(nodes: Sequence[Node], end: int, start: int) -> Iterator[int]:
