@@ -7,53 +7,17 @@ import warnings
 import pytest
 import torch
 from torch import nn
-from torch.nn import functional
 
 import stabkit
 from stabkit.own.watch.journal import StabilityWarning
 from tests.conftest import need
 from tests.own import library_models as library
+from tests.own.tasks import loss_of
 
 pytestmark = [pytest.mark.libraries, pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
-UPDATES, DEPTH, WORDS, ROWS, LENGTH = 200, 6, 100, 8, 32
-BLANK = 3
+UPDATES, DEPTH = 200, 6
 NAMES = ("gpt2", "bert", "llama", "gemma2", "olmo2", "granite", "t5", "timm_vit", "torch_encoder", "x_sandwich")
-
-
-def text(step):
-    """(rows × tokens) of a chain in which four words may follow each word, so that there is something to learn."""
-    chance = torch.Generator().manual_seed(step)
-    after = torch.randint(4, WORDS, (WORDS, 4), generator=torch.Generator().manual_seed(7))
-    words = [torch.randint(4, WORDS, (ROWS,), generator=chance)]
-    for _ in range(LENGTH - 1):
-        words.append(after[words[-1], torch.randint(0, 4, (ROWS,), generator=chance)])
-    return torch.stack(words, 1)
-
-
-def images(step):
-    """Noise around a picture a class."""
-    chance = torch.Generator().manual_seed(step)
-    means = torch.randn(10, 3, 32, 32, generator=torch.Generator().manual_seed(7))
-    labels = torch.randint(0, 10, (ROWS,), generator=chance)
-    return means[labels] + torch.randn(ROWS, 3, 32, 32, generator=chance), labels
-
-
-def loss_of(name, model, step):
-    if name == "timm_vit":
-        pictures, labels = images(step)
-        return functional.cross_entropy(model(pictures), labels)
-    words = text(step)
-    if name == "t5":
-        return model(input_ids=words, labels=words).loss
-    if name in ("bert", "torch_encoder"):  # they see what comes: some words are to be guessed
-        hidden = torch.rand(words.shape, generator=torch.Generator().manual_seed(step)) < 0.15
-        out = model(words.masked_fill(hidden, BLANK))
-        logits = out if isinstance(out, torch.Tensor) else out.logits
-        return functional.cross_entropy(logits[hidden], words[hidden])
-    out = model(words)
-    logits = out if isinstance(out, torch.Tensor) else out.logits
-    return functional.cross_entropy(logits[:, :-1].flatten(0, 1), words[:, 1:].flatten())
 
 
 def made(name):
