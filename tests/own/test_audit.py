@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import sys
 
 import numpy as np
@@ -204,6 +205,20 @@ def flat_normal(model):
             if parameter.dim() > 1:
                 parameter.normal_(std=0.02)
     return model
+
+
+@pytest.mark.parametrize(
+    ("factor", "said"), [(0, "not scaled at all"), (2, "(2.0|1.9). × too large"), (4, "(4.0|3.9). × too")]
+)
+def test_without_a_method_deepnorms_constant_names_it_and_beta_is_told_by_its_factor(factor, said):
+    """`factor` 0: β forgotten, so that ADMIN, whose scales are free, would be violated in nothing."""
+    model = deepnorm(N, M)
+    with torch.no_grad():
+        for stack, (_, beta) in enumerate(models.betas(N, M)):
+            models.scaled(model, stack, factor or 1 / beta)
+    found = audit(model)
+    assert found.method.key == "deepnorm" and found.findings
+    assert all(finding.topic == "standard deviation" and re.search(said, finding.what) for finding in found.findings)
 
 
 @pytest.mark.parametrize("attention", ATTENTIONS)

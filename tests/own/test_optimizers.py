@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import nullcontext
+from importlib.util import find_spec
 from types import SimpleNamespace
 
 import pytest
@@ -16,6 +18,7 @@ from stabkit.own.probe.built_model import make
 from stabkit.own.probe.loop import record
 from stabkit.own.watch.journal import StabilityWarning
 from stabkit.storage.watched import WatchShelf
+from tests.conftest import need
 from tests.own import probe_models as models
 from tests.own.test_watch import loss_of, tokens
 
@@ -199,3 +202,94 @@ def test_wrappers_give_what_steps():
     model, both = made()
     nested = SimpleNamespace(optimizer=SimpleNamespace(optimizers=[both[0], SimpleNamespace(optimizer=both[1])]))
     assert several(nested) == tuple(both) and several(None) == () and several([both, []]) == tuple(both)
+
+
+class Packed(torch.optim.Optimizer):
+    """Keeps its moments as bytes and numbers of Python, as optimisers of 8 bits do."""
+
+    def __init__(self, parameters, lr):
+        super().__init__(parameters, {"lr": lr})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                state = self.state[p]
+                scale = float(p.grad.abs().max()) or 1.0
+                state["moment"] = {"codes": (p.grad / scale * 127).to(torch.int8).flatten()[:7], "scale": scale}
+                state["calls"] = state.get("calls", 0) + 1
+                p.add_(p.grad.sign(), alpha=-group["lr"])
+
+
+def of_torch(name, **more):
+    return lambda model: [getattr(torch.optim, name)(model.parameters(), **more)]
+
+
+def of_library(name, **more):
+    def made(model):
+        need("libraries", find_spec("pytorch_optimizer") is not None, "pytorch-optimizer")
+        import pytorch_optimizer
+
+        return [getattr(pytorch_optimizer, name)(model.parameters(), **more)]
+
+    return made
+
+
+OPTIMIZERS = {
+    "Muon + AdamW": muon_and_adamw,
+    "SGD": of_torch("SGD", lr=0.1, momentum=0.9),
+    "AdamW": of_torch("AdamW", lr=1e-3),
+    "Adafactor": of_torch("Adafactor", lr=1e-3),
+    "NAdam": of_torch("NAdam", lr=1e-3),
+    "RAdam": of_torch("RAdam", lr=1e-3),
+    "Packed": lambda model: [Packed(model.parameters(), lr=1e-4)],
+}
+LIBRARY = {
+    "Lion": of_library("Lion", lr=1e-4),
+    "SOAP": of_library("SOAP", lr=1e-3),
+    "ScheduleFreeAdamW": of_library("ScheduleFreeAdamW", lr=1e-3),
+    "AdaFactor": of_library("AdaFactor", lr=1e-3),
+    "Shampoo": of_library("Shampoo", lr=1e-3),
+}
+
+
+def looking_ahead(model):
+    need("libraries", find_spec("pytorch_optimizer") is not None, "pytorch-optimizer")
+    import pytorch_optimizer
+
+    return [pytorch_optimizer.Lookahead(torch.optim.SGD(model.parameters(), lr=0.1), k=2)]
+
+
+def one_for_both(model):
+    """A Muon that steps everything, each group in its way."""
+    need("libraries", find_spec("pytorch_optimizer") is not None, "pytorch-optimizer")
+    import pytorch_optimizer
+
+    matrices, rest = parted(model)
+    groups = [{"params": matrices, "use_muon": True}, {"params": rest, "use_muon": False}]
+    return [pytorch_optimizer.Muon(groups, lr=1e-3)]
+
+
+LIBRARY.update({"Lookahead": looking_ahead, "Muon of pytorch-optimizer": one_for_both})
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", [*OPTIMIZERS, *(pytest.param(n, marks=pytest.mark.libraries) for n in LIBRARY)])
+def test_whatever_the_optimizer_training_is_as_without_and_is_recorded(name, tmp_path):
+    build = {**OPTIMIZERS, **LIBRARY}[name]
+    ends = []
+    for out in ("", tmp_path):
+        torch.manual_seed(0)
+        model = models.Stack(2)
+        optimizers = build(model)
+        for optimizer in optimizers:
+            getattr(optimizer, "train", lambda: None)()  # schedule-free ones ask for it
+        with stabkit.watch(model, optimizers, out=out) if out else nullcontext() as watch:
+            ends.append(train(model, optimizers, steps=4)[0])
+    assert all(torch.equal(ours, theirs) for ours, theirs in zip(*ends, strict=True))
+    assert watch.steps == 4 and watch.ended == "closed"
+    found = held(tmp_path).cell
+    assert found.records["gradient"].steps.tolist() == [0, 1, 2, 3] and (found.gradients("stack") > 0).all()
+    assert (found.records["delta"].at("stack.1.self")[1:] > 0).all()  # SOAP's first step fills its preconditioner

@@ -94,7 +94,6 @@ def _probed(
             tell({"id": job["id"], "step": step, "steps": job["steps"], "loss": jsonable(loss)})
 
     recorded = loop.record(made, job["steps"], job["blocks"], event)
-    high = recorded.guess.high(made.start) if recorded.guess else ""
     facts = Facts(
         factory=job["factory"],
         depth=job["depth"],
@@ -103,7 +102,7 @@ def _probed(
         steps=job["steps"],
         sublayers=recorded.sublayers,
         how=recorded.stream.how,
-        notes=(*made.notes, *recorded.stream.notes, *([high] if high else [])),
+        notes=(*made.notes, *recorded.stream.notes),
         model=type(made.model).__name__,
         parameters=sum(p.numel() for p in made.model.parameters()),
         width=recorded.width,

@@ -26,6 +26,10 @@ UNITS = {
     "gradient": "lowest ÷ top layer's",
     "finite": "",
 }
+MUON = (
+    "Muon's step has one size whatever the gradient: its ratio says less of what trains than under AdamW "
+    "(docs/own_model.md, section 5)"
+)
 QUESTIONS = {
     "stream": "Does the residual stream grow with depth, before any update?",
     "update": "Does an update move a deeper model's output farther?",
@@ -49,10 +53,11 @@ def answer(judged: Judged) -> str:
     }
     links = [link for link in worst.links.values() if link.verdict == worst.word]
     why = "" if worst.word == "pass" else ": " + "; ".join(link.why for link in links[:2])
-    if len(judged.verdicts) == 1:
-        return f"{words[worst.word]}{why}."
     others = [_elsewhere(verdict) for verdict in judged.verdicts if verdict is not worst]
-    return f"{words[worst.word]}{why}. {'; '.join(others).capitalize()}."
+    deepest = max((cell.facts for cell in judged.cells), key=lambda facts: facts.depth or 0)
+    high = deepest.guess.high(deepest.start) if deepest.guess is not None else ""
+    sentences = [f"{words[worst.word]}{why}", "; ".join(others).capitalize(), high[:1].upper() + high[1:]]
+    return " ".join(f"{sentence}." for sentence in sentences if sentence)
 
 
 def _elsewhere(verdict: Verdict) -> str:
@@ -136,6 +141,8 @@ def notes(cells: Sequence[ModelCell]) -> list[str]:
             "the batch differs between depths of one seed: draw it before the model is built, "
             "or from a stream of its own"
         )
+    if any("Muon" in cell.facts.optimizer for cell in cells):
+        notes["Muon"] = MUON
     return [*notes.values(), *filter(None, [uneven(cells)])]
 
 
