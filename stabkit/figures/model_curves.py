@@ -240,7 +240,11 @@ def _gradient_lines(watch: Watched) -> Iterable[Line]:
 
 
 def _gradient_title(watch: Watched) -> str:
-    """The lowest that a layer came to, and what became of it."""
+    """The lowest that a layer came to, and what became of it; before that the layers that none arrived at."""
+    norms = [watch.cell.gradients(stack) for stack in watch.cell.stacks] if "gradient" in watch.cell.records else []
+    without = sum(int(np.isnan(own).all(axis=0).sum()) for own in norms if len(own))
+    if without:
+        return f"Gradient: none arrives at {without} of {sum(own.shape[1] for own in norms)} layers"
     frame = _frame(_gradient_lines(watch))
     frame = frame[np.isfinite(frame["value"])]
     if frame.empty:

@@ -198,6 +198,20 @@ def test_bad_lists_of_optimizers_are_refused(tmp_path):
         stabkit.watch(model, [muon, adamw], out=tmp_path, probe=tokens(0)).step()
 
 
+def test_one_whose_parameters_are_all_frozen_is_said_and_steps_with_the_others(tmp_path):
+    model, (muon, adamw) = made()
+    for group in adamw.param_groups:
+        for parameter in group["params"]:
+            parameter.requires_grad_(False)
+    with stabkit.watch(model, [muon, adamw], out=tmp_path, probe=tokens(0)) as watch:
+        for step in range(2):
+            loss_of(model, tokens(step)).backward()
+            muon.step()
+            adamw.step()
+        assert watch.steps == 2
+    assert "all that AdamW holds of the model is frozen" in held(tmp_path).cell.facts.notes
+
+
 def test_wrappers_give_what_steps():
     model, both = made()
     nested = SimpleNamespace(optimizer=SimpleNamespace(optimizers=[both[0], SimpleNamespace(optimizer=both[1])]))

@@ -11,6 +11,7 @@ import torch
 
 import stabkit
 from stabkit import methods
+from stabkit.figures.model_curves import WATCHED
 from stabkit.own.audit import audit
 from stabkit.own.probe.built_model import make
 from stabkit.own.probe.loop import record
@@ -20,6 +21,7 @@ from stabkit.results.own.cell import Facts, ModelCell
 from stabkit.results.own.guess import Guess
 from stabkit.results.own.verdict import verdict
 from tests.own import reported_models as models
+from tests.own.test_optimizers import held
 from tests.own.test_watch import loss_of, tokens
 
 AUDITED = {
@@ -154,9 +156,12 @@ def watched(tmp_path, slip="", steps=9, rate=1e-3, dtype=torch.float32, **more):
 def test_a_watch_tells_of_what_no_optimizer_holds_and_what_no_gradient_reaches(tmp_path):
     (said,) = watched(tmp_path, "a plain list")
     assert (said.link, said.step) == ("owned", 0) and "(blocks, a plain list)" in said.sentence
+    tmp_path = tmp_path / "detached"
     (said,) = watched(tmp_path, "detached")
     assert (said.link, said.step) == ("reach", 1)
     assert "no gradient reaches stack.1 … stack.2, to be trained: something before stack.3 cuts" in said.sentence
+    (page,) = (figure for figure in WATCHED if figure.name.endswith("gradient"))
+    assert page.title(held(tmp_path)) == "Gradient: none arrives at 2 of 4 layers"
     (said,) = watched(tmp_path, "κ 0")
     assert (said.link, said.step) == ("reach", 8) and "norm tensors" in said.sentence
     assert watched(tmp_path) == []

@@ -132,7 +132,7 @@ def _own_optimizers(optimizers: Sequence[torch.optim.Optimizer], model: nn.Modul
         kind = type(optimizer).__name__
         if step is not None and step.default is step.empty:
             raise UsageError(f"{name}: {kind} steps by a closure, which hides its gradients; use another optimizer")
-        if not trained.keys() & updates.held(optimizer):
+        if not {id(p) for p in model.parameters()} & updates.held(optimizer):
             which = "its optimizer" if len(optimizers) == 1 else f"its {kind}"
             raise UsageError(f"{name}: {which} holds none of the model's parameters")
     if lr:

@@ -53,13 +53,20 @@ def refuse(model: nn.Module, optimizers: Sequence[Any], every: str | int, writer
     if writer is not None and not (hasattr(writer, "add_scalar") or hasattr(writer, "log")):
         raise UsageError("watch: a writer has add_scalar (TensorBoard) or log (Weights & Biases)")
     run.refuse(model)
-    trained = {id(p) for p in model.parameters() if p.requires_grad}
-    if not trained:
+    if not any(p.requires_grad for p in model.parameters()):
         raise UsageError("watch: every parameter is frozen (requires_grad=False); there is nothing to train")
+    own = {id(p) for p in model.parameters()}
     for optimizer in optimizers:
-        if not trained & updates.held(optimizer):
+        if not own & updates.held(optimizer):
             which = "the optimizer" if len(optimizers) == 1 else type(optimizer).__name__
             raise UsageError(f"watch: {which} holds none of the model's parameters")
+
+
+def frozen(model: nn.Module, optimizers: Sequence[torch.optim.Optimizer]) -> str:
+    """Which optimisers hold nothing of the model but what is frozen; "" for none."""
+    trained = {id(p) for p in model.parameters() if p.requires_grad}
+    idle = [optimizer for optimizer in optimizers if not trained & updates.held(optimizer)]
+    return f"all that {updates.name(idle)} holds of the model is frozen" if idle else ""
 
 
 def unwrapped(model: nn.Module) -> nn.Module:

@@ -22,7 +22,7 @@ from stabkit.errors import StabkitError, UsageError
 from stabkit.own.chain.updates import Updates, several
 from stabkit.own.sublayers.run import Call
 from stabkit.own.watch import distributed
-from stabkit.own.watch.inputs import FirstCall, WatchedBatch, check, refuse, unwrapped
+from stabkit.own.watch.inputs import FirstCall, WatchedBatch, check, frozen, refuse, unwrapped
 from stabkit.own.watch.journal import Journal, StabilityWarning, say
 from stabkit.own.watch.losses import Losses
 from stabkit.own.watch.recording import Recording
@@ -91,6 +91,8 @@ class Watch:
             return
         if any(own.state for own in self.optimizers):
             self.notes.append("the optimizer had taken steps before: θ_0 and update 0 are the model as it was then")
+        if idle := frozen(self.model, self.optimizers):
+            self.notes.append(idle)
         if probe is None:
             self._first = FirstCall(model)
             self.notes.append("read on the first batch that the model was called with")
