@@ -127,8 +127,8 @@ def both(model: nn.Module, inputs: Any = None) -> bool:
 
 
 def _closest(anatomy: Anatomy, stacks: dict[Stack, Found], n: int, m: int) -> Method:
-    """The recipe of which least is violated: one whose constants stand in the sums to three digits before any whose
-    scales are free or 1; then in structure and scales, then in what was drawn."""
+    """The recipe of which least is violated: one whose constants stand in the sums to three digits, or whose gains are
+    on the matrices, before any whose scales are free or 1; then in structure and scales, then in what was drawn."""
     ranked: list[tuple[bool, int, int, int, Method]] = []
     for key in methods.KEYS:
         method = methods.build(key, {})
@@ -136,7 +136,8 @@ def _closest(anatomy: Anatomy, stacks: dict[Stack, Found], n: int, m: int) -> Me
             case = Case(method, stacks)
             built = sum(1 for _ in (*structure.judge(case, n, m), *scales.judge(case)))
             drawn = sum(1 for _ in weights.judge(case, anatomy))
-            ranked.append((not scales.has_its_constants(case), built, drawn, len(ranked), method))
+            known = scales.has_its_constants(case) or weights.has_its_gains(case)
+            ranked.append((not known, built, drawn, len(ranked), method))
     return min(ranked)[-1]
 
 

@@ -106,7 +106,8 @@ class Case:
         """The base on which the recipe is judged."""
         alike = [r for r in self.readings if abs(r.std / self.sigma - 1) <= r.slack or self.fits(r, "constant")]
         shapes = {r.shape[0] + r.shape[1] for r in alike}
-        if len(shapes) > 1 and self._misfit("constant")[0] < self._misfit(self.recipe_base)[0]:
+        plain = all(self.fits(r, "constant") for r in self.readings if self.expected(r, "constant") == 1)
+        if plain and len(shapes) > 1 and self._misfit("constant")[0] < self._misfit(self.recipe_base)[0]:
             self.recipe_base = "constant"
         self.base = self.recipe_base
         """What was drawn."""

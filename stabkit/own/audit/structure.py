@@ -130,6 +130,8 @@ def _shortcuts_normed(case: Case) -> list[tuple[Site, TracedSublayer, TracedSubl
     found: list[tuple[Site, TracedSublayer, TracedSublayer | None]] = []
     for stack in case.stacks:
         before: tuple[Site, TracedSublayer] | None = None
+        if not any(measured(own)[0] for s, own in case.pairs if s.stack == stack):
+            continue  # every norm stands after a sum: that is Post-LN
         for site, sublayer in ((s, own) for s, own in case.pairs if s.stack == stack):
             wanted = asked(case.method, site)
             if wanted[0] and not measured(sublayer)[0] and sublayer.fork_normed:

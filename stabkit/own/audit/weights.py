@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
-from stabkit.methods.base import Kind, Role, Site, Stack
+from stabkit.methods.base import Kind, Role, Stack
 from stabkit.own.audit import causes
 from stabkit.own.audit.case import BASES, CONSTANT, Case, Reading, Violation, deviation
 from stabkit.own.audit.words import by_stack, matrices, names, span, where
@@ -76,7 +76,7 @@ def _finite_outside(anatomy: Anatomy) -> Iterator[Violation]:
 
 
 def _clones(case: Case) -> Iterator[Violation]:
-    by_shared: dict[bool, dict[Site, None]] = {False: {}, True: {}}
+    groups: dict[bool, list[list[Reading]]] = {False: [], True: []}
     units: dict[Unit, list[Reading]] = defaultdict(list)
     for r in case.readings:
         if math.isfinite(r.std) and r.std > 0:
@@ -84,19 +84,37 @@ def _clones(case: Case) -> Iterator[Violation]:
     for readings in units.values():
         for group in _alike(readings):
             if len({r.site.layer for r in group}) > 1:
-                by_shared[len(names(group)) == 1].update(dict.fromkeys(r.site for r in group))
-    for tied, sites in by_shared.items():
-        if sites:
-            places = where(case, sorted(sites, key=lambda site: (site.stack != "encoder", site.index)))
-            said = "share one set of weights" if tied else "start identical, copies of one draw"
+                groups[len(names(group)) == 1].append(group)
+    for tied, alike in groups.items():
+        if alike:
+            held = [r for group in alike for r in group]
+            most = max(Counter((r.site.stack, r.site.kind, r.part.role) for group in alike for r in group[:1]).values())
+            sets = "one set" if most == 1 else f"{most} sets"
+            said = f"share {sets} of weights" if tied else "start identical, copies of one draw"
             yield Violation(
                 topic="shared layers" if tied else "cloned layers",
-                what=f"{places}: layers {said}",
+                what=f"{_whole(case, held)}: layers {said}",
                 recipe="every layer has weights of its own, drawn independently",
                 measured="the same parameters" if tied else f"correlation between layers above {ALIKE}",
                 remedy="build a layer for each place" if tied else "build and draw each layer separately: "
                 "nn.TransformerEncoder and copy.deepcopy copy weights too",
             )  # fmt: skip
+
+
+def _whole(case: Case, held: Sequence[Reading]) -> str:
+    """Sub-layers by name where all of their matrices are among these; else the matrices."""
+    roles = {id(r.part) for r in held}
+    sites = {r.site for r in held}
+    every = [r for r in case.readings if r.site in sites]
+    if all(id(r.part) in roles for r in every):
+        return where(case, sorted(sites, key=lambda site: (site.stack != "encoder", site.index)))
+    return matrices(case, held)
+
+
+def has_its_gains(case: Case) -> bool:
+    """Whether all that the recipe scales has the recipe's own gain, in two roles at least."""
+    scaled = [r for r in case.readings if case.expected(r) not in (0.0, 1.0)]
+    return len({r.part.role for r in scaled}) > 1 and all(case.fits(r) for r in scaled)
 
 
 def _alike(readings: Sequence[Reading]) -> Iterator[list[Reading]]:

@@ -66,7 +66,8 @@ def dissect(watch: DispatchTrace) -> Anatomy:
     used: set[int] = set()
     unknown: list[str] = []
     sublayers = {join.node.at: sublayer(nodes, users, join, sums, used, unknown) for join in joins}
-    stacks = _stacks(nodes, sublayers)
+    stacks = [stack for stack in map(_without_gates, _stacks(nodes, sublayers)) if stack]
+    sublayers = {own.at: own for stack in stacks for own in stack}
     finals = [_finish(nodes, users, stack) for stack in stacks]
     encoder_of: dict[int, int] = {}
     for at, traced in sublayers.items():
@@ -99,6 +100,19 @@ def dissect(watch: DispatchTrace) -> Anatomy:
         notes=tuple(dict.fromkeys(notes)),
         unknown=tuple(dict.fromkeys(unknown)),
     )
+
+
+def _without_gates(stack: list[TracedSublayer]) -> list[TracedSublayer]:
+    """Without what stands before the first layer or after the last and has a single matrix, where no layer has the
+    like: a gate on the embedding or on the output is no layer."""
+    kinds = [own.kind is not None for own in stack]
+    if not any(kinds):
+        return stack
+    first, last = kinds.index(True), len(kinds) - 1 - kinds[::-1].index(True)
+    if not all(kinds[first : last + 1]):
+        return stack
+    before = [own for own in stack[:first] if own.matrices > 1]
+    return [*before, *stack[first : last + 1], *(own for own in stack[last + 1 :] if own.matrices > 1)]
 
 
 def _stacks(nodes: Sequence[Node], sublayers: dict[int, TracedSublayer]) -> list[list[TracedSublayer]]:

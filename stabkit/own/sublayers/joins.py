@@ -117,6 +117,9 @@ def _below(nodes: Sequence[Node], node: Node) -> int | None:
     anything else."""
     if node.op in PASS and len(node.inputs) == 1:
         return node.inputs[0]
+    if node.op == "product" and node.matrix is not None and node.matrix.flipped:
+        rows, columns = node.matrix.weight.shape
+        return node.inputs[0] if rows == columns <= MOST_STREAMS else None
     if node.op == "match":
         for mixed, mixing in (node.inputs, node.inputs[::-1]):
             square = nodes[mixing].value.shape[-2:]
@@ -143,24 +146,36 @@ def _width(product: Node) -> int:
 def nested(nodes: Sequence[Node], joins: Sequence[Join]) -> tuple[list[Join], int]:
     """(the sums that are sub-layers', how many shortcuts around several of them were left out).
 
-    Of a sum with others between its fork and itself it is the sub-layer where those lie inside its branch: alone, and
-    behind a matrix (a state-space layer's D·u). Else it is a long shortcut: a term from the embedding or from an older
-    layer, whose sub-layers follow one another along the stream.
+    Of a sum with others between its fork and itself it is the sub-layer where those lie inside its branch: where such
+    sums follow one another along the stream, or where one other lies there alone, behind a matrix or a norm (a
+    state-space layer's D·u, a feed-forward with a shortcut of its own). Else it is a long shortcut: a term from the
+    embedding or from an older layer, whose sub-layers follow one another along the stream.
     """
     within = {join.node.at: [own for own in joins if own.node.at in join.region] for join in joins}
+    outer = [join for join in sorted(joins, key=lambda own: own.node.at) if within[join.node.at]]
 
-    def reached(start: int, at: int) -> bool:
-        return any(node.at == at for node in back(nodes, (start,), lambda n: n.op in MIXES, low=at))
+    def reached(start: int, at: int, norms: bool = False) -> bool:
+        def stop(node: Node) -> bool:
+            return node.op in MIXES or (node.op == "norm" and not norms)
 
+        return any(node.at == at for node in back(nodes, (start,), stop, low=at))
+
+    chained = {
+        own.node.at
+        for a in outer
+        for b in outer
+        if a.node.at < b.node.at and a.node.at not in b.region and reached(b.fork, a.node.at, norms=True)
+        for own in (a, b)
+    }
     inside: set[int] = set()
     around: set[int] = set()
-    for join in sorted(joins, key=lambda own: own.node.at):
+    for join in outer:
         inner = [own for own in within[join.node.at] if own.node.at not in inside | around]
-        if not inner:
+        if not inner or join.node.at in inside:
             continue
         stream = any(reached(own.fork, join.fork) for own in inner)
-        follow = any(reached(b.fork, a.node.at) for a in inner for b in inner if a.node.at < b.node.at)
-        if stream or follow:
+        follow = any(reached(b.fork, a.node.at, norms=True) for a in inner for b in inner if a.node.at < b.node.at)
+        if stream or (follow and join.node.at not in chained):
             around.add(join.node.at)
         else:
             inside |= {own.node.at for own in inner}

@@ -73,14 +73,26 @@ def _longest(nodes: Sequence[Node]) -> list[_History]:
     for node in nodes:
         if node.op != "move" or len(node.inputs) < 2:
             continue
+        given = tuple(_origin(nodes, at) for at in node.inputs)
         for run in runs:
             last = run[-1]
-            if node.inputs[:-1] == last.values or (node.inputs[0] == last.at and len(node.inputs) == 2):
-                run.append(_History(node.at, (*last.values, node.inputs[-1])))
+            if given[:-1] == last.values or (given[0] == last.at and len(given) == 2):
+                run.append(_History(node.at, (*last.values, given[-1])))
                 break
         else:
-            runs.append([_History(node.at, node.inputs)])
+            runs.append([_History(node.at, given)])
     return max(runs, key=len, default=[])
+
+
+def _origin(nodes: Sequence[Node], at: int) -> int:
+    """What an axis was added to: the value itself."""
+
+    def plain(at: int) -> list[int]:
+        return [size for size in nodes[at].value.shape if size != 1]
+
+    while nodes[at].op == "move" and len(nodes[at].inputs) == 1 and plain(at) == plain(nodes[at].inputs[0]):
+        at = nodes[at].inputs[0]
+    return at
 
 
 def _mixture(nodes: Sequence[Node], users: Users, history: _History, target: int) -> int:

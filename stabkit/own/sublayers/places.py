@@ -112,7 +112,7 @@ def places(watch: DispatchTrace, anatomy: Anatomy) -> Places | None:
             sublayers.append(SublayerPlace(stack=name, layer=sublayer.layer, kind=kind, parameters=tuple(sorted(read))))
             nodes.append(Nodes(out=out, at=sublayer.at, added=sublayer.join.added))
             matrices = [node.matrix for at in between if (node := watch.nodes[at]).matrix is not None]
-            if matrices and not read and not any(matrix.name for matrix in matrices if matrix is not None):
+            if matrices and not any(matrix.name for matrix in matrices if matrix is not None):
                 unregistered.append(sublayers[-1].name)
     shared = {name for name, sublayer in uses.items() if len(sublayer) > 1}
     taken: set[str] = set(shared)

@@ -52,6 +52,8 @@ class TracedSublayer:
     norm_inner: bool = False
     norm_branch: bool = False
     norm_out: bool = False
+    matrices: int = 0
+    """How many stand in its branch, one that is used in a way not followed among them as several."""
     norms_in: int = 0
     """How many norms stand between the fork and the branch's first matrices."""
     kappa: float = 1.0
@@ -113,6 +115,7 @@ def sublayer(
     cores_at = [at for at in sorted(region) if _core(nodes, nodes[at]) is not None]
     cores = [core for at in cores_at if (core := _core(nodes, nodes[at])) is not None]
     products = [nodes[at] for at in sorted(region) if nodes[at].op == "product"]
+    traced.matrices = len(products) + 2 * any(nodes[at].op == "other" and bool(nodes[at].name) for at in region)
     if cores:
         readers, taken = _attending(nodes, cores, sums, traced)
         last: Role = "out"
@@ -146,7 +149,9 @@ def sublayer(
     traced.fork_normed = _stands_on_norm(nodes, join.fork)
     if traced.kind == "self":
         ways = {role: _way(nodes, n.inputs[0], join.fork) for n, role in _plain(nodes, taken)}
-        traced.raw = tuple(role for role, way in ways.items() if way is not None and not way.norms and traced.norm_in)
+        plain = tuple(role for role, way in ways.items() if way is not None and not way.norms)
+        if any(way is not None and way.norms for way in ways.values()):
+            traced.norm_in, traced.raw = True, plain
     inside = back(nodes, [n.inputs[0] for n in ends if n not in readers], lambda n: n.op in MIXES, low=join.fork + 1)
     traced.norm_inner = any(n.op == "norm" for n in inside)
     return traced

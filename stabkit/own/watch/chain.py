@@ -25,7 +25,7 @@ from stabkit.own.sublayers import reading, run
 from stabkit.own.sublayers.memory import digest
 from stabkit.own.watch.distributed import reshard, whole
 from stabkit.own.watch.inputs import WatchedBatch
-from stabkit.own.watch.still import described
+from stabkit.own.watch.still import UNSTEPPED, described
 from stabkit.results.records import Recorder, Table
 
 Optimizers = Sequence[torch.optim.Optimizer]
@@ -126,10 +126,21 @@ class WatchedChain:
         return {site: [known[id(p)] for p in own] for site, own in self.groups.items()}
 
     @property
-    def halves(self) -> dict[str, str]:
-        """{name: type} of parameters in half precision."""
-        kinds = {torch.bfloat16: "bfloat16", torch.float16: "float16"}
-        return {name: kinds[p.dtype] for name, p in self.model.named_parameters() if p.dtype in kinds}
+    def causes(self) -> dict[str, str]:
+        """{name: why a parameter may not move}: no optimiser, a rate of 0, half precision."""
+        rates = {
+            id(p): group.get("lr") for own in self.optimizers for group in own.param_groups for p in group["params"]
+        }
+        causes = {}
+        for name, p in self.model.named_parameters():
+            if self.optimizers and id(p) not in rates:
+                causes[name] = UNSTEPPED
+            elif id(p) in rates and not rates[id(p)]:
+                causes[name] = "its rate is 0"
+            elif p.dtype in (torch.bfloat16, torch.float16):
+                kind = str(p.dtype).removeprefix("torch.")
+                causes[name] = f"weights in {kind}, steps below half a unit in the last place are lost"
+        return causes
 
     def unstepped(self) -> str:
         """Which tensors to be trained no optimiser given steps; "" for none."""

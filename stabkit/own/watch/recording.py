@@ -136,7 +136,7 @@ class Recording:
         """Of the update just done, whose gradients were fetched last."""
         before, gradients = self._last
         if before == step - 1 and len(gradients) == len(moved):
-            yield from self.still.see(step, self.chain.sublayers, self.chain.names, gradients, moved, self.chain.halves)
+            yield from self.still.see(step, self.chain.sublayers, self.chain.names, gradients, moved, self.chain.causes)
 
     def facts(self, name: str, steps: int, notes: Sequence[str]) -> Facts:
         """What is known after so many updates. A training has no factory, depth, seed or first loss."""

@@ -16,6 +16,7 @@ from stabkit.own.sublayers.anatomy import and_more
 from stabkit.results.own.alarm import Alarm
 from stabkit.results.own.cell import Sublayer
 
+UNSTEPPED = "stepped by no optimizer given"
 IN_A_ROW = 8
 """Readings."""
 
@@ -47,10 +48,10 @@ class Still:
         groups: Mapping[str, Sequence[str]],
         gradients: torch.Tensor,
         moved: torch.Tensor,
-        halves: Mapping[str, str],
+        causes: Mapping[str, str],
     ) -> Iterator[Alarm]:
         """After update `step`: (parameters,) squares of its gradients and of what it moved, in the order of `groups`,
-        {site: names}. `halves`: {name: type} of those in half precision."""
+        {site: names}. `causes`: {name: why it may stay}, None for what another warning is of."""
         names = [name for own in groups.values() for name in own]
         arrived = dict(zip(names, (gradients > 0).tolist(), strict=True))
         unknown = dict(zip(names, gradients.isnan().tolist(), strict=True))
@@ -59,6 +60,8 @@ class Still:
             has = arrived[name] or unknown[name]
             self._silent[name] = 0 if has else self._silent.get(name, 0) + 1
             self._unmoved[name] = self._unmoved.get(name, 0) + 1 if has and stays[name] else 0
+            if causes.get(name) == UNSTEPPED:
+                self._unmoved[name] = 0
         yield from self._cut(step, sublayers, groups, gradients)
         silent = [name for name in names if self._silent[name] >= IN_A_ROW]
         if silent:
@@ -66,8 +69,8 @@ class Still:
             yield Alarm(step=step, link="reach", sentence=sentence, numbers={"tensors": len(silent), "of": len(names)})
         unmoved = [name for name in names if self._unmoved[name] >= IN_A_ROW]
         if unmoved:
-            kind = halves.get(unmoved[0], "")
-            why = f": weights in {kind}, steps below half a unit in the last place are lost" if kind else ""
+            known = dict.fromkeys(causes[name] for name in unmoved if name in causes)
+            why = f": {', '.join(known)}" if known else ""
             sentence = (
                 f"{described(unmoved, self.kinds)} did not move for {IN_A_ROW} readings though a gradient arrives{why}"
             )
