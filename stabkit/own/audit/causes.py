@@ -63,8 +63,7 @@ def of_gain(
         (2, 1, "Kaiming's by the wrong fan, √(2/fan_out)"),
         (1, 1, "LeCun's by the wrong fan, √(1/fan_out)"),
     ):
-        if side == 0 or any(fan_in != fan_out for fan_in, fan_out in shapes):
-            yield Cause(tuple(math.sqrt(share / fans[side]) / b for fans, b in zip(shapes, base, strict=True)), name)
+        yield Cause(tuple(math.sqrt(share / fans[side]) / b for fans, b in zip(shapes, base, strict=True)), name)
     mirrored = tuple(gain(replace(site, layer=site.depth - site.layer + 1)) for site in sites)
     yield Cause(mirrored, "the layers are counted from the other end")
 
