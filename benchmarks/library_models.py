@@ -88,8 +88,8 @@ seeds, eight updates of AdamW at 1e-3 (nanochat: its own two optimizers) on a fi
 the deepest, exponents those over depth; *probe* is the wall time of all twelve cells on two cores. The last column is
 another run: each model at {TRAINED} layers, {UPDATES} updates by the same optimizer at the same rate, no warm-up, on
 fresh batches of a made-up language (pictures, frames), the mean loss of the last 20 updates beside that of who knows
-frequencies alone; it `trains` from {LEARNT:g} nats below. A verdict speaks of these small models at this rate, not of
-the published ones.
+frequencies alone; it `trains` from {LEARNT:g} nats below. A `fail` beside `trains` is a failure at the deepest beside a
+training at {TRAINED}. A verdict speaks of these small models at this rate, not of the published ones.
 
 | model, factory | found | stream | update | gradient | finite | verdict | probe | trains? |
 |---|---|---|---|---|---|---|---|---|

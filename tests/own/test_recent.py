@@ -62,6 +62,13 @@ def test_shortcuts_that_multiply_fail_by_the_head_room_of_float16_and_by_nothing
     assert beyond.verdict == "fail" and "is beyond what float16 holds at 24 layers" in beyond.why
 
 
+def test_the_head_room_is_that_of_the_largest_entry_and_none_where_one_is_no_number():
+    one = torch.ones(2, dtype=torch.float16)
+    assert reading.headroom([one, 8 * one]) == torch.finfo(torch.float16).max / 8
+    assert reading.headroom([one, one * float("nan")]) == reading.headroom([one * float("inf"), one]) == 0.0
+    assert reading.headroom([0 * one]) == torch.finfo(torch.float16).max
+
+
 @pytest.mark.slow
 def test_growth_that_a_norm_divides_out_passes_until_the_upper_branches_are_nothing_beside_it():
     found = probed(plain.growing_normed, (2, 4, 8)).stream

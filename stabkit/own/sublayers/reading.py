@@ -201,8 +201,8 @@ def headroom(x: Sequence[torch.Tensor]) -> float:
     """The largest number of their type over their largest entry (over 1 where that is less); 0 where one is not
     finite."""
     most: float = torch.finfo(x[0].dtype).max
-    peak = max(float(own.detach().abs().max()) for own in x)
-    return most / max(peak, 1.0) if math.isfinite(peak) else 0.0
+    peaks = [float(own.detach().abs().max()) for own in x]
+    return most / max(*peaks, 1.0) if all(map(math.isfinite, peaks)) else 0.0
 
 
 def logits(returned: Any) -> torch.Tensor | None:
