@@ -29,6 +29,8 @@ from stabkit.own.watch.still import UNSTEPPED, described
 from stabkit.results.records import Recorder, Table
 
 Optimizers = Sequence[torch.optim.Optimizer]
+NOBODYS = -1
+"""Stands where an optimiser's identity would."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +114,8 @@ class WatchedChain:
         scale = getattr(optimizer, "grad_scale", None)  # of a fused optimiser, which unscales in its own step
         lost = getattr(optimizer, "found_inf", None)  # … and which then does not make it
         places = self._of(optimizer)
-        if not reading.parts and optimizer is not None:
-            places = sorted({*places, *self._unstepped()})
+        if not reading.parts and optimizer is not None and (idle := self._unstepped()):
+            places = sorted({*places, *idle})
         parameters = flat(self.groups)
         squares = gradient_squares([parameters[i] for i in places], self.mesh, scale)
         reading.parts.append((places, squares))
@@ -155,8 +157,10 @@ class WatchedChain:
         """The places of parameters that no optimiser given steps; none where none is given."""
         if not self.optimizers:
             return []
-        stepped = {place for optimizer in self.optimizers for place in self._of(optimizer)}
-        return [place for place in range(len(flat(self.groups))) if place not in stepped]
+        if NOBODYS not in self._places:
+            stepped = {place for optimizer in self.optimizers for place in self._of(optimizer)}
+            self._places[NOBODYS] = [place for place in range(len(flat(self.groups))) if place not in stepped]
+        return self._places[NOBODYS]
 
     def _of(self, optimizer: torch.optim.Optimizer | None) -> list[int]:
         if id(optimizer) not in self._places:
