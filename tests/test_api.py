@@ -39,6 +39,7 @@ SMALL: dict[str, Any] = dict(
 STEP: dict[str, Any] = {name: value for name, value in SMALL.items() if name not in ("steps", "warmup")}
 
 
+@pytest.mark.slow
 def test_the_examples_in_the_docstrings_run_as_printed(tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
     """In the order of a first visit: a store is made before it is read."""
     order = ["sweep", "load_runs", "load_records", "probe", "watch", "loss_surface"]

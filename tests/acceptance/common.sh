@@ -8,7 +8,10 @@ trap 'rm -rf "$work"' EXIT
 export STABKIT_EXAMPLES=full # as in CI: all examples and cases
 quick=${1:-}
 failed=0
-dev() { python3 "$root/dev.py" "$@"; }
+dev() { # slow tests too, unless the block says which
+  if [ "$1" = test ] && [[ " $* " != *" -m "* ]]; then python3 "$root/dev.py" "$@" -m "slow or not slow"
+  else python3 "$root/dev.py" "$@"; fi
+}
 check() { python3 "$root/tests/acceptance/check.py" "$@"; }
 block() { # the command must exit 0
   local name=$1; shift

@@ -138,6 +138,7 @@ def test_judging_survives_any_runs(runs: list[Run]) -> None:
     assert not any(math.isnan(place.value) for one in findings(runs) for place in one.places)
 
 
+@pytest.mark.slow
 def test_a_claims_commands_are_valid() -> None:
     from typer.testing import CliRunner
 

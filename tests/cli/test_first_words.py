@@ -10,6 +10,7 @@ from tests.commands import TINY, process, stabkit
 from tests.tasks.conftest import write
 
 
+@pytest.mark.slow
 def test_a_large_text_and_many_stored_runs_are_told_of_before_they_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, undrawn: None
 ) -> None:

@@ -36,6 +36,7 @@ def of_released_size(decoder_layers):
     return omegas[:24], omegas[24:]
 
 
+@pytest.mark.slow
 def test_omega_is_the_released_profile_within_five_per_cent():
     encoder, decoder = of_released_size(decoder_layers=2)
     assert encoder == pytest.approx(released("encoder"), rel=0.05)

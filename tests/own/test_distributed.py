@@ -121,6 +121,7 @@ def norms():
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["ddp", "fsdp"])
 def test_two_processes_train_as_without_and_the_first_records_what_one_would_see(kind, together):
     shelf, (same, ended, steps, said), (other_same, other_ended, *_) = together(kind)

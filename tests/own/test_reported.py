@@ -102,6 +102,7 @@ def probed(factory, depths=(2, 4, 8), steps=4):
     return verdict(cells)
 
 
+@pytest.mark.slow
 def test_a_probe_fails_where_blocks_are_registered_nowhere_or_no_gradient_arrives():
     found = probed(models.of("a plain list"))
     assert found.gradient.verdict == "fail"

@@ -716,6 +716,7 @@ def test_a_training_that_raises_is_not_one_that_was_closed(tmp_path):
     assert watch.ended == held.ended == "stopped: the training raised KeyError" and held.cell.facts.steps == 2
 
 
+@pytest.mark.slow
 def test_a_script_that_ends_without_a_word_leaves_what_was_seen(tmp_path):
     code = """
 import sys, stabkit

@@ -128,6 +128,7 @@ def test_beams_that_are_kept_in_another_order_go_on_with_their_own_words() -> No
         torch.testing.assert_close(step, own(source[rows], target[rows])[1][-1], rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("penalty", [0.0, 1.0])
 @pytest.mark.parametrize("beam", [1, 2, 4])
 def test_the_batched_search_finds_what_a_slow_one_finds(beam: int, penalty: float) -> None:

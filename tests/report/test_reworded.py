@@ -54,6 +54,8 @@ from tests.figures.fake_runs import at16, plane, plausible, spec, step, sweep
 from tests.report.pages import render
 from tests.results.test_own import made as cell
 
+pytestmark = pytest.mark.slow
+
 SUFFIX = " (reworded)"
 WORDS = ("trains", "stuck", "diverged", "early", "failed", "likely trains", "likely stuck", "open", "out of range")
 

@@ -35,6 +35,7 @@ for job in channel.makefile("rb"): pass
 """A worker that takes a job and never answers."""
 
 
+@pytest.mark.slow
 def test_a_run_that_hangs_is_tried_three_times_over_all_commands(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,6 +138,7 @@ def test_a_disk_without_room_is_refused_before_training(tmp_path: Path, monkeypa
     space(900_000, tmp_path)
 
 
+@pytest.mark.slow
 def test_standard_error_that_is_full_or_closed_stops_no_training(tmp_path: Path) -> None:
     command = [sys.executable, "-c", UNDRAWN, "sweep", *TINY, "--models", "deepnorm", "--executor", "inline", "--out"]
     with open("/dev/full", "w") as full:

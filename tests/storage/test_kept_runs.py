@@ -85,6 +85,7 @@ def stabkit(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_a_run_stored_by_this_version_gets_tomorrows_words_and_page_and_is_not_trained_again(
     tomorrow: Path, tmp_path: Path
 ) -> None:

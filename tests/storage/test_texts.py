@@ -112,6 +112,7 @@ def test_a_damaged_text_goes_to_quarantine_and_is_made_again(name: str, data: Pa
     assert list((shelf.root / ".quarantine").iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
 def test_the_second_sweep_and_its_workers_never_load_sentencepiece(data: Path, tmp_path: Path) -> None:
     blocked = tmp_path / "blocked"

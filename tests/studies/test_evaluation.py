@@ -115,6 +115,7 @@ def test_a_run_of_the_default_seed_another_width_or_a_long_warm_up_is_never_fitt
     assert {axes for _, axes in evaluation.beyond} == {("warm-up",)}, "its depths and rates are the corpus' own"
 
 
+@pytest.mark.slow
 def test_shuffled_labels_are_told_no_better_than_by_chance():
     found = EVALUATION.shuffled()
     assert len(found) == 50 and abs(np.mean(found) - 0.5) <= 0.05

@@ -65,6 +65,7 @@ CHOSEN = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", some(methods.KEYS))
 def test_every_method_begins_its_run_on_one_device(method: str, gpu: Ask) -> None:
     gpu("placed", method, 1, 1)
