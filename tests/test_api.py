@@ -130,6 +130,7 @@ def test_a_result_shows_itself_in_a_notebook_and_its_page_names_the_command_that
     assert "16/16" not in again.stderr and "finished run" in again.stderr + "finished run", "nothing is trained again"
 
 
+@pytest.mark.slow
 def test_each_function_returns_what_its_command_does(tmp_path: Path) -> None:
     step = stabkit.slope(("post-ln", "deepnorm"), seeds=0, out=tmp_path, dtype="float32", **STEP)
     assert isinstance(step, SweepResult) and len(step.runs) == 4 and "<table" in step._repr_html_()

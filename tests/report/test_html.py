@@ -206,6 +206,7 @@ def test_mixed_environments_are_warned_about(undrawn: None) -> None:
     assert "Mixed environments" not in " ".join(page_of(runs[:1]).text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "runs",
     [

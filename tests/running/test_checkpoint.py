@@ -39,6 +39,7 @@ def same(one: train.Result, other: train.Result) -> None:
         np.testing.assert_array_equal(array, other.weights[name])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", some(methods.KEYS, 4))
 def test_from_any_checkpoint_a_run_ends_as_if_it_had_never_stopped(method: str) -> None:
     spec = tiny(method, steps=7, dropout=0.1, warmup=3, snapshots=4)

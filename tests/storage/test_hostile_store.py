@@ -108,6 +108,7 @@ def test_records_that_no_run_writes_are_corrupt_and_trained_again(case: str, tmp
     assert list((store.runs / ".quarantine").iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", some(HARMLESS, 5))
 def test_records_of_any_value_are_read_by_every_reader(case: str, tmp_path: Path) -> None:
     store = put(tmp_path, with_records(HARMLESS[case]))
