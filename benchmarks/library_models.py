@@ -14,7 +14,6 @@ the page is written; a library that is not there leaves its rows out, and says s
 from __future__ import annotations
 
 import json
-import math
 import os
 import subprocess
 import sys
@@ -31,11 +30,9 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from tests.own import library_models  # noqa: E402  # the models stand beside the tests that probe them
+from tests.own import library_models, tasks  # noqa: E402  # the models stand beside the tests that probe them
 
 DEPTHS, TRAINED, UPDATES, RATE = "3,6,12,24", 12, 300, 1e-3
-LEARNT = 0.3
-"""Nats below `tasks.ignorance` from which a model is said to train."""
 TITLES = {
     "gpt2": "GPT-2",
     "bert": "BERT (Post-LN)",
@@ -88,8 +85,8 @@ seeds, eight updates of AdamW at 1e-3 (nanochat: its own two optimizers) on a fi
 the deepest, exponents those over depth; *probe* is the wall time of all twelve cells on two cores. The last column is
 another run: each model at {TRAINED} layers, {UPDATES} updates by the same optimizer at the same rate, no warm-up, on
 fresh batches of a made-up language (pictures, frames), the mean loss of the last 20 updates beside that of who knows
-frequencies alone; it `trains` from {LEARNT:g} nats below. A `fail` beside `trains` is a failure at the deepest beside a
-training at {TRAINED}. A verdict speaks of these small models at this rate, not of the published ones.
+frequencies alone; it `trains` from {tasks.LEARNT:g} nats below. A `fail` beside `trains` is a failure at the deepest
+beside a training at {TRAINED}. A verdict speaks of these small models at this rate, not of the published ones.
 
 | model, factory | found | stream | update | gradient | finite | verdict | probe | trains? |
 |---|---|---|---|---|---|---|---|---|
@@ -122,24 +119,12 @@ def trained(name: str) -> str:
     import torch
 
     from stabkit.own.probe.built_model import make
-    from tests.own import tasks
 
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     made = make(getattr(library_models, name), name, TRAINED, 0, 0.0 if name == "nanochat" else RATE)
-    losses: list[float] = []
-    for step in range(UPDATES):
-        loss = tasks.loss_of(name, made.model, step)
-        for optimizer in made.optimizers:
-            optimizer.zero_grad()
-        loss.backward()
-        for optimizer in made.optimizers:
-            optimizer.step()
-        losses.append(float(loss.detach()))
-        if not math.isfinite(losses[-1]):
-            return f"diverged at update {step}"
-    end, ignorance = sum(losses[-20:]) / 20, tasks.ignorance(name)
-    return f"{'trains' if end < ignorance - LEARNT else 'stuck'}: {end:.2f} of {ignorance:.2f}"
+    end, word = tasks.trained(name, made, UPDATES)
+    return f"{word}: {end:.2f} of {tasks.ignorance(name):.2f}"
 
 
 def kept(name: str, out: Path, make: Any) -> Any:
@@ -195,7 +180,7 @@ def main(out: str, *asked: str) -> None:
             f"**{one['verdict']}** | {one['seconds']:.0f} s | {ends[name]} |"
         )
         print(rows[-1], flush=True)
-    counts = Counter((found[name]["verdict"], ends[name].split(":")[0].split(" at")[0]) for name in names)
+    counts = Counter((found[name]["verdict"], ends[name].split(":")[0]) for name in names)
     summary = ", ".join(f"{word} and {end} {count}" for (word, end), count in sorted(counts.items()))
     print(summary)
     if not asked:

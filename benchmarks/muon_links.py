@@ -60,19 +60,7 @@ def measured(scheme: str, depth: int, optimizer: str, rate: float) -> tuple[floa
     ratios = [float(r) for r in cell.gradient_ratio("stack") if r > 0]
     ratio = max(ratios, key=lambda r: abs(math.log(r)), default=math.nan)
     moved = float(cell.update()[min(4, len(cell.update()) - 1)])
-    made, losses = make(build, scheme, depth, 0, 0.0), []
-    for step in range(UPDATES):
-        loss = tasks.loss_of(scheme, made.model, step)
-        for own in made.optimizers:
-            own.zero_grad()
-        loss.backward()
-        for own in made.optimizers:
-            own.step()
-        losses.append(float(loss.detach()))
-        if not math.isfinite(losses[-1]):
-            return ratio, moved, math.inf, "diverged"
-    end = sum(losses[-20:]) / 20
-    return ratio, moved, end, "trains" if end < tasks.ignorance(scheme) - 0.3 else "stuck"
+    return ratio, moved, *tasks.trained(scheme, make(build, scheme, depth, 0, 0.0), UPDATES)
 
 
 def cases() -> Iterator[tuple[str, int, str, float]]:

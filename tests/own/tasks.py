@@ -65,3 +65,24 @@ def loss_of(name, model, step):
 
 def _scores(out):
     return out if isinstance(out, torch.Tensor) else out.logits
+
+
+LEARNT = 0.3
+"""Nats below `ignorance` from which a model is said to train."""
+
+
+def trained(name, made, updates):
+    """(mean of the last 20 losses, `trains`, `stuck` or `diverged`) of a built model after so many updates."""
+    losses = []
+    for step in range(updates):
+        loss = loss_of(name, made.model, step)
+        for optimizer in made.optimizers:
+            optimizer.zero_grad()
+        loss.backward()
+        for optimizer in made.optimizers:
+            optimizer.step()
+        losses.append(float(loss.detach()))
+        if not math.isfinite(losses[-1]):
+            return math.inf, "diverged"
+    end = sum(losses[-20:]) / 20
+    return end, "trains" if end < ignorance(name) - LEARNT else "stuck"

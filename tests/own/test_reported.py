@@ -160,7 +160,7 @@ def test_a_watch_tells_of_what_no_optimizer_holds_and_what_no_gradient_reaches(t
     tmp_path = tmp_path / "detached"
     (said,) = watched(tmp_path, "detached")
     assert (said.link, said.step) == ("reach", 1)
-    assert "no gradient reaches stack.1 … stack.2, to be trained: something before stack.3 cuts" in said.sentence
+    assert "no gradient reaches stack.1 … stack.2, to be trained: something before stack.3.self cuts" in said.sentence
     (page,) = (figure for figure in WATCHED if figure.name.endswith("gradient"))
     assert page.title(held(tmp_path)) == "Gradient: none arrives at 2 of 4 layers"
     (said,) = watched(tmp_path, "κ 0")

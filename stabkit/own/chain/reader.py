@@ -24,7 +24,6 @@ from stabkit.errors import UsageError
 from stabkit.own.sublayers.reading import ResidualStream, States
 from stabkit.own.sublayers.run import Call
 from stabkit.probes.tools import quantities
-from stabkit.results.own.cell import Broke
 from stabkit.results.own.guess import Guess
 from stabkit.results.records import Recorder, Table
 
@@ -102,12 +101,12 @@ class Reader:
             recorder.add(probe, step, tuple(row), torch.stack([v.double().cpu() for v in row.values()]).tolist())
         self.first, self.last = replace(first, branches=()), f
 
-    def rows(self, states: States, where: str) -> str:
-        """`1 of 8 rows`, of the state `stream of …`, that have a number that is not finite; "" for any other place."""
+    def rows(self, states: States, site: str) -> str:
+        """`1 of 8 rows` of this site's state have a number that is not finite; "" where all are."""
         for stack in self.stream.stacks:
             names = [stack, *(place.name for place in self.stream.sublayers if place.stack == stack)]
             for name, x in zip(names, states.x[stack], strict=True):
-                if where == f"stream of {name}" and x.dim() > 1:
+                if name == site and x.dim() > 1:
                     lost = int((~x.isfinite()).flatten(1).any(1).sum())
                     return f"{lost} of {len(x)} rows" if lost else ""
         return ""
@@ -136,8 +135,9 @@ def guessed(scores: torch.Tensor, mask: torch.Tensor | None, head: tuple[str, to
     return Guess(classes=classes, cost=cost, head=name if scale else "", scale=scale)
 
 
-def broken(tables: Mapping[str, Table], step: int, missing: Set[str] = frozenset()) -> Broke | None:
-    """The first number of this step that is not finite, in the order of a pass; `missing`: whom no gradient reached."""
+def lost(tables: Mapping[str, Table], step: int, missing: Set[str] = frozenset()) -> tuple[str, str] | None:
+    """(probe, site) of the first number of this step that is not finite, in the order of a pass; `missing`: whom no
+    gradient reached."""
     for probe in ("stream", "update", "loss", "gradient"):
         table = tables.get(probe)
         if table is None or int(table.steps[-1]) != step:
@@ -145,5 +145,5 @@ def broken(tables: Mapping[str, Table], step: int, missing: Set[str] = frozenset
         for site, value in zip(table.sites, table.values[-1], strict=True):
             ours = "@" in site or (probe == "gradient" and site in missing)  # a quotient of ours, or no number at all
             if not math.isfinite(value) and not ours:
-                return Broke(step=step, where="the loss" if probe == "loss" else f"{probe} of {site}")
+                return probe, site
     return None

@@ -8,13 +8,18 @@ belongs to the update that ends next: said, not guessed.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
 
 from stabkit.errors import UsageError
 
+MUON = (
+    "Muon's step has one size whatever the gradient: the gradient ratio says less of what trains than under AdamW "
+    "(docs/own_model.md, section 5)"
+)
+"""Measured by benchmarks/muon_links.py."""
 WAITING = 16
 """Steps of one optimiser without an update ended, after which that is said."""
 
@@ -46,6 +51,14 @@ def rate(optimizers: Sequence[torch.optim.Optimizer]) -> float:
 def rates(optimizers: Sequence[torch.optim.Optimizer]) -> str:
     """`Muon 0.02, AdamW 0.0003`."""
     return ", ".join(f"{name([optimizer])} {rate([optimizer]):.4g}" for optimizer in optimizers)
+
+
+def notes(optimizers: Sequence[torch.optim.Optimizer]) -> Iterator[str]:
+    """What is to be known of a training by these."""
+    if len(optimizers) > 1:
+        yield f"an update is over when each optimizer has stepped; their rates: {rates(optimizers)}"
+    if any("muon" in type(optimizer).__name__.lower() for optimizer in optimizers):
+        yield MUON
 
 
 def held(optimizer: torch.optim.Optimizer) -> set[int]:

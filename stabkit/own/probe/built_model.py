@@ -141,9 +141,7 @@ def _own_optimizers(optimizers: Sequence[torch.optim.Optimizer], model: nn.Modul
             raise UsageError(f"{name}: --lr scales the rates of its optimizer, whose first is {first:g}")
         for group in (group for optimizer in optimizers for group in optimizer.param_groups):
             group["lr"] = float(group["lr"]) * lr / first
-    notes = [f"the factory's own {updates.name(optimizers)}"]
-    if len(optimizers) > 1:
-        notes.append(f"their rates: {updates.rates(optimizers)}; a step of each is an update")
+    notes = [f"the factory's own {updates.name(optimizers)}", *updates.notes(optimizers)]
     held = {place for optimizer in optimizers for place in updates.held(optimizer)}
     missing = [own for place, own in trained.items() if place not in held]
     return [*notes, f"stepped by no optimizer given: {and_more(missing)}"] if missing else notes

@@ -14,12 +14,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
+from torch import nn
 
 from stabkit.errors import UsageError
 from stabkit.own.chain.gradients import (
+    Groups,
     Weights,
     absent,
     by_group,
@@ -30,12 +32,12 @@ from stabkit.own.chain.gradients import (
     sublayers,
     summed,
 )
-from stabkit.own.chain.reader import Reader, broken, masks
+from stabkit.own.chain.reader import Reader, lost, masks
 from stabkit.own.probe.built_model import Made
 from stabkit.own.sublayers import reading, run
 from stabkit.own.sublayers.anatomy import and_more
 from stabkit.own.sublayers.memory import digest
-from stabkit.own.sublayers.reading import ResidualStream
+from stabkit.own.sublayers.reading import ResidualStream, States
 from stabkit.results.own.cell import Broke, Sublayer
 from stabkit.results.own.guess import Guess
 from stabkit.results.records import Recorder, Table
@@ -72,7 +74,6 @@ def record(made: Made, steps: int, pattern: str = "", tell: Callable[[int, float
     weights = Weights(groups)
     sites = tuple(groups)
 
-    known = {id(p): name for name, p in made.model.named_parameters()}
     reached = torch.zeros(len(flat(groups)), dtype=torch.bool)
     broke: Broke | None = None
     taken = 0
@@ -102,14 +103,8 @@ def record(made: Made, steps: int, pattern: str = "", tell: Callable[[int, float
             recorder.add("gradient", step, sites, by_group(squares, groups).sqrt().tolist())
             if tell:
                 tell(step, value)
-            if broke is None and (broke := broken(recorder.tables(), step, absent(squares, groups))) is not None:
-                lost = int((~squares.isfinite()).sum())
-                parts = [
-                    reader.rows(states, broke.where),
-                    f"the loss is {value:.3g}" if math.isfinite(value) else "",
-                    f"{lost} of {len(squares)} gradients are not finite" if lost else "",
-                ]
-                broke = replace(broke, detail="; ".join(filter(None, parts)))
+            if broke is None and (found := lost(recorder.tables(), step, absent(squares, groups))) is not None:
+                broke = _broke(step, *found, reader, states, squares, value)
             if step == steps or not math.isfinite(value):
                 break
             for optimizer in made.optimizers:
@@ -122,11 +117,7 @@ def record(made: Made, steps: int, pattern: str = "", tell: Callable[[int, float
     finally:
         for handle in handles:
             handle.remove()
-    silent = dict(zip(map(id, flat(groups)), (~reached).tolist(), strict=True))
-    matrices = [[p for p in groups[own.name] if p.dim() > 1] for own in stream.sublayers]
-    unreached = [[known[id(p)] for p in own if silent[id(p)]] for own in matrices]
-    touched = sum(map(bool, matrices))
-    every = [name for own in unreached for name in own]
+    unreached, share = _unreached(made.model, stream, groups, reached)
     return ProbeRecord(
         records=recorder.tables(),
         stream=stream,
@@ -137,6 +128,33 @@ def record(made: Made, steps: int, pattern: str = "", tell: Callable[[int, float
         sublayers=sublayers(stream, groups),
         guess=reader.guess,
         dtype=reader.dtype,
-        unreached=f"{len(every)} matrices ({and_more(every)})" if every else "",
-        unreached_share=sum(map(bool, unreached)) / touched if touched else 0.0,
+        unreached=f"{len(unreached)} matrices ({and_more(unreached)})" if unreached else "",
+        unreached_share=share,
     )
+
+
+def _broke(
+    step: int, probe: str, site: str, reader: Reader, states: States, squares: torch.Tensor, loss: float
+) -> Broke:
+    """Where the first number was lost, and how much is lost with it."""
+    gradients = int((~squares.isfinite()).sum())
+    parts = [
+        reader.rows(states, site) if probe == "stream" else "",
+        f"the loss is {loss:.3g}" if math.isfinite(loss) else "",
+        f"{gradients} of {len(squares)} gradients are not finite" if gradients else "",
+    ]
+    where = "the loss" if probe == "loss" else f"{probe} of {site}"
+    return Broke(step=step, where=where, detail="; ".join(filter(None, parts)))
+
+
+def _unreached(
+    model: nn.Module, stream: ResidualStream, groups: Groups, reached: torch.Tensor
+) -> tuple[list[str], float]:
+    """(matrices of sub-layers that no gradient but 0 arrived at, the share of sub-layers that have one of those), of
+    (parameters,) whether any did."""
+    known = {id(p): name for name, p in model.named_parameters()}
+    silent = {id(p) for p, has in zip(flat(groups), reached.tolist(), strict=True) if not has}
+    matrices = [[p for p in groups[own.name] if p.dim() > 1] for own in stream.sublayers]
+    having = [own for own in matrices if own]
+    without = [[known[id(p)] for p in own if id(p) in silent] for own in having]
+    return [name for own in without for name in own], sum(map(bool, without)) / len(having) if having else 0.0

@@ -111,8 +111,7 @@ def _without_gates(stack: list[TracedSublayer]) -> list[TracedSublayer]:
     first, last = kinds.index(True), len(kinds) - 1 - kinds[::-1].index(True)
     if not all(kinds[first : last + 1]):
         return stack
-    before = [own for own in stack[:first] if own.matrices > 1]
-    return [*before, *stack[first : last + 1], *(own for own in stack[last + 1 :] if own.matrices > 1)]
+    return [own for i, own in enumerate(stack) if first <= i <= last or not own.gate]
 
 
 def _stacks(nodes: Sequence[Node], sublayers: dict[int, TracedSublayer]) -> list[list[TracedSublayer]]:

@@ -52,8 +52,8 @@ class TracedSublayer:
     norm_inner: bool = False
     norm_branch: bool = False
     norm_out: bool = False
-    matrices: int = 0
-    """How many stand in its branch, one that is used in a way not followed among them as several."""
+    gate: bool = False
+    """Whether its branch has a single matrix, and none that is used in a way not followed."""
     norms_in: int = 0
     """How many norms stand between the fork and the branch's first matrices."""
     kappa: float = 1.0
@@ -112,12 +112,11 @@ def sublayer(
         at = node.inputs[0]
     starts = (at, *(node for node, _ in join.added if node != join.branch))
     ends = [n for n in back(nodes, starts, lambda n: n.op in MIXES, low=join.fork) if n.op == "product"]
-    cores_at = [at for at in sorted(region) if _core(nodes, nodes[at]) is not None]
-    cores = [core for at in cores_at if (core := _core(nodes, nodes[at])) is not None]
+    cores = {at: core for at in sorted(region) if (core := _core(nodes, nodes[at])) is not None}
     products = [nodes[at] for at in sorted(region) if nodes[at].op == "product"]
-    traced.matrices = len(products) + 2 * any(nodes[at].op == "other" and bool(nodes[at].name) for at in region)
+    traced.gate = len(products) == 1 and not any(nodes[at].op == "other" and nodes[at].name for at in region)
     if cores:
-        readers, taken = _attending(nodes, cores, sums, traced)
+        readers, taken = _attending(nodes, list(cores.values()), sums, traced)
         last: Role = "out"
     else:
         matched = any(nodes[at].op == "match" for at in region)  # some attention, but not softmax(Q·Kᵀ)·V
@@ -125,7 +124,7 @@ def sublayer(
         readers = [n for n in products if n not in ends]
         taken = {product.at: [("up", None)] for product in readers}
         last = "down"
-    attended = {at for core in cores_at for at in _after(users, core, region)}
+    attended = {at for core in cores for at in _after(users, core, region)}
     for product in ends:
         if product.at in region and product.at not in taken:
             of_core = not cores or product.at in attended

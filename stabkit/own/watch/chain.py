@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import torch
@@ -25,7 +25,7 @@ from stabkit.own.sublayers import reading, run
 from stabkit.own.sublayers.memory import digest
 from stabkit.own.watch.distributed import reshard, whole
 from stabkit.own.watch.inputs import WatchedBatch
-from stabkit.own.watch.still import UNSTEPPED, described
+from stabkit.own.watch.still import described
 from stabkit.results.records import Recorder, Table
 
 Optimizers = Sequence[torch.optim.Optimizer]
@@ -129,29 +129,32 @@ class WatchedChain:
 
     @property
     def causes(self) -> dict[str, str]:
-        """{name: why a parameter may not move}: no optimiser, a rate of 0, half precision."""
+        """{name: why a parameter may not move}: a rate of 0, half precision."""
         rates = {
             id(p): group.get("lr") for own in self.optimizers for group in own.param_groups for p in group["params"]
         }
         causes = {}
         for name, p in self.model.named_parameters():
-            if self.optimizers and id(p) not in rates:
-                causes[name] = UNSTEPPED
-            elif id(p) in rates and not rates[id(p)]:
+            if id(p) in rates and not rates[id(p)]:
                 causes[name] = "its rate is 0"
             elif p.dtype in (torch.bfloat16, torch.float16):
                 kind = str(p.dtype).removeprefix("torch.")
                 causes[name] = f"weights in {kind}, steps below half a unit in the last place are lost"
         return causes
 
-    def unstepped(self) -> str:
-        """Which tensors to be trained no optimiser given steps; "" for none."""
-        places = self._unstepped()
-        if not places:
-            return ""
+    @property
+    def unstepped(self) -> list[str]:
+        """Tensors to be trained that no optimiser given steps."""
         names = [name for own in self.names.values() for name in own]
-        which = described([names[place] for place in places], self.stream.kinds)
-        return f"{which}, to be trained, are stepped by no optimizer given"
+        return [names[place] for place in self._unstepped()]
+
+    def owned(self) -> Iterator[str]:
+        """What is to be said of weights that no optimiser steps: they are not the model's, or in none given."""
+        if self.stream.unregistered:
+            yield self.stream.unregistered
+        if self.unstepped:
+            which = described(self.unstepped, self.stream.kinds)
+            yield f"{which}, to be trained, are stepped by no optimizer given"
 
     def _unstepped(self) -> list[int]:
         """The places of parameters that no optimiser given steps; none where none is given."""

@@ -44,13 +44,10 @@ class Recording:
         self.optimizers, self.rate = tuple(optimizers), updates.rate(optimizers)
         self._gradients: list[GradientReading] = []
         self._reading: GradientReading | None = None
-        self.notes: list[str] = []
+        self.notes = list(updates.notes(optimizers))
         self._read_at = self._before = -1
         self._last = -1, torch.empty(0)
         self.still = Still(self.chain.stream.kinds)
-        if len(optimizers) > 1:
-            rates = updates.rates(optimizers)
-            self.notes.append(f"an update is over when each optimizer has stepped; their rates: {rates}")
         if not optimizers:  # then an update is told of when it is done
             self.chain.weights.hold()
 
@@ -59,9 +56,8 @@ class Recording:
         rows = self._read(0)
         self.journal.begin(self.chain.sublayers, self.chain.reader.guess)
         self._keep(rows)
-        for said in (self.chain.stream.unregistered, self.chain.unstepped()):
-            if said:
-                self.journal.warn_of(Alarm(step=0, link="owned", sentence=said, numbers={}))
+        for said in self.chain.owned():
+            self.journal.warn_of(Alarm(step=0, link="owned", sentence=said, numbers={}))
 
     def before(self, step: int, optimizer: torch.optim.Optimizer | None) -> None:
         """Before the first step that this optimiser makes in update `step`: the gradients that it is about to use."""
@@ -136,7 +132,10 @@ class Recording:
         """Of the update just done, whose gradients were fetched last."""
         before, gradients = self._last
         if before == step - 1 and len(gradients) == len(moved):
-            yield from self.still.see(step, self.chain.sublayers, self.chain.names, gradients, moved, self.chain.causes)
+            chain = self.chain
+            yield from self.still.see(
+                step, chain.sublayers, chain.names, gradients, moved, chain.causes, set(chain.unstepped)
+            )
 
     def facts(self, name: str, steps: int, notes: Sequence[str]) -> Facts:
         """What is known after so many updates. A training has no factory, depth, seed or first loss."""

@@ -8,7 +8,7 @@ lowest sub-layers, nor at the embeddings before them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 
 import torch
 
@@ -16,7 +16,6 @@ from stabkit.own.sublayers.anatomy import and_more
 from stabkit.results.own.alarm import Alarm
 from stabkit.results.own.cell import Sublayer
 
-UNSTEPPED = "stepped by no optimizer given"
 IN_A_ROW = 8
 """Readings."""
 
@@ -49,9 +48,11 @@ class Still:
         gradients: torch.Tensor,
         moved: torch.Tensor,
         causes: Mapping[str, str],
+        unstepped: Set[str],
     ) -> Iterator[Alarm]:
         """After update `step`: (parameters,) squares of its gradients and of what it moved, in the order of `groups`,
-        {site: names}. `causes`: {name: why it may stay}, None for what another warning is of."""
+        {site: names}. `causes`: {name: why it may stay where it is}; `unstepped`: whom no optimiser steps, of which
+        another warning is."""
         names = [name for own in groups.values() for name in own]
         arrived = dict(zip(names, (gradients > 0).tolist(), strict=True))
         unknown = dict(zip(names, gradients.isnan().tolist(), strict=True))
@@ -59,9 +60,8 @@ class Still:
         for name in names:
             has = arrived[name] or unknown[name]
             self._silent[name] = 0 if has else self._silent.get(name, 0) + 1
-            self._unmoved[name] = self._unmoved.get(name, 0) + 1 if has and stays[name] else 0
-            if causes.get(name) == UNSTEPPED:
-                self._unmoved[name] = 0
+            stuck = has and stays[name] and name not in unstepped
+            self._unmoved[name] = self._unmoved.get(name, 0) + 1 if stuck else 0
         yield from self._cut(step, sublayers, groups, gradients)
         silent = [name for name in names if self._silent[name] >= IN_A_ROW]
         if silent:
@@ -91,13 +91,11 @@ class Still:
                     break
                 cut.append(own)
             if cut and (before or len(cut) == len(trained) or self._silent[groups[cut[0].name][0]] >= 3):
-                span = f"{stack}.{cut[0].layer}" + (
-                    f" … {stack}.{cut[-1].layer}" if cut[-1].layer > cut[0].layer else ""
-                )
-                sentence = (
-                    f"no gradient reaches {span}, to be trained: something before {stack}.{cut[-1].layer + 1} cuts the "
-                    "graph (detach, no_grad, checkpointing whose inputs need no gradient)"
-                    if len(cut) < len(trained)
-                    else f"no gradient reaches {span}, to be trained"
-                )
+                span = " … ".join(dict.fromkeys(f"{stack}.{end.layer}" for end in (cut[0], cut[-1])))
+                sentence = f"no gradient reaches {span}, to be trained"
+                if len(cut) < len(trained):
+                    sentence += (
+                        f": something before {trained[len(cut)].name} cuts the graph (detach, no_grad, checkpointing "
+                        "whose inputs need no gradient)"
+                    )
                 yield Alarm(step=step, link="reach", sentence=sentence, numbers={"sub-layers": len(cut)})

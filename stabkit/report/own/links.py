@@ -26,10 +26,6 @@ UNITS = {
     "gradient": "lowest ÷ top layer's",
     "finite": "",
 }
-MUON = (
-    "Muon's step has one size whatever the gradient: its ratio says less of what trains than under AdamW "
-    "(docs/own_model.md, section 5)"
-)
 QUESTIONS = {
     "stream": "Does the residual stream grow with depth, before any update?",
     "update": "Does an update move a deeper model's output farther?",
@@ -134,15 +130,13 @@ def notes(cells: Sequence[ModelCell]) -> list[str]:
     notes: dict[str, str] = {}
     for cell in reversed(cells):  # of notes that differ in their numbers alone that of the deepest
         for note in cell.facts.notes:
-            notes.setdefault(re.sub(r"\d[\d.]*", "", note), plain(note))
+            notes.setdefault(re.sub(r"\d+", "", note), plain(note))
     batches = {(cell.facts.seed, cell.facts.batch) for cell in cells}
     if len(batches) > len({seed for seed, _ in batches}):
         notes["batch"] = (
             "the batch differs between depths of one seed: draw it before the model is built, "
             "or from a stream of its own"
         )
-    if any("Muon" in cell.facts.optimizer for cell in cells):
-        notes["Muon"] = MUON
     return [*notes.values(), *filter(None, [uneven(cells)])]
 
 

@@ -90,7 +90,7 @@ class Facts:
     """Which sub-layers' weights are not among the model's parameters; "" for none."""
 
     def to_json(self) -> dict[str, Any]:
-        """Without what is as it would be without a word, so that what 1.0.0 stored is written as it was."""
+        """Fields that have their default are left out: what 1.0.0 stored, which lacks them, is written as it was."""
         body = asdict(self)
         plain = {own.name: own.default for own in fields(self) if own.default is not MISSING}
         if body["broke"] is not None and not self.broke.detail:  # type: ignore[union-attr]

@@ -6,7 +6,7 @@
               branches in line leave the last 5·10⁻³), or an entry within a factor of ten of the largest number of the
               type that the model runs in. Without a norm at the end growth is the scores': independent branches add up
               as N^½, aligned ones as N at most; a warning above N^0.75; above N^1.1, or by more than 5 % a layer
-              exponentially, a failure. Shrinking as fast is one in either
+              exponentially, a failure. A stream that shrinks as fast fails in both cases
     update    ‖ΔF‖/‖F‖ after four updates. A model that saturates may still train (Pre-LN does): a warning; ten times
               its size, or a loss that has tripled, is a failure. A warning above N^0.25, or where that is left open
     gradient  lowest layer's gradient over the top layer's, at the step at which it is worst. Below 10⁻⁴ nothing trained
