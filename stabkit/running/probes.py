@@ -50,6 +50,8 @@ class ProbeRequest:
     seeds: tuple[int, ...]
     lrs: tuple[float, ...]
     """(0.0,) for its optimiser's own."""
+    warmup: int | None
+    """Updates over which the rate rises; None for the factory's own scheduler, or none."""
     steps: int
     blocks: str
     fresh: bool
@@ -74,6 +76,7 @@ class ProbeRequest:
             "depth": spec.depth,
             "seed": spec.seed,
             "lr": spec.lr,
+            "warmup": self.warmup,
             "steps": self.steps,
             "blocks": self.blocks,
             "out": str(self.out),

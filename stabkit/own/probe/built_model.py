@@ -1,9 +1,10 @@
 """What a user's factory returned, as one value: the model, its loss, its optimiser, and what the model is called with.
 
-    factory(depth) → model | (model, loss) | (model, loss, optimizer) | (model, loss, [optimizer, …])
+    factory(depth) → model | (model, loss) | (model, loss, optimizer) | (model, loss, optimizer, scheduler)
 
-loss(model) is a scalar on a fixed batch. The call that it makes of the model is the one that the residual stream is
-read on. Everything wrong with it is told in one line, as UsageError; what the user's code raises passes through.
+What a loss may be: `objective.py`. The call that it makes of the model at step 0 is the one that the residual stream is
+read on. Optimiser and scheduler may be lists. Everything wrong with it is told in one line, as UsageError; what the
+user's code raises passes through.
 """
 
 from __future__ import annotations
@@ -23,12 +24,20 @@ from stabkit.own.chain import updates
 from stabkit.own.chain.gradients import gradient_norms
 from stabkit.own.factory import needed
 from stabkit.own.probe import defaults
+from stabkit.own.probe.learnable import SOURCE
+from stabkit.own.probe.objective import Objective
+from stabkit.own.probe.objective import objective as of_loss
+from stabkit.own.probe.schedule import Schedule, peak, scale
 from stabkit.own.sublayers import run
 from stabkit.own.sublayers.anatomy import and_more
 from stabkit.own.sublayers.run import Call
 
 FACTORY = "FACTORY"
-RETURN = "model, (model, loss), (model, loss, optimizer) or (model, loss, [optimizers])"
+RETURN = "model, (model, loss), (model, loss, optimizer) or (model, loss, optimizer, scheduler)"
+ONE_BATCH = (
+    "every update is made on one batch: the model can learn it by heart, which hides gradients that fade on fresh ones; "
+    "give loss(model, step), or (loss, batches)"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,51 +45,67 @@ class Made:
     """A model that is ready for its updates."""
 
     model: nn.Module
-    loss: Callable[[nn.Module], torch.Tensor]
+    objective: Objective
     optimizers: tuple[torch.optim.Optimizer, ...]
     """What makes an update, one after the other."""
+    schedule: Schedule
+    """What steps after them."""
     call: Call
     """What the loss calls the model with."""
     start: float
     """The loss at θ_0, in eval mode."""
     begun: tuple[float, float]
     """The loss at θ_0 in the factory's mode and its gradient's norm: an edit that leaves weights alone moves them."""
+    fresh: bool
+    """Whether every update has a batch of its own."""
     notes: tuple[str, ...]
 
 
-def make(factory: Callable[..., Any], name: str, depth: int | None, seed: int, lr: float) -> Made:
+def make(
+    factory: Callable[..., Any], name: str, depth: int | None, seed: int, lr: float, warmup: int | None = None
+) -> Made:
     """Call the factory at a depth, every random stream seeded before; AdamW at `lr` where it brings no optimiser.
 
     Optimisers of its own keep their rates where `lr` is 0, else all groups' rates in proportion, the first at `lr`.
+    `warmup`: updates over which the rate rises to its own; None for the factory's scheduler, or none.
     """
     seeded(seed)
     given = factory() if depth is None else factory(depth)
-    model, loss, optimizers = _parts(given, name)
+    model, loss, optimizers, schedulers = _parts(given, name)
     run.refuse(model)
     trained = [p for p in model.parameters() if p.requires_grad]
     if not trained:
         raise UsageError(f"{name}: every parameter is frozen (requires_grad=False); there is nothing to train")
     notes = []
     if loss is None:
-        loss = defaults.loss(model, seed)
-        notes.append("the factory gives no loss: cross-entropy on a fixed random batch")
+        objective = defaults.loss(model, seed)
+        notes.append(f"the factory gives no loss: cross-entropy on fresh batches of a made-up source ({SOURCE})")
+    else:
+        objective = of_loss(loss, name)
     if not optimizers:
         optimizers = (torch.optim.AdamW(trained, lr=lr or defaults.RATE),)
     else:
-        notes += _own_optimizers(optimizers, model, name, lr)
+        notes += _own_optimizers(optimizers, model, name, lr, schedulers)
+    schedule = Schedule.of(schedulers, optimizers, warmup, name)
+    notes += schedule.notes
     frozen = sum(1 for p in model.parameters() if not p.requires_grad)
     if frozen:
         notes.append(f"{frozen} frozen parameters count in no gradient and no step")
     if any(p.dtype in (torch.bfloat16, torch.float16) for p in trained):
         notes.append("weights in half precision: steps below 2⁻⁸ of a weight are invisible in bfloat16")
-    call, start = called(model, loss, name)
+    call, start = called(model, lambda model: objective.at(model, 0), name)
+    fresh = objective.fresh and start != _value(model, lambda model: objective.at(model, 1), name, 0)
+    if not fresh:
+        notes.append(ONE_BATCH)
     return Made(
         model=model,
-        loss=loss,
+        objective=objective,
         optimizers=optimizers,
+        schedule=schedule,
         call=call,
         start=start,
-        begun=_begun(model, loss, name),
+        begun=_begun(model, lambda model: objective.at(model, 1), name),
+        fresh=fresh,
         notes=tuple(notes),
     )
 
@@ -107,23 +132,27 @@ def _takes(factory: Callable[..., Any]) -> bool:
     return True
 
 
-def _parts(given: Any, name: str) -> tuple[nn.Module, Any, tuple[torch.optim.Optimizer, ...]]:
+def _parts(given: Any, name: str) -> tuple[nn.Module, Any, tuple[torch.optim.Optimizer, ...], tuple[Any, ...]]:
     parts = given if isinstance(given, tuple) else (given,)
-    model, loss, optimizer = (*parts, None, None)[:3]
+    model, loss, optimizer, scheduler = (*parts, None, None, None)[:4]
     optimizers = updates.several(optimizer)
+    schedulers = tuple(scheduler) if isinstance(scheduler, (list, tuple)) else () if scheduler is None else (scheduler,)
     as_said = (
-        len(parts) <= 3
+        len(parts) <= 4
         and isinstance(model, nn.Module)
-        and (len(parts) < 2 or callable(loss))
+        and (len(parts) < 2 or callable(loss) or isinstance(loss, tuple))
         and (len(parts) < 3 or (optimizers and all(isinstance(own, torch.optim.Optimizer) for own in optimizers)))
+        and all(callable(getattr(own, "step", None)) for own in schedulers)
     )
     if not as_said:
         kinds = ", ".join(type(part).__name__ for part in parts)
         raise UsageError(f"{name} is to return {RETURN}, got {kinds}")
-    return model, loss, optimizers
+    return model, loss, optimizers, schedulers
 
 
-def _own_optimizers(optimizers: Sequence[torch.optim.Optimizer], model: nn.Module, name: str, lr: float) -> list[str]:
+def _own_optimizers(
+    optimizers: Sequence[torch.optim.Optimizer], model: nn.Module, name: str, lr: float, schedulers: Sequence[Any]
+) -> list[str]:
     """Set their rates, check that they hold the model; notes."""
     updates.refuse(optimizers, name)
     trained = {id(p): own for own, p in model.named_parameters() if p.requires_grad}
@@ -136,11 +165,10 @@ def _own_optimizers(optimizers: Sequence[torch.optim.Optimizer], model: nn.Modul
             which = "its optimizer" if len(optimizers) == 1 else f"its {kind}"
             raise UsageError(f"{name}: {which} holds none of the model's parameters")
     if lr:
-        first = updates.rate(optimizers)
+        first = peak(optimizers)
         if not first > 0:
             raise UsageError(f"{name}: --lr scales the rates of its optimizer, whose first is {first:g}")
-        for group in (group for optimizer in optimizers for group in optimizer.param_groups):
-            group["lr"] = float(group["lr"]) * lr / first
+        scale(optimizers, schedulers, lr / first)
     notes = [f"the factory's own {updates.name(optimizers)}", *updates.notes(optimizers)]
     held = {place for optimizer in optimizers for place in updates.held(optimizer)}
     missing = [own for place, own in trained.items() if place not in held]
@@ -162,7 +190,7 @@ def called(model: nn.Module, loss: Callable[[nn.Module], Any], name: str) -> tup
     if repr(values[0]) != repr(values[1]):
         raise UsageError(
             f"{name}: loss(model) gives {values[0]:.6g} and then {values[1]:.6g} at the same weights; "
-            "it is to be a loss on a fixed batch, drawn once in the factory"
+            "its batch is to be the same at the same step: write loss(model, step), or draw it once in the factory"
         )
     if not calls:
         raise UsageError(f"{name}: loss(model) never calls the model itself; call model(…), not one of its parts")

@@ -1,7 +1,7 @@
-"""Where a factory gives none: the rate, and a loss: a fixed batch of random tokens or images, drawn by the seed alone.
+"""Where a factory gives none: the rate, and a loss: fresh batches of something to learn, drawn by the seed alone.
 
-Next-token cross-entropy on tokens of the model's vocabulary; for a model of images, cross-entropy against random
-labels. Which of both a model takes is found by calling it.
+Tokens of the model's vocabulary, next ones, or hidden ones for a model that sees what comes; for a model of images,
+their classes. Which of these a model takes is found by calling it.
 """
 
 from __future__ import annotations
@@ -15,26 +15,28 @@ from torch import nn
 
 from stabkit.errors import UsageError
 from stabkit.own.factory import told
+from stabkit.own.probe.learnable import Pictures, Words, classified, masked, next_token
+from stabkit.own.probe.objective import Objective
 from stabkit.own.sublayers import run
 from stabkit.own.sublayers.reading import logits
-from stabkit.streams import stream
 
 TOKENS = ((8, 32), (8, 16), (4, 6))
 """(sentences, tokens) of the batch; the first that the model takes."""
-IMAGES = 8
+IMAGES, CLASSES = 16, 10
+"""Images of a batch, and classes of them: fewer than a model of a thousand has scores for."""
 RATE = 1e-3
 """Of AdamW, where the factory brings no optimizer."""
-GIVE_LOSS = "let the factory return (model, loss), with loss(model) a scalar on a fixed batch"
+GIVE_LOSS = "let the factory return (model, loss), with loss(model, step) a scalar on the batch of that step"
 
 
-def loss(model: nn.Module, seed: int) -> Callable[[nn.Module], torch.Tensor]:
-    """loss(model) on a batch of its own; raises UsageError where the model takes neither tokens nor images."""
+def loss(model: nn.Module, seed: int) -> Objective:
+    """Something to learn (`learnable.py`); raises UsageError where the model takes neither tokens nor images."""
     tried: list[str] = []
     for make in _candidates(model, seed):
         try:
-            candidate: Callable[[nn.Module], torch.Tensor] = make()
+            candidate = make()
             with _in_passing(model):
-                value = candidate(model)
+                value = candidate.at(model, 0)
             if value.dim() == 0:
                 return candidate
         except (Exception, SystemExit) as error:
@@ -43,37 +45,34 @@ def loss(model: nn.Module, seed: int) -> Callable[[nn.Module], torch.Tensor]:
     raise UsageError(f"the model takes neither tokens nor images alone{why}; {GIVE_LOSS}")
 
 
-def _candidates(model: nn.Module, seed: int) -> Iterator[Callable[[], Any]]:
+def _candidates(model: nn.Module, seed: int) -> Iterator[Callable[[], Objective]]:
     device = next(p.device for p in model.parameters())
     kinds = [lambda: _images(model, seed, device)]
     if (vocabulary := _vocabulary(model)) is not None:
-        kinds = [lambda shape=shape: _tokens(vocabulary, shape, seed, device) for shape in TOKENS]  # type: ignore[misc]
+        kinds = [lambda shape=shape: _tokens(model, Words(vocabulary, seed), shape, device) for shape in TOKENS]  # type: ignore[misc]
     yield from kinds
 
 
-def _tokens(vocabulary: int, shape: tuple[int, int], seed: int, device: torch.device) -> Any:
-    drawn = stream(seed, "probe tokens").integers(0, vocabulary, shape)
-    tokens = torch.from_numpy(drawn).to(device)
+def _tokens(model: nn.Module, words: Words, shape: tuple[int, int], device: torch.device) -> Objective:
+    tokens = words.batch(shape, 0).to(device)
+    kind = masked if run.looks_ahead(model, (tokens,)) else next_token
+    return Objective(
+        at=lambda model, step: kind(lambda given: _scores(model(given)), words, shape, step, device),
+        fresh=True,
+        frequencies=words.frequencies,
+    )
 
-    def next_tokens(model: nn.Module) -> torch.Tensor:
-        logits = _scores(model(tokens))
-        return nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1).float(), tokens[:, 1:].flatten())
 
-    return next_tokens
-
-
-def _images(model: nn.Module, seed: int, device: torch.device) -> Any:
+def _images(model: nn.Module, seed: int, device: torch.device) -> Objective:
     size = _size(model)
-    random = stream(seed, "probe images")
-    images = torch.from_numpy(random.standard_normal((IMAGES, *size))).to(device, torch.float32)
     with _in_passing(model):
-        classes = _scores(model(images)).shape[-1]
-    labels = torch.from_numpy(random.integers(0, classes, IMAGES)).to(device)
-
-    def classified(model: nn.Module) -> torch.Tensor:
-        return nn.functional.cross_entropy(_scores(model(images)).float(), labels)
-
-    return classified
+        classes = _scores(model(torch.zeros((IMAGES, *size), device=device))).shape[-1]
+    pictures = Pictures(min(classes, CLASSES), size, seed)
+    return Objective(
+        at=lambda model, step: classified(lambda given: _scores(model(given)), pictures, IMAGES, step, device),
+        fresh=True,
+        frequencies=pictures.frequencies,
+    )
 
 
 def _vocabulary(model: nn.Module) -> int | None:

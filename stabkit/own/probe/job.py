@@ -1,7 +1,7 @@
 """What a worker does for one cell of a probe: call the user's factory, update, store what was recorded.
 
 {"kind": "probe", "id": NAME, "factory": "package.module:function", "here": DIR, "depth": 12 | null, "seed": 0,
- "lr": 0.001, "steps": 8, "blocks": "", "out": DIR, "fresh": false}
+ "lr": 0.001, "warmup": null, "steps": 16, "blocks": "", "out": DIR, "fresh": false}
 
 The user's code runs here and nowhere else. Its answer is JSON: {"folder": PROBE_ID, "reused": …}, or {"failed": in one
 line, with the place in the user's file, "log": the whole traceback and all that was printed}.
@@ -29,11 +29,10 @@ import torch
 
 from stabkit.errors import StabkitError, UsageError
 from stabkit.own import factory
-from stabkit.own.chain import updates
 from stabkit.own.probe import loop
 from stabkit.own.probe.built_model import FACTORY, Made, fits, make
 from stabkit.own.sublayers.memory import raw
-from stabkit.results.own.cell import PROBE_VERSION, Facts, ModelCell
+from stabkit.results.own.cell import PROBE_VERSION, ModelCell
 from stabkit.results.records import jsonable
 from stabkit.storage import probed
 from stabkit.storage.folder import write_file
@@ -44,7 +43,7 @@ from stabkit.version import __version__
 OURS = Path(__file__).resolve().parents[2]
 """Where stabkit stands."""
 NOT_THEIRS = (OURS, *{Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib")})
-READ = 2
+READ = 3
 """Of what is read of a model: the same model read by another version is another result."""
 INSTALLED = {"site-packages", "dist-packages"}
 """Folders' names."""
@@ -76,9 +75,8 @@ def _probed(
     tell: Callable[[dict[str, Any]], None],
     begin: float,
 ) -> dict[str, Any]:
-    made = make(function, job["factory"], job["depth"], job["seed"], job["lr"])
+    made = make(function, job["factory"], job["depth"], job["seed"], job["lr"], job["warmup"])
     probe_id = _key(job, made)
-    rate = updates.rate(made.optimizers)
     if job["fresh"]:
         if probe_id in shelf:
             shelf.quarantine(probe_id)  # kept: what is recorded now takes its place
@@ -94,33 +92,10 @@ def _probed(
             tell({"id": job["id"], "step": step, "steps": job["steps"], "loss": jsonable(loss)})
 
     recorded = loop.record(made, job["steps"], job["blocks"], event)
-    facts = Facts(
-        factory=job["factory"],
-        depth=job["depth"],
-        lr=job["lr"],
-        seed=job["seed"],
-        steps=job["steps"],
-        sublayers=recorded.sublayers,
-        how=recorded.stream.how,
-        notes=(*made.notes, *recorded.stream.notes),
-        model=type(made.model).__name__,
-        parameters=sum(p.numel() for p in made.model.parameters()),
-        width=recorded.width,
-        tokens=recorded.tokens,
-        batch=recorded.batch,
-        start=made.start,
-        broke=recorded.broke,
-        optimizer=updates.name(made.optimizers),
-        rate=rate,
-        guess=recorded.guess,
-        normed=recorded.stream.normed,
-        dtype=recorded.dtype,
-        unreached=recorded.unreached,
-        unreached_share=recorded.unreached_share,
-        unregistered=recorded.stream.unregistered,
-    )
+    asked = {name: job[name] for name in ("factory", "depth", "lr", "seed", "steps")}
+    result = loop.cell(made, recorded, **asked)
     where = {"stabkit": __version__, "torch": torch.__version__, "wall_seconds": round(time.monotonic() - begin, 3)}
-    shelf.commit(probe_id, probed.to_files(ModelCell(facts, recorded.records), where))
+    shelf.commit(probe_id, probed.to_files(result, where))
     return {"folder": probe_id, "reused": False}
 
 
@@ -128,7 +103,7 @@ def _key(job: dict[str, Any], made: Made) -> str:
     """The name of the folder: an edited file, another start, another torch or another package of the model's is another
     model."""
     hashed = hashlib.sha256()
-    asked = {name: job[name] for name in ("factory", "depth", "seed", "lr", "steps", "blocks")}
+    asked = {name: job[name] for name in ("factory", "depth", "seed", "lr", "warmup", "steps", "blocks")}
     steppers = "\n".join(map(repr, made.optimizers))
     words = [asked, repr(made.start), repr(made.begun), PROBE_VERSION, READ, steppers, _packages(made)]
     hashed.update(json.dumps(words).encode())

@@ -1,10 +1,11 @@
 """A few updates of a user's model, and the chain read between them.
 
-Step t means after t updates; every series has step 0. Activations are read on the loss's own batch in eval mode, in an
-eager forward of their own; gradients at the optimiser's hooks, before the update; after the last update once more
-without one. No hook stands in a training forward, so that training is what it is without us.
+Step t means after t updates; every series has step 0. Activations are read on a batch of their own, the loss's at step
+0, in eval mode, in an eager forward, at the steps of `readings`; losses and gradients at every step, on the batch of the
+update that comes next, after the last update once more without one. No hook stands in a training forward, so that
+training is what it is without us.
 
-    loss          in the mode that the factory left the model in, `train`
+    loss          before the update, in the mode that the factory left the model in, `train`
     update, layer_update, stream, branch, cosine, token_cosine    `chain/reader.py`
     gradient      ‖∂L/∂θ_i‖, `outside` what belongs to no sub-layer
     delta         ‖θ_t − θ_{t−1}‖, `@relative` over ‖θ_{t−1}‖, `@start` ‖θ_t − θ_0‖
@@ -32,13 +33,14 @@ from stabkit.own.chain.gradients import (
     sublayers,
     summed,
 )
+from stabkit.own.chain import updates
 from stabkit.own.chain.reader import Reader, lost, masks
 from stabkit.own.probe.built_model import Made
 from stabkit.own.sublayers import reading, run
 from stabkit.own.sublayers.anatomy import and_more
 from stabkit.own.sublayers.memory import digest
 from stabkit.own.sublayers.reading import ResidualStream, States
-from stabkit.results.own.cell import Broke, Sublayer
+from stabkit.results.own.cell import Broke, Facts, ModelCell, Sublayer
 from stabkit.results.own.guess import Guess
 from stabkit.results.records import Recorder, Table
 
@@ -62,6 +64,16 @@ class ProbeRecord:
     """Matrices of sub-layers that no gradient but 0 ever arrived at."""
     unreached_share: float
     """Of the sub-layers with matrices."""
+    rate: float
+    """The highest of the schedule; NaN without one."""
+    warmup: int
+    """Updates until it is reached."""
+
+
+def readings(steps: int) -> frozenset[int]:
+    """0, powers of two, the last two: where activations and the weights' steps are read."""
+    powers = {2**i for i in range(steps.bit_length()) if 2**i <= steps}
+    return frozenset({0, *powers, max(0, steps - 1), steps})
 
 
 def record(made: Made, steps: int, pattern: str = "", tell: Callable[[int, float], None] | None = None) -> ProbeRecord:
@@ -77,27 +89,38 @@ def record(made: Made, steps: int, pattern: str = "", tell: Callable[[int, float
     reached = torch.zeros(len(flat(groups)), dtype=torch.bool)
     broke: Broke | None = None
     taken = 0
+    rates: list[float] = []
+    read = readings(steps)
 
     def stepped(*seen: object) -> None:
         nonlocal taken
         taken += 1
 
+    def look(step: int) -> States:
+        with run.untouched(made.model):
+            states = stream.read(made.model, made.call)
+        reader.read(recorder, step, states)
+        return states
+
     handles = [optimizer.register_step_post_hook(stepped) for optimizer in made.optimizers]
     try:
         for step in range(steps + 1):
-            with run.untouched(made.model):
-                states = stream.read(made.model, made.call)
-            reader.read(recorder, step, states)
-            moved = weights.moved()
-            weights.hold()
-            names = tuple(name + mark for mark in moved for name in sites)
-            recorder.add("delta", step, names, [value for part in moved.values() for value in part.tolist()])
+            if step in read:
+                states = look(step)
+                moved = weights.moved()
+                names = tuple(name + mark for mark in moved for name in sites)
+                recorder.add("delta", step, names, [value for part in moved.values() for value in part.tolist()])
+            if step + 1 in read:
+                weights.hold()
             for optimizer in made.optimizers:
                 optimizer.zero_grad(set_to_none=True)
-            loss = made.loss(made.model)
+            loss = made.objective.at(made.model, step + 1)
             value = float(loss.detach())
             loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
             recorder.add("loss", step, ("train",), [value])
+            rates.append(updates.rate(made.optimizers))
+            if not math.isfinite(value) and step not in read:
+                states = look(step)
             squares = summed(gradient_squares(flat(groups), mesh_of(groups)), mesh_of(groups)).cpu()
             reached |= ~(squares <= 0)
             recorder.add("gradient", step, sites, by_group(squares, groups).sqrt().tolist())
@@ -109,6 +132,7 @@ def record(made: Made, steps: int, pattern: str = "", tell: Callable[[int, float
                 break
             for optimizer in made.optimizers:
                 optimizer.step()
+            made.schedule.step()
             if taken != (step + 1) * len(handles):
                 raise UsageError(
                     f"{taken - step * len(handles)} optimiser steps were taken in one update; the loss is not to step "
@@ -117,6 +141,7 @@ def record(made: Made, steps: int, pattern: str = "", tell: Callable[[int, float
     finally:
         for handle in handles:
             handle.remove()
+    rate, warmup = made.schedule.ahead(made.optimizers, taken, rates)
     unreached, share = _unreached(made.model, stream, groups, reached)
     return ProbeRecord(
         records=recorder.tables(),
@@ -130,6 +155,45 @@ def record(made: Made, steps: int, pattern: str = "", tell: Callable[[int, float
         dtype=reader.dtype,
         unreached=f"{len(unreached)} matrices ({and_more(unreached)})" if unreached else "",
         unreached_share=share,
+        rate=rate,
+        warmup=warmup,
+    )
+
+
+def cell(
+    made: Made, recorded: ProbeRecord, *, factory: str, depth: int | None, lr: float, seed: int, steps: int
+) -> ModelCell:
+    """What was recorded, as results know it."""
+    return ModelCell(
+        Facts(
+            factory=factory,
+            depth=depth,
+            lr=lr,
+            seed=seed,
+            steps=steps,
+            sublayers=recorded.sublayers,
+            how=recorded.stream.how,
+            notes=(*made.notes, *recorded.stream.notes),
+            model=type(made.model).__name__,
+            parameters=sum(p.numel() for p in made.model.parameters()),
+            width=recorded.width,
+            tokens=recorded.tokens,
+            batch=recorded.batch,
+            start=made.start,
+            broke=recorded.broke,
+            optimizer=updates.name(made.optimizers),
+            rate=recorded.rate,
+            guess=recorded.guess,
+            normed=recorded.stream.normed,
+            dtype=recorded.dtype,
+            unreached=recorded.unreached,
+            unreached_share=recorded.unreached_share,
+            unregistered=recorded.stream.unregistered,
+            fresh=made.fresh,
+            warmup=recorded.warmup,
+            frequencies=made.objective.frequencies,
+        ),
+        recorded.records,
     )
 
 

@@ -75,7 +75,7 @@ class Facts:
     optimizer: str
     """Its class."""
     rate: float
-    """Of its first group; NaN where that has none."""
+    """The highest of its schedule, of the first group; NaN where that has none."""
     guess: Guess | None = None
     """What its scores were worth at the start; None where it has none, or was recorded before that was."""
     normed: tuple[str, ...] = ()
@@ -88,6 +88,13 @@ class Facts:
     """Of the sub-layers that have matrices to be trained: how many have one of those."""
     unregistered: str = ""
     """Which sub-layers' weights are not among the model's parameters; "" for none."""
+
+    fresh: bool = False
+    """Whether every update had a batch of its own."""
+    warmup: int = 0
+    """Updates until the rate is at its highest."""
+    frequencies: float | None = None
+    """The loss of who knows how often each answer comes and nothing else, nats; None where that is not known."""
 
     def to_json(self) -> dict[str, Any]:
         """Fields that have their default are left out: what 1.0.0 stored, which lacks them, is written as it was."""

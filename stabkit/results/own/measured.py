@@ -1,0 +1,206 @@
+"""What sixteen updates of a user's model left, as numbers: what a forecast, a link or a study can be made of.
+
+Of several stacks that whose gradient falls lowest counts for gradients, the last for all else. A number that is not
+there (one layer, an update that was not reached) is NaN.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stabkit.results.own.cell import ModelCell
+
+UPDATES = 16
+"""So many updates are looked at."""
+GONE = 1e-30
+"""A gradient ratio of 0 counts as this."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OwnMeasured:
+    """Numbers of the chain at updates 0 to 16."""
+
+    finite: bool
+    """Every number recorded is finite."""
+    gradient_start: float
+    """Lowest over top layer's gradient norm before any update."""
+    gradient_lowest: float
+    """The lowest of these at updates 0 to 16."""
+    gradient_last: float
+    """The geometric mean of the last four."""
+    gradient_highest: float
+    gradient_least: float
+    """The weakest layer's over the strongest's, the lowest at updates 0 to 16."""
+    gradient_total: float
+    """Norm over all sub-layers: the geometric mean of the last four over that before any update."""
+    gradient_total_most: float
+    """The largest over that before any update."""
+    gradient_start_size: float
+    """Norm over all sub-layers before any update, over √ of their number."""
+    update_first: float
+    """‖ΔF‖/‖F(θ_0)‖ after update 1."""
+    update_four: float
+    update_last: float
+    step_last: float
+    """‖F(θ_16) − F(θ_15)‖/‖F(θ_0)‖: what the last of these updates alone did."""
+    size_last: float
+    """‖F(θ_16)‖/‖F(θ_0)‖."""
+    cosine_start: float
+    """Mean cosine between different tokens of F before any update."""
+    cosine_last: float
+    cosine_most: float
+    logits_start: float
+    """What the scores cost above a uniform guess at the start, nats; NaN without scores."""
+    logits_moved: float
+    """Mean change of the scores."""
+    growth: float
+    """rms(x_L)/rms(x_0) before any update."""
+    growth_last: float
+    room: float
+    """The least head-room."""
+    dilution: float
+    branch_start: float
+    """‖γ·f‖/‖ω·x‖, geometric mean over sub-layers, before any update."""
+    branch_last: float
+    branch_most: float
+    """The largest of a sub-layer at any step read."""
+    alike_last: float
+    """Mean over sub-layers of cos(x_i, x_{i−1}) after update 16."""
+    layer_update_most: float
+    """The largest ‖Δx_i‖/‖x_i(θ_0)‖ after update 16."""
+    delta_first: float
+    """‖Δθ‖/‖θ‖ of update 1, the median over sub-layers."""
+    delta_last: float
+    """… of update 16."""
+    delta_most: float
+    """… the largest of a sub-layer at any step read."""
+    delta_spread: float
+    """‖θ_16 − θ_0‖ of the lowest layer over that of the top one."""
+    loss_start: float
+    loss_most: float
+    loss_last: float
+    """Mean of the last four."""
+    loss_fall: float
+    """Mean of the first three less the mean of the last three, nats."""
+    loss_rises: float
+    """What it rose by from one update to the next, summed from update 1 on."""
+    loss_bend: float
+    """Mean of updates 5 to 8 less the mean of the last four: whether it still falls."""
+
+
+def measured(cell: ModelCell) -> OwnMeasured | None:
+    """The numbers; None of a cell that ended before its second update was read."""
+    records = cell.records
+    if len(records["loss"].steps) < 2 or 1 not in records["update"].steps:
+        return None
+    loss = records["loss"].at("train")
+    stack = _weakest(cell)
+    ratio = _positive(cell.gradient_ratio(stack))
+    norms = cell.gradients(stack)
+    total = np.sqrt(np.nansum(norms**2, axis=1))
+    update, last = records["update"], int(records["update"].steps[-1])
+    relative, size = update.at("state@relative"), update.at("state@size")
+    start = float(size[0]) * math.sqrt(cell.facts.width)
+    cosine = records["token_cosine"].at("state")
+    top = cell.stacks[-1]
+    sublayers = [own.name for own in cell.facts.sublayers]
+    stream = records["stream"]
+    ends = cell.of(top)[-1].name
+    branch = records["branch"].select(sublayers) if "branch" in records else np.full((1, 1), math.nan)
+    delta = records["delta"]
+    moved = delta.select([f"{name}@relative" for name in _trained(cell)])
+    far = delta.row(int(delta.steps[-1])) or {}
+    guess = cell.facts.guess
+    with np.errstate(all="ignore"):
+        weakest = np.nanmin(np.where(norms > 0, norms, np.nan), axis=1) / np.nanmax(norms, axis=1)
+        return OwnMeasured(
+            finite=cell.facts.broke is None,
+            gradient_start=float(ratio[0]),
+            gradient_lowest=_least(ratio),
+            gradient_last=_geometric(ratio[-4:]),
+            gradient_highest=_most(ratio),
+            gradient_least=_least(weakest),
+            gradient_total=_geometric(total[-4:]) / float(total[0]) if total[0] else math.nan,
+            gradient_total_most=_most(total) / float(total[0]) if total[0] else math.nan,
+            gradient_start_size=float(total[0]) / math.sqrt(len(sublayers)),
+            update_first=update.value("state@relative", 1),
+            update_four=update.value("state@relative", min(4, last)),
+            update_last=float(relative[-1]),
+            step_last=float(update.at("state@step")[-1]) / start if start else math.nan,
+            size_last=float(size[-1] / size[0]) if size[0] else math.nan,
+            cosine_start=float(cosine[0]),
+            cosine_last=float(cosine[-1]),
+            cosine_most=_most(cosine),
+            logits_start=guess.cost - guess.uniform if guess is not None else math.nan,
+            logits_moved=float(update.at("logits")[-1]) if "logits" in update.sites else math.nan,
+            growth=cell.growth(top),
+            growth_last=float(stream.at(ends)[-1] / stream.at(top)[-1]) if stream.at(top)[-1] else math.inf,
+            room=cell.room(top),
+            dilution=cell.dilution(top),
+            branch_start=_geometric(branch[0]),
+            branch_last=_geometric(branch[-1]),
+            branch_most=_most(branch),
+            alike_last=float(np.nanmean(records["cosine"].values[-1])) if "cosine" in records else math.nan,
+            layer_update_most=_most(records["layer_update"].values[-1]),
+            delta_first=float(np.median(moved[1])) if len(moved) > 1 else math.nan,
+            delta_last=float(np.median(moved[-1])),
+            delta_most=_most(moved),
+            delta_spread=_spread(cell, stack, far),
+            loss_start=float(loss[0]),
+            loss_most=_most(loss),
+            loss_last=float(loss[-4:].mean()),
+            loss_fall=float(loss[:3].mean() - loss[-3:].mean()),
+            loss_rises=float(np.clip(np.diff(loss[1:]), 0, None).sum()),
+            loss_bend=float(loss[5:9].mean() - loss[-4:].mean()) if len(loss) > 9 else math.nan,
+        )
+
+
+def _weakest(cell: ModelCell) -> str:
+    """The stack whose lowest layer receives least."""
+
+    def lowest(stack: str) -> float:
+        value = _least(_positive(cell.gradient_ratio(stack)))
+        return math.inf if math.isnan(value) else value
+
+    return min(cell.stacks, key=lowest)
+
+
+def _trained(cell: ModelCell) -> list[str]:
+    return [own.name for own in cell.facts.sublayers if own.parameters] or [own.name for own in cell.facts.sublayers]
+
+
+def _spread(cell: ModelCell, stack: str, row: dict[str, float]) -> float:
+    names = [own for own in cell.of(stack) if own.parameters]
+    if not names:
+        return math.nan
+    low, top = (
+        math.hypot(*(row.get(f"{own.name}@start", math.nan) for own in names if own.layer == layer))
+        for layer in (names[0].layer, names[-1].layer)
+    )
+    return low / top if top else math.nan
+
+
+def _positive(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """0 as GONE, so that it has a logarithm."""
+    return np.where(values == 0, GONE, values)
+
+
+def _geometric(values: NDArray[np.float64]) -> float:
+    with np.errstate(all="ignore"):
+        logs = np.log(values)
+        logs = logs[np.isfinite(logs)]
+    return float(np.exp(logs.mean())) if logs.size else math.nan
+
+
+def _least(values: NDArray[np.float64]) -> float:
+    finite = values[np.isfinite(values)]
+    return float(finite.min()) if finite.size else math.nan
+
+
+def _most(values: NDArray[np.float64]) -> float:
+    finite = values[~np.isnan(values)]
+    return float(finite.max()) if finite.size else math.nan

@@ -1,0 +1,239 @@
+"""The corpus as rows of a CSV: what a case is, what its probe measured, what became of it.
+
+    python -m studies own --data DIR --rows docs/own_corpus.csv [--minutes 75] [--keep DIR]
+
+A case that has a row is not trained again; a row is written when its case is done. Two processes, one thread each. With
+`--keep` what was recorded stays in that folder, a case each: the probe's cell and the watch's.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import multiprocessing
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from stabkit.results.own.measured import UPDATES, OwnMeasured
+from stabkit.storage.folder import write_file
+from studies.own.design import Case, cases
+
+CASE = ("number", "kind", "scheme", "width", "depth", "init", "activation", "norm", "tied", "bias", "task", "optimizer",
+        "rate", "warmup", "seed")  # fmt: skip
+MEASURED = tuple(field.name for field in fields(OwnMeasured))
+ENDED = ("ends", "updates", "level", "reference", "held_out", "losses", "alarms", "refused")
+COLUMNS = (*CASE, *ENDED, *MEASURED)
+
+
+@dataclass(frozen=True)
+class CorpusRow:
+    """One case."""
+
+    case: Case
+    measured: OwnMeasured | None
+    """None where the probe had no result (`refused` says why), or a number was lost at the first update."""
+    ends: str
+    updates: int
+    level: float
+    """Loss of who knows frequencies alone."""
+    reference: float
+    """Held-out loss of the shallow reference."""
+    held_out: float
+    losses: tuple[float, ...]
+    """Training losses, means of ten updates each."""
+    alarms: Mapping[str, int]
+    """{link: the update of a watch's first warning}."""
+    refused: str = ""
+
+    @property
+    def fails(self) -> bool:
+        """`stuck` and `diverged`; what is unclear is neither this nor that."""
+        return self.ends in ("stuck", "diverged")
+
+    @property
+    def clear(self) -> bool:
+        return self.ends != "unclear"
+
+
+def read(path: Path) -> dict[int, CorpusRow]:
+    """{number: row} of a file; none where there is no file. Raises ValueError for a file of other columns, or a row that
+    is not of its case."""
+    if not path.exists():
+        return {}
+    with path.open(newline="", encoding="utf-8") as file:
+        lines = csv.DictReader(file)
+        if tuple(lines.fieldnames or ()) != COLUMNS:
+            raise ValueError(f"{path}: its columns are not those of the corpus")
+        texts = list(lines)
+    by_number = {case.number: case for case in cases()}
+    rows = {}
+    for text in texts:
+        case = by_number[int(text["number"])]
+        if wrong := [name for name in CASE if text[name] != str(case.to_row()[name])]:
+            raise ValueError(f"{path}: row {case.number} has another {wrong[0]} than its case")
+        rows[case.number] = _row(case, text)
+    return rows
+
+
+def _row(case: Case, text: Mapping[str, str]) -> CorpusRow:
+    numbers = {name: text[name] == "True" if name == "finite" else float(text[name] or "nan") for name in MEASURED}
+    return CorpusRow(
+        case=case,
+        measured=OwnMeasured(**numbers) if text["finite"] else None,  # type: ignore[arg-type]
+        ends=text["ends"],
+        updates=int(text["updates"]),
+        level=float(text["level"]),
+        reference=float(text["reference"]),
+        held_out=float(text["held_out"]),
+        losses=tuple(map(float, text["losses"].split())),
+        alarms={name: int(at) for name, at in json.loads(text["alarms"]).items()},
+        refused=text["refused"],
+    )
+
+
+def line(row: CorpusRow) -> dict[str, Any]:
+    """Of a CSV: five digits of what was measured."""
+    ended = {
+        "ends": row.ends,
+        "updates": row.updates,
+        "level": f"{row.level:.5g}",
+        "reference": f"{row.reference:.5g}",
+        "held_out": f"{row.held_out:.5g}",
+        "losses": " ".join(f"{loss:.4g}" for loss in row.losses),
+        "alarms": json.dumps(dict(row.alarms)),
+        "refused": row.refused,
+    }
+    seen = row.measured
+    values = {} if seen is None else {name: getattr(seen, name) for name in MEASURED}
+    return {
+        **row.case.to_row(),
+        **ended,
+        **{name: str(v) if isinstance(v, bool) else f"{v:.5g}" for name, v in values.items()},
+    }
+
+
+def write(path: Path, rows: Sequence[CorpusRow]) -> None:
+    """The file, whole, by number."""
+    with tempfile.SpooledTemporaryFile(mode="w+", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(line(row) for row in sorted(rows, key=lambda row: row.case.number))
+        file.seek(0)
+        write_file(path, file.read().encode())
+
+
+def run(path: Path, data: Path, minutes: float, keep: Path | None, workers: int = 2, only: Sequence[int] = ()) -> None:
+    """Train what has no row, as long as the minutes last."""
+    rows = read(path)
+    wanted = [case for case in cases() if case.number not in rows and (not only or case.number in only)]
+    begin = time.monotonic()
+    left = iter(wanted)
+    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
+        waiting: dict[Future[CorpusRow], Case] = {}
+
+        def more() -> Iterator[Case]:
+            while len(waiting) < workers and time.monotonic() - begin < 60 * minutes:
+                case = next(left, None)
+                if case is None:
+                    return
+                yield case
+
+        while True:
+            for case in more():
+                waiting[pool.submit(measure, case, data, keep)] = case
+            if not waiting:
+                break
+            done, _ = wait(waiting, return_when=FIRST_COMPLETED)
+            for future in done:
+                case, row = waiting.pop(future), future.result()
+                rows[case.number] = row
+                write(path, list(rows.values()))
+                spent = time.monotonic() - begin
+                print(f"{len(rows)} rows, {spent / 60:.1f} min: {case.name} {case.optimizer} {case.rate:g} {row.ends}",
+                      flush=True)  # fmt: skip
+
+
+def measure(case: Case, data: Path, keep: Path | None) -> CorpusRow:
+    """Probe and train one case; what a worker does."""
+    import torch
+
+    from stabkit.errors import UsageError
+    from stabkit.own.probe import loop
+    from stabkit.own.probe.built_model import make
+    from stabkit.own.watch.watch import Watch
+    from stabkit.results.own.measured import measured
+    from stabkit.storage import probed
+    from studies.own import training
+
+    torch.set_num_threads(1)
+    seen, refused = None, ""
+    try:
+        made = make(training.factory(case, data), case.name, case.shape.depth, case.seed, 0.0)
+        recorded = loop.record(made, UPDATES)
+        asked = {"factory": case.name, "depth": case.shape.depth, "lr": 0.0, "seed": case.seed, "steps": UPDATES}
+        cell = loop.cell(made, recorded, **asked)  # type: ignore[arg-type]
+        seen = measured(cell)
+        if keep is not None:
+            for name, content in probed.to_files(cell, {}).items():
+                write_file(_folder(keep / case.name) / name, content)
+    except UsageError as error:
+        refused = str(error)
+    level = training.task(case, data).frequencies
+    reference = _reference(case, data, keep)
+    with tempfile.TemporaryDirectory() as aside:
+        alarms: dict[str, int] = {}
+
+        def watching(model: Any, own: Sequence[Any]) -> Any:
+            return Kept(Watch(model, own, out=keep / case.name if keep else aside, warn=False), alarms)
+
+        ended = training.trained(case, data, reference, watching=watching)
+    return CorpusRow(
+        case=case,
+        measured=seen,
+        ends=ended.word,
+        updates=ended.updates,
+        level=level,
+        reference=reference,
+        held_out=ended.held_out,
+        losses=ended.losses,
+        alarms=alarms,
+        refused=refused,
+    )
+
+
+class Kept:
+    """A watch whose alarms are kept when it is closed."""
+
+    def __init__(self, watch: Any, alarms: dict[str, int]) -> None:
+        self.watch, self.alarms = watch, alarms
+        self.loss = watch.loss
+
+    def close(self) -> None:
+        self.watch.close()
+        self.alarms.update({alarm.link: alarm.step for alarm in self.watch.warnings})
+        if self.watch.ended != "closed":
+            self.alarms["ended early"] = self.watch.steps
+
+
+def _folder(path: Path) -> Path:
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def _reference(case: Case, data: Path, keep: Path | None) -> float:
+    """That of a task and a width; kept, where there is a folder for it."""
+    from studies.own import training
+
+    file = None if keep is None else _folder(keep) / f"reference-{case.task}-{case.shape.width}.json"
+    if file is not None and file.exists():
+        return float(json.loads(file.read_text()))
+    value = training.reference(case, data)
+    if file is not None:
+        write_file(file, json.dumps(value if math.isfinite(value) else "nan").encode())
+    return value

@@ -1,0 +1,218 @@
+"""A case of the design as a user's factory, probed and trained to an outcome."""
+
+from __future__ import annotations
+
+import gzip
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import nn
+from torch.optim.lr_scheduler import LambdaLR
+
+from stabkit.own.probe.built_model import seeded
+from stabkit.own.probe.learnable import Pictures, Words, classified, masked, next_token
+from stabkit.streams import stream
+from studies.own.design import IMAGES, LENGTH, ROWS, UPDATES, Case
+from studies.own.models import Model, Shape
+
+Word = Literal["trains", "stuck", "diverged", "unclear"]
+HELD_OUT, BATCHES = 1_000_000, 8
+"""The step that held-out batches begin at, and how many there are."""
+LEARNT, NOTHING = 0.5, 0.15
+"""Of the way from the level of frequencies to a shallow reference: at least so much is `trains`, at most so much
+`stuck`; what lies between is trained as long again, and then unclear."""
+REFERENCE = 2
+"""Blocks of the shallow reference."""
+CPU = torch.device("cpu")
+
+
+class Lion(torch.optim.Optimizer):
+    """θ ← θ − η·sign(β₁m + (1 − β₁)g), m ← β₂m + (1 − β₂)g (Chen et al. 2302.06675), β = 0.9, 0.99."""
+
+    def __init__(self, parameters: Any, lr: float) -> None:
+        super().__init__(parameters, {"lr": lr})
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is not None:
+                    m = self.state[p].setdefault("m", torch.zeros_like(p))
+                    p.add_(torch.sign(0.9 * m + 0.1 * p.grad), alpha=-group["lr"])
+                    m.mul_(0.99).add_(p.grad, alpha=0.01)
+
+
+def optimizers(model: Model, name: str, rate: float) -> list[torch.optim.Optimizer]:
+    """What steps a model, without weight decay."""
+    every = list(model.parameters())
+    if name == "adamw":
+        return [torch.optim.AdamW(every, lr=rate, weight_decay=0.0)]
+    if name == "sgd":
+        return [torch.optim.SGD(every, lr=rate, momentum=0.9)]
+    if name == "lion":
+        return [Lion(every, lr=rate)]
+    matrices = [p for p in model.blocks.parameters() if p.dim() == 2]
+    rest = [p for p in every if all(p is not matrix for matrix in matrices)]
+    muon = torch.optim.Muon(matrices, lr=rate, weight_decay=0.0)
+    return [muon, torch.optim.AdamW(rest, lr=rate / 20, weight_decay=0.0)]
+
+
+@dataclass(frozen=True)
+class Letters:
+    """Lines of a text in letters, from random places."""
+
+    text: bytes
+
+    @property
+    def frequencies(self) -> float:
+        """Nats of who knows how often each letter comes."""
+        counts = np.bincount(np.frombuffer(self.text, dtype=np.uint8), minlength=128) / len(self.text)
+        counts = counts[counts > 0]
+        return float(-(counts * np.log(counts)).sum())
+
+    def batch(self, shape: tuple[int, int], step: int) -> torch.Tensor:
+        """Of the first nine tenths, held-out ones of the last."""
+        edge = len(self.text) * 9 // 10
+        low, high = (0, edge) if step < HELD_OUT else (edge, len(self.text))
+        starts = stream(0, f"letters {step}").integers(low, high - shape[1], shape[0])
+        rows = [np.frombuffer(self.text[at : at + shape[1]], dtype=np.uint8) for at in starts]
+        return torch.from_numpy(np.stack(rows).astype(np.int64))
+
+
+@cache
+def letters(data: Path) -> Letters:
+    """Of the English side of a parallel text: what ASCII has no letter for is left out."""
+    with gzip.open(data / "train.en.gz", "rt", encoding="utf-8") as file:
+        return Letters(file.read().encode("ascii", "ignore"))
+
+
+@dataclass(frozen=True)
+class Task:
+    """A loss as a function of the step, and the level of who knows frequencies alone."""
+
+    at: Callable[[nn.Module, int], torch.Tensor]
+    frequencies: float
+
+
+def task(case: Case, data: Path) -> Task:
+    """Of a case."""
+    source = Words(case.shape.words, 0)
+    match case.task:
+        case "chain":
+            return Task(lambda m, t: next_token(m, source, (ROWS, LENGTH), t, CPU), source.frequencies)
+        case "masked":
+            return Task(lambda m, t: masked(m, source, (ROWS, LENGTH), t, CPU), source.frequencies)
+        case "images":
+            pictures = Pictures(case.shape.words, (3, case.shape.size, case.shape.size), 0)
+            return Task(lambda m, t: classified(m, pictures, IMAGES, t, CPU), pictures.frequencies)
+    text = letters(data)
+
+    def guess(model: nn.Module, step: int) -> torch.Tensor:
+        tokens = text.batch((ROWS, LENGTH), step)
+        return nn.functional.cross_entropy(model(tokens)[:, :-1].flatten(0, 1), tokens[:, 1:].flatten())
+
+    return Task(guess, text.frequencies)
+
+
+def factory(case: Case, data: Path) -> Callable[[int], Any]:
+    """`factory(depth)` → (model, loss, optimizers, schedulers), as a user writes it."""
+    at = task(case, data).at
+
+    def made(depth: int) -> Any:
+        model = Model(replace(case.shape, depth=depth))
+        own = optimizers(model, case.optimizer, case.rate)
+        return model, lambda model, step: at(model, step), own, ramps(own, case.warmup)
+
+    return made
+
+
+def ramps(own: Sequence[torch.optim.Optimizer], warmup: int) -> list[LambdaLR]:
+    """A linear warm-up each; none for 0."""
+    return [LambdaLR(one, lambda t: min(1.0, (t + 1) / warmup)) for one in own] if warmup else []
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What became of a training."""
+
+    word: Word
+    updates: int
+    held_out: float
+    """Loss, nats."""
+    losses: tuple[float, ...]
+    """Of training: means of ten updates each."""
+
+
+Watching = Callable[[nn.Module, Sequence[torch.optim.Optimizer]], Any]
+"""What looks at a training: has `loss(value)` and `close()`."""
+
+
+def trained(
+    case: Case,
+    data: Path,
+    reference: float,
+    change: Callable[[Any], Any] = lambda made: made,
+    watching: Watching | None = None,
+) -> Trained:
+    """Train a case to an outcome. `reference`: the held-out loss of the shallow one; `change`: of what the factory made,
+    before the first update."""
+    seeded(case.seed)
+    model, loss, own, schedules = change(factory(case, data)(case.shape.depth))
+    level = task(case, data).frequencies
+    watch = watching(model, own) if watching is not None else None
+    losses: list[float] = []
+    word: Word = "unclear"
+    held = math.inf
+    try:
+        for length in (case.updates, case.updates + UPDATES):
+            while len(losses) < length:
+                for optimizer in own:
+                    optimizer.zero_grad()
+                value = loss(model, len(losses) + 1)
+                losses.append(float(value.detach()))
+                if watch is not None:
+                    watch.loss(value)
+                value.backward()
+                if not math.isfinite(losses[-1]):
+                    break
+                for stepper in (*own, *schedules):
+                    stepper.step()
+            held = held_out(model, loss)
+            word = label(losses, held, level, reference)
+            if word != "unclear":
+                break
+    finally:
+        if watch is not None:
+            watch.close()
+    tens = [float(np.mean(losses[i : i + 10])) for i in range(0, len(losses), 10)]
+    return Trained(word, len(losses), held, tuple(tens))
+
+
+def held_out(model: nn.Module, loss: Callable[[nn.Module, int], torch.Tensor]) -> float:
+    """Mean loss on batches that no update saw."""
+    with torch.no_grad():
+        return float(np.mean([float(loss(model, HELD_OUT + i)) for i in range(BATCHES)]))
+
+
+def label(losses: Sequence[float], held: float, level: float, reference: float) -> Word:
+    """By held-out loss, between the level of frequencies and the reference's."""
+    if not math.isfinite(losses[-1]) or not math.isfinite(held) or held > 3 * max(losses[0], level):
+        return "diverged"
+    way = (level - held) / (level - reference)
+    return "trains" if way >= LEARNT else "stuck" if way <= NOTHING else "unclear"
+
+
+def reference(case: Case, data: Path) -> float:
+    """Held-out loss of two Pre-LN blocks on a case's task at its width: AdamW, 1e-3, as many updates as a case has."""
+    shape = Shape(
+        kind=case.shape.kind, scheme="pre", width=case.shape.width, depth=REFERENCE, init="xavier", activation="gelu",
+        norm="layer", tied=False, bias=True, words=case.shape.words, length=LENGTH,
+    )  # fmt: skip
+    plain = Case(number=-1, shape=shape, task=case.task, optimizer="adamw", rate=1e-3, warmup=0, seed=0)
+    return trained(plain, data, -math.inf).held_out
