@@ -10,7 +10,10 @@ imports neither typer nor torch, pandas or matplotlib. No `from __future__ impor
 the annotations as they are.
 """
 
+import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from inspect import signature
 from os import PathLike
 from pathlib import Path
@@ -116,6 +119,11 @@ StepRates = Annotated[
     Option("η of the step; default 1e-5 in float64, 1e-4,1e-5 in float32, which must agree.", LONG, "RATES"),
 ]
 OwnRates = Annotated[Reals | None, Option("Rates; default 1e-3, or those of the factory's optimizer.", LONG, "RATES")]
+OwnWarmup = Annotated[
+    int | None, Option("The rate rises over so many updates; without: the factory's scheduler, or none.", LONG, "UPDATES")
+]
+NoCures = Annotated[bool, Option("Try no change that may mend a model that is not likely to train.", LONG)]
+CureTime = Annotated[float, Option("Seconds for these; 0: as long again as the probe took.", MACHINE, "SECONDS")]
 Optimizer = Annotated[spec.Optimizer, Option("adam, sgd, radam (as its paper) or radam-torch.", LONG)]
 Dropout = Annotated[float, Option("Dropout on embeddings and branches.", LONG, "X")]
 Clip = Annotated[float, Option("Clip the gradient's global norm; 0 is off.", LONG, "X")]
@@ -496,17 +504,21 @@ def probe(
     *,
     blocks: Blocks = None,
     seeds: Seeds = SEEDS,
-    steps: OwnSteps = 8,
+    steps: OwnSteps = 16,
     lr: OwnRates = None,
+    warmup: OwnWarmup = None,
+    no_cures: NoCures = False,
+    cure_time: CureTime = 0.0,
     out: Out = None,
     workers: Workers = "auto",
     run_timeout: RunTimeout = 0.0,
     fresh: Fresh = False,
     listener: "CallListener | None" = None,
 ) -> "ProbeResult":
-    """Probe your own model over depths before you train it: which link of the chain breaks, if any?
+    """Probe your own model over depths before you train it: will it train, which link breaks, and what mends it?
 
-    factory(depth) returns a model, (model, loss) or (model, loss, optimizer). Exits with 7 where a link fails.
+    factory(depth) returns a model, (model, loss), (model, loss, optimizer) or (model, loss, optimizer, scheduler), with
+    loss(model, step) on the batch of that step. Exits with 7 where it is likely stuck.
 
     From Python `factory` may be the function itself, if a fresh process can import it (not one of `__main__`), and
     nothing exits: `.verdict` says it. Raises UsageError where the factory cannot be called or gives no result at any
@@ -515,7 +527,7 @@ def probe(
     >>> import stabkit
     >>> probed = stabkit.probe("tests.own.probe_models:pre_ln", depths=(2, 4, 8), seeds=0, steps=2, out=out)
     >>> sorted(probed.links["link"])
-    ['finite', 'gradient', 'stream', 'update']
+    ['finite', 'gradient', 'loss', 'stream', 'tokens', 'update']
     """
     values = locals()
     del values["listener"]
@@ -523,26 +535,35 @@ def probe(
     from stabkit.options.lines import line
     from stabkit.report.result import ProbeResult, Silent
     from stabkit.results.own import series
-    from stabkit.results.own.judged import judged
+    from stabkit.results.own.cure import Cure
+    from stabkit.results.own.judged import TRIED, judged
     from stabkit.running import probes
     from stabkit.running.executors import EXECUTORS
     from stabkit.storage.store import Store
 
     asked, place = options.probe(_filled("probe", values))
+    begin = time.monotonic()
+    execute = partial(EXECUTORS["processes"], where=place)
     following = listener or Silent(f"stabkit {line(f'probe {asked.factory}', values, COMMANDS)}")
     store = Store(asked.out)
     with store.writing():
         with following.probing(len(asked.specs())) as (tell, ended):
-            done = probes.run(asked, lambda jobs, tell: EXECUTORS["processes"](jobs, tell, place), tell, ended)
-    if not done.results:
+            done = probes.run(asked, execute, tell, ended)
+        if done.results:
+            series.refuse(done.results)
+        found = judged(done.results) if done.results else None
+        cures: list[Cure] = []
+        if found is not None and not no_cures and found.worst.word in TRIED:
+            limit = cure_time or time.monotonic() - begin
+            cures = probes.cures(asked, found.worst.lr, execute, limit, following.probing)
+    if found is None:
         _, lost = done.lost[0]
         log = f"; the whole traceback: {lost.log}" if lost.log else ""
         raise UsageError(f"{asked.factory} gave no result at any depth: {lost.reason}{log}")
-    series.refuse(done.results)
     if listener is None:
         for cell, lost in done.lost:
             warn(f"depth {cell.depth}, seed {cell.seed} has no result: {lost.reason}")
-    return ProbeResult(call=following.command, request=asked, done=done, judged=judged(done.results))
+    return ProbeResult(call=following.command, request=asked, done=done, judged=replace(found, cures=tuple(cures)))
 
 
 def audit(

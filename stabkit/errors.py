@@ -8,7 +8,8 @@
     ├── StoreError         5   the disk: full, read-only, not a directory
     ├── RecipeViolated     6   an audited model is not what its recipe says
     │   └── ContractBroken 6   a method that was checked does not keep what every method keeps
-    ├── Unstable           7   a link of a probed model's chain breaks with depth
+    ├── Unstable           7   a probed model is likely stuck, or a link of its chain breaks
+    ├── Undecided          8   what a probe says of a model is open, or it is unlike all that were tried (--strict)
     └── Interrupted     128+n  ended by signal n
 
 A message says what was needed, what came and what to do, in one line.
@@ -67,9 +68,15 @@ class ContractBroken(RecipeViolated):
 
 
 class Unstable(StabkitError):
-    """A link of a user's model breaks with depth; what was found is printed before."""
+    """A user's model is likely stuck, or a link of its chain breaks; what was found is printed before."""
 
     exit_code = 7
+
+
+class Undecided(StabkitError):
+    """Whether a user's model trains is open, or it is unlike every model that was tried; only where asked to be told."""
+
+    exit_code = 8
 
 
 class Interrupted(StabkitError):

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from stabkit.results.forecast.model import LIKELY
+from stabkit.results.forecast.logistic import LIKELY
 from stabkit.results.line import log_slope
 from stabkit.results.words import scientific
 

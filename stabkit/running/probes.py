@@ -6,12 +6,16 @@ What is stored only a worker can tell, for its key holds the weights that the fa
 from __future__ import annotations
 
 import json
+import re
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, closing
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from stabkit.errors import FailedRuns
 from stabkit.results.own.cell import ModelCell
+from stabkit.results.own.cure import CHANGES, Cure, cure
 from stabkit.running import plan
 from stabkit.running.executors.base import Lost, Tell
 from stabkit.running.plan import CommandAttempts, Done, Map, Work
@@ -30,12 +34,15 @@ class ProbeSpec:
     lr: float
     """0: its optimiser's own."""
     seed: int
+    change: str = ""
+    """What is changed to try a cure."""
 
     @property
     def name(self) -> str:
         """`gpt-12L-lr0.001-s0`."""
         depth, lr = "" if self.depth is None else f"{self.depth}L", f"lr{self.lr:g}" if self.lr else ""
-        return "-".join(word for word in (self.factory.rpartition(":")[2], depth, lr, f"s{self.seed}") if word)
+        change = re.sub("[^a-z0-9]", "", self.change)
+        return "-".join(word for word in (self.factory.rpartition(":")[2], depth, lr, f"s{self.seed}", change) if word)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,14 +63,16 @@ class ProbeRequest:
     blocks: str
     fresh: bool
     out: Path
+    changes: tuple[str, ...] = ("",)
 
     def specs(self) -> list[ProbeSpec]:
-        """By depth, rate and seed."""
+        """By depth, rate, seed and change."""
         return [
-            ProbeSpec(factory=self.factory, depth=depth, lr=lr, seed=seed)
+            ProbeSpec(factory=self.factory, depth=depth, lr=lr, seed=seed, change=change)
             for depth in sorted(self.depths, key=lambda depth: depth or 0)
             for lr in self.lrs
             for seed in self.seeds
+            for change in self.changes
         ]
 
     def job(self, spec: ProbeSpec) -> Job:
@@ -79,6 +88,7 @@ class ProbeRequest:
             "warmup": self.warmup,
             "steps": self.steps,
             "blocks": self.blocks,
+            "change": spec.change,
             "out": str(self.out),
             "fresh": self.fresh,
         }
@@ -100,19 +110,13 @@ def run(
     shelf = Shelf(PROBE, request.out)
     shelf.sweep_partial()
 
-    def result(spec: ProbeSpec, answer: str) -> ProbedCell | Lost:
-        said = json.loads(answer)
-        if "failed" in said:
-            return Lost("error", said["failed"], log=said.get("log", ""))
-        return ProbedCell(shelf.load(said["folder"]), bool(said["reused"]))
-
     work = Work(
         kind="probe",
         again="probed again",
         shelf=None,
         name=lambda spec: spec.name,
         jobs=lambda spec: [request.job(spec)],
-        result=result,
+        result=lambda spec, answer: _read(shelf, answer),
         attempts=CommandAttempts(timeouts=False),  # what hung once hangs again
         seconds=lambda spec: float(spec.depth or 0),
     )
@@ -124,3 +128,36 @@ def run(
     order = {spec.name: i for i, spec in enumerate(specs)}
     lost = sorted(done.lost, key=lambda pair: order[pair[0].name])
     return Done(results=cells, lost=lost, reused=sum(probed.reused for probed in done.results))
+
+
+Probing = Callable[[int], AbstractContextManager[tuple[Tell, Callable[[ProbeSpec, ProbedCell | Lost], None]]]]
+"""What shows the cells of a probe."""
+
+
+def cures(request: ProbeRequest, lr: float, execute: Map, limit: float, probing: Probing) -> list[Cure]:
+    """Changes tried at the deepest depth and one rate by the first seed, cheapest first, as long as `limit` seconds
+    last. What finds nothing to change, or has no result, is left out."""
+    deepest = max(request.depths, key=lambda depth: depth or 0)
+    keys = tuple(change.key for change in CHANGES)
+    asked = replace(request, depths=(deepest,), seeds=request.seeds[:1], lrs=(lr,), changes=keys)
+    specs = {spec.name: spec for spec in asked.specs()}
+    shelf = Shelf(PROBE, request.out)
+    begin = time.monotonic()
+    tried: dict[str, Cure] = {}
+    with probing(len(specs)) as (tell, ended):
+        with closing(execute([asked.job(spec) for spec in specs.values()], tell)) as answers:
+            for job, answer in answers:
+                ending = answer if isinstance(answer, Lost) else _read(shelf, answer)
+                ended(specs[job["id"]], ending)
+                if isinstance(ending, ProbedCell):
+                    tried[job["change"]] = cure(ending.cell)
+                if time.monotonic() - begin > limit:
+                    break
+    return [tried[key] for key in keys if key in tried]
+
+
+def _read(shelf: Shelf[ModelCell], answer: str) -> ProbedCell | Lost:
+    said = json.loads(answer)
+    if "failed" in said:
+        return Lost("error", said["failed"], log=said.get("log", ""))
+    return ProbedCell(shelf.load(said["folder"]), bool(said["reused"]))

@@ -6,7 +6,6 @@ and methods a forecast is given at all. That first fit stands in the document to
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from stabkit.results.forecast.links import FITTED
-from stabkit.results.forecast.model import AXES, DIGITS, FILE, SCHEMA, Logistic, settings
-from stabkit.spec import canonical
+from stabkit.results.forecast.logistic import DIGITS, Logistic, reach, sealed
+from stabkit.results.forecast.model import AXES, FILE, SCHEMA, settings
 from studies.forecast.heldout_methods import held_out
 from studies.forecast.regression import features, fit, labels
 from studies.rows import StudyRow, digest
@@ -45,8 +44,6 @@ def document(corpus: Sequence[StudyRow], joined: Sequence[StudyRow] = ()) -> dic
     whole = np.column_stack([x, axes])
     spread = np.maximum(whole.std(axis=0), np.r_[np.full(len(FITTED), NARROW), np.full(len(AXES), LEAST)])
     places = np.round(whole / spread, DIGITS)
-    apart = np.sqrt(((places[:, None] - places[None]) ** 2).sum(axis=-1))
-    np.fill_diagonal(apart, np.inf)
     body = {
         "schema": SCHEMA,
         "corpus": digest(fitted),
@@ -59,12 +56,12 @@ def document(corpus: Sequence[StudyRow], joined: Sequence[StudyRow] = ()) -> dic
         "blocks": sorted(given),
         "abstains": sorted(abstains),
         "spread": spread.tolist(),
-        "reach": float(np.quantile(apart.min(axis=1), SHARE)),
+        "reach": reach(places, SHARE),
         "max_tokens": float(np.median([row.max_tokens for row in fitted])),
         "vocab": 2000.0,
         "places": places.tolist(),
     }
-    return {**body, "sha256": hashlib.sha256(canonical(body).encode()).hexdigest()}
+    return sealed(body)
 
 
 def before(path: Path = FILE) -> tuple[Logistic, float]:

@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stabkit.results.forecast.links import Link
-from stabkit.results.forecast.model import LIKELY, UNLIKELY, Array, Logistic, far, read, settings
+from stabkit.results.forecast.logistic import LIKELY, UNLIKELY, Array, Logistic
+from stabkit.results.forecast.model import far, read, settings
 from studies.forecast.coefficients import document
 from studies.forecast.holdouts import HeldOutGroup, fixed, harder, out_of_group
 from studies.forecast.regression import Labels, features, fit, labels

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from stabkit.results.forecast.model import Array, Logistic
+from stabkit.results.forecast.logistic import Array, Logistic
 from studies.forecast.regression import features, labels
 from studies.forecast.scores import ForecastScores, resampled, score, skill
 from studies.rows import StudyRow

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stabkit.results.forecast.model import Array
+from stabkit.results.forecast.logistic import Array
 from studies.forecast.regression import Labels, features, fit
 from studies.rows import StudyRow
 

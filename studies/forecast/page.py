@@ -14,7 +14,7 @@ from stabkit.figures.picture import Picture
 from stabkit.figures.shared.words import percent, plain, short
 from stabkit.report.cards import card
 from stabkit.report.frame import shell, template
-from stabkit.results.forecast import model
+from stabkit.results.forecast import logistic
 from stabkit.results.forecast.links import FITTED
 from stabkit.storage.folder import write_file
 from studies.forecast import calibration, groups, which_link, widths
@@ -207,7 +207,7 @@ def _cells(row: StudyRow, p: float) -> dict[str, str]:
 
 
 def _verified(row: StudyRow, p: float) -> dict[str, Any]:
-    word = model.word(p)
+    word = logistic.word(p)
     right = {"likely trains": row.trains, "likely stuck": row.outcome in ("stuck", "diverged")}.get(word)
     return {**_cells(row, p), "word": word, "right": "open" if right is None else "right" if right else "wrong"}
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
 from stabkit.results.forecast.links import FITTED, Link, RunSetting, numbers
-from stabkit.results.forecast.model import Array, Logistic
+from stabkit.results.forecast.logistic import Array, Logistic
 from studies.rows import StudyRow
 
 RIDGE = 0.3

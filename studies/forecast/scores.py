@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
-from stabkit.results.forecast.model import LIKELY, UNLIKELY, Array
+from stabkit.results.forecast.logistic import LIKELY, UNLIKELY, Array
 from stabkit.results.intervals import wilson
 from studies.forecast.regression import Labels
 

@@ -19,14 +19,14 @@ WIDTHS, DEPTHS = (64, 64, 64, 64, 128, 128, 256), (4, 6, 8, 12, 12, 16, 24, 32, 
 DEEPEST = {64: 48, 128: 16, 256: 6}
 """{width: layers at most}: what two cores can train."""
 RATES = {
-    "adamw": (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2),
-    "sgd": (3e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0),
-    "muon": (2e-3, 6e-3, 2e-2, 6e-2, 2e-1),
-    "lion": (1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3),
+    "adamw": (1e-4, 3e-4, 1e-3, 3e-3, 3e-3, 1e-2, 1e-2, 3e-2),
+    "sgd": (3e-3, 1e-2, 3e-2, 1e-1, 3e-1, 3e-1, 1.0),
+    "muon": (2e-3, 6e-3, 2e-2, 6e-2, 2e-1, 2e-1),
+    "lion": (3e-5, 1e-4, 3e-4, 1e-3, 1e-3, 3e-3),
 }
-"""In half-decades. Muon's is of the matrices; AdamW steps the rest at a twentieth."""
+"""In half-decades, high ones twice, where models fail. Muon's is of the matrices; AdamW steps the rest at a twentieth."""
 SHARES = {"adamw": 0.45, "sgd": 0.2, "muon": 0.2, "lion": 0.15}
-WARMUPS = (0, 0, 0, 50, 50, 200)
+WARMUPS = (0, 0, 0, 0, 50, 200)
 TASKS = {"decoder": ("chain", "text"), "encoder": ("masked",), "vision": ("images",)}
 KINDS = ("decoder", "decoder", "encoder", "vision")
 UPDATES = 300

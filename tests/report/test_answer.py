@@ -10,7 +10,8 @@ from stabkit.report.json_document import cells
 from stabkit.report.verdict.answer import answer
 from stabkit.report.verdict.forecast_outcome import forecast_outcome
 from stabkit.report.verdict.matrix import matrix
-from stabkit.results.forecast.model import Forecast, word
+from stabkit.results.forecast.logistic import word
+from stabkit.results.forecast.model import Forecast
 from stabkit.storage.store import Run
 from tests.figures.fake_runs import at16
 from tests.report.pages import render

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from stabkit.results.forecast import model
+from stabkit.results.forecast import logistic, model
 from stabkit.results.forecast.links import RunSetting, numbers
 from stabkit.results.forecast.measured import UPDATES, measure
 from stabkit.spec import ModelConfig, Own, RunSpec, TrainConfig
@@ -95,7 +95,7 @@ def test_what_the_corpus_holds_is_in_range_and_what_it_does_not_says_along_which
 
 
 def test_words_follow_the_probability():
-    words = [model.word(p) for p in (None, 0.95, 0.9, 0.5, 0.1, 0.02)]
+    words = [logistic.word(p) for p in (None, 0.95, 0.9, 0.5, 0.1, 0.02)]
     assert words == ["out of range", "likely trains", "likely trains", "open", "likely stuck", "likely stuck"]
 
 
@@ -104,12 +104,12 @@ def test_damaged_and_foreign_coefficients_are_refused_with_their_digest(tmp_path
     for change in ({"bias": 9.0}, {"links": ["gradient"]}, {"sha256": "0" * 64}):
         path = tmp_path / "c.json"
         path.write_text(json.dumps(whole | change))
-        with pytest.raises(model.ForeignCoefficients, match=r"sha256 [0-9a-f]{64}.*damaged or foreign"):
+        with pytest.raises(logistic.ForeignCoefficients, match=r"sha256 [0-9a-f]{64}.*damaged or foreign"):
             model.load(path)
     (tmp_path / "c.json").write_text("no json")
-    with pytest.raises(model.ForeignCoefficients, match="damaged or foreign"):
+    with pytest.raises(logistic.ForeignCoefficients, match="damaged or foreign"):
         model.load(tmp_path / "c.json")
-    with pytest.raises(model.ForeignCoefficients, match="No such file"):
+    with pytest.raises(logistic.ForeignCoefficients, match="No such file"):
         model.load(tmp_path / "none.json")
 
 
@@ -119,4 +119,4 @@ def test_predicting_imports_no_fitting_no_scores_and_no_study():
     loaded = {name.partition(".")[0] for name in done.stdout.split()}
     assert not loaded & {"studies", "scipy", "sklearn", "torch", "pandas"}
     forecast = [name for name in done.stdout.split() if name.startswith("stabkit.results.forecast.")]
-    assert sorted(name.rpartition(".")[2] for name in forecast) == ["links", "measured", "model"]
+    assert sorted(name.rpartition(".")[2] for name in forecast) == ["links", "logistic", "measured", "model"]

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from stabkit import api
-from stabkit.results.forecast import model
+from stabkit.results.forecast import logistic
 from stabkit.results.forecast.model import Forecast
 from stabkit.results.tolerance import COARSE, FACTOR, exponents
 from stabkit.running import execute, tolerance
@@ -45,7 +45,7 @@ class Searching:
         p = {spec.run_id: 0.95 if spec.train.lr <= self.limit(spec) else 0.05 for spec in specs}
         made = {
             spec.run_id: Forecast(
-                word=model.word(p[spec.run_id]), p_trains=p[spec.run_id], features={}, axes=(), corpus=""
+                word=logistic.word(p[spec.run_id]), p_trains=p[spec.run_id], features={}, axes=(), corpus=""
             )
             for spec in specs
         }

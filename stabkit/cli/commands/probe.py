@@ -8,7 +8,7 @@ from stabkit.cli.command import Invocation
 from stabkit.cli.commands.train import again
 from stabkit.cli.progress import Screen
 from stabkit.cli.signals import Signals
-from stabkit.errors import FailedRuns, Unstable
+from stabkit.errors import FailedRuns, Undecided, Unstable
 from stabkit.report import json_document
 from stabkit.report.own import links
 from stabkit.report.result import ProbeResult
@@ -30,35 +30,39 @@ def probe(invocation: Invocation) -> None:
 
 
 def _end(result: ProbeResult, *, strict: bool, no_fail: bool) -> None:
-    """The exit code: 3 before 7, 7 for a failure and with --strict for what cannot be told."""
+    """The exit code: 3 before 7; 7 for `likely stuck`; with --strict 8 for what is open or out of range."""
     if result.failed:
         spec, first = result.failed[0]
         where = f"depth {spec.depth}" if spec.depth is not None else "the model"
         log = f"; the whole traceback: {first.log}" if first.log else ""
         raise FailedRuns(f"{where}, seed {spec.seed} has no result: {first.reason}{log}")
     worst = result.judged.worst
-    word = worst.word
-    if not no_fail and (word == "fail" or (strict and word == "cannot tell")):
-        named = " and ".join(name for name, link in worst.links.items() if link.verdict == word)
-        raise Unstable(f"{named}: {word}; --no-fail ends with 0")
+    if worst.word == "likely stuck" and not no_fail:
+        named = f" ({' and '.join(worst.failing)})" if worst.failing else ""
+        raise Unstable(f"likely stuck{named}; --no-fail ends with 0")
+    if strict and worst.word != "likely trains":
+        raise Undecided(f"{worst.word}: --strict asks for a model that is likely to train")
 
 
 def _table(result: ProbeResult, *, quiet: bool) -> None:
-    """The sentence, and the links of every rate."""
+    """The sentence, the links of every rate, the changes that were tried, and what to do next."""
     judged, done = result.judged, result.done
     console.paragraph(result.verdict)
     console.say()
     for row in links.rates(judged):
         console.table(
-            f"The chain at {row['name']}: {row['word']}",
-            ("link", "verdict", "with depth", *row["depths"]),
-            [(link["name"], link["verdict"], link["exponent"], *link["values"]) for link in row["links"]],
+            f"At {row['name']}: {row['word']}",
+            ("link", "verdict", "with depth", *row["depths"], "among models that train"),
+            [(one["name"], one["verdict"], one["exponent"], *one["values"], one["among"]) for one in row["links"]],
         )
         units = (f"{link['name']}: {link['unit']}" for link in row["links"] if link["unit"])
         console.paragraph(f"{'; '.join(units)}. Geometric means over seeds.")
+    if tried := links.cures(judged):
+        rows = [(one["change"], one["word"], one["probability"]) for one in tried]
+        console.table("Changes tried at the deepest", ("change", "word", "probability"), rows)
     for note in () if quiet else links.notes(judged.cells):
         console.paragraph(f"note: {note}")
-    if judged.worst.word == "fail" and len(judged.verdicts) == 1 and not quiet:
-        console.say("note: whether the rate breaks it or the depth: --lr with several, like 1e-4,3e-4,1e-3")
     if done.reused and not quiet:
         console.say(f"{done.reused} of {len(judged.cells)} cached; --fresh probes them again")
+    if not quiet:
+        console.say(f"next: {links.following(judged, result.request)}")

@@ -8,6 +8,8 @@ stream        x_0 (`stack`) and x_i of each sub-layer: rms, ‖x_i‖/√d; `@ro
 branch        ‖γ·f_i‖/‖ω·x_i‖
 cosine        cos(x_i, x_{i−1})
 token_cosine  mean cosine between different tokens of F
+scores        `information` what the scores tell of their input: H(mean p) − mean H(p), nats, p their softmax at up to
+              MOST_SCORED tokens; 0 where every token is given the same: the loss is that of who knows frequencies alone
 """
 
 from __future__ import annotations
@@ -79,6 +81,8 @@ class Reader:
         }
         if now.logits is not None and first.logits is not None and now.logits.shape == first.logits.shape:
             rows["update"]["logits"] = quantities.moved(now.logits, first.logits, self._keep(last_stack, now.logits))
+        if now.logits is not None and now.logits.dim() > 1 and now.logits.shape[-1] > 1:
+            rows["scores"] = {"information": information(now.logits, self._keep(last_stack, now.logits))}
         for stack in self.stream.stacks:
             names = [stack, *(place.name for place in self.stream.sublayers if place.stack == stack)]
             x, before = now.x[stack], first.x[stack]
@@ -118,6 +122,20 @@ class Reader:
         if mask is None or x.dim() != 3:
             return None
         return next((m for m in (mask, mask.T) if m.shape == x.shape[:2]), None)
+
+
+def information(scores: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
+    """H(mean p) − mean H(p) of scores (…, V), nats: ≥ 0, at most ln V and ln of the tokens."""
+    rows = (scores if mask is None else scores[mask]).detach().flatten(0, -2)
+    places = torch.linspace(0, len(rows) - 1, min(len(rows), MOST_SCORED)).long()
+    log_p = torch.log_softmax(rows[places.to(rows.device)].double(), -1)
+    mean = torch.logsumexp(log_p, 0) - math.log(len(places))
+    each = -(log_p.exp() * log_p).nansum(-1).mean()
+    return -(mean.exp() * mean).nansum() - each
+
+
+MOST_SCORED = 64
+"""Tokens, evenly spread."""
 
 
 def guessed(scores: torch.Tensor, mask: torch.Tensor | None, head: tuple[str, torch.Tensor | None]) -> Guess | None:

@@ -1,7 +1,7 @@
 """What a worker does for one cell of a probe: call the user's factory, update, store what was recorded.
 
 {"kind": "probe", "id": NAME, "factory": "package.module:function", "here": DIR, "depth": 12 | null, "seed": 0,
- "lr": 0.001, "warmup": null, "steps": 16, "blocks": "", "out": DIR, "fresh": false}
+ "lr": 0.001, "warmup": null, "steps": 16, "blocks": "", "change": "", "out": DIR, "fresh": false}
 
 The user's code runs here and nowhere else. Its answer is JSON: {"folder": PROBE_ID, "reused": …}, or {"failed": in one
 line, with the place in the user's file, "log": the whole traceback and all that was printed}.
@@ -31,6 +31,7 @@ from stabkit.errors import StabkitError, UsageError
 from stabkit.own import factory
 from stabkit.own.probe import loop
 from stabkit.own.probe.built_model import FACTORY, Made, fits, make
+from stabkit.own.probe.changes import changed
 from stabkit.own.sublayers.memory import raw
 from stabkit.results.own.cell import PROBE_VERSION, ModelCell
 from stabkit.results.records import jsonable
@@ -45,6 +46,7 @@ OURS = Path(__file__).resolve().parents[2]
 NOT_THEIRS = (OURS, *{Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib")})
 READ = 3
 """Of what is read of a model: the same model read by another version is another result."""
+NOTHING_TO_CHANGE = "this change finds nothing to change in the model"
 INSTALLED = {"site-packages", "dist-packages"}
 """Folders' names."""
 
@@ -75,7 +77,10 @@ def _probed(
     tell: Callable[[dict[str, Any]], None],
     begin: float,
 ) -> dict[str, Any]:
-    made = make(function, job["factory"], job["depth"], job["seed"], job["lr"], job["warmup"])
+    as_is = make(function, job["factory"], job["depth"], job["seed"], job["lr"], job["warmup"])
+    made = changed(as_is, job["change"]) if job["change"] else as_is
+    if made is None:
+        raise UsageError(NOTHING_TO_CHANGE)
     probe_id = _key(job, made)
     if job["fresh"]:
         if probe_id in shelf:
@@ -92,7 +97,7 @@ def _probed(
             tell({"id": job["id"], "step": step, "steps": job["steps"], "loss": jsonable(loss)})
 
     recorded = loop.record(made, job["steps"], job["blocks"], event)
-    asked = {name: job[name] for name in ("factory", "depth", "lr", "seed", "steps")}
+    asked = {name: job[name] for name in ("factory", "depth", "lr", "seed", "steps", "change")}
     result = loop.cell(made, recorded, **asked)
     where = {"stabkit": __version__, "torch": torch.__version__, "wall_seconds": round(time.monotonic() - begin, 3)}
     shelf.commit(probe_id, probed.to_files(result, where))
@@ -103,7 +108,7 @@ def _key(job: dict[str, Any], made: Made) -> str:
     """The name of the folder: an edited file, another start, another torch or another package of the model's is another
     model."""
     hashed = hashlib.sha256()
-    asked = {name: job[name] for name in ("factory", "depth", "seed", "lr", "warmup", "steps", "blocks")}
+    asked = {name: job[name] for name in ("factory", "depth", "seed", "lr", "warmup", "steps", "blocks", "change")}
     steppers = "\n".join(map(repr, made.optimizers))
     words = [asked, repr(made.start), repr(made.begun), PROBE_VERSION, READ, steppers, _packages(made)]
     hashed.update(json.dumps(words).encode())

@@ -5,6 +5,7 @@ Step t means after t updates; every series has step 0. Activations are read on a
 update that comes next, after the last update once more without one. No hook stands in a training forward, so that
 training is what it is without us.
 
+    again         from step LATE on: the loss of the update's own batch `before` and `after` it
     loss          before the update, in the mode that the factory left the model in, `train`
     update, layer_update, stream, branch, cosine, token_cosine    `chain/reader.py`
     gradient      ‖∂L/∂θ_i‖, `outside` what belongs to no sub-layer
@@ -21,6 +22,7 @@ import torch
 from torch import nn
 
 from stabkit.errors import UsageError
+from stabkit.own.chain import updates
 from stabkit.own.chain.gradients import (
     Groups,
     Weights,
@@ -33,7 +35,6 @@ from stabkit.own.chain.gradients import (
     sublayers,
     summed,
 )
-from stabkit.own.chain import updates
 from stabkit.own.chain.reader import Reader, lost, masks
 from stabkit.own.probe.built_model import Made
 from stabkit.own.sublayers import reading, run
@@ -70,6 +71,10 @@ class ProbeRecord:
     """Updates until it is reached."""
 
 
+LATE = 8
+"""Updates after which a batch is looked at again: the first are large in every model."""
+
+
 def readings(steps: int) -> frozenset[int]:
     """0, powers of two, the last two: where activations and the weights' steps are read."""
     powers = {2**i for i in range(steps.bit_length()) if 2**i <= steps}
@@ -88,7 +93,7 @@ def record(made: Made, steps: int, pattern: str = "", tell: Callable[[int, float
 
     reached = torch.zeros(len(flat(groups)), dtype=torch.bool)
     broke: Broke | None = None
-    taken = 0
+    taken, value = 0, math.nan
     rates: list[float] = []
     read = readings(steps)
 
@@ -107,6 +112,10 @@ def record(made: Made, steps: int, pattern: str = "", tell: Callable[[int, float
         for step in range(steps + 1):
             if step in read:
                 states = look(step)
+                if step >= LATE:
+                    with run.untouched(made.model), torch.no_grad():
+                        after = float(made.objective.at(made.model, step))
+                    recorder.add("again", step, ("before", "after"), [value, after])
                 moved = weights.moved()
                 names = tuple(name + mark for mark in moved for name in sites)
                 recorder.add("delta", step, names, [value for part in moved.values() for value in part.tolist()])
@@ -161,7 +170,7 @@ def record(made: Made, steps: int, pattern: str = "", tell: Callable[[int, float
 
 
 def cell(
-    made: Made, recorded: ProbeRecord, *, factory: str, depth: int | None, lr: float, seed: int, steps: int
+    made: Made, recorded: ProbeRecord, *, factory: str, depth: int | None, lr: float, seed: int, steps: int, change: str = ""
 ) -> ModelCell:
     """What was recorded, as results know it."""
     return ModelCell(
@@ -192,6 +201,7 @@ def cell(
             fresh=made.fresh,
             warmup=recorded.warmup,
             frequencies=made.objective.frequencies,
+            change=change,
         ),
         recorded.records,
     )

@@ -11,56 +11,165 @@ from typing import Any
 
 from stabkit.figures.shared.words import listed, plain, short
 from stabkit.results.own.cell import ModelCell
+from stabkit.results.own.forecast import ONE_BATCH, OPTIMIZER, SHORT, USUAL, Healthy, OwnForecast
 from stabkit.results.own.judged import Judged
 from stabkit.results.own.link import LinkVerdict
+from stabkit.results.own.measured import UPDATES
 from stabkit.results.own.series import uneven
 from stabkit.results.own.verdict import Verdict
 from stabkit.results.words import law, scientific, updates
 from stabkit.running.plan import Done
 from stabkit.running.probes import ProbeRequest, ProbeSpec
 
-NAMES = {"stream": "Stream", "update": "Update", "gradient": "Gradient", "finite": "Finite"}
+NAMES = {
+    "gradient": "Gradient",
+    "update": "Update",
+    "stream": "Stream",
+    "tokens": "Tokens",
+    "loss": "Loss",
+    "finite": "Finite",
+}
 UNITS = {
-    "stream": "rms of the last layer's output ÷ first's input",
-    "update": "‖ΔF‖ ÷ ‖F‖",
     "gradient": "lowest ÷ top layer's",
+    "update": "‖ΔF‖ ÷ ‖F‖",
+    "stream": "rms of the last layer's output ÷ first's input",
+    "tokens": "mean cosine between tokens",
+    "loss": "nats that it fell by",
     "finite": "",
 }
-QUESTIONS = {
-    "stream": "Does the residual stream grow with depth, before any update?",
-    "update": "Does an update move a deeper model's output farther?",
-    "gradient": "Does the gradient reach the lowest layer?",
-    "finite": "Is every number finite?",
-}
+DIGITS = 2
+"""Of a probability."""
 
 
 def answer(judged: Judged) -> str:
-    """One sentence: whether the chain holds, or which link breaks and by what numbers."""
+    """Whether it is likely to train, what that word is worth, which link explains it, and the change that mends it."""
     worst, first = judged.worst, judged.cells[0].facts
-    depths = sorted({cell.facts.depth for cell in judged.cells if cell.facts.depth is not None})
-    span = f" from {depths[0]} to {depths[-1]} layers" if len(depths) > 1 else ""
-    span += f" at {scientific(worst.lr)}" if len(judged.verdicts) > 1 else ""
     who = first.factory.rpartition(":")[2]
-    words = {
-        "pass": f"{who} holds{span}: no link of the chain breaks",
-        "warn": f"{who} holds{span}, with a warning",
-        "cannot tell": f"Whether {who} holds{span} cannot be told from these runs",
-        "fail": f"{who} does not hold{span}",
-    }
-    links = [link for link in worst.links.values() if link.verdict == worst.word]
-    why = "" if worst.word == "pass" else ": " + "; ".join(link.why for link in links[:2])
     others = [_elsewhere(verdict) for verdict in judged.verdicts if verdict is not worst]
     deepest = max((cell.facts for cell in judged.cells), key=lambda facts: facts.depth or 0)
     high = deepest.guess.high(deepest.start) if deepest.guess is not None else ""
-    sentences = [f"{words[worst.word]}{why}", "; ".join(others).capitalize(), high[:1].upper() + high[1:]]
-    return " ".join(f"{sentence}." for sentence in sentences if sentence)
+    sentences = [_said(who, worst, several=len(judged.verdicts) > 1), why(worst), "; ".join(others), high]
+    if judged.cure is not None:
+        sentences.append(f"likely to train with {judged.cure.label}: {judged.cure.code}")
+    return " ".join(f"{sentence[0].upper()}{sentence[1:]}." for sentence in sentences if sentence)
+
+
+def _said(who: str, verdict: Verdict, *, several: bool) -> str:
+    """`gpt at 24 layers is likely to train, without warm-up: 0.97`, and what the word is worth."""
+    forecast = verdict.forecast
+    where = f" at {forecast.depth} layers" if forecast.depth else ""
+    where += f" at {scientific(verdict.lr)}" if several else ""
+    warm = f"with a warm-up of {forecast.warmup:,} updates" if forecast.warmup else "without warm-up"
+    if verdict.failing:
+        return f"{who}{where} does not train as it stands"
+    if forecast.probability is None:
+        return f"whether {who}{where} trains cannot be told: {unlike(forecast)}"
+    p = probability(forecast.probability)
+    words = {
+        "likely trains": f"{who}{where} is likely to train, {warm}: {p}",
+        "likely stuck": f"{who}{where} is likely stuck, {warm}: it trains with a probability of {p}",
+        "open": f"whether {who}{where} trains is open, {warm}: {p}",
+    }
+    return f"{words[forecast.word]}; {worth(forecast)}"
+
+
+def probability(p: float) -> str:
+    """`0.93`; never 0 or 1, which no fit can know."""
+    return f"{min(max(p, 0.01), 0.99):.{DIGITS}f}"
+
+
+def worth(forecast: OwnForecast) -> str:
+    """How often the word came true: `of 100 models told so 93 did not train (n = 57, held out)`."""
+    if not forecast.n:
+        return "no held-out model was told so"
+    share = round(100 * forecast.right / forecast.n)
+    became = "did not train" if forecast.word == "likely stuck" else "trained"
+    return f"of 100 models told so {share} {became} (n = {forecast.n}, held out)"
+
+
+UNLIKE = {
+    ONE_BATCH: "every update saw one batch, which a model can learn by heart: give loss(model, step)",
+    OPTIMIZER: f"its optimizer is none of {', '.join(USUAL)}",
+    SHORT: f"{UPDATES} updates are needed",
+}
+
+
+def unlike(forecast: OwnForecast) -> str:
+    """Why no forecast is given."""
+    known = [UNLIKE[axis] for axis in forecast.axes if axis in UNLIKE]
+    axes = [axis for axis in forecast.axes if axis not in UNLIKE]
+    beyond = f"unlike the models that were tried, by its {' and '.join(axes)}" if axes else ""
+    return "; ".join(filter(None, (*known, beyond)))
+
+
+def why(verdict: Verdict) -> str:
+    """The link that explains it: what fails, else what is farthest from models that train; "" where all is as there."""
+    failing = [verdict.links[name] for name in verdict.failing]
+    if failing:
+        return "; ".join(link.why for link in failing[:2])
+    if verdict.word not in ("likely stuck", "open"):
+        return ""
+    odd = [link for link in verdict.links.values() if link.healthy is not None and beside(link.healthy)]
+    if not odd:
+        return "no link alone is unlike those of models that train"
+    link = max(odd, key=lambda one: abs(one.healthy.percent - 50))  # type: ignore[union-attr]  # none without
+    return f"{link.why}: {among(link)}"
+
+
+def beside(healthy: Healthy) -> bool:
+    """Whether a number lies outside of what nine of ten models have that train."""
+    return not LOW <= healthy.percent <= 100 - LOW
+
+
+LOW = 5
+"""Of 100."""
+
+
+def among(link: LinkVerdict) -> str:
+    """`lower than in 95 of 100 that train`, or the range; "" without."""
+    healthy = link.healthy
+    if healthy is None:
+        return ""
+    if healthy.percent < LOW:
+        return f"lower than in {100 - healthy.percent:.0f} of 100 that train"
+    if healthy.percent > 100 - LOW:
+        return f"higher than in {healthy.percent:.0f} of 100 that train"
+    return f"as in models that train ({short(healthy.low)} to {short(healthy.high)})"
 
 
 def _elsewhere(verdict: Verdict) -> str:
-    """`at 1e-3 update warns, gradient fails`."""
-    verbs = {"warn": "warns", "fail": "fails", "cannot tell": "cannot be told"}
-    words = [f"{name} {verbs[link.verdict]}" for name, link in verdict.links.items() if link.verdict != "pass"]
-    return f"at {scientific(verdict.lr)} {listed(*words) or 'every link holds'}"
+    """`at 1e-3 likely trains (0.96)`."""
+    p = verdict.forecast.probability
+    return f"at {scientific(verdict.lr)} {verdict.word}" + (f" ({probability(p)})" if p is not None else "")
+
+
+def cures(judged: Judged) -> list[dict[str, str]]:
+    """A row a change that was tried."""
+    return [
+        {
+            "change": own.label,
+            "word": own.word,
+            "probability": probability(own.probability) if own.probability is not None else "–",
+            "code": own.code,
+        }
+        for own in judged.cures
+    ]
+
+
+def following(judged: Judged, asked: ProbeRequest) -> str:
+    """What to do next: the change that mends it, a command, two lines of a training."""
+    worst = judged.worst
+    if judged.cure is not None:
+        return judged.cure.code
+    if ONE_BATCH in worst.forecast.axes:
+        return "let the factory return (model, loss) with loss(model, step) on the batch of that step, and probe again"
+    if worst.word in ("likely stuck", "open") and len(judged.verdicts) == 1:
+        return f"stabkit probe {asked.factory} --lr {RATES} tells whether the rate breaks it or the depth"
+    return "watch = stabkit.watch(model, optimizer) before your loop, watch.close() after it"
+
+
+RATES = "1e-4,3e-4,1e-3"
+"""Rates that are proposed."""
 
 
 def rates(judged: Judged) -> list[dict[str, Any]]:
@@ -80,9 +189,9 @@ def _rate(verdict: Verdict, judged: Judged) -> dict[str, Any]:
             {
                 "name": NAMES[name],
                 "unit": _unit(name, link),
-                "question": QUESTIONS[name],
                 "verdict": link.verdict,
                 "why": link.why,
+                "among": among(link),
                 "exponent": _with_depth(link),
                 "values": [held.get(depth, "–") for depth in depths],
             }
@@ -97,10 +206,18 @@ def _unit(name: str, link: LinkVerdict) -> str:
     return f"{UNITS[name]}{when}" if link.evidence else ""
 
 
+WIDE = 0.5
+"""Of an exponent's interval: wider than this and than the exponent itself it says nothing."""
+
+
 def _with_depth(link: LinkVerdict) -> str:
     if link.saturated:
         return "saturated"
-    return law(link.fit) if link.fit else "–"
+    if link.fit is None:
+        return "–"
+    one = all(len(point.seeds) == 1 for point in link.evidence)
+    wide = link.fit.high - link.fit.low > max(WIDE, abs(link.fit.exponent))
+    return "–, one seed" if one and wide else law(link.fit)
 
 
 def anatomy(cells: Sequence[ModelCell]) -> list[dict[str, str]]:
@@ -150,6 +267,8 @@ def body(judged: Judged, done: Done[ProbeSpec, ModelCell], asked: ProbeRequest, 
     return {
         "report": str(path),
         "answer": answer(judged),
+        "forecast": worst.forecast.to_json(),
+        "cures": [own.to_json() for own in judged.cures],
         "factory": asked.factory,
         "depths": sorted({c.facts.depth for c in judged.cells if c.facts.depth is not None}),
         "seeds": sorted({c.facts.seed for c in judged.cells}),

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from stabkit.figures.shared.words import listed, short
 from stabkit.report.verdict.matrix import OUTCOMES, Matrix, VerdictCell
+from stabkit.results.forecast.logistic import LIKELY, UNLIKELY
 from stabkit.results.forecast.measured import UPDATES
-from stabkit.results.forecast.model import LIKELY, UNLIKELY
 from stabkit.results.outcome import AT_UNIGRAM, SEEN, VANISHED, Outcome, Risk
 from stabkit.results.words import scientific
 

@@ -28,8 +28,8 @@ from stabkit.figures.shared.numbers import centre, lowest_ratio, reference_step,
 from stabkit.figures.shared.words import plain
 from stabkit.methods import blocks, variant
 from stabkit.results.chain import SATURATED
-from stabkit.results.forecast.model import LIKELY, UNLIKELY, word
-from stabkit.results.forecast.model import Word as Forecasted
+from stabkit.results.forecast.logistic import LIKELY, UNLIKELY, word
+from stabkit.results.forecast.logistic import Word as Forecasted
 from stabkit.results.outcome import Outcome, Risk, Word
 from stabkit.spec import RunSpec, canonical
 from stabkit.storage.store import Run

@@ -9,30 +9,32 @@ it. It is not edited: it carries its own sha256.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stabkit import methods
-from stabkit.errors import StoreError
 from stabkit.methods import blocks
 from stabkit.results.forecast.links import FITTED, RunSetting, numbers
+from stabkit.results.forecast.logistic import (
+    Array,
+    Logistic,
+    Region,
+    Word,
+    contents,
+    foreign,
+    unsealed,
+    word,
+)
 from stabkit.results.forecast.measured import measure
 from stabkit.results.records import Records
-from stabkit.spec import ModelConfig, RunSpec, canonical
+from stabkit.spec import ModelConfig, RunSpec
 
-Word = Literal["likely trains", "likely stuck", "open", "out of range"]
-"""`likely stuck` stands for stuck and diverged together."""
-LIKELY, UNLIKELY = 0.9, 0.1
-"""Probabilities from which on a forecast is firm; between them it is open."""
 SCHEMA = "stabkit-forecast/2"
 FILE = Path(__file__).with_name("coefficients.json")
 FACTOR = 2.0
@@ -42,13 +44,6 @@ FIXED = (
     *("train.adam_beta2", "train.adam_eps", "model.base_init", "model.tied", "alpha_scale", "beta_scale"),
 )
 """What is the same in all of the corpus: a run that has it otherwise is out of range."""
-
-Array = NDArray[np.float64]
-
-
-class ForeignCoefficients(StoreError):
-    """A file of coefficients that is damaged, or was fitted for other links."""
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Forecast:
@@ -76,42 +71,12 @@ class Forecast:
 
 
 @dataclass(frozen=True, slots=True)
-class Logistic:
-    """p = σ(bias + Σ weight_j·(x_j − mean_j)/scale_j)."""
-
-    mean: Array
-    scale: Array
-    weight: Array
-    bias: float
-
-    def probability(self, x: Array) -> Array:
-        """(n,) of the (n × features) given; 1/(1 + e^−z) without overflow."""
-        z = ((x - self.mean) / self.scale) @ self.weight + self.bias
-        p: Array = 0.5 * (1 + np.tanh(0.5 * z))
-        return p
-
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> Logistic:
-        """A fit of a document of coefficients."""
-        mean, scale, weight = (np.array(body[name], dtype=np.float64) for name in ("mean", "scale", "weight"))
-        return cls(mean, scale, weight, float(body["bias"]))
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON values."""
-        arrays = {name: getattr(self, name).tolist() for name in ("mean", "scale", "weight")}
-        return {**arrays, "bias": self.bias}
-
-
-@dataclass(frozen=True, slots=True)
 class Coefficients:
     """A fit and where its corpus lies."""
 
     logistic: Logistic
-    places: Array
-    """(runs × (links + axes)) of the corpus, in units of `spread`."""
-    spread: Array
-    reach: float
-    """The distance to the nearest of them beyond which a run is out of range."""
+    region: Region
+    """Of the corpus, along links and axes."""
     max_tokens: float
     vocab: float
     corpus: str
@@ -131,35 +96,27 @@ def settings(depth: int, hidden: int, warmup: int) -> dict[str, float]:
 WARMUP = "warm-up"
 """The key of this axis in the file of coefficients and in JSON."""
 AXES = tuple(settings(1, 1, 0))
-DIGITS = 3
-ROUNDED = 10.0**-DIGITS
-"""A setting of the corpus itself lies beyond its own rounded place by no more."""
 
 
 def load(path: Path = FILE) -> Coefficients:
     """The coefficients of a file; raises ForeignCoefficients that names its digest."""
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise ForeignCoefficients(f"the forecast's coefficients: {path}: {error.strerror or error}") from error
-    return read(data, str(path))
+    return read(contents(path), str(path))
 
 
 def read(data: bytes, path: str) -> Coefficients:
     """The coefficients of a file's bytes; raises ForeignCoefficients likewise."""
     try:
-        body = json.loads(data)
-        recorded = body.pop("sha256")
-        computed = hashlib.sha256(canonical(body).encode()).hexdigest()
-        if recorded != computed:
-            raise ValueError(f"its content has sha256 {computed[:12]}…, and it says {str(recorded)[:12]}…")
+        body = unsealed(data)
         if (body["schema"], body["links"], body["axes"]) != (SCHEMA, [link.key for link in FITTED], list(AXES)):
             raise ValueError("it was fitted for other links than this version reads")
         return Coefficients(
             Logistic.from_json(body),
-            np.array(body["places"], dtype=np.float64),
-            np.array(body["spread"], dtype=np.float64),
-            float(body["reach"]),
+            Region(
+                (*body["links"], *body["axes"]),
+                np.array(body["places"], dtype=np.float64),
+                np.array(body["spread"], dtype=np.float64),
+                float(body["reach"]),
+            ),
             float(body["max_tokens"]),
             float(body["vocab"]),
             str(body["corpus"]),
@@ -168,10 +125,7 @@ def read(data: bytes, path: str) -> Coefficients:
             tuple(body["abstains"]),
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        sha = hashlib.sha256(data).hexdigest()
-        raise ForeignCoefficients(
-            f"the forecast's coefficients {path} (sha256 {sha}) are damaged or foreign: {error}; reinstall stabkit"
-        ) from error
+        raise foreign(path, data, error) from error
 
 
 @cache
@@ -200,13 +154,6 @@ def forecast(
     )
 
 
-def word(p: float | None) -> Word:
-    """What is said of a probability."""
-    if p is None:
-        return "out of range"
-    return "likely trains" if p >= LIKELY else "likely stuck" if p <= UNLIKELY else "open"
-
-
 def outside(spec: RunSpec, x: Array, by: Coefficients) -> tuple[str, ...]:
     """Along which axes a run lies beyond the corpus; none where it is in range."""
     axes = [path for path in FIXED if _at(spec, path) != _at(DEFAULT, path)]
@@ -231,15 +178,7 @@ def outside(spec: RunSpec, x: Array, by: Coefficients) -> tuple[str, ...]:
 
 def far(x: Array, axes: Mapping[str, float], by: Coefficients) -> tuple[str, ...]:
     """Along which links and axes a place lies out of the corpus' reach; none where one of its runs is near."""
-    place = np.r_[x, list(axes.values())] / by.spread
-    apart = by.places - place
-    nearest = apart[np.argmin((apart**2).sum(axis=1))]
-    if np.sqrt((nearest**2).sum()) <= by.reach:
-        return ()
-    names = (*(link.key for link in FITTED), *AXES)
-    low, high = by.places.min(axis=0) - ROUNDED, by.places.max(axis=0) + ROUNDED
-    beyond = tuple(name for name, at, a, b in zip(names, place, low, high, strict=True) if not a <= at <= b)
-    return beyond or (names[int(np.argmax(np.abs(nearest)))],)
+    return by.region.beyond(np.r_[x, list(axes.values())])
 
 
 DEFAULT = RunSpec(method="post-ln", model=ModelConfig(encoder_layers=1, decoder_layers=1))

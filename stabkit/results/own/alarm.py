@@ -31,8 +31,12 @@ MOST_STEP = 1.0
 """‖Δθ‖/‖θ‖ of one update."""
 MOST_GROWTH = 3.0
 """rms(x_L) over that of the reading before."""
+WEAK = 1e-2
+"""The lowest layer's gradient over the top layer's: warned of below, and above its inverse."""
 IN_A_ROW = 3
 """Readings of the gradient beyond its limit."""
+RISEN = 3.0
+"""The loss over the first one."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -111,7 +115,7 @@ class Alarms:
                 continue
             ratio = low / top if top else math.inf
             since = self._since.setdefault(stack, [])
-            if self.limits.weak <= ratio <= 1 / self.limits.weak:
+            if WEAK <= ratio <= 1 / WEAK:
                 since.clear()
                 continue
             since.append(step)
@@ -122,7 +126,7 @@ class Alarms:
                     if ratio < 1
                     else "the gradient explodes on its way down"
                 )
-                numbers = {"ratio": ratio, "limit": self.limits.weak, "lowest": low, "top": top}
+                numbers = {"ratio": ratio, "limit": WEAK, "lowest": low, "top": top}
                 return Alarm(step=step, link="gradient", sentence=f"{what}; {why}", numbers=numbers)
         return None
 
@@ -159,7 +163,7 @@ class Alarms:
                 return Alarm(
                     step=step, link="start", sentence=said, numbers={"loss": value, "guess": self.guess.uniform}
                 )
-        if not value > self.limits.risen * self._loss > 0:
+        if not value > RISEN * self._loss > 0:
             return None
         sentence = f"the loss is {value:.3g}, it began at {self._loss:.3g}; {self._before()}"
         return Alarm(step=step, link="loss", sentence=sentence, numbers={"loss": value, "first": self._loss})

@@ -96,6 +96,9 @@ class Facts:
     frequencies: float | None = None
     """The loss of who knows how often each answer comes and nothing else, nats; None where that is not known."""
 
+    change: str = ""
+    """What was changed to try a cure (`cure.py`); "" for the model as it is."""
+
     def to_json(self) -> dict[str, Any]:
         """Fields that have their default are left out: what 1.0.0 stored, which lacks them, is written as it was."""
         body = asdict(self)

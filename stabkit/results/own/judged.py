@@ -5,25 +5,37 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from stabkit.results.forecast.logistic import Word
 from stabkit.results.own.cell import ModelCell
-from stabkit.results.own.link import ORDER
-from stabkit.results.own.verdict import Verdict, verdict
+from stabkit.results.own.cure import Cure
+from stabkit.results.own.verdict import FIRM, Verdict, verdict
+
+TRIED: tuple[Word, ...] = ("likely stuck", "open")
+"""Words at which changes are tried."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """All cells of a probe, and what was found at each rate."""
+    """All cells of a probe, what was found at each rate, and what may mend the worst."""
 
     cells: Sequence[ModelCell]
     verdicts: Sequence[Verdict]
     """The lowest rate first."""
+    cures: tuple[Cure, ...] = ()
+    """In the order in which they were tried."""
+
+    @property
+    def cure(self) -> Cure | None:
+        """The smallest change after which it is likely to train."""
+        return next((own for own in self.cures if own.word == "likely trains"), None)
 
     @property
     def worst(self) -> Verdict:
-        """That of the rate at which the chain holds least: by its worst link, then the next; of equals the lowest's."""
+        """That of the rate at which it is least likely to train; of equals the lowest's."""
 
-        def held(candidate: Verdict) -> tuple[list[int], float]:
-            return sorted((ORDER.index(link.verdict) for link in candidate.links.values()), reverse=True), -candidate.lr
+        def held(candidate: Verdict) -> tuple[int, int, float, float]:
+            p = candidate.forecast.probability
+            return FIRM.index(candidate.word), len(candidate.failing), -(p if p is not None else 0.5), -candidate.lr
 
         return max(self.verdicts, key=held)
 

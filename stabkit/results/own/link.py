@@ -8,9 +8,10 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from stabkit.results.depth_fit import DepthFit
+from stabkit.results.own.forecast import Healthy
 
-Word = Literal["pass", "warn", "cannot tell", "fail"]
-ORDER: tuple[Word, ...] = ("pass", "warn", "cannot tell", "fail")
+Word = Literal["pass", "cannot tell", "fail"]
+ORDER: tuple[Word, ...] = ("pass", "cannot tell", "fail")
 """The worst is last."""
 
 
@@ -40,6 +41,8 @@ class LinkVerdict:
     fit: DepthFit | None = None
     saturated: bool = False
     evidence: tuple[Evidence, ...] = ()
+    healthy: Healthy | None = None
+    """The level among models that train; None where that is not known."""
 
     def to_json(self) -> dict[str, Any]:
         fit = self.fit
@@ -56,6 +59,7 @@ class LinkVerdict:
             "limit": self.limit,
             "step": self.step,
             "evidence": [asdict(own) for own in self.evidence],
+            "healthy": asdict(self.healthy) if self.healthy else None,
         }
 
 

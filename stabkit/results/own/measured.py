@@ -57,6 +57,9 @@ class OwnMeasured:
     """What the scores cost above a uniform guess at the start, nats; NaN without scores."""
     logits_moved: float
     """Mean change of the scores."""
+    information: float
+    """H(mean p) − mean H(p) of the scores after update 16, nats; NaN without scores."""
+    information_start: float
     growth: float
     """rms(x_L)/rms(x_0) before any update."""
     growth_last: float
@@ -88,6 +91,8 @@ class OwnMeasured:
     """Mean of the first three less the mean of the last three, nats."""
     loss_rises: float
     """What it rose by from one update to the next, summed from update 1 on."""
+    gained: float
+    """What an update takes off the loss of its own batch, nats: the mean of those after which that was read."""
     loss_bend: float
     """Mean of updates 5 to 8 less the mean of the last four: whether it still falls."""
 
@@ -137,6 +142,8 @@ def measured(cell: ModelCell) -> OwnMeasured | None:
             cosine_most=_most(cosine),
             logits_start=guess.cost - guess.uniform if guess is not None else math.nan,
             logits_moved=float(update.at("logits")[-1]) if "logits" in update.sites else math.nan,
+            information=_information(cell, -1),
+            information_start=_information(cell, 0),
             growth=cell.growth(top),
             growth_last=float(stream.at(ends)[-1] / stream.at(top)[-1]) if stream.at(top)[-1] else math.inf,
             room=cell.room(top),
@@ -155,6 +162,7 @@ def measured(cell: ModelCell) -> OwnMeasured | None:
             loss_last=float(loss[-4:].mean()),
             loss_fall=float(loss[:3].mean() - loss[-3:].mean()),
             loss_rises=float(np.clip(np.diff(loss[1:]), 0, None).sum()),
+            gained=_gained(cell),
             loss_bend=float(loss[5:9].mean() - loss[-4:].mean()) if len(loss) > 9 else math.nan,
         )
 
@@ -167,6 +175,15 @@ def _weakest(cell: ModelCell) -> str:
         return math.inf if math.isnan(value) else value
 
     return min(cell.stacks, key=lowest)
+
+
+def _information(cell: ModelCell, at: int) -> float:
+    return float(cell.records["scores"].at("information")[at]) if "scores" in cell.records else math.nan
+
+
+def _gained(cell: ModelCell) -> float:
+    again = cell.records.get("again")
+    return float((again.at("before") - again.at("after")).mean()) if again is not None else math.nan
 
 
 def _trained(cell: ModelCell) -> list[str]:

@@ -1,27 +1,31 @@
-"""The chain of a user's model, link by link: does it hold with depth?
+"""The chain of a user's model, link by link, and what follows for its training.
+
+Whether it trains is a forecast (`forecast.py`). The links explain it: each has a number, the range that models have that
+train, and a verdict of its own, `pass` or, where a number is beyond what any of them had, `fail`:
 
     stream    rms(x_L)/rms(x_0) before any update, judged by what growth costs. Where a norm stands at the end it is
               divided out (nanochat's shortcuts multiply by 1.05 to 1.15 a layer, and it trains): a failure is an upper
               branch that weighs less than 10⁻³ of what a lower one does, ‖γ·f‖ over what it is added to (two hundred
               branches in line leave the last 5·10⁻³), or an entry within a factor of ten of the largest number of the
               type that the model runs in. Without a norm at the end growth is the scores': independent branches add up
-              as N^½, aligned ones as N at most; a warning above N^0.75; above N^1.1, or by more than 5 % a layer
-              exponentially, a failure. A stream that shrinks as fast fails in both cases
-    update    ‖ΔF‖/‖F‖ after four updates. A model that saturates may still train (Pre-LN does): a warning; ten times
-              its size, or a loss that has tripled, is a failure. A warning above N^0.25, or where that is left open
-    gradient  lowest layer's gradient over the top layer's, at the step at which it is worst. Below 10⁻⁴ nothing trained
-              in stabkit's own runs, above 10⁻² nearly all did; a fall by more than ten from the shallowest to below a
-              tenth at the deepest is a failure; likewise a rise to 10⁴, or by more than ten to over 10²
+              as N^½, aligned ones as N at most; above N^1.1, or by more than 5 % a layer exponentially, a failure. A
+              stream that shrinks as fast fails in both cases
+    update    ‖ΔF‖/‖F‖ after the last update: how far the output is from where it began. It never fails: Pre-LN saturates
+              as Post-LN does, and trains
+    gradient  lowest layer's gradient over the top layer's, at the step at which it is worst; fails below 10⁻⁴ and above
+              10⁴; likewise matrices that no gradient ever arrives at, or that no optimiser can step
+    tokens    mean cosine between different tokens of the output after the last update: near 1 it says nothing of them
+    loss      what the loss fell by, nats
     finite    the first number that is not
 
-Of several stacks each is judged by itself, and the worst stands for the link. `cannot tell` is a verdict and no pass:
-too few depths, a stream's exponent whose interval contains the limit, a gradient that cannot be compared.
+Of several stacks each is judged by itself, and the worst stands for the link. A link is `cannot tell` where too few
+depths, or a gradient that cannot be compared, leave it open. A link that fails ends in `likely stuck`, whatever the
+forecast.
 """
 
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
@@ -29,14 +33,20 @@ from typing import Any
 import numpy as np
 
 from stabkit.results.depth_fit import depth_fit, geometric
+from stabkit.results.forecast.logistic import Word as Forecasted
 from stabkit.results.line import too_few
 from stabkit.results.own.cell import ModelCell
-from stabkit.results.own.link import ORDER, Evidence, LinkVerdict, Word, worst
-from stabkit.results.words import grows, law, power_law, rounded, share, times, updates
+from stabkit.results.own.forecast import OwnForecast, forecast, ours
+from stabkit.results.own.link import Evidence, LinkVerdict, Word, worst
+from stabkit.results.words import grows, law, power_law, share, times, updates
 
-UPDATE_STEP = 4
 MOST_UNREACHED = 0.5
 """Of the sub-layers: more with a matrix that no gradient ever arrives at, and the model does not train as it stands."""
+SATURATED = 0.9
+"""‖ΔF‖/‖F‖ from which on no law in depth is fitted. Two outputs that have nothing to do with one another are √2
+apart."""
+FIRM: tuple[Forecasted, ...] = ("likely trains", "open", "out of range", "likely stuck")
+"""From the best to the worst."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,8 +55,6 @@ class Limits:
 
     stream: float = 1.1
     """Exponent: fails above, and below its negative."""
-    aligned: float = 0.75
-    """Exponent: warns above."""
     a_layer: float = 1.05
     """Factor a layer: fails above, and below its inverse, where the exponential fits clearly better …"""
     far: float = 3.0
@@ -55,45 +63,42 @@ class Limits:
     """The largest number of the type over the largest entry of the stream: fails below."""
     share: float = 1e-3
     """‖γ·f‖/‖x_i‖ of an upper branch over that of a lower one, in a stream that has grown `far`: fails below."""
-    update: float = 0.25
-    """Exponent: warns above."""
-    saturated: float = 0.9
-    """‖ΔF‖/‖F‖ at the deepest: warns above. Two outputs that have nothing to do with one another are √2 apart."""
-    gone: float = 10.0
-    """‖ΔF‖/‖F‖ at the deepest: fails above."""
-    risen: float = 3.0
-    """The last loss over the first: fails above."""
     gradient: float = 1e-4
     """Fails below, and above its inverse."""
-    weak: float = 1e-2
-    """Warns below, and above its inverse."""
-    fall: float = 10.0
-    """Fails above: the ratio at the shallowest over that at the deepest, where the deepest is below a tenth; and the
-    inverse, where the deepest is above a hundred."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Verdict:
-    """All four, at one rate."""
+    """The forecast and all links, at one rate."""
 
     lr: float
-    stream: LinkVerdict
-    update: LinkVerdict
+    forecast: OwnForecast
     gradient: LinkVerdict
+    update: LinkVerdict
+    stream: LinkVerdict
+    tokens: LinkVerdict
+    loss: LinkVerdict
     finite: LinkVerdict
 
     @property
     def links(self) -> dict[str, LinkVerdict]:
-        return {own.name: getattr(self, own.name) for own in fields(self) if own.name != "lr"}
+        return {own.name: getattr(self, own.name) for own in fields(self) if own.name not in ("lr", "forecast")}
 
     @property
-    def word(self) -> Word:
-        return max((link.verdict for link in self.links.values()), key=ORDER.index)
+    def failing(self) -> list[str]:
+        """The links that fail."""
+        return [name for name, link in self.links.items() if link.verdict == "fail"]
+
+    @property
+    def word(self) -> Forecasted:
+        """`likely stuck` where a link fails, else the forecast's."""
+        return "likely stuck" if self.failing else self.forecast.word
 
     def to_json(self) -> dict[str, Any]:
         return {
             "lr": self.lr or None,
             "verdict": self.word,
+            "forecast": self.forecast.to_json(),
             "links": {name: link.to_json() for name, link in self.links.items()},
         }
 
@@ -103,11 +108,20 @@ def verdict(cells: Sequence[ModelCell], limits: Limits = Limits()) -> Verdict:
     (lr,) = {cell.facts.lr for cell in cells}
     return Verdict(
         lr=lr,
-        stream=_stream(cells, limits),
-        update=_update(cells, limits),
+        forecast=forecast(_deepest(cells)),
         gradient=_gradient(cells, limits),
+        update=_update(cells),
+        stream=_stream(cells, limits),
+        tokens=_tokens(cells),
+        loss=_loss(cells),
         finite=_finite(cells),
     )
+
+
+def _deepest(cells: Sequence[ModelCell]) -> list[ModelCell]:
+    """Those at the greatest depth."""
+    depth = max(cell.facts.depth or 0 for cell in cells)
+    return [cell for cell in cells if (cell.facts.depth or 0) == depth]
 
 
 def _stream(cells: Sequence[ModelCell], limits: Limits) -> LinkVerdict:
@@ -122,8 +136,8 @@ def _stream_of(stack: str, cells: Sequence[ModelCell], limits: Limits) -> LinkVe
     said = f"the {_whose(stack, cells)}residual stream {grows(level)} from the first layer's input to the last's output"
     word: Word = "pass"
     limit = limits.stream
-    deepest = max(cell.facts.depth or 0 for cell in having)
-    last = [cell for cell in having if (cell.facts.depth or 0) == deepest]
+    last = _deepest(having)
+    deepest = last[0].facts.depth or 0
     room = min((cell.room(stack) for cell in last), default=math.nan)
     normed = all(stack in cell.facts.normed for cell in last)
     shrinks = fit is not None and fit.exponential and fit.factor_high < 1 / limits.a_layer and level < 1 / limits.far
@@ -156,48 +170,51 @@ def _stream_of(stack: str, cells: Sequence[ModelCell], limits: Limits) -> LinkVe
             word, why = "fail", f"{why}: more than branches that add up, however aligned"
         elif fit.high > limits.stream or fit.low < -limits.stream:
             word, why = "cannot tell", f"{why}, which contains {limits.stream:g}: more seeds or depths would tell"
-        elif fit.low > limits.aligned:
-            word, why, limit = "warn", f"{why}: branches add up in line, not by chance", limits.aligned
-    return LinkVerdict(verdict=word, why=why, level=level, limit=limit, step=0, fit=fit, evidence=evidence)
+    return LinkVerdict(
+        verdict=word, why=why, level=level, limit=limit, step=0, fit=fit, evidence=evidence,
+        healthy=ours().healthy("growth", level),
+    )  # fmt: skip
 
 
-def _update(cells: Sequence[ModelCell], limits: Limits) -> LinkVerdict:
-    step = min(UPDATE_STEP, *(int(cell.records["update"].steps[-1]) for cell in cells))
-    values = _by_seed(cells, lambda cell: float(cell.update()[step]))
+def _update(cells: Sequence[ModelCell]) -> LinkVerdict:
+    step = min(int(cell.records["update"].steps[-1]) for cell in cells)
+    values = _by_seed(cells, lambda cell: cell.records["update"].value("state@relative", step))
     evidence, fit = _evidence(values), depth_fit(values)
     level = evidence[-1].value
-    deepest = max(cell.facts.depth or 0 for cell in cells)
-    losses = [cell.records["loss"].at("train") for cell in cells if (cell.facts.depth or 0) == deepest]
-    first, last = (statistics.median(float(series[at]) for series in losses) for at in (0, -1))
-    saturated, shallowest = level > limits.saturated, evidence[0]
-    said = f"after {updates(step)} the output has moved {share(level)}"
-    word: Word = "pass"
-    limit = limits.saturated if saturated else limits.update
+    saturated = level > SATURATED
+    why = f"after {updates(step)} the output has moved {share(level)}"
     if not step or not math.isfinite(level):
-        word, why = "cannot tell", f"after {updates(step)} the output's movement is no number"
-    elif level > limits.gone:
-        word, why, limit = "fail", f"{said}: nothing of the start is left", limits.gone
-    elif last > limits.risen * first > 0:
-        word, why, limit = (
-            "fail",
-            f"the loss rises from {first:.3g} to {last:.3g} in {len(losses[0]) - 1} updates",
-            limits.risen,
-        )
-    elif saturated:
-        began = f", {share(shallowest.value)}{_at(shallowest.depth)}" * (shallowest.value <= limits.saturated)
-        word, why = "warn", f"{said}{began}: saturated, little of the start is left"
-    elif fit is None:
-        word, why = "cannot tell", f"{said}; how with depth is open: {_no_fit(values)}"
-    else:
-        why = f"{said}, as {law(fit)}"
-        if fit.low > limits.update:
-            at = deepest * (limits.saturated / level) ** (1 / fit.exponent)
-            word, why = "warn", f"{why}; it would be saturated at about {rounded(at)} layers"
-        elif fit.high > limits.update:
-            word, why = "warn", f"{why}, which contains {limits.update:g}: it may grow with depth"
+        why = f"after {updates(step)} the output's movement is no number"
+    elif saturated and evidence[0].value <= SATURATED:
+        why = f"{why}, {share(evidence[0].value)}{_at(evidence[0].depth)}"
+    elif not saturated and fit is not None:
+        why = f"{why}, as {law(fit)}"
     return LinkVerdict(
-        verdict=word, why=why, level=level, limit=limit, step=step, fit=None if saturated else fit, saturated=saturated,
-        evidence=evidence,
+        verdict="pass", why=why, level=level, limit=math.nan, step=step, fit=None if saturated else fit,
+        saturated=saturated, evidence=evidence, healthy=ours().healthy("update_last", level),
+    )  # fmt: skip
+
+
+def _tokens(cells: Sequence[ModelCell]) -> LinkVerdict:
+    step = min(int(cell.records["token_cosine"].steps[-1]) for cell in cells)
+    evidence = _means(_by_seed(cells, lambda cell: cell.records["token_cosine"].value("state", step)))
+    level = evidence[-1].value
+    why = f"after {updates(step)} the cosine between different tokens of the output is {level:.2f} on average"
+    return LinkVerdict(
+        verdict="pass", why=why, level=level, limit=math.nan, step=step, evidence=evidence,
+        healthy=ours().healthy("cosine_last", level),
+    )  # fmt: skip
+
+
+def _loss(cells: Sequence[ModelCell]) -> LinkVerdict:
+    step = min(int(cell.records["loss"].steps[-1]) for cell in cells)
+    evidence = _means(_by_seed(cells, fallen))
+    level = evidence[-1].value
+    first, last = (float(np.mean([cell.records["loss"].at("train")[at] for cell in _deepest(cells)])) for at in (0, -1))
+    why = f"the loss goes from {first:.3g} to {last:.3g} in {updates(step)}"
+    return LinkVerdict(
+        verdict="pass", why=why, level=level, limit=math.nan, step=step, evidence=evidence,
+        healthy=ours().healthy("loss_fall", level),
     )  # fmt: skip
 
 
@@ -239,35 +256,16 @@ def _gradient_of(stack: str, cells: Sequence[ModelCell], limits: Limits) -> Link
     def beyond(limit: float) -> list[int]:
         return [t for t, layers in steps.items() if not limit <= layers[-1].value <= 1 / limit]
 
-    def moved() -> list[int]:
-        pairs = {t: (layers[0].value, layers[-1].value) for t, layers in steps.items()}
-        fallen = [t for t, (first, last) in pairs.items() if first > limits.fall * last and last < 0.1]
-        risen = [t for t, (first, last) in pairs.items() if last > limits.fall * first and last > 1 / limits.weak]
-        return fallen + risen
-
-    word: Word = "fail"
-    changes = False
-    if layers := beyond(limits.gradient):
-        limit = limits.gradient
-    elif layers := moved():
-        changes, limit = True, limits.fall
-    else:
-        layers, limit = beyond(limits.weak), limits.weak
-        word = "warn" if layers else "pass"
+    layers = beyond(limits.gradient)
+    word: Word = "fail" if layers else "pass"
     step = max(layers or steps, key=away)
     evidence = steps[step]
-    first, last = evidence[0], evidence[-1]
     said = f"after {updates(step)}" if step else "before any update"
     lowest = f"the {_whose(stack, cells)}lowest layer"
-    why = f"{lowest} receives {times(last.value)} the top layer's gradient {said}"
-    if changes:
-        way = "falls" if last.value < first.value else "rises"
-        why = (
-            f"{lowest}'s gradient over the top layer's {way} from {first.value:.2g}{_at(first.depth)} to "
-            f"{last.value:.2g}{_at(last.depth)}, {said}"
-        )
+    why = f"{lowest} receives {times(evidence[-1].value)} the top layer's gradient {said}"
     return LinkVerdict(
-        verdict=word, why=why, level=last.value, limit=limit, step=step, fit=depth_fit(values(step)), evidence=evidence
+        verdict=word, why=why, level=evidence[-1].value, limit=limits.gradient, step=step, fit=depth_fit(values(step)),
+        evidence=evidence, healthy=ours().healthy("gradient_lowest", evidence[-1].value),
     )  # fmt: skip
 
 
@@ -308,6 +306,22 @@ def _evidence(values: Mapping[int, Mapping[int, float]]) -> tuple[Evidence, ...]
     return tuple(
         Evidence(depth=depth or None, value=geometric(row), seeds=row) for depth, row in zip(depths, rows, strict=True)
     )
+
+
+def _means(values: Mapping[int, Mapping[int, float]]) -> tuple[Evidence, ...]:
+    """As `_evidence`, of numbers that may be below 0: their means."""
+    depths = sorted({depth for own in values.values() for depth in own})
+    rows = [tuple(own[depth] for own in values.values() if depth in own) for depth in depths]
+    return tuple(
+        Evidence(depth=depth or None, value=float(np.mean(row)), seeds=row)
+        for depth, row in zip(depths, rows, strict=True)
+    )
+
+
+def fallen(cell: ModelCell) -> float:
+    """Mean of the first three losses less the mean of the last three."""
+    loss = cell.records["loss"].at("train")
+    return float(loss[:3].mean() - loss[-3:].mean())
 
 
 def _no_fit(values: Mapping[int, Mapping[int, float]]) -> str:

@@ -1,0 +1,108 @@
+"""Changes that may mend a model which is likely stuck: what each is called, and the code that makes it.
+
+Each is tried on a copy by one more probe at the deepest depth (`own/probe/changes.py` makes it), the cheapest first: a
+change of the training before one of the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from stabkit.results.forecast.logistic import Word
+from stabkit.results.own.cell import Facts, ModelCell
+from stabkit.results.own.forecast import OwnCoefficients, forecast
+from stabkit.results.words import scientific
+
+WARMUP, CLIP, HEAD = 200, 1.0, 10
+"""Updates of the warm-up that is tried; the norm that gradients are clipped to; what the head is divided by."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change."""
+
+    key: str
+    label: str
+    code: Callable[[Facts], str]
+    """A line of Python, of the model that it was tried on."""
+
+
+def _rate(divisor: float) -> Callable[[Facts], str]:
+    def line(facts: Facts) -> str:
+        return f"lr = {scientific(facts.rate, 3)}  # was {scientific(divisor * facts.rate, 3)}"
+
+    return line
+
+
+def _blocks(facts: Facts) -> int:
+    return len({own.layer for own in facts.sublayers if own.stack == facts.sublayers[-1].stack})
+
+
+CHANGES: tuple[Change, ...] = (
+    Change("rate/3", "a third of the rate", _rate(3)),
+    Change("rate/10", "a tenth of the rate", _rate(10)),
+    Change("rate×3", "three times the rate", _rate(1 / 3)),
+    Change("rate×10", "ten times the rate", _rate(0.1)),
+    Change(
+        "warmup",
+        f"a warm-up over {WARMUP} updates",
+        lambda facts: f"torch.optim.lr_scheduler.LambdaLR(optimizer, lambda t: min(1.0, (t + 1) / {WARMUP}))",
+    ),
+    Change(
+        "clip",
+        f"gradients clipped to a norm of {CLIP:g}",
+        lambda facts: f"torch.nn.utils.clip_grad_norm_(model.parameters(), {CLIP:g})  # before optimizer.step()",
+    ),
+    Change(
+        "head",
+        f"a head {HEAD} times smaller",
+        lambda facts: f"model.get_parameter({facts.guess.head if facts.guess else ''!r}).data /= {HEAD}",
+    ),
+    Change(
+        "embedding",
+        "an embedding of standard deviation 1",
+        lambda facts: "embedding.weight.data /= embedding.weight.std()",
+    ),
+    Change(
+        "last/√2N",
+        "the last matrix of every branch 1/√(2N) smaller",
+        lambda facts: f"for p in last_matrices: p.data /= math.sqrt({2 * _blocks(facts)})",
+    ),
+    Change(
+        "branch/√N",
+        "every branch times 1/√N",
+        lambda facts: f"x = x + f(x) / math.sqrt({_blocks(facts)})",
+    ),
+    Change("branch/N", "every branch times 1/N", lambda facts: f"x = x + f(x) / {_blocks(facts)}"),
+)
+BY_KEY = {change.key: change for change in CHANGES}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cure:
+    """A change as it was tried."""
+
+    change: str
+    label: str
+    word: Word
+    probability: float | None
+    code: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return asdict(self)
+
+
+def cure(cell: ModelCell, coefficients: OwnCoefficients | None = None) -> Cure:
+    """What a changed model's cell says."""
+    change = BY_KEY[cell.facts.change]
+    said = forecast([cell], coefficients)
+    return Cure(
+        change=change.key,
+        label=change.label,
+        word=said.word,
+        probability=said.probability,
+        code=change.code(cell.facts),
+    )

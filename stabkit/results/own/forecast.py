@@ -1,0 +1,273 @@
+"""Will this model train at this rate and depth? A probability from what sixteen updates on fresh batches left.
+
+    p = σ(bias + Σ weight_j·(x_j − mean_j)/scale_j),   x the numbers of LINKS, each turned so that more is better
+
+`coefficients.json` is fitted on one half of a corpus of other people's kind of models (`studies/own`, beside the
+package), and holds how often its words came true on the other half, which nothing was chosen on; and what numbers models
+that train have. It carries its own sha256 and is not edited.
+
+No forecast is given of what the corpus has not: fewer updates, one batch for all of them, an optimiser of another kind,
+a width, depth or rate far from any of its models.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stabkit.results.forecast.logistic import (
+    Array,
+    Logistic,
+    Region,
+    Word,
+    contents,
+    foreign,
+    names,
+    unsealed,
+    word,
+)
+from stabkit.results.own.cell import Facts, ModelCell
+from stabkit.results.own.measured import UPDATES, OwnMeasured, measured
+
+SCHEMA = "stabkit-own-forecast/1"
+FILE = Path(__file__).with_name("coefficients.json")
+ONE_BATCH, OPTIMIZER, SHORT = "one batch", "optimizer", "updates"
+"""Axes along which a model is out of range before any number is read."""
+USUAL = {
+    **dict.fromkeys(("Adam", "AdamW", "NAdam", "RAdam"), 1e-3),
+    "SGD": 0.1,
+    "Lion": 1e-4,
+    "Muon": 0.02,
+}
+"""{optimiser: the rate that it is used at on models of this size}; of several the first counts. SGD's is with a momentum
+of 0.9."""
+TINY = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class OwnSetting:
+    """What of a training a link reads besides its numbers."""
+
+    rate: float
+    """The highest, over the usual one of its optimiser."""
+    warmup: int
+    layers: int
+    """Of the deepest stack."""
+    width: int
+
+
+@dataclass(frozen=True, slots=True)
+class OwnLink:
+    """One number of the chain."""
+
+    key: str
+    label: str
+    reason: str
+    of: Callable[[OwnMeasured, OwnSetting], float]
+    """More is better."""
+
+
+def log(value: float, least: float = TINY) -> float:
+    """log₁₀, of at least `least`; NaN stays NaN."""
+    return math.log10(max(value, least)) if not math.isnan(value) else math.nan
+
+
+LINKS: tuple[OwnLink, ...] = (
+    OwnLink(
+        "gradient",
+        "gradient that reaches the weakest layer",
+        "where it vanishes those layers learn nothing; more than enough is no better than enough",
+        lambda seen, at: min(0.0, log(seen.gradient_lowest, 1e-4)),
+    ),
+    OwnLink(
+        "rest",
+        "rest: how little F still moves",
+        "a rate that the loss surface does not tolerate keeps F moving back and forth",
+        lambda seen, at: -log(seen.step_last / max(seen.update_last, TINY) * max(seen.step_last, TINY)),
+    ),
+    OwnLink(
+        "tokens",
+        "tokens that differ",
+        "where all tokens have one direction F says nothing of its input",
+        lambda seen, at: log(1 - seen.cosine_last, 1e-3),
+    ),
+    OwnLink("fall", "fall of the loss", "what is learnt at once", lambda seen, at: seen.loss_fall),
+    OwnLink("rate", "rate over the usual one", "what 16 updates survive, 300 may not", lambda seen, at: -log(at.rate)),
+)
+"""Those that the forecast is made of; chosen on the fitting half."""
+
+
+def setting(facts: Facts) -> OwnSetting:
+    """Of a cell."""
+    layers = max(len({own.layer for own in facts.sublayers if own.stack == stack}) for stack in _stacks(facts))
+    usual = USUAL.get(facts.optimizer.partition(" + ")[0], math.nan)
+    return OwnSetting(facts.rate / usual, facts.warmup, layers, facts.width)
+
+
+def _stacks(facts: Facts) -> list[str]:
+    return list(dict.fromkeys(own.stack for own in facts.sublayers))
+
+
+def axes(at: OwnSetting) -> dict[str, float]:
+    """The axes of a setting beside the rate, which is a link, in powers of two."""
+    return {"depth": math.log2(at.layers), "width": math.log2(at.width), "warm-up": math.log2(1 + at.warmup / 16)}
+
+
+AXES = tuple(axes(OwnSetting(1.0, 0, 1, 1)))
+
+
+def numbers(seen: Sequence[tuple[OwnMeasured, OwnSetting]], links: Sequence[OwnLink] = LINKS) -> Array:
+    """(models × links)."""
+    return np.array([[link.of(*one) for link in links] for one in seen], dtype=np.float64).reshape(-1, len(links))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Record:
+    """How often a word came true on the judging half."""
+
+    n: int
+    right: int
+    """Of `open`: how many trained."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OwnForecast:
+    """What sixteen updates say of a model."""
+
+    word: Word
+    probability: float | None
+    """That it trains, the mean over seeds; None where it is out of range."""
+    depth: int | None
+    """At which it was asked: the deepest."""
+    n: int
+    """Models of the corpus that were told this word, held out."""
+    right: int
+    """… and for how many it was right; of `open`, how many trained."""
+    axes: tuple[str, ...]
+    """Along which it lies out of range."""
+    warmup: int
+    corpus: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {**asdict(self), "axes": list(self.axes)}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Healthy:
+    """A number among those of models that train."""
+
+    low: float
+    high: float
+    """Between them lie 90 of 100."""
+    n: int
+    percent: float
+    """Of models that train, how many have a lower one."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnCoefficients:
+    """A fit, where its corpus lies, how it was judged."""
+
+    logistic: Logistic
+    region: Region
+    records: Mapping[Word, Record]
+    quantiles: Mapping[str, Array]
+    """{number of `OwnMeasured`: its percentiles 0 to 100 among models of the fitting half that train}."""
+    trained: int
+    """How many these are."""
+    corpus: str
+    runs: int
+
+    def healthy(self, number: str, value: float) -> Healthy | None:
+        """A number among those of models that train; None where it is not one of those, or no number."""
+        quantiles = self.quantiles.get(number)
+        if quantiles is None or math.isnan(value):
+            return None
+        percent = float(np.searchsorted(quantiles, value, side="left"))
+        return Healthy(
+            low=float(quantiles[5]), high=float(quantiles[95]), n=self.trained, percent=min(percent, 100.0)
+        )
+
+
+def read(data: bytes, path: str) -> OwnCoefficients:
+    """The coefficients of a file's bytes; raises ForeignCoefficients that names its digest."""
+    try:
+        body = unsealed(data)
+        if (body["schema"], body["links"], body["axes"]) != (SCHEMA, list(names(LINKS)), list(AXES)):
+            raise ValueError("it was fitted for other links than this version reads")
+        return OwnCoefficients(
+            Logistic.from_json(body),
+            Region(
+                (*body["links"], *body["axes"]),
+                np.array(body["places"], dtype=np.float64),
+                np.array(body["spread"], dtype=np.float64),
+                float(body["reach"]),
+            ),
+            {name: Record(**own) for name, own in body["records"].items()},
+            {name: np.array(own, dtype=np.float64) for name, own in body["quantiles"].items()},
+            int(body["trained"]),
+            str(body["corpus"]),
+            int(body["runs"]),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise foreign(path, data, error) from error
+
+
+@cache
+def ours() -> OwnCoefficients:
+    """Those of the package."""
+    return read(contents(FILE), str(FILE))
+
+
+def forecast(cells: Sequence[ModelCell], coefficients: OwnCoefficients | None = None) -> OwnForecast:
+    """Of the cells at one rate and the deepest depth, a seed each."""
+    by = coefficients or ours()
+    each = [of_cell(cell, by) for cell in cells]
+    beyond = tuple(dict.fromkeys(axis for p, axes in each for axis in axes))
+    p = None if beyond else float(np.mean([p for p, _ in each if p is not None]))
+    said = word(p)
+    record = by.records.get(said, Record(n=0, right=0))
+    return OwnForecast(
+        word=said,
+        probability=p,
+        depth=cells[0].facts.depth,
+        n=record.n,
+        right=record.right,
+        axes=beyond,
+        warmup=cells[0].facts.warmup,
+        corpus=by.corpus,
+    )
+
+
+def of_cell(cell: ModelCell, by: OwnCoefficients) -> tuple[float | None, tuple[str, ...]]:
+    """(probability, axes out of range) of one cell. Of one whose numbers are lost within the updates it is LOST."""
+    facts = cell.facts
+    if facts.broke is not None:
+        return LOST, ()
+    outside = []
+    if int(cell.records["loss"].steps[-1]) < UPDATES:
+        outside.append(SHORT)
+    if not facts.fresh:
+        outside.append(ONE_BATCH)
+    if facts.optimizer.partition(" + ")[0] not in USUAL or not facts.rate > 0:
+        outside.append(OPTIMIZER)
+    seen, at = measured(cell), setting(facts)
+    if outside or seen is None:
+        return None, tuple(outside) or (SHORT,)
+    x = numbers([(seen, at)])
+    if not np.isfinite(x).all():
+        return None, tuple(link.key for link, value in zip(LINKS, x[0], strict=True) if not math.isfinite(value))
+    if beyond := by.region.beyond(np.r_[x[0], list(axes(at).values())]):
+        return None, beyond
+    return float(by.logistic.probability(x)[0]), ()
+
+
+LOST = 0.0
+"""The probability of what is no number any more."""
