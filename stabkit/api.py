@@ -120,10 +120,10 @@ StepRates = Annotated[
 ]
 OwnRates = Annotated[Reals | None, Option("Rates; default 1e-3, or those of the factory's optimizer.", LONG, "RATES")]
 OwnWarmup = Annotated[
-    int | None, Option("The rate rises over so many updates; without: the factory's scheduler, or none.", LONG, "UPDATES")
+    int | None, Option("Updates over which the rate rises; without: the factory's scheduler.", LONG, "UPDATES")
 ]
 NoCures = Annotated[bool, Option("Try no change that may mend a model that is not likely to train.", LONG)]
-CureTime = Annotated[float, Option("Seconds for these; 0: as long again as the probe took.", MACHINE, "SECONDS")]
+CureTime = Annotated[float, Option("Seconds for these; 0: as long again as the probe took.", LONG, "SECONDS")]
 Optimizer = Annotated[spec.Optimizer, Option("adam, sgd, radam (as its paper) or radam-torch.", LONG)]
 Dropout = Annotated[float, Option("Dropout on embeddings and branches.", LONG, "X")]
 Clip = Annotated[float, Option("Clip the gradient's global norm; 0 is off.", LONG, "X")]
@@ -554,7 +554,7 @@ def probe(
         found = judged(done.results) if done.results else None
         cures: list[Cure] = []
         if found is not None and not no_cures and found.worst.word in TRIED:
-            limit = cure_time or time.monotonic() - begin
+            limit = asked.cure_time or time.monotonic() - begin
             cures = probes.cures(asked, found.worst.lr, execute, limit, following.probing)
     if found is None:
         _, lost = done.lost[0]

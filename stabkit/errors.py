@@ -74,7 +74,7 @@ class Unstable(StabkitError):
 
 
 class Undecided(StabkitError):
-    """Whether a user's model trains is open, or it is unlike every model that was tried; only where asked to be told."""
+    """Whether a user's model trains is open, or it is unlike every model that was tried; raised only where asked."""
 
     exit_code = 8
 

@@ -46,7 +46,9 @@ class Picture(Generic[Source]):
     caption: str
     """The paper's figure."""
     see: str
-    """What there is to see, in one sentence."""
+    """What there is to see, in one sentence; of a picture with `here`, what a healthy one shows."""
+    here: Callable[[pd.DataFrame], str] | None = None
+    """What this one shows, computed: `falls to 2.8e-9 at the lowest layer`."""
     read: tuple[Note, ...] = ()
     """How to read the rest."""
     columns: tuple[str, ...]
@@ -81,6 +83,11 @@ class Picture(Generic[Source]):
             return style.empty(self.none)
         with style.look(axes_grid=self.grid):
             return self.draw(frame) or style.empty(self.none)
+
+    def seen(self, frame: pd.DataFrame) -> str:
+        """What there is to see."""
+        here = self.here(frame) if self.here is not None and not frame.empty else ""
+        return f"Healthy: {self.see}. Here: {here}." if here else f"{self.see[0].upper()}{self.see[1:]}"
 
     def described(self, frame: pd.DataFrame) -> str:
         """Its alt text."""

@@ -30,6 +30,7 @@ def probe(options: Options) -> tuple[ProbeRequest, ExecutorOptions]:
         warmup=None if options["warmup"] is None else ranges.whole("--warmup", options["warmup"], 0, 1_000_000),
         steps=ranges.whole("--steps", options["steps"], 1, 10_000),
         blocks=options["blocks"] or "",
+        cure_time=ranges.real("--cure-time", options["cure_time"], 0.0, 1e9),
         fresh=options["fresh"],
         out=machine.output(options["out"]),
     )

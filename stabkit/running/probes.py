@@ -41,7 +41,7 @@ class ProbeSpec:
     def name(self) -> str:
         """`gpt-12L-lr0.001-s0`."""
         depth, lr = "" if self.depth is None else f"{self.depth}L", f"lr{self.lr:g}" if self.lr else ""
-        change = re.sub("[^a-z0-9]", "", self.change)
+        change = re.sub(r"[^\w-]", "", self.change.replace("/", "-over-").replace("*", "-times-"))
         return "-".join(word for word in (self.factory.rpartition(":")[2], depth, lr, f"s{self.seed}", change) if word)
 
 
@@ -63,6 +63,8 @@ class ProbeRequest:
     blocks: str
     fresh: bool
     out: Path
+    cure_time: float = 0.0
+    """Seconds for trying changes; 0: as long again as the probe took."""
     changes: tuple[str, ...] = ("",)
 
     def specs(self) -> list[ProbeSpec]:
@@ -110,7 +112,7 @@ def run(
     shelf = Shelf(PROBE, request.out)
     shelf.sweep_partial()
 
-    work = Work(
+    work: Work[ProbeSpec, ProbedCell] = Work(
         kind="probe",
         again="probed again",
         shelf=None,

@@ -1,6 +1,6 @@
 """The command of the corpus of users' models.
 
-    python -m studies.own train --data DIR --rows docs/own_corpus.csv --minutes 75 --keep DIR
+python -m studies.own train --data DIR --rows docs/own_corpus.csv --minutes 75 --keep DIR
 """
 
 from __future__ import annotations

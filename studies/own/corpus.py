@@ -62,8 +62,8 @@ class CorpusRow:
 
 
 def read(path: Path) -> dict[int, CorpusRow]:
-    """{number: row} of a file; none where there is no file. Raises ValueError for a file of other columns, or a row that
-    is not of its case."""
+    """{number: row} of a file; none where there is no file. Raises ValueError for a file of other columns, or a row
+    that is not of its case."""
     if not path.exists():
         return {}
     with path.open(newline="", encoding="utf-8") as file:

@@ -24,7 +24,8 @@ RATES = {
     "muon": (2e-3, 6e-3, 2e-2, 6e-2, 2e-1, 2e-1),
     "lion": (3e-5, 1e-4, 3e-4, 1e-3, 1e-3, 3e-3),
 }
-"""In half-decades, high ones twice, where models fail. Muon's is of the matrices; AdamW steps the rest at a twentieth."""
+"""In half-decades, high ones twice, where models fail. Muon's is of the matrices; AdamW steps the rest at a
+twentieth."""
 SHARES = {"adamw": 0.45, "sgd": 0.2, "muon": 0.2, "lion": 0.15}
 WARMUPS = (0, 0, 0, 0, 50, 200)
 TASKS = {"decoder": ("chain", "text"), "encoder": ("masked",), "vision": ("images",)}
@@ -78,7 +79,7 @@ def cases(count: int = CASES) -> Iterator[Case]:
             order = [str(name) for name in stream(SEED, f"schemes {number}").permutation(list(SCHEMES))]
         scheme = order[(number // 2) % len(SCHEMES)]
 
-        def one(values: Any) -> Any:
+        def one(values: Any, random: Any = random) -> Any:
             return values[int(random.integers(len(values)))]
 
         kind = one(KINDS)

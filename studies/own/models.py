@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import nn
@@ -51,7 +52,7 @@ def _root(n: float) -> Callable[[int, int], float]:
     return lambda place, blocks: (2 * blocks) ** n
 
 
-PRE = {"before": True, "final": True}
+PRE: dict[str, Any] = {"before": True, "final": True}
 SCHEMES: dict[str, Scheme] = {
     # as published
     "pre": Scheme(**PRE),
@@ -75,8 +76,12 @@ SCHEMES: dict[str, Scheme] = {
     "none-final": Scheme(final=True),
     "deepnorm-no-alpha": Scheme(after=True, gain=lambda n: (8 * n) ** -0.25),
     "deepnorm-no-beta": Scheme(after=True, omega=lambda place, n: (2 * n) ** 0.25),
-    "deepnorm-alpha-half": Scheme(after=True, omega=lambda place, n: 0.5 * (2 * n) ** 0.25, gain=lambda n: (8 * n) ** -0.25),
-    "deepnorm-beta-four": Scheme(after=True, omega=lambda place, n: (2 * n) ** 0.25, gain=lambda n: 4 * (8 * n) ** -0.25),
+    "deepnorm-alpha-half": Scheme(
+        after=True, omega=lambda place, n: 0.5 * (2 * n) ** 0.25, gain=lambda n: (8 * n) ** -0.25
+    ),
+    "deepnorm-beta-four": Scheme(
+        after=True, omega=lambda place, n: (2 * n) ** 0.25, gain=lambda n: 4 * (8 * n) ** -0.25
+    ),
     "post-half": Scheme(after=True, gamma=lambda place, n: 0.5),
     "post-double": Scheme(after=True, gamma=lambda place, n: 2.0),
     "pre-four": Scheme(gamma=lambda place, n: 4.0, **PRE),
@@ -127,7 +132,9 @@ class Attention(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         q, k, v = (y.unflatten(-1, (-1, HEAD)).transpose(1, 2) for y in (self.query(x), self.key(x), self.value(x)))
         mixed = functional.scaled_dot_product_attention(q, k, v, is_causal=self.causal).transpose(1, 2).flatten(2)
-        return self.out(mixed if self.inner is None else self.inner(mixed))
+        mixed = mixed if self.inner is None else self.inner(mixed)
+        out: torch.Tensor = self.out(mixed)
+        return out
 
 
 class FeedForward(nn.Module):
@@ -146,7 +153,8 @@ class FeedForward(nn.Module):
             h = functional.silu(self.gate(x)) * self.up(x)
         else:
             h = functional.gelu(self.up(x)) if self.activation == "gelu" else functional.relu(self.up(x))
-        return self.down(h if self.inner is None else self.inner(h))
+        out: torch.Tensor = self.down(h if self.inner is None else self.inner(h))
+        return out
 
 
 class Join(nn.Module):
@@ -172,7 +180,8 @@ class Join(nn.Module):
             y = self.scale * y
         if self.gamma != 1.0:
             y = self.gamma * y
-        return self.after((x if self.omega == 1.0 else self.omega * x) + y)
+        out: torch.Tensor = self.after((x if self.omega == 1.0 else self.omega * x) + y)
+        return out
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -231,7 +240,8 @@ class Model(nn.Module):
         for block in self.blocks:
             x = block(x)
         x = self.norm(x)
-        return self.head(x.mean(1) if self.vision else x)
+        scores: torch.Tensor = self.head(x.mean(1) if self.vision else x)
+        return scores
 
 
 @torch.no_grad()

@@ -160,8 +160,8 @@ def trained(
     change: Callable[[Any], Any] = lambda made: made,
     watching: Watching | None = None,
 ) -> Trained:
-    """Train a case to an outcome. `reference`: the held-out loss of the shallow one; `change`: of what the factory made,
-    before the first update."""
+    """Train a case to an outcome. `reference`: the held-out loss of the shallow one; `change`: of what the factory
+    made, before the first update."""
     seeded(case.seed)
     model, loss, own, schedules = change(factory(case, data)(case.shape.depth))
     level = task(case, data).frequencies

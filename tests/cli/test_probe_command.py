@@ -33,8 +33,8 @@ def probe(name, out, *more, depths="2,4,8", seeds="0", steps="2"):
 def test_the_sentence_the_table_and_the_page(inline, tmp_path):
     done = probe("flat", tmp_path, seeds="0..2")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("flat holds from 2 to 8 layers")
-    for link in ("Stream", "Update", "Gradient", "Finite"):
+    assert done.stdout.startswith("Whether flat at 8 layers trains cannot be told: 16 updates are needed.")
+    for link in ("Stream", "Update", "Gradient", "Tokens", "Loss", "Finite"):
         assert link in done.stdout
     (page,) = (tmp_path / "reports").glob("probe-*.html")
     text = page.read_text()
@@ -48,17 +48,32 @@ def test_the_sentence_the_table_and_the_page(inline, tmp_path):
 
 
 def test_a_link_that_fails_exits_with_7_unless_it_is_told_not_to(inline, tmp_path):
-    done = probe("growing", tmp_path, "--json")
+    done = probe("growing", tmp_path, "--json", "--no-cures")
     body = json.loads(done.stdout)
-    assert done.returncode == 7 and body["verdict"] == "fail" and body["links"]["stream"]["verdict"] == "fail"
-    assert done.stderr.splitlines()[-1] == "error: stream: fail; --no-fail ends with 0"
-    assert probe("growing", tmp_path, "--no-fail").returncode == 0
+    assert done.returncode == 7 and body["verdict"] == "likely stuck" and body["links"]["stream"]["verdict"] == "fail"
+    assert done.stderr.splitlines()[-1] == "error: likely stuck (stream); --no-fail ends with 0"
+    assert probe("growing", tmp_path, "--no-fail", "--no-cures").returncode == 0
 
 
-def test_what_cannot_be_told_is_0_and_with_strict_7(inline, tmp_path):
+def test_what_cannot_be_told_is_0_and_with_strict_8(inline, tmp_path):
     assert probe("flat", tmp_path, depths="2,4").returncode == 0
     done = probe("flat", tmp_path, "--strict", depths="2,4")
-    assert done.returncode == 7 and "2 depths, a fit needs 3" in " ".join(done.stdout.split())
+    assert done.returncode == 8 and "out of range: --strict asks for a model" in done.stderr
+    one = probe("one_batch", tmp_path, "--strict", depths="4", steps="16")
+    assert one.returncode == 8 and "every update saw one batch" in " ".join(one.stdout.split())
+    assert "next: let the factory return" in one.stdout
+
+
+def test_changes_are_tried_where_it_is_not_likely_to_train_and_the_smallest_that_mends_it_is_named(inline, tmp_path):
+    """At a rate far too high a lower one mends it."""
+    given = ("--lr", "0.1", "--cure-time", "600")
+    body = json.loads(probe("pre_ln", tmp_path, "--json", *given, depths="4", steps="16").stdout)
+    assert body["verdict"] in ("likely stuck", "open") and body["forecast"]["probability"] < 0.9
+    tried = {cure["change"]: cure for cure in body["cures"]}
+    assert {"rate/3", "rate/10", "warmup", "clip"} <= set(tried) and "lr = 1e-2" in tried["rate/10"]["code"]
+    best = next(cure for cure in body["cures"] if cure["word"] == "likely trains")
+    assert best["code"] in body["answer"]
+    assert json.loads(probe("pre_ln", tmp_path, "--json", "--no-cures", "--lr", "0.1", depths="4").stdout)["cures"] == []
 
 
 def test_a_depth_without_a_result_exits_with_3_and_keeps_the_others(inline, tmp_path):
@@ -70,15 +85,16 @@ def test_a_depth_without_a_result_exits_with_3_and_keeps_the_others(inline, tmp_
 
 
 def test_several_rates_say_at_which_one_a_link_breaks(inline, tmp_path):
-    body = json.loads(probe("flat", tmp_path, "--json", "--lr", "1e-4,1e30", depths="2,4,8").stdout)
+    given = ("--json", "--no-cures", "--lr", "1e-4,1e30")
+    body = json.loads(probe("flat", tmp_path, *given, depths="2,4,8").stdout)
     assert [rate["lr"] for rate in body["rates"]] == [1e-4, 1e30]
     assert body["rates"][0]["links"]["finite"]["verdict"] == "pass" and body["links"]["finite"]["verdict"] == "fail"
-    assert "at 1e-4 update warns" in body["answer"].lower()
+    assert "At 1e-4 out of range" in body["answer"]
 
 
 def test_the_document_has_what_was_promised(inline, tmp_path):
     body = json.loads(probe("single", tmp_path, "--json", depths="").stdout)
-    promised = {"schema", "factory", "depths", "seeds", "steps", "links", "verdict"}
+    promised = {"schema", "factory", "depths", "seeds", "steps", "links", "verdict", "forecast", "cures"}
     assert promised <= set(body) and body["schema"] == "stabkit/2"
     assert body["depths"] == [] and body["links"]["stream"]["exponent"] is None
 

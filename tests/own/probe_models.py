@@ -73,10 +73,44 @@ class Stack(nn.Module):
         return self.head(self.norm(x))
 
 
+AFTER = torch.randint(4, WORDS, (WORDS, 4), generator=torch.Generator().manual_seed(7))
+"""Four words that may follow each word."""
+
+
+def text(step):
+    """(sentences × tokens) of a chain, a function of the step alone: neither depth nor seed changes it."""
+    chance = torch.Generator().manual_seed(step)
+    words = [torch.randint(4, WORDS, SHAPE[:1], generator=chance)]
+    for _ in range(SHAPE[1] - 1):
+        words.append(AFTER[words[-1], torch.randint(0, 4, SHAPE[:1], generator=chance)])
+    return torch.stack(words, 1)
+
+
+def next_word(model, tokens):
+    return functional.cross_entropy(model(tokens)[:, :-1].flatten(0, 1), tokens[:, 1:].flatten())
+
+
 def with_loss(model):
-    """(model, loss) on tokens that neither depth nor seed changes."""
-    tokens = torch.randint(0, WORDS, SHAPE, generator=torch.Generator().manual_seed(11))
-    return model, lambda model: functional.cross_entropy(model(tokens)[:, :-1].flatten(0, 1), tokens[:, 1:].flatten())
+    """(model, loss) on a fresh batch at every step."""
+    return model, lambda model, step=0: next_word(model, text(step))
+
+
+def one_batch(depth):
+    """The same tokens at every step."""
+    tokens = text(0)
+    return Stack(depth), lambda model: next_word(model, tokens)
+
+
+def loader(depth):
+    """Batches of an iterable, and a loss of a batch."""
+    return Stack(depth), (next_word, [text(step) for step in range(20)])
+
+
+def post_ln_warm(depth):
+    """Its own optimiser and scheduler: a warm-up over 50 updates."""
+    model, loss = post_ln(depth)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    return model, loss, optimizer, torch.optim.lr_scheduler.LambdaLR(optimizer, lambda t: min(1.0, (t + 1) / 50))
 
 
 def pre_ln(depth):

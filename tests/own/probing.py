@@ -25,8 +25,10 @@ def told(name: str, out: Path, depth: int | None = 4, **asked: object) -> dict[s
         "depth": depth,
         "seed": 0,
         "lr": 0.0,
+        "warmup": None,
         "steps": 2,
         "blocks": "",
+        "change": "",
         "out": str(out),
         "fresh": False,
         **asked,
@@ -35,7 +37,7 @@ def told(name: str, out: Path, depth: int | None = 4, **asked: object) -> dict[s
 
 
 @cache
-def cell(name: str, depth: int | None, seed: int = 0, steps: int = 8, lr: float = 0.0) -> ModelCell:
+def cell(name: str, depth: int | None, seed: int = 0, steps: int = 16, lr: float = 0.0) -> ModelCell:
     """One cell, really probed."""
     out = Path(mkdtemp())
     return Shelf(PROBE, out).load(told(name, out, depth, seed=seed, steps=steps, lr=lr)["folder"])

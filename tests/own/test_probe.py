@@ -26,8 +26,9 @@ from tests.own.probing import cell, told
 def test_a_model_alone_is_given_random_tokens_of_its_own_vocabulary():
     made = make(models.alone, "alone", 2, 0, 0.0)
     (tokens,) = made.call.args
-    assert tokens.shape == (8, 32) and 90 < int(tokens.max()) < models.WORDS
-    assert made.notes == ("the factory gives no loss: cross-entropy on a fixed random batch",)
+    assert tokens.shape == (8, 32) and 80 < int(tokens.max()) < models.WORDS
+    (note,) = made.notes
+    assert note.startswith("the factory gives no loss: cross-entropy on fresh batches") and made.fresh
     again = make(models.alone, "alone", 4, 0, 0.0)
     assert (again.call.args[0] == tokens).all(), "the batch is the same at every depth"
 
@@ -49,11 +50,11 @@ def test_training_with_a_probe_is_training_without():
     made = make(models.noisy, "noisy", 3, 0, 1e-3)
     record(made, 3)
     alone = make(models.noisy, "noisy", 3, 0, 1e-3)
-    for _ in range(3):
+    for step in range(1, 4):
         alone.optimizers[0].zero_grad()
-        alone.loss(alone.model).backward()
+        alone.objective.at(alone.model, step).backward()
         alone.optimizers[0].step()
-    alone.loss(alone.model)  # of the weights after the last update, which BatchNorm counts too
+    alone.objective.at(alone.model, 4)  # of the weights after the last update, which BatchNorm counts too
     for (name, ours), theirs in zip(made.model.state_dict().items(), alone.model.state_dict().values(), strict=True):
         assert torch.equal(ours, theirs), name
 
@@ -96,9 +97,9 @@ def test_blocks_can_be_named(tmp_path):
         (
             "wrong",
             4,
-            "is to return model, (model, loss), (model, loss, optimizer) or (model, loss, [optimizers]), got str",
+            "is to return model, (model, loss), (model, loss, optimizer) or (model, loss, optimizer, scheduler), got str",
         ),
-        ("fresh", 4, "at the same weights; it is to be a loss on a fixed batch"),
+        ("fresh", 4, "at the same weights; its batch is to be the same at the same step"),
         ("vector", 4, "is to be a scalar tensor, got a tensor [4]"),
         ("detached", 4, "the loss has no gradient"),
         ("around", 4, "loss(model) never calls the model itself"),

@@ -94,7 +94,7 @@ def test_a_seed_that_lacks_a_depth_or_is_not_positive_is_left_out():
 
 @pytest.mark.parametrize(
     ("p", "word"),
-    [(0.5, "pass"), (0.74, "pass"), (0.8, "warn"), (1.0, "warn"), (1.2, "fail"), (0.0, "pass"), (-1.2, "fail")],
+    [(0.5, "pass"), (0.8, "pass"), (1.0, "pass"), (1.2, "fail"), (0.0, "pass"), (-1.2, "fail")],
 )
 def test_the_stream_fails_where_it_grows_faster_than_branches_add_up(p, word):
     assert verdict(over(lambda n, s: n**p, growth=None)).stream.verdict == word
@@ -120,43 +120,35 @@ def test_an_interval_that_contains_the_limit_cannot_tell():
     assert found.verdict == "cannot tell" and "more seeds or depths" in found.why
 
 
-def test_a_loss_that_rises_fails():
-    found = verdict([made(n, s, loss=40.0) for n in DEPTHS for s in range(3)]).update
-    assert found.verdict == "fail" and "the loss rises from 4 to 40" in found.why
-
-
 @pytest.mark.parametrize(
-    ("law", "word", "said"),
+    ("law", "said"),
     [
-        (lambda n, s: 0.1, "pass", "10 % of its size"),
-        (lambda n, s: 0.05 * n**0.5, "warn", "it would be saturated at about 320 layers"),
-        (lambda n, s: 0.1 * n ** (0.1, 0.2, 0.4)[s], "warn", "contains 0.25: it may grow with depth"),
-        (lambda n, s: 1.2, "warn", "saturated"),
-        (lambda n, s: 0.1 * (n / 6) ** 1.2, "warn", "121 % of its size, 10 % of its size at 6 layers: saturated"),
-        (lambda n, s: 40.0, "fail", "nothing of the start is left"),
+        (lambda n, s: 0.1, "10 % of its size"),
+        (lambda n, s: 0.05 * n**0.5, "as N^0.50"),
+        (lambda n, s: 1.2, "120 % of its size"),
+        (lambda n, s: 0.1 * (n / 6) ** 1.2, "121 % of its size, 10 % of its size at 6 layers"),
+        (lambda n, s: 40.0, "40 times its size"),
     ],
 )
-def test_the_update_warns_and_fails_where_nothing_is_left(law, word, said):
+def test_the_update_is_told_and_fails_no_model(law, said):
     found = verdict(over(law, update=None)).update
-    assert found.verdict == word and said in found.why
+    assert found.verdict == "pass" and said in found.why
+    assert found.saturated == (found.level > 0.9) and (found.fit is None) == found.saturated
 
 
 @pytest.mark.parametrize(
     ("law", "word", "limit"),
     [
-        (lambda n, s: 1.0, "pass", 1e-2),
-        (lambda n, s: 0.005, "warn", 1e-2),
+        (lambda n, s: 1.0, "pass", 1e-4),
+        (lambda n, s: 0.005, "pass", 1e-4),
         (lambda n, s: 5e-5, "fail", 1e-4),
-        (lambda n, s: 6 / n, "pass", 1e-2),
-        (lambda n, s: (6 / n) ** 1.5, "fail", 10.0),
-        (lambda n, s: 50 * (6 / n) ** 1.5, "pass", 1e-2),
-        (lambda n, s: 1.5 * (n / 6) ** 2.5, "fail", 10.0),
-        (lambda n, s: 300.0, "warn", 1e-2),
+        (lambda n, s: (6 / n) ** 1.5, "pass", 1e-4),
+        (lambda n, s: 300.0, "pass", 1e-4),
         (lambda n, s: 3e4, "fail", 1e-4),
-        (lambda n, s: math.nan, "pass", 1e-2),
+        (lambda n, s: math.nan, "pass", 1e-4),
     ],
 )
-def test_the_gradient_fails_by_level_or_by_fall(law, word, limit):
+def test_the_gradient_fails_by_its_level(law, word, limit):
     found = verdict(over(law, ratio=None)).gradient
     assert (found.verdict, found.limit) == (word, limit)
     assert found.step == 3 or word == "pass"
@@ -168,15 +160,6 @@ def test_a_depth_of_one_layer_has_no_ratio_and_hides_none():
     assert found.verdict == "fail" and [own.depth for own in found.evidence] == [2, 4, 8]
     deepest = verdict([*cells, *(made(16, s, layers=1) for s in range(3))]).gradient
     assert deepest.verdict == "cannot tell" and "no two layers at 16 layers" in deepest.why
-
-
-def test_a_fall_is_seen_at_whichever_step_it_happens():
-    """At one step from 60 to 0.5, at another from 1 to 0.05: the second is the failure."""
-    cells = [made(n, ratio=ratio) for n, ratio in zip(DEPTHS, (1.0, 0.4, 0.1, 0.05), strict=True)]
-    for cell, ratio in zip(cells, (60.0, 12.0, 2.0, 0.5), strict=True):
-        cell.records["gradient"].values[1, 0] = ratio
-    found = verdict(cells).gradient
-    assert (found.verdict, found.step) == ("fail", 3) and "falls from 1 at 6 layers to 0.05 at 48" in found.why
 
 
 def joined(*cells):
@@ -220,7 +203,7 @@ def test_without_an_update_nothing_is_said_of_it():
     for cell in cells:
         whole = cell.records["update"]
         cell.records["update"] = Table(whole.steps[:1], whole.sites, whole.values[:1])
-    assert verdict(cells).update.verdict == "cannot tell"
+    assert "the output's movement is no number" in verdict(cells).update.why
 
 
 def test_layers_that_share_their_weights_cannot_tell():
@@ -240,14 +223,14 @@ def test_the_first_number_that_is_not_finite_is_named():
     cells = [made(n, broke=Broke(step=3, where="stream of stack.2.self") if n > 12 else None) for n in DEPTHS]
     found = verdict(cells).finite
     assert found.verdict == "fail" and found.step == 3 and "at 24 layers: step 3, stream of stack.2.self" in found.why
-    assert verdict(cells).word == "fail"
+    assert verdict(cells).word == "likely stuck" and verdict(cells).failing == ["finite"]
 
 
 def test_one_depth_has_levels_and_no_exponents():
     found = verdict([made(None, seed, ratio=0.5) for seed in (0, 1)])
     assert found.gradient.verdict == "pass" and found.gradient.fit is None
     assert found.stream.verdict == "cannot tell" and "takes no depth" in found.stream.why
-    assert found.word == "cannot tell"
+    assert found.word == "out of range" and found.forecast.axes == ("updates", "one batch")
 
 
 def test_the_limits_are_options():
@@ -257,7 +240,7 @@ def test_the_limits_are_options():
 
 def test_the_json_of_a_link_is_whole():
     body = verdict(over(lambda n, s: n**0.5, growth=None)).to_json()
-    assert set(body["links"]) == {"stream", "update", "gradient", "finite"}
+    assert set(body["links"]) == {"gradient", "update", "stream", "tokens", "loss", "finite"}
     for link in body["links"].values():
         assert {"verdict", "level", "exponent", "interval", "fit", "saturated", "limit", "step", "evidence"} <= set(
             link

@@ -35,8 +35,8 @@ from stabkit.own.sublayers.run import Call
 FACTORY = "FACTORY"
 RETURN = "model, (model, loss), (model, loss, optimizer) or (model, loss, optimizer, scheduler)"
 ONE_BATCH = (
-    "every update is made on one batch: the model can learn it by heart, which hides gradients that fade on fresh ones; "
-    "give loss(model, step), or (loss, batches)"
+    "every update is made on one batch: the model can learn it by heart, which hides gradients that fade on fresh "
+    "ones; give loss(model, step), or (loss, batches)"
 )
 
 

@@ -1,5 +1,5 @@
-"""The changes of `results/own/cure.py`, made on a model that a factory has just made: its weights, its optimisers, hooks
-on its modules. Never the user's files.
+"""The changes of `results/own/cure.py`, made on a model that a factory has just made: its weights, its optimisers,
+hooks on its modules. Never the user's files.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _head(made: Made) -> Made | None:
     if weight is None or id(weight) in tied or any(weight is table for table in tables):
         return None
     with torch.no_grad():
-        weight /= HEAD
+        weight.div_(HEAD)
     return made
 
 
@@ -80,7 +80,7 @@ def _embedding(made: Made) -> Made | None:
         return None
     with torch.no_grad():
         for table in away:
-            table /= max(float(table.std()), 1e-12)
+            table.div_(max(float(table.std()), 1e-12))
     return made
 
 
@@ -99,7 +99,7 @@ def _last(made: Made) -> Made | None:
         return None
     with torch.no_grad():
         for name in names:
-            known[name] /= math.sqrt(2 * max(stack.layers for stack in anatomy.stacks))
+            known[name].div_(math.sqrt(2 * max(stack.layers for stack in anatomy.stacks)))
     return made
 
 
@@ -133,13 +133,13 @@ def _anatomy(made: Made) -> Anatomy:
 CHANGES: Mapping[str, Callable[[Made], Made | None]] = {
     "rate/3": _rate(3),
     "rate/10": _rate(10),
-    "rate×3": _rate(1 / 3),
-    "rate×10": _rate(0.1),
+    "rate*3": _rate(1 / 3),
+    "rate*10": _rate(0.1),
     "warmup": _warmup,
     "clip": _clip,
     "head": _head,
     "embedding": _embedding,
-    "last/√2N": _last,
-    "branch/√N": _branches(-0.5),
+    "last/sqrt(2N)": _last,
+    "branch/sqrt(N)": _branches(-0.5),
     "branch/N": _branches(-1.0),
 }

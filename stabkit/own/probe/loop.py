@@ -1,8 +1,8 @@
 """A few updates of a user's model, and the chain read between them.
 
 Step t means after t updates; every series has step 0. Activations are read on a batch of their own, the loss's at step
-0, in eval mode, in an eager forward, at the steps of `readings`; losses and gradients at every step, on the batch of the
-update that comes next, after the last update once more without one. No hook stands in a training forward, so that
+0, in eval mode, in an eager forward, at the steps of `readings`; losses and gradients at every step, on the batch of
+the update that comes next, after the last update once more without one. No hook stands in a training forward, so that
 training is what it is without us.
 
     again         from step LATE on: the loss of the update's own batch `before` and `after` it
@@ -68,7 +68,7 @@ class ProbeRecord:
     rate: float
     """The highest of the schedule; NaN without one."""
     warmup: int
-    """Updates until it is reached."""
+    """The update that is first made at it; 0 for the first of all."""
 
 
 LATE = 8
@@ -170,7 +170,15 @@ def record(made: Made, steps: int, pattern: str = "", tell: Callable[[int, float
 
 
 def cell(
-    made: Made, recorded: ProbeRecord, *, factory: str, depth: int | None, lr: float, seed: int, steps: int, change: str = ""
+    made: Made,
+    recorded: ProbeRecord,
+    *,
+    factory: str,
+    depth: int | None,
+    lr: float,
+    seed: int,
+    steps: int,
+    change: str = "",
 ) -> ModelCell:
     """What was recorded, as results know it."""
     return ModelCell(

@@ -2,8 +2,8 @@
 
     loss(model)                 one batch, whatever the step
     loss(model, step)           a batch of that step: `step` by name, or a second parameter without a default
-    (loss, batches)             loss(model, batch), the batches of an iterable in their order, again from the first where
-                                they end
+    (loss, batches)             loss(model, batch), the batches of an iterable in their order, again from the first
+                                where they end
     none                        `defaults.py`: something to learn
 
 Step 0 is the batch that the chain is read on; update t is made on that of step t. A model that sees one batch again and

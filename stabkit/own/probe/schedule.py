@@ -52,8 +52,8 @@ class Schedule:
             scheduler.step()
 
     def ahead(self, optimizers: Optimizers, taken: int, seen: Sequence[float]) -> tuple[float, int]:
-        """(the highest rate, the update at which it is first reached): of the rates `seen` at updates so far and of
-        those that come. The schedulers are at their end then: for a model that is done with."""
+        """(the highest rate, the update that is first made at it; 0 for the first of all): of the rates `seen` at
+        updates so far and of those that come. The schedulers are at their end then: for a model that is done with."""
         rates = list(seen)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of steps without an update, and of schedules that are over
@@ -67,7 +67,8 @@ class Schedule:
         if not finite:
             return math.nan, 0
         highest = max(finite)
-        return highest, next(i for i, rate in enumerate(rates) if rate >= highest * (1 - 1e-9))
+        first = next(i for i, rate in enumerate(rates) if rate >= highest * (1 - 1e-9))
+        return highest, first + 1 if first else 0
 
 
 def peak(optimizers: Optimizers) -> float:

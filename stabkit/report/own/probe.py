@@ -13,8 +13,9 @@ from stabkit.figures.picture import Picture
 from stabkit.figures.shared.words import listed, plain, short
 from stabkit.report.cards import card
 from stabkit.report.frame import ASSETS, shell, template
-from stabkit.report.own.links import NAMES, QUESTIONS, anatomy, answer, notes, rates
+from stabkit.report.own.links import NAMES, anatomy, answer, cures, notes, rates
 from stabkit.results.own.cell import ModelCell
+from stabkit.results.own.forecast import ours
 from stabkit.results.own.judged import Judged
 from stabkit.results.own.link import ORDER
 from stabkit.results.words import scientific
@@ -22,7 +23,7 @@ from stabkit.running.plan import Done
 from stabkit.running.probes import ProbeRequest, ProbeSpec
 from stabkit.storage.folder import write_file
 
-TITLE = "Does your model stay stable with depth?"
+TITLE = "Will your model train at this depth?"
 
 
 def write(judged: Judged, done: Done[ProbeSpec, ModelCell], asked: ProbeRequest, command: str) -> Path:
@@ -50,7 +51,10 @@ def render(judged: Judged, done: Done[ProbeSpec, ModelCell], command: str) -> st
         rates=rates(judged),
         several=len(judged.verdicts) > 1,
         names=NAMES,
-        questions=QUESTIONS,
+        cures=cures(judged),
+        updates=max(cell.facts.steps for cell in judged.cells),
+        deepest=worst.forecast.depth,
+        runs=ours().runs,
         cards=[card(figure, figure.select(judged), judged) for figure in _worst_first(judged)],
         anatomy=anatomy(judged.cells),
         notes=notes(judged.cells),

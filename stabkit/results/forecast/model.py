@@ -45,6 +45,7 @@ FIXED = (
 )
 """What is the same in all of the corpus: a run that has it otherwise is out of range."""
 
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Forecast:
     """What sixteen updates say of a run."""

@@ -7,6 +7,10 @@
     gradient  the lowest layer receives less than 10⁻² of the top layer's gradient, or more than 10², three readings
               in a row: below it few of stabkit's own runs came back (docs/outcome.md)
     loss      three times the first one
+    level     after LATE updates, two readings in a row, the scores hardly depend on the input: what is left is how often
+              each answer comes, the level that a loss is stuck at
+    jump      ‖Δθ‖ of a sub-layer is more than JUMP times its own median of the readings before: reports from the field
+              have it before a spike of the loss
     start     the first loss costs much more than a uniform guess (`guess.py`)
     owned     tensors to be trained that no optimiser given steps, or that are not among the model's parameters
     reach     tensors to be trained that no gradient arrives at (`own/watch/still.py`, as what follows)
@@ -18,6 +22,7 @@ Each is told once. The limits of the gradient and of the loss are those of a pro
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
@@ -29,6 +34,10 @@ from stabkit.results.words import times
 
 MOST_STEP = 1.0
 """‖Δθ‖/‖θ‖ of one update."""
+LATE, LEVEL = 100, 0.01
+"""Updates after which a model is to have learnt more than frequencies; H(mean p) − mean H(p) of its scores, nats."""
+JUMP, BEFORE = 10.0, 5
+"""Times the median of so many readings."""
 MOST_GROWTH = 3.0
 """rms(x_L) over that of the reading before."""
 WEAK = 1e-2
@@ -65,6 +74,8 @@ class Alarms:
     _stream: dict[str, float] = field(default_factory=dict)
     _loss: float = math.nan
     _moved: tuple[str, float] = ("", 0.0)
+    _steps: dict[str, list[float]] = field(default_factory=dict)
+    _level: list[int] = field(default_factory=list)
 
     def see(self, probe: str, step: int, row: Mapping[str, float], missing: Set[str] = frozenset()) -> Alarm | None:
         """The warning that this row is reason for; None where there is none, or it was told before. `missing`: whom no
@@ -99,6 +110,7 @@ class Alarms:
             "delta": self._of_step,
             "stream": self._of_stream,
             "loss": self._of_loss,
+            "scores": self._of_scores,
         }
         return judge[probe](step, row) if probe in judge else None
 
@@ -134,9 +146,36 @@ class Alarms:
         moved = {own.name: row.get(f"{own.name}@relative", 0.0) for own in self.sublayers}
         name, most = self._moved = max(moved.items(), key=lambda one: one[1], default=("", 0.0))
         if not most > MOST_STEP:
-            return None
+            return self._jumped(step, moved)
         sentence = f"one update moved {name} by {most:.2g} times its weights' norm; the rate is the nearest cause"
         return Alarm(step=step, link="step", sentence=sentence, numbers={"relative": most, "limit": MOST_STEP})
+
+    def _jumped(self, step: int, moved: Mapping[str, float]) -> Alarm | None:
+        found: Alarm | None = None
+        for name, now in moved.items():
+            history = self._steps.setdefault(name, [])
+            usual = statistics.median(history) if len(history) == BEFORE else 0.0
+            if found is None and usual and now > JUMP * usual:
+                sentence = f"one update moved {name} {now / usual:.2g} times as far as those before did"
+                found = Alarm(step=step, link="jump", sentence=sentence, numbers={"relative": now, "usual": usual})
+            if now > 0:
+                history.append(now)
+            del history[:-BEFORE]
+        return found
+
+    def _of_scores(self, step: int, row: Mapping[str, float]) -> Alarm | None:
+        value = row["information"]
+        if step < LATE or not value < LEVEL:
+            self._level.clear()
+            return None
+        self._level.append(step)
+        if len(self._level) < 2:
+            return None
+        sentence = (
+            f"the scores hardly depend on the input ({value:.2g} nats): the loss stands at the level of who knows how "
+            "often each answer comes"
+        )
+        return Alarm(step=step, link="level", sentence=sentence, numbers={"information": value, "limit": LEVEL})
 
     def _of_stream(self, step: int, row: Mapping[str, float]) -> Alarm | None:
         ends = {own.stack: row[own.name] for own in self.sublayers}  # the last of each stack

@@ -43,8 +43,8 @@ def _blocks(facts: Facts) -> int:
 CHANGES: tuple[Change, ...] = (
     Change("rate/3", "a third of the rate", _rate(3)),
     Change("rate/10", "a tenth of the rate", _rate(10)),
-    Change("rate×3", "three times the rate", _rate(1 / 3)),
-    Change("rate×10", "ten times the rate", _rate(0.1)),
+    Change("rate*3", "three times the rate", _rate(1 / 3)),
+    Change("rate*10", "ten times the rate", _rate(0.1)),
     Change(
         "warmup",
         f"a warm-up over {WARMUP} updates",
@@ -66,12 +66,12 @@ CHANGES: tuple[Change, ...] = (
         lambda facts: "embedding.weight.data /= embedding.weight.std()",
     ),
     Change(
-        "last/√2N",
+        "last/sqrt(2N)",
         "the last matrix of every branch 1/√(2N) smaller",
         lambda facts: f"for p in last_matrices: p.data /= math.sqrt({2 * _blocks(facts)})",
     ),
     Change(
-        "branch/√N",
+        "branch/sqrt(N)",
         "every branch times 1/√N",
         lambda facts: f"x = x + f(x) / math.sqrt({_blocks(facts)})",
     ),

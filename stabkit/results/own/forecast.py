@@ -3,8 +3,8 @@
     p = σ(bias + Σ weight_j·(x_j − mean_j)/scale_j),   x the numbers of LINKS, each turned so that more is better
 
 `coefficients.json` is fitted on one half of a corpus of other people's kind of models (`studies/own`, beside the
-package), and holds how often its words came true on the other half, which nothing was chosen on; and what numbers models
-that train have. It carries its own sha256 and is not edited.
+package), and holds how often its words came true on the other half, which nothing was chosen on; and what numbers
+models that train have. It carries its own sha256 and is not edited.
 
 No forecast is given of what the corpus has not: fewer updates, one batch for all of them, an optimiser of another kind,
 a width, depth or rate far from any of its models.
@@ -45,8 +45,8 @@ USUAL = {
     "Lion": 1e-4,
     "Muon": 0.02,
 }
-"""{optimiser: the rate that it is used at on models of this size}; of several the first counts. SGD's is with a momentum
-of 0.9."""
+"""{optimiser: the rate that it is used at on models of this size}; of several the first counts. SGD's is with a
+momentum of 0.9."""
 TINY = 1e-12
 
 
@@ -191,9 +191,7 @@ class OwnCoefficients:
         if quantiles is None or math.isnan(value):
             return None
         percent = float(np.searchsorted(quantiles, value, side="left"))
-        return Healthy(
-            low=float(quantiles[5]), high=float(quantiles[95]), n=self.trained, percent=min(percent, 100.0)
-        )
+        return Healthy(low=float(quantiles[5]), high=float(quantiles[95]), n=self.trained, percent=min(percent, 100.0))
 
 
 def read(data: bytes, path: str) -> OwnCoefficients:
@@ -258,9 +256,11 @@ def of_cell(cell: ModelCell, by: OwnCoefficients) -> tuple[float | None, tuple[s
         outside.append(ONE_BATCH)
     if facts.optimizer.partition(" + ")[0] not in USUAL or not facts.rate > 0:
         outside.append(OPTIMIZER)
+    if outside:
+        return None, tuple(outside)
     seen, at = measured(cell), setting(facts)
-    if outside or seen is None:
-        return None, tuple(outside) or (SHORT,)
+    if seen is None:
+        return None, (SHORT,)
     x = numbers([(seen, at)])
     if not np.isfinite(x).all():
         return None, tuple(link.key for link, value in zip(LINKS, x[0], strict=True) if not math.isfinite(value))

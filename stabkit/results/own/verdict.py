@@ -1,7 +1,7 @@
 """The chain of a user's model, link by link, and what follows for its training.
 
-Whether it trains is a forecast (`forecast.py`). The links explain it: each has a number, the range that models have that
-train, and a verdict of its own, `pass` or, where a number is beyond what any of them had, `fail`:
+Whether it trains is a forecast (`forecast.py`). The links explain it: each has a number, the range that models have
+that train, and a verdict of its own, `pass` or, where a number is beyond what any of them had, `fail`:
 
     stream    rms(x_L)/rms(x_0) before any update, judged by what growth costs. Where a norm stands at the end it is
               divided out (nanochat's shortcuts multiply by 1.05 to 1.15 a layer, and it trains): a failure is an upper
@@ -10,8 +10,8 @@ train, and a verdict of its own, `pass` or, where a number is beyond what any of
               type that the model runs in. Without a norm at the end growth is the scores': independent branches add up
               as N^½, aligned ones as N at most; above N^1.1, or by more than 5 % a layer exponentially, a failure. A
               stream that shrinks as fast fails in both cases
-    update    ‖ΔF‖/‖F‖ after the last update: how far the output is from where it began. It never fails: Pre-LN saturates
-              as Post-LN does, and trains
+    update    ‖ΔF‖/‖F‖ after the last update: how far the output is from where it began. It never fails: Pre-LN
+              saturates as Post-LN does, and trains
     gradient  lowest layer's gradient over the top layer's, at the step at which it is worst; fails below 10⁻⁴ and above
               10⁴; likewise matrices that no gradient ever arrives at, or that no optimiser can step
     tokens    mean cosine between different tokens of the output after the last update: near 1 it says nothing of them
@@ -196,6 +196,9 @@ def _update(cells: Sequence[ModelCell]) -> LinkVerdict:
 
 
 def _tokens(cells: Sequence[ModelCell]) -> LinkVerdict:
+    if any("token_cosine" not in cell.records for cell in cells):
+        why = "no tokens were compared"
+        return LinkVerdict(verdict="cannot tell", why=why, level=math.nan, limit=math.nan, step=0)
     step = min(int(cell.records["token_cosine"].steps[-1]) for cell in cells)
     evidence = _means(_by_seed(cells, lambda cell: cell.records["token_cosine"].value("state", step)))
     level = evidence[-1].value

@@ -1,0 +1,139 @@
+"""The forecast of users' models, fitted on the fitting half; the words counted on the judging half.
+
+Ridge logistic regression with weights that are never negative (`studies/forecast/regression.py`), on rows that are
+clear and whose numbers were all there after sixteen updates; a row that lost a number before is told LOST, without any
+fit.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stabkit.results.forecast.logistic import DIGITS, Array, Logistic, names, reach, sealed, word
+from stabkit.results.own.forecast import (
+    AXES,
+    FILE,
+    LINKS,
+    LOST,
+    SCHEMA,
+    USUAL,
+    OwnLink,
+    OwnSetting,
+    axes,
+    numbers,
+    read,
+)
+from studies.forecast.regression import Labels, fit
+from studies.own.corpus import MEASURED, CorpusRow, line
+
+NAMES = {"adamw": "AdamW", "sgd": "SGD", "muon": "Muon", "lion": "Lion"}
+"""{optimiser of the design: its class}."""
+NARROW, LEAST, SHARE = 0.05, 0.5, 0.99
+"""The spread of a link, and of an axis, at least; the share of the corpus that is within reach of its nearest."""
+SHOWN = ("gradient_lowest", "update_last", "growth", "cosine_last", "loss_fall", "information")
+"""Numbers whose range among models that train the package holds."""
+
+
+def setting(row: CorpusRow) -> OwnSetting:
+    """Of a row."""
+    case = row.case
+    return OwnSetting(
+        case.rate / USUAL[NAMES[case.optimizer]], case.warmup, case.shape.depth, case.shape.width
+    )
+
+
+def usable(row: CorpusRow, links: Sequence[OwnLink] = LINKS) -> bool:
+    """Whether a fit can be made of it, or a probability given: all its numbers are there."""
+    return row.measured is not None and row.measured.finite and bool(np.isfinite(features([row], links)).all())
+
+
+def features(rows: Sequence[CorpusRow], links: Sequence[OwnLink] = LINKS) -> Array:
+    """(rows × links)."""
+    return numbers([(row.measured, setting(row)) for row in rows if row.measured is not None], links)
+
+
+def labels(rows: Sequence[CorpusRow]) -> Labels:
+    """True where a model trains."""
+    return np.array([not row.fails for row in rows], dtype=bool)
+
+
+def half(rows: Sequence[CorpusRow], *, judge: bool) -> list[CorpusRow]:
+    """The clear rows of one half."""
+    return [row for row in rows if row.case.judge is judge and row.clear]
+
+
+def fitted(rows: Sequence[CorpusRow], links: Sequence[OwnLink] = LINKS) -> Logistic:
+    """The fit on these rows."""
+    good = [row for row in rows if usable(row, links)]
+    return fit(features(good, links), labels(good))
+
+
+def probabilities(rows: Sequence[CorpusRow], by: Logistic, links: Sequence[OwnLink] = LINKS) -> Array:
+    """(rows,) that it trains."""
+    return np.array([float(by.probability(features([row], links))[0]) if usable(row, links) else LOST for row in rows])
+
+
+def document(rows: Sequence[CorpusRow]) -> dict[str, Any]:
+    """The coefficients for all rows: fitted on one half, counted on the other."""
+    ours, theirs = (half(rows, judge=judge) for judge in (False, True))
+    by = fitted(ours)
+    good = [row for row in ours if usable(row)]
+    whole = np.column_stack([features(good), [list(axes(setting(row)).values()) for row in good]])
+    spread = np.maximum(whole.std(axis=0), np.r_[np.full(len(LINKS), NARROW), np.full(len(AXES), LEAST)])
+    places = np.round(whole / spread, DIGITS)
+    trains = [row for row in good if not row.fails]
+    body: dict[str, Any] = {
+        "schema": SCHEMA,
+        "corpus": digest(rows),
+        "runs": len(ours),
+        "links": list(names(LINKS)),
+        "axes": list(AXES),
+        **by.to_json(),
+        "spread": spread.tolist(),
+        "reach": reach(places, SHARE),
+        "places": places.tolist(),
+        "trained": len(trains),
+        "quantiles": {name: _percentiles([getattr(row.measured, name) for row in trains]) for name in SHOWN},
+        "records": records(theirs, probabilities(theirs, by)),
+    }
+    return sealed(body)
+
+
+def records(rows: Sequence[CorpusRow], p: Array) -> dict[str, dict[str, int]]:
+    """{word: how many were told it, for how many it was right}; of `open`, how many trained."""
+    counted: dict[str, dict[str, int]] = {}
+    for row, value in zip(rows, p, strict=True):
+        own = counted.setdefault(word(float(value)), {"n": 0, "right": 0})
+        own["n"] += 1
+        own["right"] += row.fails if value <= 0.1 else not row.fails
+    return counted
+
+
+def _percentiles(values: Sequence[float]) -> list[float]:
+    finite = [value for value in values if np.isfinite(value)]
+    return [float(f"{value:.5g}") for value in np.percentile(finite, range(101))]
+
+
+def digest(rows: Sequence[CorpusRow]) -> str:
+    """sha256 of the rows."""
+    text = io.StringIO()
+    writer = csv.writer(text)
+    for row in sorted(rows, key=lambda row: row.case.number):
+        own = line(row)
+        writer.writerow([own.get(name, "") for name in ("number", "ends", *MEASURED)])
+    return hashlib.sha256(text.getvalue().encode()).hexdigest()
+
+
+def write(rows: Sequence[CorpusRow], path: Path = FILE) -> None:
+    """Into the package; a test fits them again and compares."""
+    text = json.dumps(document(rows), separators=(",", ":")) + "\n"
+    read(text.encode(), str(path))
+    path.write_text(text, encoding="utf-8")
