@@ -93,9 +93,14 @@ def parse(path: Path, files: Mapping[str, bytes], digest: str) -> Watched:
     """One part of the bytes of its files."""
     tables = records.from_bytes(files["records.npz"])
     ended = str(json.loads(files["environment.json"])["ended"])
-    alarms = tuple(Alarm(**alarm) for alarm in json.loads(files["alarms.json"]))
+    alarms = tuple(_alarm(own) for own in json.loads(files["alarms.json"]))
     facts = cell.facts(json.loads(files["facts.json"]))
     return Watched(path.parent.name, ModelCell(facts, tables, digest), alarms, ended)
+
+
+def _alarm(body: Mapping[str, Any]) -> Alarm:
+    """Of JSON; its advice follows from its link."""
+    return Alarm(**{name: body[name] for name in ("step", "link", "sentence", "numbers")})
 
 
 def to_files(

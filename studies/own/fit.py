@@ -45,9 +45,7 @@ SHOWN = ("gradient_lowest", "update_last", "growth", "cosine_last", "loss_fall",
 def setting(row: CorpusRow) -> OwnSetting:
     """Of a row."""
     case = row.case
-    return OwnSetting(
-        case.rate / USUAL[NAMES[case.optimizer]], case.warmup, case.shape.depth, case.shape.width
-    )
+    return OwnSetting(case.rate / USUAL[NAMES[case.optimizer]], case.warmup, case.shape.depth, case.shape.width)
 
 
 def usable(row: CorpusRow, links: Sequence[OwnLink] = LINKS) -> bool:

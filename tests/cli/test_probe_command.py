@@ -73,7 +73,9 @@ def test_changes_are_tried_where_it_is_not_likely_to_train_and_the_smallest_that
     assert {"rate/3", "rate/10", "warmup", "clip"} <= set(tried) and "lr = 1e-2" in tried["rate/10"]["code"]
     best = next(cure for cure in body["cures"] if cure["word"] == "likely trains")
     assert best["code"] in body["answer"]
-    assert json.loads(probe("pre_ln", tmp_path, "--json", "--no-cures", "--lr", "0.1", depths="4").stdout)["cures"] == []
+    assert (
+        json.loads(probe("pre_ln", tmp_path, "--json", "--no-cures", "--lr", "0.1", depths="4").stdout)["cures"] == []
+    )
 
 
 def test_a_depth_without_a_result_exits_with_3_and_keeps_the_others(inline, tmp_path):

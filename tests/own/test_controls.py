@@ -28,19 +28,23 @@ def test_branches_times_n_to_the_minus_a_grow_the_stream_as_n_to_the_half_minus_
 
 @pytest.mark.parametrize("step", [1, 4])
 def test_branches_over_n_move_the_output_as_far_at_any_depth(step):
-    assert fitted("flat", lambda one: float(one.update()[step])).exponent == pytest.approx(0.0, abs=0.1)
-    assert verdict(cells("flat")).word == "pass"
+    moved = fitted("flat", lambda one: one.records["update"].value("state@relative", step)).exponent
+    assert moved == pytest.approx(0.0, abs=0.1)
 
 
-def test_post_ln_fails_by_the_gradient_and_by_nothing_else():
-    found = verdict(cells("post_ln"))
-    assert found.word == "fail" and [n for n, link in found.links.items() if link.verdict == "fail"] == ["gradient"]
-    assert found.gradient.fit.factor_high < 1  # that it falls, three seeds decide; by which law, only twelve do
+def judged(name, lr=1e-3, depths=(32,)):
+    return verdict([cell(name, depth, steps=16, lr=lr) for depth in depths])
 
 
-@pytest.mark.parametrize("name", ["pre_ln", "deepnorm", "keel"])
-def test_what_trains_at_depth_does_not_fail(name):
-    assert verdict(cells(name)).word in ("pass", "warn")
+def test_post_ln_is_likely_stuck_and_its_gradient_is_what_models_that_train_have_not():
+    found = judged("post_ln", depths=(8, 32))
+    assert found.word == "likely stuck" and found.gradient.level < 1e-2 and found.gradient.healthy.percent < 5
+
+
+@pytest.mark.parametrize("name", ["flat", "pre_ln", "deepnorm", "keel"])
+def test_what_trains_at_depth_is_likely_to(name):
+    found = judged(name)
+    assert found.word == "likely trains" and not found.failing
 
 
 def test_a_stream_that_each_layer_multiplies_fails_as_an_exponential():

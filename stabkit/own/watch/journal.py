@@ -97,7 +97,7 @@ class Journal:
 
     def _say(self, alarm: Alarm | None) -> None:
         if alarm is not None and self.warn:
-            say(f"update {alarm.step}: {alarm.sentence}")
+            say("; ".join(filter(None, (f"update {alarm.step}: {alarm.sentence}", alarm.advice))))
 
     def flush(self, facts: Facts, ended: str) -> None:
         """Write a part; where that fails it is said, and the rows wait for the next."""

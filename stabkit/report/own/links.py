@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stabkit.figures.shared.words import listed, plain, short
 from stabkit.results.own.cell import ModelCell
@@ -18,8 +18,10 @@ from stabkit.results.own.measured import UPDATES
 from stabkit.results.own.series import uneven
 from stabkit.results.own.verdict import Verdict
 from stabkit.results.words import law, scientific, updates
-from stabkit.running.plan import Done
-from stabkit.running.probes import ProbeRequest, ProbeSpec
+
+if TYPE_CHECKING:
+    from stabkit.running.plan import Done
+    from stabkit.running.probes import ProbeRequest, ProbeSpec
 
 NAMES = {
     "gradient": "Gradient",

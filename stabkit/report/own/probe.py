@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,9 +20,11 @@ from stabkit.results.own.forecast import ours
 from stabkit.results.own.judged import Judged
 from stabkit.results.own.link import ORDER
 from stabkit.results.words import scientific
-from stabkit.running.plan import Done
-from stabkit.running.probes import ProbeRequest, ProbeSpec
 from stabkit.storage.folder import write_file
+
+if TYPE_CHECKING:
+    from stabkit.running.plan import Done
+    from stabkit.running.probes import ProbeRequest, ProbeSpec
 
 TITLE = "Will your model train at this depth?"
 

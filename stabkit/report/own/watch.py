@@ -34,7 +34,10 @@ def render(watched: Watched, command: str) -> str:
     return template(ASSETS / "watch.html.j2").render(
         **shell(TITLE, command, answer(watched)),
         ended=ended(watched),
-        alarms=[{"step": f"{a.step:,}", "link": a.link, "sentence": plain(a.sentence)} for a in watched.alarms],
+        alarms=[
+            {"step": f"{a.step:,}", "link": a.link, "sentence": plain(a.sentence), "advice": a.advice}
+            for a in watched.alarms
+        ],
         cards=[
             card(figure, frame, watched) for figure in WATCHED for frame in [figure.select(watched)] if not frame.empty
         ],

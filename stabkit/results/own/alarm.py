@@ -7,10 +7,10 @@
     gradient  the lowest layer receives less than 10⁻² of the top layer's gradient, or more than 10², three readings
               in a row: below it few of stabkit's own runs came back (docs/outcome.md)
     loss      three times the first one
-    level     after LATE updates, two readings in a row, the scores hardly depend on the input: what is left is how often
-              each answer comes, the level that a loss is stuck at
-    jump      ‖Δθ‖ of a sub-layer is more than JUMP times its own median of the readings before: reports from the field
-              have it before a spike of the loss
+    level     after LATE updates, two readings in a row, the scores hardly depend on the input: what is left is how
+              often each answer comes, the level that a loss is stuck at
+    jump      ‖Δθ‖ of a sub-layer is more than JUMP times its own median of the readings before: reports from the
+              field have it before a spike of the loss
     start     the first loss costs much more than a uniform guess (`guess.py`)
     owned     tensors to be trained that no optimiser given steps, or that are not among the model's parameters
     reach     tensors to be trained that no gradient arrives at (`own/watch/still.py`, as what follows)
@@ -28,6 +28,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stabkit.results.own.cell import Sublayer
+from stabkit.results.own.cure import BY_KEY
 from stabkit.results.own.guess import Guess
 from stabkit.results.own.verdict import Limits
 from stabkit.results.words import times
@@ -42,6 +43,16 @@ MOST_GROWTH = 3.0
 """rms(x_L) over that of the reading before."""
 WEAK = 1e-2
 """The lowest layer's gradient over the top layer's: warned of below, and above its inverse."""
+TRY = {
+    "gradient": "rate/10",
+    "step": "rate/10",
+    "stream": "rate/3",
+    "loss": "rate/10",
+    "finite": "rate/10",
+    "level": "rate/10",
+    "jump": "clip",
+}
+"""{link: the change to try first}."""
 IN_A_ROW = 3
 """Readings of the gradient beyond its limit."""
 RISEN = 3.0
@@ -57,8 +68,19 @@ class Alarm:
     sentence: str
     numbers: Mapping[str, float]
 
+    @property
+    def advice(self) -> str:
+        """The change to try, which `stabkit probe` makes on a copy; "" where none is known."""
+        return f"to try by stabkit probe: {BY_KEY[TRY[self.link]].label}" if self.link in TRY else ""
+
     def to_json(self) -> dict[str, Any]:
-        return {"step": self.step, "link": self.link, "sentence": self.sentence, "numbers": dict(self.numbers)}
+        return {
+            "step": self.step,
+            "link": self.link,
+            "sentence": self.sentence,
+            "advice": self.advice,
+            "numbers": dict(self.numbers),
+        }
 
 
 @dataclass(slots=True)

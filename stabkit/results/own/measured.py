@@ -121,7 +121,8 @@ def measured(cell: ModelCell) -> OwnMeasured | None:
     far = delta.row(int(delta.steps[-1])) or {}
     guess = cell.facts.guess
     with np.errstate(all="ignore"):
-        weakest = np.nanmin(np.where(norms > 0, norms, np.nan), axis=1) / np.nanmax(norms, axis=1)
+        there = np.isfinite(norms) & (norms > 0)
+        weakest = np.where(there, norms, np.inf).min(axis=1) / np.where(there, norms, 0.0).max(axis=1)
         return OwnMeasured(
             finite=cell.facts.broke is None,
             gradient_start=float(ratio[0]),
@@ -151,7 +152,7 @@ def measured(cell: ModelCell) -> OwnMeasured | None:
             branch_start=_geometric(branch[0]),
             branch_last=_geometric(branch[-1]),
             branch_most=_most(branch),
-            alike_last=float(np.nanmean(records["cosine"].values[-1])) if "cosine" in records else math.nan,
+            alike_last=_mean(records["cosine"].values[-1]) if "cosine" in records else math.nan,
             layer_update_most=_most(records["layer_update"].values[-1]),
             delta_first=float(np.median(moved[1])) if len(moved) > 1 else math.nan,
             delta_last=float(np.median(moved[-1])),
@@ -211,6 +212,11 @@ def _geometric(values: NDArray[np.float64]) -> float:
         logs = np.log(values)
         logs = logs[np.isfinite(logs)]
     return float(np.exp(logs.mean())) if logs.size else math.nan
+
+
+def _mean(values: NDArray[np.float64]) -> float:
+    finite = values[np.isfinite(values)]
+    return float(finite.mean()) if finite.size else math.nan
 
 
 def _least(values: NDArray[np.float64]) -> float:

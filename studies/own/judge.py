@@ -1,0 +1,202 @@
+"""What the verdict is worth: counted on the judging half, beside what anybody could look at without a probe.
+
+Every number here is of rows that no link, weight or limit was chosen on, by the coefficients that the package holds. For
+hold-outs by group the fit is made again without the group, and judged on the group's rows of the judging half.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from stabkit.results.forecast.logistic import LIKELY, UNLIKELY, Array, Word, word
+from stabkit.results.intervals import wilson
+from stabkit.results.own.forecast import LOST, OwnCoefficients, axes, ours
+from studies.forecast.regression import Labels
+from studies.forecast.scores import auc, auc_interval
+from studies.own.corpus import CorpusRow
+from studies.own.fit import features, fitted, half, labels, setting, usable
+from studies.own.models import SCHEMES
+
+FAR = 100
+"""Rows of both classes that a group needs at least for an AUC: 5 each; below it only words are counted."""
+
+
+def told(row: CorpusRow, by: OwnCoefficients) -> float | None:
+    """The probability that a row is given; None where it is out of range."""
+    if row.measured is None or not row.measured.finite:
+        return LOST
+    if not usable(row):
+        return None
+    x = features([row])
+    if by.region.beyond(np.r_[x[0], list(axes(setting(row)).values())]):
+        return None
+    return float(by.logistic.probability(x)[0])
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Words against outcomes."""
+
+    rows: Sequence[CorpusRow]
+    p: Sequence[float | None]
+
+    @property
+    def words(self) -> list[Word]:
+        return [word(p) for p in self.p]
+
+    def of(self, *wanted: Word) -> list[CorpusRow]:
+        """Rows that were told one of these words."""
+        return [row for row, said in zip(self.rows, self.words, strict=True) if said in wanted]
+
+    @property
+    def failing(self) -> int:
+        return sum(row.fails for row in self.rows)
+
+    @property
+    def stuck_right(self) -> tuple[int, int]:
+        """(right, told) of `likely stuck`."""
+        rows = self.of("likely stuck")
+        return sum(row.fails for row in rows), len(rows)
+
+    @property
+    def trains_right(self) -> tuple[int, int]:
+        """(right, told) of `likely trains`."""
+        rows = self.of("likely trains")
+        return sum(not row.fails for row in rows), len(rows)
+
+    @property
+    def found(self) -> tuple[int, int]:
+        """(failures told `likely stuck`, or `open` too)."""
+        return self.stuck_right[0], sum(row.fails for row in self.of("likely stuck", "open"))
+
+    @property
+    def decided(self) -> int:
+        return len(self.of("likely stuck", "likely trains"))
+
+    @property
+    def auc(self) -> tuple[float, float, float]:
+        """(area, from, to) over rows that have a probability."""
+        given = [(p, row) for p, row in zip(self.p, self.rows, strict=True) if p is not None]
+        p, label = np.array([p for p, _ in given]), labels([row for _, row in given])
+        return auc(p, label), *auc_interval(p, label)
+
+
+def judged(rows: Sequence[CorpusRow], by: OwnCoefficients | None = None) -> Counted:
+    """The judging half's clear rows, by the package's coefficients."""
+    own = half(rows, judge=True)
+    coefficients = by or ours()
+    return Counted(own, [told(row, coefficients) for row in own])
+
+
+def share(right: int, of: int) -> str:
+    """`0.95 (57 of 60; 0.86 to 0.98)`."""
+    if not of:
+        return "– (0 of 0)"
+    low, high = wilson(right / of, of)
+    return f"{right / of:.2f} ({right} of {of}; {low:.2f} to {high:.2f})"
+
+
+BASELINES: dict[str, Callable[[CorpusRow], float]] = {
+    "rate × depth": lambda row: -math.log(setting(row).rate * row.case.shape.depth),
+    "rate": lambda row: -math.log(setting(row).rate),
+    "loss after 16 updates ÷ level": lambda row: -_last(row) / row.level,
+    "loss after 50 updates ÷ level": lambda row: (
+        -_number(row.losses[4] if len(row.losses) > 4 else math.inf) / row.level
+    ),
+    "gradient ratio before any update": lambda row: -abs(math.log(max(_of(row, "gradient_start"), 1e-30))),
+    "gradient ratio, lowest of 16": lambda row: -abs(math.log(max(_of(row, "gradient_lowest"), 1e-30))),
+}
+"""{name: a number of a row, more is better}."""
+
+
+def _number(value: float) -> float:
+    return value if math.isfinite(value) else 1e9
+
+
+def _last(row: CorpusRow) -> float:
+    return _number(row.measured.loss_last) if row.measured is not None else 1e9
+
+
+def _of(row: CorpusRow, name: str) -> float:
+    value = getattr(row.measured, name) if row.measured is not None else math.nan
+    return float(value) if math.isfinite(value) else 1e-30
+
+
+def norms(row: CorpusRow) -> str:
+    """The kind of norm of a scheme: where norms stand."""
+    scheme = SCHEMES[row.case.shape.scheme]
+    if scheme.early:
+        return "mixed"
+    if scheme.after:
+        return "after the sum"
+    if scheme.branch:
+        return "on the branch"
+    return "before the branch" if scheme.before or scheme.dyt else "none"
+
+
+GROUPS: dict[str, Callable[[CorpusRow], str]] = {
+    "kind of norm": norms,
+    "initialisation": lambda row: row.case.shape.init,
+    "optimiser": lambda row: row.case.optimizer,
+    "width": lambda row: str(row.case.shape.width),
+    "depth": lambda row: (
+        "4 to 8" if row.case.shape.depth <= 8 else "12, 16" if row.case.shape.depth <= 16 else "24 to 48"
+    ),
+    "task": lambda row: row.case.task,
+    "warm-up": lambda row: str(row.case.warmup),
+}
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """One group, by a fit that has seen none of it."""
+
+    axis: str
+    group: str
+    counted: Counted
+
+
+def held_out(rows: Sequence[CorpusRow]) -> list[HeldOut]:
+    """Every group of every axis: fitted on the fitting half without it, judged on the judging half's part of it."""
+    ours_, theirs = half(rows, judge=False), half(rows, judge=True)
+    found = []
+    for axis, of in GROUPS.items():
+        for group in sorted({of(row) for row in theirs}):
+            by = fitted([row for row in ours_ if of(row) != group])
+            inside = [row for row in theirs if of(row) == group]
+            p = [float(by.probability(features([row]))[0]) if usable(row) else LOST for row in inside]
+            found.append(HeldOut(axis, group, Counted(inside, p)))
+    return found
+
+
+def baselines(rows: Sequence[CorpusRow]) -> dict[str, tuple[float, float, float]]:
+    """{name: (area, from, to)} on the judging half."""
+    own = half(rows, judge=True)
+    label = labels(own)
+    found = {}
+    for name, of in BASELINES.items():
+        p: Array = np.array([of(row) for row in own])
+        found[name] = (auc(p, label), *auc_interval(p, label))
+    return found
+
+
+def calibration(counted: Counted) -> list[tuple[float, float, int, float, float]]:
+    """(from, to, models, mean probability, share that trained) in five bins."""
+    edges = (0.0, UNLIKELY, 0.35, 0.65, LIKELY, 1.0)
+    given = [(p, not row.fails) for p, row in zip(counted.p, counted.rows, strict=True) if p is not None]
+    bins = []
+    for low, high in zip(edges[:-1], edges[1:], strict=True):
+        inside = [
+            (p, label) for p, label in given if (low < p < high) or (p in (low, high) and p in (0.0, 0.1, 0.9, 1.0))
+        ]
+        if inside:
+            bins.append((low, high, len(inside), float(np.mean([p for p, _ in inside])),
+                         float(np.mean([label for _, label in inside]))))  # fmt: skip
+    return bins
+
+
+Labelled = Labels

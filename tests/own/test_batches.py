@@ -1,0 +1,185 @@
+"""What a loss is asked for: a batch at every step, a schedule, and something to learn where there is none."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.nn import functional
+from torch.optim import lr_scheduler
+
+from stabkit.errors import UsageError
+from stabkit.own.probe.built_model import ONE_BATCH, make
+from stabkit.own.probe.learnable import Pictures, Words
+from stabkit.own.probe.loop import readings, record
+from stabkit.own.probe.objective import objective, takes_step
+from tests.own import probe_models as models
+
+
+def plain(model):
+    return None
+
+
+def by_name(model, step=0):
+    return None
+
+
+def second(model, t):
+    return None
+
+
+def closed(model, tokens=3):
+    return None
+
+
+@pytest.mark.parametrize(("loss", "wants"), [(plain, False), (by_name, True), (second, True), (closed, False)])
+def test_a_loss_says_by_its_signature_whether_it_wants_the_step(loss, wants):
+    assert takes_step(loss) is wants
+
+
+def test_every_update_has_a_batch_of_its_own_and_none_is_that_which_is_read():
+    seen = []
+
+    def factory(depth):
+        model = models.Stack(depth)
+        return model, lambda model, step: seen.append(step) or models.next_word(model, models.text(step))
+
+    made = make(factory, "factory", 2, 0, 0.0)
+    assert made.fresh and ONE_BATCH not in made.notes
+    seen.clear()
+    found = record(made, 4)
+    assert seen == [1, 2, 3, 4, 5], "no update sees step 0, whose batch is read"
+    assert torch.equal(made.call.args[0], models.text(0)) and len(found.records["loss"].steps) == 5
+
+
+def test_batches_of_an_iterable_come_in_their_order_and_again():
+    made = make(models.loader, "loader", 2, 0, 0.0)
+    assert made.fresh and torch.equal(made.call.args[0], models.text(0))
+    by = objective((models.next_word, [models.text(0), models.text(1)]), "x")
+    model = models.Stack(2)
+    with torch.no_grad():
+        assert float(by.at(model, 3)) == float(by.at(model, 1)) != float(by.at(model, 0))
+    with pytest.raises(UsageError, match="the iterable is empty"):
+        objective((models.next_word, []), "x")
+
+
+@pytest.mark.parametrize("name", ["one_batch", "deaf_to_the_step"])
+def test_one_batch_for_all_updates_is_said(name):
+    def deaf_to_the_step(depth):
+        model, loss = models.one_batch(depth)
+        return model, lambda model, step: loss(model)
+
+    made = make(deaf_to_the_step if name == "deaf_to_the_step" else models.one_batch, name, 2, 0, 0.0)
+    assert not made.fresh and ONE_BATCH in made.notes
+
+
+def test_a_warm_up_and_a_scheduler_set_the_rate_of_each_update_and_are_known():
+    own = record(make(models.post_ln_warm, "post_ln_warm", 2, 0, 0.0), 4)
+    ours = record(make(models.post_ln, "post_ln", 2, 0, 1e-3, 50), 4)
+    none = record(make(models.post_ln, "post_ln", 2, 0, 1e-3), 4)
+    assert (own.warmup, ours.warmup, none.warmup) == (50, 50, 0)
+    assert own.rate == pytest.approx(1e-3) and ours.rate == pytest.approx(1e-3)
+    moved = [found.records["update"].value("state", 1) for found in (own, ours, none)]
+    assert moved[0] == pytest.approx(moved[1], rel=1e-6) and moved[2] > 10 * moved[0]
+    with pytest.raises(UsageError, match="--warmup is for a factory without a scheduler"):
+        make(models.post_ln_warm, "post_ln_warm", 2, 0, 0.0, 10)
+
+
+def test_a_rate_asked_for_is_that_of_the_schedules_peak():
+    made = make(models.post_ln_warm, "post_ln_warm", 2, 0, 3e-3)
+    assert record(made, 2).rate == pytest.approx(3e-3)
+
+
+def test_a_schedule_that_ends_and_one_that_waits_for_a_loss_are_no_crash():
+    def one(depth):
+        model, loss = models.pre_ln(depth)
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+        return model, loss, optimizer, lr_scheduler.OneCycleLR(optimizer, 1e-2, total_steps=30)
+
+    def plateau(depth):
+        model, loss = models.pre_ln(depth)
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+        return model, loss, optimizer, lr_scheduler.ReduceLROnPlateau(optimizer)
+
+    found = record(make(one, "one", 2, 0, 0.0), 3)
+    assert found.rate == pytest.approx(1e-2) and found.warmup > 1
+    assert any("ReduceLROnPlateau" in note for note in make(plateau, "plateau", 2, 0, 0.0).notes)
+
+
+@given(st.integers(1, 5000))
+def test_what_is_read_begins_at_0_and_ends_with_two_in_a_row(steps):
+    read = readings(steps)
+    assert {0, steps, max(0, steps - 1)} <= read and max(read) == steps and len(read) <= 2 * math.log2(steps) + 4
+
+
+@given(st.integers(3, 50_000), st.integers(0, 100))
+def test_words_are_of_the_vocabulary_and_a_function_of_seed_and_step(vocabulary, seed):
+    words = Words(vocabulary, seed)
+    batch = words.batch((4, 8), 3)
+    assert 0 <= int(batch.min()) and int(batch.max()) < vocabulary - 1, "the last hides others"
+    assert torch.equal(batch, Words(vocabulary, seed).batch((4, 8), 3))
+    assert not torch.equal(words.batch((8, 32), 3), words.batch((8, 32), 4))
+    hidden = words.hidden(batch, 3)
+    assert hidden.any() and hidden.shape == batch.shape
+
+
+def test_the_level_of_frequencies_is_the_entropy_of_what_comes():
+    words = Words(100, 0)
+    tokens = torch.stack([words.batch((64, 64), step) for step in range(40)]).flatten()
+    counts = torch.bincount(tokens, minlength=100).double() / len(tokens)
+    counts = counts[counts > 0]
+    assert float(-(counts * counts.log()).sum()) == pytest.approx(words.frequencies, abs=0.05)
+    assert np.allclose(words.often @ words.after, words.often, atol=1e-9), "the chain keeps its frequencies"
+    bigram = float((words.often * -(words.after * np.log(np.maximum(words.after, 1e-300))).sum(1)).sum())
+    assert bigram < words.frequencies - 2, "there is much to be learnt beyond frequencies"
+
+
+def test_classes_of_images_are_told_by_their_means():
+    pictures = Pictures(10, (3, 32, 32), 0)
+    images, labels = pictures.batch(64, 5)
+    means = torch.from_numpy(pictures.means).float().flatten(1)
+    nearest = (images.flatten(1) @ means.T - means.square().sum(1) / 2).argmax(1)
+    assert (nearest == labels).float().mean() > 0.9 and pictures.frequencies == pytest.approx(math.log(10))
+
+
+def test_a_model_that_sees_what_comes_guesses_hidden_words():
+    class Seeing(models.Stack):
+        def forward(self, tokens):
+            x = self.embed(tokens)
+            for block in self.blocks:
+                x = block(x)
+            return self.head(self.norm(x + x.mean(1, keepdim=True)))
+
+    made = make(lambda depth: Seeing(depth), "seeing", 2, 0, 0.0)
+    (given_,) = made.call.args
+    assert (given_ == models.WORDS - 1).float().mean() == pytest.approx(0.25, abs=0.1)
+    next_ = make(models.alone, "alone", 2, 0, 0.0)
+    assert (next_.call.args[0] == models.WORDS - 1).sum() == 0
+
+
+def test_a_learnable_task_is_learnt_past_its_frequencies():
+    made = make(models.alone, "alone", 2, 0, 3e-3)
+    for step in range(1, 61):
+        made.optimizers[0].zero_grad()
+        made.objective.at(made.model, step).backward()
+        made.optimizers[0].step()
+    with torch.no_grad():
+        assert float(made.objective.at(made.model, 10_000)) < made.objective.frequencies - 1
+
+
+def test_the_loss_of_a_batch_again_is_that_of_the_update_before():
+    made = make(models.pre_ln, "pre_ln", 2, 0, 1e-3)
+    found = record(made, 8)
+    again = found.records["again"]
+    assert again.steps.tolist() == [8]
+    before = found.records["loss"].value("train", 7)
+    assert again.value("before", 8) == before
+    with torch.no_grad():
+        after = functional.cross_entropy(
+            made.model(models.text(8))[:, :-1].flatten(0, 1), models.text(8)[:, 1:].flatten()
+        )
+    assert again.value("after", 8) == pytest.approx(float(after), rel=1e-6)

@@ -1,0 +1,105 @@
+"""Changes that may mend a model: each is what its line of code says, on a copy, and says where it finds nothing."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from stabkit.own.probe.built_model import make
+from stabkit.own.probe.changes import CHANGES, changed
+from stabkit.own.probe.loop import cell, record
+from stabkit.results.own.cure import BY_KEY, CLIP, HEAD
+from stabkit.results.own.cure import CHANGES as NAMED
+from tests.own import probe_models as models
+
+
+def built(name="pre_ln", depth=4, lr=1e-3):
+    return make(getattr(models, name), name, depth, 0, lr)
+
+
+def weights(made):
+    return {name: p.detach().clone() for name, p in made.model.named_parameters()}
+
+
+def test_each_change_has_a_name_and_a_way_to_make_it_in_one_order():
+    assert list(CHANGES) == [change.key for change in NAMED]
+
+
+@pytest.mark.parametrize(("key", "factor"), [("rate/3", 1 / 3), ("rate/10", 0.1), ("rate*3", 3.0), ("rate*10", 10.0)])
+def test_a_rate_is_that_many_times_the_models_own(key, factor):
+    made = changed(built(), key)
+    assert made.optimizers[0].param_groups[0]["lr"] == pytest.approx(1e-3 * factor)
+    assert record(made, 2).rate == pytest.approx(1e-3 * factor)
+
+
+def test_a_warm_up_is_left_out_where_there_is_a_schedule():
+    assert record(changed(built(), "warmup"), 2).warmup == 200
+    assert changed(built("post_ln_warm", lr=0.0), "warmup") is None
+
+
+def test_clipping_is_that_of_all_gradients_once_an_update():
+    made, alone = changed(built(lr=1e-2), "clip"), built(lr=1e-2)
+    for step in range(1, 4):
+        for one in (made, alone):
+            one.optimizers[0].zero_grad()
+            (10 * one.objective.at(one.model, step)).backward()
+        nn.utils.clip_grad_norm_(alone.model.parameters(), CLIP)
+        for one in (made, alone):
+            one.optimizers[0].step()
+    assert all(torch.equal(a, b) for a, b in zip(weights(made).values(), weights(alone).values(), strict=True))
+
+
+def test_a_head_is_divided_unless_it_is_the_embedding_too():
+    before, after = weights(built()), weights(changed(built(), "head"))
+    assert torch.allclose(after["head.weight"], before["head.weight"] / HEAD)
+    assert all(torch.equal(after[name], before[name]) for name in before if name != "head.weight")
+
+    def tied(depth):
+        model, loss = models.pre_ln(depth)
+        model.head.weight = model.embed.weight
+        return model, loss
+
+    assert changed(make(tied, "tied", 4, 0, 1e-3), "head") is None
+
+
+def test_an_embedding_gets_a_standard_deviation_of_1_unless_it_has_it():
+    def small(depth):
+        model, loss = models.pre_ln(depth)
+        nn.init.normal_(model.embed.weight, std=0.02)
+        return model, loss
+
+    assert float(weights(changed(make(small, "small", 4, 0, 1e-3), "embedding"))["embed.weight"].std()) == (
+        pytest.approx(1.0)
+    )
+    assert changed(built(), "embedding") is None, "torch draws it so"
+
+
+def test_the_last_matrices_are_those_that_end_the_branches():
+    before, after = weights(built(depth=4)), weights(changed(built(depth=4), "last/sqrt(2N)"))
+    moved = {name for name in before if not torch.equal(before[name], after[name])}
+    assert moved == {f"blocks.{i}.{place}" for i in range(4) for place in ("0.f.out.weight", "1.f.2.weight")}
+    one = "blocks.2.1.f.2.weight"
+    assert torch.allclose(after[one], before[one] / math.sqrt(8))
+
+
+@pytest.mark.parametrize(("key", "power"), [("branch/sqrt(N)", -0.5), ("branch/N", -1.0)])
+def test_a_scaled_branch_is_the_model_written_so(key, power):
+    ours = changed(built("pre_ln", depth=4), key)
+    theirs = make(lambda depth: models.with_loss(models.Stack(depth, gamma=depth**power)), "theirs", 4, 0, 1e-3)
+    theirs.model.load_state_dict(ours.model.state_dict())
+    tokens = models.text(3)
+    assert torch.allclose(ours.model(tokens), theirs.model(tokens), atol=1e-5)
+    assert changed(built("deepnorm"), key) is None, "its sums are not plain"
+
+
+def test_the_code_of_a_change_is_of_the_model_that_it_was_tried_on():
+    facts = cell(
+        changed(built(), "rate/10"), record(changed(built(), "rate/10"), 2), factory="a:b", depth=4, lr=0.0, seed=0,
+        steps=2, change="rate/10",
+    ).facts  # fmt: skip
+    assert BY_KEY["rate/10"].code(facts) == "lr = 1e-4  # was 1e-3"
+    assert "math.sqrt(8)" in BY_KEY["last/sqrt(2N)"].code(facts) and "/ 4" in BY_KEY["branch/N"].code(facts)
+    assert "'head.weight'" in BY_KEY["head"].code(facts)
