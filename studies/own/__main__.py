@@ -1,6 +1,9 @@
 """The command of the corpus of users' models.
 
-python -m studies.own train --data DIR --rows docs/own_corpus.csv --minutes 75 --keep DIR
+python -m studies.own train --data DIR --minutes 75    train and probe what has no row in docs/own_corpus.csv
+python -m studies.own fit                              fit the package's coefficients on the even rows
+python -m studies.own cure --data DIR --minutes 75     try and train changes: docs/own_cures.csv
+python -m studies.own judge                            write docs/verdict.md from the odd rows
 """
 
 from __future__ import annotations
@@ -10,25 +13,60 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from studies.own import corpus
+from studies.own import corpus, cured, fit, page
+from studies.own.judge import judged
 
-ROWS = Path(__file__).parents[2] / "docs" / "own_corpus.csv"
+DOCS = Path(__file__).parents[2] / "docs"
+ROWS, CURES, PAGE = DOCS / "own_corpus.csv", DOCS / "own_cures.csv", DOCS / "verdict.md"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """The exit code."""
+    """The exit code: 1 where what was asked to hold does not."""
     parser = argparse.ArgumentParser(
         prog="python -m studies.own", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    commands = parser.add_subparsers(dest="command", required=True)
-    train = commands.add_parser("train", help="train what has no row")
-    train.add_argument("--data", type=Path, required=True, help="the folder of train.en.gz")
-    train.add_argument("--rows", type=Path, default=ROWS)
-    train.add_argument("--minutes", type=float, default=75.0)
-    train.add_argument("--keep", type=Path, default=None, help="a folder for what was recorded")
-    train.add_argument("--workers", type=int, default=2)
+    parser.add_argument("command", choices=("train", "alarms", "fit", "cure", "judge", "count", "cured"))
+    parser.add_argument("--data", type=Path, default=None, help="the folder of train.en.gz")
+    parser.add_argument("--rows", type=Path, default=ROWS)
+    parser.add_argument("--cures", type=Path, default=CURES)
+    parser.add_argument("--minutes", type=float, default=75.0)
+    parser.add_argument("--keep", type=Path, default=None, help="a folder for what was recorded")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--check", action="store_true", help="judge: compare the page, write nothing")
+    parser.add_argument("--asked", action="store_true", help="judge: fail where a number that was asked for is missed")
+    parser.add_argument("--at-least", type=int, default=0, help="count, cured: so many rows")
+    parser.add_argument("--share", type=float, default=0.0, help="cured: so many of them train")
     asked = parser.parse_args(arguments)
-    corpus.run(asked.rows, asked.data, asked.minutes, asked.keep, asked.workers)
+    if asked.command in ("train", "cure") and asked.data is None:
+        parser.error("--data DIR: the folder of train.en.gz")
+    if asked.command == "train":
+        corpus.run(asked.rows, asked.data, asked.minutes, asked.keep, asked.workers)
+        return 0
+    rows = list(corpus.read(asked.rows).values())
+    if asked.command == "alarms":
+        corpus.write(asked.rows, corpus.replayed(rows, asked.keep))
+    elif asked.command == "fit":
+        fit.write(rows)
+    elif asked.command == "cure":
+        cured.run(asked.cures, rows, asked.data, asked.minutes, asked.workers)
+    elif asked.command == "count":
+        print(f"{len(rows)} rows, {sum(row.case.judge for row in rows)} of them judge")
+        return int(len(rows) < asked.at_least)
+    elif asked.command == "cured":
+        named = [row for row in cured.read(asked.cures).values() if row.cure]
+        trains = sum(row.ends == "trains" for row in named)
+        print(f"{trains} of {len(named)} train with their change")
+        return int(len(named) < asked.at_least or trains < asked.share * len(named))
+    else:
+        text = page.page(rows, cured.read(asked.cures))
+        if asked.check:
+            return int(text != PAGE.read_text(encoding="utf-8"))
+        PAGE.write_text(text, encoding="utf-8")
+        counted = judged(rows)
+        missed = [one.name for one in page.asked(counted) if not one.holds]
+        missed += ["area under the curve"] if counted.auc[0] < page.AREA else []
+        print(f"{PAGE}: {'missed: ' + ', '.join(missed) if missed else 'all that was asked holds'}")
+        return int(asked.asked and bool(missed))
     return 0
 
 

@@ -1,6 +1,6 @@
 """The corpus as rows of a CSV: what a case is, what its probe measured, what became of it.
 
-    python -m studies own --data DIR --rows docs/own_corpus.csv [--minutes 75] [--keep DIR]
+    python -m studies.own train --data DIR [--minutes 75] [--keep DIR]
 
 A case that has a row is not trained again; a row is written when its case is done. Two processes, one thread each. With
 `--keep` what was recorded stays in that folder, a case each: the probe's cell and the watch's.
@@ -16,7 +16,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -157,6 +157,17 @@ def run(path: Path, data: Path, minutes: float, keep: Path | None, workers: int 
                 spent = time.monotonic() - begin
                 print(f"{len(rows)} rows, {spent / 60:.1f} min: {case.name} {case.optimizer} {case.rate:g} {row.ends}",
                       flush=True)  # fmt: skip
+
+
+def replayed(rows: Sequence[CorpusRow], keep: Path) -> list[CorpusRow]:
+    """The rows with alarms by today's limits, of what the watch of each case recorded in `keep`."""
+    from studies.own import replay
+
+    found = []
+    for row in rows:
+        cell = replay.kept(keep / row.case.name)
+        found.append(row if cell is None else replace(row, alarms=replay.alarms(cell)))
+    return found
 
 
 def measure(case: Case, data: Path, keep: Path | None) -> CorpusRow:

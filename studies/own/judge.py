@@ -1,7 +1,7 @@
 """What the verdict is worth: counted on the judging half, beside what anybody could look at without a probe.
 
-Every number here is of rows that no link, weight or limit was chosen on, by the coefficients that the package holds. For
-hold-outs by group the fit is made again without the group, and judged on the group's rows of the judging half.
+Every number here is of rows that no link, weight or limit was chosen on, by the coefficients that the package holds.
+For hold-outs by group the fit is made again without the group, and judged on the group's rows of the judging half.
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ def test_blocks_can_be_named(tmp_path):
         (
             "wrong",
             4,
-            "is to return model, (model, loss), (model, loss, optimizer) or (model, loss, optimizer, scheduler), got str",
+            "(model, loss), (model, loss, optimizer) or (model, loss, optimizer, scheduler), got str",
         ),
         ("fresh", 4, "at the same weights; its batch is to be the same at the same step"),
         ("vector", 4, "is to be a scalar tensor, got a tensor [4]"),

@@ -50,10 +50,12 @@ def answer(judged: Judged) -> str:
     others = [_elsewhere(verdict) for verdict in judged.verdicts if verdict is not worst]
     deepest = max((cell.facts for cell in judged.cells), key=lambda facts: facts.depth or 0)
     high = deepest.guess.high(deepest.start) if deepest.guess is not None else ""
-    sentences = [_said(who, worst, several=len(judged.verdicts) > 1), why(worst), "; ".join(others), high]
+    more = [why(worst), "; ".join(others), high]
     if judged.cure is not None:
-        sentences.append(f"likely to train with {judged.cure.label}: {judged.cure.code}")
-    return " ".join(f"{sentence[0].upper()}{sentence[1:]}." for sentence in sentences if sentence)
+        more.append(f"likely to train with {judged.cure.label}: {judged.cure.code}")
+    sentences = [_said(who, worst, several=len(judged.verdicts) > 1)]
+    sentences += [f"{sentence[0].upper()}{sentence[1:]}" for sentence in more if sentence]
+    return " ".join(f"{sentence}." for sentence in sentences)
 
 
 def _said(who: str, verdict: Verdict, *, several: bool) -> str:
@@ -65,12 +67,12 @@ def _said(who: str, verdict: Verdict, *, several: bool) -> str:
     if verdict.failing:
         return f"{who}{where} does not train as it stands"
     if forecast.probability is None:
-        return f"whether {who}{where} trains cannot be told: {unlike(forecast)}"
+        return f"Whether {who}{where} trains cannot be told: {unlike(forecast)}"
     p = probability(forecast.probability)
     words = {
         "likely trains": f"{who}{where} is likely to train, {warm}: {p}",
         "likely stuck": f"{who}{where} is likely stuck, {warm}: it trains with a probability of {p}",
-        "open": f"whether {who}{where} trains is open, {warm}: {p}",
+        "open": f"Whether {who}{where} trains is open, {warm}: {p}",
     }
     return f"{words[forecast.word]}; {worth(forecast)}"
 

@@ -1,0 +1,264 @@
+"""docs/verdict.md: what the verdict, the changes and the alarms are worth, from the committed rows."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from stabkit.results.own.cure import BY_KEY
+from stabkit.results.own.forecast import LINKS, OwnCoefficients, ours
+from studies.own.corpus import CorpusRow
+from studies.own.cured import CuredRow
+from studies.own.fit import half
+from studies.own.judge import Counted, baselines, calibration, held_out, judged, share
+
+WORDS = ("likely trains", "open", "likely stuck", "out of range")
+ENDS = ("trains", "unclear", "stuck", "diverged")
+LINKS_OF_WATCH = ("gradient", "step", "stream", "loss", "level", "jump", "finite", "start")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One number that was asked for."""
+
+    name: str
+    asked: float
+    right: int
+    of: int
+
+    @property
+    def value(self) -> float:
+        return self.right / self.of if self.of else math.nan
+
+    @property
+    def holds(self) -> bool:
+        return self.value >= self.asked
+
+
+def asked(counted: Counted) -> list[Asked]:
+    """What the verdict is to reach on the judging half."""
+    right, told = counted.stuck_right
+    firm, soft = counted.found
+    good, trains = counted.trains_right
+    return [
+        Asked("`likely stuck` comes true", 0.93, right, told),
+        Asked("failures told `likely stuck` or `open`", 0.9, soft, counted.failing),
+        Asked("failures told `likely stuck`", 0.75, firm, counted.failing),
+        Asked("`likely trains` comes true", 0.93, good, trains),
+        Asked("models told a firm word", 0.7, counted.decided, len(counted.rows)),
+    ]
+
+
+AREA = 0.93
+"""Asked of the area under the curve."""
+
+
+def page(rows: Sequence[CorpusRow], cured: Mapping[int, CuredRow], by: OwnCoefficients | None = None) -> str:
+    """The whole page."""
+    counted = judged(rows, by)
+    return "\n".join([*_head(rows), *_words(counted, rows), *_compared(counted, rows), *_groups(rows),
+                      *_cures(cured), *_alarms(rows), *_wrong(counted), *_again()]) + "\n"  # fmt: skip
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> Iterator[str]:
+    yield f"| {' | '.join(head)} |"
+    yield f"|{'---|' * len(head)}"
+    for row in rows:
+        yield f"| {' | '.join(map(str, row))} |"
+    yield ""
+
+
+def _head(rows: Sequence[CorpusRow]) -> Iterator[str]:
+    ends = Counter(row.ends for row in rows)
+    yield "# What a verdict is worth"
+    yield ""
+    yield (
+        f"`stabkit probe` was counted on {len(rows)} trainings of models as other people write them: decoders, "
+        "encoders and vision models in plain PyTorch, 64 to 256 wide, 4 to 48 layers deep, joined in thirty ways (published "
+        "ones, wrong constants, no norms), seven initialisations, AdamW, SGD, Lion, and Muon with AdamW, rates over "
+        "three decades, warm-ups of 0, 50 and 200 updates; on a chain of words, on letters of English text, on hidden "
+        "words and on images (`studies/own/design.py`, drawn by a seed before any was trained)."
+    )
+    yield ""
+    yield (
+        "Each was probed for sixteen updates, then trained for 300 (with a warm-up half of it more), and where that "
+        "left it open for 300 more. It **trains** where its held-out loss has gone at least half of the way from the "
+        "level of who knows frequencies alone to that of a shallow reference, is **stuck** where it has gone 0.15 of "
+        f"it at most, **unclear** between. {', '.join(f'{ends[name]} {name}' for name in ENDS)}. Links, weights and "
+        "limits were chosen on the even numbers; every number below is of the odd ones, which they have not seen."
+    )
+    yield ""
+
+
+def _words(counted: Counted, rows: Sequence[CorpusRow]) -> Iterator[str]:
+    yield "## Words against outcomes"
+    yield ""
+    unclear = [row for row in rows if row.case.judge and not row.clear]
+    yield from _table(
+        ("the probe says", "trains", "stuck", "diverged", "right"),
+        [
+            (
+                f"`{said}`",
+                *(sum(row.ends == end for row in told) for end in ("trains", "stuck", "diverged")),
+                _right(said, told),
+            )
+            for said in WORDS
+            for told in (counted.of(said),)  # type: ignore[arg-type]  # WORDS are those
+        ],
+    )
+    yield f"Besides {len(unclear)} models whose outcome is unclear, which count nowhere."
+    yield ""
+    area, low, high = counted.auc
+    yield from _table(
+        ("asked", "at least", "is", ""),
+        [
+            *((one.name, one.asked, share(one.right, one.of), _holds(one.holds)) for one in asked(counted)),
+            ("area under the curve", AREA, f"{area:.2f} ({low:.2f} to {high:.2f})", _holds(area >= AREA)),
+        ],
+    )
+    yield "Said and true, in five bins:"
+    yield ""
+    yield from _table(
+        ("probability", "models", "said on average", "trained"),
+        [
+            (f"{low:g} to {high:g}", n, f"{said:.2f}", f"{true:.2f}")
+            for low, high, n, said, true in calibration(counted)
+        ],
+    )
+
+
+def _right(said: str, told: Sequence[CorpusRow]) -> str:
+    if said == "likely stuck":
+        return share(sum(row.fails for row in told), len(told))
+    return share(sum(not row.fails for row in told), len(told)) if said == "likely trains" else "–"
+
+
+def _holds(holds: bool) -> str:
+    return "holds" if holds else "**missed**"
+
+
+def _compared(counted: Counted, rows: Sequence[CorpusRow]) -> Iterator[str]:
+    yield "## Beside what can be had without a probe"
+    yield ""
+    yield "Area under the curve for telling what trains from what fails, on the same rows; 0.5 is chance."
+    yield ""
+    area, low, high = counted.auc
+    found = {"the probe": (area, low, high), **baselines(rows)}
+    yield from _table(
+        ("number", "area (95 %)"),
+        [(name, f"{area:.2f} ({low:.2f} to {high:.2f})") for name, (area, low, high) in found.items()],
+    )
+    by = ours()
+    weights = ", ".join(f"{link.label} {weight:.2f}" for link, weight in zip(LINKS, by.logistic.weight, strict=True))
+    yield f"What it is made of, with its weight (log-odds of a standard deviation): {weights}."
+    yield ""
+
+
+def _groups(rows: Sequence[CorpusRow]) -> Iterator[str]:
+    yield "## Groups that the fit has not seen"
+    yield ""
+    yield (
+        "For each group the fit is made again on the fitting half without it, and judged on the judging half's models "
+        "of that group."
+    )
+    yield ""
+    table = []
+    for one in held_out(rows):
+        area, low, high = one.counted.auc
+        right, told = one.counted.stuck_right
+        good, trains = one.counted.trains_right
+        given = f"{area:.2f} ({low:.2f} to {high:.2f})" if not math.isnan(area) else "–"
+        table.append((one.axis, one.group, len(one.counted.rows), one.counted.failing, given,
+                      f"{right} of {told}", f"{good} of {trains}"))  # fmt: skip
+    yield from _table(
+        ("held out", "group", "models", "fail", "area", "`likely stuck` right", "`likely trains` right"), table
+    )
+
+
+def _cures(cured: Mapping[int, CuredRow]) -> Iterator[str]:
+    yield "## The change that mends it"
+    yield ""
+    if not cured:
+        yield "Not yet counted."
+        yield ""
+        return
+    named = [row for row in cured.values() if row.cure]
+    clear = [row for row in named if row.ends != "unclear"]
+    trains = [row for row in named if row.ends == "trains"]
+    yield (
+        f"Of {len(cured)} models of the judging half that are told `likely stuck` or `open`, a change makes "
+        f"{len(named)} `likely trains`. Trained with the first that does, cheapest first, "
+        f"{share(len(trains), len(named))} train ({len(named) - len(clear)} are unclear). Asked: 0.85 of at least 40 "
+        "models."
+    )
+    yield ""
+    keys = [key for key in BY_KEY if any(row.cure == key for row in named)]
+    yield from _table(
+        ("change", "named", "trains", "unclear", "stuck or diverged"),
+        [
+            (
+                BY_KEY[key].label,
+                sum(row.cure == key for row in named),
+                sum(row.cure == key and row.ends == "trains" for row in named),
+                sum(row.cure == key and row.ends == "unclear" for row in named),
+                sum(row.cure == key and row.ends in ("stuck", "diverged") for row in named),
+            )
+            for key in keys
+        ],
+    )
+
+
+def _alarms(rows: Sequence[CorpusRow]) -> Iterator[str]:
+    yield "## Alarms of a watch"
+    yield ""
+    own = half(rows, judge=True)
+    failing, training = [row for row in own if row.fails], [row for row in own if not row.fails]
+    yield (
+        f"The same trainings with `stabkit.watch` on: {len(failing)} of the judging half fail, {len(training)} train. "
+        "Found: warned of before the end; the update is that of the first warning."
+    )
+    yield ""
+    table = []
+    for link in (*LINKS_OF_WATCH, "any"):
+        at = [_first(row, link) for row in failing]
+        hits = [step for step in at if step is not None]
+        false = sum(_first(row, link) is not None for row in training)
+        when = f"{np.median(hits):.0f}" if hits else "–"
+        table.append((f"`{link}`" if link != "any" else "any of them", share(len(hits), len(failing)), when,
+                      share(false, len(training))))  # fmt: skip
+    yield from _table(("alarm", "failures found", "median update", "false, of what trains"), table)
+
+
+def _first(row: CorpusRow, link: str) -> int | None:
+    if link != "any":
+        return row.alarms.get(link)
+    steps = [step for name, step in row.alarms.items() if name in LINKS_OF_WATCH]
+    return min(steps) if steps else None
+
+
+def _wrong(counted: Counted) -> Iterator[str]:
+    yield "## Where it was wrong"
+    yield ""
+    table = []
+    for row, p, said in zip(counted.rows, counted.p, counted.words, strict=True):
+        if (said == "likely stuck" and not row.fails) or (said == "likely trains" and row.fails):
+            case = row.case
+            way = (row.level - row.held_out) / (row.level - row.reference)
+            training = f"{case.optimizer} {case.rate:g}, warm-up {case.warmup}"
+            table.append((case.name, training, case.shape.init, said, f"{p:.2f}", row.ends, f"{way:.2f}"))
+    yield from _table(("model", "optimiser", "initialisation", "said", "p", "became", "of the way"), table)
+
+
+def _again() -> Iterator[str]:
+    yield "## Again"
+    yield ""
+    yield "```console"
+    yield "$ python -m studies.own train --data DIR --minutes 75     # docs/own_corpus.csv, until it has every case"
+    yield "$ python -m studies.own fit                               # the package's coefficients, of the even numbers"
+    yield "$ python -m studies.own cure --data DIR --minutes 75      # docs/own_cures.csv"
+    yield "$ python -m studies.own judge                             # this page, of the odd ones"
+    yield "```"

@@ -1,0 +1,93 @@
+"""What a probe says: the word with what it is worth, the link that explains it, no exponent that says nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from stabkit.report.own import links
+from stabkit.results.depth_fit import DepthFit
+from stabkit.results.own.cure import Cure
+from stabkit.results.own.forecast import ONE_BATCH, Healthy, OwnForecast
+from stabkit.results.own.judged import Judged
+from stabkit.results.own.link import Evidence, LinkVerdict
+from stabkit.results.own.verdict import Verdict
+from tests.results.test_own import made
+
+GOOD = Healthy(low=0.2, high=3.0, n=90, percent=50.0)
+LINK = LinkVerdict(verdict="pass", why="as it is", level=1.0, limit=0.0, step=16, healthy=GOOD)
+
+
+def told(word, p, *, axes=(), n=57, right=53, warmup=0):
+    return OwnForecast(word=word, probability=p, depth=24, n=n, right=right, axes=axes, warmup=warmup, corpus="c")
+
+
+def judged(forecast, cures=(), **changed):
+    links_ = dict.fromkeys(("gradient", "update", "stream", "tokens", "loss", "finite"), LINK) | changed
+    return Judged([made(24)], [Verdict(lr=0.0, forecast=forecast, **links_)], cures)
+
+
+LOW = replace(
+    LINK, why="the lowest layer receives 0.004 of the top layer's gradient", level=0.004,
+    healthy=replace(GOOD, percent=1.0),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (judged(told("likely trains", 0.97, n=90, right=88)),
+         "b at 24 layers is likely to train, without warm-up: 0.97; of 100 models told so 98 trained (n = 90, held "
+         "out)."),
+        (judged(told("likely stuck", 0.04, warmup=50), gradient=LOW),
+         "b at 24 layers is likely stuck, with a warm-up of 50 updates: it trains with a probability of 0.04; of 100 "
+         "models told so 93 did not train (n = 57, held out). The lowest layer receives 0.004 of the top layer's "
+         "gradient: lower "
+         "than in 99 of 100 that train."),
+        (judged(told("open", 0.5, n=40, right=20)),
+         "Whether b at 24 layers trains is open, without warm-up: 0.50; of 100 models told so 50 trained (n = 40, held "
+         "out). No link alone is unlike those of models that train."),
+        (judged(told("out of range", None, axes=("width", ONE_BATCH), n=0, right=0)),
+         "Whether b at 24 layers trains cannot be told: every update saw one batch, which a model can learn by heart: "
+         "give loss(model, step); unlike the models that were tried, by its width."),
+        (judged(told("likely trains", 0.97), gradient=replace(LOW, verdict="fail")),
+         "b at 24 layers does not train as it stands. The lowest layer receives 0.004 of the top layer's gradient."),
+    ],
+)  # fmt: skip
+def test_the_sentence_has_the_word_what_it_is_worth_and_why(found, said):
+    assert links.answer(found) == said
+
+
+def test_a_probability_is_never_certain():
+    assert [links.probability(p) for p in (0.0, 1.0, 0.123)] == ["0.01", "0.99", "0.12"]
+
+
+def test_the_smallest_change_that_mends_it_is_named_and_comes_next():
+    cures = (
+        Cure(change="rate/3", label="a third of the rate", word="open", probability=0.6, code="lr = 3e-3"),
+        Cure(change="rate/10", label="a tenth of the rate", word="likely trains", probability=0.95, code="lr = 1e-3"),
+        Cure(change="clip", label="clipping", word="likely trains", probability=0.99, code="clip()"),
+    )
+    found = judged(told("likely stuck", 0.04), cures, gradient=LOW)
+    assert links.answer(found).endswith("Likely to train with a tenth of the rate: lr = 1e-3.")
+    assert [row["probability"] for row in links.cures(found)] == ["0.60", "0.95", "0.99"]
+
+
+@pytest.mark.parametrize(
+    ("percent", "said"),
+    [(2.0, "lower than in 98 of 100 that train"), (99.0, "higher than in 99 of 100 that train"),
+     (40.0, "as in models that train (0.20 to 3.0)")],
+)  # fmt: skip
+def test_a_number_lies_somewhere_among_models_that_train(percent, said):
+    assert links.among(replace(LINK, healthy=replace(GOOD, percent=percent))) == said
+
+
+def test_an_interval_wider_than_its_exponent_is_not_shown_of_one_seed():
+    wide = DepthFit(
+        exponent=-9.14, low=-71.4, high=53.1, factor=0.5, factor_low=0.1, factor_high=2.0, exponential=False
+    )
+    one = replace(LINK, fit=wide, evidence=(Evidence(depth=6, value=1.0, seeds=(1.0,)),))
+    assert links._with_depth(one) == "–, one seed"
+    narrow = replace(wide, exponent=0.5, low=0.4, high=0.6)
+    assert links._with_depth(replace(one, fit=narrow)).startswith("N^0.50")

@@ -1,0 +1,142 @@
+"""The corpus of users' models: its design is what its rows are of, its coefficients are those of the package."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional
+
+from stabkit.errors import StabkitError
+from stabkit.results.own import forecast
+from stabkit.results.own.forecast import AXES, LINKS
+from studies.own import corpus, cured, fit, judge, page
+from studies.own.design import CASES, cases
+from studies.own.models import ACTIVATIONS, INITS, SCHEMES, Model, Shape
+from studies.own.training import Lion, label, optimizers
+
+DOCS = Path(__file__).parents[2] / "docs"
+ROWS = list(corpus.read(DOCS / "own_corpus.csv").values())
+PLAIN = Shape(
+    kind="decoder", scheme="pre", width=64, depth=2, init="xavier", activation="gelu", norm="layer", tied=False,
+    bias=True, words=50, length=16,
+)  # fmt: skip
+
+
+def test_the_design_has_every_scheme_as_often_in_either_half_and_is_drawn_once():
+    drawn = list(cases())
+    assert len(drawn) == CASES >= 400 and drawn == list(cases()) and drawn[:10] == list(cases(10))
+    for judging in (False, True):
+        counts = Counter(case.shape.scheme for case in drawn if case.judge is judging)
+        assert set(counts) == set(SCHEMES) and max(counts.values()) - min(counts.values()) <= 1
+    assert {case.shape.init for case in drawn} == set(INITS)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("kind", ["decoder", "encoder", "vision"])
+def test_every_scheme_is_a_model_of_every_kind(scheme, kind):
+    model = Model(replace(PLAIN, scheme=scheme, kind=kind, activation=ACTIVATIONS[len(scheme) % 3], tied=True))
+    given = torch.zeros(2, 3, 32, 32) if kind == "vision" else torch.zeros(2, 16, dtype=torch.long)
+    scores = model(given)
+    assert scores.shape == ((2, 50) if kind == "vision" else (2, 16, 50)) and scores.isfinite().all()
+
+
+def test_a_decoder_sees_nothing_of_what_comes_and_an_encoder_does():
+    for kind in ("decoder", "encoder"):
+        torch.manual_seed(0)
+        model = Model(replace(PLAIN, kind=kind))
+        one, other = torch.zeros(1, 16, dtype=torch.long), torch.zeros(1, 16, dtype=torch.long)
+        other[0, -1] = 7
+        assert torch.allclose(model(one)[0, 0], model(other)[0, 0]) == (kind == "decoder")
+
+
+def test_lion_is_its_papers_rule():
+    p = torch.nn.Parameter(torch.tensor([1.0, -2.0]))
+    optimizer = Lion([p], lr=0.1)
+    m, expected = torch.zeros(2), p.detach().clone()
+    for g in (torch.tensor([1.0, -3.0]), torch.tensor([-0.5, 2.0])):
+        p.grad = g.clone()
+        optimizer.step()
+        expected -= 0.1 * torch.sign(0.9 * m + 0.1 * g)
+        m = 0.99 * m + 0.01 * g
+        assert torch.allclose(p.detach(), expected)
+
+
+def test_muon_steps_matrices_of_blocks_and_adamw_all_else():
+    model = Model(PLAIN)
+    muon, rest = optimizers(model, "muon", 0.02)
+    held = [p for own in (muon, rest) for group in own.param_groups for p in group["params"]]
+    assert len(held) == len({id(p) for p in held}) == len(list(model.parameters()))
+    assert all(p.dim() == 2 for group in muon.param_groups for p in group["params"])
+
+
+@pytest.mark.parametrize(
+    ("held", "word"),
+    [(1.0, "trains"), (2.4, "trains"), (2.6, "unclear"), (3.8, "stuck"), (4.2, "stuck"), (99.0, "diverged"),
+     (float("nan"), "diverged")],
+)  # fmt: skip
+def test_an_outcome_is_how_far_the_loss_went_from_frequencies_to_the_reference(held, word):
+    assert label([4.6, 4.0], held, 4.0, 1.0) == word
+
+
+def test_rows_are_of_their_cases_and_survive_the_file(tmp_path):
+    assert len(ROWS) >= 400 and all(row.case.judge == bool(row.case.number % 2) for row in ROWS)
+    corpus.write(tmp_path / "rows.csv", ROWS)
+    assert (tmp_path / "rows.csv").read_bytes() == (DOCS / "own_corpus.csv").read_bytes()
+    text = (DOCS / "own_corpus.csv").read_text().replace(",deepnorm-no-alpha,", ",post,", 1)
+    (tmp_path / "wrong.csv").write_text(text)
+    with pytest.raises(ValueError, match="another scheme than its case"):
+        corpus.read(tmp_path / "wrong.csv")
+
+
+def test_the_packages_coefficients_are_the_fit_of_the_committed_rows():
+    packaged, again = json.loads(forecast.FILE.read_text()), fit.document(ROWS)
+    assert packaged["corpus"] == again["corpus"] and packaged["records"] == again["records"]
+    for name in ("mean", "scale", "weight", "bias", "reach", "spread"):
+        assert np.allclose(packaged[name], again[name], rtol=1e-5, atol=1e-8), name
+
+
+def test_the_fit_looks_at_no_row_of_the_judging_half():
+    spoilt = [
+        replace(row, ends="stuck" if row.ends == "trains" else "trains") if row.case.judge else row for row in ROWS
+    ]
+    ours, theirs = fit.document(ROWS), fit.document(spoilt)
+    assert all(ours[name] == theirs[name] for name in ("weight", "bias", "places", "quantiles", "reach"))
+    assert ours["records"] != theirs["records"]
+
+
+def test_shuffled_outcomes_are_not_forecast():
+    own = fit.half(ROWS, judge=False)
+    areas = []
+    for seed in range(5):
+        order = np.random.default_rng(seed).permutation(len(own))
+        mixed = [replace(row, ends=own[i].ends) for row, i in zip(own, order, strict=True)]
+        p = fit.probabilities(fit.half(ROWS, judge=True), fit.fitted(mixed))
+        areas.append(judge.auc(p, fit.labels(fit.half(ROWS, judge=True))))
+    assert abs(np.mean(areas) - 0.5) < 0.25
+
+
+def test_the_page_is_that_of_the_rows():
+    text = page.page(ROWS, cured.read(DOCS / "own_cures.csv"))
+    assert text == (DOCS / "verdict.md").read_text()
+
+
+def test_damaged_coefficients_are_refused(tmp_path):
+    body = json.loads(forecast.FILE.read_text()) | {"bias": 9.0}
+    with pytest.raises(StabkitError, match="damaged or foreign"):
+        forecast.read(json.dumps(body).encode(), "a test")
+    assert len(body["links"]) == len(LINKS) and len(body["axes"]) == len(AXES)
+
+
+def test_a_models_scores_are_its_heads():
+    torch.manual_seed(0)
+    model = Model(replace(PLAIN, tied=True))
+    assert model.head.weight is model.tokens.weight
+    tokens = torch.randint(0, 50, (2, 16))
+    loss = functional.cross_entropy(model(tokens).flatten(0, 1), tokens.flatten())
+    assert loss.isfinite()
