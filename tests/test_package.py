@@ -66,6 +66,7 @@ def test_what_is_published_is_whole(built: Path) -> None:
         "report/assets/page.css",
         "paper/assets/index.html.j2",
         "results/forecast/coefficients.json",
+        "results/own/coefficients.json",
     ):
         assert f"stabkit/{name}" in names, name
     assert not {name for name in names if name.startswith(("studies/", "tests/", "docs/", "reports/"))}

@@ -13,11 +13,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from studies.own import corpus, cured, fit, page
+from studies.own import before, corpus, cured, fit, page
 from studies.own.judge import judged
 
 DOCS = Path(__file__).parents[2] / "docs"
 ROWS, CURES, PAGE = DOCS / "own_corpus.csv", DOCS / "own_cures.csv", DOCS / "verdict.md"
+BEFORE = DOCS / "own_before.csv"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -25,12 +26,13 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m studies.own", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("command", choices=("train", "alarms", "fit", "cure", "judge", "count", "cured"))
+    parser.add_argument("command", choices=("train", "alarms", "fit", "cure", "judge", "count", "cured", "before"))
     parser.add_argument("--data", type=Path, default=None, help="the folder of train.en.gz")
     parser.add_argument("--rows", type=Path, default=ROWS)
     parser.add_argument("--cures", type=Path, default=CURES)
     parser.add_argument("--minutes", type=float, default=75.0)
     parser.add_argument("--keep", type=Path, default=None, help="a folder for what was recorded")
+    parser.add_argument("--checkout", type=Path, default=None, help="before: an older stabkit")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--check", action="store_true", help="judge: compare the page, write nothing")
     parser.add_argument("--asked", action="store_true", help="judge: fail where a number that was asked for is missed")
@@ -49,6 +51,8 @@ def main(arguments: Sequence[str]) -> int:
         fit.write(rows)
     elif asked.command == "cure":
         cured.run(asked.cures, rows, asked.data, asked.minutes, asked.workers)
+    elif asked.command == "before":
+        before.run(BEFORE, rows, asked.data, asked.checkout, asked.workers)
     elif asked.command == "count":
         print(f"{len(rows)} rows, {sum(row.case.judge for row in rows)} of them judge")
         return int(len(rows) < asked.at_least)
@@ -58,7 +62,7 @@ def main(arguments: Sequence[str]) -> int:
         print(f"{trains} of {len(named)} train with their change")
         return int(len(named) < asked.at_least or trains < asked.share * len(named))
     else:
-        text = page.page(rows, cured.read(asked.cures))
+        text = page.page(rows, cured.read(asked.cures), before.read(BEFORE))
         if asked.check:
             return int(text != PAGE.read_text(encoding="utf-8"))
         PAGE.write_text(text, encoding="utf-8")

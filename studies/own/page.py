@@ -11,9 +11,10 @@ import numpy as np
 
 from stabkit.results.own.cure import BY_KEY
 from stabkit.results.own.forecast import LINKS, OwnCoefficients, ours
+from studies.forecast.scores import auc, auc_interval
 from studies.own.corpus import CorpusRow
 from studies.own.cured import CuredRow
-from studies.own.fit import half
+from studies.own.fit import half, labels
 from studies.own.judge import Counted, baselines, calibration, held_out, judged, share
 
 WORDS = ("likely trains", "open", "likely stuck", "out of range")
@@ -57,10 +58,15 @@ AREA = 0.93
 """Asked of the area under the curve."""
 
 
-def page(rows: Sequence[CorpusRow], cured: Mapping[int, CuredRow], by: OwnCoefficients | None = None) -> str:
+def page(
+    rows: Sequence[CorpusRow],
+    cured: Mapping[int, CuredRow],
+    before: Mapping[int, str],
+    by: OwnCoefficients | None = None,
+) -> str:
     """The whole page."""
     counted = judged(rows, by)
-    return "\n".join([*_head(rows), *_words(counted, rows), *_compared(counted, rows), *_groups(rows),
+    return "\n".join([*_head(rows), *_words(counted, rows), *_compared(counted, rows, before), *_groups(rows),
                       *_cures(cured), *_alarms(rows), *_wrong(counted), *_again()]) + "\n"  # fmt: skip
 
 
@@ -78,8 +84,8 @@ def _head(rows: Sequence[CorpusRow]) -> Iterator[str]:
     yield ""
     yield (
         f"`stabkit probe` was counted on {len(rows)} trainings of models as other people write them: decoders, "
-        "encoders and vision models in plain PyTorch, 64 to 256 wide, 4 to 48 layers deep, joined in thirty ways (published "
-        "ones, wrong constants, no norms), seven initialisations, AdamW, SGD, Lion, and Muon with AdamW, rates over "
+        "encoders and vision models in plain PyTorch, 64 to 256 wide, 4 to 48 layers deep, joined in thirty ways "
+        "(published ones, wrong constants, no norms), seven initialisations, AdamW, SGD, Lion, and Muon with AdamW, rates over "
         "three decades, warm-ups of 0, 50 and 200 updates; on a chain of words, on letters of English text, on hidden "
         "words and on images (`studies/own/design.py`, drawn by a seed before any was trained)."
     )
@@ -141,17 +147,36 @@ def _holds(holds: bool) -> str:
     return "holds" if holds else "**missed**"
 
 
-def _compared(counted: Counted, rows: Sequence[CorpusRow]) -> Iterator[str]:
+BEFORE = ("fail", "cannot tell", "warn", "pass")
+"""Words of the older probe, the worst first."""
+
+
+def _compared(counted: Counted, rows: Sequence[CorpusRow], before: Mapping[int, str]) -> Iterator[str]:
     yield "## Beside what can be had without a probe"
     yield ""
     yield "Area under the curve for telling what trains from what fails, on the same rows; 0.5 is chance."
     yield ""
     area, low, high = counted.auc
     found = {"the probe": (area, low, high), **baselines(rows)}
+    known = [row for row in counted.rows if before.get(row.case.number) in BEFORE]
+    if known:
+        p, label = np.array([BEFORE.index(before[row.case.number]) for row in known]), labels(known)
+        found["the probe of 1.0.0 (8 updates on one batch, its four words)"] = (auc(p, label), *auc_interval(p, label))
     yield from _table(
         ("number", "area (95 %)"),
         [(name, f"{area:.2f} ({low:.2f} to {high:.2f})") for name, (area, low, high) in found.items()],
     )
+    if known:
+        yield "The older probe's words on the same rows:"
+        yield ""
+        yield from _table(
+            ("it said", "trains", "fails"),
+            [
+                (f"`{said}`", sum(not row.fails for row in told), sum(row.fails for row in told))
+                for said in reversed(BEFORE)
+                for told in ([row for row in known if before[row.case.number] == said],)
+            ],
+        )
     by = ours()
     weights = ", ".join(f"{link.label} {weight:.2f}" for link, weight in zip(LINKS, by.logistic.weight, strict=True))
     yield f"What it is made of, with its weight (log-odds of a standard deviation): {weights}."
@@ -260,5 +285,6 @@ def _again() -> Iterator[str]:
     yield "$ python -m studies.own train --data DIR --minutes 75     # docs/own_corpus.csv, until it has every case"
     yield "$ python -m studies.own fit                               # the package's coefficients, of the even numbers"
     yield "$ python -m studies.own cure --data DIR --minutes 75      # docs/own_cures.csv"
+    yield "$ python -m studies.own before --data DIR --checkout OLD  # docs/own_before.csv, by a checkout of 6c266e7"
     yield "$ python -m studies.own judge                             # this page, of the odd ones"
     yield "```"

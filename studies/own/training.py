@@ -13,13 +13,13 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from torch import nn
-from torch.optim.lr_scheduler import LambdaLR
 
 from stabkit.own.probe.built_model import seeded
 from stabkit.own.probe.learnable import Pictures, Words, classified, masked, next_token
 from stabkit.streams import stream
 from studies.own.design import IMAGES, LENGTH, ROWS, UPDATES, Case
 from studies.own.models import Model, Shape
+from studies.own.steppers import optimizers, ramps
 
 Word = Literal["trains", "stuck", "diverged", "unclear"]
 HELD_OUT, BATCHES = 1_000_000, 8
@@ -30,37 +30,6 @@ LEARNT, NOTHING = 0.5, 0.15
 REFERENCE = 2
 """Blocks of the shallow reference."""
 CPU = torch.device("cpu")
-
-
-class Lion(torch.optim.Optimizer):
-    """θ ← θ − η·sign(β₁m + (1 − β₁)g), m ← β₂m + (1 − β₂)g (Chen et al. 2302.06675), β = 0.9, 0.99."""
-
-    def __init__(self, parameters: Any, lr: float) -> None:
-        super().__init__(parameters, {"lr": lr})
-
-    @torch.no_grad()
-    def step(self, closure: Any = None) -> None:  # type: ignore[override]
-        for group in self.param_groups:
-            for p in group["params"]:
-                if p.grad is not None:
-                    m = self.state[p].setdefault("m", torch.zeros_like(p))
-                    p.add_(torch.sign(0.9 * m + 0.1 * p.grad), alpha=-group["lr"])
-                    m.mul_(0.99).add_(p.grad, alpha=0.01)
-
-
-def optimizers(model: Model, name: str, rate: float) -> list[torch.optim.Optimizer]:
-    """What steps a model, without weight decay."""
-    every = list(model.parameters())
-    if name == "adamw":
-        return [torch.optim.AdamW(every, lr=rate, weight_decay=0.0)]
-    if name == "sgd":
-        return [torch.optim.SGD(every, lr=rate, momentum=0.9)]
-    if name == "lion":
-        return [Lion(every, lr=rate)]
-    matrices = [p for p in model.blocks.parameters() if p.dim() == 2]
-    rest = [p for p in every if all(p is not matrix for matrix in matrices)]
-    muon = torch.optim.Muon(matrices, lr=rate, weight_decay=0.0)
-    return [muon, torch.optim.AdamW(rest, lr=rate / 20, weight_decay=0.0)]
 
 
 @dataclass(frozen=True)
@@ -130,11 +99,6 @@ def factory(case: Case, data: Path) -> Callable[[int], Any]:
         return model, lambda model, step: at(model, step), own, ramps(own, case.warmup)
 
     return made
-
-
-def ramps(own: Sequence[torch.optim.Optimizer], warmup: int) -> list[LambdaLR]:
-    """A linear warm-up each; none for 0."""
-    return [LambdaLR(one, lambda t: min(1.0, (t + 1) / warmup)) for one in own] if warmup else []
 
 
 @dataclass(frozen=True)

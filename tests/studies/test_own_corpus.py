@@ -15,10 +15,11 @@ from torch.nn import functional
 from stabkit.errors import StabkitError
 from stabkit.results.own import forecast
 from stabkit.results.own.forecast import AXES, LINKS
-from studies.own import corpus, cured, fit, judge, page
+from studies.own import before, corpus, cured, fit, judge, page
 from studies.own.design import CASES, cases
 from studies.own.models import ACTIVATIONS, INITS, SCHEMES, Model, Shape
-from studies.own.training import Lion, label, optimizers
+from studies.own.steppers import Lion, optimizers
+from studies.own.training import label
 
 DOCS = Path(__file__).parents[2] / "docs"
 ROWS = list(corpus.read(DOCS / "own_corpus.csv").values())
@@ -122,7 +123,7 @@ def test_shuffled_outcomes_are_not_forecast():
 
 
 def test_the_page_is_that_of_the_rows():
-    text = page.page(ROWS, cured.read(DOCS / "own_cures.csv"))
+    text = page.page(ROWS, cured.read(DOCS / "own_cures.csv"), before.read(DOCS / "own_before.csv"))
     assert text == (DOCS / "verdict.md").read_text()
 
 
