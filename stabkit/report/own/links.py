@@ -134,6 +134,8 @@ def among(link: LinkVerdict) -> str:
     healthy = link.healthy
     if healthy is None:
         return ""
+    if not 0 < healthy.percent < 100:
+        return f"{'higher' if healthy.percent else 'lower'} than in any of {healthy.n} that train"
     if healthy.percent < LOW:
         return f"lower than in {100 - healthy.percent:.0f} of 100 that train"
     if healthy.percent > 100 - LOW:
