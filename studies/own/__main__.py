@@ -26,7 +26,9 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m studies.own", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("command", choices=("train", "alarms", "fit", "cure", "judge", "count", "cured", "before"))
+    parser.add_argument(
+        "command", choices=("train", "alarms", "fit", "cure", "judge", "count", "cured", "before", "measure")
+    )
     parser.add_argument("--data", type=Path, default=None, help="the folder of train.en.gz")
     parser.add_argument("--rows", type=Path, default=ROWS)
     parser.add_argument("--cures", type=Path, default=CURES)
@@ -39,10 +41,14 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--at-least", type=int, default=0, help="count, cured: so many rows")
     parser.add_argument("--share", type=float, default=0.0, help="cured: so many of them train")
     asked = parser.parse_args(arguments)
-    if asked.command in ("train", "cure") and asked.data is None:
+    if asked.command in ("train", "cure", "measure", "before") and asked.data is None:
         parser.error("--data DIR: the folder of train.en.gz")
     if asked.command == "train":
         corpus.run(asked.rows, asked.data, asked.minutes, asked.keep, asked.workers)
+        return 0
+    if asked.command == "measure":
+        trained = list(corpus.read(asked.rows, trained=True).values())
+        corpus.write(asked.rows, corpus.measured_again(trained, asked.data, asked.workers))
         return 0
     rows = list(corpus.read(asked.rows).values())
     if asked.command == "alarms":

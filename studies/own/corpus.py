@@ -3,7 +3,8 @@
     python -m studies.own train --data DIR [--minutes 75] [--keep DIR]
 
 A case that has a row is not trained again; a row is written when its case is done. Two processes, one thread each. With
-`--keep` what was recorded stays in that folder, a case each: the probe's cell and the watch's.
+`--keep` what the watch recorded stays in that folder, a case each. Where a probe reads more than it did,
+`measure` probes all cases again and trains none.
 """
 
 from __future__ import annotations
@@ -61,14 +62,15 @@ class CorpusRow:
         return self.ends != "unclear"
 
 
-def read(path: Path) -> dict[int, CorpusRow]:
+def read(path: Path, *, trained: bool = False) -> dict[int, CorpusRow]:
     """{number: row} of a file; none where there is no file. Raises ValueError for a file of other columns, or a row
-    that is not of its case."""
+    that is not of its case. `trained`: only what became of each case, of a file whose probes measured otherwise."""
     if not path.exists():
         return {}
     with path.open(newline="", encoding="utf-8") as file:
         lines = csv.DictReader(file)
-        if tuple(lines.fieldnames or ()) != COLUMNS:
+        names = tuple(lines.fieldnames or ())
+        if names[: len(CASE + ENDED)] != CASE + ENDED or (names != COLUMNS and not trained):
             raise ValueError(f"{path}: its columns are not those of the corpus")
         texts = list(lines)
     by_number = {case.number: case for case in cases()}
@@ -77,15 +79,18 @@ def read(path: Path) -> dict[int, CorpusRow]:
         case = by_number[int(text["number"])]
         if wrong := [name for name in CASE if text[name] != str(case.to_row()[name])]:
             raise ValueError(f"{path}: row {case.number} has another {wrong[0]} than its case")
-        rows[case.number] = _row(case, text)
+        rows[case.number] = _row(case, text, measured=not trained)
     return rows
 
 
-def _row(case: Case, text: Mapping[str, str]) -> CorpusRow:
-    numbers = {name: text[name] == "True" if name == "finite" else float(text[name] or "nan") for name in MEASURED}
+def _row(case: Case, text: Mapping[str, str], *, measured: bool) -> CorpusRow:
+    numbers = {
+        name: text[name] == "True" if name == "finite" else float(text[name] or "nan")
+        for name in (MEASURED if measured and text["finite"] else ())
+    }
     return CorpusRow(
         case=case,
-        measured=OwnMeasured(**numbers) if text["finite"] else None,  # type: ignore[arg-type]
+        measured=OwnMeasured(**numbers) if numbers else None,  # type: ignore[arg-type]
         ends=text["ends"],
         updates=int(text["updates"]),
         level=float(text["level"]),
@@ -170,31 +175,31 @@ def replayed(rows: Sequence[CorpusRow], keep: Path) -> list[CorpusRow]:
     return found
 
 
-def measure(case: Case, data: Path, keep: Path | None) -> CorpusRow:
-    """Probe and train one case; what a worker does."""
+def probed(case: Case, data: Path) -> tuple[OwnMeasured | None, str]:
+    """(what a probe measures, why it has no result) of a case."""
     import torch
 
     from stabkit.errors import UsageError
     from stabkit.own.probe import loop
     from stabkit.own.probe.built_model import make
-    from stabkit.own.watch.watch import Watch
     from stabkit.results.own.measured import measured
-    from stabkit.storage import probed
     from studies.own import training
 
     torch.set_num_threads(1)
-    seen, refused = None, ""
     try:
         made = make(training.factory(case, data), case.name, case.shape.depth, case.seed, 0.0)
-        recorded = loop.record(made, UPDATES)
         asked = {"factory": case.name, "depth": case.shape.depth, "lr": 0.0, "seed": case.seed, "steps": UPDATES}
-        cell = loop.cell(made, recorded, **asked)  # type: ignore[arg-type]
-        seen = measured(cell)
-        if keep is not None:
-            for name, content in probed.to_files(cell, {}).items():
-                write_file(_folder(keep / case.name) / name, content)
+        return measured(loop.cell(made, loop.record(made, UPDATES), **asked)), ""  # type: ignore[arg-type]
     except UsageError as error:
-        refused = str(error)
+        return None, str(error)
+
+
+def measure(case: Case, data: Path, keep: Path | None) -> CorpusRow:
+    """Probe and train one case; what a worker does."""
+    from stabkit.own.watch.watch import Watch
+    from studies.own import training
+
+    seen, refused = probed(case, data)
     level = training.task(case, data).frequencies
     reference = _reference(case, data, keep)
     with tempfile.TemporaryDirectory() as aside:
@@ -216,6 +221,15 @@ def measure(case: Case, data: Path, keep: Path | None) -> CorpusRow:
         alarms=alarms,
         refused=refused,
     )
+
+
+def measured_again(rows: Sequence[CorpusRow], data: Path, workers: int) -> list[CorpusRow]:
+    """The rows with what today's probe measures; nothing is trained."""
+    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
+        answers = pool.map(probed, [row.case for row in rows], [data] * len(rows))
+        return [
+            replace(row, measured=seen, refused=refused) for row, (seen, refused) in zip(rows, answers, strict=True)
+        ]
 
 
 class Kept:

@@ -86,8 +86,8 @@ def _head(rows: Sequence[CorpusRow]) -> Iterator[str]:
         f"`stabkit probe` was counted on {len(rows)} trainings of models as other people write them: decoders, "
         "encoders and vision models in plain PyTorch, 64 to 256 wide, 4 to 48 layers deep, joined in thirty ways "
         "(published ones, wrong constants, no norms), seven initialisations, AdamW, SGD, Lion, and Muon with AdamW, "
-        "rates over three decades, warm-ups of 0, 50 and 200 updates; on a chain of words, on letters of English text, on hidden "
-        "words and on images (`studies/own/design.py`, drawn by a seed before any was trained)."
+        "rates over three decades, warm-ups of 0, 50 and 200 updates; on a chain of words, on letters of English text, "
+        "on hidden words and on images (`studies/own/design.py`, drawn by a seed before any was trained)."
     )
     yield ""
     yield (

@@ -5,6 +5,8 @@ Step t means after t updates; every series has step 0. Activations are read on a
 the update that comes next, after the last update once more without one. No hook stands in a training forward, so that
 training is what it is without us.
 
+    longer        the loss of the last update's batch, had the weights gone 3 and 10 times as far in it
+    peak_…        where the schedule still rises after these updates: AT_PEAK more at its highest rate, likewise
     again         from step LATE on: the loss of the update's own batch `before` and `after` it
     loss          before the update, in the mode that the factory left the model in, `train`
     update, layer_update, stream, branch, cosine, token_cosine    `chain/reader.py`
@@ -37,6 +39,7 @@ from stabkit.own.chain.gradients import (
 )
 from stabkit.own.chain.reader import Reader, lost, masks
 from stabkit.own.probe.built_model import Made
+from stabkit.own.probe.schedule import set_rates
 from stabkit.own.sublayers import reading, run
 from stabkit.own.sublayers.anatomy import and_more
 from stabkit.own.sublayers.memory import digest
@@ -75,6 +78,12 @@ LATE = 8
 """Updates after which a batch is looked at again: the first are large in every model."""
 
 
+LONGER = (3, 10)
+"""Times that the last update is made longer, to see what a higher rate would meet."""
+AT_PEAK, RISEN = 8, 1.5
+"""Updates at the highest rate of a schedule that is to rise by more than RISEN yet: what a warm-up leads up to."""
+
+
 def readings(steps: int) -> frozenset[int]:
     """0, powers of two, the last two: where activations and the weights' steps are read."""
     powers = {2**i for i in range(steps.bit_length()) if 2**i <= steps}
@@ -95,65 +104,78 @@ def record(made: Made, steps: int, pattern: str = "", tell: Callable[[int, float
     broke: Broke | None = None
     taken, value = 0, math.nan
     rates: list[float] = []
-    read = readings(steps)
 
     def stepped(*seen: object) -> None:
         nonlocal taken
         taken += 1
 
-    def look(step: int) -> States:
+    def look(recorder: Recorder, step: int) -> States:
         with run.untouched(made.model):
             states = stream.read(made.model, made.call)
         reader.read(recorder, step, states)
         return states
 
-    handles = [optimizer.register_step_post_hook(stepped) for optimizer in made.optimizers]
-    try:
-        for step in range(steps + 1):
+    def again(step: int) -> float:
+        with run.untouched(made.model), torch.no_grad():
+            return float(made.objective.at(made.model, step))
+
+    def updated(recorder: Recorder, first: int, last: int, read: frozenset[int]) -> bool:
+        """Updates `first` + 1 to `last`; whether the loss was finite to the end."""
+        nonlocal reached, broke, value, taken
+        for step in range(first, last + 1):
             if step in read:
-                states = look(step)
-                if step >= LATE:
-                    with run.untouched(made.model), torch.no_grad():
-                        after = float(made.objective.at(made.model, step))
-                    recorder.add("again", step, ("before", "after"), [value, after])
+                states = look(recorder, step)
+                if step >= max(LATE, first + 1):
+                    recorder.add("again", step, ("before", "after"), [value, again(step)])
                 moved = weights.moved()
                 names = tuple(name + mark for mark in moved for name in sites)
                 recorder.add("delta", step, names, [value for part in moved.values() for value in part.tolist()])
+            if step == last == steps:
+                recorder.add("longer", step, tuple(f"×{k}" for k in LONGER), weights.stretched(LONGER, again, step))
             if step + 1 in read:
                 weights.hold()
             for optimizer in made.optimizers:
                 optimizer.zero_grad(set_to_none=True)
+            taken = 0
             loss = made.objective.at(made.model, step + 1)
             value = float(loss.detach())
             loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
             recorder.add("loss", step, ("train",), [value])
             rates.append(updates.rate(made.optimizers))
             if not math.isfinite(value) and step not in read:
-                states = look(step)
+                states = look(recorder, step)
             squares = summed(gradient_squares(flat(groups), mesh_of(groups)), mesh_of(groups)).cpu()
             reached |= ~(squares <= 0)
             recorder.add("gradient", step, sites, by_group(squares, groups).sqrt().tolist())
             if tell:
                 tell(step, value)
-            if broke is None and (found := lost(recorder.tables(), step, absent(squares, groups))) is not None:
-                broke = _broke(step, *found, reader, states, squares, value)
-            if step == steps or not math.isfinite(value):
-                break
+            missing = absent(squares, groups)
+            if broke is None and last == steps and (gone := lost(recorder.tables(), step, missing)) is not None:
+                broke = _broke(step, *gone, reader, states, squares, value)
+            if step == last or not math.isfinite(value):
+                return math.isfinite(value)
             for optimizer in made.optimizers:
                 optimizer.step()
             made.schedule.step()
-            if taken != (step + 1) * len(handles):
-                raise UsageError(
-                    f"{taken - step * len(handles)} optimiser steps were taken in one update; the loss is not to step "
-                    "itself"
-                )
+            if taken != len(handles):
+                raise UsageError(f"{taken} optimiser steps were taken in one update; the loss is not to step itself")
+        return True
+
+    handles = [optimizer.register_step_post_hook(stepped) for optimizer in made.optimizers]
+    peak = Recorder()
+    try:
+        finite = updated(recorder, 0, steps, readings(steps))
+        now = rates[-1]
+        rate, warmup, highest = made.schedule.ahead(made.optimizers, rates)
+        if finite and rate > RISEN * now:
+            set_rates(made.optimizers, highest)
+            updated(peak, steps, steps + AT_PEAK, frozenset({steps + AT_PEAK - 1, steps + AT_PEAK}))
     finally:
         for handle in handles:
             handle.remove()
-    rate, warmup = made.schedule.ahead(made.optimizers, taken, rates)
     unreached, share = _unreached(made.model, stream, groups, reached)
     return ProbeRecord(
-        records=recorder.tables(),
+        records={**recorder.tables(), **{f"peak_{name}": table for name, table in peak.tables().items()}},
         stream=stream,
         width=reader.width,
         tokens=reader.tokens,
@@ -210,6 +232,7 @@ def cell(
             warmup=recorded.warmup,
             frequencies=made.objective.frequencies,
             change=change,
+            bounded=recorded.stream.bounded,
         ),
         recorded.records,
     )

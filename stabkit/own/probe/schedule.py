@@ -24,7 +24,7 @@ GROUP = ("lr", "initial_lr", "max_lr", "min_lr")
 Optimizers = Sequence[torch.optim.Optimizer]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Schedule:
     """What steps after every update."""
 
@@ -32,6 +32,8 @@ class Schedule:
     notes: tuple[str, ...] = ()
     warmup: int | None = None
     """Of `--warmup`; None where the scheduler is the factory's own."""
+    over: bool = False
+    """Whether it was played to its end."""
 
     @classmethod
     def of(cls, given: Sequence[Any], optimizers: Optimizers, warmup: int | None, name: str) -> Schedule:
@@ -47,28 +49,48 @@ class Schedule:
         return cls(schedulers=ramp, warmup=count)
 
     def step(self) -> None:
-        """After an update."""
+        """After an update; nothing once it was played ahead."""
+        if not self.over:
+            self._play()
+
+    def _play(self) -> None:
         for scheduler in self.schedulers:
             scheduler.step()
 
-    def ahead(self, optimizers: Optimizers, taken: int, seen: Sequence[float]) -> tuple[float, int]:
-        """(the highest rate, the update that is first made at it; 0 for the first of all): of the rates `seen` at
-        updates so far and of those that come. The schedulers are at their end then: for a model that is done with."""
-        rates = list(seen)
+    def ahead(self, optimizers: Optimizers, seen: Sequence[float]) -> tuple[float, int, list[list[float]]]:
+        """(the highest rate, the update that is first made at it, 0 for the first of all; all groups' rates then): of
+        the rates `seen` at updates so far, the last of them the one to come, and of those that follow. The schedulers
+        are at their end then: for a model that is done with."""
+        rates, groups = list(seen), [rates_of(optimizers)]
+        first = len(rates) - 1
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of steps without an update, and of schedules that are over
             try:
                 for _ in range(AHEAD if self.schedulers else 0):
-                    self.step()
+                    self._play()
                     rates.append(updates.rate(optimizers))
+                    groups.append(rates_of(optimizers))
             except Exception:  # OneCycleLR at its end, a user's own
                 pass
         finite = [rate for rate in rates if math.isfinite(rate)]
         if not finite:
-            return math.nan, 0
+            return math.nan, 0, groups[0]
         highest = max(finite)
-        first = next(i for i, rate in enumerate(rates) if rate >= highest * (1 - 1e-9))
-        return highest, first + 1 if first else 0
+        at = next(i for i, rate in enumerate(rates) if rate >= highest * (1 - 1e-9))
+        self.over = True
+        return highest, at + 1 if at else 0, groups[max(0, at - first)]
+
+
+def rates_of(optimizers: Optimizers) -> list[list[float]]:
+    """Of every optimiser's groups; NaN where one has none."""
+    return [[float(group.get("lr", math.nan)) for group in own.param_groups] for own in optimizers]
+
+
+def set_rates(optimizers: Optimizers, rates: Sequence[Sequence[float]]) -> None:
+    """As `rates_of` gave them."""
+    for optimizer, own in zip(optimizers, rates, strict=True):
+        for group, rate in zip(optimizer.param_groups, own, strict=True):
+            group["lr"] = rate
 
 
 def peak(optimizers: Optimizers) -> float:

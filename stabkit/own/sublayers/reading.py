@@ -57,6 +57,8 @@ class ResidualStream:
     """The matrix that makes the scores; "" where none was seen."""
     unregistered: str = ""
     """Which sub-layers' weights are not among the model's parameters, and where they are; "" for none."""
+    bounded: float = 1.0
+    """Share of the sub-layers that a norm stands before, in or after; 1 where that was not read."""
 
     @property
     def stacks(self) -> tuple[str, ...]:
@@ -101,6 +103,7 @@ def found(model: nn.Module, inputs: Any, pattern: str = "") -> ResidualStream:
             normed=sums.normed,
             head=anatomy.head,
             unregistered=_unregistered(model, sums),
+            bounded=_bounded(anatomy),
         )
     for like in blocks.candidates(model):
         passed, _ = _passed(model, inputs, like)
@@ -112,6 +115,11 @@ def found(model: nn.Module, inputs: Any, pattern: str = "") -> ResidualStream:
         f"no residual sums x + f(x) and no like blocks of one output shape were found in the model ({seen}); "
         "name its blocks: --blocks 'h.*', or blocks='h.*' in Python"
     )
+
+
+def _bounded(anatomy: Anatomy) -> float:
+    every = [own for stack in anatomy.stacks for own in stack.sublayers]
+    return sum(own.norm_in or own.norm_branch or own.norm_out or own.norm_inner for own in every) / len(every)
 
 
 def _kinds(anatomy: Anatomy) -> dict[str, str]:

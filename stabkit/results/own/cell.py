@@ -96,6 +96,8 @@ class Facts:
     frequencies: float | None = None
     """The loss of who knows how often each answer comes and nothing else, nats; None where that is not known."""
 
+    bounded: float = 1.0
+    """Share of the sub-layers that a norm stands before, in or after."""
     change: str = ""
     """What was changed to try a cure (`cure.py`); "" for the model as it is."""
 

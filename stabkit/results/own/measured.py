@@ -7,7 +7,7 @@ there (one layer, an update that was not reached) is NaN.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,6 +93,20 @@ class OwnMeasured:
     """What it rose by from one update to the next, summed from update 1 on."""
     gained: float
     """What an update takes off the loss of its own batch, nats: the mean of those after which that was read."""
+    longer_3: float
+    """What the last update would have taken off the loss of its own batch, had it been 3 times as long; nats."""
+    longer_10: float
+    bounded: float
+    """Share of the sub-layers that a norm stands before, in or after."""
+    peak_loss: float
+    """Mean loss of the last four updates at the highest rate of the schedule; of one that has reached it `loss_last`,
+    and so for all `peak_` numbers."""
+    peak_information: float
+    peak_cosine: float
+    peak_lowest: float
+    """Gradient ratio, the lowest of these updates."""
+    peak_least: float
+    peak_gained: float
     loss_bend: float
     """Mean of updates 5 to 8 less the mean of the last four: whether it still falls."""
 
@@ -120,9 +134,10 @@ def measured(cell: ModelCell) -> OwnMeasured | None:
     moved = delta.select([f"{name}@relative" for name in _trained(cell)])
     far = delta.row(int(delta.steps[-1])) or {}
     guess = cell.facts.guess
+    peaked = _peaked(cell)
+    whole = "token_cosine" in peaked.records
     with np.errstate(all="ignore"):
-        there = np.isfinite(norms) & (norms > 0)
-        weakest = np.where(there, norms, np.inf).min(axis=1) / np.where(there, norms, 0.0).max(axis=1)
+        weakest = _weaker(norms)
         return OwnMeasured(
             finite=cell.facts.broke is None,
             gradient_start=float(ratio[0]),
@@ -164,6 +179,15 @@ def measured(cell: ModelCell) -> OwnMeasured | None:
             loss_fall=float(loss[:3].mean() - loss[-3:].mean()),
             loss_rises=float(np.clip(np.diff(loss[1:]), 0, None).sum()),
             gained=_gained(cell),
+            longer_3=_longer(cell, 0),
+            longer_10=_longer(cell, 1),
+            bounded=cell.facts.bounded,
+            peak_loss=_finite(peaked.records["loss"].at("train")[-4:]),
+            peak_information=_information(peaked, -1),
+            peak_cosine=float(peaked.records["token_cosine"].at("state")[-1]) if whole else math.nan,
+            peak_lowest=_least(_positive(peaked.gradient_ratio(stack))),
+            peak_least=_least(_weaker(peaked.gradients(stack))),
+            peak_gained=_gained(peaked),
             loss_bend=float(loss[5:9].mean() - loss[-4:].mean()) if len(loss) > 9 else math.nan,
         )
 
@@ -185,6 +209,31 @@ def _information(cell: ModelCell, at: int) -> float:
 def _gained(cell: ModelCell) -> float:
     again = cell.records.get("again")
     return float((again.at("before") - again.at("after")).mean()) if again is not None else math.nan
+
+
+def _longer(cell: ModelCell, at: int) -> float:
+    longer, again = cell.records.get("longer"), cell.records.get("again")
+    return (
+        float(again.at("before")[-1] - longer.values[-1, at]) if longer is not None and again is not None else math.nan
+    )
+
+
+def _peaked(cell: ModelCell) -> ModelCell:
+    """The updates at the highest rate as a cell of their own; the cell itself where there are none."""
+    tables = {name.removeprefix("peak_"): table for name, table in cell.records.items() if name.startswith("peak_")}
+    return replace(cell, records=tables) if tables else cell
+
+
+def _weaker(norms: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(steps,) the weakest layer's over the strongest's."""
+    there = np.isfinite(norms) & (norms > 0)
+    weaker: NDArray[np.float64] = np.where(there, norms, np.inf).min(axis=1) / np.where(there, norms, 0.0).max(axis=1)
+    return weaker
+
+
+def _finite(values: NDArray[np.float64]) -> float:
+    """Their mean; infinite where one is none."""
+    return float(values.mean()) if np.isfinite(values).all() else math.inf
 
 
 def _trained(cell: ModelCell) -> list[str]:
