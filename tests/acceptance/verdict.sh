@@ -31,7 +31,7 @@ block "a deep Post-LN: a change that reaches likely trains, with its line of cod
 block "on the judging half: at least 40 models with a cure, 0.85 of which then train" own cured --at-least 40 --share 0.85
 # — 6 watch
 block "alarms on the corpus, judged" bash -c "grep -q 'Alarms of a watch' docs/verdict.md"
-block "a loss at the level of frequencies, a jump of a step; a warning names what to try" dev test tests/own/test_watch.py -k "level or jump or advice"
+block "a loss at the level of frequencies, a jump of a step; a warning names what to try" dev test tests/results/test_own_alarms.py
 # — 7 words and pictures
 block "captions say what this picture shows; an interval too wide is no exponent; next:" dev test tests/figures/test_own.py tests/report/test_own_words.py
 # — what it must show

@@ -109,7 +109,7 @@ def test_runs_and_export_know_watches(tmp_path):
     found = watched(tmp_path, lr=0.1)
     store = ("--out", str(tmp_path))
     listed = command("runs", "ls", *store)
-    assert listed.returncode == 0 and "1 watches" in listed.stdout and "step, " in listed.stdout
+    assert listed.returncode == 0 and "1 watches" in listed.stdout and "step" in listed.stdout
     document = json.loads(command("runs", "ls", "--json", *store).stdout)
     (own,) = document["watches"]
     assert own["watch_id"] == found.watch_id and own["warnings"][0]["link"] == "step" and document["runs"] == []

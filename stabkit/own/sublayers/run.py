@@ -146,7 +146,7 @@ def untouched(module: nn.Module) -> Iterator[None]:
                     del part._buffers[new]
             for part, name, buffer, version, old in before:
                 part._buffers[name] = buffer
-                if version is None or _version(buffer) != version or not torch.equal(buffer, old):  # BatchNorm: silently
+                if version is None or _version(buffer) != version or not torch.equal(buffer, old):  # BatchNorm
                     buffer.copy_(old)
 
 
