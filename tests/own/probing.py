@@ -29,6 +29,7 @@ def told(name: str, out: Path, depth: int | None = 4, **asked: object) -> dict[s
         "steps": 2,
         "blocks": "",
         "change": "",
+        "stressed": True,
         "out": str(out),
         "fresh": False,
         **asked,

@@ -9,7 +9,7 @@ vector joins them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -134,23 +134,6 @@ class Weights:
         if self.first is not None:
             changes["@start"] = self._norms(summed(_squares(_differences(now, self.first), mesh, _device(now)), mesh))
         return changes, steps
-
-    @torch.no_grad()
-    def stretched(self, factors: Sequence[float], value: Callable[[int], float], step: int) -> list[float]:
-        """value(step) with the weights at θ' + k·(θ − θ') for each k; they are as they were afterwards."""
-        assert self.held is not None
-        parameters = flat(self.groups)
-        now = [p.detach().clone() for p in parameters]
-        values = []
-        try:
-            for k in factors:
-                for p, to, of in zip(parameters, now, self.held, strict=True):
-                    p.copy_(of + k * (to - of))
-                values.append(value(step))
-        finally:
-            for p, to in zip(parameters, now, strict=True):
-                p.copy_(to)
-        return values
 
     def _norms(self, squares: torch.Tensor) -> torch.Tensor:
         return by_group(squares, self.groups).nan_to_num(0.0).sqrt()

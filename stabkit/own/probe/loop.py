@@ -5,8 +5,8 @@ Step t means after t updates; every series has step 0. Activations are read on a
 the update that comes next, after the last update once more without one. No hook stands in a training forward, so that
 training is what it is without us.
 
-    longer        the loss of the last update's batch, had the weights gone 3 and 10 times as far in it
     peak_…        where the schedule still rises after these updates: AT_PEAK more at its highest rate, likewise
+    stress_…      then AT_PEAK more at TOO_HIGH times the highest rate: what is near its edge breaks at once
     again         from step LATE on: the loss of the update's own batch `before` and `after` it
     loss          before the update, in the mode that the factory left the model in, `train`
     update, layer_update, stream, branch, cosine, token_cosine    `chain/reader.py`
@@ -78,8 +78,8 @@ LATE = 8
 """Updates after which a batch is looked at again: the first are large in every model."""
 
 
-LONGER = (3, 10)
-"""Times that the last update is made longer, to see what a higher rate would meet."""
+TOO_HIGH = 3.0
+"""Times the highest rate at which the model is trained for AT_PEAK updates at the end: what is near its edge breaks."""
 AT_PEAK, RISEN = 8, 1.5
 """Updates at the highest rate of a schedule that is to rise by more than RISEN yet: what a warm-up leads up to."""
 
@@ -90,8 +90,16 @@ def readings(steps: int) -> frozenset[int]:
     return frozenset({0, *powers, max(0, steps - 1), steps})
 
 
-def record(made: Made, steps: int, pattern: str = "", tell: Callable[[int, float], None] | None = None) -> ProbeRecord:
-    """`steps` updates of the model, recorded. It ends early where the loss is not finite. `tell(step, loss)`."""
+def record(
+    made: Made,
+    steps: int,
+    pattern: str = "",
+    tell: Callable[[int, float], None] | None = None,
+    *,
+    stressed: bool = True,
+) -> ProbeRecord:
+    """`steps` updates of the model, recorded, and those at the highest rate and beyond it unless `stressed` is off. It
+    ends early where the loss is not finite. `tell(step, loss)`."""
     with run.untouched(made.model):
         stream = reading.found(made.model, made.call, pattern)
     groups = groups_of(made.model, stream)
@@ -130,8 +138,6 @@ def record(made: Made, steps: int, pattern: str = "", tell: Callable[[int, float
                 moved = weights.moved()
                 names = tuple(name + mark for mark in moved for name in sites)
                 recorder.add("delta", step, names, [value for part in moved.values() for value in part.tolist()])
-            if step == last == steps:
-                recorder.add("longer", step, tuple(f"×{k}" for k in LONGER), weights.stretched(LONGER, again, step))
             if step + 1 in read:
                 weights.hold()
             for optimizer in made.optimizers:
@@ -162,20 +168,29 @@ def record(made: Made, steps: int, pattern: str = "", tell: Callable[[int, float
         return True
 
     handles = [optimizer.register_step_post_hook(stepped) for optimizer in made.optimizers]
-    peak = Recorder()
+    peak, stress = Recorder(), Recorder()
     try:
         finite = updated(recorder, 0, steps, readings(steps))
         now = rates[-1]
         rate, warmup, highest = made.schedule.ahead(made.optimizers, rates)
+        at = steps
+        finite = finite and stressed
         if finite and rate > RISEN * now:
             set_rates(made.optimizers, highest)
-            updated(peak, steps, steps + AT_PEAK, frozenset({steps + AT_PEAK - 1, steps + AT_PEAK}))
+            finite, at = updated(peak, at, at + AT_PEAK, frozenset({at + AT_PEAK - 1, at + AT_PEAK})), at + AT_PEAK
+        if finite:
+            set_rates(made.optimizers, [[TOO_HIGH * own for own in group] for group in highest])
+            updated(stress, at, at + AT_PEAK, frozenset({at + AT_PEAK - 1, at + AT_PEAK}))
     finally:
         for handle in handles:
             handle.remove()
     unreached, share = _unreached(made.model, stream, groups, reached)
     return ProbeRecord(
-        records={**recorder.tables(), **{f"peak_{name}": table for name, table in peak.tables().items()}},
+        records={
+            **recorder.tables(),
+            **{f"peak_{name}": table for name, table in peak.tables().items()},
+            **{f"stress_{name}": table for name, table in stress.tables().items()},
+        },
         stream=stream,
         width=reader.width,
         tokens=reader.tokens,

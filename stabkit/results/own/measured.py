@@ -93,9 +93,6 @@ class OwnMeasured:
     """What it rose by from one update to the next, summed from update 1 on."""
     gained: float
     """What an update takes off the loss of its own batch, nats: the mean of those after which that was read."""
-    longer_3: float
-    """What the last update would have taken off the loss of its own batch, had it been 3 times as long; nats."""
-    longer_10: float
     bounded: float
     """Share of the sub-layers that a norm stands before, in or after."""
     peak_loss: float
@@ -107,6 +104,14 @@ class OwnMeasured:
     """Gradient ratio, the lowest of these updates."""
     peak_least: float
     peak_gained: float
+    stress_loss: float
+    """The same at three times that rate."""
+    stress_information: float
+    stress_cosine: float
+    stress_least: float
+    stress_gained: float
+    stress_step: float
+    """‖ΔF‖/‖F(θ_0)‖ of the last of these updates alone."""
     loss_bend: float
     """Mean of updates 5 to 8 less the mean of the last four: whether it still falls."""
 
@@ -134,8 +139,8 @@ def measured(cell: ModelCell) -> OwnMeasured | None:
     moved = delta.select([f"{name}@relative" for name in _trained(cell)])
     far = delta.row(int(delta.steps[-1])) or {}
     guess = cell.facts.guess
-    peaked = _peaked(cell)
-    whole = "token_cosine" in peaked.records
+    peaked, stressed = _later(cell, "peak_") or cell, _later(cell, "stress_") or replace(cell, records={})
+    whole, hard = "token_cosine" in peaked.records, "token_cosine" in stressed.records
     with np.errstate(all="ignore"):
         weakest = _weaker(norms)
         return OwnMeasured(
@@ -179,8 +184,6 @@ def measured(cell: ModelCell) -> OwnMeasured | None:
             loss_fall=float(loss[:3].mean() - loss[-3:].mean()),
             loss_rises=float(np.clip(np.diff(loss[1:]), 0, None).sum()),
             gained=_gained(cell),
-            longer_3=_longer(cell, 0),
-            longer_10=_longer(cell, 1),
             bounded=cell.facts.bounded,
             peak_loss=_finite(peaked.records["loss"].at("train")[-4:]),
             peak_information=_information(peaked, -1),
@@ -188,6 +191,12 @@ def measured(cell: ModelCell) -> OwnMeasured | None:
             peak_lowest=_least(_positive(peaked.gradient_ratio(stack))),
             peak_least=_least(_weaker(peaked.gradients(stack))),
             peak_gained=_gained(peaked),
+            stress_loss=_finite(stressed.records["loss"].at("train")[-4:]) if "loss" in stressed.records else math.inf,
+            stress_information=_information(stressed, -1),
+            stress_cosine=float(stressed.records["token_cosine"].at("state")[-1]) if hard else math.nan,
+            stress_least=_least(_weaker(stressed.gradients(stack))) if "gradient" in stressed.records else math.nan,
+            stress_gained=_gained(stressed),
+            stress_step=float(stressed.records["update"].at("state@step")[-1]) / start if hard and start else math.nan,
             loss_bend=float(loss[5:9].mean() - loss[-4:].mean()) if len(loss) > 9 else math.nan,
         )
 
@@ -211,17 +220,10 @@ def _gained(cell: ModelCell) -> float:
     return float((again.at("before") - again.at("after")).mean()) if again is not None else math.nan
 
 
-def _longer(cell: ModelCell, at: int) -> float:
-    longer, again = cell.records.get("longer"), cell.records.get("again")
-    return (
-        float(again.at("before")[-1] - longer.values[-1, at]) if longer is not None and again is not None else math.nan
-    )
-
-
-def _peaked(cell: ModelCell) -> ModelCell:
-    """The updates at the highest rate as a cell of their own; the cell itself where there are none."""
-    tables = {name.removeprefix("peak_"): table for name, table in cell.records.items() if name.startswith("peak_")}
-    return replace(cell, records=tables) if tables else cell
+def _later(cell: ModelCell, phase: str) -> ModelCell | None:
+    """The updates of a later phase as a cell of their own; None where there are none."""
+    tables = {name.removeprefix(phase): table for name, table in cell.records.items() if name.startswith(phase)}
+    return replace(cell, records=tables) if tables else None
 
 
 def _weaker(norms: NDArray[np.float64]) -> NDArray[np.float64]:
