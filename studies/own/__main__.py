@@ -35,6 +35,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--minutes", type=float, default=75.0)
     parser.add_argument("--keep", type=Path, default=None, help="a folder for what was recorded")
     parser.add_argument("--checkout", type=Path, default=None, help="before: an older stabkit")
+    parser.add_argument("--first", type=int, default=0, help="train: cases from this number on")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--check", action="store_true", help="judge: compare the page, write nothing")
     parser.add_argument("--asked", action="store_true", help="judge: fail where a number that was asked for is missed")
@@ -44,7 +45,7 @@ def main(arguments: Sequence[str]) -> int:
     if asked.command in ("train", "cure", "measure", "before") and asked.data is None:
         parser.error("--data DIR: the folder of train.en.gz")
     if asked.command == "train":
-        corpus.run(asked.rows, asked.data, asked.minutes, asked.keep, asked.workers)
+        corpus.run(asked.rows, asked.data, asked.minutes, asked.keep, asked.workers, asked.first)
         return 0
     if asked.command == "measure":
         trained = list(corpus.read(asked.rows, trained=True).values())

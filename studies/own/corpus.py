@@ -133,10 +133,10 @@ def write(path: Path, rows: Sequence[CorpusRow]) -> None:
         write_file(path, file.read().encode())
 
 
-def run(path: Path, data: Path, minutes: float, keep: Path | None, workers: int = 2, only: Sequence[int] = ()) -> None:
+def run(path: Path, data: Path, minutes: float, keep: Path | None, workers: int = 2, first: int = 0) -> None:
     """Train what has no row, as long as the minutes last."""
     rows = read(path)
-    wanted = [case for case in cases() if case.number not in rows and (not only or case.number in only)]
+    wanted = [case for case in cases() if case.number not in rows and case.number >= first]
     begin = time.monotonic()
     left = iter(wanted)
     with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
