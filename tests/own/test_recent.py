@@ -50,7 +50,7 @@ def test_layers_are_counted_right_and_read_again_after_an_update(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_none_of_them_fails(name):
     found = probed(getattr(models, name), (3, 6, 12))
-    assert found.word in ("pass", "warn"), found
+    assert not found.failing, found
     assert found.stream.verdict == "pass"
 
 

@@ -1,4 +1,5 @@
-"""Will this model train at this rate and depth? A probability from what sixteen updates on fresh batches left.
+"""Will this model train at this rate and depth? A probability from what sixteen updates on fresh batches left, and eight
+more at three times the rate.
 
     p = σ(bias + Σ weight_j·(x_j − mean_j)/scale_j),   x the numbers of LINKS, each turned so that more is better
 
