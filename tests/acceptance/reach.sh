@@ -13,7 +13,7 @@ block "a list, a container, a scaler, a skip, a critic, one that never steps; bi
 block "Lightning with two optimisers; transformers' Trainer" dev test tests/own/test_adapters.py -m libraries
 block "one line in each doc page, README's example" bash -c "grep -q '\[muon, adamw\]' README.md && grep -q 'stabkit.watch(model, \[muon, adamw\])' docs/watch.md && grep -q '(model, loss, \[muon, adamw\])' docs/own_model.md && grep -q 'Optimizers that were run' docs/watch.md"
 # — 2 what a link means under Muon
-block "measured, and the page says it" bash -c "test -s docs/muon_links.csv && grep -q 'Muon' docs/own_model.md && grep -q 'MUON' stabkit/own/chain/updates.py"
+block "measured, and the page says it" bash -c "grep -q '| optimiser | muon |' docs/verdict.md && grep -q 'Muon' docs/own_model.md && grep -q 'MUON' stabkit/own/chain/updates.py"
 # — 3 streams
 block "nanochat, Attention Residuals, mHC, hyper-connections, a U-Net: layers counted right, read again after an update" dev test tests/own/test_recent.py -m "libraries or not libraries"
 [ "$quick" ] || block "none of them fails; λ = 1.5 in float16 does, by head-room; dilution; without a norm at the end the old limits" dev test tests/own/test_recent.py tests/own/test_controls.py -m "slow or not slow"

@@ -1,41 +1,33 @@
-"""Something to learn for the models of `library_models.py`: a chain of words, pictures, frames; fresh at every step."""
+"""Something to learn for the models of `library_models.py`: stabkit's own sources, pairs, frames; fresh at every step.
+
+`tests.own.tasks:gpt2` is the factory of that model with a loss of it, `factory(depth)` → (model, loss(model, step), …).
+"""
 
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import torch
 from torch.nn import functional
 
-WORDS, ROWS, LENGTH, CLASSES, BLANK = 100, 8, 32, 10, 3
+from stabkit.own.probe.learnable import Pictures, Words, classified, masked, next_token
+from tests.own import library_models
+
+ROWS, LENGTH, CLASSES = 8, 32, 10
 IMAGES = frozenset({"timm_vit", "timm_res_post", "dinov2", "swin", "vit_pytorch"})
 PAIRS = frozenset({"t5", "bart"})
 MASKED = frozenset({"bert", "albert", "modernbert", "torch_encoder", "torch_pre_ln"})
 """They see what comes: some words are to be guessed."""
 FRAMES = frozenset({"conformer"})
+WORDS, PICTURES = Words(100, 7), Pictures(CLASSES, (3, 32, 32), 7)
+LEARNT = 0.3
+"""Nats below `ignorance` from which a model is said to train."""
 
 
 def ignorance(name):
     """The loss of who knows how often each word, or class, comes and nothing else: nats."""
-    return math.log(CLASSES) if name in IMAGES | FRAMES else math.log(WORDS - 4)
-
-
-def text(step):
-    """(rows × tokens) of a chain in which four words may follow each word."""
-    chance = torch.Generator().manual_seed(step)
-    after = torch.randint(4, WORDS, (WORDS, 4), generator=torch.Generator().manual_seed(7))
-    words = [torch.randint(4, WORDS, (ROWS,), generator=chance)]
-    for _ in range(LENGTH - 1):
-        words.append(after[words[-1], torch.randint(0, 4, (ROWS,), generator=chance)])
-    return torch.stack(words, 1)
-
-
-def images(step):
-    """Noise around a picture a class."""
-    chance = torch.Generator().manual_seed(step)
-    means = torch.randn(CLASSES, 3, 32, 32, generator=torch.Generator().manual_seed(7))
-    labels = torch.randint(0, CLASSES, (ROWS,), generator=chance)
-    return means[labels] + torch.randn(ROWS, 3, 32, 32, generator=chance), labels
+    return math.log(CLASSES) if name in IMAGES | FRAMES else WORDS.frequencies
 
 
 def frames(step):
@@ -48,33 +40,41 @@ def frames(step):
 
 def loss_of(name, model, step):
     """Of this model on the batch of this step."""
+    device = torch.device("cpu")
+
+    def scores(given):
+        out = model(given)
+        return out if isinstance(out, torch.Tensor) else out.logits
+
     if name in IMAGES:
-        pictures, labels = images(step)
-        return functional.cross_entropy(_scores(model(pictures)), labels)
+        return classified(scores, PICTURES, 16, step, device)
     if name in FRAMES:
         heard, labels = frames(step)
-        return functional.cross_entropy(model(heard).flatten(0, 1), labels.flatten())
-    words = text(step)
+        return functional.cross_entropy(scores(heard).flatten(0, 1), labels.flatten())
     if name in PAIRS:
+        words = WORDS.batch((ROWS, LENGTH), step)
         return model(input_ids=words, labels=words).loss
-    if name in MASKED:
-        hidden = torch.rand(words.shape, generator=torch.Generator().manual_seed(step)) < 0.15
-        return functional.cross_entropy(_scores(model(words.masked_fill(hidden, BLANK)))[hidden], words[hidden])
-    return functional.cross_entropy(_scores(model(words))[:, :-1].flatten(0, 1), words[:, 1:].flatten())
+    return (masked if name in MASKED else next_token)(scores, WORDS, (ROWS, LENGTH), step, device)
 
 
-def _scores(out):
-    return out if isinstance(out, torch.Tensor) else out.logits
+def learning(name, depth):
+    """The model with this loss, and its own optimisers where it has some."""
+    given = getattr(library_models, name)(depth)
+    model, _, *own = given if isinstance(given, tuple) else (given, None)
+    return model, lambda model, step: loss_of(name, model, step), *own
 
 
-LEARNT = 0.3
-"""Nats below `ignorance` from which a model is said to train."""
+def __getattr__(name):
+    """`gpt2`: the factory of that model."""
+    if name not in library_models.ZOO:
+        raise AttributeError(name)
+    return partial(learning, name)
 
 
 def trained(name, made, updates):
     """(mean of the last 20 losses, `trains`, `stuck` or `diverged`) of a built model after so many updates."""
     losses = []
-    for step in range(updates):
+    for step in range(1, updates + 1):
         loss = loss_of(name, made.model, step)
         for optimizer in made.optimizers:
             optimizer.zero_grad()

@@ -17,9 +17,9 @@ from stabkit.errors import UsageError
 
 MUON = (
     "Muon's step has one size whatever the gradient: the gradient ratio says less of what trains than under AdamW "
-    "(docs/own_model.md, section 5)"
+    "(docs/verdict.md)"
 )
-"""Measured by benchmarks/muon_links.py."""
+"""What the forecast is worth under it stands in docs/verdict.md, held out by optimiser."""
 WAITING = 16
 """Steps of one optimiser without an update ended, after which that is said."""
 
