@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from studies.own import before, corpus, cured, fit, page
+from studies.own import before, choose, corpus, cured, fit, page
 from studies.own.judge import judged
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -27,7 +27,7 @@ def main(arguments: Sequence[str]) -> int:
         prog="python -m studies.own", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "command", choices=("train", "alarms", "fit", "cure", "judge", "count", "cured", "before", "measure")
+        "command", choices=("train", "alarms", "fit", "cure", "judge", "count", "cured", "before", "measure", "choose")
     )
     parser.add_argument("--data", type=Path, default=None, help="the folder of train.en.gz")
     parser.add_argument("--rows", type=Path, default=ROWS)
@@ -54,6 +54,8 @@ def main(arguments: Sequence[str]) -> int:
     rows = list(corpus.read(asked.rows).values())
     if asked.command == "alarms":
         corpus.write(asked.rows, corpus.replayed(rows, asked.keep))
+    elif asked.command == "choose":
+        print("\n".join(choose.choose(rows)))
     elif asked.command == "fit":
         fit.write(rows)
     elif asked.command == "cure":

@@ -1,5 +1,5 @@
-"""Will this model train at this rate and depth? A probability from what sixteen updates on fresh batches left, and eight
-more at three times the rate.
+"""Will this model train at this rate and depth? A probability from what sixteen updates on fresh batches left, and
+eight more at three times the rate.
 
     p = σ(bias + Σ weight_j·(x_j − mean_j)/scale_j),   x the numbers of LINKS, each turned so that more is better
 
@@ -79,29 +79,58 @@ def log(value: float, least: float = TINY) -> float:
     return math.log10(max(value, least)) if not math.isnan(value) else math.nan
 
 
+def held(value: float, least: float, most: float) -> float:
+    """Within these; what is no number is the least."""
+    return min(max(value, least), most) if not math.isnan(value) else least
+
+
+def lasting(seen: OwnMeasured) -> float:
+    """log₁₀ of what the scores still tell of their input after the updates at a rate that is too high; NaN of a model
+    without scores, the least where a number was lost on the way."""
+    if math.isnan(seen.information):
+        return math.nan
+    return held(log(seen.stress_information, 1e-4), -4.0, 1.0)
+
+
 LINKS: tuple[OwnLink, ...] = (
     OwnLink(
+        "scores",
+        "what the scores tell of their input after eight updates at three times the rate",
+        "what is near its edge breaks there at once: then every token is given the same scores",
+        lambda seen, at: lasting(seen),
+    ),
+    OwnLink(
+        "drop",
+        "the same over what they told at the highest rate",
+        "a model with room goes on learning there; one at its edge gives back what it had",
+        lambda seen, at: lasting(seen) - held(log(seen.peak_information, 1e-4), -4.0, 1.0),
+    ),
+    OwnLink(
+        "gain",
+        "what an update takes off the loss of its batch, 300 times",
+        "a rate that is too low, or branches too small to learn, do not get there in time",
+        lambda seen, at: held(log(300 * max(seen.peak_gained, 0.0), 1e-2), -2.0, 1.0),
+    ),
+    OwnLink(
+        "step",
+        "how little of their norm an update moves the weights",
+        "a step as long as the weights forgets what they held",
+        lambda seen, at: -held(log(seen.delta_last, 1e-6), -6.0, 0.0),
+    ),
+    OwnLink(
         "gradient",
-        "gradient that reaches the weakest layer",
-        "where it vanishes those layers learn nothing; more than enough is no better than enough",
+        "gradient of the lowest layer over the top one's",
+        "where it vanishes the lower layers learn nothing; more than enough is no better than enough",
         lambda seen, at: min(0.0, log(seen.gradient_lowest, 1e-4)),
     ),
     OwnLink(
-        "rest",
-        "rest: how little F still moves",
-        "a rate that the loss surface does not tolerate keeps F moving back and forth",
-        lambda seen, at: -log(seen.step_last / max(seen.update_last, TINY) * max(seen.step_last, TINY)),
+        "fall",
+        "share of the loss that is gone",
+        "what is learnt at once",
+        lambda seen, at: held(seen.loss_fall / seen.loss_start if seen.loss_start else 0.0, -0.5, 0.3),
     ),
-    OwnLink(
-        "tokens",
-        "tokens that differ",
-        "where all tokens have one direction F says nothing of its input",
-        lambda seen, at: log(1 - seen.cosine_last, 1e-3),
-    ),
-    OwnLink("fall", "fall of the loss", "what is learnt at once", lambda seen, at: seen.loss_fall),
-    OwnLink("rate", "rate over the usual one", "what 16 updates survive, 300 may not", lambda seen, at: -log(at.rate)),
 )
-"""Those that the forecast is made of; chosen on the fitting half."""
+"""Those that the forecast is made of; chosen on the fitting half (`studies/own/choose.py`)."""
 
 
 def setting(facts: Facts) -> OwnSetting:

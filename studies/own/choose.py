@@ -1,0 +1,88 @@
+"""Which numbers the forecast is made of: tried one after the other on the fitting half, by folds of it.
+
+    python -m studies.own choose
+
+From nothing, the link is added that lowers the folds' log loss most, until none lowers it by LEAST. What the package
+uses (`LINKS`) was taken from this list and its reasons; the judging half was not looked at.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from stabkit.results.forecast.logistic import Array
+from stabkit.results.own.forecast import LINKS, OwnLink, held, log
+from studies.forecast.regression import fit
+from studies.forecast.scores import auc
+from studies.own.corpus import CorpusRow
+from studies.own.fit import features, half, labels, usable
+
+FOLDS, LEAST, RIDGE = 10, 0.003, 1.0
+
+
+def _floor(value: float) -> float:
+    """log₁₀ of what scores tell; of what is no number the least."""
+    return held(log(value, 1e-4), -4.0, 1.0)
+
+
+MORE: tuple[OwnLink, ...] = tuple(
+    OwnLink(key, label, "", of)
+    for key, label, of in (
+        ("scores at 16", "what the scores tell after update 16", lambda s, a: _floor(s.information)),
+        ("scores at the peak", "… at the highest rate", lambda s, a: _floor(s.peak_information)),
+        ("scores from the start", "… at three times it, over that at the start",
+         lambda s, a: _floor(s.stress_information) - _floor(s.information_start)),
+        ("gradient ratio", "lowest over top layer's, capped at 1", lambda s, a: min(0.0, log(s.gradient_lowest, 1e-4))),
+        ("gradient there", "weakest over strongest", lambda s, a: held(log(s.stress_least, 1e-5), -5, 0)),
+        ("gradient size", "total, after over before", lambda s, a: -log(s.gradient_total)),
+        ("tokens", "1 − cosine between tokens after update 16", lambda s, a: log(1 - s.cosine_last, 1e-3)),
+        ("tokens there", "1 − cosine", lambda s, a: held(log(1 - s.stress_cosine, 1e-3), -3, 0)),
+        ("rest", "how little F still moves", lambda s, a: -log(s.step_last / max(s.update_last, 1e-12) * s.step_last)),
+        ("update", "how far F has moved", lambda s, a: -log(s.update_last)),
+        ("loss there", "over the first", lambda s, a: -held(s.stress_loss / s.loss_start, 0, 3)),
+        ("harder", "loss at the peak less that there", lambda s, a: held(s.peak_loss - s.stress_loss, -2, 1)),
+        ("bend", "whether the loss still falls", lambda s, a: held(s.loss_bend, -2, 2)),
+        ("gained", "what an update takes off its batch's loss", lambda s, a: held(s.gained, -1, 1)),
+        ("rate", "over the usual one", lambda s, a: -log(a.rate)),
+        ("slow", "below the usual one", lambda s, a: min(0.0, log(a.rate))),
+        ("fast", "above the usual one", lambda s, a: -max(0.0, log(a.rate))),
+        ("depth", "layers", lambda s, a: -math.log2(a.layers)),
+        ("branches", "‖γ·f‖/‖ω·x‖ at the start", lambda s, a: log(s.branch_last, 1e-6)),
+        ("bounded", "share of sub-layers with a norm", lambda s, a: s.bounded),
+        ("growth", "of the stream", lambda s, a: -abs(log(s.growth))),
+    )
+)  # fmt: skip
+
+
+def folds(x: Array, rows: Sequence[CorpusRow]) -> tuple[float, float]:
+    """(log loss, area) of forecasts of each fold by a fit on the others."""
+    label, p = labels(rows), np.zeros(len(rows))
+    for fold in range(FOLDS):
+        inside = np.arange(len(rows)) % FOLDS == fold
+        p[inside] = fit(x[~inside], label[~inside], RIDGE).probability(x[inside])
+    near = np.clip(np.where(label, p, 1 - p), 1e-3, 1.0)
+    return float(-np.log(near).mean()), auc(p, label)
+
+
+def choose(rows: Sequence[CorpusRow]) -> list[str]:
+    """A line a step."""
+    tried = (*LINKS, *MORE)
+    own = [row for row in half(rows, judge=False) if usable(row, tried)]
+    x = features(own, tried)
+    chosen: list[int] = []
+    lines = [f"{len(own)} rows, {int((~labels(own)).sum())} fail"]
+    best = math.inf
+    while True:
+        scored = [(folds(x[:, [*chosen, i]], own), i) for i in range(len(tried)) if i not in chosen]
+        (loss, area), link = min(scored)
+        if loss > best - LEAST:
+            break
+        best = loss
+        chosen.append(link)
+        lines.append(f"{tried[link].key}: log loss {loss:.3f}, area {area:.3f}")
+    loss, area = folds(features(own), own)
+    lines.append(f"the package's ({', '.join(link.key for link in LINKS)}): log loss {loss:.3f}, area {area:.3f}")
+    return lines
