@@ -527,7 +527,7 @@ def probe(
     >>> import stabkit
     >>> probed = stabkit.probe("tests.own.probe_models:pre_ln", depths=(2, 4, 8), seeds=0, steps=2, out=out)
     >>> sorted(probed.links["link"])
-    ['finite', 'gradient', 'loss', 'stream', 'tokens', 'update']
+    ['finite', 'gradient', 'loss', 'scores', 'stream', 'tokens', 'update']
     """
     values = locals()
     del values["listener"]

@@ -250,7 +250,7 @@ def test_where_there_is_no_store_it_says_so(tmp_path: Path) -> None:
         stabkit.load_runs(tmp_path / "nowhere")
 
 
-LINKS = ("gradient", "update", "stream", "tokens", "loss", "finite")
+LINKS = ("gradient", "scores", "update", "stream", "tokens", "loss", "finite")
 
 
 def test_a_model_of_ones_own_is_probed_by_name_or_as_a_function(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ NAMES = {"adamw": "AdamW", "sgd": "SGD", "muon": "Muon", "lion": "Lion"}
 """{optimiser of the design: its class}."""
 NARROW, LEAST, SHARE = 0.05, 0.5, 0.99
 """The spread of a link, and of an axis, at least; the share of the corpus that is within reach of its nearest."""
-SHOWN = ("gradient_lowest", "update_last", "growth", "cosine_last", "loss_fall", "information")
+SHOWN = ("gradient_lowest", "update_last", "growth", "cosine_last", "loss_fall", "stress_information")
 """Numbers whose range among models that train the package holds."""
 
 

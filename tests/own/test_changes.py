@@ -102,4 +102,18 @@ def test_the_code_of_a_change_is_of_the_model_that_it_was_tried_on():
     ).facts  # fmt: skip
     assert BY_KEY["rate/10"].code(facts) == "lr = 1e-4  # was 1e-3"
     assert "math.sqrt(8)" in BY_KEY["last/sqrt(2N)"].code(facts) and "/ 4" in BY_KEY["branch/N"].code(facts)
+
+
+def test_the_code_for_last_matrices_does_what_was_tried():
+    """The line that is shown, run on a model as it was."""
+    made = changed(built(depth=4), "last/sqrt(2N)")
+    facts = cell(made, record(made, 2), factory="a:b", depth=4, lr=0.0, seed=0, steps=2, change="last/sqrt(2N)").facts
+    ours, theirs = built(depth=4), changed(built(depth=4), "last/sqrt(2N)")
+    exec(BY_KEY["last/sqrt(2N)"].code(facts), {"math": math, "model": ours.model})
+    assert all(torch.equal(a, b) for a, b in zip(weights(ours).values(), weights(theirs).values(), strict=True))
+
+
+def test_the_code_of_the_head_is_of_the_model():
+    made = changed(built(), "head")
+    facts = cell(made, record(made, 2), factory="a:b", depth=4, lr=0.0, seed=0, steps=2, change="head").facts
     assert "'head.weight'" in BY_KEY["head"].code(facts)

@@ -24,7 +24,7 @@ def told(word, p, *, axes=(), n=57, right=53, warmup=0):
 
 
 def judged(forecast, cures=(), **changed):
-    links_ = dict.fromkeys(("gradient", "update", "stream", "tokens", "loss", "finite"), LINK) | changed
+    links_ = dict.fromkeys(("gradient", "scores", "update", "stream", "tokens", "loss", "finite"), LINK) | changed
     return Judged([made(24)], [Verdict(lr=0.0, forecast=forecast, **links_)], cures)
 
 
@@ -61,6 +61,7 @@ def test_the_sentence_has_the_word_what_it_is_worth_and_why(found, said):
 
 def test_a_probability_is_never_certain():
     assert [links.probability(p) for p in (0.0, 1.0, 0.123)] == ["0.01", "0.99", "0.12"]
+    assert [links.probability(p) for p in (0.8996, 0.9004, 0.1004, 0.0996)] == ["0.89", "0.90", "0.11", "0.10"]
 
 
 def test_the_smallest_change_that_mends_it_is_named_and_comes_next():

@@ -240,7 +240,7 @@ def test_the_limits_are_options():
 
 def test_the_json_of_a_link_is_whole():
     body = verdict(over(lambda n, s: n**0.5, growth=None)).to_json()
-    assert set(body["links"]) == {"gradient", "update", "stream", "tokens", "loss", "finite"}
+    assert set(body["links"]) == {"gradient", "scores", "update", "stream", "tokens", "loss", "finite"}
     for link in body["links"].values():
         assert {"verdict", "level", "exponent", "interval", "fit", "saturated", "limit", "step", "evidence"} <= set(
             link

@@ -59,6 +59,8 @@ class Made:
     fresh: bool
     """Whether every update has a batch of its own."""
     notes: tuple[str, ...]
+    changed: tuple[str, ...] = ()
+    """How the names of the parameters end that a change was made on."""
 
 
 def make(

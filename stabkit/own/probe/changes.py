@@ -5,7 +5,8 @@ hooks on its modules. Never the user's files.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -81,7 +82,8 @@ def _embedding(made: Made) -> Made | None:
     with torch.no_grad():
         for table in away:
             table.div_(max(float(table.std()), 1e-12))
-    return made
+    ours = {id(table) for table in away}
+    return replace(made, changed=tuple(sorted(name for name, p in known.items() if id(p) in ours)))
 
 
 def _last(made: Made) -> Made | None:
@@ -100,7 +102,12 @@ def _last(made: Made) -> Made | None:
     with torch.no_grad():
         for name in names:
             known[name].div_(math.sqrt(2 * max(stack.layers for stack in anatomy.stacks)))
-    return made
+    return replace(made, changed=endings(names))
+
+
+def endings(names: Iterable[str]) -> tuple[str, ...]:
+    """What follows the layer's number in these names, each once: `attn.c_proj.weight`."""
+    return tuple(sorted({re.split(r"\.\d+\.", name, maxsplit=1)[-1] for name in names}))
 
 
 def _branches(power: float) -> Callable[[Made], Made | None]:

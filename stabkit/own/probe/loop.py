@@ -247,6 +247,7 @@ def cell(
             warmup=recorded.warmup,
             frequencies=made.objective.frequencies,
             change=change,
+            changed=made.changed,
             bounded=recorded.stream.bounded,
         ),
         recorded.records,

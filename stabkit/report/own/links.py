@@ -3,6 +3,7 @@ rate, what was found on the way. Knows no figure."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stabkit.figures.shared.words import listed, plain, short
+from stabkit.results.forecast.logistic import word
 from stabkit.results.own.cell import ModelCell
 from stabkit.results.own.forecast import ONE_BATCH, OPTIMIZER, SHORT, USUAL, Healthy, OwnForecast
 from stabkit.results.own.judged import Judged
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
 NAMES = {
     "gradient": "Gradient",
+    "scores": "Scores",
     "update": "Update",
     "stream": "Stream",
     "tokens": "Tokens",
@@ -33,6 +36,7 @@ NAMES = {
 }
 UNITS = {
     "gradient": "lowest ÷ top layer's",
+    "scores": "nats told of the input at 3 × the rate",
     "update": "‖ΔF‖ ÷ ‖F‖",
     "stream": "rms of the last layer's output ÷ first's input",
     "tokens": "mean cosine between tokens",
@@ -79,7 +83,11 @@ def _said(who: str, verdict: Verdict, *, several: bool) -> str:
 
 def probability(p: float) -> str:
     """`0.93`; never 0 or 1, which no fit can know."""
-    return f"{min(max(p, 0.01), 0.99):.{DIGITS}f}"
+    digits = min(max(p, 0.01), 0.99)
+    near = round(digits, DIGITS)
+    if word(near) != word(p):  # 0.896 is no 0.90
+        near += math.copysign(10**-DIGITS, p - near)
+    return f"{near:.{DIGITS}f}"
 
 
 def worth(forecast: OwnForecast) -> str:

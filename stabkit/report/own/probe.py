@@ -70,9 +70,14 @@ def render(judged: Judged, done: Done[ProbeSpec, ModelCell], command: str) -> st
 
 
 def _worst_first(judged: Judged) -> list[Picture[Judged]]:
-    """The pictures in the order of the chain, that of the link that holds least first."""
+    """The pictures, that of the link that holds least first: what fails, then what is least as in models that train."""
     links = judged.worst.links
-    return [OWN[name] for name in sorted(OWN, key=lambda name: -ORDER.index(links[name].verdict))]
+
+    def odd(name: str) -> float:
+        healthy = links[name].healthy
+        return abs(healthy.percent - 50) if healthy is not None else 0.0
+
+    return [OWN[name] for name in sorted(OWN, key=lambda name: (-ORDER.index(links[name].verdict), -odd(name)))]
 
 
 def _where(depth: int | None, lr: float, seed: int) -> str:

@@ -98,6 +98,8 @@ class Facts:
 
     bounded: float = 1.0
     """Share of the sub-layers that a norm stands before, in or after."""
+    changed: tuple[str, ...] = ()
+    """How the names of the parameters end that the change is made on."""
     change: str = ""
     """What was changed to try a cure (`cure.py`); "" for the model as it is."""
 
@@ -118,6 +120,7 @@ def facts(body: Mapping[str, Any]) -> Facts:
     notes = tuple(map(str, body["notes"]))
     scores = guess(body.get("guess"))
     tuples = {"sublayers": parts, "notes": notes, "normed": tuple(body.get("normed", ()))}
+    tuples["changed"] = tuple(body.get("changed", ()))
     return Facts(**{**body, **numbers, **tuples, "broke": broke, "guess": scores})
 
 

@@ -63,12 +63,15 @@ CHANGES: tuple[Change, ...] = (
     Change(
         "embedding",
         "an embedding of standard deviation 1",
-        lambda facts: "embedding.weight.data /= embedding.weight.std()",
+        lambda facts: f"for n in {list(facts.changed)}: (p := model.get_parameter(n)).data /= p.std()",
     ),
     Change(
         "last/sqrt(2N)",
         "the last matrix of every branch 1/√(2N) smaller",
-        lambda facts: f"for p in last_matrices: p.data /= math.sqrt({2 * _blocks(facts)})",
+        lambda facts: (
+            f"for n, p in model.named_parameters(): p.data /= math.sqrt({2 * _blocks(facts)}) "
+            f"if n.endswith({facts.changed!r}) else 1"
+        ),
     ),
     Change(
         "branch/sqrt(N)",

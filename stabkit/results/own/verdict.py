@@ -14,6 +14,8 @@ that train, and a verdict of its own, `pass` or, where a number is beyond what a
               saturates as Post-LN does, and trains
     gradient  lowest layer's gradient over the top layer's, at the step at which it is worst; fails below 10⁻⁴ and above
               10⁴; likewise matrices that no gradient ever arrives at, or that no optimiser can step
+    scores    what the scores tell of their input, H(mean p) − mean H(p), after eight updates at three times the highest
+              rate: near 0 every token is given the same, and the loss is that of who knows frequencies alone
     tokens    mean cosine between different tokens of the output after the last update: near 1 it says nothing of them
     loss      what the loss fell by, nats
     finite    the first number that is not
@@ -74,6 +76,7 @@ class Verdict:
     lr: float
     forecast: OwnForecast
     gradient: LinkVerdict
+    scores: LinkVerdict
     update: LinkVerdict
     stream: LinkVerdict
     tokens: LinkVerdict
@@ -110,6 +113,7 @@ def verdict(cells: Sequence[ModelCell], limits: Limits = Limits()) -> Verdict:
         lr=lr,
         forecast=forecast(_deepest(cells)),
         gradient=_gradient(cells, limits),
+        scores=_scores(cells),
         update=_update(cells),
         stream=_stream(cells, limits),
         tokens=_tokens(cells),
@@ -206,6 +210,21 @@ def _tokens(cells: Sequence[ModelCell]) -> LinkVerdict:
     return LinkVerdict(
         verdict="pass", why=why, level=level, limit=math.nan, step=step, evidence=evidence,
         healthy=ours().healthy("cosine_last", level),
+    )  # fmt: skip
+
+
+def _scores(cells: Sequence[ModelCell]) -> LinkVerdict:
+    name = "stress_scores"
+    having = [cell for cell in cells if name in cell.records]
+    if not having:
+        why = "no update was made at three times the rate, or the model has no scores"
+        return LinkVerdict(verdict="cannot tell", why=why, level=math.nan, limit=math.nan, step=0)
+    evidence = _means(_by_seed(having, lambda cell: float(cell.records[name].at("information")[-1])))
+    level, step = evidence[-1].value, int(having[-1].records[name].steps[-1])
+    why = f"at three times the rate the scores come to tell {level:.2g} nats of their input"
+    return LinkVerdict(
+        verdict="pass", why=why, level=level, limit=math.nan, step=step, evidence=evidence,
+        healthy=ours().healthy("stress_information", level),
     )  # fmt: skip
 
 
