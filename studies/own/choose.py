@@ -18,9 +18,9 @@ from stabkit.results.own.forecast import LINKS, OwnLink, held, log
 from studies.forecast.regression import fit
 from studies.forecast.scores import auc
 from studies.own.corpus import CorpusRow
-from studies.own.fit import features, half, labels, usable
+from studies.own.fit import RIDGE, features, half, labels, usable
 
-FOLDS, LEAST, RIDGE = 10, 0.003, 1.0
+FOLDS, LEAST = 10, 0.003
 
 
 def _floor(value: float) -> float:
@@ -36,18 +36,19 @@ MORE: tuple[OwnLink, ...] = tuple(
         ("scores from the start", "… at three times it, over that at the start",
          lambda s, a: _floor(s.stress_information) - _floor(s.information_start)),
         ("gradient ratio", "lowest over top layer's, capped at 1", lambda s, a: min(0.0, log(s.gradient_lowest, 1e-4))),
-        ("gradient there", "weakest over strongest", lambda s, a: held(log(s.stress_least, 1e-5), -5, 0)),
         ("gradient size", "total, after over before", lambda s, a: -log(s.gradient_total)),
         ("tokens", "1 − cosine between tokens after update 16", lambda s, a: log(1 - s.cosine_last, 1e-3)),
         ("tokens there", "1 − cosine", lambda s, a: held(log(1 - s.stress_cosine, 1e-3), -3, 0)),
         ("rest", "how little F still moves", lambda s, a: -log(s.step_last / max(s.update_last, 1e-12) * s.step_last)),
+        ("gain", "what an update takes off its batch's loss, 300 times", lambda s, a: held(
+            log(300 * max(s.peak_gained, 0.0), 1e-2), -2, 1)),
+        ("fall", "share of the loss that is gone", lambda s, a: held(s.loss_fall / s.loss_start, -0.5, 0.3)),
+        ("size", "of F, over its own at the start", lambda s, a: -abs(log(s.size_last))),
         ("update", "how far F has moved", lambda s, a: -log(s.update_last)),
         ("loss there", "over the first", lambda s, a: -held(s.stress_loss / s.loss_start, 0, 3)),
         ("harder", "loss at the peak less that there", lambda s, a: held(s.peak_loss - s.stress_loss, -2, 1)),
-        ("bend", "whether the loss still falls", lambda s, a: held(s.loss_bend, -2, 2)),
         ("gained", "what an update takes off its batch's loss", lambda s, a: held(s.gained, -1, 1)),
         ("rate", "over the usual one", lambda s, a: -log(a.rate)),
-        ("slow", "below the usual one", lambda s, a: min(0.0, log(a.rate))),
         ("fast", "above the usual one", lambda s, a: -max(0.0, log(a.rate))),
         ("depth", "layers", lambda s, a: -math.log2(a.layers)),
         ("branches", "‖γ·f‖/‖ω·x‖ at the start", lambda s, a: log(s.branch_last, 1e-6)),

@@ -36,6 +36,8 @@ from studies.own.corpus import MEASURED, CorpusRow, line
 
 NAMES = {"adamw": "AdamW", "sgd": "SGD", "muon": "Muon", "lion": "Lion"}
 """{optimiser of the design: its class}."""
+RIDGE = 1.0
+"""What a standard deviation's worth of weight costs against one model."""
 NARROW, LEAST, SHARE = 0.05, 0.5, 0.99
 """The spread of a link, and of an axis, at least; the share of the corpus that is within reach of its nearest."""
 SHOWN = ("gradient_lowest", "update_last", "growth", "cosine_last", "loss_fall", "stress_information")
@@ -71,7 +73,7 @@ def half(rows: Sequence[CorpusRow], *, judge: bool) -> list[CorpusRow]:
 def fitted(rows: Sequence[CorpusRow], links: Sequence[OwnLink] = LINKS) -> Logistic:
     """The fit on these rows."""
     good = [row for row in rows if usable(row, links)]
-    return fit(features(good, links), labels(good))
+    return fit(features(good, links), labels(good), RIDGE)
 
 
 def probabilities(rows: Sequence[CorpusRow], by: Logistic, links: Sequence[OwnLink] = LINKS) -> Array:

@@ -92,6 +92,16 @@ def judged(rows: Sequence[CorpusRow], by: OwnCoefficients | None = None) -> Coun
     return Counted(own, [told(row, coefficients) for row in own])
 
 
+LEARNT, SOON = 0.8, 10
+"""Of the level of frequencies, and in tens of updates: a failure whose training loss was below it by then had learnt,
+and lost it later."""
+
+
+def late(row: CorpusRow) -> bool:
+    """Whether a failure comes after the model had begun to learn: sixteen updates cannot see it."""
+    return row.fails and min(row.losses[:SOON], default=math.inf) < LEARNT * row.level
+
+
 def share(right: int, of: int) -> str:
     """`0.95 (57 of 60; 0.86 to 0.98)`."""
     if not of:

@@ -15,7 +15,7 @@ from studies.forecast.scores import auc, auc_interval
 from studies.own.corpus import CorpusRow
 from studies.own.cured import CuredRow
 from studies.own.fit import half, labels
-from studies.own.judge import Counted, baselines, calibration, held_out, judged, share
+from studies.own.judge import LEARNT, Counted, baselines, calibration, held_out, judged, late, share
 
 WORDS = ("likely trains", "open", "likely stuck", "out of range")
 ENDS = ("trains", "unclear", "stuck", "diverged")
@@ -126,6 +126,17 @@ def _words(counted: Counted, rows: Sequence[CorpusRow]) -> Iterator[str]:
             ("area under the curve", AREA, f"{area:.2f} ({low:.2f} to {high:.2f})", _holds(area >= AREA)),
         ],
     )
+    lost = [row for row in counted.rows if late(row)]
+    rest = [(row, p) for row, p in zip(counted.rows, counted.p, strict=True) if not late(row)]
+    soon = Counted([row for row, _ in rest], [p for _, p in rest])
+    area, low, high = soon.auc
+    yield (
+        f"{len(lost)} of the {counted.failing} failures had begun to learn (a training loss below {LEARNT:g} of that "
+        "level within the first hundred updates) and lost it later: no look at sixteen updates sees those. Without "
+        f"them `likely trains` comes true in {share(*soon.trains_right)}, `likely stuck` finds "
+        f"{share(soon.found[0], soon.failing)}, and the area is {area:.2f} ({low:.2f} to {high:.2f})."
+    )
+    yield ""
     yield "Said and true, in five bins:"
     yield ""
     yield from _table(

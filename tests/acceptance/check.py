@@ -319,17 +319,18 @@ def tolerance(path):
 
 
 def probe(path):
-    """The document of `stabkit probe`: every link is there, and the verdict is the worst."""
+    """The document of `stabkit probe`: every link is there, and the verdict is the forecast's unless one fails."""
     with open(path) as file:
         found = json.load(file)
     print(found["answer"])
     assert found["schema"] == "stabkit/2" and found["depths"] == [6, 12, 24, 48] and found["seeds"] == [0, 1, 2]
-    assert set(found["links"]) == {"stream", "update", "gradient", "finite"}
-    keys = {"verdict", "level", "exponent", "interval", "fit", "saturated", "limit", "step", "evidence"}
+    assert set(found["links"]) == {"gradient", "scores", "update", "stream", "tokens", "loss", "finite"}
+    keys = {"verdict", "level", "exponent", "interval", "fit", "saturated", "limit", "step", "evidence", "healthy"}
     assert all(keys <= set(link) for link in found["links"].values())
-    order = ["pass", "warn", "cannot tell", "fail"]
-    assert found["verdict"] == max((link["verdict"] for link in found["links"].values()), key=order.index)
-    assert not any("forecast" in key for key in found)
+    fails = any(link["verdict"] == "fail" for link in found["links"].values())
+    assert found["verdict"] == ("likely stuck" if fails else found["forecast"]["word"])
+    assert {"word", "probability", "depth", "n", "right"} <= set(found["forecast"]) and found["forecast"]["depth"] == 48
+
 
 
 if __name__ == "__main__":

@@ -23,10 +23,10 @@ block "no second implementation: probes and probe share probes/quantities.py" ba
 # — 2 stabkit probe
 block "models, losses, optimisers of a factory; refusals in one line; a log of exceptions" dev test tests/own/test_probe.py
 block "verdicts, fits, cannot tell" dev test tests/results/test_own.py
-block "exit codes 0, 2, 3, 7; --strict, --no-fail, --fresh, resume, several rates" dev test tests/cli/test_probe_command.py -m "slow or not slow"
+block "exit codes 0, 2, 3, 7, 8; --strict, --no-fail, --fresh, resume, several rates" dev test tests/cli/test_probe_command.py -m "slow or not slow"
 block "controls: 1/N is flat, Post-LN fails by the gradient, Pre-LN, DeepNorm and Keel do not" dev test tests/own/test_controls.py -m slow
 probe() { bash -c "cd '$work/user' && $stab probe mine:gpt2 --depths 6,12,24,48 --json -q --out '$work/p' >'$work/probe.json'; c=\$?; [ \$c -eq 0 ]"; }
-[ -n "$quick" ] || block "stabkit probe GPT-2, 6 to 48 layers, eight updates, three seeds" probe
+[ -n "$quick" ] || block "stabkit probe GPT-2, 6 to 48 layers, sixteen updates, three seeds" probe
 [ -n "$quick" ] || block "  … the document" check probe "$work/probe.json"
 [ -n "$quick" ] || block "  … again: nothing is probed" bash -c "cd '$work/user' && $stab probe mine:gpt2 --depths 6,12,24,48 --out '$work/p' 2>/dev/null | grep -q '12 of 12 cached'"
 

@@ -5,7 +5,7 @@
 . "$(dirname "$0")/common.sh"
 cd "$root"
 python="$root/.venv/bin/python"
-own() { "$python" -m studies.own "$@"; }
+own() { (cd "$root" && "$python" -m studies.own "$@"); }
 probe() { "$python" -m stabkit probe "tests.own.probe_models:$1" --out "$work/out" "${@:2}"; }
 export -f probe; export python work
 
@@ -15,7 +15,19 @@ block "--warmup, a scheduler as fourth value; the sentence says without warm-up"
 block "a loss that ignores the step works, and what that hides is said" bash -c "cd '$root'; probe one_batch --depths 4 --seeds 0 | tr '\n' ' ' | tr -s ' ' | grep -q 'learn it by heart'"
 # — 2 the corpus
 block "at least 400 trainings of the design, half of them to judge" own count --at-least 400
-[ "$quick" ] || block "a row made again is the row" own again --data "$data" --number 1
+again() { # two cases trained anew: same outcomes, same first loss
+  own train --data "$data" --rows "$work/again.csv" --minutes 0.05 && "$python" - "$work/again.csv" <<'PY'
+import sys
+from pathlib import Path
+from studies.own import corpus
+rows = corpus.read(Path("docs/own_corpus.csv"))
+made = corpus.read(Path(sys.argv[1]))
+assert len(made) >= 2 and all(
+    row.ends == rows[n].ends and abs(row.measured.loss_start - rows[n].measured.loss_start) < 1e-3 for n, row in made.items()
+)
+PY
+}
+[ "$quick" ] || block "two rows made again are the rows" again
 # — 3 the verdict is a forecast
 block "the package's coefficients are the fit of the committed rows" dev test tests/studies/test_own_corpus.py
 block "words, probability, n, right; exit 7 likely stuck, 8 under --strict" dev test tests/cli/test_probe_command.py

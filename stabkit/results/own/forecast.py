@@ -106,10 +106,16 @@ LINKS: tuple[OwnLink, ...] = (
         lambda seen, at: lasting(seen) - held(log(seen.peak_information, 1e-4), -4.0, 1.0),
     ),
     OwnLink(
-        "gain",
-        "what an update takes off the loss of its batch, 300 times",
-        "a rate that is too low, or branches too small to learn, do not get there in time",
-        lambda seen, at: held(log(300 * max(seen.peak_gained, 0.0), 1e-2), -2.0, 1.0),
+        "bend",
+        "whether the loss still falls",
+        "mean loss of updates 5 to 8 less that of the last four: what stands still this early seldom moves again",
+        lambda seen, at: held(seen.loss_bend, -2.0, 2.0),
+    ),
+    OwnLink(
+        "gradient",
+        "gradient of the weakest layer over the strongest's, at three times the rate",
+        "where it vanishes those layers learn nothing",
+        lambda seen, at: held(log(seen.stress_least, 1e-5), -5.0, 0.0),
     ),
     OwnLink(
         "step",
@@ -118,16 +124,16 @@ LINKS: tuple[OwnLink, ...] = (
         lambda seen, at: -held(log(seen.delta_last, 1e-6), -6.0, 0.0),
     ),
     OwnLink(
-        "gradient",
-        "gradient of the lowest layer over the top one's",
-        "where it vanishes the lower layers learn nothing; more than enough is no better than enough",
-        lambda seen, at: min(0.0, log(seen.gradient_lowest, 1e-4)),
+        "rest",
+        "the last step of F over how far it came",
+        "a rate that the loss surface does not tolerate keeps F moving to and fro",
+        lambda seen, at: -log(seen.step_last / max(seen.update_last, TINY)),
     ),
     OwnLink(
-        "fall",
-        "share of the loss that is gone",
-        "what is learnt at once",
-        lambda seen, at: held(seen.loss_fall / seen.loss_start if seen.loss_start else 0.0, -0.5, 0.3),
+        "slow",
+        "rate below the usual one",
+        "what is too slow is not done in time",
+        lambda seen, at: min(0.0, log(at.rate)),
     ),
 )
 """Those that the forecast is made of; chosen on the fitting half (`studies/own/choose.py`)."""
