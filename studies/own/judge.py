@@ -14,7 +14,7 @@ import numpy as np
 
 from stabkit.results.forecast.logistic import LIKELY, UNLIKELY, Array, Word, word
 from stabkit.results.intervals import wilson
-from stabkit.results.own.forecast import LOST, OwnCoefficients, axes, ours
+from stabkit.results.own.forecast import LOST, OwnCoefficients, ours
 from studies.forecast.regression import Labels
 from studies.forecast.scores import auc, auc_interval
 from studies.own.corpus import CorpusRow
@@ -32,7 +32,7 @@ def told(row: CorpusRow, by: OwnCoefficients) -> float | None:
     if not usable(row):
         return None
     x = features([row])
-    if by.region.beyond(np.r_[x[0], list(axes(setting(row)).values())]):
+    if by.beyond(x[0], setting(row)):
         return None
     return float(by.logistic.probability(x)[0])
 

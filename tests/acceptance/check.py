@@ -332,6 +332,5 @@ def probe(path):
     assert {"word", "probability", "depth", "n", "right"} <= set(found["forecast"]) and found["forecast"]["depth"] == 48
 
 
-
 if __name__ == "__main__":
     globals()[sys.argv[1]](*sys.argv[2:])

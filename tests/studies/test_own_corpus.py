@@ -15,7 +15,7 @@ from torch.nn import functional
 from stabkit.errors import StabkitError
 from stabkit.results.own import forecast
 from stabkit.results.own.forecast import AXES, LINKS
-from studies.own import before, corpus, cured, fit, judge, page
+from studies.own import before, corpus, cured, fit, page
 from studies.own.design import CASES, cases
 from studies.own.models import ACTIVATIONS, INITS, SCHEMES, Model, Shape
 from studies.own.steppers import Lion, optimizers
@@ -109,17 +109,6 @@ def test_the_fit_looks_at_no_row_of_the_judging_half():
     ours, theirs = fit.document(ROWS), fit.document(spoilt)
     assert all(ours[name] == theirs[name] for name in ("weight", "bias", "places", "quantiles", "reach"))
     assert ours["records"] != theirs["records"]
-
-
-def test_shuffled_outcomes_are_not_forecast():
-    own = fit.half(ROWS, judge=False)
-    areas = []
-    for seed in range(5):
-        order = np.random.default_rng(seed).permutation(len(own))
-        mixed = [replace(row, ends=own[i].ends) for row, i in zip(own, order, strict=True)]
-        p = fit.probabilities(fit.half(ROWS, judge=True), fit.fitted(mixed))
-        areas.append(judge.auc(p, fit.labels(fit.half(ROWS, judge=True))))
-    assert abs(np.mean(areas) - 0.5) < 0.25
 
 
 def test_the_page_is_that_of_the_rows():

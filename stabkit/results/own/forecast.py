@@ -151,8 +151,17 @@ def _stacks(facts: Facts) -> list[str]:
 
 
 def axes(at: OwnSetting) -> dict[str, float]:
-    """The axes of a setting beside the rate, which is a link, in powers of two."""
-    return {"depth": math.log2(at.layers), "width": math.log2(at.width), "warm-up": math.log2(1 + at.warmup / 16)}
+    """The axes of a setting, in powers of two."""
+    return {
+        "depth": math.log2(at.layers),
+        "width": math.log2(at.width),
+        "warm-up": math.log2(1 + at.warmup / 16),
+        "rate": math.log2(at.rate),
+    }
+
+
+NEAR = 0.5
+"""Powers of two that a setting may lie beyond all of the corpus' along an axis."""
 
 
 AXES = tuple(axes(OwnSetting(1.0, 0, 1, 1)))
@@ -220,6 +229,14 @@ class OwnCoefficients:
     """How many these are."""
     corpus: str
     runs: int
+
+    def beyond(self, x: Array, at: OwnSetting) -> tuple[str, ...]:
+        """Along which axes or links a model is unlike all of the corpus; none where it is like one of them."""
+        known = self.region.places[:, len(LINKS) :] * self.region.spread[len(LINKS) :]
+        low, high = known.min(axis=0) - NEAR, known.max(axis=0) + NEAR
+        place = axes(at)
+        outside = [name for (name, y), a, b in zip(place.items(), low, high, strict=True) if not a <= y <= b]
+        return tuple(outside) or self.region.beyond(np.r_[x, list(place.values())])
 
     def healthy(self, number: str, value: float) -> Healthy | None:
         """A number among those of models that train; None where it is not one of those, or no number."""
@@ -300,7 +317,7 @@ def of_cell(cell: ModelCell, by: OwnCoefficients) -> tuple[float | None, tuple[s
     x = numbers([(seen, at)])
     if not np.isfinite(x).all():
         return None, tuple(link.key for link, value in zip(LINKS, x[0], strict=True) if not math.isfinite(value))
-    if beyond := by.region.beyond(np.r_[x[0], list(axes(at).values())]):
+    if beyond := by.beyond(x[0], at):
         return None, beyond
     return float(by.logistic.probability(x)[0]), ()
 
