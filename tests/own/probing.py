@@ -29,7 +29,7 @@ def told(name: str, out: Path, depth: int | None = 4, **asked: object) -> dict[s
         "steps": 2,
         "blocks": "",
         "change": "",
-        "stressed": True,
+        "stressed": False,
         "out": str(out),
         "fresh": False,
         **asked,
@@ -38,7 +38,9 @@ def told(name: str, out: Path, depth: int | None = 4, **asked: object) -> dict[s
 
 
 @cache
-def cell(name: str, depth: int | None, seed: int = 0, steps: int = 16, lr: float = 0.0) -> ModelCell:
+def cell(
+    name: str, depth: int | None, seed: int = 0, steps: int = 16, lr: float = 0.0, stressed: bool = False
+) -> ModelCell:
     """One cell, really probed."""
     out = Path(mkdtemp())
-    return Shelf(PROBE, out).load(told(name, out, depth, seed=seed, steps=steps, lr=lr)["folder"])
+    return Shelf(PROBE, out).load(told(name, out, depth, seed=seed, steps=steps, lr=lr, stressed=stressed)["folder"])

@@ -51,7 +51,7 @@ def test_every_update_has_a_batch_of_its_own_and_none_is_that_which_is_read():
     made = make(factory, "factory", 2, 0, 0.0)
     assert made.fresh and ONE_BATCH not in made.notes
     seen.clear()
-    found = record(made, 4, stressed=False)
+    found = record(made, 4)
     assert list(dict.fromkeys(seen)) == [1, 2, 3, 4, 5], "no update sees step 0, whose batch is read"
     assert torch.equal(made.call.args[0], models.text(0)) and len(found.records["loss"].steps) == 5
 
@@ -173,7 +173,7 @@ def test_a_learnable_task_is_learnt_past_its_frequencies():
 
 def test_the_loss_of_a_batch_again_is_that_of_the_update_before():
     made = make(models.pre_ln, "pre_ln", 2, 0, 1e-3)
-    found = record(made, 8, stressed=False)
+    found = record(made, 8)
     again = found.records["again"]
     assert again.steps.tolist() == [8]
     before = found.records["loss"].value("train", 7)

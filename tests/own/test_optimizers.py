@@ -160,7 +160,7 @@ def test_a_probe_takes_several_as_its_third_value():
 
     built = make(factory, "factory", 3, 0, 0.0)
     assert "the factory's own Muon + AdamW" in built.notes
-    found = record(built, 3, stressed=False)
+    found = record(built, 3)
     again = make(factory, "factory", 3, 0, 0.0)
     for step in range(1, 4):
         for optimizer in again.optimizers:

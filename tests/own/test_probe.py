@@ -48,7 +48,7 @@ def test_an_optimizer_of_its_own_keeps_its_rates_or_is_scaled_as_a_whole():
 def test_training_with_a_probe_is_training_without():
     """Dropout draws, BatchNorm counts."""
     made = make(models.noisy, "noisy", 3, 0, 1e-3)
-    record(made, 3, stressed=False)
+    record(made, 3)
     alone = make(models.noisy, "noisy", 3, 0, 1e-3)
     for step in range(1, 4):
         alone.optimizers[0].zero_grad()

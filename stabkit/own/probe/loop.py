@@ -96,10 +96,10 @@ def record(
     pattern: str = "",
     tell: Callable[[int, float], None] | None = None,
     *,
-    stressed: bool = True,
+    stressed: bool = False,
 ) -> ProbeRecord:
-    """`steps` updates of the model, recorded, and those at the highest rate and beyond it unless `stressed` is off. It
-    ends early where the loss is not finite. `tell(step, loss)`."""
+    """`steps` updates of the model, recorded; with `stressed` also those at the highest rate and beyond it, which a
+    forecast needs. It ends early where the loss is not finite. `tell(step, loss)`."""
     with run.untouched(made.model):
         stream = reading.found(made.model, made.call, pattern)
     groups = groups_of(made.model, stream)
