@@ -67,7 +67,7 @@ def page(
     """The whole page."""
     counted = judged(rows, by)
     return "\n".join([*_head(rows), *_words(counted, rows), *_compared(counted, rows, before), *_groups(rows),
-                      *_cures(cured), *_alarms(rows), *_wrong(counted), *_again()]) + "\n"  # fmt: skip
+                      *_cures(cured, rows), *_alarms(rows), *_wrong(counted), *_again()]) + "\n"  # fmt: skip
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> Iterator[str]:
@@ -215,7 +215,7 @@ def _groups(rows: Sequence[CorpusRow]) -> Iterator[str]:
     )
 
 
-def _cures(cured: Mapping[int, CuredRow]) -> Iterator[str]:
+def _cures(cured: Mapping[int, CuredRow], rows: Sequence[CorpusRow]) -> Iterator[str]:
     yield "## The change that mends it"
     yield ""
     if not cured:
@@ -231,6 +231,15 @@ def _cures(cured: Mapping[int, CuredRow]) -> Iterator[str]:
         f"{share(len(trains), len(named))} train ({len(named) - len(clear)} are unclear). Asked: 0.85 of at least 40 "
         "models."
     )
+    yield ""
+    before = {row.case.number: row.ends for row in rows}
+    for said in ("likely stuck", "open"):
+        told = [row for row in named if row.word == said]
+        yield (
+            f"Of the {len(told)} of these that were told `{said}`, "
+            f"{sum(before[row.number] == 'trains' for row in told)} train as they are and "
+            f"{sum(row.ends == 'trains' for row in told)} with the change."
+        )
     yield ""
     keys = [key for key in BY_KEY if any(row.cure == key for row in named)]
     yield from _table(
