@@ -138,6 +138,13 @@ def keel(depth):
     return with_loss(Stack(depth, pre=True, post=True, omega=2.0 * depth))
 
 
+def shared_weights(depth):
+    """One block, so many times over (ALBERT)."""
+    model = Stack(1)
+    model.blocks = nn.ModuleList([model.blocks[0]] * depth)
+    return with_loss(model)
+
+
 def alone(depth):
     """The model alone: the probe draws tokens."""
     return Stack(depth)

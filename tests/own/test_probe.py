@@ -15,12 +15,19 @@ from stabkit.own.probe.built_model import make
 from stabkit.own.probe.loop import record
 from stabkit.own.sublayers.run import Call
 from stabkit.results.own.series import refuse, uneven
+from stabkit.results.own.verdict import verdict
 from stabkit.storage.probed import PROBE
 from stabkit.storage.shelf import Shelf
 from tests.own import probe_models as models
 from tests.own.probing import cell, told
 
 # — what it takes —
+
+
+def test_layers_that_share_their_weights_are_out_of_range_by_the_gradient_and_no_crash():
+    found = verdict([cell("shared_weights", 4, lr=1e-3, stressed=True)])
+    assert found.word == "out of range" and found.forecast.axes == ("gradient",)
+    assert found.gradient.verdict == "cannot tell"
 
 
 def test_a_model_alone_is_given_random_tokens_of_its_own_vocabulary():

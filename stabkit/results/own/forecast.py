@@ -115,7 +115,7 @@ LINKS: tuple[OwnLink, ...] = (
         "gradient",
         "gradient of the weakest layer over the strongest's, at three times the rate",
         "where it vanishes those layers learn nothing",
-        lambda seen, at: held(log(seen.stress_least, 1e-5), -5.0, 0.0),
+        lambda seen, at: math.nan if math.isnan(seen.gradient_least) else held(log(seen.stress_least, 1e-5), -5.0, 0.0),
     ),
     OwnLink(
         "step",

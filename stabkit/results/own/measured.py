@@ -227,7 +227,9 @@ def _later(cell: ModelCell, phase: str) -> ModelCell | None:
 
 
 def _weaker(norms: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(steps,) the weakest layer's over the strongest's."""
+    """(steps,) the weakest layer's over the strongest's; NaN without layers that can be told apart."""
+    if not norms.shape[1]:
+        return np.full(len(norms), math.nan)
     there = np.isfinite(norms) & (norms > 0)
     weaker: NDArray[np.float64] = np.where(there, norms, np.inf).min(axis=1) / np.where(there, norms, 0.0).max(axis=1)
     return weaker
