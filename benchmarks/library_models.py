@@ -108,10 +108,10 @@ def probed(name: str, out: Path) -> dict[str, Any]:
     ]
     begin = time.perf_counter()
     done = subprocess.run(
-        [sys.executable, "-m", "stabkit", *command], cwd=ROOT, stdout=subprocess.PIPE, text=True, env=os.environ
+        [sys.executable, "-m", "stabkit", *command], cwd=ROOT, capture_output=True, text=True, env=os.environ
     )
     if done.returncode:
-        sys.exit(f"{name}: {done.returncode}")
+        return {"refused": done.stderr.strip().splitlines()[-1].removeprefix("error: ")}
     found: dict[str, Any] = json.loads(done.stdout)
     return {**found, "seconds": time.perf_counter() - begin}
 
@@ -178,6 +178,10 @@ def main(out: str, *asked: str) -> None:
     rows = []
     for name in names:
         one = found[name]
+        if "refused" in one:
+            rows.append(f"| {TITLES[name]}, `{name}` | {one['refused']} |{' – |' * 6} no result | – | {ends[name]} |")
+            print(rows[-1], flush=True)
+            continue
         deepest = one["found"][-1]
         links = " | ".join(cell(one["links"][link]) for link in ("gradient", "update", "tokens", "loss"))
         failing = ", ".join(link for link, own in one["links"].items() if own["verdict"] == "fail") or "–"
@@ -186,7 +190,7 @@ def main(out: str, *asked: str) -> None:
             f"{failing} | **{said(one)}** | {one['seconds']:.0f} s | {ends[name]} |"
         )
         print(rows[-1], flush=True)
-    counts = Counter((found[name]["verdict"], ends[name].split(":")[0]) for name in names)
+    counts = Counter((found[name].get("verdict", "no result"), ends[name].split(":")[0]) for name in names)
     summary = ", ".join(f"{word} and {end} {count}" for (word, end), count in sorted(counts.items()))
     print(summary)
     if not asked:
