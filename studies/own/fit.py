@@ -40,7 +40,15 @@ RIDGE = 1.0
 """What a standard deviation's worth of weight costs against one model."""
 NARROW, LEAST, SHARE = 0.05, 0.5, 0.99
 """The spread of a link, and of an axis, at least; the share of the corpus that is within reach of its nearest."""
-SHOWN = ("gradient_lowest", "update_last", "growth", "cosine_last", "loss_fall", "stress_information")
+SHOWN = (
+    "gradient_lowest",
+    "gradient_highest",
+    "update_last",
+    "growth",
+    "cosine_last",
+    "loss_fall",
+    "stress_information",
+)
 """Numbers whose range among models that train the package holds."""
 
 

@@ -287,7 +287,9 @@ def _gradient_of(stack: str, cells: Sequence[ModelCell], limits: Limits) -> Link
     why = f"{lowest} receives {times(evidence[-1].value)} the top layer's gradient {said}"
     return LinkVerdict(
         verdict=word, why=why, level=evidence[-1].value, limit=limits.gradient, step=step, fit=depth_fit(values(step)),
-        evidence=evidence, healthy=ours().healthy("gradient_lowest", evidence[-1].value),
+        evidence=evidence, healthy=ours().healthy(
+            "gradient_lowest" if evidence[-1].value < 1 else "gradient_highest", evidence[-1].value
+        ),
     )  # fmt: skip
 
 
