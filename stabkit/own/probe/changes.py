@@ -140,8 +140,6 @@ def _anatomy(made: Made) -> Anatomy:
 CHANGES: Mapping[str, Callable[[Made], Made | None]] = {
     "rate/3": _rate(3),
     "rate/10": _rate(10),
-    "rate*3": _rate(1 / 3),
-    "rate*10": _rate(0.1),
     "warmup": _warmup,
     "clip": _clip,
     "head": _head,
@@ -149,4 +147,6 @@ CHANGES: Mapping[str, Callable[[Made], Made | None]] = {
     "last/sqrt(2N)": _last,
     "branch/sqrt(N)": _branches(-0.5),
     "branch/N": _branches(-1.0),
+    "rate*3": _rate(1 / 3),
+    "rate*10": _rate(0.1),
 }

@@ -1,7 +1,8 @@
 """Changes that may mend a model which is likely stuck: what each is called, and the code that makes it.
 
 Each is tried on a copy by one more probe at the deepest depth (`own/probe/changes.py` makes it), the cheapest first: a
-change of the training before one of the model.
+change of the training before one of the model. A higher rate comes last: it mends what is too slow, and no other change
+is named then.
 """
 
 from __future__ import annotations
@@ -43,8 +44,6 @@ def _blocks(facts: Facts) -> int:
 CHANGES: tuple[Change, ...] = (
     Change("rate/3", "a third of the rate", _rate(3)),
     Change("rate/10", "a tenth of the rate", _rate(10)),
-    Change("rate*3", "three times the rate", _rate(1 / 3)),
-    Change("rate*10", "ten times the rate", _rate(0.1)),
     Change(
         "warmup",
         f"a warm-up over {WARMUP} updates",
@@ -79,6 +78,8 @@ CHANGES: tuple[Change, ...] = (
         lambda facts: f"x = x + f(x) / math.sqrt({_blocks(facts)})",
     ),
     Change("branch/N", "every branch times 1/N", lambda facts: f"x = x + f(x) / {_blocks(facts)}"),
+    Change("rate*3", "three times the rate", _rate(1 / 3)),
+    Change("rate*10", "ten times the rate", _rate(0.1)),
 )
 BY_KEY = {change.key: change for change in CHANGES}
 
