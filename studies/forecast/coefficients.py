@@ -14,18 +14,11 @@ from typing import Any
 import numpy as np
 
 from stabkit.results.forecast.links import FITTED
-from stabkit.results.forecast.logistic import DIGITS, Logistic, reach, sealed
+from stabkit.results.forecast.logistic import Logistic, Region, sealed
 from stabkit.results.forecast.model import AXES, FILE, SCHEMA, settings
 from studies.forecast.heldout_methods import held_out
 from studies.forecast.regression import features, fit, labels
 from studies.rows import StudyRow, digest
-
-NARROW = 0.05
-"""The spread of a link that hardly varies in the corpus, at least."""
-LEAST = 0.5
-"""The spread of an axis along which the corpus hardly varies: half a doubling."""
-SHARE = 0.99
-"""Of the corpus' own runs that lie as near to their nearest neighbour as a run must to be in range."""
 
 
 def document(corpus: Sequence[StudyRow], joined: Sequence[StudyRow] = ()) -> dict[str, Any]:
@@ -41,25 +34,21 @@ def document(corpus: Sequence[StudyRow], joined: Sequence[StudyRow] = ()) -> dic
     fitted.sort(key=lambda row: row.run_id)
     x = features(fitted)
     axes = np.array([list(settings(row.depth, row.hidden, row.warmup).values()) for row in fitted])
-    whole = np.column_stack([x, axes])
-    spread = np.maximum(whole.std(axis=0), np.r_[np.full(len(FITTED), NARROW), np.full(len(AXES), LEAST)])
-    places = np.round(whole / spread, DIGITS)
+    names = [link.key for link in FITTED]
     body = {
         "schema": SCHEMA,
         "corpus": digest(fitted),
         "runs": len(fitted),
-        "links": [link.key for link in FITTED],
+        "links": names,
         "axes": list(AXES),
         **fit(x, labels(fitted)).to_json(),
         "before": {"corpus": digest(first), "runs": len(first), "highest": highest, **before.to_json()},
         "methods": sorted({row.method for row in fitted}),
         "blocks": sorted(given),
         "abstains": sorted(abstains),
-        "spread": spread.tolist(),
-        "reach": reach(places, SHARE),
+        **Region.of((*names, *AXES), x, axes).to_json(),
         "max_tokens": float(np.median([row.max_tokens for row in fitted])),
         "vocab": 2000.0,
-        "places": places.tolist(),
     }
     return sealed(body)
 

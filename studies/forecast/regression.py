@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
-from stabkit.results.forecast.links import FITTED, Link, RunSetting, numbers
-from stabkit.results.forecast.logistic import Array, Logistic
+from stabkit.results.forecast.links import FITTED, Link, RunSetting
+from stabkit.results.forecast.logistic import Array, Logistic, numbers
 from studies.rows import StudyRow
 
 RIDGE = 0.3

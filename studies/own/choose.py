@@ -13,8 +13,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from stabkit.results.forecast.logistic import Array
-from stabkit.results.own.forecast import LINKS, OwnLink, held, log
+from stabkit.results.forecast.logistic import Array, log
+from stabkit.results.own.forecast import LINKS, OwnLink, held
 from studies.forecast.regression import fit
 from studies.forecast.scores import auc
 from studies.own.corpus import CorpusRow

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from stabkit.results.forecast.logistic import DIGITS, Array, Logistic, names, reach, sealed, word
+from stabkit.results.forecast.logistic import Array, Logistic, Region, numbers, sealed, word
 from stabkit.results.own.forecast import (
     AXES,
     FILE,
@@ -28,7 +28,6 @@ from stabkit.results.own.forecast import (
     OwnLink,
     OwnSetting,
     axes,
-    numbers,
     read,
 )
 from studies.forecast.regression import Labels, fit
@@ -38,8 +37,6 @@ NAMES = {"adamw": "AdamW", "sgd": "SGD", "muon": "Muon", "lion": "Lion"}
 """{optimiser of the design: its class}."""
 RIDGE = 1.0
 """What a standard deviation's worth of weight costs against one model."""
-NARROW, LEAST, SHARE = 0.05, 0.5, 0.99
-"""The spread of a link, and of an axis, at least; the share of the corpus that is within reach of its nearest."""
 SHOWN = (
     "gradient_lowest",
     "gradient_highest",
@@ -94,20 +91,16 @@ def document(rows: Sequence[CorpusRow]) -> dict[str, Any]:
     ours, theirs = (half(rows, judge=judge) for judge in (False, True))
     by = fitted(ours)
     good = [row for row in ours if usable(row)]
-    whole = np.column_stack([features(good), [list(axes(setting(row)).values()) for row in good]])
-    spread = np.maximum(whole.std(axis=0), np.r_[np.full(len(LINKS), NARROW), np.full(len(AXES), LEAST)])
-    places = np.round(whole / spread, DIGITS)
+    names, places = [link.key for link in LINKS], [list(axes(setting(row)).values()) for row in good]
     trains = [row for row in good if not row.fails]
     body: dict[str, Any] = {
         "schema": SCHEMA,
         "corpus": digest(rows),
         "runs": len(ours),
-        "links": list(names(LINKS)),
+        "links": names,
         "axes": list(AXES),
         **by.to_json(),
-        "spread": spread.tolist(),
-        "reach": reach(places, SHARE),
-        "places": places.tolist(),
+        **Region.of((*names, *AXES), features(good), np.array(places)).to_json(),
         "trained": len(trains),
         "quantiles": {name: _percentiles([getattr(row.measured, name) for row in trains]) for name in SHOWN},
         "records": records(theirs, probabilities(theirs, by)),

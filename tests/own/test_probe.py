@@ -12,6 +12,7 @@ import torch
 from stabkit.errors import UsageError
 from stabkit.own.chain.reader import masks
 from stabkit.own.probe.built_model import make
+from stabkit.own.probe.loop import cell as loop_cell
 from stabkit.own.probe.loop import record
 from stabkit.own.sublayers.run import Call
 from stabkit.results.own.series import refuse, uneven
@@ -22,6 +23,34 @@ from tests.own import probe_models as models
 from tests.own.probing import cell, told
 
 # — what it takes —
+
+
+def test_a_forecast_is_of_as_many_updates_as_it_was_fitted_on():
+    for steps, axes in ((16, ()), (32, ("updates",)), (8, ("updates",))):
+        found = verdict([cell("pre_ln", 4, lr=1e-3, steps=steps, stressed=True)])
+        assert found.forecast.axes == axes and (found.forecast.probability is None) == bool(axes)
+
+
+def test_an_optimizer_that_chooses_its_rate_is_out_of_range_and_keeps_it():
+    """transformers' Adafactor has a rate of None."""
+
+    class OwnRate(torch.optim.SGD):
+        def step(self, closure=None):
+            for group in self.param_groups:
+                assert group["lr"] is None
+                for p in group["params"]:
+                    p.data.sub_(p.grad, alpha=1e-3)
+
+    def factory(depth):
+        model, loss = models.pre_ln(depth)
+        optimizer = OwnRate(model.parameters(), lr=1e-3)
+        for group in optimizer.param_groups:
+            group["lr"] = None
+        return model, loss, optimizer
+
+    made = make(factory, "factory", 2, 0, 0.0)
+    found = loop_cell(made, record(made, 16, stressed=True), factory="a:b", depth=2, lr=0.0, seed=0, steps=16)
+    assert "stress_loss" in found.records and verdict([found]).forecast.axes == ("optimizer",)
 
 
 def test_layers_that_share_their_weights_are_out_of_range_by_the_gradient_and_no_crash():

@@ -10,7 +10,8 @@ import sys
 import pytest
 
 from stabkit.results.forecast import logistic, model
-from stabkit.results.forecast.links import RunSetting, numbers
+from stabkit.results.forecast.links import FITTED, RunSetting
+from stabkit.results.forecast.logistic import numbers
 from stabkit.results.forecast.measured import UPDATES, measure
 from stabkit.spec import ModelConfig, Own, RunSpec, TrainConfig
 from stabkit.tasks.synthetic import Synthetic
@@ -70,7 +71,7 @@ def spec(**changes):
 def place(coefficients, run_spec, **changes):
     at = measured(**{"gradient_lowest": 0.1, "gradient_last": 0.1, **changes})
     return model.outside(
-        run_spec, numbers([(at, RunSetting(run_spec.train.lr, run_spec.model.hidden))])[0], coefficients
+        run_spec, numbers([(at, RunSetting(run_spec.train.lr, run_spec.model.hidden))], FITTED)[0], coefficients
     )
 
 

@@ -8,7 +8,7 @@ belongs to the update that ends next: said, not guessed.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -45,7 +45,13 @@ def name(optimizers: Sequence[torch.optim.Optimizer]) -> str:
 
 def rate(optimizers: Sequence[torch.optim.Optimizer]) -> float:
     """That of the first group of the first; NaN where it has none."""
-    return float(optimizers[0].param_groups[0].get("lr", math.nan)) if optimizers else math.nan
+    return group_rate(optimizers[0].param_groups[0]) if optimizers else math.nan
+
+
+def group_rate(group: Mapping[str, Any]) -> float:
+    """NaN where a group has none, or leaves it to its optimiser (None)."""
+    rate = group.get("lr")
+    return math.nan if rate is None else float(rate)
 
 
 def rates(optimizers: Sequence[torch.optim.Optimizer]) -> str:

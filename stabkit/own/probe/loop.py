@@ -39,7 +39,7 @@ from stabkit.own.chain.gradients import (
 )
 from stabkit.own.chain.reader import Reader, lost, masks
 from stabkit.own.probe.built_model import Made
-from stabkit.own.probe.schedule import set_rates
+from stabkit.own.probe.schedule import Schedule, set_rates
 from stabkit.own.sublayers import reading, run
 from stabkit.own.sublayers.anatomy import and_more
 from stabkit.own.sublayers.memory import digest
@@ -76,8 +76,6 @@ class ProbeRecord:
 
 LATE = 8
 """Updates after which a batch is looked at again: the first are large in every model."""
-
-
 TOO_HIGH = 3.0
 """Times the highest rate at which the model is trained for AT_PEAK updates at the end: what is near its edge breaks."""
 AT_PEAK, RISEN = 8, 1.5
@@ -102,108 +100,141 @@ def record(
     forecast needs. It ends early where the loss is not finite. `tell(step, loss)`."""
     with run.untouched(made.model):
         stream = reading.found(made.model, made.call, pattern)
-    groups = groups_of(made.model, stream)
-    reader = Reader(stream, masks(made.model, made.call), made.model)
-    recorder = Recorder()
-    weights = Weights(groups)
-    sites = tuple(groups)
-
-    reached = torch.zeros(len(flat(groups)), dtype=torch.bool)
-    broke: Broke | None = None
-    taken, value = 0, math.nan
-    rates: list[float] = []
-
-    def stepped(*seen: object) -> None:
-        nonlocal taken
-        taken += 1
-
-    def look(recorder: Recorder, step: int) -> States:
-        with run.untouched(made.model):
-            states = stream.read(made.model, made.call)
-        reader.read(recorder, step, states)
-        return states
-
-    def again(step: int) -> float:
-        with run.untouched(made.model), torch.no_grad():
-            return float(made.objective.at(made.model, step))
-
-    def updated(recorder: Recorder, first: int, last: int, read: frozenset[int]) -> bool:
-        """Updates `first` + 1 to `last`; whether the loss was finite to the end."""
-        nonlocal reached, broke, value, taken
-        for step in range(first, last + 1):
-            if step in read:
-                states = look(recorder, step)
-                if step >= max(LATE, first + 1):
-                    recorder.add("again", step, ("before", "after"), [value, again(step)])
-                moved = weights.moved()
-                names = tuple(name + mark for mark in moved for name in sites)
-                recorder.add("delta", step, names, [value for part in moved.values() for value in part.tolist()])
-            if step + 1 in read:
-                weights.hold()
-            for optimizer in made.optimizers:
-                optimizer.zero_grad(set_to_none=True)
-            taken = 0
-            loss = made.objective.at(made.model, step + 1)
-            value = float(loss.detach())
-            loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
-            recorder.add("loss", step, ("train",), [value])
-            rates.append(updates.rate(made.optimizers))
-            if not math.isfinite(value) and step not in read:
-                states = look(recorder, step)
-            squares = summed(gradient_squares(flat(groups), mesh_of(groups)), mesh_of(groups)).cpu()
-            reached |= ~(squares <= 0)
-            recorder.add("gradient", step, sites, by_group(squares, groups).sqrt().tolist())
-            if tell:
-                tell(step, value)
-            missing = absent(squares, groups)
-            if broke is None and last == steps and (gone := lost(recorder.tables(), step, missing)) is not None:
-                broke = _broke(step, *gone, reader, states, squares, value)
-            if step == last or not math.isfinite(value):
-                return math.isfinite(value)
-            for optimizer in made.optimizers:
-                optimizer.step()
-            made.schedule.step()
-            if taken != len(handles):
-                raise UsageError(f"{taken} optimiser steps were taken in one update; the loss is not to step itself")
-        return True
-
-    handles = [optimizer.register_step_post_hook(stepped) for optimizer in made.optimizers]
-    peak, stress = Recorder(), Recorder()
-    try:
-        finite = updated(recorder, 0, steps, readings(steps))
-        now = rates[-1]
-        rate, warmup, highest = made.schedule.ahead(made.optimizers, rates)
-        at = steps
-        finite = finite and stressed
-        if finite and rate > RISEN * now:
-            set_rates(made.optimizers, highest)
-            finite, at = updated(peak, at, at + AT_PEAK, frozenset({at + AT_PEAK - 1, at + AT_PEAK})), at + AT_PEAK
-        if finite:
-            set_rates(made.optimizers, [[TOO_HIGH * own for own in group] for group in highest])
-            updated(stress, at, at + AT_PEAK, frozenset({at + AT_PEAK - 1, at + AT_PEAK}))
-    finally:
-        for handle in handles:
-            handle.remove()
-    unreached, share = _unreached(made.model, stream, groups, reached)
+    training = _Training(made, stream, tell)
+    usual, highest, beyond = Recorder(), Recorder(), Recorder()
+    finite = training.update(usual, 0, steps, readings(steps), made.schedule)
+    peak = made.schedule.ahead(made.optimizers, training.rates)
+    at, still = steps, Schedule()
+    if stressed and finite and peak.rate > RISEN * training.rates[-1]:
+        set_rates(made.optimizers, peak.groups)
+        finite = training.update(highest, at, at + AT_PEAK, _last(at + AT_PEAK), still)
+        at += AT_PEAK
+    if stressed and finite:
+        set_rates(made.optimizers, peak.groups, TOO_HIGH)
+        training.update(beyond, at, at + AT_PEAK, _last(at + AT_PEAK), still)
+    unreached, share = _unreached(made.model, stream, training.groups, training.reached)
+    reader = training.reader
     return ProbeRecord(
         records={
-            **recorder.tables(),
-            **{f"peak_{name}": table for name, table in peak.tables().items()},
-            **{f"stress_{name}": table for name, table in stress.tables().items()},
+            f"{phase}{name}": table
+            for phase, recorder in (("", usual), ("peak_", highest), ("stress_", beyond))
+            for name, table in recorder.tables().items()
         },
         stream=stream,
         width=reader.width,
         tokens=reader.tokens,
         batch=digest((made.call.args, dict(made.call.kwargs))),
-        broke=broke,
-        sublayers=sublayers(stream, groups),
+        broke=training.broke,
+        sublayers=sublayers(stream, training.groups),
         guess=reader.guess,
         dtype=reader.dtype,
         unreached=f"{len(unreached)} matrices ({and_more(unreached)})" if unreached else "",
         unreached_share=share,
-        rate=rate,
-        warmup=warmup,
+        rate=peak.rate,
+        warmup=peak.update,
     )
+
+
+def _last(step: int) -> frozenset[int]:
+    """The readings of a later phase: its end, and what its last update began from."""
+    return frozenset({step - 1, step})
+
+
+class _Training:
+    """A model in training, and what reads it."""
+
+    def __init__(self, made: Made, stream: ResidualStream, tell: Callable[[int, float], None] | None) -> None:
+        self.made, self.stream, self.tell = made, stream, tell
+        self.groups = groups_of(made.model, stream)
+        self.reader = Reader(stream, masks(made.model, made.call), made.model)
+        self.weights = Weights(self.groups)
+        self.reached = torch.zeros(len(flat(self.groups)), dtype=torch.bool)
+        """Of the parameters, whether a gradient ever arrived."""
+        self.broke: Broke | None = None
+        """The first number of the first phase that was lost."""
+        self.rates: list[float] = []
+        """Of every update, and of the one to come."""
+        self._taken, self._loss = 0, math.nan
+
+    def update(self, recorder: Recorder, first: int, last: int, read: frozenset[int], schedule: Schedule) -> bool:
+        """Updates `first` + 1 to `last`, recorded; whether the loss was finite to the end."""
+        made = self.made
+        handles = [own.register_step_post_hook(self._stepped) for own in made.optimizers]
+        try:
+            for step in range(first, last + 1):
+                finite = self._gradient(recorder, step, first, read)
+                if step == last or not finite:
+                    return finite
+                for optimizer in made.optimizers:
+                    optimizer.step()
+                schedule.step()
+                if self._taken != len(handles):
+                    taken = f"{self._taken} optimiser steps were taken in one update"
+                    raise UsageError(f"{taken}; the loss is not to step itself")
+        finally:
+            for handle in handles:
+                handle.remove()
+        return True
+
+    def _gradient(self, recorder: Recorder, step: int, first: int, read: frozenset[int]) -> bool:
+        """Everything at θ_step, and the gradient of the update that comes next; whether its loss is finite."""
+        made, groups = self.made, self.groups
+        states = self._states(recorder, step) if step in read else None
+        if step in read:
+            if step >= max(LATE, first + 1):
+                recorder.add("again", step, ("before", "after"), [self._loss, self._again(step)])
+            moved = self.weights.moved()
+            names = tuple(name + mark for mark in moved for name in groups)
+            recorder.add("delta", step, names, [value for part in moved.values() for value in part.tolist()])
+        if step + 1 in read:
+            self.weights.hold()
+        for optimizer in made.optimizers:
+            optimizer.zero_grad(set_to_none=True)
+        self._taken = 0
+        loss = made.objective.at(made.model, step + 1)
+        self._loss = float(loss.detach())
+        loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
+        recorder.add("loss", step, ("train",), [self._loss])
+        self.rates.append(updates.rate(made.optimizers))
+        if states is None and not math.isfinite(self._loss):
+            states = self._states(recorder, step)
+        squares = summed(gradient_squares(flat(groups), mesh_of(groups)), mesh_of(groups)).cpu()
+        self.reached |= ~(squares <= 0)
+        recorder.add("gradient", step, tuple(groups), by_group(squares, groups).sqrt().tolist())
+        if self.tell:
+            self.tell(step, self._loss)
+        if self.broke is None and not first:
+            self.broke = self._lost(recorder, step, states, squares)
+        return math.isfinite(self._loss)
+
+    def _states(self, recorder: Recorder, step: int) -> States:
+        with run.untouched(self.made.model):
+            states = self.stream.read(self.made.model, self.made.call)
+        self.reader.read(recorder, step, states)
+        return states
+
+    def _again(self, step: int) -> float:
+        """The loss of the update just made, on its own batch, after it."""
+        with run.untouched(self.made.model), torch.no_grad():
+            return float(self.made.objective.at(self.made.model, step))
+
+    def _lost(self, recorder: Recorder, step: int, states: States | None, squares: torch.Tensor) -> Broke | None:
+        """Where a number was lost at this step, and how much is lost with it; None where all are there."""
+        gone = lost(recorder.tables(), step, absent(squares, self.groups))
+        if gone is None:
+            return None
+        probe, site = gone
+        gradients = int((~squares.isfinite()).sum())
+        parts = [
+            self.reader.rows(states, site) if probe == "stream" and states is not None else "",
+            f"the loss is {self._loss:.3g}" if math.isfinite(self._loss) else "",
+            f"{gradients} of {len(squares)} gradients are not finite" if gradients else "",
+        ]
+        where = "the loss" if probe == "loss" else f"{probe} of {site}"
+        return Broke(step=step, where=where, detail="; ".join(filter(None, parts)))
+
+    def _stepped(self, *seen: object) -> None:
+        self._taken += 1
 
 
 def cell(
@@ -236,6 +267,7 @@ def cell(
             start=made.start,
             broke=recorded.broke,
             optimizer=updates.name(made.optimizers),
+            optimizers=tuple(type(own).__name__ for own in made.optimizers),
             rate=recorded.rate,
             guess=recorded.guess,
             normed=recorded.stream.normed,
@@ -252,20 +284,6 @@ def cell(
         ),
         recorded.records,
     )
-
-
-def _broke(
-    step: int, probe: str, site: str, reader: Reader, states: States, squares: torch.Tensor, loss: float
-) -> Broke:
-    """Where the first number was lost, and how much is lost with it."""
-    gradients = int((~squares.isfinite()).sum())
-    parts = [
-        reader.rows(states, site) if probe == "stream" else "",
-        f"the loss is {loss:.3g}" if math.isfinite(loss) else "",
-        f"{gradients} of {len(squares)} gradients are not finite" if gradients else "",
-    ]
-    where = "the loss" if probe == "loss" else f"{probe} of {site}"
-    return Broke(step=step, where=where, detail="; ".join(filter(None, parts)))
 
 
 def _unreached(

@@ -24,16 +24,12 @@ GROUP = ("lr", "initial_lr", "max_lr", "min_lr")
 Optimizers = Sequence[torch.optim.Optimizer]
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Schedule:
     """What steps after every update."""
 
-    schedulers: tuple[Any, ...]
+    schedulers: tuple[Any, ...] = ()
     notes: tuple[str, ...] = ()
-    warmup: int | None = None
-    """Of `--warmup`; None where the scheduler is the factory's own."""
-    over: bool = False
-    """Whether it was played to its end."""
 
     @classmethod
     def of(cls, given: Sequence[Any], optimizers: Optimizers, warmup: int | None, name: str) -> Schedule:
@@ -42,61 +38,62 @@ class Schedule:
             raise UsageError(f"{name}: --warmup is for a factory without a scheduler of its own, and it has one")
         kept = tuple(own for own in given if not isinstance(own, ReduceLROnPlateau))
         left = f"{len(given) - len(kept)} ReduceLROnPlateau, which no probe steps" if len(kept) < len(given) else ""
-        if given:
+        if given or not warmup:
             return cls(schedulers=kept, notes=(left,) if left else ())
-        count = warmup or 0
-        ramp = tuple(LambdaLR(own, lambda t: min(1.0, (t + 1) / count)) for own in optimizers) if count else ()
-        return cls(schedulers=ramp, warmup=count)
+        return cls(schedulers=tuple(LambdaLR(own, lambda t: min(1.0, (t + 1) / warmup)) for own in optimizers))
 
     def step(self) -> None:
-        """After an update; nothing once it was played ahead."""
-        if not self.over:
-            self._play()
-
-    def _play(self) -> None:
+        """After an update."""
         for scheduler in self.schedulers:
             scheduler.step()
 
-    def ahead(self, optimizers: Optimizers, seen: Sequence[float]) -> tuple[float, int, list[list[float]]]:
-        """(the highest rate, the update that is first made at it, 0 for the first of all; all groups' rates then): of
-        the rates `seen` at updates so far, the last of them the one to come, and of those that follow. The schedulers
-        are at their end then: for a model that is done with."""
+    def ahead(self, optimizers: Optimizers, seen: Sequence[float]) -> Peak:
+        """Where its rate is highest: among the rates `seen` at updates so far, the last of them the one to come, and
+        those that follow. The schedulers are at their end then, and are not to be stepped any more."""
         rates, groups = list(seen), [rates_of(optimizers)]
-        first = len(rates) - 1
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of steps without an update, and of schedules that are over
+            warnings.simplefilter("ignore")  # of steps without an update
             try:
                 for _ in range(AHEAD if self.schedulers else 0):
-                    self._play()
+                    self.step()
                     rates.append(updates.rate(optimizers))
                     groups.append(rates_of(optimizers))
-            except Exception:  # OneCycleLR at its end, a user's own
+            except Exception:  # a schedule that is over (OneCycleLR raises), or ends in its own way: no rate follows
                 pass
-        finite = [rate for rate in rates if math.isfinite(rate)]
-        if not finite:
-            return math.nan, 0, groups[0]
-        highest = max(finite)
-        at = next(i for i, rate in enumerate(rates) if rate >= highest * (1 - 1e-9))
-        self.over = True
-        return highest, at + 1 if at else 0, groups[max(0, at - first)]
+        highest = max((rate for rate in rates if math.isfinite(rate)), default=math.nan)
+        at = next((i for i, rate in enumerate(rates) if rate >= highest * (1 - 1e-9)), 0)
+        return Peak(highest, at + 1 if at else 0, groups[max(0, at + 1 - len(seen))])
+
+
+@dataclass(frozen=True)
+class Peak:
+    """The highest rate of a schedule."""
+
+    rate: float
+    """Of the first group of the first optimiser; NaN where it has none."""
+    update: int
+    """The update that is first made at it; 0 for the first of all."""
+    groups: Sequence[Sequence[float]]
+    """Those of every optimiser's groups then, or from now on where it lies behind."""
 
 
 def rates_of(optimizers: Optimizers) -> list[list[float]]:
     """Of every optimiser's groups; NaN where one has none."""
-    return [[float(group.get("lr", math.nan)) for group in own.param_groups] for own in optimizers]
+    return [[updates.group_rate(group) for group in own.param_groups] for own in optimizers]
 
 
-def set_rates(optimizers: Optimizers, rates: Sequence[Sequence[float]]) -> None:
-    """As `rates_of` gave them."""
+def set_rates(optimizers: Optimizers, rates: Sequence[Sequence[float]], times: float = 1.0) -> None:
+    """As `rates_of` gave them, times a factor; a group without a rate is left alone."""
     for optimizer, own in zip(optimizers, rates, strict=True):
         for group, rate in zip(optimizer.param_groups, own, strict=True):
-            group["lr"] = rate
+            if math.isfinite(rate):
+                group["lr"] = times * rate
 
 
 def peak(optimizers: Optimizers) -> float:
     """The rate of the first group of the first, as it was before a scheduler took it down; NaN where it has none."""
     group = optimizers[0].param_groups[0]
-    return float(group.get("initial_lr", group.get("lr", math.nan)))
+    return float(group["initial_lr"]) if "initial_lr" in group else updates.group_rate(group)
 
 
 def scale(optimizers: Optimizers, schedulers: Sequence[Any], factor: float) -> None:

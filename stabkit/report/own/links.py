@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from stabkit.figures.shared.words import listed, plain, short
 from stabkit.results.forecast.logistic import word
 from stabkit.results.own.cell import ModelCell
-from stabkit.results.own.forecast import ONE_BATCH, OPTIMIZER, SHORT, USUAL, Healthy, OwnForecast
+from stabkit.results.own.forecast import ONE_BATCH, OPTIMIZER, OTHER, USUAL, Healthy, OwnForecast
 from stabkit.results.own.judged import Judged
 from stabkit.results.own.link import LinkVerdict
 from stabkit.results.own.measured import UPDATES
@@ -102,7 +102,7 @@ def worth(forecast: OwnForecast) -> str:
 UNLIKE = {
     ONE_BATCH: "every update saw one batch, which a model can learn by heart: give loss(model, step)",
     OPTIMIZER: f"its optimizer is none of {', '.join(USUAL)}",
-    SHORT: f"{UPDATES} updates are needed",
+    OTHER: f"a forecast needs {UPDATES} updates, and no more",
 }
 
 

@@ -8,18 +8,14 @@ shows the others).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
+from stabkit.results.forecast import logistic
+from stabkit.results.forecast.logistic import TINY, log
 from stabkit.results.forecast.measured import Measured
 
 GONE = 1e-4
 """A gradient ratio below it counts as this: 10⁻¹⁴ of a gradient is as lost as 10⁻⁴ of it."""
-TINY = 1e-12
 
 
 class RunSetting(NamedTuple):
@@ -31,20 +27,7 @@ class RunSetting(NamedTuple):
     """The width d: a normed state's length is √d, and ‖ΔF‖ is in units of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
-    """One number of the chain."""
-
-    key: str
-    label: str
-    reason: str
-    of: Callable[[Measured, RunSetting], float]
-    """The number, more is better."""
-
-
-def log(value: float) -> float:
-    """log₁₀, of at least TINY."""
-    return math.log10(max(value, TINY))
+Link = logistic.Link[Measured, RunSetting]
 
 
 FITTED: tuple[Link, ...] = (
@@ -68,8 +51,3 @@ FITTED: tuple[Link, ...] = (
         lambda seen, at: -log(at.rate),
     ),
 )
-
-
-def numbers(seen: Sequence[tuple[Measured, RunSetting]], links: Sequence[Link] = FITTED) -> NDArray[np.float64]:
-    """(runs × links) of what was measured of runs and their settings."""
-    return np.array([[link.of(*run) for link in links] for run in seen], dtype=np.float64).reshape(-1, len(links))

@@ -2,17 +2,19 @@
 
     p = σ(bias + Σ weight_j·(x_j − mean_j)/scale_j)
 
-A forecast of a run (`model.py`) and one of a user's model (`results/own/forecast.py`) are two fits of this form.
+A forecast of a run (`model.py`) and one of a user's model (`results/own/forecast.py`) are two fits of this form, each
+of its own links.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,11 +30,41 @@ DIGITS = 3
 ROUNDED = 10.0**-DIGITS
 """A setting of the corpus itself lies beyond its own rounded place by no more."""
 
+TINY = 1e-12
+NARROW, LEAST, SHARE = 0.05, 0.5, 0.99
+"""The spread of a link that hardly varies in a corpus, at least; that of an axis, half a doubling; the share of its
+runs that lie as near to their nearest neighbour as a run must to be in range."""
+
 Array = NDArray[np.float64]
+Seen = TypeVar("Seen")
+"""What was measured."""
+At = TypeVar("At")
+"""What of a setting a link reads besides."""
 
 
 class ForeignCoefficients(StoreError):
     """A file of coefficients that is damaged, or was fitted for other links."""
+
+
+@dataclass(frozen=True)  # no slots: an alias of a generic class marks what it makes
+class Link(Generic[Seen, At]):
+    """One number of the chain."""
+
+    key: str
+    label: str
+    reason: str
+    of: Callable[[Seen, At], float]
+    """The number, more is better."""
+
+
+def log(value: float, least: float = TINY) -> float:
+    """log₁₀, of at least `least`; NaN stays NaN."""
+    return math.log10(max(value, least)) if not math.isnan(value) else math.nan
+
+
+def numbers(seen: Sequence[tuple[Seen, At]], links: Sequence[Link[Seen, At]]) -> Array:
+    """(runs × links) of what was measured of runs and their settings."""
+    return np.array([[link.of(*run) for link in links] for run in seen], dtype=np.float64).reshape(-1, len(links))
 
 
 def word(p: float | None) -> Word:
@@ -80,6 +112,25 @@ class Region:
     reach: float
     """The distance to the nearest of them beyond which a run is out of range."""
 
+    @classmethod
+    def of(cls, names: Sequence[str], x: Array, axes: Array) -> Region:
+        """That of a corpus, by its (runs × links) x and (runs × axes) axes."""
+        least = np.r_[np.full(x.shape[1], NARROW), np.full(axes.shape[1], LEAST)]
+        whole = np.column_stack([x, axes])
+        spread = np.maximum(whole.std(axis=0), least)
+        places = np.round(whole / spread, DIGITS)
+        return cls(tuple(names), places, spread, _reach(places))
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> Region:
+        """That of a document of coefficients."""
+        places, spread = (np.array(body[name], dtype=np.float64) for name in ("places", "spread"))
+        return cls((*body["links"], *body["axes"]), places, spread, float(body["reach"]))
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values, without the names."""
+        return {"spread": self.spread.tolist(), "reach": self.reach, "places": self.places.tolist()}
+
     def beyond(self, place: Array) -> tuple[str, ...]:
         """Along which coordinates a place lies out of the corpus' reach; none where one of its runs is near."""
         scaled = place / self.spread
@@ -123,13 +174,8 @@ def foreign(path: str, data: bytes, error: Exception) -> ForeignCoefficients:
     )
 
 
-def reach(places: Array, share: float) -> float:
-    """The distance within which this share of a corpus' own runs has its nearest neighbour."""
+def _reach(places: Array) -> float:
+    """The distance within which SHARE of a corpus' own runs have their nearest neighbour."""
     apart = np.sqrt(((places[:, None] - places[None]) ** 2).sum(axis=-1))
     np.fill_diagonal(apart, np.inf)
-    return float(np.quantile(apart.min(axis=1), share))
-
-
-def names(links: Sequence[Any]) -> tuple[str, ...]:
-    """Their keys."""
-    return tuple(link.key for link in links)
+    return float(np.quantile(apart.min(axis=1), SHARE))

@@ -20,7 +20,7 @@ import numpy as np
 
 from stabkit import methods
 from stabkit.methods import blocks
-from stabkit.results.forecast.links import FITTED, RunSetting, numbers
+from stabkit.results.forecast.links import FITTED, RunSetting
 from stabkit.results.forecast.logistic import (
     Array,
     Logistic,
@@ -28,6 +28,7 @@ from stabkit.results.forecast.logistic import (
     Word,
     contents,
     foreign,
+    numbers,
     unsealed,
     word,
 )
@@ -112,12 +113,7 @@ def read(data: bytes, path: str) -> Coefficients:
             raise ValueError("it was fitted for other links than this version reads")
         return Coefficients(
             Logistic.from_json(body),
-            Region(
-                (*body["links"], *body["axes"]),
-                np.array(body["places"], dtype=np.float64),
-                np.array(body["spread"], dtype=np.float64),
-                float(body["reach"]),
-            ),
+            Region.from_json(body),
             float(body["max_tokens"]),
             float(body["vocab"]),
             str(body["corpus"]),
@@ -143,7 +139,7 @@ def forecast(
     if measured is None:
         return None
     by = coefficients or ours()
-    x = numbers([(measured, RunSetting(spec.train.lr, spec.model.hidden))])
+    x = numbers([(measured, RunSetting(spec.train.lr, spec.model.hidden))], FITTED)
     axes = outside(spec, x[0], by)
     p = None if axes else float(by.logistic.probability(x)[0])
     return Forecast(

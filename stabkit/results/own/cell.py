@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import MISSING, asdict, dataclass, fields
 from typing import Any
@@ -89,6 +90,8 @@ class Facts:
     unregistered: str = ""
     """Which sub-layers' weights are not among the model's parameters; "" for none."""
 
+    optimizers: tuple[str, ...] = ()
+    """The classes of all that step it, in their order; empty of what was recorded before that was."""
     fresh: bool = False
     """Whether every update had a batch of its own."""
     warmup: int = 0
@@ -102,6 +105,11 @@ class Facts:
     """How the names of the parameters end that the change is made on."""
     change: str = ""
     """What was changed to try a cure (`cure.py`); "" for the model as it is."""
+
+    @property
+    def layers(self) -> int:
+        """Of the deepest stack."""
+        return max(Counter(stack for stack, _ in {(own.stack, own.layer) for own in self.sublayers}).values())
 
     def to_json(self) -> dict[str, Any]:
         """Fields that have their default are left out: what 1.0.0 stored, which lacks them, is written as it was."""
@@ -120,7 +128,7 @@ def facts(body: Mapping[str, Any]) -> Facts:
     notes = tuple(map(str, body["notes"]))
     scores = guess(body.get("guess"))
     tuples = {"sublayers": parts, "notes": notes, "normed": tuple(body.get("normed", ()))}
-    tuples["changed"] = tuple(body.get("changed", ()))
+    tuples |= {name: tuple(body.get(name, ())) for name in ("changed", "optimizers")}
     return Facts(**{**body, **numbers, **tuples, "broke": broke, "guess": scores})
 
 

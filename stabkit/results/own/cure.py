@@ -37,10 +37,6 @@ def _rate(divisor: float) -> Callable[[Facts], str]:
     return line
 
 
-def _blocks(facts: Facts) -> int:
-    return len({own.layer for own in facts.sublayers if own.stack == facts.sublayers[-1].stack})
-
-
 CHANGES: tuple[Change, ...] = (
     Change("rate/3", "a third of the rate", _rate(3)),
     Change("rate/10", "a tenth of the rate", _rate(10)),
@@ -68,16 +64,16 @@ CHANGES: tuple[Change, ...] = (
         "last/sqrt(2N)",
         "the last matrix of every branch 1/√(2N) smaller",
         lambda facts: (
-            f"for n, p in model.named_parameters(): p.data /= math.sqrt({2 * _blocks(facts)}) "
+            f"for n, p in model.named_parameters(): p.data /= math.sqrt({2 * facts.layers}) "
             f"if n.endswith({facts.changed!r}) else 1"
         ),
     ),
     Change(
         "branch/sqrt(N)",
         "every branch times 1/√N",
-        lambda facts: f"x = x + f(x) / math.sqrt({_blocks(facts)})",
+        lambda facts: f"x = x + f(x) / math.sqrt({facts.layers})",
     ),
-    Change("branch/N", "every branch times 1/N", lambda facts: f"x = x + f(x) / {_blocks(facts)}"),
+    Change("branch/N", "every branch times 1/N", lambda facts: f"x = x + f(x) / {facts.layers}"),
     Change("rate*3", "three times the rate", _rate(1 / 3)),
     Change("rate*10", "ten times the rate", _rate(0.1)),
 )

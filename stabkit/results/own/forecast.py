@@ -7,14 +7,14 @@ eight more at three times the rate.
 package), and holds how often its words came true on the other half, which nothing was chosen on; and what numbers
 models that train have. It carries its own sha256 and is not edited.
 
-No forecast is given of what the corpus has not: fewer updates, one batch for all of them, an optimiser of another kind,
-a width, depth or rate far from any of its models.
+No forecast is given of what the corpus has not: fewer updates or more, one batch for all of them, an optimiser of
+another kind, a width, depth or rate far from any of its models.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -23,13 +23,16 @@ from typing import Any
 import numpy as np
 
 from stabkit.results.forecast.logistic import (
+    TINY,
     Array,
+    Link,
     Logistic,
     Region,
     Word,
     contents,
     foreign,
-    names,
+    log,
+    numbers,
     unsealed,
     word,
 )
@@ -38,8 +41,10 @@ from stabkit.results.own.measured import UPDATES, OwnMeasured, measured
 
 SCHEMA = "stabkit-own-forecast/1"
 FILE = Path(__file__).with_name("coefficients.json")
-ONE_BATCH, OPTIMIZER, SHORT = "one batch", "optimizer", "updates"
+ONE_BATCH, OPTIMIZER, OTHER = "one batch", "optimizer", "updates"
 """Axes along which a model is out of range before any number is read."""
+LOST = 0.0
+"""The probability of what is no number any more."""
 USUAL = {
     **dict.fromkeys(("Adam", "AdamW", "NAdam", "RAdam"), 1e-3),
     "SGD": 0.1,
@@ -48,7 +53,6 @@ USUAL = {
 }
 """{optimiser: the rate that it is used at on models of this size}; of several the first counts. SGD's is with a
 momentum of 0.9."""
-TINY = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,20 +67,8 @@ class OwnSetting:
     width: int
 
 
-@dataclass(frozen=True, slots=True)
-class OwnLink:
-    """One number of the chain."""
-
-    key: str
-    label: str
-    reason: str
-    of: Callable[[OwnMeasured, OwnSetting], float]
-    """More is better."""
-
-
-def log(value: float, least: float = TINY) -> float:
-    """log₁₀, of at least `least`; NaN stays NaN."""
-    return math.log10(max(value, least)) if not math.isnan(value) else math.nan
+OwnLink = Link[OwnMeasured, OwnSetting]
+"""One number of the chain."""
 
 
 def held(value: float, least: float, most: float) -> float:
@@ -140,14 +132,9 @@ LINKS: tuple[OwnLink, ...] = (
 
 
 def setting(facts: Facts) -> OwnSetting:
-    """Of a cell."""
-    layers = max(len({own.layer for own in facts.sublayers if own.stack == stack}) for stack in _stacks(facts))
-    usual = USUAL.get(facts.optimizer.partition(" + ")[0], math.nan)
-    return OwnSetting(facts.rate / usual, facts.warmup, layers, facts.width)
-
-
-def _stacks(facts: Facts) -> list[str]:
-    return list(dict.fromkeys(own.stack for own in facts.sublayers))
+    """Of a cell; the rate is NaN under an optimiser that is none of USUAL."""
+    usual = USUAL.get(next(iter(facts.optimizers), ""), math.nan)
+    return OwnSetting(facts.rate / usual, facts.warmup, facts.layers, facts.width)
 
 
 def axes(at: OwnSetting) -> dict[str, float]:
@@ -162,14 +149,7 @@ def axes(at: OwnSetting) -> dict[str, float]:
 
 NEAR = 0.5
 """Powers of two that a setting may lie beyond all of the corpus' along an axis."""
-
-
 AXES = tuple(axes(OwnSetting(1.0, 0, 1, 1)))
-
-
-def numbers(seen: Sequence[tuple[OwnMeasured, OwnSetting]], links: Sequence[OwnLink] = LINKS) -> Array:
-    """(models × links)."""
-    return np.array([[link.of(*one) for link in links] for one in seen], dtype=np.float64).reshape(-1, len(links))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -251,16 +231,11 @@ def read(data: bytes, path: str) -> OwnCoefficients:
     """The coefficients of a file's bytes; raises ForeignCoefficients that names its digest."""
     try:
         body = unsealed(data)
-        if (body["schema"], body["links"], body["axes"]) != (SCHEMA, list(names(LINKS)), list(AXES)):
+        if (body["schema"], body["links"], body["axes"]) != (SCHEMA, [link.key for link in LINKS], list(AXES)):
             raise ValueError("it was fitted for other links than this version reads")
         return OwnCoefficients(
             Logistic.from_json(body),
-            Region(
-                (*body["links"], *body["axes"]),
-                np.array(body["places"], dtype=np.float64),
-                np.array(body["spread"], dtype=np.float64),
-                float(body["reach"]),
-            ),
+            Region.from_json(body),
             {name: Record(**own) for name, own in body["records"].items()},
             {name: np.array(own, dtype=np.float64) for name, own in body["quantiles"].items()},
             int(body["trained"]),
@@ -303,24 +278,21 @@ def of_cell(cell: ModelCell, by: OwnCoefficients) -> tuple[float | None, tuple[s
     if facts.broke is not None:
         return LOST, ()
     outside = []
-    if int(cell.records["loss"].steps[-1]) < UPDATES:
-        outside.append(SHORT)
+    if int(cell.records["loss"].steps[-1]) != UPDATES:
+        outside.append(OTHER)
     if not facts.fresh:
         outside.append(ONE_BATCH)
-    if facts.optimizer.partition(" + ")[0] not in USUAL or not facts.rate > 0:
+    at = setting(facts)
+    if not at.rate > 0:
         outside.append(OPTIMIZER)
     if outside:
         return None, tuple(outside)
-    seen, at = measured(cell), setting(facts)
+    seen = measured(cell)
     if seen is None:
-        return None, (SHORT,)
-    x = numbers([(seen, at)])
+        return None, (OTHER,)
+    x = numbers([(seen, at)], LINKS)
     if not np.isfinite(x).all():
         return None, tuple(link.key for link, value in zip(LINKS, x[0], strict=True) if not math.isfinite(value))
     if beyond := by.beyond(x[0], at):
         return None, beyond
     return float(by.logistic.probability(x)[0]), ()
-
-
-LOST = 0.0
-"""The probability of what is no number any more."""
