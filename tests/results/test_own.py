@@ -51,7 +51,8 @@ def made(
     }
     known = Facts(
         factory="a:b", depth=depth, lr=0.0, seed=seed, steps=steps, sublayers=own, how="", notes=(), model="M",
-        parameters=1, width=8, tokens=8, batch="", start=1.0, broke=broke, optimizer="AdamW", optimizers=("AdamW",), rate=1e-3,
+        parameters=1, width=8, tokens=8, batch="", start=1.0, broke=broke, optimizer="AdamW",
+        optimizers=("AdamW",), rate=1e-3,
     )  # fmt: skip
     return ModelCell(known, records)
 

@@ -181,7 +181,7 @@ def measured(cell: ModelCell) -> OwnMeasured | None:
             loss_start=float(loss[0]),
             loss_most=_most(loss),
             loss_last=float(loss[-4:].mean()),
-            loss_fall=float(loss[:3].mean() - loss[-3:].mean()),
+            loss_fall=loss_fall(cell),
             loss_rises=float(np.clip(np.diff(loss[1:]), 0, None).sum()),
             gained=_gained(cell),
             bounded=cell.facts.bounded,
@@ -199,6 +199,12 @@ def measured(cell: ModelCell) -> OwnMeasured | None:
             stress_step=float(stressed.records["update"].at("state@step")[-1]) / start if hard and start else math.nan,
             loss_bend=float(loss[5:9].mean() - loss[-4:].mean()) if len(loss) > 9 else math.nan,
         )
+
+
+def loss_fall(cell: ModelCell) -> float:
+    """Mean of the first three losses less the mean of the last three, nats."""
+    loss = cell.records["loss"].at("train")
+    return float(loss[:3].mean() - loss[-3:].mean())
 
 
 def _weakest(cell: ModelCell) -> str:

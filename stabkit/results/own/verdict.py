@@ -40,6 +40,7 @@ from stabkit.results.line import too_few
 from stabkit.results.own.cell import ModelCell
 from stabkit.results.own.forecast import OwnForecast, forecast, ours
 from stabkit.results.own.link import Evidence, LinkVerdict, Word, worst
+from stabkit.results.own.measured import loss_fall
 from stabkit.results.words import grows, law, power_law, share, times, updates
 
 MOST_UNREACHED = 0.5
@@ -199,6 +200,15 @@ def _update(cells: Sequence[ModelCell]) -> LinkVerdict:
     )  # fmt: skip
 
 
+def _shown(why: str, evidence: tuple[Evidence, ...], step: int, number: str) -> LinkVerdict:
+    """A link that explains and never fails, beside this number of models that train."""
+    level = evidence[-1].value
+    return LinkVerdict(
+        verdict="pass", why=why, level=level, limit=math.nan, step=step, evidence=evidence,
+        healthy=ours().healthy(number, level),
+    )  # fmt: skip
+
+
 def _tokens(cells: Sequence[ModelCell]) -> LinkVerdict:
     if any("token_cosine" not in cell.records for cell in cells):
         why = "no tokens were compared"
@@ -207,10 +217,7 @@ def _tokens(cells: Sequence[ModelCell]) -> LinkVerdict:
     evidence = _means(_by_seed(cells, lambda cell: cell.records["token_cosine"].value("state", step)))
     level = evidence[-1].value
     why = f"after {updates(step)} the cosine between different tokens of the output is {level:.2f} on average"
-    return LinkVerdict(
-        verdict="pass", why=why, level=level, limit=math.nan, step=step, evidence=evidence,
-        healthy=ours().healthy("cosine_last", level),
-    )  # fmt: skip
+    return _shown(why, evidence, step, "cosine_last")
 
 
 def _scores(cells: Sequence[ModelCell]) -> LinkVerdict:
@@ -222,22 +229,17 @@ def _scores(cells: Sequence[ModelCell]) -> LinkVerdict:
     evidence = _means(_by_seed(having, lambda cell: float(cell.records[name].at("information")[-1])))
     level, step = evidence[-1].value, int(having[-1].records[name].steps[-1])
     why = f"at three times the rate the scores come to tell {level:.2g} nats of their input"
-    return LinkVerdict(
-        verdict="pass", why=why, level=level, limit=math.nan, step=step, evidence=evidence,
-        healthy=ours().healthy("stress_information", level),
-    )  # fmt: skip
+    return _shown(why, evidence, step, "stress_information")
 
 
 def _loss(cells: Sequence[ModelCell]) -> LinkVerdict:
     step = min(int(cell.records["loss"].steps[-1]) for cell in cells)
-    evidence = _means(_by_seed(cells, fallen))
-    level = evidence[-1].value
+    evidence = _means(_by_seed(cells, loss_fall))
     first, last = (float(np.mean([cell.records["loss"].at("train")[at] for cell in _deepest(cells)])) for at in (0, -1))
     why = f"the loss goes from {first:.3g} to {last:.3g} in {updates(step)}"
-    return LinkVerdict(
-        verdict="pass", why=why, level=level, limit=math.nan, step=step, evidence=evidence,
-        healthy=ours().healthy("loss_fall", level),
-    )  # fmt: skip
+    if (frequencies := _deepest(cells)[0].facts.frequencies) is not None:
+        why += f" (who knows frequencies alone has {frequencies:.3g})"
+    return _shown(why, evidence, step, "loss_fall")
 
 
 def _gradient(cells: Sequence[ModelCell], limits: Limits) -> LinkVerdict:
@@ -340,12 +342,6 @@ def _means(values: Mapping[int, Mapping[int, float]]) -> tuple[Evidence, ...]:
         Evidence(depth=depth or None, value=float(np.mean(row)), seeds=row)
         for depth, row in zip(depths, rows, strict=True)
     )
-
-
-def fallen(cell: ModelCell) -> float:
-    """Mean of the first three losses less the mean of the last three."""
-    loss = cell.records["loss"].at("train")
-    return float(loss[:3].mean() - loss[-3:].mean())
 
 
 def _no_fit(values: Mapping[int, Mapping[int, float]]) -> str:
