@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from stabkit.results.forecast.logistic import Array, Logistic, Region, numbers, sealed, word
+from stabkit.results.forecast.logistic import Array, Logistic, Region, numbers, sealed
 from stabkit.results.own.forecast import (
     AXES,
     FILE,
@@ -31,6 +31,7 @@ from stabkit.results.own.forecast import (
     read,
 )
 from studies.forecast.regression import Labels, fit
+from studies.forecast.scores import reliability
 from studies.own.corpus import MEASURED, CorpusRow, line
 
 NAMES = {"adamw": "AdamW", "sgd": "SGD", "muon": "Muon", "lion": "Lion"}
@@ -108,14 +109,13 @@ def document(rows: Sequence[CorpusRow]) -> dict[str, Any]:
     return sealed(body)
 
 
-def records(rows: Sequence[CorpusRow], p: Array) -> dict[str, dict[str, int]]:
-    """{word: how many were told it, for how many it was right}; of `open`, how many trained."""
-    counted: dict[str, dict[str, int]] = {}
-    for row, value in zip(rows, p, strict=True):
-        own = counted.setdefault(word(float(value)), {"n": 0, "right": 0})
-        own["n"] += 1
-        own["right"] += row.fails if value <= 0.1 else not row.fails
-    return counted
+def records(rows: Sequence[CorpusRow], p: Array) -> list[dict[str, Any]]:
+    """Of each bin of probabilities: how many were told so, and how many of them trained."""
+    return [
+        {"low": own.low, "high": own.high, "n": own.n, "trained": round(own.share * own.n)}
+        for own in reliability(p, labels(rows), np.arange(len(rows)))
+        if own.n
+    ]
 
 
 def _percentiles(values: Sequence[float]) -> list[float]:

@@ -12,17 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stabkit.results.forecast.logistic import LIKELY, UNLIKELY, Array, Word, word
+from stabkit.results.forecast.logistic import Array, Word, word
 from stabkit.results.intervals import wilson
 from stabkit.results.own.forecast import LOST, OwnCoefficients, ours
-from studies.forecast.regression import Labels
-from studies.forecast.scores import auc, auc_interval
+from studies.forecast.scores import Bin, auc, auc_interval, reliability
 from studies.own.corpus import CorpusRow
 from studies.own.fit import features, fitted, half, labels, setting, usable
 from studies.own.models import SCHEMES
-
-FAR = 100
-"""Rows of both classes that a group needs at least for an AUC: 5 each; below it only words are counted."""
 
 
 def told(row: CorpusRow, by: OwnCoefficients) -> float | None:
@@ -194,19 +190,8 @@ def baselines(rows: Sequence[CorpusRow]) -> dict[str, tuple[float, float, float]
     return found
 
 
-def calibration(counted: Counted) -> list[tuple[float, float, int, float, float]]:
-    """(from, to, models, mean probability, share that trained) in five bins."""
-    edges = (0.0, UNLIKELY, 0.35, 0.65, LIKELY, 1.0)
-    given = [(p, not row.fails) for p, row in zip(counted.p, counted.rows, strict=True) if p is not None]
-    bins = []
-    for low, high in zip(edges[:-1], edges[1:], strict=True):
-        inside = [
-            (p, label) for p, label in given if (low < p < high) or (p in (low, high) and p in (0.0, 0.1, 0.9, 1.0))
-        ]
-        if inside:
-            bins.append((low, high, len(inside), float(np.mean([p for p, _ in inside])),
-                         float(np.mean([label for _, label in inside]))))  # fmt: skip
-    return bins
-
-
-Labelled = Labels
+def calibration(counted: Counted) -> list[Bin]:
+    """Said and true in five bins; those that hold a model."""
+    given = [(p, row) for p, row in zip(counted.p, counted.rows, strict=True) if p is not None]
+    p, label = np.array([p for p, _ in given]), labels([row for _, row in given])
+    return [own for own in reliability(p, label, np.arange(len(given))) if own.n]

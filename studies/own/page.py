@@ -142,8 +142,8 @@ def _words(counted: Counted, rows: Sequence[CorpusRow]) -> Iterator[str]:
     yield from _table(
         ("probability", "models", "said on average", "trained"),
         [
-            (f"{low:g} to {high:g}", n, f"{said:.2f}", f"{true:.2f}")
-            for low, high, n, said, true in calibration(counted)
+            (f"{own.low:g} to {own.high:g}", own.n, f"{own.probability:.2f}", f"{own.share:.2f}")
+            for own in calibration(counted)
         ],
     )
 

@@ -9,7 +9,7 @@ import pytest
 from stabkit.report.own import links
 from stabkit.results.depth_fit import DepthFit
 from stabkit.results.own.cure import Cure
-from stabkit.results.own.forecast import ONE_BATCH, Healthy, OwnForecast
+from stabkit.results.own.forecast import ONE_BATCH, Healthy, OwnForecast, Record
 from stabkit.results.own.judged import Judged
 from stabkit.results.own.link import Evidence, LinkVerdict
 from stabkit.results.own.verdict import Verdict
@@ -19,8 +19,9 @@ GOOD = Healthy(low=0.2, high=3.0, n=90, percent=50.0)
 LINK = LinkVerdict(verdict="pass", why="as it is", level=1.0, limit=0.0, step=16, healthy=GOOD)
 
 
-def told(word, p, *, axes=(), n=57, right=53, warmup=0):
-    return OwnForecast(word=word, probability=p, depth=24, n=n, right=right, axes=axes, warmup=warmup, corpus="c")
+def told(p, *, low=0.0, high=1.0, axes=(), n=57, trained=4, warmup=0):
+    record = Record(low=low, high=high, n=n, trained=trained) if n else None
+    return OwnForecast(probability=p, depth=24, record=record, axes=axes, warmup=warmup, corpus="c")
 
 
 def judged(forecast, cures=(), **changed):
@@ -37,21 +38,21 @@ LOW = replace(
 @pytest.mark.parametrize(
     ("found", "said"),
     [
-        (judged(told("likely trains", 0.97, n=90, right=88)),
+        (judged(told(0.97, n=90, trained=88)),
          "b at 24 layers is likely to train, without warm-up: 0.97; of 100 models told so 98 trained (n = 90, held "
          "out)."),
-        (judged(told("likely stuck", 0.04, warmup=50), gradient=LOW),
+        (judged(told(0.04, warmup=50), gradient=LOW),
          "b at 24 layers is likely stuck, with a warm-up of 50 updates: it trains with a probability of 0.04; of 100 "
          "models told so 93 did not train (n = 57, held out). The lowest layer receives 0.004 of the top layer's "
          "gradient: lower "
          "than in 99 of 100 that train."),
-        (judged(told("open", 0.5, n=40, right=20)),
-         "Whether b at 24 layers trains is open, without warm-up: 0.50; of 100 models told so 50 trained (n = 40, held "
-         "out). No link alone is unlike those of models that train."),
-        (judged(told("out of range", None, axes=("width", ONE_BATCH), n=0, right=0)),
+        (judged(told(0.5, low=0.35, high=0.65, n=40, trained=20)),
+         "Whether b at 24 layers trains is open, without warm-up: 0.50; of 40 held-out models told 0.35 to 0.65, 20 "
+         "trained. No link alone is unlike those of models that train."),
+        (judged(told(None, axes=("width", ONE_BATCH), n=0)),
          "Whether b at 24 layers trains cannot be told: every update saw one batch, which a model can learn by heart: "
          "give loss(model, step); unlike the models that were tried, by its width."),
-        (judged(told("likely trains", 0.97), gradient=replace(LOW, verdict="fail")),
+        (judged(told(0.97), gradient=replace(LOW, verdict="fail")),
          "b at 24 layers does not train as it stands. The lowest layer receives 0.004 of the top layer's gradient."),
     ],
 )  # fmt: skip
@@ -70,7 +71,7 @@ def test_the_smallest_change_that_mends_it_is_named_and_comes_next():
         Cure(change="rate/10", label="a tenth of the rate", word="likely trains", probability=0.95, code="lr = 1e-3"),
         Cure(change="clip", label="clipping", word="likely trains", probability=0.99, code="clip()"),
     )
-    found = judged(told("likely stuck", 0.04), cures, gradient=LOW)
+    found = judged(told(0.04), cures, gradient=LOW)
     assert links.answer(found).endswith("Likely to train with a tenth of the rate: lr = 1e-3.")
     assert [row["probability"] for row in links.cures(found)] == ["0.60", "0.95", "0.99"]
 

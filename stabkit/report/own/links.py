@@ -91,12 +91,15 @@ def probability(p: float) -> str:
 
 
 def worth(forecast: OwnForecast) -> str:
-    """How often the word came true: `of 100 models told so 93 did not train (n = 57, held out)`."""
-    if not forecast.n:
+    """How often that came true: `of 100 models told so 93 did not train (n = 57, held out)`; where it is open, `of 10
+    held-out models told 0.1 to 0.35 4 trained`."""
+    record = forecast.record
+    if record is None:
         return "no held-out model was told so"
-    share = round(100 * forecast.right / forecast.n)
+    if forecast.word == "open":
+        return f"of {record.n} held-out models told {record.low:g} to {record.high:g}, {record.trained} trained"
     became = "did not train" if forecast.word == "likely stuck" else "trained"
-    return f"of 100 models told so {share} {became} (n = {forecast.n}, held out)"
+    return f"of 100 models told so {100 * forecast.right / record.n:.0f} {became} (n = {record.n}, held out)"
 
 
 UNLIKE = {

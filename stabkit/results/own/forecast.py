@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ import numpy as np
 
 from stabkit.results.forecast.logistic import (
     TINY,
+    UNLIKELY,
     Array,
     Link,
     Logistic,
@@ -154,34 +155,54 @@ AXES = tuple(axes(OwnSetting(1.0, 0, 1, 1)))
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Record:
-    """How often a word came true on the judging half."""
+    """Models of the judging half that were given nearly the same probability."""
 
+    low: float
+    high: float
     n: int
-    right: int
-    """Of `open`: how many trained."""
+    trained: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OwnForecast:
     """What sixteen updates say of a model."""
 
-    word: Word
     probability: float | None
     """That it trains, the mean over seeds; None where it is out of range."""
     depth: int | None
     """At which it was asked: the deepest."""
-    n: int
-    """Models of the corpus that were told this word, held out."""
-    right: int
-    """… and for how many it was right; of `open`, how many trained."""
+    record: Record | None
+    """Held-out models that were told nearly so; None where there were none."""
     axes: tuple[str, ...]
     """Along which it lies out of range."""
     warmup: int
     corpus: str
 
+    @property
+    def word(self) -> Word:
+        return word(self.probability)
+
+    @property
+    def right(self) -> int:
+        """Of the record's models: that did not train where it is likely stuck, else that trained."""
+        if self.record is None:
+            return 0
+        return self.record.n - self.record.trained if self.word == "likely stuck" else self.record.trained
+
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values."""
-        return {**asdict(self), "axes": list(self.axes)}
+        """Plain JSON values; `right` of `n` models that were told a probability in `bin`."""
+        record = self.record
+        return {
+            "word": self.word,
+            "probability": self.probability,
+            "depth": self.depth,
+            "n": record.n if record else 0,
+            "right": self.right,
+            "bin": [record.low, record.high] if record else None,
+            "axes": list(self.axes),
+            "warmup": self.warmup,
+            "corpus": self.corpus,
+        }
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -202,7 +223,7 @@ class OwnCoefficients:
 
     logistic: Logistic
     region: Region
-    records: Mapping[Word, Record]
+    records: Sequence[Record]
     quantiles: Mapping[str, Array]
     """{number of `OwnMeasured`: its percentiles 0 to 100 among models of the fitting half that train}."""
     trained: int
@@ -217,6 +238,11 @@ class OwnCoefficients:
         place = axes(at)
         outside = [name for (name, y), a, b in zip(place.items(), low, high, strict=True) if not a <= y <= b]
         return tuple(outside) or self.region.beyond(np.r_[x, list(place.values())])
+
+    def record(self, p: float) -> Record | None:
+        """The models of the judging half that were told nearly this probability; a firm one is with the firm ones."""
+        near = [record for record in self.records if record.low <= p <= record.high]
+        return (near[0] if p <= UNLIKELY else near[-1]) if near else None
 
     def healthy(self, number: str, value: float) -> Healthy | None:
         """A number among those of models that train; None where it is not one of those, or no number."""
@@ -236,7 +262,7 @@ def read(data: bytes, path: str) -> OwnCoefficients:
         return OwnCoefficients(
             Logistic.from_json(body),
             Region.from_json(body),
-            {name: Record(**own) for name, own in body["records"].items()},
+            [Record(**own) for own in body["records"]],
             {name: np.array(own, dtype=np.float64) for name, own in body["quantiles"].items()},
             int(body["trained"]),
             str(body["corpus"]),
@@ -258,14 +284,10 @@ def forecast(cells: Sequence[ModelCell], coefficients: OwnCoefficients | None = 
     each = [of_cell(cell, by) for cell in cells]
     beyond = tuple(dict.fromkeys(axis for p, axes in each for axis in axes))
     p = None if beyond else float(np.mean([p for p, _ in each if p is not None]))
-    said = word(p)
-    record = by.records.get(said, Record(n=0, right=0))
     return OwnForecast(
-        word=said,
         probability=p,
         depth=cells[0].facts.depth,
-        n=record.n,
-        right=record.right,
+        record=None if p is None else by.record(p),
         axes=beyond,
         warmup=cells[0].facts.warmup,
         corpus=by.corpus,
