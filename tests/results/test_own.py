@@ -155,6 +155,31 @@ def test_the_gradient_fails_by_its_level(law, word, limit):
     assert found.step == 3 or word == "pass"
 
 
+def behind_a_norm(cell, **branches):
+    """The cell with a norm at the end, and the sizes of its branches."""
+    table = Table(np.array([0]), tuple(branches), np.array([list(branches.values())])) if branches else None
+    records = {**cell.records, **({"branch": table} if table else {})}
+    return replace(cell, facts=replace(cell.facts, normed=("stack",)), records=records)
+
+
+def test_a_gradient_that_grows_as_the_stream_shrinks_it_behind_a_norm_passes():
+    grown = [made(n, s, growth=1e6, ratio=3e6) for n in DEPTHS for s in range(3)]
+    assert verdict(grown).gradient.verdict == "fail"
+    assert verdict([behind_a_norm(cell) for cell in grown]).gradient.verdict == "pass"
+    assert verdict([behind_a_norm(made(n, growth=1e6, ratio=3e10)) for n in DEPTHS]).gradient.verdict == "fail"
+    assert verdict([behind_a_norm(made(n, growth=1e6, ratio=3e-6)) for n in DEPTHS]).gradient.verdict == "fail"
+
+
+def test_upper_branches_that_weigh_nothing_fail_and_leave_the_word_open_at_best():
+    idle = verdict([behind_a_norm(made(n, growth=1e6), **{"stack.1.self": 1.0, "stack.2.self": 1e-4}) for n in DEPTHS])
+    assert idle.failing == ["stream"] and not idle.stream.certain and "too little to count" in idle.stream.why
+    assert idle.word == "out of range"
+    likely = replace(idle, forecast=replace(idle.forecast, probability=0.97, axes=()))
+    assert likely.word == "open"
+    assert replace(likely, forecast=replace(likely.forecast, probability=0.03)).word == "likely stuck"
+    assert replace(likely, finite=replace(likely.finite, verdict="fail")).word == "likely stuck"
+
+
 def test_a_depth_of_one_layer_has_no_ratio_and_hides_none():
     cells = [made(1, s, layers=1) for s in range(3)] + [made(n, s, ratio=1e-9) for n in (2, 4, 8) for s in range(3)]
     found = verdict(cells).gradient

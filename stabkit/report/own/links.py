@@ -68,7 +68,7 @@ def _said(who: str, verdict: Verdict, *, several: bool) -> str:
     where = f" at {forecast.depth} layers" if forecast.depth else ""
     where += f" at {scientific(verdict.lr)}" if several else ""
     warm = f"with a warm-up of {forecast.warmup:,} updates" if forecast.warmup else "without warm-up"
-    if verdict.failing:
+    if verdict.broken:
         return f"{who}{where} does not train as it stands"
     if forecast.probability is None:
         return f"Whether {who}{where} trains cannot be told: {unlike(forecast)}"
@@ -78,7 +78,7 @@ def _said(who: str, verdict: Verdict, *, several: bool) -> str:
         "likely stuck": f"{who}{where} is likely stuck, {warm}: it trains with a probability of {p}",
         "open": f"Whether {who}{where} trains is open, {warm}: {p}",
     }
-    return f"{words[forecast.word]}; {worth(forecast)}"
+    return f"{words[verdict.word]}; {worth(forecast)}"
 
 
 def probability(p: float) -> str:

@@ -40,6 +40,8 @@ class LinkVerdict:
     """Of the level."""
     fit: DepthFit | None = None
     saturated: bool = False
+    certain: bool = True
+    """Whether a model does not train for certain where this fails; else it is never more than `open`."""
     evidence: tuple[Evidence, ...] = ()
     healthy: Healthy | None = None
     """The level among models that train; None where that is not known."""

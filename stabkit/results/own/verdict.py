@@ -13,7 +13,9 @@ that train, and a verdict of its own, `pass` or, where a number is beyond what a
     update    ‖ΔF‖/‖F‖ after the last update: how far the output is from where it began. It never fails: Pre-LN
               saturates as Post-LN does, and trains
     gradient  lowest layer's gradient over the top layer's, at the step at which it is worst; fails below 10⁻⁴ and above
-              10⁴; likewise matrices that no gradient ever arrives at, or that no optimiser can step
+              10⁴, behind a norm at the end above 10⁴ times what the stream has grown by (∂L/∂θ_i goes as 1/‖x_i‖ there,
+              Adam divides it out, and a four-stream model whose stream grows 10¹³-fold trains); likewise matrices that
+              no gradient ever arrives at, or that no optimiser can step
     scores    what the scores tell of their input, H(mean p) − mean H(p), after eight updates at three times the highest
               rate: near 0 every token is given the same, and the loss is that of who knows frequencies alone
     tokens    mean cosine between different tokens of the output after the last update: near 1 it says nothing of them
@@ -22,7 +24,8 @@ that train, and a verdict of its own, `pass` or, where a number is beyond what a
 
 Of several stacks each is judged by itself, and the worst stands for the link. A link is `cannot tell` where too few
 depths, or a gradient that cannot be compared, leave it open. A link that fails ends in `likely stuck`, whatever the
-forecast.
+forecast, but upper branches that weigh nothing: what is left is a shallower model, which may train, and the word is
+`open` at best.
 """
 
 from __future__ import annotations
@@ -94,9 +97,16 @@ class Verdict:
         return [name for name, link in self.links.items() if link.verdict == "fail"]
 
     @property
+    def broken(self) -> bool:
+        """Whether one of them fails for certain."""
+        return any(self.links[name].certain for name in self.failing)
+
+    @property
     def word(self) -> Forecasted:
-        """`likely stuck` where a link fails, else the forecast's."""
-        return "likely stuck" if self.failing else self.forecast.word
+        """The forecast's, or worse where a link fails: `likely stuck` where it does for certain, else `open`."""
+        if self.broken:
+            return "likely stuck"
+        return max(self.forecast.word, "open", key=FIRM.index) if self.failing else self.forecast.word
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -140,7 +150,7 @@ def _stream_of(stack: str, cells: Sequence[ModelCell], limits: Limits) -> LinkVe
     level = evidence[-1].value
     said = f"the {_whose(stack, cells)}residual stream {grows(level)} from the first layer's input to the last's output"
     word: Word = "pass"
-    limit = limits.stream
+    limit, certain = limits.stream, True
     last = _deepest(having)
     deepest = last[0].facts.depth or 0
     room = min((cell.room(stack) for cell in last), default=math.nan)
@@ -158,7 +168,7 @@ def _stream_of(stack: str, cells: Sequence[ModelCell], limits: Limits) -> LinkVe
         least = f", and upper branches weigh {share:.2g} of what lower ones do" if share > 0 else ""
         why = f"{said}{how}; the norm at the end divides that out{least}"
         if 0 < share < limits.share and level > limits.far:
-            word, limit = "fail", limits.share
+            word, limit, certain = "fail", limits.share, False
             why = f"{said}{how}: upper branches weigh {share:.2g} of what lower ones do, too little to count"
     elif fit is None:
         word, why = "cannot tell", f"{said}; how with depth is open: {_no_fit(values)}"
@@ -176,7 +186,7 @@ def _stream_of(stack: str, cells: Sequence[ModelCell], limits: Limits) -> LinkVe
         elif fit.high > limits.stream or fit.low < -limits.stream:
             word, why = "cannot tell", f"{why}, which contains {limits.stream:g}: more seeds or depths would tell"
     return LinkVerdict(
-        verdict=word, why=why, level=level, limit=limit, step=0, fit=fit, evidence=evidence,
+        verdict=word, why=why, level=level, limit=limit, step=0, fit=fit, certain=certain, evidence=evidence,
         healthy=ours().healthy("growth", level),
     )  # fmt: skip
 
@@ -277,8 +287,11 @@ def _gradient_of(stack: str, cells: Sequence[ModelCell], limits: Limits) -> Link
     def away(t: int) -> float:
         return abs(math.log(max(steps[t][-1].value, 1e-300)))
 
+    last = _deepest(having)
+    grown = max((cell.growth(stack) for cell in last if stack in cell.facts.normed), default=1.0)
+
     def beyond(limit: float) -> list[int]:
-        return [t for t, layers in steps.items() if not limit <= layers[-1].value <= 1 / limit]
+        return [t for t, layers in steps.items() if not limit <= layers[-1].value <= max(1.0, grown) / limit]
 
     layers = beyond(limits.gradient)
     word: Word = "fail" if layers else "pass"
