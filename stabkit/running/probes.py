@@ -91,7 +91,7 @@ class ProbeRequest:
             "steps": self.steps,
             "blocks": self.blocks,
             "change": spec.change,
-            "stressed": spec.depth == max(self.depths, key=lambda depth: depth or 0),  # whose forecast is asked for
+            "ramped": spec.depth == max(self.depths, key=lambda depth: depth or 0),  # whose forecast is asked for
             "out": str(self.out),
             "fresh": self.fresh,
         }

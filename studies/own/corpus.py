@@ -189,7 +189,7 @@ def probed(case: Case, data: Path) -> tuple[OwnMeasured | None, str]:
     try:
         made = make(training.factory(case, data), case.name, case.shape.depth, case.seed, 0.0)
         asked = {"factory": case.name, "depth": case.shape.depth, "lr": 0.0, "seed": case.seed, "steps": UPDATES}
-        return measured(loop.cell(made, loop.record(made, UPDATES, stressed=True), **asked)), ""  # type: ignore[arg-type]
+        return measured(loop.cell(made, loop.record(made, UPDATES, ramped=True), **asked)), ""  # type: ignore[arg-type]
     except UsageError as error:
         return None, str(error)
 

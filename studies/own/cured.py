@@ -120,7 +120,7 @@ def cured(number: int, p: float, reference: float, data: Path) -> CuredRow:
         if made is None:
             continue
         asked: dict[str, Any] = {"factory": case.name, "depth": case.shape.depth, "lr": 0.0, "seed": case.seed}
-        cell = loop.cell(made, loop.record(made, UPDATES, stressed=True), steps=UPDATES, change=change.key, **asked)
+        cell = loop.cell(made, loop.record(made, UPDATES, ramped=True), steps=UPDATES, change=change.key, **asked)
         probability, _ = of_cell(cell, ours())
         if probability is not None:
             tried.append((change.key, probability))

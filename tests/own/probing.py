@@ -29,7 +29,7 @@ def told(name: str, out: Path, depth: int | None = 4, **asked: object) -> dict[s
         "steps": 2,
         "blocks": "",
         "change": "",
-        "stressed": False,
+        "ramped": False,
         "out": str(out),
         "fresh": False,
         **asked,
@@ -39,8 +39,8 @@ def told(name: str, out: Path, depth: int | None = 4, **asked: object) -> dict[s
 
 @cache
 def cell(
-    name: str, depth: int | None, seed: int = 0, steps: int = 16, lr: float = 0.0, stressed: bool = False
+    name: str, depth: int | None, seed: int = 0, steps: int = 16, lr: float = 0.0, ramped: bool = False
 ) -> ModelCell:
     """One cell, really probed."""
     out = Path(mkdtemp())
-    return Shelf(PROBE, out).load(told(name, out, depth, seed=seed, steps=steps, lr=lr, stressed=stressed)["folder"])
+    return Shelf(PROBE, out).load(told(name, out, depth, seed=seed, steps=steps, lr=lr, ramped=ramped)["folder"])

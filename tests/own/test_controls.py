@@ -33,7 +33,7 @@ def test_branches_over_n_move_the_output_as_far_at_any_depth(step):
 
 
 def judged(name, lr=1e-3, depths=(32,)):
-    return verdict([cell(name, depth, steps=16, lr=lr, stressed=depth == max(depths)) for depth in depths])
+    return verdict([cell(name, depth, steps=16, lr=lr, ramped=depth == max(depths)) for depth in depths])
 
 
 def test_post_ln_is_likely_stuck_and_its_gradient_is_what_models_that_train_have_not():

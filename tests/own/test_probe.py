@@ -27,7 +27,7 @@ from tests.own.probing import cell, told
 
 def test_a_forecast_is_of_as_many_updates_as_it_was_fitted_on():
     for steps, axes in ((16, ()), (32, ("updates",)), (8, ("updates",))):
-        found = verdict([cell("pre_ln", 4, lr=1e-3, steps=steps, stressed=True)])
+        found = verdict([cell("pre_ln", 4, lr=1e-3, steps=steps, ramped=True)])
         assert found.forecast.axes == axes and (found.forecast.probability is None) == bool(axes)
 
 
@@ -49,12 +49,12 @@ def test_an_optimizer_that_chooses_its_rate_is_out_of_range_and_keeps_it():
         return model, loss, optimizer
 
     made = make(factory, "factory", 2, 0, 0.0)
-    found = loop_cell(made, record(made, 16, stressed=True), factory="a:b", depth=2, lr=0.0, seed=0, steps=16)
+    found = loop_cell(made, record(made, 16, ramped=True), factory="a:b", depth=2, lr=0.0, seed=0, steps=16)
     assert "stress_loss" in found.records and verdict([found]).forecast.axes == ("optimizer",)
 
 
 def test_layers_that_share_their_weights_are_out_of_range_by_the_gradient_and_no_crash():
-    found = verdict([cell("shared_weights", 4, lr=1e-3, stressed=True)])
+    found = verdict([cell("shared_weights", 4, lr=1e-3, ramped=True)])
     assert found.word == "out of range" and found.forecast.axes == ("gradient",)
     assert found.gradient.verdict == "cannot tell"
 

@@ -81,8 +81,7 @@ class Reader:
         }
         if now.logits is not None and first.logits is not None and now.logits.shape == first.logits.shape:
             rows["update"]["logits"] = quantities.moved(now.logits, first.logits, self._keep(last_stack, now.logits))
-        if now.logits is not None and now.logits.dim() > 1 and now.logits.shape[-1] > 1:
-            rows["scores"] = {"information": information(now.logits, self._keep(last_stack, now.logits))}
+        self.scores(recorder, step, now.logits)
         for stack in self.stream.stacks:
             names = [stack, *(place.name for place in self.stream.sublayers if place.stack == stack)]
             x, before = now.x[stack], first.x[stack]
@@ -104,6 +103,12 @@ class Reader:
         for probe, row in rows.items():
             recorder.add(probe, step, tuple(row), torch.stack([v.double().cpu() for v in row.values()]).tolist())
         self.first, self.last = replace(first, branches=()), f
+
+    def scores(self, recorder: Recorder, step: int, given: torch.Tensor | None) -> None:
+        """A row of what scores tell; none of a model without scores."""
+        if given is not None and given.dim() > 1 and given.shape[-1] > 1:
+            told = information(given, self._keep(self.stream.stacks[-1], given))
+            recorder.add("scores", step, ("information",), [float(told)])
 
     def rows(self, states: States, site: str) -> str:
         """`1 of 8 rows` of this site's state have a number that is not finite; "" where all are."""

@@ -2,7 +2,7 @@
 
 {"kind": "probe", "id": NAME, "factory": "package.module:function", "here": DIR, "depth": 12 | null, "seed": 0,
  "lr": 0.001, "warmup": null, "steps": 16, "blocks": "", "change": "",
- "stressed": true, "out": DIR, "fresh": false}
+ "ramped": true, "out": DIR, "fresh": false}
 
 The user's code runs here and nowhere else. Its answer is JSON: {"folder": PROBE_ID, "reused": …}, or {"failed": in one
 line, with the place in the user's file, "log": the whole traceback and all that was printed}.
@@ -97,7 +97,7 @@ def _probed(
             last = time.monotonic()
             tell({"id": job["id"], "step": step, "steps": job["steps"], "loss": jsonable(loss)})
 
-    recorded = loop.record(made, job["steps"], job["blocks"], event, stressed=job["stressed"])
+    recorded = loop.record(made, job["steps"], job["blocks"], event, ramped=job["ramped"])
     asked = {name: job[name] for name in ("factory", "depth", "lr", "seed", "steps", "change")}
     result = loop.cell(made, recorded, **asked)
     where = {"stabkit": __version__, "torch": torch.__version__, "wall_seconds": round(time.monotonic() - begin, 3)}
@@ -111,7 +111,7 @@ def _key(job: dict[str, Any], made: Made) -> str:
     hashed = hashlib.sha256()
     asked = {
         name: job[name]
-        for name in ("factory", "depth", "seed", "lr", "warmup", "steps", "blocks", "change", "stressed")
+        for name in ("factory", "depth", "seed", "lr", "warmup", "steps", "blocks", "change", "ramped")
     }
     steppers = "\n".join(map(repr, made.optimizers))
     words = [asked, repr(made.start), repr(made.begun), PROBE_VERSION, READ, steppers, _packages(made)]

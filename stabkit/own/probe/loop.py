@@ -5,9 +5,9 @@ Step t means after t updates; every series has step 0. Activations are read on a
 the update that comes next, after the last update once more without one. No hook stands in a training forward, so that
 training is what it is without us.
 
-    peak_…        where the schedule still rises after these updates: AT_PEAK more at its highest rate, likewise
-    stress_…      then AT_PEAK more at TOO_HIGH times the highest rate: what is near its edge breaks at once
-    again         from step LATE on: the loss of the update's own batch `before` and `after` it
+    ramp_…        after these updates RAMP more, the rate rising geometrically from the highest of the schedule to TOP
+                  times that: what is near its edge breaks early. Where the schedule has yet to rise, RISE before that
+                  lead up to its highest. Losses, gradients, and the scores at every EVERY-th of the last RAMP
     loss          before the update, in the mode that the factory left the model in, `train`
     update, layer_update, stream, branch, cosine, token_cosine    `chain/reader.py`
     gradient      ‖∂L/∂θ_i‖, `outside` what belongs to no sub-layer
@@ -39,13 +39,14 @@ from stabkit.own.chain.gradients import (
 )
 from stabkit.own.chain.reader import Reader, lost, masks
 from stabkit.own.probe.built_model import Made
-from stabkit.own.probe.schedule import Schedule, set_rates
+from stabkit.own.probe.schedule import Ramp, Schedule
 from stabkit.own.sublayers import reading, run
 from stabkit.own.sublayers.anatomy import and_more
 from stabkit.own.sublayers.memory import digest
-from stabkit.own.sublayers.reading import ResidualStream, States
+from stabkit.own.sublayers.reading import ResidualStream, States, logits
 from stabkit.results.own.cell import Broke, Facts, ModelCell, Sublayer
 from stabkit.results.own.guess import Guess
+from stabkit.results.own.measured import EVERY, RAMP, TOP
 from stabkit.results.records import Recorder, Table
 
 
@@ -74,12 +75,9 @@ class ProbeRecord:
     """The update that is first made at it; 0 for the first of all."""
 
 
-LATE = 8
-"""Updates after which a batch is looked at again: the first are large in every model."""
-TOO_HIGH = 3.0
-"""Times the highest rate at which the model is trained for AT_PEAK updates at the end: what is near its edge breaks."""
-AT_PEAK, RISEN = 8, 1.5
-"""Updates at the highest rate of a schedule that is to rise by more than RISEN yet: what a warm-up leads up to."""
+RISE, RISEN = 12, 1.5
+"""Updates that lead up to the highest rate of a schedule which is to rise by more than RISEN yet: what a warm-up ends
+in."""
 
 
 def readings(steps: int) -> frozenset[int]:
@@ -94,30 +92,30 @@ def record(
     pattern: str = "",
     tell: Callable[[int, float], None] | None = None,
     *,
-    stressed: bool = False,
+    ramped: bool = False,
 ) -> ProbeRecord:
-    """`steps` updates of the model, recorded; with `stressed` also those at the highest rate and beyond it, which a
-    forecast needs. It ends early where the loss is not finite. `tell(step, loss)`."""
+    """`steps` updates of the model, recorded; with `ramped` also those of the ramp, which a forecast needs. It ends
+    early where the loss is not finite. `tell(step, loss)`."""
     with run.untouched(made.model):
         stream = reading.found(made.model, made.call, pattern)
     training = _Training(made, stream, tell)
-    usual, highest, beyond = Recorder(), Recorder(), Recorder()
+    usual, ramp = Recorder(), Recorder()
     finite = training.update(usual, 0, steps, readings(steps), made.schedule)
     peak = made.schedule.ahead(made.optimizers, training.rates)
-    at, still = steps, Schedule()
-    if stressed and finite and peak.rate > RISEN * training.rates[-1]:
-        set_rates(made.optimizers, peak.groups)
-        finite = training.update(highest, at, at + AT_PEAK, _last(at + AT_PEAK), still)
-        at += AT_PEAK
-    if stressed and finite:
-        set_rates(made.optimizers, peak.groups, TOO_HIGH)
-        training.update(beyond, at, at + AT_PEAK, _last(at + AT_PEAK), still)
+    if ramped and finite:
+        share = training.rates[-1] / peak.rate if peak.rate else 1.0
+        rise = RISE if share * RISEN < 1 else 0
+        factors = [share ** (1 - (k + 1) / rise) for k in range(rise)] + [TOP ** (k / (RAMP - 1)) for k in range(RAMP)]
+        begin = steps + rise
+        read = frozenset(range(begin, begin + RAMP + 1, EVERY))
+        rising = Schedule(schedulers=(Ramp(made.optimizers, peak.groups, factors),))
+        training.update(ramp, steps, begin + RAMP, read, rising, whole=False)
     unreached, share = _unreached(made.model, stream, training.groups, training.reached)
     reader = training.reader
     return ProbeRecord(
         records={
             f"{phase}{name}": table
-            for phase, recorder in (("", usual), ("peak_", highest), ("stress_", beyond))
+            for phase, recorder in (("", usual), ("ramp_", ramp))
             for name, table in recorder.tables().items()
         },
         stream=stream,
@@ -133,11 +131,6 @@ def record(
         rate=peak.rate,
         warmup=peak.update,
     )
-
-
-def _last(step: int) -> frozenset[int]:
-    """The readings of a later phase: its end, and what its last update began from."""
-    return frozenset({step - 1, step})
 
 
 class _Training:
@@ -156,13 +149,16 @@ class _Training:
         """Of every update, and of the one to come."""
         self._taken, self._loss = 0, math.nan
 
-    def update(self, recorder: Recorder, first: int, last: int, read: frozenset[int], schedule: Schedule) -> bool:
-        """Updates `first` + 1 to `last`, recorded; whether the loss was finite to the end."""
+    def update(
+        self, recorder: Recorder, first: int, last: int, read: frozenset[int], schedule: Schedule, *, whole: bool = True
+    ) -> bool:
+        """Updates `first` + 1 to `last`, recorded; whether the loss was finite to the end. Without `whole` the steps of
+        `read` have the scores read and nothing else."""
         made = self.made
         handles = [own.register_step_post_hook(self._stepped) for own in made.optimizers]
         try:
             for step in range(first, last + 1):
-                finite = self._gradient(recorder, step, first, read)
+                finite = self._gradient(recorder, step, read, whole=whole)
                 if step == last or not finite:
                     return finite
                 for optimizer in made.optimizers:
@@ -176,17 +172,17 @@ class _Training:
                 handle.remove()
         return True
 
-    def _gradient(self, recorder: Recorder, step: int, first: int, read: frozenset[int]) -> bool:
+    def _gradient(self, recorder: Recorder, step: int, read: frozenset[int], *, whole: bool) -> bool:
         """Everything at θ_step, and the gradient of the update that comes next; whether its loss is finite."""
         made, groups = self.made, self.groups
-        states = self._states(recorder, step) if step in read else None
-        if step in read:
-            if step >= max(LATE, first + 1):
-                recorder.add("again", step, ("before", "after"), [self._loss, self._again(step)])
+        states = self._states(recorder, step) if whole and step in read else None
+        if states is not None:
             moved = self.weights.moved()
             names = tuple(name + mark for mark in moved for name in groups)
             recorder.add("delta", step, names, [value for part in moved.values() for value in part.tolist()])
-        if step + 1 in read:
+        elif step in read:
+            self.reader.scores(recorder, step, logits(run.returned(made.model, made.call)))
+        if whole and step + 1 in read:
             self.weights.hold()
         for optimizer in made.optimizers:
             optimizer.zero_grad(set_to_none=True)
@@ -196,14 +192,14 @@ class _Training:
         loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
         recorder.add("loss", step, ("train",), [self._loss])
         self.rates.append(updates.rate(made.optimizers))
-        if states is None and not math.isfinite(self._loss):
+        if whole and states is None and not math.isfinite(self._loss):
             states = self._states(recorder, step)
         squares = summed(gradient_squares(flat(groups), mesh_of(groups)), mesh_of(groups)).cpu()
         self.reached |= ~(squares <= 0)
         recorder.add("gradient", step, tuple(groups), by_group(squares, groups).sqrt().tolist())
         if self.tell:
             self.tell(step, self._loss)
-        if self.broke is None and not first:
+        if self.broke is None and whole:
             self.broke = self._lost(recorder, step, states, squares)
         return math.isfinite(self._loss)
 
@@ -212,11 +208,6 @@ class _Training:
             states = self.stream.read(self.made.model, self.made.call)
         self.reader.read(recorder, step, states)
         return states
-
-    def _again(self, step: int) -> float:
-        """The loss of the update just made, on its own batch, after it."""
-        with run.untouched(self.made.model), torch.no_grad():
-            return float(self.made.objective.at(self.made.model, step))
 
     def _lost(self, recorder: Recorder, step: int, states: States | None, squares: torch.Tensor) -> Broke | None:
         """Where a number was lost at this step, and how much is lost with it; None where all are there."""

@@ -82,12 +82,22 @@ def rates_of(optimizers: Optimizers) -> list[list[float]]:
     return [[updates.group_rate(group) for group in own.param_groups] for own in optimizers]
 
 
-def set_rates(optimizers: Optimizers, rates: Sequence[Sequence[float]], times: float = 1.0) -> None:
-    """As `rates_of` gave them, times a factor; a group without a rate is left alone."""
-    for optimizer, own in zip(optimizers, rates, strict=True):
-        for group, rate in zip(optimizer.param_groups, own, strict=True):
-            if math.isfinite(rate):
-                group["lr"] = times * rate
+class Ramp:
+    """Steps as a scheduler: the rates of `groups`, as `rates_of` gives them, times one factor after the other, the first
+    from the beginning. A group without a rate is left alone."""
+
+    def __init__(self, optimizers: Optimizers, groups: Sequence[Sequence[float]], factors: Sequence[float]) -> None:
+        self._optimizers, self._groups, self._factors = optimizers, groups, iter(factors)
+        self.step()
+
+    def step(self) -> None:
+        """On to the next factor; the last one stays."""
+        if (factor := next(self._factors, None)) is None:
+            return
+        for optimizer, own in zip(self._optimizers, self._groups, strict=True):
+            for group, rate in zip(optimizer.param_groups, own, strict=True):
+                if math.isfinite(rate):
+                    group["lr"] = factor * rate
 
 
 def peak(optimizers: Optimizers) -> float:

@@ -88,6 +88,15 @@ def watched(module: nn.Module, inputs: Any, wanted: Set[int] = frozenset()) -> D
     return watch
 
 
+def returned(module: nn.Module, inputs: Any) -> Any:
+    """What a forward pass in eval mode returns, nothing of it watched; the module is left as it was."""
+    call = Call.of(inputs)
+    with untouched(module), torch.no_grad():
+        for part in module.modules():
+            part.training = False
+        return module(*call.args, **call.kwargs)
+
+
 def looks_ahead(module: nn.Module, inputs: Any) -> bool:
     """Whether the first token's output depends on the last token: of a decoder it does not.
 

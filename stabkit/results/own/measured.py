@@ -16,6 +16,11 @@ from stabkit.results.own.cell import ModelCell
 
 UPDATES = 16
 """So many updates are looked at."""
+RAMP, TOP, EVERY = 16, 16.0, 2
+"""Updates of the ramp that follows, how many times the highest rate its last one is made at, and every which of them
+the scores are read at: RAMP // EVERY + 1 readings."""
+SILENT = 1e-9
+"""Nats: scores that tell less, or are lost, count as telling this."""
 GONE = 1e-30
 """A gradient ratio of 0 counts as this."""
 
@@ -91,29 +96,22 @@ class OwnMeasured:
     """Mean of the first three less the mean of the last three, nats."""
     loss_rises: float
     """What it rose by from one update to the next, summed from update 1 on."""
-    gained: float
-    """What an update takes off the loss of its own batch, nats: the mean of those after which that was read."""
     bounded: float
     """Share of the sub-layers that a norm stands before, in or after."""
-    peak_loss: float
-    """Mean loss of the last four updates at the highest rate of the schedule; of one that has reached it `loss_last`,
-    and so for all `peak_` numbers."""
-    peak_information: float
-    peak_cosine: float
-    peak_lowest: float
-    """Gradient ratio, the lowest of these updates."""
-    peak_least: float
-    peak_gained: float
-    stress_loss: float
-    """The same at three times that rate."""
-    stress_information: float
-    stress_cosine: float
-    stress_least: float
-    stress_gained: float
-    stress_step: float
-    """‖ΔF‖/‖F(θ_0)‖ of the last of these updates alone."""
     loss_bend: float
     """Mean of updates 5 to 8 less the mean of the last four: whether it still falls."""
+    ramp_information: float
+    """log₁₀ of what the scores tell of their input, the mean over the readings of the ramp; NaN without scores."""
+    ramp_information_first: float
+    """… of its first reading, at the highest rate of the schedule."""
+    ramp_information_last: float
+    """… of the last, at TOP times that."""
+    ramp_information_most: float
+    ramp_information_least: float
+    ramp_least: float
+    """The weakest layer's gradient over the strongest's, the lowest of the ramp; 0 where a number was lost on it."""
+    ramp_loss: float
+    """Mean of the last four updates; infinite where a number was lost."""
 
 
 def measured(cell: ModelCell) -> OwnMeasured | None:
@@ -139,8 +137,7 @@ def measured(cell: ModelCell) -> OwnMeasured | None:
     moved = delta.select([f"{name}@relative" for name in _trained(cell)])
     far = delta.row(int(delta.steps[-1])) or {}
     guess = cell.facts.guess
-    peaked, stressed = _later(cell, "peak_") or cell, _later(cell, "stress_") or replace(cell, records={})
-    whole, hard = "token_cosine" in peaked.records, "token_cosine" in stressed.records
+    heights = ramp_information(cell)
     with np.errstate(all="ignore"):
         weakest = _weaker(norms)
         return OwnMeasured(
@@ -183,21 +180,15 @@ def measured(cell: ModelCell) -> OwnMeasured | None:
             loss_last=float(loss[-4:].mean()),
             loss_fall=loss_fall(cell),
             loss_rises=float(np.clip(np.diff(loss[1:]), 0, None).sum()),
-            gained=_gained(cell),
             bounded=cell.facts.bounded,
-            peak_loss=_finite(peaked.records["loss"].at("train")[-4:]),
-            peak_information=_information(peaked, -1),
-            peak_cosine=float(peaked.records["token_cosine"].at("state")[-1]) if whole else math.nan,
-            peak_lowest=_least(_positive(peaked.gradient_ratio(stack))),
-            peak_least=_least(_weaker(peaked.gradients(stack))),
-            peak_gained=_gained(peaked),
-            stress_loss=_finite(stressed.records["loss"].at("train")[-4:]) if "loss" in stressed.records else math.inf,
-            stress_information=_information(stressed, -1),
-            stress_cosine=float(stressed.records["token_cosine"].at("state")[-1]) if hard else math.nan,
-            stress_least=_least(_weaker(stressed.gradients(stack))) if "gradient" in stressed.records else math.nan,
-            stress_gained=_gained(stressed),
-            stress_step=float(stressed.records["update"].at("state@step")[-1]) / start if hard and start else math.nan,
             loss_bend=float(loss[5:9].mean() - loss[-4:].mean()) if len(loss) > 9 else math.nan,
+            ramp_information=float(heights.mean()),
+            ramp_information_first=float(heights[0]),
+            ramp_information_last=float(heights[-1]),
+            ramp_information_most=float(heights.max()),
+            ramp_information_least=float(heights.min()),
+            ramp_least=_ramp_least(cell),
+            ramp_loss=_ramp_loss(cell),
         )
 
 
@@ -221,15 +212,42 @@ def _information(cell: ModelCell, at: int) -> float:
     return float(cell.records["scores"].at("information")[at]) if "scores" in cell.records else math.nan
 
 
-def _gained(cell: ModelCell) -> float:
-    again = cell.records.get("again")
-    return float((again.at("before") - again.at("after")).mean()) if again is not None else math.nan
+def ramp_information(cell: ModelCell) -> NDArray[np.float64]:
+    """(readings,) log₁₀ of what the scores tell of their input on the ramp, at rates that rise geometrically from the
+    highest of the schedule to TOP times it; SILENT where they tell less or a number was lost. NaN without a ramp."""
+    table, count = cell.records.get("ramp_scores"), RAMP // EVERY + 1
+    if "scores" not in cell.records or "ramp_loss" not in cell.records:
+        return np.full(count, math.nan)
+    told = np.zeros(count)
+    if table is not None:
+        told[: len(table.steps)] = np.nan_to_num(table.at("information"), nan=0.0)
+    heights: NDArray[np.float64] = np.log10(np.maximum(told, SILENT))
+    return heights
 
 
-def _later(cell: ModelCell, phase: str) -> ModelCell | None:
-    """The updates of a later phase as a cell of their own; None where there are none."""
-    tables = {name.removeprefix(phase): table for name, table in cell.records.items() if name.startswith(phase)}
-    return replace(cell, records=tables) if tables else None
+def whole_ramp(cell: ModelCell) -> bool:
+    """Whether the ramp was climbed to its end, and no loss was lost."""
+    loss = cell.records.get("ramp_loss")
+    readings = cell.records.get("ramp_scores")
+    return (
+        loss is not None
+        and bool(np.isfinite(loss.at("train")).all())
+        and (readings is None or len(readings.steps) == RAMP // EVERY + 1)
+    )
+
+
+def _ramp_least(cell: ModelCell) -> float:
+    if "ramp_gradient" not in cell.records:
+        return math.nan
+    climbed = replace(cell, records={"gradient": cell.records["ramp_gradient"]})
+    stack = _weakest(cell)
+    return _least(_weaker(climbed.gradients(stack)[-RAMP - 1 :])) if whole_ramp(cell) else 0.0
+
+
+def _ramp_loss(cell: ModelCell) -> float:
+    if "ramp_loss" not in cell.records:
+        return math.nan
+    return float(cell.records["ramp_loss"].at("train")[-4:].mean()) if whole_ramp(cell) else math.inf
 
 
 def _weaker(norms: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -239,11 +257,6 @@ def _weaker(norms: NDArray[np.float64]) -> NDArray[np.float64]:
     there = np.isfinite(norms) & (norms > 0)
     weaker: NDArray[np.float64] = np.where(there, norms, np.inf).min(axis=1) / np.where(there, norms, 0.0).max(axis=1)
     return weaker
-
-
-def _finite(values: NDArray[np.float64]) -> float:
-    """Their mean; infinite where one is none."""
-    return float(values.mean()) if np.isfinite(values).all() else math.inf
 
 
 def _trained(cell: ModelCell) -> list[str]:
