@@ -15,6 +15,7 @@ import numpy as np
 
 from stabkit.results.forecast.logistic import Array, log
 from stabkit.results.own.forecast import LINKS, OwnLink, held
+from stabkit.results.own.measured import SILENT
 from studies.forecast.regression import fit
 from studies.forecast.scores import auc
 from studies.own.corpus import CorpusRow
@@ -23,35 +24,42 @@ from studies.own.fit import RIDGE, features, half, labels, usable
 FOLDS, LEAST = 10, 0.003
 
 
-def _floor(value: float) -> float:
-    """log₁₀ of what scores tell; of what is no number the least."""
-    return held(log(value, 1e-4), -4.0, 1.0)
+def _told(nats: float) -> float:
+    """log₁₀ of what scores tell."""
+    return log(nats, SILENT)
 
 
 MORE: tuple[OwnLink, ...] = tuple(
     OwnLink(key, label, "", of)
     for key, label, of in (
-        ("scores at 16", "what the scores tell after update 16", lambda s, a: _floor(s.information)),
-        ("scores at the peak", "… at the highest rate", lambda s, a: _floor(s.peak_information)),
-        ("scores from the start", "… at three times it, over that at the start",
-         lambda s, a: _floor(s.stress_information) - _floor(s.information_start)),
+        ("first", "what the scores tell at the highest rate", lambda s, a: _told(s.ramp_information_first)),
+        ("last", "… at sixteen times it", lambda s, a: _told(s.ramp_information_last)),
+        ("least", "… where they tell least", lambda s, a: _told(s.ramp_information_least)),
+        ("most", "… where they tell most", lambda s, a: _told(s.ramp_information_most)),
+        ("given up", "the mean over the most", lambda s, a: _told(s.ramp_information) - _told(s.ramp_information_most)),
+        ("from the start", "the mean over what they told at the start",
+         lambda s, a: _told(s.ramp_information) - _told(s.information_start)),
+        ("at 16", "what they tell after update 16", lambda s, a: _told(s.information)),
+        ("weakest", "weakest over strongest layer's gradient, on the ramp",
+         lambda s, a: math.nan if math.isnan(s.gradient_least) else held(log(s.ramp_least, 1e-5), -5, 0)),
+        ("weakest before", "… in sixteen updates", lambda s, a: held(log(s.gradient_least, 1e-5), -5, 0)),
+        ("loss there", "at the end of the ramp over the first", lambda s, a: -held(s.ramp_loss / s.loss_start, 0, 3)),
         ("gradient ratio", "lowest over top layer's, capped at 1", lambda s, a: min(0.0, log(s.gradient_lowest, 1e-4))),
         ("gradient size", "total, after over before", lambda s, a: -log(s.gradient_total)),
         ("tokens", "1 − cosine between tokens after update 16", lambda s, a: log(1 - s.cosine_last, 1e-3)),
-        ("tokens there", "1 − cosine", lambda s, a: held(log(1 - s.stress_cosine, 1e-3), -3, 0)),
-        ("rest", "how little F still moves", lambda s, a: -log(s.step_last / max(s.update_last, 1e-12) * s.step_last)),
-        ("gain", "what an update takes off its batch's loss, 300 times", lambda s, a: held(
-            log(300 * max(s.peak_gained, 0.0), 1e-2), -2, 1)),
+        ("bend", "whether the loss still falls", lambda s, a: held(s.loss_bend, -2, 2)),
         ("fall", "share of the loss that is gone", lambda s, a: held(s.loss_fall / s.loss_start, -0.5, 0.3)),
+        ("rises", "what the loss rises by", lambda s, a: -held(s.loss_rises, 0, 3)),
+        ("rest", "how little F still moves", lambda s, a: -log(s.step_last / max(s.update_last, 1e-12))),
         ("size", "of F, over its own at the start", lambda s, a: -abs(log(s.size_last))),
         ("update", "how far F has moved", lambda s, a: -log(s.update_last)),
-        ("loss there", "over the first", lambda s, a: -held(s.stress_loss / s.loss_start, 0, 3)),
-        ("harder", "loss at the peak less that there", lambda s, a: held(s.peak_loss - s.stress_loss, -2, 1)),
-        ("gained", "what an update takes off its batch's loss", lambda s, a: held(s.gained, -1, 1)),
+        ("step", "how little of their norm an update moves the weights", lambda s, a: -held(log(s.delta_last, 1e-6), -6, 0)),
         ("rate", "over the usual one", lambda s, a: -log(a.rate)),
         ("fast", "above the usual one", lambda s, a: -max(0.0, log(a.rate))),
+        ("slow", "below it", lambda s, a: min(0.0, log(a.rate))),
         ("depth", "layers", lambda s, a: -math.log2(a.layers)),
-        ("branches", "‖γ·f‖/‖ω·x‖ at the start", lambda s, a: log(s.branch_last, 1e-6)),
+        ("warm-up", "updates of it", lambda s, a: -math.log2(1 + a.warmup / 16)),
+        ("branches", "‖γ·f‖/‖ω·x‖ at the end", lambda s, a: log(s.branch_last, 1e-6)),
         ("bounded", "share of sub-layers with a norm", lambda s, a: s.bounded),
         ("growth", "of the stream", lambda s, a: -abs(log(s.growth))),
     )

@@ -110,8 +110,7 @@ def _key(job: dict[str, Any], made: Made) -> str:
     model."""
     hashed = hashlib.sha256()
     asked = {
-        name: job[name]
-        for name in ("factory", "depth", "seed", "lr", "warmup", "steps", "blocks", "change", "ramped")
+        name: job[name] for name in ("factory", "depth", "seed", "lr", "warmup", "steps", "blocks", "change", "ramped")
     }
     steppers = "\n".join(map(repr, made.optimizers))
     words = [asked, repr(made.start), repr(made.begun), PROBE_VERSION, READ, steppers, _packages(made)]

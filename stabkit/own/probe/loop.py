@@ -103,9 +103,9 @@ def record(
     finite = training.update(usual, 0, steps, readings(steps), made.schedule)
     peak = made.schedule.ahead(made.optimizers, training.rates)
     if ramped and finite:
-        share = training.rates[-1] / peak.rate if peak.rate else 1.0
-        rise = RISE if share * RISEN < 1 else 0
-        factors = [share ** (1 - (k + 1) / rise) for k in range(rise)] + [TOP ** (k / (RAMP - 1)) for k in range(RAMP)]
+        now = training.rates[-1] / peak.rate if peak.rate else 1.0
+        rise = RISE if now * RISEN < 1 else 0
+        factors = [now ** (1 - (k + 1) / rise) for k in range(rise)] + [TOP ** (k / (RAMP - 1)) for k in range(RAMP)]
         begin = steps + rise
         read = frozenset(range(begin, begin + RAMP + 1, EVERY))
         rising = Schedule(schedulers=(Ramp(made.optimizers, peak.groups, factors),))

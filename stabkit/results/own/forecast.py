@@ -38,7 +38,7 @@ from stabkit.results.forecast.logistic import (
     word,
 )
 from stabkit.results.own.cell import Facts, ModelCell
-from stabkit.results.own.measured import UPDATES, OwnMeasured, measured
+from stabkit.results.own.measured import SILENT, UPDATES, OwnMeasured, measured
 
 SCHEMA = "stabkit-own-forecast/1"
 FILE = Path(__file__).with_name("coefficients.json")
@@ -77,56 +77,12 @@ def held(value: float, least: float, most: float) -> float:
     return min(max(value, least), most) if not math.isnan(value) else least
 
 
-def lasting(seen: OwnMeasured) -> float:
-    """log₁₀ of what the scores still tell of their input after the updates at a rate that is too high; NaN of a model
-    without scores, the least where a number was lost on the way."""
-    if math.isnan(seen.information):
-        return math.nan
-    return held(log(seen.stress_information, 1e-4), -4.0, 1.0)
-
-
 LINKS: tuple[OwnLink, ...] = (
     OwnLink(
-        "scores",
-        "what the scores tell of their input after eight updates at three times the rate",
-        "what is near its edge breaks there at once: then every token is given the same scores",
-        lambda seen, at: lasting(seen),
-    ),
-    OwnLink(
-        "drop",
-        "the same over what they told at the highest rate",
-        "a model with room goes on learning there; one at its edge gives back what it had",
-        lambda seen, at: lasting(seen) - held(log(seen.peak_information, 1e-4), -4.0, 1.0),
-    ),
-    OwnLink(
-        "bend",
-        "whether the loss still falls",
-        "mean loss of updates 5 to 8 less that of the last four: what stands still this early seldom moves again",
-        lambda seen, at: held(seen.loss_bend, -2.0, 2.0),
-    ),
-    OwnLink(
-        "gradient",
-        "gradient of the weakest layer over the strongest's, at three times the rate",
-        "where it vanishes those layers learn nothing",
-        lambda seen, at: math.nan if math.isnan(seen.gradient_least) else held(log(seen.stress_least, 1e-5), -5.0, 0.0),
-    ),
-    OwnLink(
-        "step",
-        "how little of their norm an update moves the weights",
-        "a step as long as the weights forgets what they held",
-        lambda seen, at: -held(log(seen.delta_last, 1e-6), -6.0, 0.0),
-    ),
-    OwnLink(
-        "rest",
-        "the last step of F over how far it came",
-        "a rate that the loss surface does not tolerate keeps F moving to and fro",
-        lambda seen, at: -log(seen.step_last / max(seen.update_last, TINY)),
-    ),
-    OwnLink(
-        "slow",
-        "rate below the usual one",
-        "what is too slow is not done in time",
-        lambda seen, at: min(0.0, log(at.rate)),
+        "ramp",
+        "what the scores tell of their input while the rate rises to sixteen times its highest",
+        "what is near its edge breaks on the way: then every token is given the same scores",
+        lambda seen, at: log(seen.ramp_information, SILENT),
     ),
 )
 """Those that the forecast is made of; chosen on the fitting half (`studies/own/choose.py`)."""

@@ -101,7 +101,7 @@ class OwnMeasured:
     loss_bend: float
     """Mean of updates 5 to 8 less the mean of the last four: whether it still falls."""
     ramp_information: float
-    """log₁₀ of what the scores tell of their input, the mean over the readings of the ramp; NaN without scores."""
+    """What the scores tell of their input, nats: the geometric mean over the readings of the ramp; NaN without scores."""
     ramp_information_first: float
     """… of its first reading, at the highest rate of the schedule."""
     ramp_information_last: float
@@ -137,7 +137,7 @@ def measured(cell: ModelCell) -> OwnMeasured | None:
     moved = delta.select([f"{name}@relative" for name in _trained(cell)])
     far = delta.row(int(delta.steps[-1])) or {}
     guess = cell.facts.guess
-    heights = ramp_information(cell)
+    told = ramp_information(cell)
     with np.errstate(all="ignore"):
         weakest = _weaker(norms)
         return OwnMeasured(
@@ -182,11 +182,11 @@ def measured(cell: ModelCell) -> OwnMeasured | None:
             loss_rises=float(np.clip(np.diff(loss[1:]), 0, None).sum()),
             bounded=cell.facts.bounded,
             loss_bend=float(loss[5:9].mean() - loss[-4:].mean()) if len(loss) > 9 else math.nan,
-            ramp_information=float(heights.mean()),
-            ramp_information_first=float(heights[0]),
-            ramp_information_last=float(heights[-1]),
-            ramp_information_most=float(heights.max()),
-            ramp_information_least=float(heights.min()),
+            ramp_information=_geometric(told),
+            ramp_information_first=float(told[0]),
+            ramp_information_last=float(told[-1]),
+            ramp_information_most=float(told.max()),
+            ramp_information_least=float(told.min()),
             ramp_least=_ramp_least(cell),
             ramp_loss=_ramp_loss(cell),
         )
@@ -213,7 +213,7 @@ def _information(cell: ModelCell, at: int) -> float:
 
 
 def ramp_information(cell: ModelCell) -> NDArray[np.float64]:
-    """(readings,) log₁₀ of what the scores tell of their input on the ramp, at rates that rise geometrically from the
+    """(readings,) nats that the scores tell of their input on the ramp, at rates that rise geometrically from the
     highest of the schedule to TOP times it; SILENT where they tell less or a number was lost. NaN without a ramp."""
     table, count = cell.records.get("ramp_scores"), RAMP // EVERY + 1
     if "scores" not in cell.records or "ramp_loss" not in cell.records:
@@ -221,8 +221,7 @@ def ramp_information(cell: ModelCell) -> NDArray[np.float64]:
     told = np.zeros(count)
     if table is not None:
         told[: len(table.steps)] = np.nan_to_num(table.at("information"), nan=0.0)
-    heights: NDArray[np.float64] = np.log10(np.maximum(told, SILENT))
-    return heights
+    return np.maximum(told, SILENT)
 
 
 def whole_ramp(cell: ModelCell) -> bool:
