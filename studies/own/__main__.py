@@ -1,9 +1,9 @@
 """The command of the corpus of users' models.
 
 python -m studies.own train --data DIR --minutes 75    train and probe what has no row in docs/own_corpus.csv
-python -m studies.own fit                              fit the package's coefficients on the even rows
+python -m studies.own fit                              fit the package's coefficients on the fitting part
 python -m studies.own cure --data DIR --minutes 75     try and train changes: docs/own_cures.csv
-python -m studies.own judge                            write docs/verdict.md from the odd rows
+python -m studies.own judge                            write docs/verdict.md from the judging part
 """
 
 from __future__ import annotations

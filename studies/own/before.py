@@ -1,4 +1,4 @@
-"""The older probe on the judging half: docs/own_before.csv, a word a row, by a checkout of it (`older.py`)."""
+"""The older probe on the judging part: docs/own_before.csv, a word a row, by a checkout of it (`older.py`)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -32,7 +32,7 @@ def read(path: Path) -> dict[int, str]:
 
 
 def run(path: Path, rows: Sequence[CorpusRow], data: Path, checkout: Path, workers: int) -> None:
-    """Every row of the judging half that has no word; the file is written at the end of each batch of rows."""
+    """Every row of the judging part that has no word; a row is written when its word is there."""
     words = read(path)
     wanted = [row.case for row in rows if row.case.judge and row.case.number not in words]
     with tempfile.TemporaryDirectory() as folder:
@@ -51,7 +51,11 @@ def run(path: Path, rows: Sequence[CorpusRow], data: Path, checkout: Path, worke
             for line in process.stdout:
                 said = json.loads(line)
                 words[int(said["number"])] = str(said["word"])
+                _write(path, words)
             process.wait()
+
+
+def _write(path: Path, words: Mapping[int, str]) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(("number", "word"))

@@ -1,9 +1,9 @@
-"""Which numbers the forecast is made of: tried one after the other on the fitting half, by folds of it.
+"""Which numbers the forecast is made of: tried one after the other on the fitting part, by folds of it.
 
     python -m studies.own choose
 
 From nothing, the link is added that lowers the folds' log loss most, until none lowers it by LEAST. What the package
-uses (`LINKS`) was taken from this list and its reasons; the judging half was not looked at.
+uses (`LINKS`) was taken from this list and its reasons; the judging part was not looked at.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from stabkit.results.own.measured import SILENT
 from studies.forecast.regression import fit
 from studies.forecast.scores import auc
 from studies.own.corpus import CorpusRow
-from studies.own.fit import RIDGE, features, half, labels, usable
+from studies.own.fit import RIDGE, features, labels, part, usable
 
 FOLDS, LEAST = 10, 0.003
 
@@ -53,7 +53,7 @@ MORE: tuple[OwnLink, ...] = tuple(
         ("rest", "how little F still moves", lambda s, a: -log(s.step_last / max(s.update_last, 1e-12))),
         ("size", "of F, over its own at the start", lambda s, a: -abs(log(s.size_last))),
         ("update", "how far F has moved", lambda s, a: -log(s.update_last)),
-        ("step", "how little of their norm an update moves the weights", lambda s, a: -held(log(s.delta_last, 1e-6), -6, 0)),
+        ("step", "how little of their norm a step moves weights", lambda s, a: -held(log(s.delta_last, 1e-6), -6, 0)),
         ("rate", "over the usual one", lambda s, a: -log(a.rate)),
         ("fast", "above the usual one", lambda s, a: -max(0.0, log(a.rate))),
         ("slow", "below it", lambda s, a: min(0.0, log(a.rate))),
@@ -79,7 +79,7 @@ def folds(x: Array, rows: Sequence[CorpusRow]) -> tuple[float, float]:
 def choose(rows: Sequence[CorpusRow]) -> list[str]:
     """A line a step."""
     tried = (*LINKS, *MORE)
-    own = [row for row in half(rows, judge=False) if usable(row, tried)]
+    own = [row for row in part(rows, judge=False) if usable(row, tried)]
     x = features(own, tried)
     chosen: list[int] = []
     lines = [f"{len(own)} rows, {int((~labels(own)).sum())} fail"]

@@ -1,4 +1,4 @@
-"""Are the changes that a probe names worth it? Each on a model of the judging half that is not likely to train.
+"""Are the changes that a probe names worth it? Each on a model of the judging part that is not likely to train.
 
 The changes are tried in their order by probes of sixteen updates; the first that makes the model `likely trains` is its
 cure, and the model is trained with it as the corpus' models were: same batches, seed, updates, reference.
@@ -43,7 +43,7 @@ class CuredRow:
 
 
 def wanted(rows: Sequence[CorpusRow]) -> list[CorpusRow]:
-    """Rows of the judging half that are told `likely stuck` or `open`."""
+    """Rows of the judging part that are told `likely stuck` or `open`."""
     counted: Counted = judged(rows)
     return counted.of("likely stuck", "open")
 

@@ -1,6 +1,6 @@
 """The corpus' design: which models, optimisers, rates, warm-ups and tasks, drawn by a seed before any was trained.
 
-Cases come in the order of their number; those from JUDGES on judge. Links, weights and limits are chosen on those before.
+Cases come in the order of their number; those from JUDGES on judge, links, weights and limits are chosen on the others.
 (A first forecast was fitted on the even ones of these and judged on the odd ones; what was learnt by that made them all
 ones to choose on, and the rest of the draw the judge.) All of a scheme stand about equally often; the rest is drawn
 independently, but that wide models are shallow (`DEEPEST`).

@@ -1,4 +1,4 @@
-"""The forecast of users' models, fitted on the fitting half; the words counted on the judging half.
+"""The forecast of users' models, fitted on the rows to choose on; the words counted on those that judge.
 
 Ridge logistic regression with weights that are never negative (`studies/forecast/regression.py`), on rows that are
 clear and whose numbers were all there after sixteen updates; a row that lost a number before is told LOST, without any
@@ -45,7 +45,7 @@ SHOWN = (
     "growth",
     "cosine_last",
     "loss_fall",
-    "stress_information",
+    "ramp_information",
 )
 """Numbers whose range among models that train the package holds."""
 
@@ -71,8 +71,8 @@ def labels(rows: Sequence[CorpusRow]) -> Labels:
     return np.array([not row.fails for row in rows], dtype=bool)
 
 
-def half(rows: Sequence[CorpusRow], *, judge: bool) -> list[CorpusRow]:
-    """The clear rows of one half."""
+def part(rows: Sequence[CorpusRow], *, judge: bool) -> list[CorpusRow]:
+    """The clear rows of one part."""
     return [row for row in rows if row.case.judge is judge and row.clear]
 
 
@@ -89,7 +89,7 @@ def probabilities(rows: Sequence[CorpusRow], by: Logistic, links: Sequence[OwnLi
 
 def document(rows: Sequence[CorpusRow]) -> dict[str, Any]:
     """The coefficients for all rows: fitted on one half, counted on the other."""
-    ours, theirs = (half(rows, judge=judge) for judge in (False, True))
+    ours, theirs = (part(rows, judge=judge) for judge in (False, True))
     by = fitted(ours)
     good = [row for row in ours if usable(row)]
     names, places = [link.key for link in LINKS], [list(axes(setting(row)).values()) for row in good]

@@ -1,7 +1,7 @@
-"""What the verdict is worth: counted on the judging half, beside what anybody could look at without a probe.
+"""What the verdict is worth: counted on the judging part, beside what anybody could look at without a probe.
 
 Every number here is of rows that no link, weight or limit was chosen on, by the coefficients that the package holds.
-For hold-outs by group the fit is made again without the group, and judged on the group's rows of the judging half.
+For hold-outs by group the fit is made again without the group, and judged on the group's rows of the judging part.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from stabkit.results.intervals import wilson
 from stabkit.results.own.forecast import LOST, OwnCoefficients, ours
 from studies.forecast.scores import Bin, auc, auc_interval, reliability
 from studies.own.corpus import CorpusRow
-from studies.own.fit import features, fitted, half, labels, setting, usable
+from studies.own.fit import features, fitted, labels, part, setting, usable
 from studies.own.models import SCHEMES
 
 
@@ -82,8 +82,8 @@ class Counted:
 
 
 def judged(rows: Sequence[CorpusRow], by: OwnCoefficients | None = None) -> Counted:
-    """The judging half's clear rows, by the package's coefficients."""
-    own = half(rows, judge=True)
+    """The judging part's clear rows, by the package's coefficients."""
+    own = part(rows, judge=True)
     coefficients = by or ours()
     return Counted(own, [told(row, coefficients) for row in own])
 
@@ -167,8 +167,8 @@ class HeldOut:
 
 
 def held_out(rows: Sequence[CorpusRow]) -> list[HeldOut]:
-    """Every group of every axis: fitted on the fitting half without it, judged on the judging half's part of it."""
-    ours_, theirs = half(rows, judge=False), half(rows, judge=True)
+    """Every group of every axis: fitted on the fitting part without it, judged on the judging part's part of it."""
+    ours_, theirs = part(rows, judge=False), part(rows, judge=True)
     found = []
     for axis, of in GROUPS.items():
         for group in sorted({of(row) for row in theirs}):
@@ -180,8 +180,8 @@ def held_out(rows: Sequence[CorpusRow]) -> list[HeldOut]:
 
 
 def baselines(rows: Sequence[CorpusRow]) -> dict[str, tuple[float, float, float]]:
-    """{name: (area, from, to)} on the judging half."""
-    own = half(rows, judge=True)
+    """{name: (area, from, to)} on the judging part."""
+    own = part(rows, judge=True)
     label = labels(own)
     found = {}
     for name, of in BASELINES.items():

@@ -255,6 +255,12 @@ def exploding(depth):
     return model, loss, torch.optim.SGD(model.parameters(), lr=1e30)
 
 
+def exploding_on_the_ramp(depth):
+    """Its loss is no number from update 25 on."""
+    model, loss = pre_ln(depth)
+    return model, lambda model, step: loss(model, step) * (math.nan if step > 24 else 1)
+
+
 def stepping(depth):
     """The loss steps by itself."""
     model, loss = pre_ln(depth)

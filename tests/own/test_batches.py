@@ -9,14 +9,23 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch.nn import functional
 from torch.optim import lr_scheduler
 
 from stabkit.errors import UsageError
 from stabkit.own.probe.built_model import ONE_BATCH, make
 from stabkit.own.probe.learnable import Pictures, Words
-from stabkit.own.probe.loop import readings, record
+from stabkit.own.probe.loop import HOLD, RISE, cell, readings, record
 from stabkit.own.probe.objective import objective, takes_step
+from stabkit.results.own.measured import (
+    EVERY,
+    RAMP,
+    SILENT,
+    TOP,
+    UPDATES,
+    measured,
+    ramp_information,
+    whole_ramp,
+)
 from tests.own import probe_models as models
 
 
@@ -87,6 +96,47 @@ def test_a_warm_up_and_a_scheduler_set_the_rate_of_each_update_and_are_known():
     assert moved[0] == pytest.approx(moved[1], rel=1e-6) and moved[2] > 10 * moved[0]
     with pytest.raises(UsageError, match="--warmup is for a factory without a scheduler"):
         make(models.post_ln_warm, "post_ln_warm", 2, 0, 0.0, 10)
+
+
+def rates_of(factory, **asked):
+    """What was recorded, and the rate of every update of a probe."""
+    made = make(factory, "factory", 2, 0, 0.0)
+    seen = []
+    made.optimizers[0].register_step_pre_hook(lambda own, *given: seen.append(own.param_groups[0]["lr"]))
+    return record(made, UPDATES, **asked), seen
+
+
+def test_on_the_ramp_the_rate_rises_geometrically_from_the_highest_to_sixteen_times_it():
+    found, seen = rates_of(models.post_ln, ramped=True)
+    assert seen[:UPDATES] == [1e-3] * UPDATES
+    assert np.allclose(seen[UPDATES:], 1e-3 * np.geomspace(1, TOP, RAMP))
+    scores, loss = found.records["ramp_scores"], found.records["ramp_loss"]
+    assert list(scores.steps) == list(range(UPDATES, UPDATES + RAMP + 1, EVERY))
+    assert len(loss.steps) == RAMP + 1 and scores.value("information", UPDATES) == pytest.approx(
+        found.records["scores"].value("information", UPDATES)
+    )
+    assert not any(name.startswith("ramp_") for name in rates_of(models.post_ln)[0].records)
+
+
+def test_a_schedule_that_has_yet_to_rise_is_led_up_to_its_highest_first():
+    found, seen = rates_of(models.post_ln_warm, ramped=True)
+    led = seen[UPDATES : UPDATES + RISE]
+    assert np.allclose(np.diff(np.log(led)), np.log(50 / (UPDATES + 1)) / RISE) and led[-1] == pytest.approx(1e-3)
+    begin = UPDATES + RISE + HOLD
+    assert np.allclose(seen[begin:], 1e-3 * np.geomspace(1, TOP, RAMP)) and set(seen[begin - HOLD : begin]) == {1e-3}
+    assert found.records["ramp_scores"].steps[0] == begin
+
+
+def test_what_breaks_on_the_ramp_tells_nothing_from_there_on():
+    made = make(models.exploding_on_the_ramp, "exploding_on_the_ramp", 2, 0, 0.0)
+    found = record(made, UPDATES, ramped=True)
+    own = cell(made, found, factory="a:b", depth=2, lr=0.0, seed=0, steps=UPDATES)
+    told = ramp_information(own)
+    there = len(found.records["ramp_scores"].steps)
+    assert found.broke is None and 0 < there < RAMP // EVERY + 1 and not whole_ramp(own)
+    assert (told[:there] > SILENT).all() and (told[there:] == SILENT).all()
+    seen = measured(own)
+    assert seen.ramp_least == 0 and seen.ramp_loss == math.inf and seen.ramp_information_least == SILENT
 
 
 def test_a_rate_asked_for_is_that_of_the_schedules_peak():
@@ -169,17 +219,3 @@ def test_a_learnable_task_is_learnt_past_its_frequencies():
         made.optimizers[0].step()
     with torch.no_grad():
         assert float(made.objective.at(made.model, 10_000)) < made.objective.frequencies - 1
-
-
-def test_the_loss_of_a_batch_again_is_that_of_the_update_before():
-    made = make(models.pre_ln, "pre_ln", 2, 0, 1e-3)
-    found = record(made, 8)
-    again = found.records["again"]
-    assert again.steps.tolist() == [8]
-    before = found.records["loss"].value("train", 7)
-    assert again.value("before", 8) == before
-    with torch.no_grad():
-        after = functional.cross_entropy(
-            made.model(models.text(8))[:, :-1].flatten(0, 1), models.text(8)[:, 1:].flatten()
-        )
-    assert again.value("after", 8) == pytest.approx(float(after), rel=1e-6)

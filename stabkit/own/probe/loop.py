@@ -7,7 +7,8 @@ training is what it is without us.
 
     ramp_…        after these updates RAMP more, the rate rising geometrically from the highest of the schedule to TOP
                   times that: what is near its edge breaks early. Where the schedule has yet to rise, RISE before that
-                  lead up to its highest. Losses, gradients, and the scores at every EVERY-th of the last RAMP
+                  lead up to its highest and HOLD stay there. Losses, gradients, and the scores at every EVERY-th of the
+                  last RAMP
     loss          before the update, in the mode that the factory left the model in, `train`
     update, layer_update, stream, branch, cosine, token_cosine    `chain/reader.py`
     gradient      ‖∂L/∂θ_i‖, `outside` what belongs to no sub-layer
@@ -75,9 +76,9 @@ class ProbeRecord:
     """The update that is first made at it; 0 for the first of all."""
 
 
-RISE, RISEN = 12, 1.5
-"""Updates that lead up to the highest rate of a schedule which is to rise by more than RISEN yet: what a warm-up ends
-in."""
+RISE, HOLD, RISEN = 12, 4, 1.5
+"""Updates that lead up to the highest rate of a schedule which is to rise by more than RISEN yet, and updates at it:
+what a warm-up ends in."""
 
 
 def readings(steps: int) -> frozenset[int]:
@@ -104,9 +105,9 @@ def record(
     peak = made.schedule.ahead(made.optimizers, training.rates)
     if ramped and finite:
         now = training.rates[-1] / peak.rate if peak.rate else 1.0
-        rise = RISE if now * RISEN < 1 else 0
-        factors = [now ** (1 - (k + 1) / rise) for k in range(rise)] + [TOP ** (k / (RAMP - 1)) for k in range(RAMP)]
-        begin = steps + rise
+        led = [now ** (1 - (k + 1) / RISE) for k in range(RISE)] + HOLD * [1.0] if now * RISEN < 1 else []
+        factors = led + [TOP ** (k / (RAMP - 1)) for k in range(RAMP)]
+        begin = steps + len(led)
         read = frozenset(range(begin, begin + RAMP + 1, EVERY))
         rising = Schedule(schedulers=(Ramp(made.optimizers, peak.groups, factors),))
         training.update(ramp, steps, begin + RAMP, read, rising, whole=False)

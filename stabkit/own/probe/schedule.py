@@ -83,8 +83,8 @@ def rates_of(optimizers: Optimizers) -> list[list[float]]:
 
 
 class Ramp:
-    """Steps as a scheduler: the rates of `groups`, as `rates_of` gives them, times one factor after the other, the first
-    from the beginning. A group without a rate is left alone."""
+    """Steps as a scheduler does: rates as `rates_of` gives them times one factor after the other, the first from the
+    beginning. A group without a rate is left alone."""
 
     def __init__(self, optimizers: Optimizers, groups: Sequence[Sequence[float]], factors: Sequence[float]) -> None:
         self._optimizers, self._groups, self._factors = optimizers, groups, iter(factors)

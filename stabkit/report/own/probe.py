@@ -19,6 +19,7 @@ from stabkit.results.own.cell import ModelCell
 from stabkit.results.own.forecast import ours
 from stabkit.results.own.judged import Judged
 from stabkit.results.own.link import ORDER
+from stabkit.results.own.measured import RAMP, TOP
 from stabkit.results.words import scientific
 from stabkit.storage.folder import write_file
 
@@ -58,6 +59,8 @@ def render(judged: Judged, done: Done[ProbeSpec, ModelCell], command: str) -> st
         updates=max(cell.facts.steps for cell in judged.cells),
         deepest=worst.forecast.depth,
         runs=ours().runs,
+        ramp=RAMP,
+        top=f"{TOP:g}",
         cards=[card(figure, figure.select(judged), judged) for figure in _worst_first(judged)],
         anatomy=anatomy(judged.cells),
         notes=notes(judged.cells),

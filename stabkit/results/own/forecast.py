@@ -23,7 +23,6 @@ from typing import Any
 import numpy as np
 
 from stabkit.results.forecast.logistic import (
-    TINY,
     UNLIKELY,
     Array,
     Link,
@@ -85,7 +84,7 @@ LINKS: tuple[OwnLink, ...] = (
         lambda seen, at: log(seen.ramp_information, SILENT),
     ),
 )
-"""Those that the forecast is made of; chosen on the fitting half (`studies/own/choose.py`)."""
+"""Those that the forecast is made of; chosen on the fitting part (`studies/own/choose.py`)."""
 
 
 def setting(facts: Facts) -> OwnSetting:
@@ -111,7 +110,7 @@ AXES = tuple(axes(OwnSetting(1.0, 0, 1, 1)))
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Record:
-    """Models of the judging half that were given nearly the same probability."""
+    """Models of the judging part that were given nearly the same probability."""
 
     low: float
     high: float
@@ -181,7 +180,7 @@ class OwnCoefficients:
     region: Region
     records: Sequence[Record]
     quantiles: Mapping[str, Array]
-    """{number of `OwnMeasured`: its percentiles 0 to 100 among models of the fitting half that train}."""
+    """{number of `OwnMeasured`: its percentiles 0 to 100 among models of the fitting part that train}."""
     trained: int
     """How many these are."""
     corpus: str
@@ -196,7 +195,7 @@ class OwnCoefficients:
         return tuple(outside) or self.region.beyond(np.r_[x, list(place.values())])
 
     def record(self, p: float) -> Record | None:
-        """The models of the judging half that were told nearly this probability; a firm one is with the firm ones."""
+        """The models of the judging part that were told nearly this probability; a firm one is with the firm ones."""
         near = [record for record in self.records if record.low <= p <= record.high]
         return (near[0] if p <= UNLIKELY else near[-1]) if near else None
 

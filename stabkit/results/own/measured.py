@@ -101,7 +101,7 @@ class OwnMeasured:
     loss_bend: float
     """Mean of updates 5 to 8 less the mean of the last four: whether it still falls."""
     ramp_information: float
-    """What the scores tell of their input, nats: the geometric mean over the readings of the ramp; NaN without scores."""
+    """Nats that the scores tell of their input, the geometric mean over the readings of the ramp; NaN without."""
     ramp_information_first: float
     """… of its first reading, at the highest rate of the schedule."""
     ramp_information_last: float

@@ -16,8 +16,9 @@ that train, and a verdict of its own, `pass` or, where a number is beyond what a
               10⁴, behind a norm at the end above 10⁴ times what the stream has grown by (∂L/∂θ_i goes as 1/‖x_i‖ there,
               Adam divides it out, and a four-stream model whose stream grows 10¹³-fold trains); likewise matrices that
               no gradient ever arrives at, or that no optimiser can step
-    scores    what the scores tell of their input, H(mean p) − mean H(p), after eight updates at three times the highest
-              rate: near 0 every token is given the same, and the loss is that of who knows frequencies alone
+    scores    what the scores tell of their input, H(mean p) − mean H(p), while the rate rises to sixteen times its
+              highest, the geometric mean over nine readings: near 0 every token is given the same, and the loss is that
+              of who knows frequencies alone
     tokens    mean cosine between different tokens of the output after the last update: near 1 it says nothing of them
     loss      what the loss fell by, nats
     finite    the first number that is not
@@ -43,7 +44,7 @@ from stabkit.results.line import too_few
 from stabkit.results.own.cell import ModelCell
 from stabkit.results.own.forecast import OwnForecast, forecast, ours
 from stabkit.results.own.link import Evidence, LinkVerdict, Word, worst
-from stabkit.results.own.measured import loss_fall
+from stabkit.results.own.measured import TOP, loss_fall, ramp_information
 from stabkit.results.words import grows, law, power_law, share, times, updates
 
 MOST_UNREACHED = 0.5
@@ -231,15 +232,14 @@ def _tokens(cells: Sequence[ModelCell]) -> LinkVerdict:
 
 
 def _scores(cells: Sequence[ModelCell]) -> LinkVerdict:
-    name = "stress_scores"
-    having = [cell for cell in cells if name in cell.records]
+    having = [cell for cell in cells if "ramp_loss" in cell.records and "scores" in cell.records]
     if not having:
-        why = "no update was made at three times the rate, or the model has no scores"
+        why = "the model has no scores, or the rate was not raised"
         return LinkVerdict(verdict="cannot tell", why=why, level=math.nan, limit=math.nan, step=0)
-    evidence = _means(_by_seed(having, lambda cell: float(cell.records[name].at("information")[-1])))
-    level, step = evidence[-1].value, int(having[-1].records[name].steps[-1])
-    why = f"at three times the rate the scores come to tell {level:.2g} nats of their input"
-    return _shown(why, evidence, step, "stress_information")
+    evidence = _evidence(_by_seed(having, lambda cell: geometric(list(ramp_information(cell)))))
+    level, step = evidence[-1].value, int(having[-1].records["ramp_loss"].steps[-1])
+    why = f"while the rate rises to {TOP:g} times its highest the scores tell {level:.2g} nats of their input"
+    return _shown(why, evidence, step, "ramp_information")
 
 
 def _loss(cells: Sequence[ModelCell]) -> LinkVerdict:
