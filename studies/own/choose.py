@@ -34,7 +34,6 @@ MORE: tuple[OwnLink, ...] = tuple(
     for key, label, of in (
         ("first", "what the scores tell at the highest rate", lambda s, a: _told(s.ramp_information_first)),
         ("last", "… at sixteen times it", lambda s, a: _told(s.ramp_information_last)),
-        ("least", "… where they tell least", lambda s, a: _told(s.ramp_information_least)),
         ("most", "… where they tell most", lambda s, a: _told(s.ramp_information_most)),
         ("given up", "the mean over the most", lambda s, a: _told(s.ramp_information) - _told(s.ramp_information_most)),
         ("from the start", "the mean over what they told at the start",
@@ -47,7 +46,6 @@ MORE: tuple[OwnLink, ...] = tuple(
         ("gradient ratio", "lowest over top layer's, capped at 1", lambda s, a: min(0.0, log(s.gradient_lowest, 1e-4))),
         ("gradient size", "total, after over before", lambda s, a: -log(s.gradient_total)),
         ("tokens", "1 − cosine between tokens after update 16", lambda s, a: log(1 - s.cosine_last, 1e-3)),
-        ("bend", "whether the loss still falls", lambda s, a: held(s.loss_bend, -2, 2)),
         ("fall", "share of the loss that is gone", lambda s, a: held(s.loss_fall / s.loss_start, -0.5, 0.3)),
         ("rises", "what the loss rises by", lambda s, a: -held(s.loss_rises, 0, 3)),
         ("rest", "how little F still moves", lambda s, a: -log(s.step_last / max(s.update_last, 1e-12))),

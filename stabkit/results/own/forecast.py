@@ -1,10 +1,10 @@
 """Will this model train at this rate and depth? A probability from what sixteen updates on fresh batches left, and
-eight more at three times the rate.
+sixteen more while the rate rises to sixteen times its highest.
 
     p = σ(bias + Σ weight_j·(x_j − mean_j)/scale_j),   x the numbers of LINKS, each turned so that more is better
 
-`coefficients.json` is fitted on one half of a corpus of other people's kind of models (`studies/own`, beside the
-package), and holds how often its words came true on the other half, which nothing was chosen on; and what numbers
+`coefficients.json` is fitted on one part of a corpus of other people's kind of models (`studies/own`, beside the
+package), and holds how often its words came true on the other part, which nothing was chosen on; and what numbers
 models that train have. It carries its own sha256 and is not edited.
 
 No forecast is given of what the corpus has not: fewer updates or more, one batch for all of them, an optimiser of
@@ -37,7 +37,7 @@ from stabkit.results.forecast.logistic import (
     word,
 )
 from stabkit.results.own.cell import Facts, ModelCell
-from stabkit.results.own.measured import SILENT, UPDATES, OwnMeasured, measured
+from stabkit.results.own.measured import SILENT, TOP, UPDATES, OwnMeasured, measured
 
 SCHEMA = "stabkit-own-forecast/1"
 FILE = Path(__file__).with_name("coefficients.json")
@@ -79,9 +79,21 @@ def held(value: float, least: float, most: float) -> float:
 LINKS: tuple[OwnLink, ...] = (
     OwnLink(
         "ramp",
-        "what the scores tell of their input while the rate rises to sixteen times its highest",
-        "what is near its edge breaks on the way: then every token is given the same scores",
+        f"what the scores tell of their input while the rate rises to {TOP:g} times its highest",
+        "what is near its edge breaks on the way, and then every token is given the same scores",
         lambda seen, at: log(seen.ramp_information, SILENT),
+    ),
+    OwnLink(
+        "least",
+        "the least of these",
+        "what has room goes on telling them apart at every one of these rates",
+        lambda seen, at: log(seen.ramp_information_least, SILENT),
+    ),
+    OwnLink(
+        "bend",
+        "whether the loss still falls",
+        "mean loss of updates 5 to 8 less that of the last four: what stands still this early seldom moves again",
+        lambda seen, at: held(seen.loss_bend, -2.0, 2.0),
     ),
 )
 """Those that the forecast is made of; chosen on the fitting part (`studies/own/choose.py`)."""
