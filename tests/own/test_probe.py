@@ -53,10 +53,9 @@ def test_an_optimizer_that_chooses_its_rate_is_out_of_range_and_keeps_it():
     assert "ramp_loss" in found.records and verdict([found]).forecast.axes == ("optimizer",)
 
 
-def test_layers_that_share_their_weights_are_out_of_range_by_the_gradient_and_no_crash():
+def test_layers_that_share_their_weights_have_no_gradients_to_compare_and_a_forecast():
     found = verdict([cell("shared_weights", 4, lr=1e-3, ramped=True)])
-    assert found.word == "out of range" and found.forecast.axes == ("gradient",)
-    assert found.gradient.verdict == "cannot tell"
+    assert found.forecast.probability is not None and found.gradient.verdict == "cannot tell"
 
 
 def test_a_model_alone_is_given_random_tokens_of_its_own_vocabulary():

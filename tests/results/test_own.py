@@ -11,8 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stabkit.results.depth_fit import depth_fit, geometric
+from stabkit.results.forecast.logistic import word
 from stabkit.results.line import too_few
 from stabkit.results.own.cell import Broke, Facts, ModelCell, Sublayer, facts
+from stabkit.results.own.cure import Cure
+from stabkit.results.own.judged import Judged
 from stabkit.results.own.verdict import Limits, verdict
 from stabkit.results.records import Table
 
@@ -277,3 +280,13 @@ def test_the_json_of_a_link_is_whole():
 def test_facts_survive_json():
     known = made(6, broke=Broke(step=3, where="the loss")).facts
     assert facts(known.to_json()) == known
+
+
+def test_the_nearest_change_is_named_where_none_mends_it():
+    body = verdict([made(6)])
+    told = replace(body, forecast=replace(body.forecast, probability=0.2, axes=()))
+    cures = [Cure(change=key, label=key, word=word(p), probability=p, code="") for key, p in (("a", 0.5), ("b", 0.7))]
+    assert Judged([], [told], tuple(cures)).nearest == cures[1] and Judged([], [told]).nearest is None
+    mended = Cure(change="c", label="c", word="likely trains", probability=0.95, code="")
+    assert Judged([], [told], (*cures, mended)).nearest is None
+    assert Judged([], [told], (replace(cures[0], word="likely stuck", probability=0.05),)).nearest is None

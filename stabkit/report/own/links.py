@@ -57,6 +57,11 @@ def answer(judged: Judged) -> str:
     more = [why(worst), "; ".join(others), high]
     if judged.cure is not None:
         more.append(f"likely to train with {judged.cure.label}: {judged.cure.code}")
+    elif (near := judged.nearest) is not None:
+        count = len(judged.cures)
+        tried = f"none of {count} changes tried makes" if count > 1 else "the change tried does not make"
+        p = probability(near.probability or 0.0)
+        more.append(f"{tried} it likely to train; nearest comes {near.label}, {p}: {near.code}")
     sentences = [_said(who, worst, several=len(judged.verdicts) > 1)]
     sentences += [f"{sentence[0].upper()}{sentence[1:]}" for sentence in more if sentence]
     return " ".join(f"{sentence}." for sentence in sentences)

@@ -30,6 +30,15 @@ class Judged:
         return next((own for own in self.cures if own.word == "likely trains"), None)
 
     @property
+    def nearest(self) -> Cure | None:
+        """Where none does: the change that leaves it likeliest, if that is open and likelier than before."""
+        if self.cure is not None:
+            return None
+        before = self.worst.forecast.probability or 0.0
+        better = [own for own in self.cures if own.word == "open" and (own.probability or 0.0) > before]
+        return max(better, key=lambda own: own.probability or 0.0, default=None)
+
+    @property
     def worst(self) -> Verdict:
         """That of the rate at which it is least likely to train; of equals the lowest's."""
 
