@@ -25,10 +25,11 @@ from stabkit.figures.shared.words import short
 from stabkit.results.depth_fit import geometric
 from stabkit.results.own.cell import ModelCell
 from stabkit.results.own.judged import Judged
+from stabkit.results.own.measured import EVERY, RAMP, SILENT, TOP, ramp_information
 from stabkit.results.words import scientific
 from stabkit.storage.watched import Watched
 
-Link = Literal["stream", "update", "gradient"]
+Link = Literal["stream", "update", "gradient", "scores"]
 Points = Sequence[tuple[float, float]]
 Line = tuple[str, str, NDArray[np.int64], NDArray[np.float64]]
 """(name, panel, updates, values)."""
@@ -52,6 +53,7 @@ def _probed(
     read: str,
     points: Callable[[Judged, ModelCell, str], Points],
     by_stack: bool = True,
+    rates: bool = False,
     x_name: str,
     x_note: str = "",
     y_label: str,
@@ -59,7 +61,8 @@ def _probed(
     reads: str,
     here: Callable[[pd.DataFrame], str],
 ) -> Picture[Judged]:
-    """A curve a depth: the `points` of every cell, stack by stack; its title is what the link's verdict says."""
+    """A curve a depth: the `points` of every cell, stack by stack; its title is what the link's verdict says. With
+    `rates` x is a multiple of the rate, and logarithmic."""
 
     def select(source: Judged) -> pd.DataFrame:
         rows: list[dict[str, object]] = []
@@ -77,7 +80,8 @@ def _probed(
         columns=PROBED,
         value="value",
         select=select,
-        draw=lambda frame: by_depth(frame, x_name, x_note, y_label, limits),
+        draw=lambda frame: by_depth(frame, x_name, x_note, y_label, limits, rates=rates),
+        optional=rates,
         title=lambda source: f"{link.capitalize()}: {source.worst.links[link].why}",
         alt=lambda frame: _depth_ends(frame, reads),
         here=here,
@@ -114,6 +118,15 @@ def _growth(frame: pd.DataFrame) -> str:
     return f"from {short(first)} to {short(last)}{_at_depth(rows)}"
 
 
+def _held(frame: pd.DataFrame) -> str:
+    """`from 0.4, 1.1 at its most, to 0.02 at 16 times the rate`."""
+    rows = _deepest(frame)
+    by_rate = rows.groupby("x")["value"].apply(lambda seeds: geometric(seeds.tolist()))
+    first, last, most = float(by_rate.iloc[0]), float(by_rate.iloc[-1]), float(by_rate.max())
+    between = f", {short(most)} at its most," if most > 1.5 * max(first, last) else ""
+    return f"from {short(first)}{between} to {short(last)} at {TOP:g} times the rate"
+
+
 def _moved(frame: pd.DataFrame) -> str:
     """`0.3 at 6 layers, 1.2 at 24 layers`, after the last update."""
     parts = []
@@ -148,7 +161,37 @@ def _gradient_points(source: Judged, cell: ModelCell, stack: str) -> Points:
     return [(i / (len(layers) - 1), float(value) / top) for i, value in enumerate(layers[::-1])]
 
 
+def _scores_points(source: Judged, cell: ModelCell, stack: str) -> Points:
+    """On the ramp; x is the rate of the update before, over the highest of the schedule. None of a cell without one."""
+    told = ramp_information(cell)
+    factors = [TOP ** (max(EVERY * i - 1, 0) / (RAMP - 1)) for i in range(len(told))]
+    return [] if np.isnan(told).any() else [(x, float(value)) for x, value in zip(factors, told, strict=True)]
+
+
 OWN: Mapping[Link, Picture[Judged]] = {
+    "scores": _probed(
+        "scores",
+        caption=(
+            "H(mean p) − mean H(p) in nats, p the scores' softmax at the tokens of the batch that is read, while the "
+            f"rate rises geometrically in {RAMP} updates from the highest of its schedule to {TOP:g} times that; the "
+            f"deepest alone. What is lost counts as {short(SILENT)}."
+        ),
+        see="level or rising: tokens are told apart at every one of these rates",
+        here=_held,
+        read=(
+            "Where it drops to nothing every token is given the same scores, and the loss is that of who knows "
+            "frequencies alone. A curve that drops soon is of a rate near the edge; one that is low throughout has not "
+            "learnt yet."
+        ),
+        points=_scores_points,
+        by_stack=False,
+        rates=True,
+        x_name="rate",
+        x_note=", times the highest of the schedule",
+        y_label="nats told of the input",
+        limits={},
+        reads="What the scores tell of their input",
+    ),
     "stream": _probed(
         "stream",
         caption="rms of x_i before any update, x_i what leaves sub-layer i; the band is the range over seeds.",
@@ -431,14 +474,23 @@ def _line_ends(frame: pd.DataFrame, reads: str) -> str:
     return f"{reads}, from the first reading to the last: {'; '.join(parts)}."
 
 
-def by_depth(frame: pd.DataFrame, x_name: str, x_note: str, y_label: str, limits: Mapping[float, str]) -> Figure:
+def by_depth(
+    frame: pd.DataFrame, x_name: str, x_note: str, y_label: str, limits: Mapping[float, str], *, rates: bool = False
+) -> Figure:
     """A panel a value of the column `panel`, a curve a depth: the geometric mean over seeds in the band of their
-    range."""
+    range. With `rates` x doubles from tick to tick."""
 
     def curves(axes: Axes, rows: pd.DataFrame, usable: pd.DataFrame) -> list[End]:
         first, last = float(usable["x"].min()), float(usable["x"].max())
         room = 0.02 * (last - first or 1)
-        axes.set_xlim(first - room, last + room)
+        if rates:
+            ticks = [2.0**i for i in range(round(math.log2(TOP)) + 1)]
+            axes.set_xscale("log", base=2)
+            axes.set_xticks(ticks, [f"{tick:g} ×" for tick in ticks])
+            axes.minorticks_off()
+            axes.set_xlim(first / 1.03, last * 1.03)
+        else:
+            axes.set_xlim(first - room, last + room)
         depths = sorted(set(rows["depth"]))
         ends = []
         for place, depth in enumerate(depths):

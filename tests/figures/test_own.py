@@ -11,6 +11,7 @@ from stabkit.figures.model_curves import OWN
 from stabkit.results.own.cell import Broke, ModelCell
 from stabkit.results.own.judged import Judged
 from stabkit.results.own.verdict import verdict
+from stabkit.results.records import Table
 from tests.results.test_own import DEPTHS, made
 
 
@@ -47,6 +48,18 @@ def test_every_picture_is_drawn_and_told(figure, cells):
     frame = figure.select(found)
     assert tuple(frame.columns) == figure.columns and figure.title(found) and figure.described(frame)
     figure.drawn(frame)
+
+
+def test_the_scores_are_drawn_against_the_rate_and_of_cells_with_a_ramp_alone():
+    cell = made(6)
+    told = np.geomspace(1.0, 1e-3, 9)[:, None]
+    cell.records["scores"] = Table(np.array([0]), ("information",), np.array([[1.0]]))
+    cell.records["ramp_scores"] = Table(np.arange(16, 33, 2), ("information",), told)
+    cell.records["ramp_loss"] = Table(np.arange(16, 33), ("train",), np.ones((17, 1)))
+    frame = OWN["scores"].select(probed([made(3), cell]))
+    assert list(frame["depth"].unique()) == [6] and np.allclose(frame["value"], told[:, 0])
+    assert frame["x"].iloc[0] == 1 and frame["x"].iloc[-1] == pytest.approx(16) and frame["x"].is_monotonic_increasing
+    assert OWN["scores"].here(frame) == "from 1.0 to 0.0010 at 16 times the rate"
 
 
 def test_each_frame_holds_what_was_recorded():

@@ -16,7 +16,7 @@ from stabkit.results.own.cell import ModelCell
 from stabkit.results.own.forecast import ONE_BATCH, OPTIMIZER, OTHER, USUAL, Healthy, OwnForecast
 from stabkit.results.own.judged import Judged
 from stabkit.results.own.link import LinkVerdict
-from stabkit.results.own.measured import UPDATES
+from stabkit.results.own.measured import TOP, UPDATES
 from stabkit.results.own.series import uneven
 from stabkit.results.own.verdict import Verdict
 from stabkit.results.words import law, scientific, updates
@@ -36,7 +36,7 @@ NAMES = {
 }
 UNITS = {
     "gradient": "lowest ÷ top layer's",
-    "scores": "nats told of the input at 3 × the rate",
+    "scores": f"nats told of the input at 1 to {TOP:g} × the rate",
     "update": "‖ΔF‖ ÷ ‖F‖",
     "stream": "rms of the last layer's output ÷ first's input",
     "tokens": "mean cosine between tokens",

@@ -61,7 +61,12 @@ def render(judged: Judged, done: Done[ProbeSpec, ModelCell], command: str) -> st
         runs=ours().runs,
         ramp=RAMP,
         top=f"{TOP:g}",
-        cards=[card(figure, figure.select(judged), judged) for figure in _worst_first(judged)],
+        cards=[
+            card(figure, frame, judged)
+            for figure in _worst_first(judged)
+            for frame in (figure.select(judged),)
+            if not (figure.optional and frame.empty)
+        ],
         anatomy=anatomy(judged.cells),
         notes=notes(judged.cells),
         failed=[(_where(s.depth, s.lr, s.seed), plain(lost.reason), plain(lost.log)) for s, lost in done.lost],

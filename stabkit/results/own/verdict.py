@@ -52,6 +52,8 @@ MOST_UNREACHED = 0.5
 SATURATED = 0.9
 """‖ΔF‖/‖F‖ from which on no law in depth is fitted. Two outputs that have nothing to do with one another are √2
 apart."""
+NOTHING = 1e-6
+"""Nats that scores tell of their input: less is nothing."""
 FIRM: tuple[Forecasted, ...] = ("likely trains", "open", "out of range", "likely stuck")
 """From the best to the worst."""
 
@@ -238,7 +240,8 @@ def _scores(cells: Sequence[ModelCell]) -> LinkVerdict:
         return LinkVerdict(verdict="cannot tell", why=why, level=math.nan, limit=math.nan, step=0)
     evidence = _evidence(_by_seed(having, lambda cell: geometric(list(ramp_information(cell)))))
     level, step = evidence[-1].value, int(having[-1].records["ramp_loss"].steps[-1])
-    why = f"while the rate rises to {TOP:g} times its highest the scores tell {level:.2g} nats of their input"
+    told = f"{level:.2g} nats" if level > NOTHING else "nothing"
+    why = f"while the rate rises to {TOP:g} times its highest the scores tell {told} of their input"
     return _shown(why, evidence, step, "ramp_information")
 
 
