@@ -58,6 +58,19 @@ class Part:
         return f"{program} {self.command.replace('OUT', f'evidence/{name}')}"
 
 
+MENDED = {
+    424: ("4,8,16", 4),  # Post-LN, images, SGD
+    427: ("3,6,12", 2),  # Post-LN with branches halved, images, SGD
+    428: ("3,6,12", 3),  # no norm but a final one
+    432: ("3,6,12", 2),  # DyT
+    442: ("3,6,12", 2),  # KEEL, SGD
+    445: ("3,6,12", 0),  # DeepNorm without α
+    456: ("8,16,32", 1),  # ReZero, a warm-up
+    466: ("3,6,12", 1),  # Post-LN with branches doubled, Lion
+    472: ("2,4,8", 2),  # no norm at all, Muon
+    476: ("2,4,8", 1),  # Mix-LN, Muon
+}
+"""{case of the corpus that failed in training: (depths, its seed)}: probed with the changes that may mend it."""
 PARTS: dict[str, Part] = {
     "default": Part(
         page="multi30k-default.html",
@@ -111,6 +124,14 @@ PARTS: dict[str, Part] = {
             command=f"probe tests.own.library_models:{name} --depths 6,12,24,48 --seeds 0 --out OUT",
         )
         for name in ("bert", "gpt2", "llama")
+    },
+    **{
+        f"mended-{number}": Part(
+            page=f"mended-{number}.html",
+            command=f"probe studies.own.factories:case_{number} --depths {depths} --seeds {seed} --cure-time 900 "
+            "--no-fail --out OUT",
+        )
+        for number, (depths, seed) in MENDED.items()
     },
     "watch": Part(
         page="watch-rate-too-high.html",

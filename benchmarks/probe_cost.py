@@ -1,7 +1,7 @@
 """What a probe of a user's model costs beside an older checkout's: benchmarks/probe_cost.py OLD [ROUNDS].
 
-Processor seconds of `stabkit probe` of the tests' Pre-LN and Post-LN at 6, 12 and 24 layers, one seed, page and all,
-each checkout by its own command, in turns; without changes tried and with the default time for them. Medians and ratios.
+Processor seconds of `stabkit probe` of the tests' Pre-LN and Post-LN at 6, 12 and 24 layers, one seed, page and all;
+each checkout by its own command, in turns; without changes and with the default time for them. Medians and ratios.
 """
 
 from __future__ import annotations
