@@ -14,7 +14,7 @@ block "loss(model, step), (loss, batches), none; one batch is said; the chain on
 block "--warmup, a scheduler as fourth value; the sentence says without warm-up" bash -c "cd '$root'; probe post_ln --depths 4 --seeds 0 --no-cures | tr '\n' ' ' | grep -q 'without warm-up' && probe post_ln_warm --depths 4 --seeds 0 --no-cures | tr '\n' ' ' | tr -s ' ' | grep -q 'with a warm-up of 50 updates'"
 block "a loss that ignores the step works, and what that hides is said" bash -c "cd '$root'; probe one_batch --depths 4 --seeds 0 | tr '\n' ' ' | tr -s ' ' | grep -q 'learn it by heart'"
 # — 2 the corpus
-block "at least 400 trainings of the design, half of them to judge" own count --at-least 400
+block "at least 400 trainings of the design, besides those that judge" own count --at-least 400
 again() { # two cases trained anew: same outcomes, same first loss
   own train --data "$data" --rows "$work/again.csv" --minutes 0.05 && "$python" - "$work/again.csv" <<'PY'
 import sys
@@ -41,11 +41,14 @@ block "… beside the answer, in the JSON" bash -c "cd '$root'; probe pre_ln --d
 block "changes on a copy, cheapest first, a time limit, --no-cures; the page's table" dev test tests/own/test_changes.py
 block "a deep Post-LN: a change that reaches likely trains, with its line of code" bash -c "cd '$root'; probe post_ln --depths 24 --seeds 0 --cure-time 300 --json --no-fail | '$python' -c 'import json, sys; d = json.load(sys.stdin); assert d[\"verdict\"] != \"likely trains\" and any(c[\"word\"] == \"likely trains\" for c in d[\"cures\"]), d[\"answer\"]'"
 block "on the judging half: at least 40 models with a cure, 0.85 of which then train" own cured --at-least 40 --share 0.85
+block "ten failing models, a page each" bash -c "[ \$(ls '$root'/reports/mended-*.html | wc -l) -ge 10 ]"
 # — 6 watch
 block "alarms on the corpus, judged" bash -c "grep -q 'Alarms of a watch' docs/verdict.md"
 block "a loss at the level of frequencies, a jump of a step; a warning names what to try" dev test tests/results/test_own_alarms.py
 # — 7 words and pictures
 block "captions say what this picture shows; an interval too wide is no exponent; next:" dev test tests/figures/test_own.py tests/report/test_own_words.py
 # — what it must show
+block "zoo: no model that trains is called likely stuck" bash -c "! grep -q 'likely stuck and trains' '$root/docs/library_models.md'"
+# the cost beside an older checkout: git worktree add OLD 6c266e7; python benchmarks/probe_cost.py OLD
 block "precision, recall, decided, AUC on the judging half (what is missed is named in docs/verdict.md)" own judge --asked
 exit $failed
