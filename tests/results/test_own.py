@@ -259,7 +259,7 @@ def test_one_depth_has_levels_and_no_exponents():
     found = verdict([made(None, seed, ratio=0.5) for seed in (0, 1)])
     assert found.gradient.verdict == "pass" and found.gradient.fit is None
     assert found.stream.verdict == "cannot tell" and "takes no depth" in found.stream.why
-    assert found.word == "out of range" and found.forecast.axes == ("updates", "one batch")
+    assert found.word == "out of range" and found.forecast.axes == ("updates", "one batch", "no scores")
 
 
 def test_the_limits_are_options():

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from stabkit.figures.shared.words import listed, plain, short
 from stabkit.results.forecast.logistic import word
 from stabkit.results.own.cell import ModelCell
-from stabkit.results.own.forecast import ONE_BATCH, OPTIMIZER, OTHER, USUAL, Healthy, OwnForecast
+from stabkit.results.own.forecast import ONE_BATCH, OPTIMIZER, OTHER, SILENT_MODEL, USUAL, Healthy, OwnForecast
 from stabkit.results.own.judged import Judged
 from stabkit.results.own.link import LinkVerdict
 from stabkit.results.own.measured import TOP, UPDATES
@@ -110,6 +110,7 @@ def worth(forecast: OwnForecast) -> str:
 UNLIKE = {
     ONE_BATCH: "every update saw one batch, which a model can learn by heart: give loss(model, step)",
     OPTIMIZER: f"its optimizer is none of {', '.join(USUAL)}",
+    SILENT_MODEL: "it gives no scores over several classes, which a forecast is made of",
     OTHER: f"a forecast needs {UPDATES} updates, and no more",
 }
 

@@ -41,7 +41,7 @@ from stabkit.results.own.measured import SILENT, TOP, UPDATES, OwnMeasured, meas
 
 SCHEMA = "stabkit-own-forecast/1"
 FILE = Path(__file__).with_name("coefficients.json")
-ONE_BATCH, OPTIMIZER, OTHER = "one batch", "optimizer", "updates"
+ONE_BATCH, OPTIMIZER, OTHER, SILENT_MODEL = "one batch", "optimizer", "updates", "no scores"
 """Axes along which a model is out of range before any number is read."""
 LOST = 0.0
 """The probability of what is no number any more."""
@@ -78,19 +78,19 @@ def held(value: float, least: float, most: float) -> float:
 
 LINKS: tuple[OwnLink, ...] = (
     OwnLink(
-        "ramp",
+        "scores",
         f"what the scores tell of their input while the rate rises to {TOP:g} times its highest",
         "what is near its edge breaks on the way, and then every token is given the same scores",
         lambda seen, at: log(seen.ramp_information, SILENT),
     ),
     OwnLink(
-        "least",
+        "least scores",
         "the least of these",
         "what has room goes on telling them apart at every one of these rates",
         lambda seen, at: log(seen.ramp_information_least, SILENT),
     ),
     OwnLink(
-        "bend",
+        "loss",
         "whether the loss still falls",
         "mean loss of updates 5 to 8 less that of the last four: what stands still this early seldom moves again",
         lambda seen, at: held(seen.loss_bend, -2.0, 2.0),
@@ -271,6 +271,8 @@ def of_cell(cell: ModelCell, by: OwnCoefficients) -> tuple[float | None, tuple[s
         outside.append(OTHER)
     if not facts.fresh:
         outside.append(ONE_BATCH)
+    if "scores" not in cell.records:
+        outside.append(SILENT_MODEL)
     at = setting(facts)
     if not at.rate > 0:
         outside.append(OPTIMIZER)
