@@ -59,18 +59,19 @@ class Part:
 
 
 MENDED = {
-    424: ("4,8,16", 4),  # Post-LN, images, SGD
-    427: ("3,6,12", 2),  # Post-LN with branches halved, images, SGD
-    428: ("3,6,12", 3),  # no norm but a final one
-    432: ("3,6,12", 2),  # DyT
-    442: ("3,6,12", 2),  # KEEL, SGD
-    445: ("3,6,12", 0),  # DeepNorm without α
-    456: ("8,16,32", 1),  # ReZero, a warm-up
-    466: ("3,6,12", 1),  # Post-LN with branches doubled, Lion
-    472: ("2,4,8", 2),  # no norm at all, Muon
-    476: ("2,4,8", 1),  # Mix-LN, Muon
+    "044": ("2,3,4", 4),  # Post-LN
+    "169": ("3,6,12", 4),  # Post-LN with branches doubled
+    "236": ("4,8,16", 1),  # ReZero
+    "292": ("2,4,8", 2),  # Mix-LN
+    "297": ("2,4,8", 2),  # no norm but a final one
+    "309": ("3,6,12", 4),  # a stream that shrinks
+    "310": ("4,8,16", 0),  # DyT, SGD
+    "335": ("3,6,12", 0),  # DeepNorm without α, a warm-up of 200 updates
+    "350": ("4,8,16", 0),  # Post-LN, Lion
+    "391": ("3,6,12", 1),  # DeepNorm without β, Muon
 }
-"""{case of the corpus that failed in training: (depths, its seed)}: probed with the changes that may mend it."""
+"""{case of the corpus that failed in training, of those to choose on: (depths, its seed)}: probed with every change
+that may mend it."""
 PARTS: dict[str, Part] = {
     "default": Part(
         page="multi30k-default.html",

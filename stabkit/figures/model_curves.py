@@ -235,7 +235,7 @@ OWN: Mapping[Link, Picture[Judged]] = {
         x_name="way through the stack",
         x_note=", from the top layer to the lowest",
         y_label="gradient ÷ top layer's",
-        limits={1e-4: "fails below", 1e4: "fails above"},
+        limits={1e-4: "fails below"},
         reads="Gradient of each layer over the top layer's",
     ),
 }

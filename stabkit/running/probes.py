@@ -16,6 +16,7 @@ from pathlib import Path
 from stabkit.errors import FailedRuns
 from stabkit.results.own.cell import ModelCell
 from stabkit.results.own.cure import CHANGES, Cure, cure
+from stabkit.results.own.measured import UPDATES
 from stabkit.running import plan
 from stabkit.running.executors.base import Lost, Tell
 from stabkit.running.plan import CommandAttempts, Done, Map, Work
@@ -91,7 +92,7 @@ class ProbeRequest:
             "steps": self.steps,
             "blocks": self.blocks,
             "change": spec.change,
-            "ramped": spec.depth == max(self.depths, key=lambda depth: depth or 0),  # whose forecast is asked for
+            "ramped": self.steps == UPDATES and spec.depth == max(self.depths, key=lambda depth: depth or 0),
             "out": str(self.out),
             "fresh": self.fresh,
         }

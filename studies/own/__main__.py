@@ -63,8 +63,9 @@ def main(arguments: Sequence[str]) -> int:
     elif asked.command == "before":
         before.run(BEFORE, rows, asked.data, asked.checkout, asked.workers)
     elif asked.command == "count":
-        print(f"{len(rows)} rows, {sum(row.case.judge for row in rows)} of them judge")
-        return int(len(rows) < asked.at_least)
+        judges = sum(row.case.judge for row in rows)
+        print(f"{len(rows) - judges} rows to choose on, {judges} that judge")
+        return int(len(rows) - judges < asked.at_least)
     elif asked.command == "cured":
         named = [row for row in cured.read(asked.cures).values() if row.cure]
         trains = sum(row.ends == "trains" for row in named)

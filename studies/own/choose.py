@@ -24,21 +24,17 @@ from studies.own.fit import RIDGE, features, labels, part, usable
 FOLDS, LEAST = 10, 0.003
 
 
-def _told(nats: float) -> float:
-    """log₁₀ of what scores tell."""
-    return log(nats, SILENT)
-
-
 MORE: tuple[OwnLink, ...] = tuple(
     OwnLink(key, label, "", of)
     for key, label, of in (
-        ("first", "what the scores tell at the highest rate", lambda s, a: _told(s.ramp_information_first)),
-        ("last", "… at sixteen times it", lambda s, a: _told(s.ramp_information_last)),
-        ("most", "… where they tell most", lambda s, a: _told(s.ramp_information_most)),
-        ("given up", "the mean over the most", lambda s, a: _told(s.ramp_information) - _told(s.ramp_information_most)),
+        ("first", "what the scores tell at the highest rate", lambda s, a: log(s.ramp_information_first, SILENT)),
+        ("last", "… at sixteen times it", lambda s, a: log(s.ramp_information_last, SILENT)),
+        ("most", "… where they tell most", lambda s, a: log(s.ramp_information_most, SILENT)),
+        ("given up", "the mean over the most",
+         lambda s, a: log(s.ramp_information, SILENT) - log(s.ramp_information_most, SILENT)),
         ("from the start", "the mean over what they told at the start",
-         lambda s, a: _told(s.ramp_information) - _told(s.information_start)),
-        ("at 16", "what they tell after update 16", lambda s, a: _told(s.information)),
+         lambda s, a: log(s.ramp_information, SILENT) - log(s.information_start, SILENT)),
+        ("at 16", "what they tell after update 16", lambda s, a: log(s.information, SILENT)),
         ("weakest", "weakest over strongest layer's gradient, on the ramp",
          lambda s, a: math.nan if math.isnan(s.gradient_least) else held(log(s.ramp_least, 1e-5), -5, 0)),
         ("weakest before", "… in sixteen updates", lambda s, a: held(log(s.gradient_least, 1e-5), -5, 0)),
@@ -80,7 +76,7 @@ def choose(rows: Sequence[CorpusRow]) -> list[str]:
     own = [row for row in part(rows, judge=False) if usable(row, tried)]
     x = features(own, tried)
     chosen: list[int] = []
-    lines = [f"{len(own)} rows, {int((~labels(own)).sum())} fail"]
+    lines = [f"{len(own)} rows with all numbers, {int((~labels(own)).sum())} fail"]
     best = math.inf
     while True:
         scored = [(folds(x[:, [*chosen, i]], own), i) for i in range(len(tried)) if i not in chosen]

@@ -15,11 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from stabkit.results.own.forecast import ours
+from stabkit.results.own.cure import Cure
+from stabkit.results.own.judged import TRIED
 from stabkit.results.own.measured import UPDATES
 from studies.own.corpus import CorpusRow
 from studies.own.design import cases
-from studies.own.judge import Counted, judged, told
+from studies.own.judge import judged
 
 COLUMNS = ("number", "case", "word", "p", "cure", "cured_p", "ends", "held_out", "tried")
 
@@ -39,13 +40,17 @@ class CuredRow:
     """"" without a cure."""
     held_out: float
     tried: str
-    """`rate/3 0.2; rate/10 0.95`."""
+    """`rate/3 open 0.2; rate/10 likely trains 0.95`."""
 
 
-def wanted(rows: Sequence[CorpusRow]) -> list[CorpusRow]:
-    """Rows of the judging part that are told `likely stuck` or `open`."""
-    counted: Counted = judged(rows)
-    return counted.of("likely stuck", "open")
+def wanted(rows: Sequence[CorpusRow]) -> list[tuple[CorpusRow, str, float]]:
+    """(row, word, probability) of the judging part where the word is one at which changes are tried."""
+    counted = judged(rows)
+    return [
+        (row, word, 0.0 if p is None else p)
+        for row, word, p in zip(counted.rows, counted.words, counted.p, strict=True)
+        if word in TRIED
+    ]
 
 
 def read(path: Path) -> dict[int, CuredRow]:
@@ -74,21 +79,21 @@ def write(path: Path, rows: Mapping[int, CuredRow]) -> None:
 def run(path: Path, rows: Sequence[CorpusRow], data: Path, minutes: float, workers: int = 2) -> None:
     """Try what has no row, as long as the minutes last."""
     done = read(path)
-    left = iter([row for row in wanted(rows) if row.case.number not in done])
+    left = iter([one for one in wanted(rows) if one[0].case.number not in done])
     begin = time.monotonic()
     with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
         waiting: set[Future[CuredRow]] = set()
 
-        def more() -> Iterator[CorpusRow]:
+        def more() -> Iterator[tuple[CorpusRow, str, float]]:
             while len(waiting) < workers and time.monotonic() - begin < 60 * minutes:
-                row = next(left, None)
-                if row is None:
+                following = next(left, None)
+                if following is None:
                     return
-                yield row
+                yield following
 
         while True:
-            for row in more():
-                waiting.add(pool.submit(cured, row.case.number, told(row, ours()) or 0.0, row.reference, data))
+            for row, said, p in more():
+                waiting.add(pool.submit(cured, row.case.number, said, p, row.reference, data))
             if not waiting:
                 return
             ended, waiting = wait(waiting, return_when=FIRST_COMPLETED)
@@ -99,40 +104,37 @@ def run(path: Path, rows: Sequence[CorpusRow], data: Path, minutes: float, worke
                 print(f"{len(done)} rows: {own.case} {own.word} {own.cure or '-'} {own.ends}", flush=True)
 
 
-def cured(number: int, p: float, reference: float, data: Path) -> CuredRow:
+def cured(number: int, said: str, p: float, reference: float, data: Path) -> CuredRow:
     """Of one case; what a worker does."""
     import torch
 
     from stabkit.own.probe import loop
     from stabkit.own.probe.built_model import make
     from stabkit.own.probe.changes import changed
-    from stabkit.results.forecast.logistic import LIKELY, word
-    from stabkit.results.own.cure import CHANGES
-    from stabkit.results.own.forecast import of_cell
+    from stabkit.results.own.cure import CHANGES, cure
     from studies.own import training
 
     torch.set_num_threads(1)
     case = next(case for case in cases() if case.number == number)
     factory = training.factory(case, data)
-    tried: list[tuple[str, float]] = []
+    tried: list[Cure] = []
     for change in CHANGES:
         made = changed(make(factory, case.name, case.shape.depth, case.seed, 0.0), change.key)
         if made is None:
             continue
         asked: dict[str, Any] = {"factory": case.name, "depth": case.shape.depth, "lr": 0.0, "seed": case.seed}
         cell = loop.cell(made, loop.record(made, UPDATES, ramped=True), steps=UPDATES, change=change.key, **asked)
-        probability, _ = of_cell(cell, ours())
-        if probability is not None:
-            tried.append((change.key, probability))
-            if probability >= LIKELY:
-                break
-    text = "; ".join(f"{key} {value:.2f}" for key, value in tried)
-    said = str(word(p))
-    if not tried or tried[-1][1] < LIKELY:
+        tried.append(cure(cell))
+        if tried[-1].word == "likely trains":
+            break
+    text = "; ".join(f"{one.change} {one.word} {one.probability or 0:.2f}" for one in tried)
+    if not tried or tried[-1].word != "likely trains":
         return CuredRow(number, case.name, said, p, "", 0.0, "", 0.0, text)
-    key, value = tried[-1]
-    ended = training.trained(case, data, reference, change=_as_made(key, case.name))
-    return CuredRow(number, case.name, said, p, key, value, ended.word, ended.held_out, text)
+    found = tried[-1]
+    ended = training.trained(case, data, reference, change=_as_made(found.change, case.name))
+    return CuredRow(
+        number, case.name, said, p, found.change, found.probability or 0.0, ended.word, ended.held_out, text
+    )
 
 
 def _as_made(key: str, name: str) -> Callable[[Any], Any]:

@@ -77,7 +77,7 @@ def cases(count: int = CASES) -> Iterator[Case]:
     order: list[str] = []
     for number in range(count):
         random = stream(SEED, f"case {number}")
-        if number % (2 * len(SCHEMES)) == 0:  # each scheme once in either half before any comes again
+        if number % (2 * len(SCHEMES)) == 0:  # each scheme once in either part before any comes again
             order = [str(name) for name in stream(SEED, f"schemes {number}").permutation(list(SCHEMES))]
         scheme = order[(number // 2) % len(SCHEMES)]
 

@@ -6,11 +6,12 @@ The text of the letters lies where STABKIT_MULTI30K says, else in `../shared/dat
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from studies.own.design import cases
+from studies.own.design import CASES, cases
 from studies.own.training import factory
 
 DATA = Path(os.environ.get("STABKIT_MULTI30K", "../shared/data/multi30k"))
@@ -18,8 +19,8 @@ DATA = Path(os.environ.get("STABKIT_MULTI30K", "../shared/data/multi30k"))
 
 def __getattr__(name: str) -> Callable[[int], Any]:
     """A case by its number; raises AttributeError for what is none."""
-    number = name.removeprefix("case_")
-    found = [case for case in cases() if number.isdigit() and name == f"case_{case.number:03d}"]
-    if not found:
-        raise AttributeError(f"there is no {name}; a case is case_000 to case_{sum(1 for _ in cases()) - 1}")
-    return factory(found[0], DATA)
+    found = re.fullmatch(r"case_(\d{3})", name)
+    if found is None or int(found[1]) >= CASES:
+        raise AttributeError(f"there is no {name}; a case is case_000 to case_{CASES - 1}")
+    case = next(case for case in cases() if case.number == int(found[1]))
+    return factory(case, DATA)

@@ -25,6 +25,7 @@ from stabkit.results.own.forecast import (
     LOST,
     SCHEMA,
     USUAL,
+    OwnCoefficients,
     OwnLink,
     OwnSetting,
     axes,
@@ -82,18 +83,28 @@ def fitted(rows: Sequence[CorpusRow], links: Sequence[OwnLink] = LINKS) -> Logis
     return fit(features(good, links), labels(good), RIDGE)
 
 
-def probabilities(rows: Sequence[CorpusRow], by: Logistic, links: Sequence[OwnLink] = LINKS) -> Array:
-    """(rows,) that it trains."""
-    return np.array([float(by.probability(features([row], links))[0]) if usable(row, links) else LOST for row in rows])
+def told(row: CorpusRow, by: Logistic, known: OwnCoefficients | None = None) -> float | None:
+    """The probability that a row is given: LOST where a number was lost; None of a probe without result, or where it is
+    unlike all models that are `known`."""
+    if not row.refused and (row.measured is None or not row.measured.finite):
+        return LOST
+    if not usable(row):
+        return None
+    x = features([row])
+    if known is not None and known.beyond(x[0], setting(row)):
+        return None
+    return float(by.probability(x)[0])
 
 
 def document(rows: Sequence[CorpusRow]) -> dict[str, Any]:
-    """The coefficients for all rows: fitted on one half, counted on the other."""
+    """The coefficients for all rows: fitted on one part, counted on the other."""
     ours, theirs = (part(rows, judge=judge) for judge in (False, True))
     by = fitted(ours)
     good = [row for row in ours if usable(row)]
     names, places = [link.key for link in LINKS], [list(axes(setting(row)).values()) for row in good]
+    region = Region.of((*names, *AXES), features(good), np.array(places))
     trains = [row for row in good if not row.fails]
+    known = OwnCoefficients(by, region, [], {}, len(trains), "", len(ours))
     body: dict[str, Any] = {
         "schema": SCHEMA,
         "corpus": digest(rows),
@@ -101,19 +112,21 @@ def document(rows: Sequence[CorpusRow]) -> dict[str, Any]:
         "links": names,
         "axes": list(AXES),
         **by.to_json(),
-        **Region.of((*names, *AXES), features(good), np.array(places)).to_json(),
+        **region.to_json(),
         "trained": len(trains),
         "quantiles": {name: _percentiles([getattr(row.measured, name) for row in trains]) for name in SHOWN},
-        "records": records(theirs, probabilities(theirs, by)),
+        "records": records(theirs, [told(row, by, known) for row in theirs]),
     }
     return sealed(body)
 
 
-def records(rows: Sequence[CorpusRow], p: Array) -> list[dict[str, Any]]:
+def records(rows: Sequence[CorpusRow], p: Sequence[float | None]) -> list[dict[str, Any]]:
     """Of each bin of probabilities: how many were told so, and how many of them trained."""
+    given = [(value, row) for value, row in zip(p, rows, strict=True) if value is not None]
+    values, label = np.array([value for value, _ in given]), labels([row for _, row in given])
     return [
         {"low": own.low, "high": own.high, "n": own.n, "trained": round(own.share * own.n)}
-        for own in reliability(p, labels(rows), np.arange(len(rows)))
+        for own in reliability(values, label, np.arange(len(given)))
         if own.n
     ]
 

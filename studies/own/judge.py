@@ -14,23 +14,30 @@ import numpy as np
 
 from stabkit.results.forecast.logistic import Array, Word, word
 from stabkit.results.intervals import wilson
-from stabkit.results.own.forecast import LOST, OwnCoefficients, ours
+from stabkit.results.own.forecast import OwnCoefficients, ours
+from stabkit.results.own.verdict import FIRM, Limits
 from studies.forecast.scores import Bin, auc, auc_interval, reliability
 from studies.own.corpus import CorpusRow
-from studies.own.fit import features, fitted, labels, part, setting, usable
+from studies.own.fit import fitted, labels, part, setting, told
 from studies.own.models import SCHEMES
 
 
-def told(row: CorpusRow, by: OwnCoefficients) -> float | None:
-    """The probability that a row is given; None where it is out of range."""
-    if row.measured is None or not row.measured.finite:
-        return LOST
-    if not usable(row):
-        return None
-    x = features([row])
-    if by.beyond(x[0], setting(row)):
-        return None
-    return float(by.logistic.probability(x)[0])
+def said(row: CorpusRow, p: float | None) -> Word:
+    """The word of the command: the forecast's, or worse where a link fails (`results/own/verdict.py`)."""
+    seen, limits = row.measured, Limits()
+    if seen is None:
+        return word(p)
+    normed = SCHEMES[row.case.shape.scheme].final or norms(row) == "after the sum"
+    steep = max(1.0, seen.growth) if normed and math.isfinite(seen.growth) else 1.0
+    if (
+        not seen.finite
+        or seen.room < limits.room
+        or seen.gradient_lowest < limits.gradient
+        or seen.gradient_highest > steep / limits.gradient
+    ):
+        return "likely stuck"
+    idle = normed and 0 < seen.dilution < limits.share and seen.growth > limits.far
+    return max(word(p), "open", key=FIRM.index) if idle else word(p)
 
 
 @dataclass(frozen=True)
@@ -42,7 +49,7 @@ class Counted:
 
     @property
     def words(self) -> list[Word]:
-        return [word(p) for p in self.p]
+        return [said(row, p) for row, p in zip(self.rows, self.p, strict=True)]
 
     def of(self, *wanted: Word) -> list[CorpusRow]:
         """Rows that were told one of these words."""
@@ -85,7 +92,7 @@ def judged(rows: Sequence[CorpusRow], by: OwnCoefficients | None = None) -> Coun
     """The judging part's clear rows, by the package's coefficients."""
     own = part(rows, judge=True)
     coefficients = by or ours()
-    return Counted(own, [told(row, coefficients) for row in own])
+    return Counted(own, [told(row, coefficients.logistic, coefficients) for row in own])
 
 
 LEARNT, SOON = 0.8, 10
@@ -167,15 +174,15 @@ class HeldOut:
 
 
 def held_out(rows: Sequence[CorpusRow]) -> list[HeldOut]:
-    """Every group of every axis: fitted on the fitting part without it, judged on the judging part's part of it."""
+    """Every group of every axis: fitted on the fitting part without it, judged on the judging part's rows of it. The
+    links were chosen with all of them there; how unlike the others a group is is not asked."""
     ours_, theirs = part(rows, judge=False), part(rows, judge=True)
     found = []
     for axis, of in GROUPS.items():
         for group in sorted({of(row) for row in theirs}):
             by = fitted([row for row in ours_ if of(row) != group])
             inside = [row for row in theirs if of(row) == group]
-            p = [float(by.probability(features([row]))[0]) if usable(row) else LOST for row in inside]
-            found.append(HeldOut(axis, group, Counted(inside, p)))
+            found.append(HeldOut(axis, group, Counted(inside, [told(row, by) for row in inside])))
     return found
 
 

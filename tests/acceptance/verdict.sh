@@ -35,12 +35,12 @@ block "links pass or fail, each with the range of models that train" dev test te
 block "no warn is left" bash -c "! grep -rn '\"warn\"' stabkit/results/own stabkit/report/own"
 block "sweep's forecast and probe's share one implementation" bash -c "grep -q 'results.forecast.logistic import' stabkit/results/own/forecast.py && grep -q 'results.forecast.logistic import' stabkit/results/forecast/model.py"
 # — 4 what it is worth
-block "docs/verdict.md is what the judging half gives" own judge --check
+block "docs/verdict.md is what the judging part gives" own judge --check
 block "… beside the answer, in the JSON" bash -c "cd '$root'; probe pre_ln --depths 4 --seeds 0 --json | '$python' -c 'import json, sys; f = json.load(sys.stdin)[\"forecast\"]; assert f[\"n\"] >= 20 and f[\"right\"] <= f[\"n\"]'"
 # — 5 the change that mends it
 block "changes on a copy, cheapest first, a time limit, --no-cures; the page's table" dev test tests/own/test_changes.py
 block "a deep Post-LN: a change that reaches likely trains, with its line of code" bash -c "cd '$root'; probe post_ln --depths 24 --seeds 0 --cure-time 300 --json --no-fail | '$python' -c 'import json, sys; d = json.load(sys.stdin); assert d[\"verdict\"] != \"likely trains\" and any(c[\"word\"] == \"likely trains\" for c in d[\"cures\"]), d[\"answer\"]'"
-block "on the judging half: at least 40 models with a cure, 0.85 of which then train" own cured --at-least 40 --share 0.85
+block "on the judging part: at least 40 models with a cure, 0.85 of which then train" own cured --at-least 40 --share 0.85
 block "ten failing models, a page each" bash -c "[ \$(ls '$root'/reports/mended-*.html | wc -l) -ge 10 ]"
 # — 6 watch
 block "alarms on the corpus, judged" bash -c "grep -q 'Alarms of a watch' docs/verdict.md"
@@ -50,5 +50,5 @@ block "captions say what this picture shows; an interval too wide is no exponent
 # — what it must show
 block "zoo: no model that trains is called likely stuck" bash -c "! grep -q 'likely stuck and trains' '$root/docs/library_models.md'"
 # the cost beside an older checkout: git worktree add OLD 6c266e7; python benchmarks/probe_cost.py OLD
-block "precision, recall, decided, AUC on the judging half (what is missed is named in docs/verdict.md)" own judge --asked
+block "precision, recall, decided, AUC on the judging part (what is missed is named in docs/verdict.md)" own judge --asked
 exit $failed

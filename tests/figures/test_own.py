@@ -32,7 +32,18 @@ def at_rate(cell, lr):
     return ModelCell(replace(cell.facts, lr=lr), cell.records)
 
 
+def climbed(depth):
+    """A cell with a ramp, on which the scores come to tell a thousandth."""
+    cell = made(depth)
+    told = np.geomspace(1.0, 1e-3, 9)[:, None]
+    cell.records["scores"] = Table(np.array([0]), ("information",), np.array([[1.0]]))
+    cell.records["ramp_scores"] = Table(np.arange(16, 33, 2), ("information",), told)
+    cell.records["ramp_loss"] = Table(np.arange(16, 33), ("train",), np.ones((17, 1)))
+    return cell
+
+
 FOUND = {
+    "a ramp": [made(3), climbed(6)],
     "three seeds": [made(n, s, growth=n**0.5, update=0.1 * s + 0.1) for n in DEPTHS for s in range(3)],
     "one model": [made(None)],
     "two rates": [at_rate(made(n, s), lr) for n in DEPTHS for s in (0, 1) for lr in (1e-4, 1e-2)],
@@ -51,13 +62,8 @@ def test_every_picture_is_drawn_and_told(figure, cells):
 
 
 def test_the_scores_are_drawn_against_the_rate_and_of_cells_with_a_ramp_alone():
-    cell = made(6)
-    told = np.geomspace(1.0, 1e-3, 9)[:, None]
-    cell.records["scores"] = Table(np.array([0]), ("information",), np.array([[1.0]]))
-    cell.records["ramp_scores"] = Table(np.arange(16, 33, 2), ("information",), told)
-    cell.records["ramp_loss"] = Table(np.arange(16, 33), ("train",), np.ones((17, 1)))
-    frame = OWN["scores"].select(probed([made(3), cell]))
-    assert list(frame["depth"].unique()) == [6] and np.allclose(frame["value"], told[:, 0])
+    frame = OWN["scores"].select(probed([made(3), climbed(6)]))
+    assert list(frame["depth"].unique()) == [6] and np.allclose(frame["value"], np.geomspace(1.0, 1e-3, 9))
     assert frame["x"].iloc[0] == 1 and frame["x"].iloc[-1] == pytest.approx(16) and frame["x"].is_monotonic_increasing
     assert OWN["scores"].here(frame) == "from 1.0 to 0.0010 at 16 times the rate"
 

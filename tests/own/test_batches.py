@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch.nn import functional
 from torch.optim import lr_scheduler
 
 from stabkit.errors import UsageError
 from stabkit.own.probe.built_model import ONE_BATCH, make
 from stabkit.own.probe.learnable import Pictures, Words
-from stabkit.own.probe.loop import HOLD, RISE, cell, readings, record
+from stabkit.own.probe.loop import cell, readings, record
 from stabkit.own.probe.objective import objective, takes_step
+from stabkit.own.probe.schedule import HOLD, RISE, Peak, ramp
 from stabkit.results.own.measured import (
     EVERY,
     RAMP,
@@ -26,6 +29,7 @@ from stabkit.results.own.measured import (
     ramp_information,
     whole_ramp,
 )
+from stabkit.results.own.verdict import verdict
 from tests.own import probe_models as models
 
 
@@ -125,6 +129,88 @@ def test_a_schedule_that_has_yet_to_rise_is_led_up_to_its_highest_first():
     begin = UPDATES + RISE + HOLD
     assert np.allclose(seen[begin:], 1e-3 * np.geomspace(1, TOP, RAMP)) and set(seen[begin - HOLD : begin]) == {1e-3}
     assert found.records["ramp_scores"].steps[0] == begin
+
+
+def test_a_schedule_that_has_fallen_begins_the_ramp_at_its_highest():
+    def falling(depth):
+        model, loss = models.pre_ln(depth)
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+        return model, loss, optimizer, lr_scheduler.ExponentialLR(optimizer, 0.9)
+
+    found, seen = rates_of(falling, ramped=True)
+    assert found.rate == pytest.approx(1e-3) and seen[UPDATES - 1] < 3e-4
+    assert np.allclose(seen[UPDATES:], 1e-3 * np.geomspace(1, TOP, RAMP))
+
+
+def test_every_group_is_led_to_its_own_highest_rate():
+    peak = Peak(rate=1e-3, update=0, highest=[[1e-3, 2e-3], [math.nan]], now=[[1e-3, 1e-4], [math.nan]], rises=True)
+    rates = ramp(peak)
+    assert len(rates) == RISE + HOLD + RAMP and all(math.isnan(own[1][0]) for own in rates)
+    first, second = ([own[0][i] for own in rates] for i in (0, 1))
+    assert first[: RISE + HOLD] == [1e-3] * (RISE + HOLD) and first[-1] == pytest.approx(16e-3)
+    assert np.allclose(second[:RISE], 1e-4 * 20 ** (np.arange(1, RISE + 1) / RISE)) and second[-1] == pytest.approx(
+        32e-3
+    )
+    assert len(ramp(replace(peak, rises=False))) == RAMP and ramp(replace(peak, rises=False))[0][0] == [1e-3, 2e-3]
+
+
+def test_settings_that_a_scheduler_cycles_are_those_of_now_on_the_ramp():
+    def cycled(depth):
+        model, loss = models.pre_ln(depth)
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+        return model, loss, optimizer, lr_scheduler.OneCycleLR(optimizer, 1e-3, total_steps=200)
+
+    made, seen = make(cycled, "cycled", 2, 0, 0.0), []
+    made.optimizers[0].register_step_pre_hook(lambda own, *given: seen.append(own.param_groups[0]["betas"]))
+    record(made, UPDATES, ramped=True)
+    assert len(set(seen[:UPDATES])) == UPDATES and len(set(seen[UPDATES:])) == 1
+
+
+def test_what_the_users_code_raises_on_the_ramp_is_its_end_and_loses_nothing():
+    def raising(depth):
+        model, loss = models.pre_ln(depth)
+
+        def checked(model, step):
+            if step > UPDATES + 8:
+                raise ValueError("scale is negative")
+            return loss(model, step)
+
+        return model, checked
+
+    made = make(raising, "raising", 2, 0, 0.0)
+    own = cell(made, record(made, UPDATES, ramped=True), factory="a:b", depth=2, lr=0.0, seed=0, steps=UPDATES)
+    assert not whole_ramp(own) and ramp_information(own)[-1] == SILENT and ramp_information(own)[0] > SILENT
+    assert own.facts.broke is None and measured(own).finite
+
+
+@pytest.mark.parametrize(
+    ("rows", "classes", "axes"), [(8, 100, ("few scores",)), (16, 9, ("few scores",)), (16, 10, ())]
+)
+def test_few_scores_at_a_time_are_out_of_range(rows, classes, axes):
+    class Pooled(models.Stack):
+        def forward(self, tokens):
+            return super().forward(tokens).mean(1)
+
+    def classifier(depth):
+        model = Pooled(depth)
+        model.head = torch.nn.Linear(models.WIDTH, classes)
+        labels = torch.randint(classes, (64, rows), generator=torch.Generator().manual_seed(0))
+        words = Words(50, 0)
+        return model, lambda model, step: functional.cross_entropy(model(words.batch((rows, 8), step)), labels[step])
+
+    made = make(classifier, "classifier", 4, 0, 1e-3)
+    own = cell(made, record(made, UPDATES, ramped=True), factory="a:b", depth=4, lr=1e-3, seed=0, steps=UPDATES)
+    assert verdict([own]).forecast.axes == axes
+
+
+def test_a_loss_that_is_no_cross_entropy_of_the_scores_is_out_of_range():
+    def regression(depth):
+        model = models.Stack(depth)
+        return model, lambda model, step: (model(models.text(step)) - 1).square().mean() / 4
+
+    made = make(regression, "regression", 4, 0, 1e-3)
+    own = cell(made, record(made, UPDATES, ramped=True), factory="a:b", depth=4, lr=1e-3, seed=0, steps=UPDATES)
+    assert verdict([own]).forecast.axes == ("no scores",)
 
 
 def test_what_breaks_on_the_ramp_tells_nothing_from_there_on():

@@ -14,8 +14,9 @@ from stabkit.results.depth_fit import depth_fit, geometric
 from stabkit.results.forecast.logistic import word
 from stabkit.results.line import too_few
 from stabkit.results.own.cell import Broke, Facts, ModelCell, Sublayer, facts
-from stabkit.results.own.cure import Cure
+from stabkit.results.own.cure import Cure, cure
 from stabkit.results.own.judged import Judged
+from stabkit.results.own.link import worst
 from stabkit.results.own.verdict import Limits, verdict
 from stabkit.results.records import Table
 
@@ -147,8 +148,8 @@ def test_the_update_is_told_and_fails_no_model(law, said):
         (lambda n, s: 0.005, "pass", 1e-4),
         (lambda n, s: 5e-5, "fail", 1e-4),
         (lambda n, s: (6 / n) ** 1.5, "pass", 1e-4),
-        (lambda n, s: 300.0, "pass", 1e-4),
-        (lambda n, s: 3e4, "fail", 1e-4),
+        (lambda n, s: 300.0, "pass", 1e4),
+        (lambda n, s: 3e4, "fail", 1e4),
         (lambda n, s: math.nan, "pass", 1e-4),
     ],
 )
@@ -171,6 +172,17 @@ def test_a_gradient_that_grows_as_the_stream_shrinks_it_behind_a_norm_passes():
     assert verdict([behind_a_norm(cell) for cell in grown]).gradient.verdict == "pass"
     assert verdict([behind_a_norm(made(n, growth=1e6, ratio=3e10)) for n in DEPTHS]).gradient.verdict == "fail"
     assert verdict([behind_a_norm(made(n, growth=1e6, ratio=3e-6)) for n in DEPTHS]).gradient.verdict == "fail"
+
+
+def test_of_several_stacks_what_fails_for_certain_stands_for_the_link():
+    sure = verdict([made(6, ratio=1e-5)]).gradient
+    unsure = replace(sure, certain=False, level=1e-9)
+    assert worst([sure, unsure]) is sure and worst([unsure, sure]) is sure
+
+
+def test_a_change_beside_which_a_link_still_fails_is_no_cure():
+    body = made(6, ratio=1e-9)
+    assert cure(replace(body, facts=replace(body.facts, change="rate/3"))).word == "likely stuck"
 
 
 def test_upper_branches_that_weigh_nothing_fail_and_leave_the_word_open_at_best():

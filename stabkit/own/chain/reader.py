@@ -107,8 +107,8 @@ class Reader:
     def scores(self, recorder: Recorder, step: int, given: torch.Tensor | None) -> None:
         """A row of what scores tell; none of a model without scores."""
         if given is not None and given.dim() > 1 and given.shape[-1] > 1:
-            told = information(given, self._keep(self.stream.stacks[-1], given))
-            recorder.add("scores", step, ("information",), [float(told)])
+            rows = _rows(given, self._keep(self.stream.stacks[-1], given))
+            recorder.add("scores", step, ("information", "rows"), [information(rows), float(len(rows))])
 
     def rows(self, states: States, site: str) -> str:
         """`1 of 8 rows` of this site's state have a number that is not finite; "" where all are."""
@@ -129,14 +129,23 @@ class Reader:
         return next((m for m in (mask, mask.T) if m.shape == x.shape[:2]), None)
 
 
-def information(scores: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
-    """H(mean p) − mean H(p) of scores (…, V), nats: ≥ 0, at most ln V and ln of the tokens."""
-    rows = (scores if mask is None else scores[mask]).detach().flatten(0, -2)
-    places = torch.linspace(0, len(rows) - 1, min(len(rows), MOST_SCORED)).long()
-    log_p = torch.log_softmax(rows[places.to(rows.device)].double(), -1)
-    mean = torch.logsumexp(log_p, 0) - math.log(len(places))
+def _rows(scores: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
+    """(rows, V) of scores (…, V), padding left out."""
+    whole: torch.Tensor = scores.full_tensor() if hasattr(scores, "full_tensor") else scores  # of a DTensor
+    return (whole if mask is None else whole[mask]).detach().flatten(0, -2)
+
+
+def information(scores: torch.Tensor) -> float:
+    """H(mean p) − mean H(p) of scores (rows, V), nats: ≥ 0, at most ln V and ln of the rows; NaN where one is none."""
+    count = min(len(scores), MOST_SCORED)
+    if not count:
+        return 0.0
+    places = torch.linspace(0, len(scores) - 1, count).long()
+    log_p = torch.log_softmax(scores[places.to(scores.device)].double(), -1)
+    mean = torch.logsumexp(log_p, 0) - math.log(count)
     each = -(log_p.exp() * log_p).nansum(-1).mean()
-    return -(mean.exp() * mean).nansum() - each
+    told = float(-(mean.exp() * mean).nansum() - each)
+    return told if not log_p.isnan().any() else math.nan
 
 
 MOST_SCORED = 64

@@ -40,14 +40,14 @@ from stabkit.own.chain.gradients import (
 )
 from stabkit.own.chain.reader import Reader, lost, masks
 from stabkit.own.probe.built_model import Made
-from stabkit.own.probe.schedule import Ramp, Schedule
+from stabkit.own.probe.schedule import Peak, Ramp, Rates, Schedule, ramp, rates_of
 from stabkit.own.sublayers import reading, run
 from stabkit.own.sublayers.anatomy import and_more
 from stabkit.own.sublayers.memory import digest
 from stabkit.own.sublayers.reading import ResidualStream, States, logits
 from stabkit.results.own.cell import Broke, Facts, ModelCell, Sublayer
 from stabkit.results.own.guess import Guess
-from stabkit.results.own.measured import EVERY, RAMP, TOP
+from stabkit.results.own.measured import EVERY, RAMP
 from stabkit.results.records import Recorder, Table
 
 
@@ -76,11 +76,6 @@ class ProbeRecord:
     """The update that is first made at it; 0 for the first of all."""
 
 
-RISE, HOLD, RISEN = 12, 4, 1.5
-"""Updates that lead up to the highest rate of a schedule which is to rise by more than RISEN yet, and updates at it:
-what a warm-up ends in."""
-
-
 def readings(steps: int) -> frozenset[int]:
     """0, powers of two, the last two: where activations and the weights' steps are read."""
     powers = {2**i for i in range(steps.bit_length()) if 2**i <= steps}
@@ -95,28 +90,23 @@ def record(
     *,
     ramped: bool = False,
 ) -> ProbeRecord:
-    """`steps` updates of the model, recorded; with `ramped` also those of the ramp, which a forecast needs. It ends
-    early where the loss is not finite. `tell(step, loss)`."""
+    """`steps` updates of the model, recorded; with `ramped` also those of the ramp, which a forecast needs, where
+    each has a batch of its own and there is a rate to raise. It ends early where the loss is not finite.
+    `tell(step, loss)`."""
     with run.untouched(made.model):
         stream = reading.found(made.model, made.call, pattern)
     training = _Training(made, stream, tell)
-    usual, ramp = Recorder(), Recorder()
+    usual, beyond = Recorder(), Recorder()
     finite = training.update(usual, 0, steps, readings(steps), made.schedule)
     peak = made.schedule.ahead(made.optimizers, training.rates)
-    if ramped and finite:
-        now = training.rates[-1] / peak.rate if peak.rate else 1.0
-        led = [now ** (1 - (k + 1) / RISE) for k in range(RISE)] + HOLD * [1.0] if now * RISEN < 1 else []
-        factors = led + [TOP ** (k / (RAMP - 1)) for k in range(RAMP)]
-        begin = steps + len(led)
-        read = frozenset(range(begin, begin + RAMP + 1, EVERY))
-        rising = Schedule(schedulers=(Ramp(made.optimizers, peak.groups, factors),))
-        training.update(ramp, steps, begin + RAMP, read, rising, whole=False)
+    if ramped and finite and made.fresh and peak.rate > 0:
+        training.climb(beyond, steps, peak)
     unreached, share = _unreached(made.model, stream, training.groups, training.reached)
     reader = training.reader
     return ProbeRecord(
         records={
             f"{phase}{name}": table
-            for phase, recorder in (("", usual), ("ramp_", ramp))
+            for phase, recorder in (("", usual), ("ramp_", beyond))
             for name, table in recorder.tables().items()
         },
         stream=stream,
@@ -146,20 +136,43 @@ class _Training:
         """Of the parameters, whether a gradient ever arrived."""
         self.broke: Broke | None = None
         """The first number of the first phase that was lost."""
-        self.rates: list[float] = []
+        self.rates: list[Rates] = []
         """Of every update, and of the one to come."""
         self._taken, self._loss = 0, math.nan
 
+    def climb(self, recorder: Recorder, step: int, peak: Peak) -> None:
+        """The ramp, recorded from this step on. What the user's code raises on it, where numbers grow large, is its
+        end, as a loss is that is no number."""
+        rates = ramp(peak)
+        last = step + len(rates)
+        read = frozenset(range(last - RAMP, last + 1, EVERY))
+        try:
+            self.update(
+                recorder, step, last, read, Schedule(schedulers=(Ramp(self.made.optimizers, rates),)), alone=True
+            )
+        except UsageError:
+            raise
+        except Exception:
+            table = recorder.tables().get("loss")
+            recorder.add("loss", step if table is None else int(table.steps[-1]) + 1, ("train",), [math.nan])
+
     def update(
-        self, recorder: Recorder, first: int, last: int, read: frozenset[int], schedule: Schedule, *, whole: bool = True
+        self,
+        recorder: Recorder,
+        first: int,
+        last: int,
+        read: frozenset[int],
+        schedule: Schedule,
+        *,
+        alone: bool = False,
     ) -> bool:
-        """Updates `first` + 1 to `last`, recorded; whether the loss was finite to the end. Without `whole` the steps of
-        `read` have the scores read and nothing else."""
+        """Updates `first` + 1 to `last`, recorded; whether the loss was finite to the end. At the steps of `read`
+        everything is read, or, with `alone`, the scores."""
         made = self.made
         handles = [own.register_step_post_hook(self._stepped) for own in made.optimizers]
         try:
             for step in range(first, last + 1):
-                finite = self._gradient(recorder, step, read, whole=whole)
+                finite = self._gradient(recorder, step, read, alone=alone)
                 if step == last or not finite:
                     return finite
                 for optimizer in made.optimizers:
@@ -173,17 +186,17 @@ class _Training:
                 handle.remove()
         return True
 
-    def _gradient(self, recorder: Recorder, step: int, read: frozenset[int], *, whole: bool) -> bool:
+    def _gradient(self, recorder: Recorder, step: int, read: frozenset[int], *, alone: bool) -> bool:
         """Everything at θ_step, and the gradient of the update that comes next; whether its loss is finite."""
         made, groups = self.made, self.groups
-        states = self._states(recorder, step) if whole and step in read else None
+        states = self._states(recorder, step) if step in read and not alone else None
         if states is not None:
             moved = self.weights.moved()
             names = tuple(name + mark for mark in moved for name in groups)
             recorder.add("delta", step, names, [value for part in moved.values() for value in part.tolist()])
         elif step in read:
             self.reader.scores(recorder, step, logits(run.returned(made.model, made.call)))
-        if whole and step + 1 in read:
+        if step + 1 in read and not alone:
             self.weights.hold()
         for optimizer in made.optimizers:
             optimizer.zero_grad(set_to_none=True)
@@ -192,15 +205,15 @@ class _Training:
         self._loss = float(loss.detach())
         loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
         recorder.add("loss", step, ("train",), [self._loss])
-        self.rates.append(updates.rate(made.optimizers))
-        if whole and states is None and not math.isfinite(self._loss):
+        self.rates.append(rates_of(made.optimizers))
+        if states is None and not alone and not math.isfinite(self._loss):
             states = self._states(recorder, step)
         squares = summed(gradient_squares(flat(groups), mesh_of(groups)), mesh_of(groups)).cpu()
         self.reached |= ~(squares <= 0)
         recorder.add("gradient", step, tuple(groups), by_group(squares, groups).sqrt().tolist())
-        if self.tell:
+        if self.tell and not alone:
             self.tell(step, self._loss)
-        if self.broke is None and whole:
+        if self.broke is None and not alone:
             self.broke = self._lost(recorder, step, states, squares)
         return math.isfinite(self._loss)
 

@@ -13,6 +13,7 @@ from torch.optim.lr_scheduler import LambdaLR, ReduceLROnPlateau
 
 from stabkit.errors import UsageError
 from stabkit.own.chain import updates
+from stabkit.results.own.measured import RAMP, TOP
 
 AHEAD = 4000
 """Updates that a scheduler is played ahead, to see where its rate is highest."""
@@ -21,7 +22,13 @@ HELD = ("base_lrs", "max_lrs", "eta_min", "min_lrs")
 GROUP = ("lr", "initial_lr", "max_lr", "min_lr")
 """… and keys of an optimiser's groups."""
 
+RISE, HOLD, RISEN = 12, 4, 1.5
+"""Updates that lead up to the highest rate of a schedule which is to rise by more than RISEN yet, and updates at it:
+what a warm-up ends in."""
+
 Optimizers = Sequence[torch.optim.Optimizer]
+Rates = Sequence[Sequence[float]]
+"""Of every optimiser's groups."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,57 +54,91 @@ class Schedule:
         for scheduler in self.schedulers:
             scheduler.step()
 
-    def ahead(self, optimizers: Optimizers, seen: Sequence[float]) -> Peak:
-        """Where its rate is highest: among the rates `seen` at updates so far, the last of them the one to come, and
-        those that follow. The schedulers are at their end then, and are not to be stepped any more."""
-        rates, groups = list(seen), [rates_of(optimizers)]
+    def ahead(self, optimizers: Optimizers, seen: Sequence[Rates]) -> Peak:
+        """Where the rates are highest: among those `seen` at updates so far, the last of them the one to come, and the
+        ones that follow. The schedulers are at their end then, not to be stepped any more; the groups are as before."""
+        plain = [[{**group, "params": None} for group in own.param_groups] for own in optimizers]
+        rates = list(seen)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of steps without an update
             try:
                 for _ in range(AHEAD if self.schedulers else 0):
                     self.step()
-                    rates.append(updates.rate(optimizers))
-                    groups.append(rates_of(optimizers))
+                    rates.append(rates_of(optimizers))
             except Exception:  # a schedule that is over (OneCycleLR raises), or ends in its own way: no rate follows
                 pass
-        highest = max((rate for rate in rates if math.isfinite(rate)), default=math.nan)
-        at = next((i for i, rate in enumerate(rates) if rate >= highest * (1 - 1e-9)), 0)
-        return Peak(highest, at + 1 if at else 0, groups[max(0, at + 1 - len(seen))])
+        for optimizer, groups in zip(optimizers, plain, strict=True):
+            for group, kept in zip(optimizer.param_groups, groups, strict=True):
+                group.update({name: value for name, value in kept.items() if name != "params"})
+        highest, follows = _highest(rates), _highest(rates[len(seen) - 1 :])
+        now = seen[-1]
+        rises = any(
+            RISEN * low < high for own in zip(now, follows, strict=True) for low, high in zip(*own, strict=True)
+        )
+        first = [own[0][0] for own in rates]
+        at = next((i for i, rate in enumerate(first) if rate >= highest[0][0] * (1 - 1e-9)), 0)
+        return Peak(rate=highest[0][0], update=at + 1 if at else 0, highest=highest, now=now, rises=rises)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Peak:
-    """The highest rate of a schedule."""
+    """The highest rates of a schedule."""
 
     rate: float
     """Of the first group of the first optimiser; NaN where it has none."""
     update: int
     """The update that is first made at it; 0 for the first of all."""
-    groups: Sequence[Sequence[float]]
-    """Those of every optimiser's groups then, or from now on where it lies behind."""
+    highest: Rates
+    """Of every group, whenever it is."""
+    now: Rates
+    rises: bool
+    """Whether one of them is to rise by more than RISEN yet."""
 
 
-def rates_of(optimizers: Optimizers) -> list[list[float]]:
+def ramp(peak: Peak) -> list[Rates]:
+    """The rates of the updates of a ramp: where they have yet to rise RISE that lead each group geometrically up to its
+    highest rate and HOLD at it, then RAMP from there to TOP times it."""
+    led = [_between(peak, 1 - (k + 1) / RISE) for k in range(RISE)] + HOLD * [peak.highest]
+    factors = [TOP ** (k / (RAMP - 1)) for k in range(RAMP)]
+    beyond = [[[factor * rate for rate in own] for own in peak.highest] for factor in factors]
+    return [*(led if peak.rises else []), *beyond]
+
+
+def _between(peak: Peak, way: float) -> Rates:
+    """`way` 1: those of now; 0: the highest."""
+    return [
+        [high * (low / high) ** way if high > 0 else high for low, high in zip(*own, strict=True)]
+        for own in zip(peak.now, peak.highest, strict=True)
+    ]
+
+
+def _highest(rates: Sequence[Rates]) -> Rates:
+    """Of every group; NaN where it has none."""
+    return [
+        [max((one for one in group if math.isfinite(one)), default=math.nan) for group in zip(*own, strict=True)]
+        for own in zip(*rates, strict=True)
+    ]
+
+
+def rates_of(optimizers: Optimizers) -> Rates:
     """Of every optimiser's groups; NaN where one has none."""
     return [[updates.group_rate(group) for group in own.param_groups] for own in optimizers]
 
 
 class Ramp:
-    """Steps as a scheduler does: rates as `rates_of` gives them times one factor after the other, the first from the
-    beginning. A group without a rate is left alone."""
+    """Steps as a scheduler does: one value of `rates` after the other, the first from the beginning. A group without a
+    rate is left alone."""
 
-    def __init__(self, optimizers: Optimizers, groups: Sequence[Sequence[float]], factors: Sequence[float]) -> None:
-        self._optimizers, self._groups, self._factors = optimizers, groups, iter(factors)
+    def __init__(self, optimizers: Optimizers, rates: Sequence[Rates]) -> None:
+        self._optimizers, self._rates = optimizers, iter(rates)
         self.step()
 
     def step(self) -> None:
-        """On to the next factor; the last one stays."""
-        if (factor := next(self._factors, None)) is None:
-            return
-        for optimizer, own in zip(self._optimizers, self._groups, strict=True):
+        """On to the next; the last one stays."""
+        for optimizer, own in zip(self._optimizers, next(self._rates, ()), strict=False):
             for group, rate in zip(optimizer.param_groups, own, strict=True):
                 if math.isfinite(rate):
-                    group["lr"] = factor * rate
+                    group["lr"] = rate
 
 
 def peak(optimizers: Optimizers) -> float:

@@ -13,7 +13,18 @@ from typing import TYPE_CHECKING, Any
 from stabkit.figures.shared.words import listed, plain, short
 from stabkit.results.forecast.logistic import word
 from stabkit.results.own.cell import ModelCell
-from stabkit.results.own.forecast import ONE_BATCH, OPTIMIZER, OTHER, SILENT_MODEL, USUAL, Healthy, OwnForecast
+from stabkit.results.own.forecast import (
+    FEW_SCORES,
+    LEAST_CLASSES,
+    LEAST_ROWS,
+    NO_SCORES,
+    ONE_BATCH,
+    OPTIMIZER,
+    OTHER,
+    USUAL,
+    Healthy,
+    OwnForecast,
+)
 from stabkit.results.own.judged import Judged
 from stabkit.results.own.link import LinkVerdict
 from stabkit.results.own.measured import TOP, UPDATES
@@ -78,12 +89,14 @@ def _said(who: str, verdict: Verdict, *, several: bool) -> str:
     if forecast.probability is None:
         return f"Whether {who}{where} trains cannot be told: {unlike(forecast)}"
     p = probability(forecast.probability)
+    if verdict.word != forecast.word:
+        return f"Whether {who}{where} trains is open, {warm}: by its numbers it is likely to ({p}), but a link fails"
     words = {
         "likely trains": f"{who}{where} is likely to train, {warm}: {p}",
         "likely stuck": f"{who}{where} is likely stuck, {warm}: it trains with a probability of {p}",
         "open": f"Whether {who}{where} trains is open, {warm}: {p}",
     }
-    return f"{words[verdict.word]}; {worth(forecast)}"
+    return f"{words[forecast.word]}; {worth(forecast)}"
 
 
 def probability(p: float) -> str:
@@ -110,7 +123,8 @@ def worth(forecast: OwnForecast) -> str:
 UNLIKE = {
     ONE_BATCH: "every update saw one batch, which a model can learn by heart: give loss(model, step)",
     OPTIMIZER: f"its optimizer is none of {', '.join(USUAL)}",
-    SILENT_MODEL: "it gives no scores over several classes, which a forecast is made of",
+    NO_SCORES: "its first loss is not that of scores over classes of which nothing is known, which a forecast reads",
+    FEW_SCORES: f"a forecast reads {LEAST_ROWS} scores over {LEAST_CLASSES} classes at least",
     OTHER: f"a forecast needs {UPDATES} updates, and no more",
 }
 

@@ -15,7 +15,7 @@
     reach     tensors to be trained that no gradient arrives at (`own/watch/still.py`, as what follows)
     still     tensors that have a gradient and do not move
 
-Each is told once. The limits were chosen on one half of the corpus of users' models, and are judged on the other
+Each is told once. The limits were chosen on one part of the corpus of users' models, and are judged on the other
 (docs/verdict.md); that a stream grows three-fold between two readings was warned of before, and was as often wrong as
 right.
 """

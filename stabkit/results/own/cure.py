@@ -13,7 +13,7 @@ from typing import Any
 
 from stabkit.results.forecast.logistic import Word
 from stabkit.results.own.cell import Facts, ModelCell
-from stabkit.results.own.forecast import OwnCoefficients, forecast
+from stabkit.results.own.verdict import verdict
 from stabkit.results.words import scientific
 
 WARMUP, CLIP, HEAD = 200, 1.0, 10
@@ -95,14 +95,14 @@ class Cure:
         return asdict(self)
 
 
-def cure(cell: ModelCell, coefficients: OwnCoefficients | None = None) -> Cure:
-    """What a changed model's cell says."""
+def cure(cell: ModelCell) -> Cure:
+    """What a changed model's cell says; a link that still fails counts, as in the model itself."""
     change = BY_KEY[cell.facts.change]
-    said = forecast([cell], coefficients)
+    said = verdict([cell])
     return Cure(
         change=change.key,
         label=change.label,
         word=said.word,
-        probability=said.probability,
+        probability=said.forecast.probability,
         code=change.code(cell.facts),
     )

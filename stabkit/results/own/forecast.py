@@ -41,8 +41,15 @@ from stabkit.results.own.measured import SILENT, TOP, UPDATES, OwnMeasured, meas
 
 SCHEMA = "stabkit-own-forecast/1"
 FILE = Path(__file__).with_name("coefficients.json")
-ONE_BATCH, OPTIMIZER, OTHER, SILENT_MODEL = "one batch", "optimizer", "updates", "no scores"
+ONE_BATCH, OPTIMIZER, OTHER, NO_SCORES = "one batch", "optimizer", "updates", "no scores"
+FEW_SCORES = "few scores"
 """Axes along which a model is out of range before any number is read."""
+LEAST_ROWS, LEAST_CLASSES = 16, 10
+"""Scores that the models of the corpus give at a time, and over how many classes, at least: what few can tell of their
+input is little (one alone nothing)."""
+LIKE = 0.6, 1.5
+"""The first loss over what scores like those at the start cost on average: a cross-entropy of a model that knows
+nothing yet lies between (0.85 to 1.16 in the corpus)."""
 LOST = 0.0
 """The probability of what is no number any more."""
 USUAL = {
@@ -271,8 +278,7 @@ def of_cell(cell: ModelCell, by: OwnCoefficients) -> tuple[float | None, tuple[s
         outside.append(OTHER)
     if not facts.fresh:
         outside.append(ONE_BATCH)
-    if "scores" not in cell.records:
-        outside.append(SILENT_MODEL)
+    outside += _unscored(cell)
     at = setting(facts)
     if not at.rate > 0:
         outside.append(OPTIMIZER)
@@ -287,3 +293,12 @@ def of_cell(cell: ModelCell, by: OwnCoefficients) -> tuple[float | None, tuple[s
     if beyond := by.beyond(x[0], at):
         return None, beyond
     return float(by.logistic.probability(x)[0]), ()
+
+
+def _unscored(cell: ModelCell) -> list[str]:
+    """Why there are no scores to read, or too few."""
+    guess, table = cell.facts.guess, cell.records.get("scores")
+    if guess is None or table is None or not LIKE[0] <= cell.facts.start / guess.cost <= LIKE[1]:
+        return [NO_SCORES]
+    rows = table.at("rows")[0] if "rows" in table.sites else math.inf
+    return [FEW_SCORES] if rows < LEAST_ROWS or guess.classes < LEAST_CLASSES else []

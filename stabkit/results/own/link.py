@@ -50,6 +50,7 @@ class LinkVerdict:
         fit = self.fit
         return {
             "verdict": self.verdict,
+            "certain": self.certain,
             "why": self.why,
             "level": self.level,
             "exponent": fit.exponent if fit else None,
@@ -66,9 +67,9 @@ class LinkVerdict:
 
 
 def worst(links: Sequence[LinkVerdict]) -> LinkVerdict:
-    """The worst word; of equal ones the number farthest from 1."""
+    """The worst word; of equal ones what is certain, then the number farthest from 1."""
 
     def away(link: LinkVerdict) -> float:
         return abs(math.log(link.level)) if 0 < link.level < math.inf else math.inf
 
-    return max(links, key=lambda link: (ORDER.index(link.verdict), away(link)))
+    return max(links, key=lambda link: (ORDER.index(link.verdict), link.certain, away(link)))
