@@ -14,9 +14,11 @@ from torch.nn import functional
 
 from stabkit.errors import StabkitError
 from stabkit.results.own import forecast
-from stabkit.results.own.forecast import AXES, LINKS
+from stabkit.results.own.forecast import AXES, LINKS, ours
 from studies.own import before, corpus, cured, fit, page
 from studies.own.design import CASES, cases
+from studies.own.fit import told
+from studies.own.judge import said
 from studies.own.models import ACTIVATIONS, INITS, SCHEMES, Model, Shape
 from studies.own.steppers import Lion, optimizers
 from studies.own.training import label
@@ -115,6 +117,32 @@ def test_the_fit_looks_at_no_row_of_the_judging_part():
 def test_the_page_is_that_of_the_rows():
     text = page.page(ROWS, cured.read(DOCS / "own_cures.csv"), before.read(DOCS / "own_before.csv"))
     assert text == (DOCS / "verdict.md").read_text()
+
+
+def test_a_row_has_the_word_of_the_command_where_a_link_fails():
+    row = next(row for row in ROWS if row.case.shape.scheme == "pre" and row.measured is not None and not row.fails)
+    seen = row.measured
+
+    def word(p=0.97, **changed):
+        return said(replace(row, measured=replace(seen, **changed)), p)
+
+    assert word() == "likely trains" and word(0.5) == "open" and word(None) == "out of range"
+    assert word(gradient_lowest=1e-6) == word(room=2.0) == word(finite=False) == "likely stuck"
+    assert word(gradient_highest=3e4, growth=2.0) == "likely stuck"
+    assert word(gradient_highest=3e4, growth=30.0) == "likely trains", "behind the norm at the end"
+    assert word(dilution=1e-5, growth=1e6) == "open" and word(0.02, dilution=1e-5, growth=1e6) == "likely stuck"
+
+
+def test_a_probe_without_a_result_has_no_probability_and_one_that_lost_a_number_is_lost():
+    row = next(row for row in ROWS if row.measured is not None and row.measured.finite)
+    by = ours().logistic
+    assert told(replace(row, measured=None, refused="no sublayers"), by) is None
+    assert (
+        told(replace(row, measured=None), by)
+        == told(replace(row, measured=replace(row.measured, finite=False)), by)
+        == 0
+    )
+    assert 0 < told(row, by) < 1
 
 
 def test_damaged_coefficients_are_refused(tmp_path):

@@ -44,11 +44,8 @@ class OwnMeasured:
     """Norm over all sub-layers: the geometric mean of the last four over that before any update."""
     gradient_total_most: float
     """The largest over that before any update."""
-    gradient_start_size: float
-    """Norm over all sub-layers before any update, over √ of their number."""
     update_first: float
     """‖ΔF‖/‖F(θ_0)‖ after update 1."""
-    update_four: float
     update_last: float
     step_last: float
     """‖F(θ_16) − F(θ_15)‖/‖F(θ_0)‖: what the last of these updates alone did."""
@@ -57,39 +54,19 @@ class OwnMeasured:
     cosine_start: float
     """Mean cosine between different tokens of F before any update."""
     cosine_last: float
-    cosine_most: float
-    logits_start: float
-    """What the scores cost above a uniform guess at the start, nats; NaN without scores."""
-    logits_moved: float
-    """Mean change of the scores."""
     information: float
     """H(mean p) − mean H(p) of the scores after update 16, nats; NaN without scores."""
     information_start: float
     growth: float
     """rms(x_L)/rms(x_0) before any update."""
-    growth_last: float
     room: float
     """The least head-room."""
     dilution: float
-    branch_start: float
-    """‖γ·f‖/‖ω·x‖, geometric mean over sub-layers, before any update."""
     branch_last: float
-    branch_most: float
-    """The largest of a sub-layer at any step read."""
-    alike_last: float
-    """Mean over sub-layers of cos(x_i, x_{i−1}) after update 16."""
-    layer_update_most: float
-    """The largest ‖Δx_i‖/‖x_i(θ_0)‖ after update 16."""
-    delta_first: float
-    """‖Δθ‖/‖θ‖ of update 1, the median over sub-layers."""
+    """‖γ·f‖/‖ω·x‖, geometric mean over sub-layers, after update 16."""
     delta_last: float
-    """… of update 16."""
-    delta_most: float
-    """… the largest of a sub-layer at any step read."""
-    delta_spread: float
-    """‖θ_16 − θ_0‖ of the lowest layer over that of the top one."""
+    """‖Δθ‖/‖θ‖ of update 16, the median over sub-layers."""
     loss_start: float
-    loss_most: float
     loss_last: float
     """Mean of the last four."""
     loss_fall: float
@@ -124,19 +101,15 @@ def measured(cell: ModelCell) -> OwnMeasured | None:
     ratio = _positive(cell.gradient_ratio(stack))
     norms = cell.gradients(stack)
     total = np.sqrt(np.nansum(norms**2, axis=1))
-    update, last = records["update"], int(records["update"].steps[-1])
+    update = records["update"]
     relative, size = update.at("state@relative"), update.at("state@size")
     start = float(size[0]) * math.sqrt(cell.facts.width)
     cosine = records["token_cosine"].at("state")
     top = cell.stacks[-1]
     sublayers = [own.name for own in cell.facts.sublayers]
-    stream = records["stream"]
-    ends = cell.of(top)[-1].name
     branch = records["branch"].select(sublayers) if "branch" in records else np.full((1, 1), math.nan)
     delta = records["delta"]
     moved = delta.select([f"{name}@relative" for name in _trained(cell)])
-    far = delta.row(int(delta.steps[-1])) or {}
-    guess = cell.facts.guess
     told = ramp_information(cell)
     with np.errstate(all="ignore"):
         weakest = _weaker(norms)
@@ -149,34 +122,20 @@ def measured(cell: ModelCell) -> OwnMeasured | None:
             gradient_least=_least(weakest),
             gradient_total=_geometric(total[-4:]) / float(total[0]) if total[0] else math.nan,
             gradient_total_most=_most(total) / float(total[0]) if total[0] else math.nan,
-            gradient_start_size=float(total[0]) / math.sqrt(len(sublayers)),
             update_first=update.value("state@relative", 1),
-            update_four=update.value("state@relative", min(4, last)),
             update_last=float(relative[-1]),
             step_last=float(update.at("state@step")[-1]) / start if start else math.nan,
             size_last=float(size[-1] / size[0]) if size[0] else math.nan,
             cosine_start=float(cosine[0]),
             cosine_last=float(cosine[-1]),
-            cosine_most=_most(cosine),
-            logits_start=guess.cost - guess.uniform if guess is not None else math.nan,
-            logits_moved=float(update.at("logits")[-1]) if "logits" in update.sites else math.nan,
             information=_information(cell, -1),
             information_start=_information(cell, 0),
             growth=cell.growth(top),
-            growth_last=float(stream.at(ends)[-1] / stream.at(top)[-1]) if stream.at(top)[-1] else math.inf,
             room=cell.room(top),
             dilution=cell.dilution(top),
-            branch_start=_geometric(branch[0]),
             branch_last=_geometric(branch[-1]),
-            branch_most=_most(branch),
-            alike_last=_mean(records["cosine"].values[-1]) if "cosine" in records else math.nan,
-            layer_update_most=_most(records["layer_update"].values[-1]),
-            delta_first=float(np.median(moved[1])) if len(moved) > 1 else math.nan,
             delta_last=float(np.median(moved[-1])),
-            delta_most=_most(moved),
-            delta_spread=_spread(cell, stack, far),
             loss_start=float(loss[0]),
-            loss_most=_most(loss),
             loss_last=float(loss[-4:].mean()),
             loss_fall=loss_fall(cell),
             loss_rises=float(np.clip(np.diff(loss[1:]), 0, None).sum()),
@@ -262,17 +221,6 @@ def _trained(cell: ModelCell) -> list[str]:
     return [own.name for own in cell.facts.sublayers if own.parameters] or [own.name for own in cell.facts.sublayers]
 
 
-def _spread(cell: ModelCell, stack: str, row: dict[str, float]) -> float:
-    names = [own for own in cell.of(stack) if own.parameters]
-    if not names:
-        return math.nan
-    low, top = (
-        math.hypot(*(row.get(f"{own.name}@start", math.nan) for own in names if own.layer == layer))
-        for layer in (names[0].layer, names[-1].layer)
-    )
-    return low / top if top else math.nan
-
-
 def _positive(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """0 as GONE, so that it has a logarithm."""
     return np.where(values == 0, GONE, values)
@@ -283,11 +231,6 @@ def _geometric(values: NDArray[np.float64]) -> float:
         logs = np.log(values)
         logs = logs[np.isfinite(logs)]
     return float(np.exp(logs.mean())) if logs.size else math.nan
-
-
-def _mean(values: NDArray[np.float64]) -> float:
-    finite = values[np.isfinite(values)]
-    return float(finite.mean()) if finite.size else math.nan
 
 
 def _least(values: NDArray[np.float64]) -> float:
