@@ -60,6 +60,16 @@ def test_the_sentence_has_the_word_what_it_is_worth_and_why(found, said):
     assert links.answer(found) == said
 
 
+@pytest.mark.parametrize(
+    ("percent", "rank"), [(0.0, "lower than in any of 90 that train"), (3.0, "lower than in 97 of 100 that train"),
+                          (20.0, "lower than in 80 of 100 that train"), (30.0, "")],
+)  # fmt: skip
+def test_scores_that_tell_little_explain_before_what_is_farther_from_models_that_train(percent, rank):
+    little = replace(LOW, why="the scores tell 0.01 nats", healthy=replace(LOW.healthy, percent=percent, n=90))
+    said = links.answer(judged(told(0.5, low=0.35, high=0.65, n=40, trained=20), scores=little, gradient=LOW))
+    assert f"The scores tell 0.01 nats: {rank}." in said if rank else "The lowest layer receives" in said
+
+
 def test_a_probability_is_never_certain():
     assert [links.probability(p) for p in (0.0, 1.0, 0.123)] == ["0.01", "0.99", "0.12"]
     assert [links.probability(p) for p in (0.8996, 0.9004, 0.1004, 0.0996)] == ["0.89", "0.90", "0.11", "0.10"]

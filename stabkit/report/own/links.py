@@ -138,12 +138,17 @@ def unlike(forecast: OwnForecast) -> str:
 
 
 def why(verdict: Verdict) -> str:
-    """The link that explains it: what fails, else what is farthest from models that train; "" where all is as there."""
+    """The link that explains it: what fails, else the scores that the forecast is made of where they tell little, else
+    what is farthest from models that train; "" where all is as there."""
     failing = [verdict.links[name] for name in verdict.failing]
     if failing:
         return "; ".join(link.why for link in failing[:2])
     if verdict.word not in ("likely stuck", "open"):
         return ""
+    scores = verdict.scores
+    if scores.healthy is not None and scores.healthy.percent < LITTLE:
+        rank = f"lower than in {100 - scores.healthy.percent:.0f} of 100 that train"
+        return f"{scores.why}: {among(scores) if beside(scores.healthy) else rank}"
     odd = [link for link in verdict.links.values() if link.healthy is not None and beside(link.healthy)]
     if not odd:
         return "no link alone is unlike those of models that train"
@@ -156,7 +161,7 @@ def beside(healthy: Healthy) -> bool:
     return not LOW <= healthy.percent <= 100 - LOW
 
 
-LOW = 5
+LOW, LITTLE = 5, 25
 """Of 100."""
 
 

@@ -241,7 +241,7 @@ def _scores(cells: Sequence[ModelCell]) -> LinkVerdict:
     evidence = _evidence(_by_seed(having, lambda cell: geometric(list(ramp_information(cell)))))
     level, step = evidence[-1].value, int(having[-1].records["ramp_loss"].steps[-1])
     told = f"{level:.2g} nats" if level > NOTHING else "nothing"
-    why = f"while the rate rises to {TOP:g} times its highest the scores tell {told} of their input"
+    why = f"as the rate rises to {TOP:g} times its highest the scores tell {told} of their input"
     return _shown(why, evidence, step, "ramp_information")
 
 
