@@ -97,13 +97,18 @@ def _deepest(frame: pd.DataFrame) -> pd.DataFrame:
 def _extreme(frame: pd.DataFrame) -> str:
     """`falls to 2.8e-9 at its lowest, at 24 layers`: of the deepest, what is farthest from 1."""
     rows = _deepest(frame)
-    values = rows[np.isfinite(rows["value"]) & (rows["value"] > 0)]
+    return f"{_span(rows)}{_at_depth(rows)}"
+
+
+def _span(frame: pd.DataFrame) -> str:
+    """`falls to 2.8e-9 at its lowest and rises to 3`: what is farthest from 1."""
+    values = frame[np.isfinite(frame["value"]) & (frame["value"] > 0)]
     if values.empty:
         return "no number above 0"
     least, most = float(values["value"].min()), float(values["value"].max())
     low, high = f"falls to {short(least)}", f"rises to {short(most)}"
     words = [word for word, far in ((low, least < 0.5), (high, most > 2)) if far] or ["stays between a half and two"]
-    return f"{' and '.join(words)}{_at_depth(rows)}"
+    return " and ".join(words)
 
 
 def _at_depth(rows: pd.DataFrame) -> str:
@@ -287,6 +292,7 @@ def _watched(
     *,
     caption: str,
     see: str,
+    here: Callable[[pd.DataFrame], str],
     read: str = "",
     lines: Callable[[Watched], Iterable[Line]],
     title: Callable[[Watched], str],
@@ -300,6 +306,7 @@ def _watched(
         short=name.capitalize(),
         caption=caption,
         see=see,
+        here=here,
         read=(Note(read),) if read else (),
         columns=SEEN,
         value="value",
@@ -391,11 +398,36 @@ def _loss_title(watch: Watched) -> str:
     return f"Loss: {values.iloc[0]:.3g} at the start, {values.min():.3g} at its least, {values.iloc[-1]:.3g} at the end"
 
 
+def _grown(frame: pd.DataFrame) -> str:
+    """`the one that changes most goes from 1.0 to 8200 (stack.6.ffn)`."""
+    ends = {str(name): (float(own.iloc[0]), float(own.iloc[-1])) for name, own in frame.groupby("run")["value"]}
+    ends = {name: own for name, own in ends.items() if all(0 < value < math.inf for value in own)}
+    if not ends:
+        return "no number above 0"
+    name, (first, last) = max(ends.items(), key=lambda one: abs(math.log(one[1][1] / one[1][0])))
+    return f"the one that changes most goes from {short(first)} to {short(last)} ({name})"
+
+
+def _largest(frame: pd.DataFrame) -> str:
+    """`1.4 at most, at update 1; the output ends 1.2 times its size from the start`."""
+    steps, output = (frame[(frame["run"] == name) & np.isfinite(frame["value"])] for name in (WEIGHTS, OUTPUT))
+    most = steps.loc[steps["value"].idxmax()] if len(steps) else None
+    said = f"{short(float(most['value']))} at most, at update {most['x']:,}" if most is not None else "none was read"
+    return f"{said}; the output ends {short(float(output['value'].iloc[-1]))} times its size from the start"
+
+
+def _fallen(frame: pd.DataFrame) -> str:
+    """`from 4.6 to 2.1, 1.9 at its least`."""
+    values = frame["value"]
+    return f"from {short(values.iloc[0])} to {short(values.iloc[-1])}, {short(values.min())} at its least"
+
+
 WATCHED: tuple[Picture[Watched], ...] = (
     _watched(
         "gradient",
         caption="‖∂L/∂θ‖ over all parameters of a layer, over that of the top layer, before every update.",
-        see="Level at 1: every layer learns alike.",
+        see="level at 1",
+        here=_span,
         read=(
             "A line that falls: that layer receives less and less and stands still; few of stabkit's own runs came "
             "back from below 10⁻². A line that rises: its gradient explodes."
@@ -409,7 +441,8 @@ WATCHED: tuple[Picture[Watched], ...] = (
     _watched(
         "stream",
         caption="‖x_i‖/√d, mean over the probe batch's tokens, x_i what leaves sub-layer i, in eval mode.",
-        see="Lines that stay together: the stream keeps its size on the way up.",
+        see="lines that stay where they began",
+        here=_grown,
         read="A jump between two readings, while the rate is what it was, is what an update did that was too large.",
         lines=_stream_lines,
         title=_stream_title,
@@ -423,9 +456,11 @@ WATCHED: tuple[Picture[Watched], ...] = (
             "‖F(θ_t) − F(θ_0)‖/‖F(θ_0)‖, F the last stack's output after its final norm; ‖θ_t − θ_{t−1}‖/‖θ_{t−1}‖ of "
             "the sub-layer that an update moves most."
         ),
-        see="Output: how far it is from where it began; at √2 it has nothing to do with that.",
+        see="a largest step far below 1, the norm of the weights that it moves",
+        here=_largest,
         read=(
-            "Largest step: where one update moves a sub-layer by as much as its own norm, the rate is too high for it."
+            "Output: at √2 it has nothing to do with what it was. Largest step: where one update moves a sub-layer by "
+            "as much as its own norm, the rate is too high for it."
         ),
         lines=_update_lines,
         title=_update_title,
@@ -436,7 +471,8 @@ WATCHED: tuple[Picture[Watched], ...] = (
     _watched(
         "loss",
         caption="The training loss, as `watch.loss(…)` was given it.",
-        see="The loss, which the other pictures are to predict.",
+        see="it falls, and stays down",
+        here=_fallen,
         lines=_loss_lines,
         title=_loss_title,
         y_label="loss",

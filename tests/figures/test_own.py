@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from stabkit.figures.model_curves import OWN
+from stabkit.figures.model_curves import OUTPUT, OWN, WATCHED, WEIGHTS
 from stabkit.results.own.cell import Broke, ModelCell
 from stabkit.results.own.judged import Judged
 from stabkit.results.own.verdict import verdict
@@ -75,3 +76,22 @@ def test_each_frame_holds_what_was_recorded():
     assert found.worst.gradient.step == 3
     assert OWN["gradient"].select(found)[["x", "value"]].to_numpy().tolist() == [[0, 1], [1, 0.5]]
     assert "right end: 6 layers: 0.50" in OWN["gradient"].described(OWN["gradient"].select(found))
+
+
+def test_a_watchs_captions_say_what_is_drawn():
+    by_name = {picture.name.removeprefix("watched_"): picture for picture in WATCHED}
+    lines = {
+        "a": ([0, 1, 2], [1.0, 0.2, 1.0]),
+        "b": ([0, 1, 2], [1.0, 1.0, 8.0]),
+        OUTPUT: ([0, 1, 2], [0.0, 0.5, 1.4]),
+        WEIGHTS: ([1, 2], [0.3, 0.1]),
+    }
+    rows = [(name, "", x, value) for name, points in lines.items() for x, value in zip(*points, strict=True)]
+    frame = pd.DataFrame(rows, columns=["run", "panel", "x", "value"])
+    two = frame[frame["run"].isin(["a", "b"])]
+    assert by_name["gradient"].here(two) == "falls to 0.20 and rises to 8.0"
+    assert by_name["stream"].here(two) == "the one that changes most goes from 1.0 to 8.0 (b)"
+    assert (
+        by_name["update"].here(frame) == "0.30 at most, at update 1; the output ends 1.4 times its size from the start"
+    )
+    assert by_name["loss"].here(two[two["run"] == "a"]) == "from 1.0 to 1.0, 0.20 at its least"
