@@ -16,7 +16,7 @@ from studies.forecast.scores import auc, auc_interval
 from studies.own.corpus import CorpusRow
 from studies.own.cured import CuredRow
 from studies.own.design import JUDGES
-from studies.own.fit import labels, part
+from studies.own.fit import labels, part, setting
 from studies.own.judge import LEARNT, Counted, baselines, calibration, held_out, judged, late, share
 
 WORDS = ("likely trains", "open", "likely stuck", "out of range")
@@ -146,6 +146,15 @@ def _words(counted: Counted, rows: Sequence[CorpusRow]) -> Iterator[str]:
         "level within the first hundred updates) and lost it later: no look at sixteen updates sees those. Without "
         f"them `likely trains` comes true in {share(*soon.trains_right)}, `likely stuck` finds "
         f"{share(soon.found[0], soon.failing)}, and the area is {area:.2f} ({low:.2f} to {high:.2f})."
+    )
+    yield ""
+    told_open = [row for row in counted.of("open") if row.fails]
+    slow = [row for row in told_open if not late(row) and setting(row).rate < 1]
+    yield (
+        f"Where it is undecided: of the {len(told_open)} failures told `open`, {sum(map(late, told_open))} had begun to "
+        f"learn and lost it, {len(slow)} more are at a rate below the usual one, where stuck means slow, and "
+        f"{len(told_open) - len(slow) - sum(map(late, told_open))} lose their scores only beyond their own rate, or "
+        "have learnt little yet, as models do that train later."
     )
     yield ""
     yield "Said and true, in five bins:"
