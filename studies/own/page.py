@@ -151,8 +151,8 @@ def _words(counted: Counted, rows: Sequence[CorpusRow]) -> Iterator[str]:
     told_open = [row for row in counted.of("open") if row.fails]
     slow = [row for row in told_open if not late(row) and setting(row).rate < 1]
     yield (
-        f"Where it is undecided: of the {len(told_open)} failures told `open`, {sum(map(late, told_open))} had begun to "
-        f"learn and lost it, {len(slow)} more are at a rate below the usual one, where stuck means slow, and "
+        f"Where it is undecided: of the {len(told_open)} failures told `open`, {sum(map(late, told_open))} had begun "
+        f"to learn and lost it, {len(slow)} more are at a rate below the usual one, where stuck means slow, and "
         f"{len(told_open) - len(slow) - sum(map(late, told_open))} lose their scores only beyond their own rate, or "
         "have learnt little yet, as models do that train later."
     )
