@@ -88,7 +88,11 @@ def commit(target: Path, partial: Path, files: Mapping[str, bytes], version: int
         os.chmod(aside, 0o755)  # mkdtemp makes it private; the rest of the store is as readable as the umask says
         if whole():
             return  # the same was finished meanwhile; equal specs hold equal files
-        os.rename(aside, target)
+        try:
+            os.rename(aside, target)
+        except OSError:
+            if not whole():  # unless another writer was there between the look and the move
+                raise
         _sync(target.parent)
     except OSError as error:
         raise StoreError(f"cannot write {target}: {error.strerror or error}") from error

@@ -10,6 +10,7 @@ import pytest
 
 from stabkit.errors import StoreBusy, StoreError, UsageError
 from stabkit.spec import ALGO_VERSION
+from stabkit.storage import folder
 from stabkit.storage.folder import CorruptFolder, OldFolder, write_file
 from stabkit.storage.store import FILES, Store
 from tests.conftest import files_of, tiny
@@ -172,3 +173,13 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
     with pytest.raises(StoreError, match="No space left"):
         write_file(path, b"new")
     assert path.read_bytes() == b"old" and os.listdir(tmp_path) == ["report.html"]
+
+
+def test_a_writer_that_comes_between_the_look_and_the_move_leaves_the_first(tmp_path):
+    looked = iter([False, True])
+    files = {"a.json": b"{}"}
+    folder.commit(tmp_path / "x", tmp_path / ".partial", files, 1, lambda: False)
+    folder.commit(tmp_path / "x", tmp_path / ".partial", files, 1, lambda: next(looked))
+    assert (tmp_path / "x" / "a.json").read_bytes() == b"{}" and not list((tmp_path / ".partial").iterdir())
+    with pytest.raises(StoreError, match="cannot write"):
+        folder.commit(tmp_path / "x", tmp_path / ".partial", files, 1, lambda: False)
