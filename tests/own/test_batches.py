@@ -143,7 +143,7 @@ def test_a_schedule_that_has_fallen_begins_the_ramp_at_its_highest():
 
 
 def test_every_group_is_led_to_its_own_highest_rate():
-    peak = Peak(rate=1e-3, update=0, highest=[[1e-3, 2e-3], [math.nan]], now=[[1e-3, 1e-4], [math.nan]], rises=True)
+    peak = Peak(update=0, highest=[[1e-3, 2e-3], [math.nan]], now=[[1e-3, 1e-4], [math.nan]], rises=True)
     rates = ramp(peak)
     assert len(rates) == RISE + HOLD + RAMP and all(math.isnan(own[1][0]) for own in rates)
     first, second = ([own[0][i] for own in rates] for i in (0, 1))
@@ -181,6 +181,26 @@ def test_what_the_users_code_raises_on_the_ramp_is_its_end_and_loses_nothing():
     own = cell(made, record(made, UPDATES, ramped=True), factory="a:b", depth=2, lr=0.0, seed=0, steps=UPDATES)
     assert not whole_ramp(own) and ramp_information(own)[-1] == SILENT and ramp_information(own)[0] > SILENT
     assert own.facts.broke is None and measured(own).finite
+    assert any("update 25 raised ValueError: scale is negative" in note for note in own.facts.notes)
+
+
+def test_a_batch_that_is_not_there_and_a_full_memory_are_errors_of_their_own_on_the_ramp():
+    def ending(error):
+        def factory(depth):
+            model, loss = models.pre_ln(depth)
+
+            def short(model, step):
+                if step > UPDATES + 8:
+                    raise error
+                return loss(model, step)
+
+            return model, short
+
+        return factory
+
+    for error in (IndexError("list index out of range"), torch.OutOfMemoryError("no room")):
+        with pytest.raises(type(error)):
+            record(make(ending(error), "ending", 2, 0, 0.0), UPDATES, ramped=True)
 
 
 @pytest.mark.parametrize(

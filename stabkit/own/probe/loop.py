@@ -39,6 +39,7 @@ from stabkit.own.chain.gradients import (
     summed,
 )
 from stabkit.own.chain.reader import Reader, lost, masks
+from stabkit.own.factory import told
 from stabkit.own.probe.built_model import Made
 from stabkit.own.probe.schedule import Peak, Ramp, Rates, Schedule, ramp, rates_of
 from stabkit.own.sublayers import reading, run
@@ -74,6 +75,12 @@ class ProbeRecord:
     """The highest of the schedule; NaN without one."""
     warmup: int
     """The update that is first made at it; 0 for the first of all."""
+    notes: tuple[str, ...] = ()
+
+
+GROWN = (ArithmeticError, AssertionError, RuntimeError, ValueError)
+"""What code raises whose numbers have grown out of what it takes: assertions that a loss is finite, arguments of
+distributions, matrices that do not invert. A batch that is not there (IndexError, KeyError) is none of these."""
 
 
 def readings(steps: int) -> frozenset[int]:
@@ -121,6 +128,7 @@ def record(
         unreached_share=share,
         rate=peak.rate,
         warmup=peak.update,
+        notes=training.notes,
     )
 
 
@@ -138,23 +146,26 @@ class _Training:
         """The first number of the first phase that was lost."""
         self.rates: list[Rates] = []
         """Of every update, and of the one to come."""
+        self.notes: tuple[str, ...] = ()
         self._taken, self._loss = 0, math.nan
 
     def climb(self, recorder: Recorder, step: int, peak: Peak) -> None:
-        """The ramp, recorded from this step on. What the user's code raises on it, where numbers grow large, is its
-        end, as a loss is that is no number."""
+        """The ramp, recorded from this step on. What the user's code raises on it because numbers grow large (GROWN)
+        is its end, as a loss is that is no number, and a note; all else is an error of its own."""
         rates = ramp(peak)
         last = step + len(rates)
         read = frozenset(range(last - RAMP, last + 1, EVERY))
         try:
             self.update(
-                recorder, step, last, read, Schedule(schedulers=(Ramp(self.made.optimizers, rates),)), alone=True
+                recorder, step, last, read, Schedule(schedulers=(Ramp(self.made.optimizers, rates),)), scores_only=True
             )
-        except UsageError:
-            raise
-        except Exception:
+        except GROWN as error:
+            if isinstance(error, torch.OutOfMemoryError):
+                raise
             table = recorder.tables().get("loss")
-            recorder.add("loss", step if table is None else int(table.steps[-1]) + 1, ("train",), [math.nan])
+            at = step if table is None else int(table.steps[-1]) + 1
+            recorder.add("loss", at, ("train",), [math.nan])
+            self.notes = (f"while the rate rose, update {at + 1} raised {told(error)}: nothing is read from there on",)
 
     def update(
         self,
@@ -164,15 +175,15 @@ class _Training:
         read: frozenset[int],
         schedule: Schedule,
         *,
-        alone: bool = False,
+        scores_only: bool = False,
     ) -> bool:
         """Updates `first` + 1 to `last`, recorded; whether the loss was finite to the end. At the steps of `read`
-        everything is read, or, with `alone`, the scores."""
+        everything is read, or, with `scores_only`, the scores."""
         made = self.made
         handles = [own.register_step_post_hook(self._stepped) for own in made.optimizers]
         try:
             for step in range(first, last + 1):
-                finite = self._gradient(recorder, step, read, alone=alone)
+                finite = self._gradient(recorder, step, read, scores_only=scores_only)
                 if step == last or not finite:
                     return finite
                 for optimizer in made.optimizers:
@@ -186,17 +197,17 @@ class _Training:
                 handle.remove()
         return True
 
-    def _gradient(self, recorder: Recorder, step: int, read: frozenset[int], *, alone: bool) -> bool:
+    def _gradient(self, recorder: Recorder, step: int, read: frozenset[int], *, scores_only: bool) -> bool:
         """Everything at θ_step, and the gradient of the update that comes next; whether its loss is finite."""
         made, groups = self.made, self.groups
-        states = self._states(recorder, step) if step in read and not alone else None
+        states = self._states(recorder, step) if step in read and not scores_only else None
         if states is not None:
             moved = self.weights.moved()
             names = tuple(name + mark for mark in moved for name in groups)
             recorder.add("delta", step, names, [value for part in moved.values() for value in part.tolist()])
         elif step in read:
             self.reader.scores(recorder, step, logits(run.returned(made.model, made.call)))
-        if step + 1 in read and not alone:
+        if step + 1 in read and not scores_only:
             self.weights.hold()
         for optimizer in made.optimizers:
             optimizer.zero_grad(set_to_none=True)
@@ -206,14 +217,14 @@ class _Training:
         loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
         recorder.add("loss", step, ("train",), [self._loss])
         self.rates.append(rates_of(made.optimizers))
-        if states is None and not alone and not math.isfinite(self._loss):
+        if states is None and not scores_only and not math.isfinite(self._loss):
             states = self._states(recorder, step)
         squares = summed(gradient_squares(flat(groups), mesh_of(groups)), mesh_of(groups)).cpu()
         self.reached |= ~(squares <= 0)
         recorder.add("gradient", step, tuple(groups), by_group(squares, groups).sqrt().tolist())
-        if self.tell and not alone:
+        if self.tell and not scores_only:
             self.tell(step, self._loss)
-        if self.broke is None and not alone:
+        if self.broke is None and not scores_only:
             self.broke = self._lost(recorder, step, states, squares)
         return math.isfinite(self._loss)
 
@@ -263,7 +274,7 @@ def cell(
             steps=steps,
             sublayers=recorded.sublayers,
             how=recorded.stream.how,
-            notes=(*made.notes, *recorded.stream.notes),
+            notes=(*made.notes, *recorded.stream.notes, *recorded.notes),
             model=type(made.model).__name__,
             parameters=sum(p.numel() for p in made.model.parameters()),
             width=recorded.width,

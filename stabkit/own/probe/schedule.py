@@ -77,22 +77,25 @@ class Schedule:
         )
         first = [own[0][0] for own in rates]
         at = next((i for i, rate in enumerate(first) if rate >= highest[0][0] * (1 - 1e-9)), 0)
-        return Peak(rate=highest[0][0], update=at + 1 if at else 0, highest=highest, now=now, rises=rises)
+        return Peak(update=at + 1 if at else 0, highest=highest, now=now, rises=rises)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Peak:
     """The highest rates of a schedule."""
 
-    rate: float
-    """Of the first group of the first optimiser; NaN where it has none."""
     update: int
-    """The update that is first made at it; 0 for the first of all."""
+    """The update that is first made at `rate`; 0 for the first of all."""
     highest: Rates
     """Of every group, whenever it is."""
     now: Rates
     rises: bool
     """Whether one of them is to rise by more than RISEN yet."""
+
+    @property
+    def rate(self) -> float:
+        """The highest of the first group of the first optimiser; NaN where it has none."""
+        return self.highest[0][0]
 
 
 def ramp(peak: Peak) -> list[Rates]:

@@ -8,7 +8,7 @@ package), and holds how often its words came true on the other part, which nothi
 models that train have. It carries its own sha256 and is not edited.
 
 No forecast is given of what the corpus has not: fewer updates or more, one batch for all of them, an optimiser of
-another kind, a width, depth or rate far from any of its models.
+another kind, a loss that is no cross-entropy of scores, few of these, a width, depth or rate far from its models'.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ from stabkit.results.own.measured import SILENT, TOP, UPDATES, OwnMeasured, meas
 
 SCHEMA = "stabkit-own-forecast/1"
 FILE = Path(__file__).with_name("coefficients.json")
-ONE_BATCH, OPTIMIZER, OTHER, NO_SCORES = "one batch", "optimizer", "updates", "no scores"
-FEW_SCORES = "few scores"
+ONE_BATCH, OPTIMIZER, OTHER = "one batch", "optimizer", "updates"
+NO_SCORES, FEW_SCORES = "no scores", "few scores"
 """Axes along which a model is out of range before any number is read."""
 LEAST_ROWS, LEAST_CLASSES = 16, 10
 """Scores that the models of the corpus give at a time, and over how many classes, at least: what few can tell of their
@@ -139,7 +139,7 @@ class Record:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OwnForecast:
-    """What sixteen updates say of a model."""
+    """What the updates and the ramp say of a model."""
 
     probability: float | None
     """That it trains, the mean over seeds; None where it is out of range."""

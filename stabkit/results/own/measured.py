@@ -1,4 +1,5 @@
-"""What sixteen updates of a user's model left, as numbers: what a forecast, a link or a study can be made of.
+"""What sixteen updates of a user's model and the ramp after them left, as numbers: what a forecast, a link or a study
+can be made of.
 
 Of several stacks that whose gradient falls lowest counts for gradients, the last for all else. A number that is not
 there (one layer, an update that was not reached) is NaN.
@@ -27,7 +28,7 @@ GONE = 1e-30
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OwnMeasured:
-    """Numbers of the chain at updates 0 to 16."""
+    """Numbers of the chain at updates 0 to 16, and of the ramp."""
 
     finite: bool
     """Every number recorded is finite."""
