@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from stabkit.model import library
+from stabkit.kernels import products
 from stabkit.running import cost
 from stabkit.storage.store import Run, Store
 
@@ -68,7 +68,7 @@ def judged(name: str, runs: list[Run], weights: np.ndarray, pace: float = 1.0) -
 
 
 def main(*stores: str) -> None:
-    print(f"{library.processor()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.2f}")
+    print(f"{products.processor()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.2f}")
     with tempfile.TemporaryDirectory() as fresh:
         if not stores:
             trained(fresh)

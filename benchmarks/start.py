@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 
-from stabkit.model import library
+from stabkit.kernels import products
 
 
 def typed(data: str, out: str, seed: int) -> tuple[float, float]:
@@ -38,7 +38,7 @@ def typed(data: str, out: str, seed: int) -> tuple[float, float]:
 
 
 def main(data: str, times: str = "3") -> None:
-    print(f"{library.processor()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.2f}")
+    print(f"{products.processor()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.2f}")
     with tempfile.TemporaryDirectory() as out:
         for seed in range(int(times) + 1):
             first, ended = typed(data, out, seed)

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 
-from stabkit.model import library
+from stabkit.kernels import products
 
 
 def sweep(tree: str, data: str, depths: str) -> tuple[float, list[dict[str, object]]]:
@@ -38,7 +38,7 @@ def sweep(tree: str, data: str, depths: str) -> tuple[float, list[dict[str, obje
 def main(data: str, *words: str) -> None:
     depths = words[words.index("--depths") + 1] if "--depths" in words else "6,18,50"
     trees = words[: words.index("--depths")] if "--depths" in words else words
-    print(f"{library.processor()} ({library.library()}), {os.cpu_count()} cores; depths {depths}", flush=True)
+    print(f"{products.processor()} ({products.library()}), {os.cpu_count()} cores; depths {depths}", flush=True)
     times, verdicts = [], []
     for tree in trees:
         load = os.getloadavg()[0]

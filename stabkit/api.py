@@ -24,7 +24,7 @@ from stabkit.errors import StoreError, UsageError, warn
 from stabkit.options import ranges
 from stabkit.options.option import HOME, LONG, ON, OUT, TRAIN, WHERE, Argument, Option
 from stabkit.results import surface
-from stabkit.spec import BaseInit, Block, RecipeName
+from stabkit.spec import BaseInit, Block, Kernels, RecipeName
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -160,6 +160,7 @@ Out = Annotated[Folder, Option("Where runs/ and reports/ are; default: here.", O
 # Where it runs
 Workers = Annotated[int | Literal["auto"], Option("Processes; auto is one a core, on a GPU one.", WHERE, "N")]
 Device = Annotated[str, Option("auto, cpu, cuda, cuda:1 or mps.", WHERE)]
+KernelPath = Annotated[Kernels, Option("fused (C++, where it was built) or python: equal to rounding.", WHERE)]
 Dtype = Annotated[spec.Dtype, Option("float32 or float64.", WHERE)]
 Executor = Annotated[
     Literal["processes", "dask", "inline"], Option("processes (here), dask (your cluster) or inline.", WHERE)
@@ -221,6 +222,7 @@ def sweep(
     out: Out = None,
     workers: Workers = "auto",
     device: Device = "auto",
+    kernels: KernelPath = "fused",
     dtype: Dtype = "float32",
     executor: Executor = "processes",
     scheduler: Scheduler = None,
@@ -292,6 +294,7 @@ def ablate(
     out: Out = None,
     workers: Workers = "auto",
     device: Device = "auto",
+    kernels: KernelPath = "fused",
     dtype: Dtype = "float32",
     executor: Executor = "processes",
     scheduler: Scheduler = None,
@@ -338,6 +341,7 @@ def slope(
     out: Out = None,
     workers: Workers = "auto",
     device: Device = "auto",
+    kernels: KernelPath = "fused",
     dtype: Dtype = "float64",
     executor: Executor = "processes",
     scheduler: Scheduler = None,
@@ -385,6 +389,7 @@ def tolerance(
     out: Out = None,
     workers: Workers = "auto",
     device: Device = "auto",
+    kernels: KernelPath = "fused",
     dtype: Dtype = "float32",
     executor: Executor = "processes",
     scheduler: Scheduler = None,
@@ -472,6 +477,7 @@ def landscape(
     out: Out = None,
     workers: Workers = "auto",
     device: Device = "auto",
+    kernels: KernelPath = "fused",
     dtype: Dtype = "float32",
     executor: Executor = "processes",
     scheduler: Scheduler = None,

@@ -28,6 +28,8 @@ Norm = Literal["layer", "rms", "dyt"]
 FfnKind = Literal["relu", "swiglu"]
 Positions = Literal["sinusoidal", "rotary"]
 Dtype = Literal["float32", "float64"]
+Kernels = Literal["fused", "python"]
+"""Which path sub-layers take on a CPU: no field of a spec, since both give the same to rounding."""
 Block = Literal["classic", "llama"]
 """Of what sub-layers are made (`methods/blocks.py`)."""
 

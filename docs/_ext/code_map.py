@@ -31,7 +31,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "what it says": ("claims", "figures"),
     "what is run": ("running", "surface | quality", "own"),
     "what is measured and kept": ("training", "probes", "storage", "results"),
-    "what is trained": ("model", "methods", "tasks", "spec", "streams | errors | version"),
+    "what is trained": ("model", "kernels", "methods", "tasks", "spec", "streams | errors | version"),
 }
 """The columns of the picture; a room that is not there (any more, or yet) is left out."""
 WIDEST = 90

@@ -108,6 +108,7 @@ def paper(
     out: api.Out = None,
     workers: api.Workers = "auto",
     device: api.Device = "auto",
+    kernels: api.KernelPath = "fused",
     executor: api.Executor = "processes",
     scheduler: api.Scheduler = None,
     checkpoint_every: api.CheckpointEvery = "auto",

@@ -17,11 +17,11 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from stabkit.kernels.reference import attend, attended, linear, scores
 from stabkit.methods.base import HEADED, Method, Place, Role, Site
 from stabkit.methods.blocks import biased, inner, inner_width
 from stabkit.methods.count import width
 from stabkit.model import draw
-from stabkit.model.kernels import attend, attended, linear, scores
 from stabkit.model.kv_cache import Past
 from stabkit.model.part import part
 from stabkit.model.positions import Positions
@@ -58,7 +58,8 @@ class Linear(nn.Module):
 
 
 class Scores(nn.Module):
-    """softmax(Q·Kᵀ/√E)·V of every head, from what the maps gave. Without a gradient the scores pass the tap `logits`.
+    """softmax(Q·Kᵀ/√E)·V of every head, from what the maps gave. Without a gradient the scores (G, T, S) pass the tap
+    `logits`.
 
     The scores are laid out keys first and normalised over that outermost axis: the softmax then runs over contiguous
     memory whatever the sentence length (on a CPU an innermost axis of 15 costs ten times one of 16).
@@ -72,10 +73,11 @@ class Scores(nn.Module):
     def forward(
         self, queries: torch.Tensor, memory: torch.Tensor | None, mask_GST: torch.Tensor | None
     ) -> torch.Tensor:
-        """As `kernels.attend` has them: (T, B, D)."""
+        """As `reference.attend` has them: (T, B, D)."""
         if torch.is_grad_enabled():
             return attend(queries, memory, mask_GST, self.heads, self.scale)
-        s_SQ = self.logits(scores(queries, memory, mask_GST, self.heads, self.scale))
+        s_SQ = scores(queries, memory, mask_GST, self.heads, self.scale)
+        self.logits(s_SQ.view(len(s_SQ), -1, len(queries)).permute(1, 2, 0))
         return attended(s_SQ, queries, memory, self.heads)[0]
 
 

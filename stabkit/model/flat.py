@@ -43,6 +43,7 @@ class Flat:
                 self._places.append((p, slice(begin, end)))
                 begin = end
             self.slices[name] = slice(start, begin)
+        self._sizes = [part.stop - part.start for part in self.slices.values()]
 
     def places(self) -> list[tuple[nn.Parameter, slice]]:
         """Every parameter and where it lies, in the order of the vector."""
@@ -54,8 +55,8 @@ class Flat:
         Summed in the vector's own precision; a part that comes out so small or so large that squares may have left
         float32's range is summed again in float64, so that 1e-30 is not 0.
         """
-        parts = [vector[s] for s in self.slices.values()]
-        norms = torch.stack(torch._foreach_norm(parts, 2)).double()
+        parts = vector.split_with_sizes(self._sizes)
+        norms = torch.stack(torch._foreach_norm(list(parts), 2)).double()
         for i in torch.nonzero((norms < SAFE_LOW) | (norms > SAFE_HIGH) | norms.isnan()).flatten().tolist():
             norms[i] = torch.linalg.vector_norm(parts[i], dtype=torch.float64)
         return norms

@@ -87,6 +87,27 @@ MODULES: Mapping[Part, Callable[[int, int], nn.Module]] = {
 """(entries of the vectors there, heads) → the module, of every name in `methods.parts.PARTS`."""
 
 
+CODES: Mapping[type[nn.Module], str] = {
+    nn.LayerNorm: "layer",
+    nn.RMSNorm: "rms",
+    DyT: "dyt",
+    Shift: "shift",
+    ScaleShift: "scale shift",
+    Heads: "heads",
+    AcrossHeads: "rms across heads",
+}
+"""By which the fused kernel knows them (`kernels.native.CODES`)."""
+
+
+def coded(modules: Mapping[str, nn.Module | None]) -> dict[str, tuple[str, tuple[nn.Parameter, ...]]]:
+    """{place: what stands there, as the fused kernel takes it}; places where nothing stands are left out."""
+    return {
+        place: (CODES[type(module)], tuple(module.parameters()))
+        for place, module in modules.items()
+        if module is not None
+    }
+
+
 def norm(kind: Norm, size: int) -> nn.Module:
     """The comparison's own norm."""
     return MODULES[kind](size, 1)

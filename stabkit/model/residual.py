@@ -2,20 +2,24 @@
 
     y = N_out( ω·x + γ·N_branch( G( κ·N_in(x) ) ) )
 
-(G: `branch.py`) with two taps, identity modules that probes hook: `branch` (after γ) and `sum` (before N_out).
-ω·x = sum − branch.
+(G: `branch.py`) with taps, identity modules that probes watch: `branch` (after γ), `sum` (before N_out), and
+`shortcut`, ω·x as sum − branch, which is made where it is watched.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
 
 import torch
 from torch import nn
 from torch.nn import functional
 
-from stabkit.methods.base import Method, Scale, Site
-from stabkit.model.branch import FEED_FORWARDS, Attention
+from stabkit.kernels.fused import FusedSublayer
+from stabkit.methods.base import PLACES, Method, Scale, Site
+from stabkit.model.branch import FEED_FORWARDS, Attention, FeedForward, Linear, SwiGLU
 from stabkit.model.kv_cache import Past
-from stabkit.model.part import part
+from stabkit.model.part import coded, part
 from stabkit.model.positions import Positions
 from stabkit.model.tap import Tap
 from stabkit.spec import ModelConfig
@@ -38,7 +42,7 @@ class Residual(nn.Module):
     ) -> None:
         super().__init__()
         of = (config.norm, config.hidden, config.heads)
-        self.g: nn.Module
+        self.g: Attention | FeedForward
         if site.kind == "ffn":
             self.g = FEED_FORWARDS[config.ffn_kind](config, method, site)
         else:
@@ -52,6 +56,7 @@ class Residual(nn.Module):
         self.dropout = dropout
         self.branch = Tap()
         self.sum = Tap()
+        self.shortcut = Tap()
 
     def forward(
         self, x: torch.Tensor, memory: torch.Tensor | None, mask: torch.Tensor | None, past: Past | None = None
@@ -67,8 +72,40 @@ class Residual(nn.Module):
             f = f * self.gamma
         f = self.branch(f)
         joined = torch.add(f, x, alpha=self.omega) if isinstance(self.omega, float) else torch.addcmul(f, x, self.omega)
+        if self.shortcut.watched:
+            self.shortcut(joined - f)
         y: torch.Tensor = self.sum(joined)
         return y if self.norm_out is None else self.norm_out(y), f
+
+    def fused(self, causal: bool, after: Sequence[Tap]) -> FusedSublayer:
+        """This sub-layer as the fused kernel takes it; its state passes the taps `after`."""
+        g = self.g
+        places: dict[str, nn.Module | None] = {"in": self.norm_in, "branch": self.norm_branch, "out": self.norm_out}
+        places |= {name: getattr(g, name, None) for name in PLACES}
+        kind: Literal["self", "cross", "relu", "swiglu"]
+        maps: tuple[Linear | None, ...]
+        if isinstance(g, FeedForward):
+            kind, inner, maps = (
+                "swiglu" if isinstance(g, SwiGLU) else "relu",
+                g.down.weight.shape[1],
+                (g.up, None, g.down),
+            )
+        else:
+            kind, inner, maps = "self" if g.own else "cross", 0, (g.qkv, None, g.out) if g.own else (g.q, g.kv, g.out)
+        return FusedSublayer(
+            kind=kind,
+            causal=causal,
+            inner=inner,
+            parts=coded(places),
+            maps=tuple(p for m in maps for p in ((m.weight, m.bias) if m else (None, None))),
+            scaled=self,
+            kappa=self.kappa,
+            branch=self.branch,
+            sum=self.sum,
+            shortcut=self.shortcut,
+            scores=g.scores.logits if isinstance(g, Attention) else None,
+            after=after,
+        )
 
     def set_omega(self, value: float) -> None:
         """Give ω the value that a method's calibration found."""

@@ -1,7 +1,8 @@
 """A tap: what passes a point of the model, for whoever watches it. It changes nothing and holds no weight.
 
 A watcher costs a call. A torch hook would cost ten times that at each of a thousand taps, in the passes that nobody
-watches too; they work here as on any module.
+watches too; they work here as on any module. The fused kernel (`kernels/fused.py`) gives out what passes a tap where
+anyone watches it.
 """
 
 from __future__ import annotations
@@ -14,15 +15,30 @@ from torch import nn
 
 
 class Tap(nn.Module):
-    """The identity; every function in `watchers` is called with what passes."""
+    """The identity on x (T, B, D); every function in its lists is called with what passes."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.watchers: list[Callable[[torch.Tensor], None]] = []
+        self.watchers: dict[bool, list[Callable[[torch.Tensor], Any]]] = {True: [], False: []}
+        """With x, by the mode that the model runs in: training, or not."""
+        self.lengths: dict[bool, list[Callable[[torch.Tensor], Any]]] = {True: [], False: []}
+        """With ‖x‖₂ of every token (T, B), likewise: the fused kernel need not give out x for it."""
+        self.gradients: list[Callable[[torch.Tensor], Any]] = []
+        """With ∂L/∂x, where the pass has a gradient."""
+
+    @property
+    def watched(self) -> bool:
+        """Whether anyone asks for x, or its lengths, in this mode."""
+        return bool(self.watchers[self.training] or self.lengths[self.training])
 
     def __call__(self, x: torch.Tensor) -> Any:
-        for watch in self.watchers:
+        for watch in self.watchers[self.training]:
             watch(x)
+        for watch in self.lengths[self.training]:
+            watch(torch.linalg.vector_norm(x, dim=-1))
+        if self.gradients and x.requires_grad:
+            for see in self.gradients:
+                x.register_hook(see)  # type: ignore[no-untyped-call]  # torch leaves it untyped
         return super().__call__(x) if self._forward_hooks else x
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:

@@ -16,19 +16,22 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from stabkit.kernels.fused import Fused, FusedPass
+from stabkit.kernels.head import scored
+from stabkit.kernels.lease import Spare
+from stabkit.kernels.reference import linear
 from stabkit.methods.base import Method, Site, Stack, sites
 from stabkit.methods.parts import Part
 from stabkit.methods.wirings import WIRINGS
 from stabkit.model import draw
 from stabkit.model.branch import Linear
-from stabkit.model.kernels import linear
 from stabkit.model.kv_cache import Past
 from stabkit.model.part import part
 from stabkit.model.positions import POSITIONS
 from stabkit.model.residual import Residual
 from stabkit.model.tap import Tap
 from stabkit.model.wiring import MODULES, ChainWiring, States
-from stabkit.spec import ModelConfig
+from stabkit.spec import Kernels, ModelConfig
 from stabkit.tasks.base import PAD, Batch
 
 
@@ -46,8 +49,13 @@ class Transformer(nn.Module):
         seed: int,
         dropout: float = 0.0,
         dtype: torch.dtype = torch.float32,
+        kernels: Kernels = "fused",
     ) -> None:
         super().__init__()
+        self.kernels = kernels
+        """`fused` takes the Python path where the kernel cannot be had."""
+        self.ran: dict[str, None] = {}
+        """What passes were made by so far."""
         self.config, self.method, self.dropout = config, method, dropout
         self.sites = sites(config.encoder_layers, config.decoder_layers, config.hidden, config.base_init)
         self.stacks: tuple[Stack, ...] = tuple(dict.fromkeys(site.stack for site in self.sites))
@@ -69,7 +77,8 @@ class Transformer(nn.Module):
             {s: MODULES[method.wiring](len(layers), config.norm, config.hidden) for s, layers in self.stacked.items()}
         )
         self._numbered = {
-            tap: {getattr(r, tap): i for i, r in enumerate(self.residuals.values())} for tap in ("branch", "sum")
+            tap: {getattr(r, tap): i for i, r in enumerate(self.residuals.values())}
+            for tap in ("branch", "sum", "shortcut")
         }
         streams = WIRINGS[method.wiring].streams
         places = [name for s in self.sites for name in ([f"{s.stack}.0"] if s.index == 1 else []) + [s.name]]
@@ -80,8 +89,35 @@ class Transformer(nn.Module):
             for stream, tap in zip(streams, taps, strict=True)
         }
         self.taps = nn.ModuleList(self._states.values())
-        self._flat_modules = list(self.modules())
-        for module in self._flat_modules:  # found at once: torch's fallback takes a tenth of a small forward pass
+        self._fused = {
+            stack: Fused(
+                [
+                    residual.fused(stack == "decoder" and site.kind == "self", self._taps[site.name])
+                    for layer in layers
+                    for site, residual in layer
+                ],
+                config.hidden,
+                config.heads,
+            )
+            for stack, layers in self.stacked.items()
+        }
+        self._spare = Spare()
+        self._in_order = {
+            stack: [(*each, i == 0, i == len(layer) - 1) for layer in layers for i, each in enumerate(layer)]
+            for stack, layers in self.stacked.items()
+        }
+        """(site, residual, whether it is the first of its layer, the last) of every sub-layer."""
+        self._hooks = {
+            stack: [
+                hooks
+                for _, residual, *_ in each
+                for m in residual.modules()
+                for hooks in (m._forward_hooks, m._forward_pre_hooks, m._backward_hooks, m._backward_pre_hooks)
+            ]
+            for stack, each in self._in_order.items()
+        }
+        self._modal = [self, *(m for m in self.modules() if isinstance(m, Residual | Tap))]
+        for module in list(self.modules()):  # found at once: torch's fallback takes a tenth of a small forward pass
             module.__dict__.update({**module._modules, **module._parameters})
         self.fill(seed)
         for tensor in (*self.parameters(), *self.buffers()):  # `to` would exchange parameters that are held twice
@@ -90,6 +126,11 @@ class Transformer(nn.Module):
     @property
     def device(self) -> torch.device:
         return self.embedding.device
+
+    def made_by(self) -> str:
+        """`fused AVX512`, `python (asked for)`; where a few passes took the other path, or a hook asked for it, that
+        too: `fused AVX512, python (a probe that asks for the graph)`."""
+        return ", ".join(self.ran) or "nothing"
 
     def parts(self) -> dict[str, nn.Module | nn.Parameter]:
         """Every parameter by the part it belongs to, in the order of the forward pass."""
@@ -105,12 +146,12 @@ class Transformer(nn.Module):
         return nn.ModuleDict({stack: module for stack, module in modules.items() if module is not None})
 
     def train(self, mode: bool = True) -> Transformer:
-        """Training or eval mode, as ever; without torch's walk, which takes as long as the update does."""
-        for module in self._flat_modules:
+        """Training or eval mode, as ever, of what reads it; torch's walk takes as long as the update does."""
+        for module in self._modal:
             module.__dict__["training"] = mode
         return self
 
-    def numbered(self, tap: Literal["branch", "sum"]) -> dict[Tap, int]:
+    def numbered(self, tap: Literal["branch", "sum", "shortcut"]) -> dict[Tap, int]:
         """{tap module: place of its site in `sites`}, in that order."""
         return self._numbered[tap]
 
@@ -158,14 +199,31 @@ class Transformer(nn.Module):
         """Teacher forcing: states before the softmax (T, B, D) and logits (T, B, V); of an encoder alone (S, …).
 
         `padded`: whether the source has padding, from whoever knows; a GPU that is asked keeps the host waiting."""
+        states = self.states_of(source_BS, target_BT, padded)
+        return states, linear(states, self.head, None)
+
+    def score(
+        self, source_BS: torch.Tensor, target_BT: torch.Tensor, right_TB: torch.Tensor, smoothing: float, padded: bool
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor | None]:
+        """States and logits as above, the cross-entropy of `right_TB` with label smoothing as a mean over those that
+        are no padding, and the same without smoothing, where it comes with it (None: not yet made)."""
+        states = self.states_of(source_BS, target_BT, padded)
+        right = right_TB.reshape(-1)
+        if self._why_not(self.stacks[-1], states):
+            logits = linear(states, self.head, None)
+            loss = functional.cross_entropy(logits.flatten(0, 1), right, ignore_index=PAD, label_smoothing=smoothing)
+            return states, logits, loss, None
+        out = scored(states.flatten(0, 1), self.head, right, PAD, smoothing, self._spare)
+        return states, out.logits.view(*right_TB.shape, -1), out.loss, out.right
+
+    def states_of(self, source_BS: torch.Tensor, target_BT: torch.Tensor, padded: bool | None = None) -> torch.Tensor:
+        """The states before the softmax alone."""
         states, mask = self.encode(source_BS, padded)
         if self.config.decoder_layers:
-            t = target_BT.shape[1]
-            cross = None if mask is None or states is None else self._to(mask, t)
-            states = self._stack("decoder", target_BT, states, cross)
+            states = self._stack("decoder", target_BT, states, mask)
         if states is None:
             raise ValueError("a Transformer without a layer")
-        return states, linear(states, self.head, None)
+        return states
 
     @torch.no_grad()
     def read(self, batch: Batch) -> None:
@@ -176,26 +234,27 @@ class Transformer(nn.Module):
     def encode(
         self, source_BS: torch.Tensor, padded: bool | None = None
     ) -> tuple[torch.Tensor | None, torch.Tensor | None]:
-        """The encoder's states (S, B, D), None without an encoder, and the mask (G, S, 1) of padded source positions,
-        None where there is no padding."""
-        pad_BS = source_BS == PAD
-        mask = self._key_mask(pad_BS) if (bool(pad_BS.any()) if padded is None else padded) else None
+        """The encoder's states (S, B, D), None without an encoder, and the mask (B, S) of source positions: −∞ where
+        there is padding, None where there is none."""
         if not self.config.encoder_layers:
-            return None, mask
-        own = None if mask is None else self._to(mask, source_BS.shape[1])
-        return self._stack("encoder", source_BS, None, own), mask
+            return None, None
+        pad_BS = source_BS == PAD
+        mask = None
+        if bool(pad_BS.any()) if padded is None else padded:
+            mask = self.embedding.new_zeros(pad_BS.shape).masked_fill_(pad_BS, -math.inf)
+        return self._stack("encoder", source_BS, None, mask), mask
 
     def step(
         self,
         tokens_B: torch.Tensor,
         position: int,
         memory_SBD: torch.Tensor | None,
-        mask_GS1: torch.Tensor | None,
+        mask_BS: torch.Tensor | None,
         pasts: Mapping[Site, Past],
     ) -> torch.Tensor:
         """The logits (B, V) of the next token after one more, which stands at `position`; `pasts` hold those before it
         (`pasts` of the first: `self.pasts()`) and take it up."""
-        states = self._stack("decoder", tokens_B[:, None], memory_SBD, mask_GS1, pasts, position)
+        states = self._stack("decoder", tokens_B[:, None], memory_SBD, mask_BS, pasts, position)
         return linear(states[0], self.head, None)
 
     def pasts(self) -> dict[Site, Past]:
@@ -207,27 +266,56 @@ class Transformer(nn.Module):
         stack: Stack,
         tokens_BT: torch.Tensor,
         memory: torch.Tensor | None,
-        mask: torch.Tensor | None,
+        mask_BS: torch.Tensor | None,
         pasts: Mapping[Site, Past] | None = None,
         start: int = 0,
     ) -> torch.Tensor:
-        """One stack from token ids to states. `mask` is for keys of the source: encoder self- and cross-attention.
+        """One stack from token ids to states. `mask_BS` is for keys of the source: encoder self- and cross-attention.
 
         With `pasts`, the tokens follow those at the positions before `start`.
         """
-        past = (pasts or {}).get
-        causal = self._causal(tokens_BT) if stack == "decoder" and pasts is None else None
         wiring: ChainWiring = self.history[stack]  # type: ignore[assignment]  # a ModuleDict holds Modules
-        states = wiring.begin(self._embed(stack, tokens_BT, start))
+        x = self._embed(stack, tokens_BT, start)
+        states = wiring.begin(x)
         self._seen(f"{stack}.0", states)
-        for layer in self.stacked[stack]:
-            for i, (site, residual) in enumerate(layer):
-                tensor = causal if stack == "decoder" and site.kind == "self" else mask
-                y, branch = residual(wiring.read(states, i == 0), memory, tensor, past(site))
-                states = wiring.join(states, y, branch, i == len(layer) - 1)
-                self._seen(site.name, states)
+        kernel = None if pasts is not None or self._why_not(stack, x) else self._pass(stack, x, mask_BS)
+        sublayers = self._in_order[stack]
+        step = 1 if kernel is None or not wiring.whole else len(sublayers)
+        masks = {} if kernel else self._masks(stack, tokens_BT, mask_BS, pasts)
+        for begin in range(0, len(sublayers), step):
+            (_, _, first, _), (site, residual, _, last) = sublayers[begin], sublayers[begin + step - 1]
+            read, branch = wiring.read(states, first), None
+            if kernel:
+                y, branch = kernel(begin, begin + step, read, memory, wiring.adds)
+            else:
+                y, branch = residual(read, memory, masks.get(site.kind), (pasts or {}).get(site))
+            states = wiring.join(states, y, branch, last)
+            self._seen(site.name, states)
         x = wiring.end(states)
         return self.final[stack](x) if stack in self.final else x
+
+    def _why_not(self, stack: Stack, x: torch.Tensor) -> str:
+        """Why this pass takes the Python path; "" where the fused kernel makes it."""
+        reason = "asked for"
+        if self.kernels == "fused":
+            reason = self._fused[stack].why_not(x, self.training) or ("hooks" if any(self._hooks[stack]) else "")
+        self.ran[f"python ({reason})" if reason else f"fused {self._fused[stack].processor}"] = None
+        return reason
+
+    def _pass(self, stack: Stack, x: torch.Tensor, mask_BS: torch.Tensor | None) -> FusedPass:
+        turning = self.positions.table if self.positions.turning else None
+        return self._fused[stack].ready(mask_BS, turning, self.dropout, self.training)  # type: ignore[arg-type]  # a buffer
+
+    def _masks(
+        self, stack: Stack, tokens_BT: torch.Tensor, mask_BS: torch.Tensor | None, pasts: object
+    ) -> dict[str, torch.Tensor]:
+        """What is added to the scores of attentions of a kind, (G, S, T)."""
+        masks = {}
+        if mask_BS is not None:
+            masks["self" if stack == "encoder" else "cross"] = self._of_heads(mask_BS, tokens_BT.shape[1])
+        if stack == "decoder" and pasts is None:
+            masks["self"] = self._causal(tokens_BT)
+        return masks
 
     def _seen(self, place: str, states: States) -> None:
         """Every stream's state past its tap."""
@@ -240,13 +328,9 @@ class Transformer(nn.Module):
         x_TBD = self.begin[stack](x_TBD) if stack in self.begin else x_TBD
         return functional.dropout(x_TBD, self.dropout, self.training) if self.dropout else x_TBD
 
-    def _key_mask(self, pad_BS: torch.Tensor) -> torch.Tensor:
-        """(G, S, 1): −∞ on keys that are padding."""
-        zeros = self.embedding.new_zeros(pad_BS.shape).masked_fill_(pad_BS, -math.inf)
-        return zeros.repeat_interleave(self.config.heads, dim=0)[:, :, None]
-
-    def _to(self, mask_GS1: torch.Tensor, queries: int) -> torch.Tensor:
-        return mask_GS1.expand(-1, -1, queries).contiguous()
+    def _of_heads(self, mask_BS: torch.Tensor, queries: int) -> torch.Tensor:
+        """(G, S, T), keys by queries of every head."""
+        return mask_BS.repeat_interleave(self.config.heads, dim=0)[:, :, None].expand(-1, -1, queries).contiguous()
 
     def _causal(self, tokens_BT: torch.Tensor) -> torch.Tensor:
         """(G, T, T) keys by queries: −∞ on keys after the query. Padding stands on the right, so no query sees it."""

@@ -28,6 +28,11 @@ States = tuple[torch.Tensor, ...]
 class ChainWiring(nn.Module):
     """Each sub-layer reads the one before it. The others say what they do otherwise."""
 
+    whole = True
+    """Whether nothing is read between sub-layers, so that all of a stack can be one call."""
+    adds = False
+    """Whether `join` takes what a sub-layer's branch added."""
+
     def begin(self, x: torch.Tensor) -> States:
         """The states before the first layer, from the embedded tokens."""
         return (x,)
@@ -36,7 +41,7 @@ class ChainWiring(nn.Module):
         """What the next sub-layer reads; `first` of its layer."""
         return states[0]
 
-    def join(self, states: States, y: torch.Tensor, branch: torch.Tensor, last: bool) -> States:
+    def join(self, states: States, y: torch.Tensor, branch: torch.Tensor | None, last: bool) -> States:
         """The states after a sub-layer that gave y and added `branch`, γ·f; `last` of its layer."""
         return (y,)
 
@@ -48,6 +53,8 @@ class ChainWiring(nn.Module):
 class TwoStreams(ChainWiring):
     """(x, s): s takes what every branch adds, and passes a norm at the end alone."""
 
+    whole, adds = False, True
+
     def __init__(self, norm: Norm, width: int) -> None:
         super().__init__()
         self.norm = part.norm(norm, width)
@@ -55,7 +62,8 @@ class TwoStreams(ChainWiring):
     def begin(self, x: torch.Tensor) -> States:
         return (x, x)
 
-    def join(self, states: States, y: torch.Tensor, branch: torch.Tensor, last: bool) -> States:
+    def join(self, states: States, y: torch.Tensor, branch: torch.Tensor | None, last: bool) -> States:
+        assert branch is not None  # it `adds`
         return (y, states[1] + branch)
 
     def end(self, states: States) -> torch.Tensor:
@@ -67,6 +75,8 @@ class TwoStreams(ChainWiring):
 class History(ChainWiring):
     """(x, y₀ … y_l): combinations of a stack of `layers` layers, a packed triangle of weights, row l averaging at
     first."""
+
+    whole = False
 
     def __init__(self, layers: int, norm: Norm, width: int, normed: bool) -> None:
         super().__init__()
@@ -81,7 +91,7 @@ class History(ChainWiring):
     def read(self, states: States, first: bool) -> torch.Tensor:
         return self.combined(states[1:]) if first else states[0]
 
-    def join(self, states: States, y: torch.Tensor, branch: torch.Tensor, last: bool) -> States:
+    def join(self, states: States, y: torch.Tensor, branch: torch.Tensor | None, last: bool) -> States:
         if not last:
             return (y, *states[1:])
         return (y, *states[1:], self.norms[len(states) - 2](y) if self.normed else y)

@@ -18,7 +18,7 @@ from stabkit.results.forecast.measured import UPDATES
 from stabkit.running import grid
 from stabkit.running.grid import Grid
 from stabkit.running.request import Request, price
-from stabkit.spec import Dtype, RecipeName, RunSpec
+from stabkit.spec import Dtype, Kernels, RecipeName, RunSpec
 
 SLOPE_RATES = {"float64": (1e-5,), "float32": (1e-4, 1e-5)}
 """η small enough to be linear and large enough to be seen: at 1e-6 in float32 rounding eats up to half of it."""
@@ -67,6 +67,7 @@ def parsed(options: Options, making: Making) -> tuple[tuple[Grid, ...], Request]
         warmups = warmups[:1]  # each method has its own
     dtype = ranges.choice("--dtype", options["dtype"], get_args(Dtype))
     device_name = machine.device_name(options["device"])
+    kernels = ranges.choice("--kernels", options["kernels"], get_args(Kernels))
     executor, place = machine.executor(options)
     search = texts.search(options, depths)
     out = machine.output(options["out"])
@@ -99,6 +100,7 @@ def parsed(options: Options, making: Making) -> tuple[tuple[Grid, ...], Request]
         translations=texts.translations(search, task, corpus, kind) if search else None,
         out=out,
         device=device,
+        kernels=kernels,
         corpus=corpus,
         checkpoint_every=checkpoint_every,
         executor=executor,

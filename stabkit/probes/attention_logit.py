@@ -32,15 +32,15 @@ class AttentionLogit(Probe):
     def attached(self) -> AbstractContextManager[object]:
         return on_taps(self.taps, self.watches, self._see)
 
-    def _see(self, i: int, s_SQ: torch.Tensor) -> None:
-        self.scores[i] = s_SQ
+    def _see(self, i: int, s_GTS: torch.Tensor) -> None:
+        self.scores[i] = s_GTS
 
     def read(self, seen: Pass) -> torch.Tensor:
         by_site: dict[int, torch.Tensor] = {}
         for kind in dict.fromkeys(self.kinds):
             at = [i for i, of in enumerate(self.kinds) if of == kind]
             keep_TB = seen.keep[kind[0]]
-            by_query_NQ = torch.stack([self.scores[i] for i in at]).amax(dim=1)  # one call for all: they are small
-            by_query_NBT = by_query_NQ.view(len(at), keep_TB.shape[1], self.heads, -1).amax(dim=2)
+            by_query_NGT = torch.stack([self.scores[i] for i in at]).amax(dim=-1)  # one call for all: they are small
+            by_query_NBT = by_query_NGT.view(len(at), keep_TB.shape[1], self.heads, -1).amax(dim=2)
             by_site.update(zip(at, by_query_NBT[:, keep_TB.t()].amax(dim=1), strict=True))
         return torch.stack([by_site[i] for i in range(len(self.sites))]).double()

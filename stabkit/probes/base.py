@@ -43,9 +43,13 @@ class Pass:
     logits: torch.Tensor
     target: torch.Tensor
     keep: Mapping[str, torch.Tensor]
+    right: torch.Tensor | None = None
+    """What `nll` returns, where it was made together with the loss."""
 
     def nll(self) -> torch.Tensor:
         """() −log p of the right token, mean over those asked for, without label smoothing: log of the perplexity."""
+        if self.right is not None:
+            return self.right
         right = self.logits.gather(-1, self.target[..., None])[..., 0]
         return (torch.logsumexp(self.logits, -1) - right)[self.target != PAD].mean()
 

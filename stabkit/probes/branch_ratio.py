@@ -14,8 +14,7 @@ import torch
 from stabkit.model.flat import Flat
 from stabkit.model.transformer import Transformer
 from stabkit.probes.base import Pass, Probe
-from stabkit.probes.tools.hooks import on_taps
-from stabkit.probes.tools.quantities import lengths
+from stabkit.probes.tools.hooks import on_lengths
 
 
 class BranchRatio(Probe):
@@ -25,25 +24,14 @@ class BranchRatio(Probe):
     def __init__(self, model: Transformer, flat: Flat) -> None:
         super().__init__(model, flat)
         self.model = model
-        self.branch = torch.empty(0)
-        self.difference = torch.empty(0)
         self.branches = [torch.empty(0)] * len(model.sites)
         self.shortcuts = [torch.empty(0)] * len(model.sites)
 
     def attached(self) -> AbstractContextManager[object]:
         stack = ExitStack()
-        stack.enter_context(on_taps(self.model.numbered("branch"), self.watches, self._branch))
-        stack.enter_context(on_taps(self.model.numbered("sum"), self.watches, self._sum))
+        stack.enter_context(on_lengths(self.model.numbered("branch"), self.watches, self.branches.__setitem__))
+        stack.enter_context(on_lengths(self.model.numbered("shortcut"), self.watches, self.shortcuts.__setitem__))
         return stack
-
-    def _branch(self, i: int, branch: torch.Tensor) -> None:
-        self.branch = branch
-
-    def _sum(self, i: int, total: torch.Tensor) -> None:
-        if self.difference.shape != total.shape:
-            self.difference = torch.empty_like(total)  # kept: a fresh one at every site costs more than the norms
-        torch.sub(total, self.branch, out=self.difference)
-        self.branches[i], self.shortcuts[i] = lengths(self.branch), lengths(self.difference)
 
     def read(self, seen: Pass) -> torch.Tensor:
         by_stack: list[list[torch.Tensor]] = []

@@ -16,7 +16,7 @@ import torch
 from stabkit.model.flat import Flat
 from stabkit.model.transformer import Transformer
 from stabkit.probes.base import Pass, Probe
-from stabkit.probes.tools.hooks import on_taps
+from stabkit.probes.tools.hooks import on_gradients
 
 
 class GradNorm(Probe):
@@ -38,13 +38,10 @@ class GradNorm(Probe):
         self.x = [self.unseen] * len(layers)
 
     def attached(self) -> AbstractContextManager[object]:
-        return on_taps(self.taps, self.watches, self._watch)
+        return on_gradients(self.taps, self._see)
 
-    def _watch(self, i: int, x: torch.Tensor) -> None:
-        def keep(gradient: torch.Tensor) -> None:
-            self.x[i] = torch.linalg.vector_norm(gradient, dtype=torch.float64)
-
-        x.register_hook(keep)  # type: ignore[no-untyped-call]  # torch leaves it untyped
+    def _see(self, i: int, gradient: torch.Tensor) -> None:
+        self.x[i] = torch.linalg.vector_norm(gradient, dtype=torch.float64)
 
     def read(self, seen: Pass) -> torch.Tensor:
         parts = self.flat.norms(self.flat.grad).cpu()

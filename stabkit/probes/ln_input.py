@@ -16,8 +16,7 @@ import torch
 from stabkit.model.flat import Flat
 from stabkit.model.transformer import Transformer
 from stabkit.probes.base import Pass, Probe
-from stabkit.probes.tools.hooks import on_taps, token_means
-from stabkit.probes.tools.quantities import lengths
+from stabkit.probes.tools.hooks import on_lengths, token_means
 
 
 class LnInput(Probe):
@@ -30,10 +29,7 @@ class LnInput(Probe):
         self.norms = [torch.empty(0)] * len(model.sites)
 
     def attached(self) -> AbstractContextManager[object]:
-        return on_taps(self.model.numbered("sum"), self.watches, self._see)
-
-    def _see(self, i: int, x_TBD: torch.Tensor) -> None:
-        self.norms[i] = lengths(x_TBD)
+        return on_lengths(self.model.numbered("sum"), self.watches, self.norms.__setitem__)
 
     def read(self, seen: Pass) -> torch.Tensor:
         raw = token_means(self.model, self.norms, seen.keep)

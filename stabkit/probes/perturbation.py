@@ -12,8 +12,9 @@ import torch
 from stabkit.model.flat import Flat
 from stabkit.model.transformer import Transformer, tensors
 from stabkit.probes.base import Pass, Probe
-from stabkit.probes.tools.hooks import token_means
+from stabkit.probes.tools.hooks import on_taps, token_means
 from stabkit.probes.tools.quantities import lengths
+from stabkit.results.sites import declared
 from stabkit.streams import stream
 
 SIZE = 1e-4
@@ -27,13 +28,16 @@ class Perturbation(Probe):
     def __init__(self, model: Transformer, flat: Flat) -> None:
         super().__init__(model, flat)
         self.model, self.flat = model, flat
+        states = model.states("sub-layer")
+        self.taps = {states[name]: i for i, name in enumerate(declared(self.name, model.config))}
+        """Of several streams the one that branches read."""
 
     def read(self, seen: Pass) -> torch.Tensor:
         theta = self.flat.theta.clone()
         before = self._outputs(seen)
-        signs = torch.from_numpy(stream(0, "perturbation").integers(0, 2, len(theta)) * 2.0 - 1.0)
+        signs = torch.from_numpy(stream(0, "perturbation").integers(0, 2, len(theta))).to(theta).mul_(2.0).sub_(1.0)
         try:
-            self.flat.theta.add_(signs.to(theta), alpha=SIZE)
+            self.flat.theta.add_(signs, alpha=SIZE)
             after = self._outputs(seen)
         finally:
             self.flat.theta.copy_(theta)
@@ -42,15 +46,7 @@ class Perturbation(Probe):
 
     def _outputs(self, seen: Pass) -> list[torch.Tensor]:
         """What leaves every sub-layer, in the order of `sites`."""
-        outputs: list[torch.Tensor] = []
-        handles = [
-            residual.register_forward_hook(lambda module, inputs, output: outputs.append(output[0]))
-            for residual in self.model.residuals.values()
-        ]
-        try:
-            with torch.no_grad():
-                self.model(*tensors(seen.batch, self.model.device)[:2])
-        finally:
-            for handle in handles:
-                handle.remove()
+        outputs = [torch.empty(0)] * len(self.taps)
+        with on_taps(self.taps, self.watches, lambda i, x: outputs.__setitem__(i, x)), torch.no_grad():
+            self.model(*tensors(seen.batch, self.model.device)[:2])
         return outputs

@@ -63,7 +63,7 @@ def translate(model: Transformer, source: Tokens, search: Search) -> list[Hypoth
     if memory is None:
         raise ValueError("a model without an encoder has nothing to translate")
     memory = memory.index_select(1, rows)
-    mask = _picked(mask, len(source), rows)
+    mask = None if mask is None else mask[rows]
     pasts = model.pasts()
     open_ = list(range(len(source)))
     """Sentences that are not done, in the order of the rows."""
@@ -104,12 +104,7 @@ def translate(model: Transformer, source: Tokens, search: Search) -> list[Hypoth
             if site.kind == "self" or len(going) < len(open_):  # the beams of one sentence share its source's
                 past.keep(chosen)
         if len(going) < len(open_):
-            mask = _picked(mask, len(open_) * beams, chosen)
+            mask = None if mask is None else mask[chosen]
             open_ = [open_[i] for i in going]
     nothing = Hypothesis((), -float("inf"))
     return [max(some, key=lambda hypothesis: hypothesis.score, default=nothing) for some in finished]
-
-
-def _picked(mask: torch.Tensor | None, count: int, rows: torch.Tensor) -> torch.Tensor | None:
-    """The mask (count · H, S, 1) of these rows of the batch."""
-    return None if mask is None else mask.view(count, -1, *mask.shape[1:])[rows].flatten(0, 1)

@@ -1,7 +1,7 @@
 """What a worker does for a translation: load the run's last weights, translate, score, store it.
 
 {"kind": "translate", "id": TRANSLATION_ID, "out": DIR, "spec": {...}, "corpus": null | {"directory": DIR},
- "device": "cpu", "texts": {…}}
+ "device": "cpu", "kernels": "fused", "texts": {…}}
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ def translate(job: dict[str, Any], tell: Callable[[dict[str, Any]], None], task:
     arrays = weights.arrays(run)
     hypotheses = [""] * len(held_out.references)  # diverged weights say nothing
     if all(np.isfinite(array).all() for array in arrays.values()):
-        model = build(run.spec, its_task, torch.device(job["device"]), job.get("texts", {}))
+        model = build(
+            run.spec, its_task, torch.device(job["device"]), job.get("texts", {}), job.get("kernels", "fused")
+        )
         model.load(arrays)
         spoken: list[str] = []
         for source in decode.pieces(held_out.sources, spec.search, its_task.vocab):

@@ -16,7 +16,7 @@ from stabkit.storage.store import Run
 
 FINGERPRINT = (
     *("stabkit", "python", "torch", "numpy", "platform"),
-    *("processor", "cpu_capability", "products", "threads", "device"),
+    *("processor", "cpu_capability", "products", "kernels", "threads", "device"),
 )
 """What tells environments apart, in the order shown; the rest that a run notes (its time, its memory) is its own."""
 

@@ -107,4 +107,9 @@ def draw(request: Request, wanted: Sequence[SurfaceSpec], listener: Listener) ->
 
 def _everywhere(request: Request) -> dict[str, Any]:
     """What every job holds, whatever its kind."""
-    return {"corpus": request.corpus, "device": request.device, "texts": dict(request.texts)}
+    return {
+        "corpus": request.corpus,
+        "device": request.device,
+        "kernels": request.kernels,
+        "texts": dict(request.texts),
+    }

@@ -18,7 +18,7 @@ from stabkit.running.executors.base import Answer, Tell
 from stabkit.running.surfaces import SurfaceRequest
 from stabkit.running.translations import TranslationRequest
 from stabkit.running.work import Job
-from stabkit.spec import RunSpec
+from stabkit.spec import Kernels, RunSpec
 from stabkit.storage.store import disk
 
 MANY_RUNS = 2_000
@@ -61,6 +61,8 @@ class Request:
     out: Path
     device: str
     """Where the model runs: `cpu`, `cuda:1`, `mps`. The spec keeps its kind alone."""
+    kernels: Kernels
+    """Which path sub-layers take on a CPU; no spec keeps it, a run's environment says which it was."""
     corpus: dict[str, str] | None
     """{"directory": DIR} of parallel text, or None for the synthetic task."""
     checkpoint_every: int | None

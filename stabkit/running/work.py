@@ -1,7 +1,7 @@
 """The only function a worker runs: read a job, compute, commit through the store. Jobs are JSON.
 
 {"kind": "run", "id": RUN_ID, "out": DIR, "spec": {...}, "corpus": null | {"directory": DIR}, "device": "cpu",
- "checkpoint_every": 0, "texts": {sha256: text of a file of one's own}}
+ "kernels": "fused", "checkpoint_every": 0, "texts": {sha256: text of a file of one's own}}
 {"kind": "tile", …}: rows of a loss surface (`surface/tiles.py`)
 {"kind": "translate", …}: the held-out sentences in a run's words (`quality/job.py`)
 {"kind": "probe", …}: a user's own model at one depth (`own/probe/job.py`)
@@ -104,7 +104,8 @@ def _run(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
 
     def attempt(start: states.State | None) -> train.Result:
         every = job.get("checkpoint_every", 0)
-        return train.run(run_spec, task, job["device"], progress, start, save, every, job.get("texts", {}))
+        texts, kernels = job.get("texts", {}), job.get("kernels", "fused")
+        return train.run(run_spec, task, job["device"], progress, start, save, every, texts, kernels)
 
     start = None
     try:
@@ -122,6 +123,7 @@ def _run(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
             store.forget_checkpoint(run_id)
         raise
     where = environment(run_spec, job["device"], time.monotonic() - begin)
+    where["kernels"] = result.kernels
     where["first_step"] = start.step if start is not None else 0
     store.commit(run_spec, files(run_spec, result, where, job.get("texts", {})))
     return run_id, result.outcome.word
@@ -177,7 +179,7 @@ def environment(run_spec: RunSpec, device: str, seconds: float) -> dict[str, Any
     """Where and how long a run ran. No digest covers it."""
     import torch
 
-    from stabkit.model import library
+    from stabkit.kernels import products
 
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return {
@@ -186,8 +188,8 @@ def environment(run_spec: RunSpec, device: str, seconds: float) -> dict[str, Any
         "torch": torch.__version__,
         "numpy": np.__version__,
         "platform": platform.platform(),
-        "processor": library.processor() or platform.processor() or platform.machine(),
-        "products": library.library(),
+        "processor": products.processor() or platform.processor() or platform.machine(),
+        "products": products.library(),
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
         "device": torch.cuda.get_device_name(device) if run_spec.device == "cuda" else run_spec.device,
         "threads": torch.get_num_threads(),

@@ -1,7 +1,7 @@
 """What a worker does for a surface: some of its rows, or its path. Reads runs, adds tiles, touches nothing else.
 
 {"kind": "tile", "id": SURFACE_ID/NAME, "out": DIR, "spec": {...}, "name": "rows-0-1" | "path", "first": 0, "last": 1,
- "corpus": null | {"directory": DIR}, "device": "cpu", "together": 1}
+ "corpus": null | {"directory": DIR}, "device": "cpu", "kernels": "fused", "together": 1}
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from stabkit.errors import UsageError
 from stabkit.results import surface as specs
 from stabkit.results.surface import At, Plane, SurfaceSpec
-from stabkit.spec import canonical
+from stabkit.spec import Kernels, canonical
 from stabkit.storage import weights
 from stabkit.storage.shelf import Shelf
 from stabkit.storage.store import Run, Store
@@ -45,7 +45,8 @@ def tile(job: dict[str, Any], tell: Callable[[dict[str, Any]], None], task: Call
     """Compute one tile and keep it; `task` makes the task of a run's spec."""
     spec = specs.from_json(job["spec"])
     out = job["out"]
-    evaluator = _evaluator(out, spec.origin.run, canonical(job["corpus"]), job["device"], job["together"], task)
+    where = (job["device"], job.get("kernels", "fused"), job["together"])
+    evaluator = _evaluator(out, spec.origin.run, canonical(job["corpus"]), *where, task)
     origin, (first, second) = plane(Path(out), canonical(spec.to_json() | {"a": [], "b": []}), evaluator.layout)
     if job["name"] == "path":
         arrays = _path(Path(out), spec, evaluator, origin, first, second)
@@ -63,7 +64,9 @@ def tile(job: dict[str, Any], tell: Callable[[dict[str, Any]], None], task: Call
 
 
 @lru_cache(maxsize=1)  # tiles come surface by surface, and a deep model and its planes are large
-def _evaluator(out: str, run_id: str, corpus: str, device: str, together: int, task: Callable[..., Any]) -> Evaluator:
+def _evaluator(
+    out: str, run_id: str, corpus: str, device: str, kernels: Kernels, together: int, task: Callable[..., Any]
+) -> Evaluator:
     """The model of a run, ready to be moved; kept between tiles."""
     import json
 
@@ -75,7 +78,7 @@ def _evaluator(out: str, run_id: str, corpus: str, device: str, together: int, t
     spec = Store(Path(out)).load(run_id).spec
     made = task(spec, json.loads(corpus), Path(out))
     batch = made.probe()
-    model = train.build(spec, made, torch.device(device))
+    model = train.build(spec, made, torch.device(device), kernels=kernels)
     return Evaluator(model, lambda moved: train.forward(moved, batch, spec.train.label_smoothing).loss, together)
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import get_args
 
 import numpy as np
 import torch
@@ -23,7 +24,7 @@ from stabkit.model.transformer import Transformer
 from stabkit.probes import PROBES, Probe
 from stabkit.probes.tools import own
 from stabkit.results.sites import main_sites
-from stabkit.spec import Block, Chosen, ModelConfig, Own, RunSpec, TaskConfig, TrainConfig, depth_text
+from stabkit.spec import Block, Chosen, Kernels, ModelConfig, Own, RunSpec, TaskConfig, TrainConfig, depth_text
 from stabkit.tasks import objective
 from stabkit.tasks.base import PAD, Task
 from stabkit.tasks.synthetic import Synthetic
@@ -181,8 +182,13 @@ def _trains(spec: RunSpec, texts: Texts) -> str:
 
 
 def _agrees(spec: RunSpec, texts: Texts) -> str:
-    """Both implementations at weights of which nothing is 0 or 1 by chance."""
-    model = Transformer(spec.model, methods.made(spec, texts), spec.task.vocab, spec.seed).double().eval()
+    """Both implementations, whichever path sub-layers take, at weights of which nothing is 0 or 1 by chance."""
+    return max((_agrees_by(kernels, spec, texts) for kernels in get_args(Kernels)), key=len)
+
+
+def _agrees_by(kernels: Kernels, spec: RunSpec, texts: Texts) -> str:
+    made = methods.made(spec, texts)
+    model = Transformer(spec.model, made, spec.task.vocab, spec.seed, kernels=kernels).double().eval()
     generator = torch.Generator().manual_seed(0)
     batch = _task(spec).probe()
     with torch.no_grad():

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 import torch
-from torch.nn import functional
 
 from stabkit import methods
 from stabkit.errors import UsageError
@@ -26,7 +25,7 @@ from stabkit.probes import PROBES, Pass, Probe
 from stabkit.probes.tools import own
 from stabkit.results.outcome import Outcome, judge, over
 from stabkit.results.records import Recorder, Table
-from stabkit.spec import RunSpec, recorded_steps, snapshot_steps, validation_steps
+from stabkit.spec import Kernels, RunSpec, recorded_steps, snapshot_steps, validation_steps
 from stabkit.streams import key
 from stabkit.tasks.base import PAD, Batch, Task, unigram_loss
 from stabkit.training import factors, optim
@@ -48,6 +47,8 @@ class Result:
     outcome: Outcome
     weights: Mapping[str, np.ndarray]
     parameters: int
+    kernels: str
+    """What its passes were made by, as a run's environment has it: `Transformer.made_by`."""
 
 
 def build(
@@ -55,14 +56,17 @@ def build(
     task: Task,
     device: torch.device,
     texts: Texts = {},  # noqa: B006  # a mapping that nothing writes to
+    kernels: Kernels = "fused",
 ) -> Transformer:
     """The model of a run at θ₀: made on the device, drawn, and calibrated where the method profiles. `texts`: the files
     of methods of one's own."""
     method = methods.made(spec, texts)
     if reason := method.undefined(spec.model.encoder_layers, spec.model.decoder_layers):
         raise UsageError(f"{method.label} is not defined for {spec.depth}: {reason}")
-    with torch.device(device):  # made there, not moved: never two copies of it
-        model = Transformer(spec.model, method, task.vocab, spec.seed, spec.train.dropout, getattr(torch, spec.dtype))
+    # made there, not moved: never two copies of it; on a CPU without torch's redirection of every call
+    with torch.device(device) if device.type != "cpu" else nullcontext():
+        dtype = getattr(torch, spec.dtype)
+        model = Transformer(spec.model, method, task.vocab, spec.seed, spec.train.dropout, dtype, kernels)
     if method.calibrate is not None:
         torch.manual_seed(key(spec.seed, "calibration"))  # dropout has no generator of its own
         omegas = method.calibrate(model, task.calibration(spec.seed))
@@ -97,6 +101,7 @@ def run(
     save: Save = lambda state: None,
     every: int = 0,
     texts: Texts = {},  # noqa: B006
+    kernels: Kernels = "fused",
 ) -> Result:
     """Train one run and measure it; from `start`, if a state was saved, to the bit as if it had never stopped.
 
@@ -104,7 +109,7 @@ def run(
     belong to this spec.
     """
     config = spec.train
-    model = build(spec, task, torch.device(device), texts)
+    model = build(spec, task, torch.device(device), texts, kernels)
     flat = Flat(model, model.parts())
     groups = factors.groups(model.method, model, flat)
     optimizer = optim.OPTIMIZERS[config.optimizer](config, flat.theta, flat.grad, groups)
@@ -156,7 +161,7 @@ def run(
 
     records = recorder.tables()
     outcome = judge(records, unigram=unigram, warmup=config.warmup)
-    return Result(records, outcome, {**model.arrays(), **snapshots}, flat.theta.numel())
+    return Result(records, outcome, {**model.arrays(), **snapshots}, flat.theta.numel(), model.made_by())
 
 
 def forward(
@@ -167,11 +172,9 @@ def forward(
     `training`: (loss, nll) of the training batch at the same weights, where this is another pass.
     """
     source, target_in, target_out = tensors(batch, model.device)
-    states, logits = model(source, target_in, padded=bool((batch.source == PAD).any()))
     target_TB = target_out.t()
-    loss = functional.cross_entropy(
-        logits.flatten(0, 1), target_TB.reshape(-1), ignore_index=PAD, label_smoothing=smoothing
-    )
+    padded = bool((batch.source == PAD).any())
+    states, logits, loss, right = model.score(source, target_in, target_TB, smoothing, padded)
     train_loss, train_nll = training or (loss.detach(), loss.new_full((), math.nan))
     return Pass(
         batch=batch,
@@ -180,6 +183,7 @@ def forward(
         train_nll=train_nll,
         states=states.detach(),
         logits=logits.detach(),
+        right=right,
         target=target_TB,
         keep={"encoder": source.t() != PAD, "decoder": target_TB != PAD},  # of a model that has that stack
     )

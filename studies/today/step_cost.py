@@ -18,9 +18,9 @@ from pathlib import Path
 
 import torch
 
+from stabkit.kernels.products import processor
 from stabkit.methods.blocks import BLOCKS
 from stabkit.model.flat import Flat
-from stabkit.model.library import processor
 from stabkit.spec import ModelConfig, RunSpec, TrainConfig
 from stabkit.tasks.synthetic import Synthetic
 from stabkit.training import factors, optim, train

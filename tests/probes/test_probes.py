@@ -322,11 +322,13 @@ def test_no_probe_changes_a_bit_of_training(left_out, monkeypatch):
 def test_hooks_are_gone_after_a_run(monkeypatch):
     kept = []
     build = train.build
-    monkeypatch.setattr(train, "build", lambda *args: kept.append(build(*args)) or kept[0])
+    monkeypatch.setattr(train, "build", lambda *args, **kwargs: kept.append(build(*args, **kwargs)) or kept[0])
     train.run(tiny(steps=1), TASK)
     for module in kept[0].modules():
         assert not module._forward_hooks and not module._forward_pre_hooks and not module._backward_hooks
-        assert not getattr(module, "watchers", [])
+        for watching in (getattr(module, name, {}) for name in ("watchers", "lengths")):
+            assert not any(watching.values())
+        assert not getattr(module, "gradients", [])
 
 
 def test_every_file_of_the_folder_has_its_row():

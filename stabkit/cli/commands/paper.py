@@ -152,7 +152,18 @@ def _document(parts: Sequence[Part], beyond: Sequence[Step], path: Path) -> str:
 
 
 PASSED = (
-    *("data", "source", "target", "vocab", "workers", "device", "checkpoint_every", "run_timeout", "executor"),
+    *(
+        "data",
+        "source",
+        "target",
+        "vocab",
+        "workers",
+        "device",
+        "kernels",
+        "checkpoint_every",
+        "run_timeout",
+        "executor",
+    ),
     *("scheduler", "out"),
 )
 """Options of `paper` that its items' commands take over as they are, unless they name them themselves."""

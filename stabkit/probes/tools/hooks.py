@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
+from typing import Any
 
 import torch
 
@@ -20,23 +22,33 @@ def on_taps(taps: Mapping[Tap, int], watches: Watches, see: Callable[[int, torch
     The two passes are told apart by the mode that they run in, so that watchers may stay for a whole run: putting a
     thousand of them on and off costs more than they do.
     """
-    training = watches == "training"
+    with _held([(tap.watchers[watches == "training"], partial(see, number)) for tap, number in taps.items()]):
+        yield
 
-    def watcher(tap: Tap, number: int) -> Callable[[torch.Tensor], None]:
-        def watch(x: torch.Tensor) -> None:
-            if tap.training is training:
-                see(number, x)
 
-        return watch
+@contextmanager
+def on_lengths(taps: Mapping[Tap, int], watches: Watches, see: Callable[[int, torch.Tensor], None]) -> Iterator[None]:
+    """Call `see(number, lengths)` with ‖x‖₂ of every token of what passes these taps, likewise."""
+    with _held([(tap.lengths[watches == "training"], partial(see, number)) for tap, number in taps.items()]):
+        yield
 
-    held = [(tap, watcher(tap, number)) for tap, number in taps.items()]
-    for tap, watch in held:
-        tap.watchers.append(watch)
+
+@contextmanager
+def on_gradients(taps: Mapping[Tap, int], see: Callable[[int, torch.Tensor], None]) -> Iterator[None]:
+    """Call `see(number, gradient)` with ∂L/∂x of what passes these taps, in every pass that has a gradient."""
+    with _held([(tap.gradients, partial(see, number)) for tap, number in taps.items()]):
+        yield
+
+
+@contextmanager
+def _held(watchers: list[tuple[list[Callable[[torch.Tensor], Any]], Callable[[torch.Tensor], Any]]]) -> Iterator[None]:
+    for watching, watch in watchers:
+        watching.append(watch)
     try:
         yield
     finally:
-        for tap, watch in held:
-            tap.watchers.remove(watch)
+        for watching, watch in watchers:
+            watching.remove(watch)
 
 
 def token_means(model: Transformer, values: list[torch.Tensor], keep: Mapping[str, torch.Tensor]) -> torch.Tensor:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from stabkit.errors import FailedRuns, StoreError, UsageError
-from stabkit.model import library
+from stabkit.kernels import products
 from stabkit.running.executors import processes
 from stabkit.running.executors.base import Answer, ExecutorOptions, Lost, LostKind, Tell
 from stabkit.running.work import Event, Job
@@ -142,5 +142,5 @@ def look_after(job: Job, run_timeout: float | None, topic: str) -> dict[str, Any
     for _, answer in processes.map([job], lambda event: worker.log_event(topic, event), options, wanted=wanted):
         if isinstance(answer, Lost):
             return {"lost": answer.reason, "kind": answer.kind, "final": type(answer.error).__name__}
-        return {"done": answer, "vendor": library.vendor()}
+        return {"done": answer, "vendor": products.vendor()}
     return {"lost": "not wanted any more", "kind": "cancelled", "final": ""}

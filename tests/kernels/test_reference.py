@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from stabkit.model import kernels, library
+from stabkit.kernels import products, reference
 
 HEADS, E = 2, 3
 
@@ -56,9 +56,9 @@ def test_attention_is_the_plain_formula_with_and_without_a_gradient(own, masked)
     mask = masks(own, s, 4, 2, torch.float64)[masked]
     scale = 1 / math.sqrt(E)
     expected = plain(queries, memory, mask)
-    torch.testing.assert_close(kernels.attend(queries, memory, mask, HEADS, scale), expected)
+    torch.testing.assert_close(reference.attend(queries, memory, mask, HEADS, scale), expected)
     with torch.no_grad():
-        torch.testing.assert_close(kernels.attend(queries, memory, mask, HEADS, scale), expected)
+        torch.testing.assert_close(reference.attend(queries, memory, mask, HEADS, scale), expected)
 
 
 @pytest.mark.parametrize("own", [True, False])
@@ -66,7 +66,7 @@ def test_attention_is_the_plain_formula_with_and_without_a_gradient(own, masked)
 def test_the_gradient_of_attention_is_right(own, masked):
     queries, memory, s = inputs(own)
     mask = masks(own, s, 4, 2, torch.float64)[masked]
-    assert torch.autograd.gradcheck(lambda q, m: kernels.attend(q, m, mask, HEADS, 0.7), (queries, memory))
+    assert torch.autograd.gradcheck(lambda q, m: reference.attend(q, m, mask, HEADS, 0.7), (queries, memory))
 
 
 @pytest.mark.parametrize("relu", [False, True])
@@ -75,7 +75,7 @@ def test_the_gradient_of_a_linear_map_is_right(relu, bias):
     torch.manual_seed(0)
     x, w = (torch.randn(*shape, dtype=torch.float64, requires_grad=True) for shape in ((3, 2, 5), (4, 5)))
     b = torch.randn(4, dtype=torch.float64, requires_grad=True) if bias else None
-    assert torch.autograd.gradcheck(lambda *a: kernels.linear(*a, relu=relu), (x, w, b))
+    assert torch.autograd.gradcheck(lambda *a: reference.linear(*a, relu=relu), (x, w, b))
 
 
 @pytest.mark.parametrize("relu", [False, True])
@@ -83,7 +83,7 @@ def test_in_float32_a_linear_map_and_its_gradient_equal_torchs_to_rounding(relu)
     torch.manual_seed(0)
     results = []
     for call in (
-        kernels.linear,
+        reference.linear,
         lambda x, w, b, relu: functional.linear(x, w, b).relu() if relu else functional.linear(x, w, b),
     ):
         torch.manual_seed(1)
@@ -98,7 +98,7 @@ def test_a_product_and_its_gradient_are_those_of_float64():
     torch.manual_seed(0)
     x, w, b = (torch.randn(*shape, requires_grad=True) for shape in ((17, 30, 64), (128, 64), (128,)))
     dy = torch.randn(17, 30, 128)
-    ours = torch.autograd.grad(kernels.linear(x, w, b, relu=True), (x, w, b), dy)
+    ours = torch.autograd.grad(reference.linear(x, w, b, relu=True), (x, w, b), dy)
     x64, w64, b64 = (t.detach().double().requires_grad_() for t in (x, w, b))
     theirs = torch.autograd.grad(functional.linear(x64, w64, b64).relu(), (x64, w64, b64), dy.double())
     for a, c in zip(ours, theirs, strict=True):
@@ -108,4 +108,4 @@ def test_a_product_and_its_gradient_are_those_of_float64():
 @pytest.mark.parametrize(("mkl", "wanted"), [(True, "MKL"), (False, "torch")])
 def test_the_library_that_a_run_records_is_torchs_own(monkeypatch, mkl, wanted):
     monkeypatch.setattr(torch._C, "has_mkl", mkl)
-    assert library.library.__wrapped__() == wanted
+    assert products.library.__wrapped__() == wanted
