@@ -10,6 +10,7 @@
     python3 dev.py libraries         set up, then install the libraries whose models `pytest -m libraries` probes
     python3 dev.py COMMAND [ARGS…]   set up, then `stabkit COMMAND ARGS…`
 
+Where there is a C++ compiler, `stabkit/kernels/stack.cpp` is compiled beside it, once, while the rest is set up.
 Set-up goes into `.venv` beside this file, or, when you start it from an environment of your own that has torch, into
 that environment. A torch that is already there is never replaced.
 """
@@ -28,9 +29,10 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 TORCH = "2.13.0"
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
+KERNELS = HERE / "stabkit" / "kernels" / "build.py"
 ROOMS = "from importlinter.cli import lint_imports_command as check; check(['--no-cache'])"
 SITE = "docs/_build/html"
-INPUTS = ("pyproject.toml", "constraints.txt", "dev.py", "stabkit/version.py")
+INPUTS = ("pyproject.toml", "constraints.txt", "dev.py", "hatch_build.py", "stabkit/version.py")
 
 
 def main(arguments: list[str]) -> int:
@@ -40,7 +42,11 @@ def main(arguments: list[str]) -> int:
         print((__doc__ or "").strip())
         return 0
     python = environment()
-    if not ready(python) and (code := set_up(python)):
+    compiling = subprocess.Popen([sys.executable, str(KERNELS)], stderr=subprocess.PIPE, text=True)
+    code = 0 if ready(python) else set_up(python)
+    if refusal := compiling.communicate()[1]:
+        say(refusal.strip())
+    if code:
         return code
     command, *rest = arguments
     if command == "test":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import sysconfig
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from stabkit.kernels import build
 from stabkit.version import __version__
 
 ROOT = Path(__file__).parents[1]
@@ -84,6 +86,23 @@ def test_what_is_published_is_whole(built: Path) -> None:
         "tests/test_package.py",
         "studies/study.py",
     } <= inside
+
+
+@pytest.mark.slow
+def test_a_wheel_carries_the_kernels_where_they_compile_and_is_for_all_platforms_where_not(built, tmp_path) -> None:
+    def contents(folder: Path) -> tuple[str, set[str]]:
+        (wheel,) = folder.glob("*.whl")
+        with zipfile.ZipFile(wheel) as archive:
+            return wheel.name, {name for name in archive.namelist() if name.startswith("stabkit/kernels/stack")}
+
+    name, kernels = contents(built)
+    made = {file.name for file in build.libraries().values() if file.exists()}
+    assert kernels == {"stabkit/kernels/stack.cpp", *(f"stabkit/kernels/{file}" for file in made)}
+    platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+    assert name.endswith(f"py3-none-{platform if made else 'any'}.whl")
+    words = [sys.executable, "-m", "build", "--no-isolation", "--wheel", "--outdir", str(tmp_path), str(ROOT)]
+    subprocess.run(words, check=True, capture_output=True, env={**os.environ, "STABKIT_PURE": "1"})
+    assert contents(tmp_path) == (name.replace(platform, "any"), {"stabkit/kernels/stack.cpp"})
 
 
 def test_the_citation_and_the_changelog_are_of_this_version() -> None:

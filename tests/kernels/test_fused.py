@@ -197,7 +197,7 @@ def test_probes_see_the_same_on_both_paths(key):
         values: dict[tuple[str, int], torch.Tensor] = {}
 
         def see(what, values=values):
-            return lambda i, x: note(values, what, i, x)
+            return lambda at, x: note(values, what, at, x)
 
         watched = [on_taps(states, "probe", see("state")), on_taps(scores, "probe", see("scores"))]
         watched += [on_taps(model.numbered(tap), "probe", see(tap)) for tap in ("branch", "sum")]
