@@ -1,5 +1,5 @@
-"""The wheel's build: it carries the fused kernels where they can be compiled, and its tag then names the platform; where
-not, and with STABKIT_PURE=1, it is a wheel for every platform, on which stabkit runs slower."""
+"""The wheel's build: it carries the fused kernels where they can be compiled, and its tag then names the platform;
+where not, and with STABKIT_PURE=1, it is a wheel for every platform, on which stabkit runs slower."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class KernelsBuildHook(BuildHookInterface):
         if os.environ.get("STABKIT_PURE"):
             return
         if reason := runpy.run_path(str(BUILD))["build"]():
-            self.app.display_warning(f"the fused kernels were not built: {reason}; this wheel runs without them, slower")
+            self.app.display_warning(f"the fused kernels were not built: {reason}; this wheel is slower without them")
             return
         if version == "standard":
             build_data["artifacts"].append("stabkit/kernels/stack-*")

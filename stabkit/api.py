@@ -13,7 +13,6 @@ the annotations as they are.
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from inspect import signature
 from os import PathLike
 from pathlib import Path
@@ -544,15 +543,14 @@ def probe(
     from stabkit.results.own.cure import Cure
     from stabkit.results.own.judged import TRIED, judged
     from stabkit.running import probes
-    from stabkit.running.executors import EXECUTORS
+    from stabkit.running.executors import several
     from stabkit.storage.store import Store
 
     asked, place = options.probe(_filled("probe", values))
     begin = time.monotonic()
-    execute = partial(EXECUTORS["processes"], where=place)
     following = listener or Silent(f"stabkit {line(f'probe {asked.factory}', values, COMMANDS)}")
     store = Store(asked.out)
-    with store.writing():
+    with store.writing(), several("processes", place) as execute:
         with following.probing(len(asked.specs())) as (tell, ended):
             done = probes.run(asked, execute, tell, ended)
         if done.results:

@@ -105,12 +105,14 @@ class Screen:
     @contextmanager
     def probing(self, count: int) -> Iterator[tuple[Tell, Callable[[ProbeSpec, ProbedCell | Lost], None]]]:
         """Bars, or a line a cell of a user's own model; a reason that came before is not said again."""
+        from stabkit.report.own import links
+
         reasons: set[str] = set()
         with progress(count, float(count), self.quiet) as bars:
 
             def ended(spec: ProbeSpec, ending: ProbedCell | Lost) -> None:
                 if isinstance(ending, ProbedCell):
-                    line = "reused" if ending.reused else "probed"
+                    line = f"{'reused' if ending.reused else 'probed'}  {links.cell(ending.cell)}"
                 else:
                     line = "no result again" if ending.reason in reasons else f"no result: {ending.reason}"
                     reasons.add(ending.reason)

@@ -6,6 +6,7 @@ What is stored only a worker can tell, for its key holds the weights that the fa
 from __future__ import annotations
 
 import json
+import math
 import re
 import time
 from collections.abc import Callable
@@ -109,10 +110,11 @@ class ProbedCell:
 def run(
     request: ProbeRequest, execute: Map, tell: Tell, ended: Callable[[ProbeSpec, ProbedCell | Lost], None]
 ) -> Done[ProbeSpec, ModelCell]:
-    """Probe every cell, the deepest first, which take longest. Raises UsageError for what would be as wrong at any
-    depth."""
+    """Probe every cell: one of the shallowest, which answers soonest, then the deepest first, which take longest.
+    Raises UsageError for what would be as wrong at any depth."""
     shelf = Shelf(PROBE, request.out)
     shelf.sweep_partial()
+    specs = request.specs()
 
     work: Work[ProbeSpec, ProbedCell] = Work(
         kind="probe",
@@ -122,9 +124,8 @@ def run(
         jobs=lambda spec: [request.job(spec)],
         result=lambda spec, answer: _read(shelf, answer),
         attempts=CommandAttempts(timeouts=False),  # what hung once hangs again
-        seconds=lambda spec: float(spec.depth or 0),
+        seconds=lambda spec: math.inf if spec is specs[0] else float(spec.depth or 0),
     )
-    specs = request.specs()
     done = plan.complete(plan.plan(specs, work), execute, tell, ended=ended)
     cells = [probed.cell for probed in done.results]
     if len(cells) + len(done.lost) != len(specs) or len({cell.digest for cell in cells}) < len(cells):

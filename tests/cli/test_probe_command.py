@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import re
 from pathlib import Path
 
 import pytest
@@ -122,11 +123,14 @@ def test_an_optimizer_without_a_rate_has_a_page(inline, tmp_path):
     assert done.returncode == 0 and "WithoutRate, rate –" in done.stdout, done.stderr
 
 
-def test_a_finished_cell_is_one_line_with_its_name_once(inline, tmp_path):
+def test_a_finished_cell_is_one_line_with_its_name_once_and_its_numbers(inline, tmp_path):
+    """The shallowest first, which answers soonest."""
     lines = probe("flat", tmp_path).stderr.strip().splitlines()
-    assert [line.split() for line in lines] == [
-        [f"[{i}/3]", f"flat-{n}L-s0", "probed"] for i, n in enumerate((8, 4, 2), 1)
+    assert [line.split()[:3] for line in lines] == [
+        [f"[{i}/3]", f"flat-{n}L-s0", "probed"] for i, n in enumerate((2, 8, 4), 1)
     ]
+    for line in lines:
+        assert re.search(r"probed  gradient \S+, update \S+, stream \S+, tokens \S+, loss \S+$", line)
 
 
 @pytest.mark.slow

@@ -25,7 +25,7 @@ from stabkit.results.own.forecast import (
     Healthy,
     OwnForecast,
 )
-from stabkit.results.own.judged import Judged
+from stabkit.results.own.judged import Judged, judged
 from stabkit.results.own.link import LinkVerdict
 from stabkit.results.own.measured import TOP, UPDATES
 from stabkit.results.own.series import uneven
@@ -217,6 +217,14 @@ RATES = "1e-4,3e-4,1e-3"
 def rates(judged: Judged) -> list[dict[str, Any]]:
     """A table a rate: every link with its verdict, its exponent and its number at each depth."""
     return [_rate(verdict, judged) for verdict in judged.verdicts]
+
+
+def cell(probed: ModelCell) -> str:
+    """The links of one cell in a line: `gradient 2.1, update 0.89, stream 2.3, tokens 0.40, loss 0.62`; a cell alone
+    has no law of depth and no word."""
+    (rate,) = rates(judged([probed]))
+    shown = [(link["name"].lower(), *link["values"]) for link in rate["links"]]
+    return ", ".join(f"{name} {value}" for name, value in shown if value != "–")
 
 
 def _rate(verdict: Verdict, judged: Judged) -> dict[str, Any]:

@@ -4,9 +4,28 @@ An executor is `map(jobs, tell, place) → iterator of (job, outcome | Lost)` in
 ends every worker within two seconds. The same digests come out of every executor.
 """
 
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+
 from stabkit.running.executors import dask, inline, processes
-from stabkit.running.executors.base import ExecutorOptions, Lost
+from stabkit.running.executors.base import Answer, ExecutorOptions, Lost, Tell
+from stabkit.running.work import Job
 
 EXECUTORS = {"inline": inline.map, "processes": processes.map, "dask": dask.map}
 
-__all__ = ["EXECUTORS", "Lost", "ExecutorOptions"]
+
+@contextmanager
+def several(
+    name: str, where: ExecutorOptions
+) -> Iterator[Callable[[Sequence[Job], Tell], Generator[Answer, None, None]]]:
+    """An executor for several `map`s in turn: worker processes live as long as this `with`."""
+    execute = EXECUTORS[name]
+    if execute is not processes.map:
+        yield partial(execute, where=where)
+        return
+    with processes.Pool(where) as pool:
+        yield pool.map
+
+
+__all__ = ["EXECUTORS", "Lost", "ExecutorOptions", "several"]

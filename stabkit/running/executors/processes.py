@@ -44,45 +44,74 @@ def map(
 
     `wanted` is asked every second at least; when it says no, everything ends.
     """
-    waiting = deque(jobs)
-    stillborn = 0
-    with selectors.DefaultSelector() as selector:
-        pool: set[_Worker] = set()
-        try:
-            while (waiting or any(worker.job for worker in pool)) and wanted():
-                while len(pool) < where.workers and len(pool) < len(waiting) + sum(w.job is not None for w in pool):
-                    worker = _Worker(START_SECONDS / 2 if where.run_timeout else START_SECONDS)
-                    pool.add(worker)
-                    selector.register(worker.socket, selectors.EVENT_READ, worker)
-                heard = [key.data for key, _ in selector.select(timeout=_patience(pool))]
-                for worker in [*heard, *(w for w in pool if w.overdue and w not in heard)]:
-                    messages = worker.listen() if worker in heard else [("timeout", worker.tardiness())]
-                    for kind, body in messages:
-                        job = worker.job
-                        if kind == "event":
-                            tell(body)
-                            continue
-                        if kind == "ready":
-                            worker.ready = True
-                        else:
-                            worker.job = None
-                        if kind in ("died", "timeout", "failed"):
-                            selector.unregister(worker.socket)
-                            pool.discard(worker)
-                            worker.end()
-                            if kind in ("died", "timeout") and not worker.ready:
-                                stillborn += 1
-                                if stillborn >= SPAWN_DEATHS:
-                                    raise FailedRuns(f"no worker process can start here: {body}")
-                        elif waiting:
-                            worker.give(waiting.popleft(), where.run_timeout)
-                        if job is not None and kind != "ready":
-                            yield job, body if kind == "done" else lost(kind, body)
-        finally:
+    with Pool(where) as pool:
+        yield from pool.map(jobs, tell, wanted=wanted)
+
+
+class Pool:
+    """Worker processes that outlive a `map`: what they have imported serves the next. All end with the `with`."""
+
+    def __init__(self, where: ExecutorOptions) -> None:
+        self.where = where
+        self.workers: set[_Worker] = set()
+
+    def __enter__(self) -> Pool:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._end(self.workers)
+
+    def map(
+        self, jobs: Sequence[Job], tell: Tell, *, wanted: Callable[[], bool] = lambda: True
+    ) -> Generator[Answer, None, None]:
+        """As the function of this name. A generator that is closed ends the workers that are at work."""
+        waiting = deque(jobs)
+        stillborn, pool = 0, self.workers
+        with selectors.DefaultSelector() as selector:
             for worker in pool:
-                worker.process.kill()  # what it commits it commits whole, so it may die at any moment
-            for worker in pool:
-                worker.end()
+                selector.register(worker.socket, selectors.EVENT_READ, worker)
+                if worker.ready and waiting:
+                    worker.give(waiting.popleft(), self.where.run_timeout)
+            try:
+                while (waiting or any(worker.job for worker in pool)) and wanted():
+                    while len(pool) < min(self.where.workers, len(waiting) + sum(w.job is not None for w in pool)):
+                        worker = _Worker(START_SECONDS / 2 if self.where.run_timeout else START_SECONDS)
+                        pool.add(worker)
+                        selector.register(worker.socket, selectors.EVENT_READ, worker)
+                    heard = [key.data for key, _ in selector.select(timeout=_patience(pool))]
+                    for worker in [*heard, *(w for w in pool if w.overdue and w not in heard)]:
+                        messages = worker.listen() if worker in heard else [("timeout", worker.tardiness())]
+                        for kind, body in messages:
+                            job = worker.job
+                            if kind == "event":
+                                tell(body)
+                                continue
+                            if kind == "ready":
+                                worker.ready = True
+                            else:
+                                worker.job = None
+                            if kind in ("died", "timeout", "failed"):
+                                selector.unregister(worker.socket)
+                                pool.discard(worker)
+                                worker.end()
+                                if kind in ("died", "timeout") and not worker.ready:
+                                    stillborn += 1
+                                    if stillborn >= SPAWN_DEATHS:
+                                        raise FailedRuns(f"no worker process can start here: {body}")
+                            elif waiting:
+                                worker.give(waiting.popleft(), self.where.run_timeout)
+                            if job is not None and kind != "ready":
+                                yield job, body if kind == "done" else lost(kind, body)
+            finally:
+                self._end({worker for worker in pool if worker.job is not None or not worker.ready})
+
+    def _end(self, some: set[_Worker]) -> None:
+        some = set(some)
+        for worker in some:
+            worker.process.kill()  # what it commits it commits whole, so it may die at any moment
+        for worker in some:
+            worker.end()
+        self.workers -= some
 
 
 def lost(kind: str, reason: str) -> Lost:
