@@ -197,7 +197,11 @@ def runs_ls(*, out: api.Out = "", json: bool = False) -> None:
     from stabkit.cli.commands import lookup, runs
     from stabkit.options import stored
 
-    runs.listing(*lookup.both(stored.home(str(out or "")), []), json=json)
+    store = stored.home(str(out or ""))
+    if json:
+        runs.listing_as_json(*lookup.both(store, []))
+    else:
+        runs.listing(lookup.lines(store), lookup.watches(store, []), lookup.scores(store))
 
 
 @direct(runs_app, ("json",), "show")

@@ -85,6 +85,14 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) 
     _out().print(grid)
 
 
+def columns(title: str, head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """A long table as plain columns, one line a row."""
+    texts = [[plain(str(cell)) for cell in row] for row in (head, *rows)]
+    widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in texts]
+    _out().print(escape("\n".join([plain(title), *lines])), soft_wrap=True, highlight=False)
+
+
 class _Patient:
     """Standard error, which may be closed, broken or full: nobody reading it is no reason to stop training."""
 

@@ -56,6 +56,7 @@ def render(summary: Summary, *, command: str, title: str = "") -> str:
     turn_script = (ASSETS / "turn.js").read_text(encoding="utf-8")
     turning = surface3d.rows(Landscape(runs, surfaces)) if surfaces else []
     environments = provenance.environments(every)
+    single = listed([run for run in runs if not run.spec.single_step], verdicts)
     asked = order.kind(every, surfaces)
     ordered = order.order(order.cards(every, surfaces, summary.runs) if every else [], asked.leads)
     said = opening(asked, ordered, summary.answer, summary.headline)
@@ -85,10 +86,10 @@ def render(summary: Summary, *, command: str, title: str = "") -> str:
         sparks=sparks.of(runs, verdicts),
         anchors={run.run_id: anchor(run.spec) for run in runs},
         curves={run.run_id: panel.key(run.spec) for run in runs},
-        panels=panel.panels([run for run in runs if not run.spec.single_step]),
+        panels=panel.panels(single),
         chain_head=[name.format(step=reference_step(runs)) for _, name in CHAIN],
-        chain_rows=chain_rows([run for run in runs if not run.spec.single_step], verdicts.reference_step),
-        every_row=chain_rows(every, verdicts.reference_step),
+        chain_rows=chain_rows(single, verdicts.reference_step),
+        every_row=chain_rows(listed(every, verdicts), verdicts.reference_step),
         chained=len(runs),
         steps_only=bool(every) and all(run.spec.single_step for run in every),
         separation=separation(runs),
@@ -115,6 +116,19 @@ def render(summary: Summary, *, command: str, title: str = "") -> str:
         failed=[(plain(spec.run_id), plain(reason)) for spec, reason in failed],
         count=len(every),
     )
+
+
+LISTED = 600
+"""Runs that a page lists one by one."""
+
+
+def listed(runs: Sequence[Run], verdicts: Matrix) -> Sequence[Run]:
+    """The runs that are listed: all, or of many those of the first seeds of every cell of the matrix."""
+    if len(runs) <= LISTED:
+        return runs
+    cells = [cell.run_ids for row in verdicts.rows for cell in row.cells if cell.run_ids]
+    first = {run_id for ids in cells for run_id in ids[: max(1, LISTED // len(cells))]}
+    return [run for run in runs if run.run_id in first] or runs[:LISTED]
 
 
 def opening(asked: order.PageOrder, ordered: order.Order, answered: str, compared: str) -> list[str]:

@@ -17,6 +17,8 @@ from stabkit.running.executors.base import Lost, Tell
 from stabkit.running.plan import Plan, complete
 from stabkit.running.request import Request, space
 from stabkit.spec import RunSpec
+from stabkit.storage import index
+from stabkit.storage.index import ListedRun
 from stabkit.storage.shelf import Shelf
 from stabkit.storage.store import Run, Store, disk
 from stabkit.storage.surfaces import SURFACE, Surface
@@ -68,6 +70,8 @@ def run(request: Request, store: Store, listener: Listener, *, retry_failed: boo
     texts.keep(planned.missing, request.corpus, request.out, listener.making)
     with listener.training(planned, request.workers) as (tell, ended):
         done = complete(planned, request.execute, tell, ended=ended)
+    if len(done.results) >= MANY:  # what the next listing would have to read again
+        index.keep(store, (index.known(store) | {run.run_id: ListedRun.of(run) for run in done.results}).values())
     lost = translate(request, done.results, listener)
     untranslated = [
         (trained.spec, f"not translated: {lost[trained.run_id].text}")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from stabkit.cli import console
@@ -11,8 +12,12 @@ from stabkit.errors import StoreError
 from stabkit.options.stored import matching
 from stabkit.results.records import lacking
 from stabkit.running.execute import MANY
+from stabkit.storage import index
 from stabkit.storage.folder import OldFolder
+from stabkit.storage.index import ListedRun
+from stabkit.storage.shelf import Shelf
 from stabkit.storage.store import Run, Store
+from stabkit.storage.translations import TRANSLATION
 from stabkit.storage.watched import Watched, WatchShelf
 
 
@@ -26,38 +31,68 @@ def find(store: Store, names: Sequence[str]) -> list[Run]:
         else:
             paths += [(store, run_id) for run_id in matching(store, name)]
     paths = paths if names else [(store, run_id) for run_id in store.ids()]
+    stored_runs = list(_readable(paths))
+    if said := lacking(run.lacks for run in stored_runs):
+        console.note(said)
+    return list({run.run_id: run for run in stored_runs}.values())
+
+
+def _readable(paths: Sequence[tuple[Store, str]]) -> Iterator[Run]:
+    """These runs, one after another; those that cannot be read are warned of."""
     if len(paths) >= MANY:
         console.note(f"reading {len(paths)} stored runs")
-    stored_runs, old = [], 0
+    old = 0
     for where, run_id in paths:
         try:
-            stored_runs.append(where.load(run_id))
+            yield where.load(run_id)
         except OldFolder:
             old += 1
         except StoreError as error:
             console.warn(f"corrupt run, left out: {error}")
     if old:
         console.warn(f"{old} runs of another version of the algorithm are left out; `stabkit runs rm` removes them")
-    if said := lacking(run.lacks for run in stored_runs):
-        console.note(said)
-    return list({run.run_id: run for run in stored_runs}.values())
+
+
+def lines(store: Store) -> list[ListedRun]:
+    """A line for every run of the store; only those are read that changed since they were listed last."""
+    held = index.known(store)
+    fresh = [run_id for run_id in store.ids() if run_id not in held]
+    read = [ListedRun.of(run) for run in _readable([(store, run_id) for run_id in fresh])]
+    if read:
+        index.keep(store, [*held.values(), *read])
+    return sorted([*held.values(), *read], key=lambda line: line.run_id)
+
+
+def scores(store: Store) -> dict[str, list[float]]:
+    """{run id: BLEU of every translation of it that can be read}."""
+    shelf, by_run = Shelf(TRANSLATION, store.out), dict[str, list[float]]()
+    for name in shelf.ids():
+        with suppress(StoreError):  # `runs verify` reports it
+            translation = shelf.load(name)
+            by_run.setdefault(translation.spec.run, []).append(translation.score.bleu)
+    return by_run
+
+
+def watches(store: Store, names: Sequence[str]) -> list[Watched]:
+    """Watches of a user's trainings; all of the store's where none is named. Corrupt ones are warned of."""
+    shelf, found = WatchShelf(store.out), []
+    for watch_id in shelf.ids():
+        if not names or any(name and watch_id.startswith(name) for name in names):
+            try:
+                found.append(shelf.load(watch_id))
+            except StoreError as error:
+                console.warn(f"corrupt watch, left out: {error}")
+    return found
 
 
 def both(store: Store, names: Sequence[str]) -> tuple[list[Run], list[Watched]]:
     """Runs, and watches of a user's trainings; all of the store's where none is named. Corrupt ones are warned of."""
-    shelf = WatchShelf(store.out)
-    ids = shelf.ids()
-    wanted = [watch_id for watch_id in ids if not names or any(name and watch_id.startswith(name) for name in names)]
+    ids = WatchShelf(store.out).ids()
     rest = [
         name
         for name in names
         if not any(name and watch_id.startswith(name) for watch_id in ids)
         or any(run_id.startswith(name) for run_id in store.ids())
     ]
-    watches = []
-    for watch_id in wanted:
-        try:
-            watches.append(shelf.load(watch_id))
-        except StoreError as error:
-            console.warn(f"corrupt watch, left out: {error}")
-    return find(store, rest) if rest or not names else [], watches
+    found = watches(store, names)
+    return find(store, rest) if rest or not names else [], found

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json as jsonlib
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -12,22 +13,26 @@ from stabkit.errors import StoreError
 from stabkit.options import stored
 from stabkit.report.json_document import SCHEMA, ended, facts, seconds_a_step, series, text
 from stabkit.storage.folder import OldFolder
+from stabkit.storage.index import ListedRun
 from stabkit.storage.shelf import Shelf
 from stabkit.storage.store import Run, Store
 from stabkit.storage.surfaces import SURFACE
 from stabkit.storage.translations import TRANSLATION
 from stabkit.storage.watched import Watched, WatchShelf
 
+MANY = 200
+"""Rows from which on a table's lines take longer to lay out than the runs to find."""
 NOT_OF_A_WATCH = {"factory", "depth", "lr", "seed", "start"}
 
 
-def listing(runs: Sequence[Run], watches: Sequence[Watched], *, json: bool) -> None:
-    """`runs ls`."""
-    if json:
-        rows = [{**facts(run.spec), **ended(run), "digest": run.digest} for run in runs]
-        watch_rows = [watch.to_json() for watch in watches]
-        console.document(text({"schema": SCHEMA, "runs": rows, "watches": watch_rows}))
-        return
+def listing_as_json(runs: Sequence[Run], watches: Sequence[Watched]) -> None:
+    """`runs ls --json`."""
+    rows = [{**facts(run.spec), **ended(run), "digest": run.digest} for run in runs]
+    console.document(text({"schema": SCHEMA, "runs": rows, "watches": [watch.to_json() for watch in watches]}))
+
+
+def listing(lines: Sequence[ListedRun], watches: Sequence[Watched], bleu: Mapping[str, Sequence[float]]) -> None:
+    """`runs ls`; `bleu`: of the runs that were translated."""
     if watches:
         console.table(
             f"{len(watches)} watches",
@@ -37,23 +42,21 @@ def listing(runs: Sequence[Run], watches: Sequence[Watched], *, json: bool) -> N
                 for w in watches
             ],
         )
-        if not runs:
+        if not lines:
             return
-    console.table(
-        f"{len(runs)} runs",
-        ("run", "outcome", "steps", "loss", "BLEU", "seconds"),
-        [
-            (
-                r.run_id,
-                r.outcome.word,
-                r.outcome.steps,
-                _short(r.outcome.validation_loss),
-                ", ".join(f"{one.score.bleu:.1f}" for one in r.translations) or "–",
-                _short(r.environment.get("wall_seconds")),
-            )
-            for r in runs
-        ],
-    )
+    head = ("run", "outcome", "steps", "loss", "BLEU", "seconds")
+    rows = [
+        (
+            line.run_id,
+            line.outcome,
+            line.steps,
+            _short(line.loss),
+            ", ".join(f"{score:.1f}" for score in bleu.get(line.run_id, ())) or "–",
+            _short(line.seconds),
+        )
+        for line in lines
+    ]
+    (console.table if len(rows) <= MANY else console.columns)(f"{len(rows)} runs", head, rows)
 
 
 def verify(store: Store, *, json: bool) -> None:
@@ -155,7 +158,7 @@ def _flat(value: Any) -> str:
 
 
 def _short(value: Any) -> str:
-    return f"{value:.3f}" if isinstance(value, float) else str(value if value is not None else "–")
+    return f"{value:.3f}" if isinstance(value, float) and math.isfinite(value) else "–"
 
 
 def remove(store: Store, named: Sequence[str]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, get_args
 
 from stabkit import methods
@@ -18,7 +18,7 @@ from stabkit.figures.shared.words import plain
 from stabkit.methods import blocks, output_norm
 from stabkit.methods.base import Group
 from stabkit.methods.groups import group_of
-from stabkit.spec import ModelConfig, RunSpec
+from stabkit.spec import ModelConfig, RunSpec, TaskConfig, TrainConfig
 from stabkit.storage.store import Run
 
 OWN_AXES = ("method", "options", "model.encoder_layers", "model.decoder_layers", "seed", "own", "probes")
@@ -34,6 +34,15 @@ RECIPE = ("model.base_init", "train.optimizer", "train.lr", "train.warmup", "tra
 
 OF_THE_BLOCK = tuple(f"model.{name}" for name in blocks.BLOCKS["classic"])
 """Settings that are told by the block's name."""
+NO_SETTING = frozenset((*OWN_AXES, *OF_THE_BLOCK))
+PARTS: dict[str, Any] = {"model": ModelConfig, "train": TrainConfig, "task": TaskConfig}
+FIELDS = tuple(
+    (whole.name, tuple((f"{whole.name}.{part.name}", part.name) for part in fields(PARTS[whole.name])))
+    if whole.name in PARTS
+    else (whole.name, ())
+    for whole in fields(RunSpec)
+)
+"""(field, ((flat key, its field), …) of one that has fields of its own): asked of every run by every figure."""
 
 WORDS = {
     "model.block": "{} block",
@@ -305,8 +314,7 @@ def condition_order(specs: Sequence[RunSpec]) -> dict[Condition, int]:
 
 def _settings(spec: RunSpec) -> dict[str, Any]:
     """Every setting that makes the condition, flat: {"train.lr": 0.0005}."""
-    settings = {key: value for key, value in flat(spec).items() if key not in OWN_AXES}
-    settings = {key: value for key, value in settings.items() if key not in OF_THE_BLOCK}
+    settings = {key: value for key, value in flat(spec).items() if key not in NO_SETTING}
     settings["model.block"] = blocks.name_of(spec.model)
     if spec.recipe == "paper":  # these belong to the method, as its residual does
         settings.update({key: type(settings[key])() for key in RECIPE})
@@ -316,12 +324,12 @@ def _settings(spec: RunSpec) -> dict[str, Any]:
 def flat(spec: RunSpec) -> dict[str, Any]:
     """The spec as one flat mapping, `train.lr` and so on, in the order of its fields; options stay one mapping."""
     out: dict[str, Any] = {}
-    for part in fields(spec):
-        value = getattr(spec, part.name)
-        if is_dataclass(value) and part.name != "own":
-            out.update({f"{part.name}.{inner.name}": getattr(value, inner.name) for inner in fields(value)})
+    for name, inner in FIELDS:
+        value = getattr(spec, name)
+        if inner:
+            out.update([(key, getattr(value, part)) for key, part in inner])
         else:
-            out[part.name] = value
+            out[name] = value
     return out
 
 

@@ -20,6 +20,8 @@ from stabkit.storage.store import Run
 WIDTH, HEIGHT, MARGIN = 96, 30, 2
 MOST = 48
 """Points of a curve."""
+CURVES = 16
+"""Of a cell: those of its first seeds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,7 @@ def of(runs: Sequence[Run], verdicts: Matrix) -> Mapping[tuple[str, ...], Spark]
     judged = [cell for cell in cells if math.isfinite(cell.loss)]
     others = [cell for cell in cells if not math.isfinite(cell.loss) and not cell.saturated]
     levels = {cell.run_ids: cell.unigram for cell in judged}
-    losses = {cell.run_ids: [_loss(by[one]) for one in cell.run_ids] for cell in judged}
+    losses = {cell.run_ids: [_loss(by[one]) for one in cell.run_ids[:CURVES]] for cell in judged}
     none = {cell.run_ids: Spark(()) for cell in cells}
     return none | _scaled(losses, levels) | _scaled({cell.run_ids: _updates(cell, by) for cell in others}, {})
 
@@ -52,7 +54,7 @@ def _loss(run: Run) -> Curve:
 
 def _updates(cell: VerdictCell, by: Mapping[str, Run]) -> list[Curve]:
     rows = []
-    for name in cell.run_ids:
+    for name in cell.run_ids[:CURVES]:
         steps, values = series(by[name], "update", "state")
         seen = (values >= LOWEST) & (values <= HIGHEST)
         rows.append(_thinned(steps, np.log10(np.where(seen, values, 1.0)), seen))

@@ -1,0 +1,89 @@
+"""What a listing shows of every run, kept beside the runs, so that a store of thousands is listed in a second.
+
+    <out>/runs/.index.json    {"rule": …, "runs": {run_id: [signature, outcome, updates, loss, seconds]}}
+
+A cache and nothing else: a line counts as long as the run's files have the sizes and times that they had when they were
+read whole, and as long as the code that judges outcomes is the same. It may be deleted at any time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import astuple, dataclass
+from functools import cache
+from pathlib import Path
+
+from stabkit import results
+from stabkit.errors import StabkitError
+from stabkit.results.records import jsonable
+from stabkit.storage import folder
+from stabkit.storage.store import Run, Store
+
+NAME = ".index.json"
+LONGEST = 200_000_000
+"""Bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListedRun:
+    """One line: NaN where there is no loss, or no time was noted."""
+
+    run_id: str
+    outcome: str
+    steps: int
+    loss: float
+    seconds: float
+
+    @classmethod
+    def of(cls, run: Run) -> ListedRun:
+        seconds = run.environment.get("wall_seconds")
+        loss, steps = run.outcome.validation_loss, run.outcome.steps
+        return cls(
+            run.run_id, run.outcome.word, steps, loss, float(seconds) if isinstance(seconds, float) else float("nan")
+        )
+
+
+def known(store: Store) -> dict[str, ListedRun]:
+    """{run id: its line} of the runs that are as they were when their line was written."""
+    try:
+        held = json.loads(folder.read(store.runs / NAME, LONGEST))
+        lines = held["runs"] if held["rule"] == rule() else {}
+        found = {}
+        for run_id in store.ids():
+            if run_id in lines:
+                at, outcome, steps, loss, seconds = lines[run_id]
+                if at == signature(store.runs / run_id):
+                    found[run_id] = ListedRun(run_id, str(outcome), int(steps), float(loss), float(seconds))
+        return found
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, StabkitError):
+        return {}  # none, or one that is not ours
+
+
+def keep(store: Store, lines: Iterable[ListedRun]) -> None:
+    """Write the lines of these runs, and no others; nothing where the store cannot be written to."""
+    rows: Mapping[str, object] = {
+        line.run_id: [signature(store.runs / line.run_id), *astuple(line)[1:]] for line in lines
+    }
+    with suppress(StabkitError, OSError):
+        text = json.dumps({"rule": rule(), "runs": jsonable(rows)}, allow_nan=False)
+        folder.write_file(store.runs / NAME, text.encode())
+
+
+def signature(path: Path) -> str:
+    """Names, sizes and times of a folder's files, in a few digits."""
+    with os.scandir(path) as entries:
+        stats = sorted((e.name, s.st_size, s.st_mtime_ns) for e in entries for s in [e.stat(follow_symlinks=False)])
+    return hashlib.sha256(repr(stats).encode()).hexdigest()[:16]
+
+
+@cache
+def rule() -> str:
+    """Digest of the code that says how a run ended."""
+    hashed = hashlib.sha256()
+    for file in sorted(Path(str(results.__file__)).parent.glob("*.py")):
+        hashed.update(file.read_bytes())
+    return hashed.hexdigest()[:16]

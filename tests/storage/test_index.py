@@ -1,0 +1,86 @@
+"""The cache of `runs ls`: a run is read once, and again when its folder changed; whatever else stands there is no line."""
+
+import json
+import shutil
+
+import pytest
+
+from stabkit.storage import index
+from stabkit.storage.store import Store
+from tests.commands import stabkit
+
+SMALL = ["--models", "deepnorm", "--depths", "2", "--steps", "2", "--hidden", "16", "--ffn", "16", "--vocab", "200"]
+
+
+@pytest.fixture
+def out(once, tmp_path):
+    made = once(
+        "index", lambda folder: stabkit("sweep", *SMALL, "--seeds", "0,1", "--warmup", "0", "--out", folder, "-q")
+    )
+    shutil.copytree(made, tmp_path / "out")
+    return tmp_path / "out"
+
+
+def read(monkeypatch):
+    """The ids that are read whole from now on."""
+    ids = []
+    load = Store.load
+    monkeypatch.setattr(Store, "load", lambda self, run_id: ids.append(run_id) or load(self, run_id))
+    return ids
+
+
+def listed(out):
+    done = stabkit("runs", "ls", "--out", out)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_run_is_read_once_and_again_when_its_folder_changed(out, monkeypatch):
+    ids = read(monkeypatch)
+    first = listed(out)
+    assert sorted(ids) == Store(out).ids() and len(ids) == 2
+    assert listed(out) == first and len(ids) == 2
+    changed = Store(out).runs / ids[0] / "environment.json"
+    changed.write_bytes(changed.read_bytes() + b" ")
+    done = stabkit("runs", "ls", "--out", out)
+    assert len(ids) == 3 and "corrupt run, left out" in done.stderr and ids[1] in done.stdout
+    assert ids[0] not in done.stdout
+
+
+def test_a_run_that_went_is_not_listed(out):
+    gone, stays = Store(out).ids()
+    listed(out)
+    shutil.rmtree(Store(out).runs / gone)
+    assert stays in listed(out) and gone not in listed(out)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"rule": 1}', '{"rule": "RULE", "runs": {"ID": [1]}}', '{"rule": "RULE", "runs": []}']
+)
+def test_a_cache_that_is_not_ours_is_read_past(out, text):
+    first = listed(out)
+    file = Store(out).runs / index.NAME
+    file.write_text(text.replace("RULE", index.rule()).replace("ID", Store(out).ids()[0]))
+    assert listed(out) == first
+    assert set(json.loads(file.read_text())["runs"]) == set(Store(out).ids())
+
+
+def test_another_rule_of_outcomes_is_another_listing(out, monkeypatch):
+    listed(out)
+    assert len(index.known(Store(out))) == 2
+    monkeypatch.setattr(index, "rule", lambda: "another")
+    assert index.known(Store(out)) == {}
+
+
+def test_a_store_that_cannot_be_written_to_is_listed(out, monkeypatch):
+    monkeypatch.setattr(index.folder, "write_file", lambda *args: (_ for _ in ()).throw(OSError("read only")))
+    assert "2 runs" in listed(out)
+
+
+def test_more_runs_than_a_table_has_lines_are_plain_columns(out, monkeypatch):
+    from stabkit.cli.commands import runs
+
+    monkeypatch.setattr(runs, "MANY", 1)
+    lines = listed(out).splitlines()
+    assert lines[0] == "2 runs" and lines[1].split() == ["run", "outcome", "steps", "loss", "BLEU", "seconds"]
+    assert [line.split()[0] for line in lines[2:]] == Store(out).ids()
