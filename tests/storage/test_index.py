@@ -1,4 +1,4 @@
-"""The cache of `runs ls`: a run is read once, and again when its folder changed; whatever else stands there is no line."""
+"""The cache of `runs ls`: a run is read once, again when its folder changed; what else stands there is no line."""
 
 import json
 import shutil
@@ -10,6 +10,7 @@ from stabkit.storage.store import Store
 from tests.commands import stabkit
 
 SMALL = ["--models", "deepnorm", "--depths", "2", "--steps", "2", "--hidden", "16", "--ffn", "16", "--vocab", "200"]
+SMALL += ["--seeds", "0,1", "--warmup", "0"]
 
 
 @pytest.fixture
