@@ -159,6 +159,7 @@ Out = Annotated[Folder, Option("Where runs/ and reports/ are; default: here.", O
 # Where it runs
 Workers = Annotated[int | Literal["auto"], Option("Processes; auto is one a core, on a GPU one.", WHERE, "N")]
 Device = Annotated[str, Option("auto, cpu, cuda, cuda:1 or mps.", WHERE)]
+Together = Annotated[int, Option("Runs of one shape that a worker trains at once: for a GPU.", WHERE, "N")]
 KernelPath = Annotated[Kernels, Option("fused (C++, where it was built) or python: equal to rounding.", WHERE)]
 Dtype = Annotated[spec.Dtype, Option("float32 or float64.", WHERE)]
 Executor = Annotated[
@@ -222,6 +223,7 @@ def sweep(
     workers: Workers = "auto",
     device: Device = "auto",
     kernels: KernelPath = "fused",
+    together: Together = 1,
     dtype: Dtype = "float32",
     executor: Executor = "processes",
     scheduler: Scheduler = None,
@@ -294,6 +296,7 @@ def ablate(
     workers: Workers = "auto",
     device: Device = "auto",
     kernels: KernelPath = "fused",
+    together: Together = 1,
     dtype: Dtype = "float32",
     executor: Executor = "processes",
     scheduler: Scheduler = None,
@@ -341,6 +344,7 @@ def slope(
     workers: Workers = "auto",
     device: Device = "auto",
     kernels: KernelPath = "fused",
+    together: Together = 1,
     dtype: Dtype = "float64",
     executor: Executor = "processes",
     scheduler: Scheduler = None,
@@ -389,6 +393,7 @@ def tolerance(
     workers: Workers = "auto",
     device: Device = "auto",
     kernels: KernelPath = "fused",
+    together: Together = 1,
     dtype: Dtype = "float32",
     executor: Executor = "processes",
     scheduler: Scheduler = None,
@@ -477,6 +482,7 @@ def landscape(
     workers: Workers = "auto",
     device: Device = "auto",
     kernels: KernelPath = "fused",
+    together: Together = 1,
     dtype: Dtype = "float32",
     executor: Executor = "processes",
     scheduler: Scheduler = None,

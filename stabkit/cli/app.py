@@ -109,6 +109,7 @@ def paper(
     workers: api.Workers = "auto",
     device: api.Device = "auto",
     kernels: api.KernelPath = "fused",
+    together: api.Together = 1,
     executor: api.Executor = "processes",
     scheduler: api.Scheduler = None,
     checkpoint_every: api.CheckpointEvery = "auto",

@@ -19,6 +19,12 @@ from torch.autograd import Function
 from torch.nn import functional
 
 
+def transformed() -> bool:
+    """Whether torch.func is at work (vmap), which has no rule for gradients written out by hand: then torch's are made
+    from the operations of the plain formula."""
+    return torch._C._functorch.maybe_current_level() is not None
+
+
 def product(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, relu: bool = False) -> torch.Tensor:
     """x·Wᵀ + b, or its positive part, without a gradient: (…, in), (out, in), (out) → (…, out)."""
     y = functional.linear(x, weight, bias)
@@ -50,7 +56,7 @@ class _Linear(Function):
 
 def linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, relu: bool = False) -> torch.Tensor:
     """x·Wᵀ + b, or its positive part: (…, in), (out, in), (out) → (…, out)."""
-    if not torch.is_grad_enabled():
+    if not torch.is_grad_enabled() or transformed():
         return product(x, weight, bias, relu)
     y: torch.Tensor = _Linear.apply(x, weight, bias, relu)  # type: ignore[no-untyped-call]
     return y
@@ -125,6 +131,8 @@ def attend(
     `queries` (T, B, H·E), `memory` (S, B, H·2·E). `mask` (G, S, T), keys by queries: 0 where a key may be seen,
     −∞ where not.
     """
+    if transformed():
+        return attended(scores(queries, memory, mask, heads, scale), queries, memory, heads)[0]
     y: torch.Tensor = _Attend.apply(queries, memory, mask, heads, scale)  # type: ignore[no-untyped-call]
     return y
 

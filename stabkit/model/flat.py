@@ -45,6 +45,13 @@ class Flat:
             self.slices[name] = slice(start, begin)
         self._sizes = [part.stop - part.start for part in self.slices.values()]
 
+    def into(self, theta: torch.Tensor, grad: torch.Tensor) -> None:
+        """Let these vectors hold θ, copied there, and the gradient from now on: rows of a matrix of several models."""
+        theta.copy_(self.theta)
+        self.theta, self.grad = theta, grad
+        for p, part in self._places:
+            p.data, p.grad = theta[part].view(p.shape), grad[part].view(p.shape)
+
     def places(self) -> list[tuple[nn.Parameter, slice]]:
         """Every parameter and where it lies, in the order of the vector."""
         return list(self._places)

@@ -23,6 +23,9 @@ class Tap(nn.Module):
         """With x, by the mode that the model runs in: training, or not."""
         self.lengths: dict[bool, list[Callable[[torch.Tensor], Any]]] = {True: [], False: []}
         """With ‖x‖₂ of every token (T, B), likewise: the fused kernel need not give out x for it."""
+        self.shift: torch.Tensor | None = None
+        """Added to x after it was watched: zeros, whose gradient is ∂L/∂x where a hook on x would be lost
+        (`torch.vmap`, `training/stack.py`)."""
         self.gradients: list[Callable[[torch.Tensor], Any]] = []
         """With ∂L/∂x, where the pass has a gradient."""
 
@@ -39,6 +42,8 @@ class Tap(nn.Module):
         if self.gradients and x.requires_grad:
             for see in self.gradients:
                 x.register_hook(see)  # type: ignore[no-untyped-call]  # torch leaves it untyped
+        if self.shift is not None:
+            x = x + self.shift
         return super().__call__(x) if self._forward_hooks else x
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:

@@ -18,6 +18,7 @@ import torch
 from torch import nn
 from torch.autograd import Function
 
+from stabkit.kernels.reference import transformed
 from stabkit.methods.wirings import Wiring
 from stabkit.model import part
 from stabkit.spec import Norm
@@ -104,7 +105,7 @@ class History(ChainWiring):
         length = len(ys)
         row = self.weight[length * (length - 1) // 2 : length * (length + 1) // 2]
         x: torch.Tensor
-        if torch.is_grad_enabled():
+        if torch.is_grad_enabled() and not transformed():
             x = _Combine.apply(row, *ys)  # type: ignore[no-untyped-call]
         else:
             x = _combined(row, ys)

@@ -9,13 +9,16 @@ import os
 import shutil
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from stabkit.errors import StoreError, UsageError
 from stabkit.running import cost
 from stabkit.running.executors import EXECUTORS, ExecutorOptions
 from stabkit.running.executors.base import Answer, Tell
+from stabkit.running.plan import Map
 from stabkit.running.surfaces import SurfaceRequest
+from stabkit.running.together import together
 from stabkit.running.translations import TranslationRequest
 from stabkit.running.work import Job
 from stabkit.spec import Kernels, RunSpec
@@ -77,6 +80,8 @@ class Request:
     """{sha256: text} of the files of methods and probes that the command named."""
     files: Mapping[str, str] = field(default_factory=dict)
     """{path: sha256} of them, as they were when they were read."""
+    together: int = 1
+    """Runs of one shape that a worker trains at once."""
     notes: tuple[str, ...] = ()
     """What was left out of it, and why."""
 
@@ -87,7 +92,8 @@ class Request:
 
     def execute(self, jobs: Sequence[Job], tell: Tell) -> Generator[Answer, None, None]:
         """Jobs by the executor asked for, on its workers."""
-        return EXECUTORS[self.executor](jobs, tell, self.place)
+        execute: Map = partial(EXECUTORS[self.executor], where=self.place)
+        return (together(execute, self.together) if self.together > 1 else execute)(jobs, tell)
 
     def of(self, specs: Sequence[RunSpec]) -> Request:
         """The same for these runs alone."""

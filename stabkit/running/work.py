@@ -2,6 +2,7 @@
 
 {"kind": "run", "id": RUN_ID, "out": DIR, "spec": {...}, "corpus": null | {"directory": DIR}, "device": "cpu",
  "kernels": "fused", "checkpoint_every": 0, "texts": {sha256: text of a file of one's own}}
+{"kind": "stack", "id": …, "jobs": [runs of one shape], …}: trained at once (`together.py`, `training/stack.py`)
 {"kind": "tile", …}: rows of a loss surface (`surface/tiles.py`)
 {"kind": "translate", …}: the held-out sentences in a run's words (`quality/job.py`)
 {"kind": "probe", …}: a user's own model at one depth (`own/probe/job.py`)
@@ -10,6 +11,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
 import platform
 import resource
@@ -129,6 +131,39 @@ def _run(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
     return run_id, result.outcome.word
 
 
+def _stack(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
+    """Runs at once, each committed; the answer is {run id: outcome}. None of them is checkpointed."""
+    import torch
+
+    from stabkit.training import stack
+
+    if job["device"] != "cpu":
+        torch.use_deterministic_algorithms(True)
+        setattr(torch.utils.deterministic, "fill_uninitialized_memory", False)  # noqa: B010  # as in `_run`
+    specs = [spec.from_json(each["spec"]) for each in job["jobs"]]
+    if foreign := [each["id"] for each, one in zip(job["jobs"], specs, strict=True) if each["id"] != one.run_id]:
+        raise UsageError(
+            f"this worker's stabkit {__version__} is not the one that planned {foreign[0]}: install the same"
+        )
+    store, begin, last = Store(Path(job["out"])), time.monotonic(), 0.0
+
+    def progress(number: int, step: int, loss: float) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last > 0.5:
+            last = now
+            steps = specs[number].train.steps
+            tell({"id": specs[number].run_id, "step": step, "steps": steps, "loss": records.jsonable(loss)})
+
+    tasks = [texts.task(one, job["corpus"], store.out) for one in specs]
+    results = stack.together(specs, tasks, job["device"], progress, job.get("texts", {}))
+    seconds = (time.monotonic() - begin) / len(specs)
+    for one, result in zip(specs, results, strict=True):
+        where = environment(one, job["device"], seconds) | {"kernels": result.kernels, "first_step": 0}
+        store.commit(one, files(one, result, where, job.get("texts", {})))
+    return job["id"], json.dumps({one.run_id: result.outcome.word for one, result in zip(specs, results, strict=True)})
+
+
 def files(run_spec: RunSpec, result: Any, where: dict[str, Any], texts: Mapping[str, str] = {}) -> dict[str, bytes]:  # noqa: B006
     """The bytes of a finished run's folder, by name; `where` is its environment, `texts` holds the files of methods and
     probes of the user's own, which are stored with what they made."""
@@ -169,6 +204,7 @@ def _probe(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
 
 KINDS: dict[str, Callable[[Job, Callable[[Event], None]], tuple[str, str]]] = {
     "run": _run,
+    "stack": _stack,
     "tile": _tile,
     "translate": _translate,
     "probe": _probe,

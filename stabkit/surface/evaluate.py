@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from stabkit.errors import UsageError
+from stabkit.model.bound import bound, places
 from stabkit.surface.directions import Tensor, Vector, layout
 
 Loss = Callable[[Any], Any]
@@ -48,14 +49,10 @@ class Evaluator:
         self.layout: tuple[Tensor, ...] = layout([(name, tuple(p.shape)) for name, p in named])
         parameters = dict(self.model.named_parameters())
         self._theta = torch.cat([parameters[name].detach().reshape(-1) for name, _ in named])
-        self._slots: list[tuple[nn.Module, str, Tensor]] = []
+        self._places = places(self.model)
         for tensor in self.layout:
             parameters[tensor.name].data = self._theta[tensor.part].view(tensor.shape)
-        by_id = {id(parameters[tensor.name]): tensor for tensor in self.layout}
-        for module in self.model.modules():
-            for name, parameter in module._parameters.items():
-                if parameter is not None:
-                    self._slots.append((module, name, by_id[id(parameter)]))
+        self._parts = {id(parameters[tensor.name]): tensor for tensor in self.layout}
         self.origin: Vector = self._theta.double().cpu().numpy().copy()
         self.loss, self._together = loss, together
 
@@ -97,7 +94,8 @@ class Evaluator:
             theta += amounts[:, None] * move
 
         def one(weights: torch.Tensor) -> torch.Tensor:
-            with self._bound(weights):
+            views = {held: weights[tensor.part].view(tensor.shape) for held, tensor in self._parts.items()}
+            with bound(self._places, views):
                 return torch.as_tensor(self.loss(self.model))
 
         found = torch.vmap(one)(theta)
@@ -105,24 +103,6 @@ class Evaluator:
             raise UsageError(f"a loss must be one number; this one has {found.numel() // len(points)}")
         losses: list[float] = found.double().reshape(len(points)).tolist()
         return losses
-
-    @contextmanager
-    def _bound(self, weights: torch.Tensor) -> Iterator[None]:
-        """The copy with these weights in the place of its own; also where a module keeps a second reference to one."""
-        kept = []
-        try:
-            for module, name, tensor in self._slots:
-                view = weights[tensor.part].view(tensor.shape)
-                kept.append((module, name, module._parameters[name], module.__dict__.get(name)))
-                module._parameters[name] = view  # type: ignore[assignment]  # as torch.func.functional_call does
-                if name in module.__dict__:
-                    module.__dict__[name] = view
-            yield
-        finally:
-            for module, name, parameter, attribute in kept:
-                module._parameters[name] = parameter
-                if attribute is not None:
-                    module.__dict__[name] = attribute
 
 
 class _Row:

@@ -1,5 +1,7 @@
 """The training loop: one run from θ₀ to its last step, with every probe read on the way. Touches no disk.
 
+Runs of one shape may train at once (`stack.py`): the loop is the same, the passes are made together.
+
 At every recorded step t: the training batch t forward and backward at θ_t, then the probe batch forward at θ_t, then,
 at a few of them, the validation batches; then update t + 1. A run ends at its last step, or at the first loss that is
 not finite: a diverged run is a result.
@@ -8,10 +10,10 @@ not finite: a diverged run is a result.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 import torch
@@ -34,6 +36,8 @@ from stabkit.training.state import VALIDATION, State, halt, resume
 
 Tell = Callable[[int, float], None]
 """(step, training loss) after each step, for progress."""
+TellOf = Callable[[int, int, float], None]
+"""The same of several runs, the number of the run before."""
 
 
 Save = Callable[[State], None]
@@ -91,6 +95,68 @@ def without_denormals() -> Iterator[None]:
         torch.set_flush_denormal(before)
 
 
+@dataclass
+class OneRun:
+    """A run in training: its model, what updates it, what measures it, what it has left so far."""
+
+    spec: RunSpec
+    task: Task
+    model: Transformer
+    flat: Flat
+    optimizer: optim.Optimizer
+    probes: list[Probe]
+    recorder: Recorder
+    unigram: float
+    snapshots: dict[str, np.ndarray]
+    ended: bool = False
+
+    def result(self) -> Result:
+        """What it leaves, as it stands."""
+        records = self.recorder.tables()
+        outcome = judge(records, unigram=self.unigram, warmup=self.spec.train.warmup)
+        weights = {**self.model.arrays(), **self.snapshots}
+        return Result(records, outcome, weights, self.flat.theta.numel(), self.model.made_by())
+
+
+class Passes(Protocol):
+    """How the passes of the runs that train at once are made; what each returns is in the order of the runs."""
+
+    def training(self, step: int, recorded: bool) -> list[Pass]:
+        """Forward and backward over every run's batch of this step; recorded, past the probes of that pass."""
+
+    def probe(self, trained: Sequence[Pass]) -> list[Pass]:
+        """Forward over the probe batch, in eval mode."""
+
+    def validation(self) -> list[list[float]]:
+        """VALIDATION of every run."""
+
+
+class SinglePasses:
+    """Those of one run."""
+
+    def __init__(self, only: OneRun) -> None:
+        self.only, self.smoothing = only, only.spec.train.label_smoothing
+        self.probe_batch, self.batches = only.task.probe(), only.task.validation()
+
+    def training(self, step: int, recorded: bool) -> list[Pass]:
+        only = self.only
+        only.model.train()
+        only.flat.grad.zero_()
+        with watching(only.probes, "training", recorded):
+            seen = forward(only.model, only.task.train(only.spec.seed, step), self.smoothing)
+            seen.loss.backward()  # type: ignore[no-untyped-call]
+        return [seen]
+
+    def probe(self, trained: Sequence[Pass]) -> list[Pass]:
+        self.only.model.eval()
+        with torch.no_grad():
+            known = (trained[0].loss.detach(), trained[0].nll())
+            return [forward(self.only.model, self.probe_batch, self.smoothing, known)]
+
+    def validation(self) -> list[list[float]]:
+        return [evaluate(self.only.model, self.batches, self.smoothing)]
+
+
 @without_denormals()
 def run(
     spec: RunSpec,
@@ -108,60 +174,96 @@ def run(
     After every `every` updates (0: never) the state is given to `save`. Raises ForeignState for a `start` that does not
     belong to this spec.
     """
-    config = spec.train
-    model = build(spec, task, torch.device(device), texts, kernels)
+    only = begun(spec, task, torch.device(device), texts, kernels)
+    told: TellOf = lambda one, step, loss: tell(step, loss)  # noqa: E731
+    return trained([only], SinglePasses(only), told, start, save, every)[0]
+
+
+def begun(
+    spec: RunSpec,
+    task: Task,
+    device: torch.device,
+    texts: Texts,
+    kernels: Kernels,
+    laid: Callable[[Flat], None] = lambda flat: None,
+) -> OneRun:
+    """A run at θ₀; `laid` may lay its vector elsewhere before anything holds it."""
+    model = build(spec, task, device, texts, kernels)
     flat = Flat(model, model.parts())
+    laid(flat)
     groups = factors.groups(model.method, model, flat)
-    optimizer = optim.OPTIMIZERS[config.optimizer](config, flat.theta, flat.grad, groups)
+    optimizer = optim.OPTIMIZERS[spec.train.optimizer](spec.train, flat.theta, flat.grad, groups)
     chosen = (*PROBES, *(own.probe(one, texts) for one in spec.probes))
     # those of step 0 last: one passes the batch again, and others would take what they then see for this pass
     probes = [probe(model, flat) for probe in sorted(chosen, key=lambda probe: probe.when == "start")]
-    recorder = Recorder()
-    record_at, validate_at, keep_at = map(set, (recorded_steps(spec), validation_steps(spec), snapshot_steps(spec)))
-    probe_batch, validation = task.probe(), task.validation()
-    unigram = unigram_loss(task.target_counts(), validation, config.label_smoothing)
-    snapshots: dict[str, np.ndarray] = {}
-    torch.manual_seed(key(spec.seed, "dropout"))
-    if start is not None:
-        recorder = resume(start, spec, flat, optimizer, probes, snapshots)
+    unigram = unigram_loss(task.target_counts(), task.validation(), spec.train.label_smoothing)
+    return OneRun(spec, task, model, flat, optimizer, probes, Recorder(), unigram, {})
 
-    with watching(probes, "probe"):
+
+@without_denormals()
+def trained(
+    runs: Sequence[OneRun],
+    passes: Passes,
+    tell: TellOf,
+    start: State | None = None,
+    save: Save = lambda state: None,
+    every: int = 0,
+) -> list[Result]:
+    """Train runs of one length and one schedule of recording to their ends, measured; `start` and `save` are of one run
+    alone."""
+    first, config = runs[0], runs[0].spec.train
+    record_at, validate_at, keep_at = (set(of(first.spec)) for of in (recorded_steps, validation_steps, snapshot_steps))
+    torch.manual_seed(key(first.spec.seed, "dropout"))
+    if start is not None:
+        first.recorder = resume(start, first.spec, first.flat, first.optimizer, first.probes, first.snapshots)
+
+    with ExitStack() as hooks:
+        for one in runs:
+            hooks.enter_context(watching(one.probes, "probe"))
         for step in range(start.step if start else 0, config.steps + 1):
             recorded = step in record_at
-            model.train()
-            flat.grad.zero_()
-            with watching(probes, "training", recorded):
-                seen = forward(model, task.train(spec.seed, step), config.label_smoothing)
-                seen.loss.backward()  # type: ignore[no-untyped-call]
-            loss = float(seen.loss.detach())
-            finite = np.isfinite(loss)
-            if recorded or not finite:
-                read(recorder, probes, "training", step, seen)
-                model.eval()
-                with torch.no_grad():
-                    seen = forward(model, probe_batch, config.label_smoothing, (seen.loss.detach(), seen.nll()))
-                read(recorder, probes, "probe", step, seen)
-                finite = finite and bool(torch.isfinite(seen.loss))
-            judged = step in validate_at or not finite
+            seen = passes.training(step, recorded)
+            losses = [float(each.loss.detach()) for each in seen]
+            going = [i for i, one in enumerate(runs) if not one.ended]
+            finite = [math.isfinite(loss) for loss in losses]
+            if recorded or not all(finite[i] for i in going):
+                for i in going:
+                    if recorded or not finite[i]:
+                        read(runs[i], "training", step, seen[i])
+                probed = passes.probe(seen)
+                for i in going:
+                    if recorded or not finite[i]:
+                        read(runs[i], "probe", step, probed[i])
+                        finite[i] = finite[i] and bool(torch.isfinite(probed[i].loss))
+            judged = [i for i in going if step in validate_at or not finite[i]]
             if judged:
-                recorder.add("validation", step, VALIDATION, evaluate(model, validation, config.label_smoothing))
-            if step in keep_at:
-                snapshots[f"theta@{step}"] = flat.theta.cpu().numpy().copy()
-            tell(step, loss)
-            if step == config.steps or not finite:
+                values = passes.validation()
+                for i in judged:
+                    runs[i].recorder.add("validation", step, VALIDATION, values[i])
+            for i in going:
+                one = runs[i]
+                if step in keep_at:
+                    one.snapshots[f"theta@{step}"] = one.flat.theta.cpu().numpy().copy()
+                tell(i, step, losses[i])
+                decided = i in judged and recorded and over(one.recorder.tables(), one.unigram, one.spec.train)
+                one.ended = step == config.steps or not finite[i] or decided
+            if all(one.ended for one in runs):
                 break
-            if judged and recorded and over(recorder.tables(), unigram, config):
-                break
-            if config.clip:
-                norm = torch.linalg.vector_norm(flat.grad)
-                flat.grad.mul_(torch.clamp(config.clip / (norm + 1e-6), max=1.0))
-            optimizer.step(rate(step + 1, config.lr, config.warmup, config.hold))
+            for one in runs:
+                if not one.ended:
+                    updated(one, step)
             if every and (step + 1) % every == 0 and step + 1 < config.steps:
-                save(State(step + 1, halt(flat, optimizer, probes, recorder, snapshots)))
+                save(State(step + 1, halt(first.flat, first.optimizer, first.probes, first.recorder, first.snapshots)))
+    return [one.result() for one in runs]
 
-    records = recorder.tables()
-    outcome = judge(records, unigram=unigram, warmup=config.warmup)
-    return Result(records, outcome, {**model.arrays(), **snapshots}, flat.theta.numel(), model.made_by())
+
+def updated(one: OneRun, step: int) -> None:
+    """Update `step` + 1 of a run, with the gradient as it stands."""
+    config, grad = one.spec.train, one.flat.grad
+    if config.clip:
+        norm = torch.linalg.vector_norm(grad)
+        grad.mul_(torch.clamp(config.clip / (norm + 1e-6), max=1.0))
+    one.optimizer.step(rate(step + 1, config.lr, config.warmup, config.hold))
 
 
 def forward(
@@ -172,9 +274,21 @@ def forward(
     `training`: (loss, nll) of the training batch at the same weights, where this is another pass.
     """
     source, target_in, target_out = tensors(batch, model.device)
-    target_TB = target_out.t()
     padded = bool((batch.source == PAD).any())
-    states, logits, loss, right = model.score(source, target_in, target_TB, smoothing, padded)
+    states, logits, loss, right = model.score(source, target_in, target_out.t(), smoothing, padded)
+    return passed(batch, (source, target_out), (states, logits, loss), right, training)
+
+
+def passed(
+    batch: Batch,
+    on_device: tuple[torch.Tensor, torch.Tensor],
+    made: tuple[torch.Tensor, torch.Tensor, torch.Tensor],
+    right: torch.Tensor | None,
+    training: tuple[torch.Tensor, torch.Tensor] | None,
+) -> Pass:
+    """What probes read of a pass: the batch's source and target_out on the device; the states, logits and loss."""
+    (source, target_out), (states, logits, loss) = on_device, made
+    target_TB = target_out.t()
     train_loss, train_nll = training or (loss.detach(), loss.new_full((), math.nan))
     return Pass(
         batch=batch,
@@ -193,12 +307,16 @@ def forward(
 def evaluate(model: Transformer, batches: tuple[Batch, ...], smoothing: float) -> list[float]:
     """VALIDATION over several batches, a mean over their tokens, in eval mode."""
     model.eval()
+    return mean((batch, forward(model, batch, smoothing)) for batch in batches)
+
+
+def mean(each: Iterable[tuple[Batch, Pass]]) -> list[float]:
+    """VALIDATION of passes over these batches, a mean over their tokens."""
     totals, tokens = [0.0] * len(VALIDATION), 0
-    for batch in batches:
+    for batch, seen in each:
         count = int((batch.target_out != PAD).sum())
-        seen = forward(model, batch, smoothing)
-        read = (float(seen.loss), float(seen.nll()), float(seen.accuracy()))
-        totals = [total + count * value for total, value in zip(totals, read, strict=True)]
+        values = (float(seen.loss), float(seen.nll()), float(seen.accuracy()))
+        totals = [total + count * value for total, value in zip(totals, values, strict=True)]
         tokens += count
     return [total / tokens for total in totals]
 
@@ -212,8 +330,8 @@ def watching(probes: list[Probe], which: Literal["training", "probe"], on: bool 
     return hooks
 
 
-def read(recorder: Recorder, probes: list[Probe], which: Literal["training", "probe"], step: int, seen: Pass) -> None:
+def read(one: OneRun, which: Literal["training", "probe"], step: int, seen: Pass) -> None:
     """Every reading after a pass, into the record."""
-    for probe in probes:
+    for probe in one.probes:
         if probe.watches == which and (probe.when == "recorded" or step == 0):
-            recorder.add(probe.name, step, probe.sites, probe.read(seen).tolist())
+            one.recorder.add(probe.name, step, probe.sites, probe.read(seen).tolist())

@@ -160,6 +160,7 @@ PASSED = (
         "workers",
         "device",
         "kernels",
+        "together",
         "checkpoint_every",
         "run_timeout",
         "executor",
