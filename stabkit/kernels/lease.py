@@ -28,7 +28,8 @@ class Lease:
         self.tensor = spare.tensors.pop(fits[0]) if fits else torch.empty(size, dtype=like.dtype)
 
     def __del__(self) -> None:
-        self.spare.tensors = [*self.spare.tensors[-1:], self.tensor]
+        if hasattr(self, "tensor"):  # there was memory for it
+            self.spare.tensors = [*self.spare.tensors[-1:], self.tensor]
 
 
 def addresses(tensors: Sequence[torch.Tensor | None]) -> array[int]:

@@ -188,12 +188,15 @@ def begun(
     laid: Callable[[Flat], None] = lambda flat: None,
 ) -> OneRun:
     """A run at θ₀; `laid` may lay its vector elsewhere before anything holds it."""
+    mine = [own.probe(one, texts) for one in spec.probes]
+    if any(probe.watches == "training" for probe in mine):
+        kernels = "python"  # it may ask for the graph, and no pass may depend on whether it watches
     model = build(spec, task, device, texts, kernels)
     flat = Flat(model, model.parts())
     laid(flat)
     groups = factors.groups(model.method, model, flat)
     optimizer = optim.OPTIMIZERS[spec.train.optimizer](spec.train, flat.theta, flat.grad, groups)
-    chosen = (*PROBES, *(own.probe(one, texts) for one in spec.probes))
+    chosen = (*PROBES, *mine)
     # those of step 0 last: one passes the batch again, and others would take what they then see for this pass
     probes = [probe(model, flat) for probe in sorted(chosen, key=lambda probe: probe.when == "start")]
     unigram = unigram_loss(task.target_counts(), task.validation(), spec.train.label_smoothing)
