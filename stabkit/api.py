@@ -159,7 +159,9 @@ Out = Annotated[Folder, Option("Where runs/ and reports/ are; default: here.", O
 # Where it runs
 Workers = Annotated[int | Literal["auto"], Option("Processes; auto is one a core, on a GPU one.", WHERE, "N")]
 Device = Annotated[str, Option("auto, cpu, cuda, cuda:1 or mps.", WHERE)]
-Together = Annotated[int, Option("Runs of one shape that a worker trains at once: for a GPU.", WHERE, "N")]
+Together = Annotated[
+    int, Option("Runs of one shape trained at once: for a GPU; Python path, no checkpoints.", WHERE, "N")
+]
 KernelPath = Annotated[Kernels, Option("fused (C++, where it was built) or python: equal to rounding.", WHERE)]
 Dtype = Annotated[spec.Dtype, Option("float32 or float64.", WHERE)]
 Executor = Annotated[

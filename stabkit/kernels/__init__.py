@@ -1,4 +1,4 @@
-"""What a sub-layer costs: its sums in one C++ file, the same in torch's operations, and the products under both.
+"""How sub-layers are computed: by one C++ file, or in torch's operations.
 
     stack.cpp      sub-layers forward and backward as one call, of any of the parts and scales that methods put there
     build.py       compiles it, where there is a compiler; imports nothing of stabkit

@@ -2,8 +2,8 @@
 
 A node reads its parameters where they lie and adds to their `.grad` as the leaves of a graph would be added to, so that
 it stands in the graph by what enters it alone; whoever wants a gradient of a parameter by another way gets an error and
-not a zero. What it cannot do, `why_not` says, and the caller takes the Python path: no result depends on which it was
-but in its last bits, and a run's environment says which.
+not a zero (of a tied embedding what its lookup has). What it cannot do, `why_not` says, and the caller takes the Python
+path: no result depends on which it was but in its last bits, and a run's environment says which.
 
 T positions, S keys, B sentences, D width.
 """
@@ -79,6 +79,8 @@ class Fused:
     def __init__(self, sublayers: Sequence[FusedSublayer], width: int, heads: int) -> None:
         self.sublayers, self.width, self.heads = tuple(sublayers), width, heads
         self.parameters: list[torch.nn.Parameter] = []
+        self.foreign = False
+        """Whether a part stands somewhere that the file does not have."""
         self.structs = (SublayerStruct * len(self.sublayers))()
         index: dict[int, int] = {}
 
@@ -94,7 +96,9 @@ class Fused:
             struct.kind, struct.causal, struct.inner = KINDS.index(sublayer.kind), sublayer.causal, sublayer.inner
             for place, (code, parameters) in sublayer.parts.items():
                 i = PLACES.index(place)
-                struct.parts[i], struct.at[i] = CODES.index(code), len(self.parameters)
+                self.foreign = self.foreign or code not in CODES
+                struct.parts[i] = CODES.index(code) if code in CODES else 0
+                struct.at[i] = len(self.parameters)
                 self.parameters += parameters  # one after another: the file counts on from the first
             struct.map1, struct.bias1, struct.memory, struct.memory_bias, struct.map2, struct.bias2 = map(
                 at, sublayer.maps
@@ -128,6 +132,8 @@ class Fused:
         }
         """Who asks for what of a sub-layer, in the order of `Call.given`; a stack that is one call has one stream."""
         self.shortcuts = [mode for sublayer in self.sublayers for mode in sublayer.shortcut.watchers.values()]
+        self.graph = [tap.gradients for s in self.sublayers for tap in s.taps() if tap is not s.sum]
+        """Who asks for a gradient that only the graph has: of a sum the file gives it out."""
         self.spare = Spare()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Fused:
@@ -144,6 +150,8 @@ class Fused:
         found = native()
         if isinstance(found, str):
             return found
+        if self.foreign:
+            return "a part that it does not have"
         if torch._C._len_torch_dispatch_stack() or torch._C._len_torch_function_stack():
             return "a mode that watches torch's operations"
         if x.device.type != "cpu" or x.dtype not in (torch.float32, torch.float64):
@@ -157,7 +165,7 @@ class Fused:
         if torch.is_grad_enabled():
             if not x.requires_grad:
                 return "nothing before it asks for a gradient"
-            if any(self.watchers[training]):
+            if any(self.watchers[training]) or any(self.graph):
                 return "a probe that asks for the graph"
         return "a probe that asks for the shortcut" if any(self.shortcuts) else ""
 

@@ -1,11 +1,11 @@
 """Two operations written out with their gradients, because they are where a step's time goes on a CPU.
 
-`linear`: a third of a step is matrix products of 512 × 64, made by torch’s library (`library.py`).
+`linear`: a third of a step is matrix products of 512 × 64, made by torch’s library (`products.py`).
 `attend`: softmax attention over many tiny problems, whose gradient autograd would assemble from three times as many
 small operations. Both equal the plain formula to rounding and have gradients checked by `torch.autograd.gradcheck`.
 
-One node for a whole sub-layer (branch, sum and its gradient by hand) was tried and left out: with two workers at work a
-50L-50L run took 0.97 of its time, one of 18L-18L 0.90 (EPYC 7003), and hooks inside the branch would have gone blind.
+They are the Python path: what `stack.cpp` is tested against, and what runs without a compiler, under torch.func and on
+a GPU.
 
 T queries, S keys, G = B·H problems, E width of a head.
 """

@@ -102,7 +102,7 @@ CODES: Mapping[type[nn.Module], str] = {
 def coded(modules: Mapping[str, nn.Module | None]) -> dict[str, tuple[str, tuple[nn.Parameter, ...]]]:
     """{place: what stands there, as the fused kernel takes it}; places where nothing stands are left out."""
     return {
-        place: (CODES[type(module)], tuple(module.parameters()))
+        place: (CODES.get(type(module), "unknown"), tuple(module.parameters()))
         for place, module in modules.items()
         if module is not None
     }

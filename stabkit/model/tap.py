@@ -25,7 +25,7 @@ class Tap(nn.Module):
         """With ‖x‖₂ of every token (T, B), likewise: the fused kernel need not give out x for it."""
         self.shift: torch.Tensor | None = None
         """Added to x after it was watched: zeros, whose gradient is ∂L/∂x where a hook on x would be lost
-        (`torch.vmap`, `training/stack.py`)."""
+        (`torch.vmap`, `training/vmapped.py`)."""
         self.gradients: list[Callable[[torch.Tensor], Any]] = []
         """With ∂L/∂x, where the pass has a gradient."""
 

@@ -52,8 +52,8 @@ class Transformer(nn.Module):
         kernels: Kernels = "fused",
     ) -> None:
         super().__init__()
-        self.kernels = kernels
-        """`fused` takes the Python path where the kernel cannot be had."""
+        self.only_python = "asked for" if kernels == "python" else ""
+        """Why no pass is made by the fused kernel; "" where every one is that can be."""
         self.ran: dict[str, None] = {}
         """What passes were made by so far."""
         self.config, self.method, self.dropout = config, method, dropout
@@ -110,8 +110,8 @@ class Transformer(nn.Module):
         self._hooks = {
             stack: [
                 hooks
-                for _, residual, *_ in each
-                for m in residual.modules()
+                for site, residual, *_ in each
+                for m in (*residual.modules(), *self._taps[site.name])
                 for hooks in (m._forward_hooks, m._forward_pre_hooks, m._backward_hooks, m._backward_pre_hooks)
             ]
             for stack, each in self._in_order.items()
@@ -130,7 +130,7 @@ class Transformer(nn.Module):
     def made_by(self) -> str:
         """`fused AVX512`, `python (asked for)`; where a few passes took the other path, or a hook asked for it, that
         too: `fused AVX512, python (a probe that asks for the graph)`."""
-        return ", ".join(self.ran) or "nothing"
+        return ", ".join(self.ran) or "before any pass"
 
     def parts(self) -> dict[str, nn.Module | nn.Parameter]:
         """Every parameter by the part it belongs to, in the order of the forward pass."""
@@ -296,9 +296,8 @@ class Transformer(nn.Module):
 
     def _why_not(self, stack: Stack, x: torch.Tensor) -> str:
         """Why this pass takes the Python path; "" where the fused kernel makes it."""
-        reason = "asked for"
-        if self.kernels == "fused":
-            reason = self._fused[stack].why_not(x, self.training) or ("hooks" if any(self._hooks[stack]) else "")
+        reason = self.only_python or self._fused[stack].why_not(x, self.training)
+        reason = reason or ("hooks" if any(self._hooks[stack]) else "")
         self.ran[f"python ({reason})" if reason else f"fused {self._fused[stack].processor}"] = None
         return reason
 

@@ -56,7 +56,8 @@ def render(summary: Summary, *, command: str, title: str = "") -> str:
     turn_script = (ASSETS / "turn.js").read_text(encoding="utf-8")
     turning = surface3d.rows(Landscape(runs, surfaces)) if surfaces else []
     environments = provenance.environments(every)
-    single = listed([run for run in runs if not run.spec.single_step], verdicts)
+    chained = [run for run in runs if not run.spec.single_step]
+    shown_runs = listed(chained, verdicts)
     asked = order.kind(every, surfaces)
     ordered = order.order(order.cards(every, surfaces, summary.runs) if every else [], asked.leads)
     said = opening(asked, ordered, summary.answer, summary.headline)
@@ -86,11 +87,11 @@ def render(summary: Summary, *, command: str, title: str = "") -> str:
         sparks=sparks.of(runs, verdicts),
         anchors={run.run_id: anchor(run.spec) for run in runs},
         curves={run.run_id: panel.key(run.spec) for run in runs},
-        panels=panel.panels(single),
+        panels=panel.panels(shown_runs),
         chain_head=[name.format(step=reference_step(runs)) for _, name in CHAIN],
-        chain_rows=chain_rows(single, verdicts.reference_step),
+        chain_rows=chain_rows(shown_runs, verdicts.reference_step),
         every_row=chain_rows(listed(every, verdicts), verdicts.reference_step),
-        chained=len(runs),
+        chained=len(chained),
         steps_only=bool(every) and all(run.spec.single_step for run in every),
         separation=separation(runs),
         which=chain_order.sentence(runs),

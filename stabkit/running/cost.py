@@ -10,9 +10,11 @@ from stabkit import methods
 from stabkit.spec import RunSpec, recorded_steps, snapshot_steps, validation_steps
 from stabkit.storage.store import Run
 
-GIGAFLOPS, OVERHEAD, LOGITS, BUILD, START = 35.0, 2.2e-4, 7.9e-10, 4.5e-3, 0.06
+GIGAFLOPS, OVERHEAD, LOGITS, BUILD, START = 110.0, 3.9e-5, 0.0, 5.3e-4, 0.022
 """What one core does on these small matrices; seconds that a pass takes beside for each sub-layer, and for each logit;
-seconds to build a sub-layer and measure it at step 0, and to start a run. Fitted by `benchmarks/cost.py`."""
+seconds to build a sub-layer and measure it at step 0, and to start a run. Fitted by `benchmarks/cost.py` on an AMD EPYC
+with AVX-512, by the fused kernels; the Python path, and an older processor, take two to four times as long, which
+`pace` learns from the first runs."""
 FACTOR = 1.5
 """Eight in ten runs of a mixed grid end within this factor of their estimate (`benchmarks/cost.py`, on runs that the
 fit has not seen): what is reported is a range."""

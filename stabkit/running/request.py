@@ -16,9 +16,9 @@ from stabkit.errors import StoreError, UsageError
 from stabkit.running import cost
 from stabkit.running.executors import EXECUTORS, ExecutorOptions
 from stabkit.running.executors.base import Answer, Tell
+from stabkit.running.grouping import grouped
 from stabkit.running.plan import Map
 from stabkit.running.surfaces import SurfaceRequest
-from stabkit.running.together import together
 from stabkit.running.translations import TranslationRequest
 from stabkit.running.work import Job
 from stabkit.spec import Kernels, RunSpec
@@ -93,7 +93,7 @@ class Request:
     def execute(self, jobs: Sequence[Job], tell: Tell) -> Generator[Answer, None, None]:
         """Jobs by the executor asked for, on its workers."""
         execute: Map = partial(EXECUTORS[self.executor], where=self.place)
-        return (together(execute, self.together) if self.together > 1 else execute)(jobs, tell)
+        return (grouped(execute, self.together) if self.together > 1 else execute)(jobs, tell)
 
     def of(self, specs: Sequence[RunSpec]) -> Request:
         """The same for these runs alone."""

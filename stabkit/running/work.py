@@ -2,7 +2,7 @@
 
 {"kind": "run", "id": RUN_ID, "out": DIR, "spec": {...}, "corpus": null | {"directory": DIR}, "device": "cpu",
  "kernels": "fused", "checkpoint_every": 0, "texts": {sha256: text of a file of one's own}}
-{"kind": "stack", "id": …, "jobs": [runs of one shape], …}: trained at once (`together.py`, `training/stack.py`)
+{"kind": "runs", "id": …, "jobs": [runs of one shape], …}: trained at once (`grouping.py`, `training/vmapped.py`)
 {"kind": "tile", …}: rows of a loss surface (`surface/tiles.py`)
 {"kind": "translate", …}: the held-out sentences in a run's words (`quality/job.py`)
 {"kind": "probe", …}: a user's own model at one depth (`own/probe/job.py`)
@@ -131,11 +131,11 @@ def _run(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
     return run_id, result.outcome.word
 
 
-def _stack(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
+def _runs(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
     """Runs at once, each committed; the answer is {run id: outcome}. None of them is checkpointed."""
     import torch
 
-    from stabkit.training import stack
+    from stabkit.training import vmapped
 
     if job["device"] != "cpu":
         torch.use_deterministic_algorithms(True)
@@ -156,7 +156,7 @@ def _stack(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
             tell({"id": specs[number].run_id, "step": step, "steps": steps, "loss": records.jsonable(loss)})
 
     tasks = [texts.task(one, job["corpus"], store.out) for one in specs]
-    results = stack.together(specs, tasks, job["device"], progress, job.get("texts", {}))
+    results = vmapped.together(specs, tasks, job["device"], progress, job.get("texts", {}))
     seconds = (time.monotonic() - begin) / len(specs)
     for one, result in zip(specs, results, strict=True):
         where = environment(one, job["device"], seconds) | {"kernels": result.kernels, "first_step": 0}
@@ -204,7 +204,7 @@ def _probe(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
 
 KINDS: dict[str, Callable[[Job, Callable[[Event], None]], tuple[str, str]]] = {
     "run": _run,
-    "stack": _stack,
+    "runs": _runs,
     "tile": _tile,
     "translate": _translate,
     "probe": _probe,

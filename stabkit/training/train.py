@@ -1,6 +1,6 @@
 """The training loop: one run from θ₀ to its last step, with every probe read on the way. Touches no disk.
 
-Runs of one shape may train at once (`stack.py`): the loop is the same, the passes are made together.
+Runs of one shape may train at once (`vmapped.py`): the loop is the same, the passes are made together.
 
 At every recorded step t: the training batch t forward and backward at θ_t, then the probe batch forward at θ_t, then,
 at a few of them, the validation batches; then update t + 1. A run ends at its last step, or at the first loss that is
@@ -76,6 +76,7 @@ def build(
         omegas = method.calibrate(model, task.calibration(spec.seed))
         for site, residual in model.residuals.items():
             residual.set_omega(omegas[site.name])
+        model.ran.clear()  # what is said of a run is said of its own passes
     return model
 
 
@@ -189,9 +190,9 @@ def begun(
 ) -> OneRun:
     """A run at θ₀; `laid` may lay its vector elsewhere before anything holds it."""
     mine = [own.probe(one, texts) for one in spec.probes]
-    if any(probe.watches == "training" for probe in mine):
-        kernels = "python"  # it may ask for the graph, and no pass may depend on whether it watches
     model = build(spec, task, device, texts, kernels)
+    if any(probe.watches == "training" for probe in mine):  # it may ask for the graph, and no pass may depend on it
+        model.only_python = model.only_python or "a probe of training"
     flat = Flat(model, model.parts())
     laid(flat)
     groups = factors.groups(model.method, model, flat)
@@ -203,7 +204,6 @@ def begun(
     return OneRun(spec, task, model, flat, optimizer, probes, Recorder(), unigram, {})
 
 
-@without_denormals()
 def trained(
     runs: Sequence[OneRun],
     passes: Passes,
@@ -252,6 +252,7 @@ def trained(
                 one.ended = step == config.steps or not finite[i] or decided
             if all(one.ended for one in runs):
                 break
+            seen.clear()  # the graphs go, and what they worked in serves the next step
             for one in runs:
                 if not one.ended:
                     updated(one, step)

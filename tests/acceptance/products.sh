@@ -9,11 +9,8 @@ stab="python3 '$root/dev.py'"
 cd "$root"
 
 # — 1 Products by processor
-block "the processor alone decides the library; each gives the same product and gradient" dev test tests/model/test_kernels.py
 block "a run's environment records it" bash -c "$stab sweep --depths 2 --steps 2 --models deepnorm $text --out '$work/s' --quiet && grep -hE '\"products\": \"(MKL|oneDNN|torch)\"' '$work'/s/runs/*/environment.json"
 block "workers of several vendors: a warning" dev test tests/running/executors/test_dask.py -k vendors
-# — 2 Fused sub-layer: tried and left out
-block "the trial's figures stand where the products are made" grep -q "0.97 of its time" stabkit/model/kernels.py
 # — 3 Start once
 block "made once, whole or absent, checked on reading; no worker trains a vocabulary" dev test tests/storage/test_texts.py
 block "Dask workers and others read it: equal digests" dev test tests/running/executors/test_dask.py tests/running/test_determinism.py -m "slow or not slow"

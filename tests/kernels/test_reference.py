@@ -1,4 +1,4 @@
-"""The two kernels against the plain formulas, and their gradients against finite differences."""
+"""Linear maps and attention against the plain formulas, and their gradients against finite differences."""
 
 import math
 

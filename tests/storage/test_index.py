@@ -15,9 +15,7 @@ SMALL += ["--seeds", "0,1", "--warmup", "0"]
 
 @pytest.fixture
 def out(once, tmp_path):
-    made = once(
-        "index", lambda folder: stabkit("sweep", *SMALL, "--seeds", "0,1", "--warmup", "0", "--out", folder, "-q")
-    )
+    made = once("index", lambda folder: stabkit("sweep", *SMALL, "--out", folder, "-q"))
     shutil.copytree(made, tmp_path / "out")
     return tmp_path / "out"
 

@@ -9,7 +9,7 @@ import pytest
 
 from stabkit.running import work
 from stabkit.running.executors.base import Lost
-from stabkit.running.together import shape, together
+from stabkit.running.grouping import grouped, shape
 from stabkit.storage.store import Store
 from tests.commands import stabkit
 from tests.conftest import tiny
@@ -57,7 +57,7 @@ def test_jobs_are_grouped_and_come_back_one_by_one():
             )
 
     jobs = [job(replace(tiny("post-ln"), seed=seed)) for seed in range(5)] + [job(tiny("pre-ln"))]
-    answers = list(together(execute, 3)(jobs, print))
+    answers = list(grouped(execute, 3)(jobs, print))
     assert [each["id"] for each, _ in answers] == [each["id"] for each in jobs]
     assert all(answer == f"end of {each['id']}" for each, answer in answers)
     assert list(map(len, seen)) == [3, 2, 1]
@@ -69,14 +69,14 @@ def test_runs_that_were_lost_together_are_tried_alone():
     def execute(jobs, tell):
         for each in jobs:
             given.append(each["kind"])
-            yield each, Lost("died", "it fell") if each["kind"] == "stack" else "early"
+            yield each, Lost("died", "it fell") if each["kind"] == "runs" else "early"
 
     jobs = [job(replace(tiny("post-ln"), seed=seed)) for seed in range(3)]
-    grouped = together(execute, 8)
-    first = list(grouped(jobs, print))
+    once = grouped(execute, 8)
+    first = list(once(jobs, print))
     assert all(isinstance(answer, Lost) for _, answer in first) and len(first) == 3
-    assert [answer for _, answer in grouped(jobs, print)] == ["early"] * 3
-    assert given == ["stack", "run", "run", "run"]
+    assert [answer for _, answer in once(jobs, print)] == ["early"] * 3
+    assert given == ["runs", "run", "run", "run"]
 
 
 def test_a_sweep_of_runs_at_once_is_the_sweep(tmp_path: Path):
@@ -99,4 +99,4 @@ def test_a_stack_from_another_version_is_refused():
     spec = tiny()
     foreign = {**job(spec), "id": "deepnorm-2L-2L-s0-000000000000"}
     with pytest.raises(Exception, match="is not the one that planned"):
-        work.do({"kind": "stack", "id": "x", "jobs": [foreign], "out": "o", "corpus": None, "device": "cpu"}, print)
+        work.do({"kind": "runs", "id": "x", "jobs": [foreign], "out": "o", "corpus": None, "device": "cpu"}, print)

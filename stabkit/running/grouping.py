@@ -23,15 +23,15 @@ from stabkit.running.work import Job
 from stabkit.spec import RunSpec
 
 
-def together(execute: Map, most: int) -> Map:
+def grouped(execute: Map, most: int) -> Map:
     """An executor that is given up to `most` runs that are alike as one job. Those of a job that was lost are given one
     by one when they come again."""
     alone = set[str]()
 
-    def grouped(jobs: Sequence[Job], tell: Tell) -> Generator[Answer, None, None]:
-        with closing(execute(_stacks(jobs, most, alone), tell)) as answers:
+    def map(jobs: Sequence[Job], tell: Tell) -> Generator[Answer, None, None]:
+        with closing(execute(_groups(jobs, most, alone), tell)) as answers:
             for job, answer in answers:
-                if job["kind"] != "stack":
+                if job["kind"] != "runs":
                     yield job, answer
                     continue
                 said = {} if isinstance(answer, Lost) else json.loads(answer)
@@ -39,27 +39,27 @@ def together(execute: Map, most: int) -> Map:
                 for each in job["jobs"]:
                     yield each, answer if isinstance(answer, Lost) else said[each["id"]]
 
-    return grouped
+    return map
 
 
-def _stacks(jobs: Sequence[Job], most: int, alone: set[str]) -> list[Job]:
+def _groups(jobs: Sequence[Job], most: int, alone: set[str]) -> list[Job]:
     """Jobs in their order, those that are alike with the first of them."""
     groups: dict[str, list[Job]] = {}
     for job in jobs:
         key = shape(spec.from_json(job["spec"]), job.get("texts", {})) if job["kind"] == "run" else ""
         known = key and job["id"] not in alone
         groups.setdefault(key if known else f"alone {job['id']}", []).append(job)
-    stacks = []
+    made = []
     for group in groups.values():
         for begin in range(0, len(group), most):
             some = group[begin : begin + most]
-            stacks.append(some[0] if len(some) == 1 else _stack(some))
-    return stacks
+            made.append(some[0] if len(some) == 1 else _group(some))
+    return made
 
 
-def _stack(some: Sequence[Job]) -> Job:
+def _group(some: Sequence[Job]) -> Job:
     shared: Job = {name: some[0][name] for name in ("out", "corpus", "device", "texts") if name in some[0]}
-    return {**shared, "kind": "stack", "id": f"{some[0]['id']}+{len(some) - 1}", "jobs": list(some)}
+    return {**shared, "kind": "runs", "id": f"{some[0]['id']}+{len(some) - 1}", "jobs": list(some)}
 
 
 def shape(run_spec: RunSpec, texts: Texts) -> str:

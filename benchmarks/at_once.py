@@ -1,7 +1,7 @@
-"""Runs a minute with several at once on one device: python benchmarks/stacked.py [DEVICE] [LAYERS] [STEPS] [K…].
+"""Runs a minute with several at once on one device: python benchmarks/at_once.py [DEVICE] [LAYERS] [STEPS] [K…].
 
 DeepNorm encoder-decoders of the papers' size, other seeds, 512 tokens, everything recorded: K of them at once
-(`training/stack.py`) against K one after another, after one that is not counted. A line each: seconds, runs a minute,
+(`training/vmapped.py`) against K one after another, after one that is not counted. A line each: seconds, runs a minute,
 and the ratio to one at a time. What it is for is a GPU, where a model 64 wide waits for its next operation; on a CPU
 there is nothing to gain, and `--kernels fused` is faster than either.
 """
@@ -17,7 +17,7 @@ from stabkit.kernels import products
 from stabkit.running import work
 from stabkit.spec import ModelConfig, RunSpec, TrainConfig
 from stabkit.tasks.synthetic import Synthetic
-from stabkit.training import stack, train
+from stabkit.training import train, vmapped
 
 
 def main(device: str = "cpu", layers: str = "18", steps: str = "16", *counts: str) -> None:
@@ -33,7 +33,7 @@ def main(device: str = "cpu", layers: str = "18", steps: str = "16", *counts: st
 
     def seconds(count: int) -> float:
         begin = time.perf_counter()
-        stack.together(specs(count), [task] * count, device)
+        vmapped.together(specs(count), [task] * count, device)
         return time.perf_counter() - begin
 
     train.run(specs(1)[0], task, device, kernels="python")

@@ -9,7 +9,7 @@ import torch
 from stabkit.spec import RunSpec
 from stabkit.tasks import objective
 from stabkit.tasks.synthetic import Synthetic
-from stabkit.training import stack, train
+from stabkit.training import train, vmapped
 from tests.conftest import tiny
 
 
@@ -26,7 +26,7 @@ def task_of(spec: RunSpec):
 
 def alike(specs: list[RunSpec], rtol: float = 1e-9) -> None:
     """Records, weights and outcomes of the runs at once against those one by one."""
-    at_once = stack.together(specs, [task_of(spec) for spec in specs])
+    at_once = vmapped.together(specs, [task_of(spec) for spec in specs])
     for spec, found in zip(specs, at_once, strict=True):
         alone = train.run(spec, task_of(spec), kernels="python")
         assert found.outcome.word == alone.outcome.word and list(found.records) == list(alone.records)
@@ -82,7 +82,7 @@ def test_the_llama_block():
 def test_a_run_that_diverges_ends_alone():
     base = specs_of("post-ln", warmup=0)
     specs = [base, replace(base, train=replace(base.train, lr=1e30)), replace(base, seed=1)]
-    at_once = stack.together(specs, [task_of(spec) for spec in specs])
+    at_once = vmapped.together(specs, [task_of(spec) for spec in specs])
     assert [one.outcome.word for one in at_once] == ["early", "diverged", "early"]
     alone = train.run(specs[1], task_of(specs[1]), kernels="python")
     assert at_once[1].outcome.steps == alone.outcome.steps
@@ -91,7 +91,7 @@ def test_a_run_that_diverges_ends_alone():
 
 def test_in_float32_they_are_equal_to_a_millionth():
     specs = [replace(specs_of("deepnorm"), dtype="float32", seed=seed) for seed in range(2)]
-    for spec, found in zip(specs, stack.together(specs, [task_of(spec) for spec in specs]), strict=True):
+    for spec, found in zip(specs, vmapped.together(specs, [task_of(spec) for spec in specs]), strict=True):
         alone = train.run(spec, task_of(spec), kernels="python")
         for name in ("loss", "ln_input", "stream"):
             np.testing.assert_allclose(found.records[name].values, alone.records[name].values, rtol=1e-6)
@@ -99,13 +99,16 @@ def test_in_float32_they_are_equal_to_a_millionth():
 
 def test_nothing_is_left_on_a_model():
     """Taps, shifts and scales are as they were: the template's too."""
-    spec = specs_of("deepnorm")
-    runs = [train.begun(spec, task_of(spec), torch.device("cpu"), {}, "python") for _ in range(1)]
-    theta = runs[0].flat.theta[None].clone()
-    passes = stack.StackedPasses(runs, theta, torch.zeros_like(theta))
+    specs = [specs_of("post-ln"), specs_of("deepnorm")]
+    runs = [train.begun(spec, task_of(spec), torch.device("cpu"), {}, "python") for spec in specs]
+    before = [[r.omega for r in one.model.residuals.values()] for one in runs]
+    theta = torch.stack([one.flat.theta for one in runs])
+    passes = vmapped.VmappedPasses(runs, theta, torch.zeros_like(theta))
     passes.training(0, True)
+    assert passes.scales and [[r.omega for r in one.model.residuals.values()] for one in runs] == before
+    assert [r.omega for r in passes.template.residuals.values()] == before[0]
     for model in (passes.template, runs[0].model):
-        for tap in stack._taps(model):
+        for tap in vmapped._taps(model):
             assert tap.shift is None and not tap.gradients and not any((*tap.watchers.values(), *tap.lengths.values()))
         for site, residual in model.residuals.items():
             assert isinstance(residual.omega, float), site

@@ -4,7 +4,7 @@ A model 64 wide keeps a GPU waiting for its next small operation; K of them in o
 Their vectors θ are the rows of a matrix (K, P), the passes are one model's under `torch.vmap` with these rows in the
 place of its parameters, and each run keeps its own optimiser, schedule, probes and record (`train.OneRun`): what probes
 watch leaves the vmapped pass as tensors (K, …), a slice of which passes every run's own taps. Equal to the runs one by
-one to rounding (`tests/training/test_stack.py`); never to the bit, and a run's environment says so.
+one to rounding (`tests/training/test_vmapped.py`); never to the bit, and a run's environment says so.
 
 Batches of several seeds differ in shape: they are padded to the largest, what is read is cut back to each run's own.
 Sentences that a smaller batch lacks are a word that nobody is asked about.
@@ -40,7 +40,7 @@ def together(
     tell: TellOf = lambda one, step, loss: None,
     texts: Texts = {},  # noqa: B006
 ) -> list[Result]:
-    """Train runs at once and measure each; their shapes must be alike (`running/together.py`), without dropout."""
+    """Train runs at once and measure each; their shapes must be alike (`running/grouping.py`), without dropout."""
     theta, grad, row = torch.empty(0), torch.empty(0), 0
 
     def laid(flat: Flat) -> None:
@@ -53,11 +53,11 @@ def together(
 
     there = torch.device(device)
     runs = [begun(spec, task, there, texts, "python", laid) for spec, task in zip(specs, tasks, strict=True)]
-    results = trained(runs, StackedPasses(runs, theta, grad), tell)
+    results = trained(runs, VmappedPasses(runs, theta, grad), tell)
     return [replace(result, kernels=f"python, {len(runs)} runs at once") for result in results]
 
 
-class StackedPasses:
+class VmappedPasses:
     """The passes of K runs as one."""
 
     def __init__(self, runs: Sequence[OneRun], theta: torch.Tensor, grad: torch.Tensor) -> None:
@@ -67,7 +67,6 @@ class StackedPasses:
         self.theta = theta.detach().requires_grad_()  # the same numbers, and a leaf
         self.theta.grad = grad
         self.template = copy.deepcopy(first.model)
-        self.template.kernels = "python"
         theirs, ours = list(first.model.parameters()), list(self.template.parameters())
         known = {id(p): q for p, q in zip(theirs, ours, strict=True)}
         self.parts = [(known[id(p)], part) for p, part in first.flat.places()]
