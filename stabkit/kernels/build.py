@@ -70,6 +70,8 @@ def build() -> str:
                         each.kill()
                     return f"{program} took longer than {TIMEOUT:.0f} s"
                 if process.returncode:
+                    for each in running.values():
+                        each.kill()
                     return f"{program} could not compile {SOURCE.name}: {(said.strip().splitlines() or ['?'])[0]}"
                 os.replace(Path(aside) / file.name, file)
     except OSError as error:

@@ -23,6 +23,7 @@ from torch.autograd.function import once_differentiable
 
 from stabkit.kernels.lease import Lease, Spare, addresses, gradients_of
 from stabkit.kernels.native import CODES, GIVEN, KINDS, PLACES, SCORES, CallStruct, Native, SublayerStruct, native
+from stabkit.kernels.reference import transformed
 
 Watchers = list[Callable[[torch.Tensor], Any]]
 _ADDRESS = torch.Tensor.data_ptr
@@ -79,8 +80,8 @@ class Fused:
     def __init__(self, sublayers: Sequence[FusedSublayer], width: int, heads: int) -> None:
         self.sublayers, self.width, self.heads = tuple(sublayers), width, heads
         self.parameters: list[torch.nn.Parameter] = []
-        self.foreign = False
-        """Whether a part stands somewhere that the file does not have."""
+        self.foreign = width % heads > 0
+        """Whether a part stands somewhere that the file does not have there."""
         self.structs = (SublayerStruct * len(self.sublayers))()
         index: dict[int, int] = {}
 
@@ -96,7 +97,8 @@ class Fused:
             struct.kind, struct.causal, struct.inner = KINDS.index(sublayer.kind), sublayer.causal, sublayer.inner
             for place, (code, parameters) in sublayer.parts.items():
                 i = PLACES.index(place)
-                self.foreign = self.foreign or code not in CODES
+                across = code == "rms across heads" and place not in ("query", "key", "value")
+                self.foreign = self.foreign or code not in CODES or across
                 struct.parts[i] = CODES.index(code) if code in CODES else 0
                 struct.at[i] = len(self.parameters)
                 self.parameters += parameters  # one after another: the file counts on from the first
@@ -131,7 +133,12 @@ class Fused:
             for mode in (True, False)
         }
         """Who asks for what of a sub-layer, in the order of `Call.given`; a stack that is one call has one stream."""
-        self.shortcuts = [mode for sublayer in self.sublayers for mode in sublayer.shortcut.watchers.values()]
+        self.unasked = {
+            mode: [s.shortcut.watchers[mode] for s in self.sublayers]
+            + [tap.lengths[mode] for s in self.sublayers for tap in (*s.after, *([s.scores] if s.scores else []))]
+            for mode in (True, False)
+        }
+        """Who asks for what the file does not give out: ω·x itself, lengths of states and scores."""
         self.graph = [tap.gradients for s in self.sublayers for tap in s.taps() if tap is not s.sum]
         """Who asks for a gradient that only the graph has: of a sum the file gives it out."""
         self.spare = Spare()
@@ -158,16 +165,18 @@ class Fused:
             return f"{str(x.dtype).removeprefix('torch.')} on {x.device.type}"
         if self.parameters[0].dtype != x.dtype:
             return "parameters of another kind"
-        try:
-            x.data_ptr()
-        except RuntimeError:  # torch.func's: a batch of tensors that are none
+        if transformed():
             return "torch.func"
+        if torch.is_autocast_enabled("cpu"):
+            return "autocast"
+        if torch.nn.modules.module._has_any_global_hook():  # type: ignore[no-untyped-call]
+            return "hooks"
         if torch.is_grad_enabled():
             if not x.requires_grad:
                 return "nothing before it asks for a gradient"
             if any(self.watchers[training]) or any(self.graph):
                 return "a probe that asks for the graph"
-        return "a probe that asks for the shortcut" if any(self.shortcuts) else ""
+        return "a probe that asks for what it does not give out" if any(self.unasked[training]) else ""
 
     def ready(
         self, mask: torch.Tensor | None, rotary: torch.Tensor | None, dropout: float, training: bool
@@ -260,6 +269,8 @@ class FusedPass:
         t, b, d = x.shape
         if d != self.fused.width or (memory is not None and memory.shape[1:] != x.shape[1:]):
             raise ValueError(f"states of shape {tuple(x.shape)} beside a memory of another, or of another width")
+        if self.rotary is not None and t > self.rotary.shape[1]:
+            raise ValueError(f"{t} positions, where the table of rotary ones has {self.rotary.shape[1]}")
         if self.mask is not None and tuple(self.mask.shape) != (b, t if memory is None else len(memory)):
             raise ValueError(f"a mask of shape {tuple(self.mask.shape)} for {b} sentences")
         dropped = None
@@ -328,6 +339,8 @@ class _Node(Function):
         struct, sublayers = ctx.call.struct, this.fused.sublayers[slice(*ctx.span)]
         dx = torch.empty_like(dy)
         dmemory = dy.new_zeros(ctx.memory) if ctx.memory is not None and ctx.needs_input_grad[1] else None
+        if array("q", map(_ADDRESS, this.fused.parameters)) != this.parameters:
+            raise RuntimeError("parameters lie elsewhere than in the forward pass: its backward is lost")
         leaves = gradients_of(this.fused.parameters)
         watched = [torch.empty_like(dy) if sublayer.sum.gradients else None for sublayer in sublayers]
         sums = addresses(watched)

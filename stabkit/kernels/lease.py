@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -24,8 +25,13 @@ class Lease:
 
     def __init__(self, spare: Spare, size: int, like: torch.Tensor) -> None:
         self.spare = spare
-        fits = [i for i, t in enumerate(spare.tensors) if len(t) >= size and t.dtype == like.dtype]
-        self.tensor = spare.tensors.pop(fits[0]) if fits else torch.empty(size, dtype=like.dtype)
+        with suppress(IndexError):  # taken by no one else, whatever a collection of garbage or a thread does meanwhile
+            for _ in range(2):
+                held = spare.tensors.pop()
+                if len(held) >= size and held.dtype == like.dtype:
+                    self.tensor = held
+                    return
+        self.tensor = torch.empty(size, dtype=like.dtype)
 
     def __del__(self) -> None:
         if hasattr(self, "tensor"):  # there was memory for it

@@ -624,7 +624,7 @@ template <class T> struct Stack {
         return (3 * L + 3 * L) * Ep + E * Sp + t * Sp + 64;
     }
     I row_size() const { return 8 * widest() + 16 * d; }
-    I scratch_size() const { return head_size() + row_size() + Products<T>::SIZE + 16 + (keep ? n * (5 * d + 2 * widest()) + m * 2 * d + 64 : 0); }
+    I scratch_size() const { return head_size() + row_size() + Products<T>::SIZE + 16 + (keep ? n * (5 * d + 2 * widest()) + m * 2 * d + 7 * 16 : 0); }
     void begin_scratch() {
         scratch = (T*)c.work + size() - scratch_size();
         product.pack = scratch + head_size() + row_size();

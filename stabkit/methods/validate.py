@@ -50,7 +50,9 @@ def faults(method: Method, n: int, m: int, width: int = 64) -> Iterator[str]:
 
 def _site(method: Method, site: Site) -> Iterator[str]:
     for name in ("norm_in", "norm_branch", "norm_out"):
-        yield from _part(f"{name} of {site.name}", getattr(method, name)(site))
+        yield from _part(f"{name} of {site.name}", part := getattr(method, name)(site))
+        if part == "rms across heads":
+            yield f"{name} of {site.name} is {part!r}, which reads the heads' queries, keys or values"
     for place in places(site):
         where = f"inner of {site.name} at {place!r}"
         yield from _part(where, part := method.inner(site, place))

@@ -122,7 +122,7 @@ class Residual(nn.Module):
 
 def _scale(name: str, scale: Scale, site: Site, shared: dict[str, nn.Parameter]) -> float | nn.Parameter:
     if not scale.trainable and not scale.vector:
-        return scale.init
+        return float(scale.init)
     key = f"{name} {site.stack} {site.layer}" if scale.shared == "layer" else f"{name} {site.name}"
     if key not in shared:
         values = torch.full((site.width,) if scale.vector else (), scale.init)

@@ -127,6 +127,11 @@ class Transformer(nn.Module):
     def device(self) -> torch.device:
         return self.embedding.device
 
+    def hooked(self) -> bool:
+        """Whether anything is attached that a fused pass would not serve."""
+        unasked = (watchers for stack in self._fused.values() for watchers in stack.unasked.values())
+        return any(any(held) for held in (*self._hooks.values(), *unasked))
+
     def made_by(self) -> str:
         """`fused AVX512`, `python (asked for)`; where a few passes took the other path, or a hook asked for it, that
         too: `fused AVX512, python (a probe that asks for the graph)`."""

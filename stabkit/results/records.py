@@ -30,6 +30,10 @@ NAME = re.compile(r"(own-)?[a-z][a-z0-9_]{0,39}")
 """What a probe is called, `own-` before it if it is from a file of one's own: pictures are files of that name."""
 
 
+LARGEST = 4_000_000_000
+"""Bytes of all tables: a small archive may claim to hold any number."""
+
+
 class UnreadableRecords(StoreError):
     """records.npz is damaged, or not the record of its run."""
 
@@ -119,6 +123,8 @@ def from_bytes(data: bytes) -> dict[str, Table]:
     """The records of `to_bytes`; raises UnreadableRecords on anything else."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            if (size := sum(member.file_size for member in archive.infolist())) > LARGEST:
+                raise ValueError(f"it holds {size} bytes, where {LARGEST} are the most that it can have")
             arrays = {name.removesuffix(".npy"): _array(archive.read(name)) for name in archive.namelist()}
         tables = {
             name: Table(

@@ -2,7 +2,8 @@
 an executor sees them, and given back one by one. Executors know nothing of it. Never imports torch.
 
 Alike is what differs in numbers alone: seed, rate and warm-up, factors on α and β, and the method where its slots put
-the same parts at the same places. Dropout draws from one stream a run, so that with it every run is trained alone.
+the same parts at the same places. Dropout draws from one stream a run, and a probe of one's own may hook what only a
+pass of its own has: such runs are trained alone, and so are those that an earlier command began.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import json
 from collections.abc import Generator, Sequence
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from stabkit import methods, spec
@@ -23,13 +25,13 @@ from stabkit.running.work import Job
 from stabkit.spec import RunSpec
 
 
-def grouped(execute: Map, most: int) -> Map:
-    """An executor that is given up to `most` runs that are alike as one job. Those of a job that was lost are given one
-    by one when they come again."""
+def grouped(execute: Map, most: int, workers: int) -> Map:
+    """An executor that is given up to `most` runs that are alike as one job, fewer where workers would idle. Those of a
+    job that was lost are given one by one when they come again."""
     alone = set[str]()
 
     def map(jobs: Sequence[Job], tell: Tell) -> Generator[Answer, None, None]:
-        with closing(execute(_groups(jobs, most, alone), tell)) as answers:
+        with closing(execute(_groups(jobs, min(most, -(-len(jobs) // workers)), alone), tell)) as answers:
             for job, answer in answers:
                 if job["kind"] != "runs":
                     yield job, answer
@@ -47,7 +49,7 @@ def _groups(jobs: Sequence[Job], most: int, alone: set[str]) -> list[Job]:
     groups: dict[str, list[Job]] = {}
     for job in jobs:
         key = shape(spec.from_json(job["spec"]), job.get("texts", {})) if job["kind"] == "run" else ""
-        known = key and job["id"] not in alone
+        known = key and job["id"] not in alone and not (Path(job["out"]) / "runs" / ".partial" / job["id"]).exists()
         groups.setdefault(key if known else f"alone {job['id']}", []).append(job)
     made = []
     for group in groups.values():
@@ -64,7 +66,7 @@ def _group(some: Sequence[Job]) -> Job:
 
 def shape(run_spec: RunSpec, texts: Texts) -> str:
     """What runs that may train at once have in common; "" of one that trains alone."""
-    if run_spec.train.dropout:
+    if run_spec.train.dropout or run_spec.probes:
         return ""
     numbers = replace(run_spec.train, lr=1.0, warmup=0, hold=0)
     bare = replace(

@@ -92,8 +92,12 @@ class Request:
 
     def execute(self, jobs: Sequence[Job], tell: Tell) -> Generator[Answer, None, None]:
         """Jobs by the executor asked for, on its workers."""
-        execute: Map = partial(EXECUTORS[self.executor], where=self.place)
-        return (grouped(execute, self.together) if self.together > 1 else execute)(jobs, tell)
+        if self.together == 1:
+            return EXECUTORS[self.executor](jobs, tell, self.place)
+        limit = self.place.run_timeout
+        place = replace(self.place, run_timeout=limit and limit * self.together)
+        execute: Map = partial(EXECUTORS[self.executor], where=place)
+        return grouped(execute, self.together, place.workers)(jobs, tell)
 
     def of(self, specs: Sequence[RunSpec]) -> Request:
         """The same for these runs alone."""
@@ -120,7 +124,7 @@ def check(request: Request) -> None:
         raise TooManyRuns(budget)
     if budget.seconds > LONG_SECONDS:
         raise UsageError(f"this grid is long: {budget}; --dry-run shows its cost, --yes runs it")
-    if budget.memory > (have := _memory()):
+    if budget.memory * request.together > (have := _memory()):
         raise UsageError(
             f"this grid is too large for the {have / 1e9:.1f} GB of memory here: {budget}; "
             "use fewer --workers, smaller --max-tokens or --depths, or --yes"

@@ -145,13 +145,12 @@ def _runs(job: Job, tell: Callable[[Event], None]) -> tuple[str, str]:
         raise UsageError(
             f"this worker's stabkit {__version__} is not the one that planned {foreign[0]}: install the same"
         )
-    store, begin, last = Store(Path(job["out"])), time.monotonic(), 0.0
+    store, begin, last = Store(Path(job["out"])), time.monotonic(), dict[int, float]()
 
     def progress(number: int, step: int, loss: float) -> None:
-        nonlocal last
         now = time.monotonic()
-        if now - last > 0.5:
-            last = now
+        if now - last.get(number, begin) > 0.5:
+            last[number] = now
             steps = specs[number].train.steps
             tell({"id": specs[number].run_id, "step": step, "steps": steps, "loss": records.jsonable(loss)})
 

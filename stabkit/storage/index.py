@@ -17,7 +17,7 @@ from dataclasses import astuple, dataclass
 from functools import cache
 from pathlib import Path
 
-from stabkit import results
+from stabkit import results, spec
 from stabkit.errors import StabkitError
 from stabkit.results.records import jsonable
 from stabkit.storage import folder
@@ -56,19 +56,20 @@ def known(store: Store) -> dict[str, ListedRun]:
         for run_id in store.ids():
             if run_id in lines:
                 at, outcome, steps, loss, seconds = lines[run_id]
-                if at == signature(store.runs / run_id):
-                    found[run_id] = ListedRun(run_id, str(outcome), int(steps), float(loss), float(seconds))
+                with suppress(OSError):  # it went meanwhile
+                    if at == signature(store.runs / run_id):
+                        found[run_id] = ListedRun(run_id, str(outcome), int(steps), float(loss), float(seconds))
         return found
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, StabkitError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError, StabkitError):
         return {}  # none, or one that is not ours
 
 
 def keep(store: Store, lines: Iterable[ListedRun]) -> None:
     """Write the lines of these runs, and no others; nothing where the store cannot be written to."""
-    rows: Mapping[str, object] = {
-        line.run_id: [signature(store.runs / line.run_id), *astuple(line)[1:]] for line in lines
-    }
     with suppress(StabkitError, OSError):
+        rows: Mapping[str, object] = {
+            line.run_id: [signature(store.runs / line.run_id), *astuple(line)[1:]] for line in lines
+        }
         text = json.dumps({"rule": rule(), "runs": jsonable(rows)}, allow_nan=False)
         folder.write_file(store.runs / NAME, text.encode())
 
@@ -84,6 +85,6 @@ def signature(path: Path) -> str:
 def rule() -> str:
     """Digest of the code that says how a run ended."""
     hashed = hashlib.sha256()
-    for file in sorted(Path(str(results.__file__)).parent.glob("*.py")):
+    for file in (Path(str(spec.__file__)), *sorted(Path(str(results.__file__)).parent.glob("*.py"))):
         hashed.update(file.read_bytes())
     return hashed.hexdigest()[:16]

@@ -41,6 +41,10 @@ def identity(text: str, vocab: int, max_tokens: int) -> str:
     return hashlib.sha256(f"text {VERSION} {text} vocab {vocab} max_tokens {max_tokens}".encode()).hexdigest()
 
 
+PLANS = 64
+"""Orders of an epoch that are kept."""
+
+
 class ParallelText:
     """The task of translating a corpus; every batch is a function of (text, vocab, max_tokens, seed, step)."""
 
@@ -57,7 +61,8 @@ class ParallelText:
         self._train, self._validation = self.prepared.train, self.prepared.validation
         self.epoch = len(cut(self._train.lengths, max_tokens))
         """Batches in each: every epoch cuts the same lengths."""
-        self._plan: tuple[tuple[int, int], list[Indices]] = ((-1, -1), [])
+        self._plans: dict[tuple[int, int], list[Indices]] = {}
+        """Of the last (seed, epoch)s: runs of several seeds may train at once."""
 
     @cached_property
     def _subwords(self) -> SentencePieceProcessor:
@@ -65,9 +70,11 @@ class ParallelText:
 
     def train(self, seed: int, step: int) -> Batch:
         epoch, position = divmod(step, self.epoch)
-        if self._plan[0] != (seed, epoch):
-            self._plan = (seed, epoch), self._order(seed, epoch)
-        return self._train.batch(self._plan[1][position])
+        if (seed, epoch) not in self._plans:
+            if len(self._plans) >= PLANS:
+                del self._plans[next(iter(self._plans))]
+            self._plans[seed, epoch] = self._order(seed, epoch)
+        return self._train.batch(self._plans[seed, epoch][position])
 
     def probe(self) -> Batch:
         """Validation sentences of middling length."""

@@ -88,11 +88,11 @@ def _reads(made: type[Probe], spec: RunSpec, place: str) -> None:
 
 
 def _records(source: Own, spec: RunSpec, texts: Texts, name: str, place: str) -> None:
-    """The same run without it, with it, and with it from a checkpoint on; all on the path that a probe of training asks
-    for."""
+    """The same run without it, with it, and with it from a checkpoint on; all on the path that it asks for."""
     task, states = _task(spec), list[State]()
-    kernels: Kernels = "python" if own.probe(source, texts).watches == "training" else "fused"
-    without = train.run(spec, task, kernels=kernels).records
+    model = train.build(spec, task, torch.device("cpu"))
+    asks = train.needs_python(model, own.probe(source, texts)(model, Flat(model, model.parts())))
+    without = train.run(spec, task, kernels="python" if asks else "fused").records
     watched = replace(spec, probes=(source,))
     whole = train.run(watched, task, texts=texts, save=states.append, every=1).records
     for each, table in without.items():

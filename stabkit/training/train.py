@@ -191,8 +191,6 @@ def begun(
     """A run at θ₀; `laid` may lay its vector elsewhere before anything holds it."""
     mine = [own.probe(one, texts) for one in spec.probes]
     model = build(spec, task, device, texts, kernels)
-    if any(probe.watches == "training" for probe in mine):  # it may ask for the graph, and no pass may depend on it
-        model.only_python = model.only_python or "a probe of training"
     flat = Flat(model, model.parts())
     laid(flat)
     groups = factors.groups(model.method, model, flat)
@@ -200,8 +198,17 @@ def begun(
     chosen = (*PROBES, *mine)
     # those of step 0 last: one passes the batch again, and others would take what they then see for this pass
     probes = [probe(model, flat) for probe in sorted(chosen, key=lambda probe: probe.when == "start")]
+    if any(needs_python(model, probe) for probe in probes if type(probe) in mine):
+        model.only_python = model.only_python or "a probe of one's own"
     unigram = unigram_loss(task.target_counts(), task.validation(), spec.train.label_smoothing)
     return OneRun(spec, task, model, flat, optimizer, probes, Recorder(), unigram, {})
+
+
+def needs_python(model: Transformer, probe: Probe) -> bool:
+    """Whether a probe of one's own asks for what a fused pass does not have: the graph of a training pass, a hook on a
+    module. Then no pass of its run is fused, since none may depend on who watches."""
+    with probe.attached():
+        return probe.watches == "training" or model.hooked()
 
 
 def trained(

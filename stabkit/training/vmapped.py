@@ -133,6 +133,7 @@ class VmappedPasses:
         shifts = self._shifts(source, target_in) if training else {}
         theta = self.theta if training else self.theta.detach()
         views = [theta[:, part].view(len(self.runs), *p.shape) for p, part in self.parts]
+        views = [v if p.requires_grad else v.detach() for v, (p, _) in zip(views, self.parts, strict=True)]
         keys: list[tuple[int, str]] = []
 
         def one(

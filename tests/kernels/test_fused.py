@@ -16,6 +16,7 @@ from stabkit.kernels import fused, head
 from stabkit.kernels.lease import Spare
 from stabkit.methods.base import Method, Scale
 from stabkit.methods.blocks import BLOCKS
+from stabkit.model.bound import bound, places
 from stabkit.model.flat import Flat
 from stabkit.model.transformer import Transformer
 from stabkit.probes.tools.hooks import on_gradients, on_lengths, on_taps
@@ -232,6 +233,12 @@ def test_what_the_file_cannot_do_takes_the_python_path_and_is_recorded(monkeypat
     handle = model.residuals[model.sites[-1]].g.register_forward_hook(lambda *args: None)
     assert ran(model) == ["python (hooks)"]
     handle.remove()
+    with on_lengths({tap: 0 for tap in model.states("sub-layer").values()}, "probe", lambda i, x: None):
+        assert ran(model.train()) == []
+        with torch.no_grad():
+            assert ran(model.eval())[0] == "python (a probe that asks for what it does not give out)"
+    with torch.autocast("cpu"):
+        assert ran(model.train())[0].startswith("python (")
     with on_taps(model.numbered("sum"), "training", lambda i, x: None):
         assert ran(model.train()) == ["python (a probe that asks for the graph)"]
     for p in model.parameters():
@@ -245,16 +252,20 @@ def test_what_the_file_cannot_do_takes_the_python_path_and_is_recorded(monkeypat
 
 
 def test_under_torch_func_the_python_path_is_taken():
-    model, flat = built(methods.build("post-ln", {}), "fused", 1, 1)
-    names = dict(model.named_parameters())
-    stacked = {name: torch.stack([p.detach(), 1.1 * p.detach()]) for name, p in names.items()}
+    """Also where only some weights are a batch: x enters a stack as it is, and the first map is not the model's own."""
+    model, _ = built(methods.build("post-ln", {}), "fused", 1, 1)
+    where, first = places(model), model.residuals[model.sites[0]].g.qkv.weight
+    with torch.no_grad():
+        alone = model(SOURCE, TARGET, True)[0]
 
-    def states(parameters):
-        with torch.no_grad():
-            return torch.func.functional_call(model, parameters, (SOURCE, TARGET, True))[0]
+        def states(weight: torch.Tensor) -> torch.Tensor:
+            tensors = {id(p): p.detach() for _, _, p in where} | {id(first): weight}
+            with bound(where, tensors):
+                return model(SOURCE, TARGET, True)[0]
 
-    both = torch.vmap(states)(stacked)
-    torch.testing.assert_close(both[0], states({name: p.detach() for name, p in names.items()}))
+        both = torch.vmap(states)(torch.stack([first.detach(), 2 * first.detach()]))
+    torch.testing.assert_close(both[0], alone)
+    assert not torch.allclose(both[1], alone)
 
 
 def test_a_copy_has_kernels_of_its_own():

@@ -57,7 +57,7 @@ def test_jobs_are_grouped_and_come_back_one_by_one():
             )
 
     jobs = [job(replace(tiny("post-ln"), seed=seed)) for seed in range(5)] + [job(tiny("pre-ln"))]
-    answers = list(grouped(execute, 3)(jobs, print))
+    answers = list(grouped(execute, 3, 1)(jobs, print))
     assert [each["id"] for each, _ in answers] == [each["id"] for each in jobs]
     assert all(answer == f"end of {each['id']}" for each, answer in answers)
     assert list(map(len, seen)) == [3, 2, 1]
@@ -72,7 +72,7 @@ def test_runs_that_were_lost_together_are_tried_alone():
             yield each, Lost("died", "it fell") if each["kind"] == "runs" else "early"
 
     jobs = [job(replace(tiny("post-ln"), seed=seed)) for seed in range(3)]
-    once = grouped(execute, 8)
+    once = grouped(execute, 8, 1)
     first = list(once(jobs, print))
     assert all(isinstance(answer, Lost) for _, answer in first) and len(first) == 3
     assert [answer for _, answer in once(jobs, print)] == ["early"] * 3
