@@ -129,8 +129,9 @@ class Transformer(nn.Module):
 
     def hooked(self) -> bool:
         """Whether anything is attached that a fused pass would not serve."""
-        unasked = (watchers for stack in self._fused.values() for watchers in stack.unasked.values())
-        return any(any(held) for held in (*self._hooks.values(), *unasked))
+        if any(any(hooks) for hooks in self._hooks.values()):
+            return True
+        return any(any(watchers) for stack in self._fused.values() for watchers in stack.unasked.values())
 
     def made_by(self) -> str:
         """`fused AVX512`, `python (asked for)`; where a few passes took the other path, or a hook asked for it, that
