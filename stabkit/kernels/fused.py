@@ -13,7 +13,7 @@ from __future__ import annotations
 import copy
 import ctypes
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -237,6 +237,8 @@ class FusedPass:
         t, b, _ = x.shape
         mode, keys = self.training, t if memory is None else len(memory)
         lengths = iter(torch.empty((3 * (end - begin), t, b), dtype=x.dtype).unbind())
+        kinds = [sublayer.kind for sublayer in self.fused.sublayers[begin:end] if sublayer.scores]
+        logits = {kind: self._logits(s, x, kinds.count(kind)) for kind, s in (("self", t), ("cross", keys))}
         asked: list[tuple[list[Any], Sequence[Watchers]]] = []
         for i in range(begin, end):
             watchers = self.fused.asked[mode][i]
@@ -247,13 +249,15 @@ class FusedPass:
             if after and i + 1 < end:  # without a norm after it the sum is the state
                 bare = joined is not None and "out" not in self.fused.sublayers[i].parts
                 state = joined if bare else torch.empty_like(x)
-            logits = None
-            if scores:
-                width = t if self.fused.sublayers[i].kind == "self" else keys
-                rows = torch.empty((b * self.fused.heads, t, -(-width // SCORES) * SCORES), dtype=x.dtype)
-                logits = rows[..., :width]
-            asked.append(([f, joined, state, logits, *(next(lengths) if one else None for one in long)], watchers))
+            seen = next(logits[self.fused.sublayers[i].kind]) if scores else None
+            asked.append(([f, joined, state, seen, *(next(lengths) if one else None for one in long)], watchers))
         return asked
+
+    def _logits(self, keys: int, x: torch.Tensor, count: int) -> Iterator[torch.Tensor]:
+        """Places for the scores of attentions (G, T, S), made where the first asks."""
+        t, b, _ = x.shape
+        rows = torch.empty((count, b * self.fused.heads, t, -(-keys // SCORES) * SCORES), dtype=x.dtype)
+        yield from rows[..., :keys].unbind()
 
     def call(
         self,

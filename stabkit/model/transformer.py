@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional
+from torch.utils.hooks import RemovableHandle
 
 from stabkit.kernels.fused import Fused, FusedPass
 from stabkit.kernels.head import scored
@@ -116,12 +117,17 @@ class Transformer(nn.Module):
             ]
             for stack, each in self._in_order.items()
         }
-        self._modal = [self, *(m for m in self.modules() if isinstance(m, Residual | Tap))]
-        for module in list(self.modules()):  # found at once: torch's fallback takes a tenth of a small forward pass
+        modules = list(self.modules())
+        self._unhooked: dict[Stack, int] = {}
+        """How many hooks torch had made when a stack was last found without one."""
+        self._modal = [self, *(m for m in modules if isinstance(m, Residual | Tap))]
+        for module in modules:  # found at once: torch's fallback takes a tenth of a small forward pass
             module.__dict__.update({**module._modules, **module._parameters})
         self.fill(seed)
-        for tensor in (*self.parameters(), *self.buffers()):  # `to` would exchange parameters that are held twice
-            tensor.data = tensor.data.to(dtype)
+        for module in modules:
+            for tensor in (*module._parameters.values(), *module._buffers.values()):
+                if tensor is not None and tensor.dtype != dtype:  # `to` would exchange those that are held twice
+                    tensor.data = tensor.data.to(dtype)
 
     @property
     def device(self) -> torch.device:
@@ -303,9 +309,19 @@ class Transformer(nn.Module):
     def _why_not(self, stack: Stack, x: torch.Tensor) -> str:
         """Why this pass takes the Python path; "" where the fused kernel makes it."""
         reason = self.only_python or self._fused[stack].why_not(x, self.training)
-        reason = reason or ("hooks" if any(self._hooks[stack]) else "")
+        reason = reason or ("hooks" if self._watched(stack) else "")
         self.ran[f"python ({reason})" if reason else f"fused {self._fused[stack].processor}"] = None
         return reason
+
+    def _watched(self, stack: Stack) -> bool:
+        """Whether any of torch's hooks is on a module of the stack: looked up again where torch has counted one more,
+        since there are thousands of places."""
+        if self._unhooked.get(stack) == RemovableHandle.next_id:
+            return False
+        watched = any(self._hooks[stack])
+        if not watched:
+            self._unhooked[stack] = RemovableHandle.next_id
+        return watched
 
     def _pass(self, stack: Stack, x: torch.Tensor, mask_BS: torch.Tensor | None) -> FusedPass:
         turning = self.positions.table if self.positions.turning else None

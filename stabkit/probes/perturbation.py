@@ -7,6 +7,8 @@ gradient. x_i is what leaves sub-layer i, after its norm. Dropout is off, as in 
 
 from __future__ import annotations
 
+import functools
+
 import torch
 
 from stabkit.model.flat import Flat
@@ -18,6 +20,12 @@ from stabkit.results.sites import declared
 from stabkit.streams import stream
 
 SIZE = 1e-4
+
+
+@functools.lru_cache(maxsize=1)
+def signs(n: int) -> torch.Tensor:
+    """n times −1 or 1, the same of every run: a worker's runs of one depth share them."""
+    return torch.from_numpy(stream(0, "perturbation").integers(0, 2, n)).to(torch.int8).mul_(2).sub_(1)
 
 
 class Perturbation(Probe):
@@ -35,9 +43,8 @@ class Perturbation(Probe):
     def read(self, seen: Pass) -> torch.Tensor:
         theta = self.flat.theta.clone()
         before = self._outputs(seen)
-        signs = torch.from_numpy(stream(0, "perturbation").integers(0, 2, len(theta))).to(theta).mul_(2.0).sub_(1.0)
         try:
-            self.flat.theta.add_(signs, alpha=SIZE)
+            self.flat.theta.add_(signs(len(theta)).to(theta), alpha=SIZE)
             after = self._outputs(seen)
         finally:
             self.flat.theta.copy_(theta)
