@@ -13,6 +13,7 @@ from __future__ import annotations
 import copy
 import ctypes
 from array import array
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
@@ -237,8 +238,8 @@ class FusedPass:
         t, b, _ = x.shape
         mode, keys = self.training, t if memory is None else len(memory)
         lengths = iter(torch.empty((3 * (end - begin), t, b), dtype=x.dtype).unbind())
-        kinds = [sublayer.kind for sublayer in self.fused.sublayers[begin:end] if sublayer.scores]
-        logits = {kind: self._logits(s, x, kinds.count(kind)) for kind, s in (("self", t), ("cross", keys))}
+        kinds = Counter(sublayer.kind for sublayer in self.fused.sublayers[begin:end])
+        logits = {kind: self._logits(t if kind == "self" else keys, x, count) for kind, count in kinds.items()}
         asked: list[tuple[list[Any], Sequence[Watchers]]] = []
         for i in range(begin, end):
             watchers = self.fused.asked[mode][i]

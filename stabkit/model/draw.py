@@ -11,6 +11,7 @@ times the method's gain for that role. Embeddings are N(0, 1/d) with the padding
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -21,12 +22,25 @@ from stabkit.streams import stream
 from stabkit.tasks.base import PAD
 
 
+SMALL = 128 * 128
+"""Numbers of a map up to which a worker keeps what it drew: 134 MB at most, 50 MB of 50L-50L."""
+
+
+def _normal(seed: int, site: str, role: str, out_in: tuple[int, int]) -> np.ndarray:
+    return stream(seed, "init", site, role).standard_normal(out_in)
+
+
+_kept = functools.lru_cache(maxsize=1024)(_normal)
+"""Methods that are compared draw the same numbers, and deeper stacks those of shallower ones."""
+
+
 def matrix(base: BaseInit, seed: int, site: str, role: str, out_in: tuple[int, int], gain: float) -> torch.Tensor:
     """(out, in) weights of one role at one site, float64, drawn as this base initialisation says, times `gain`."""
-    generator = stream(seed, "init", site, role)
     std = math.sqrt(2.0 / sum(out_in))
     if base == "xavier_normal":
-        return torch.from_numpy(generator.standard_normal(out_in) * (gain * std))
+        drawn = _kept if math.prod(out_in) <= SMALL else _normal
+        return torch.from_numpy(drawn(seed, site, role, out_in) * (gain * std))
+    generator = stream(seed, "init", site, role)
     if role in ("query", "key", "value"):
         bound = math.sqrt(3.0 / 2.0) * std * gain
     else:

@@ -19,14 +19,14 @@ class Flat:
     def __init__(self, model: nn.Module, parts: Mapping[str, nn.Module | nn.Parameter]) -> None:
         """`parts` names modules or parameters that together hold every parameter of the model; one that several hold is
         counted in the first."""
-        lists: dict[str, list[nn.Parameter]] = {}
+        self.parts: dict[str, list[nn.Parameter]] = {}
         seen = set[int]()
         for name, part in parts.items():
             parameters = [part] if isinstance(part, nn.Parameter) else list(part.parameters())
             if fresh := [p for p in parameters if id(p) not in seen]:
-                lists[name] = fresh
+                self.parts[name] = fresh
                 seen.update(map(id, fresh))
-        params = [p for part in lists.values() for p in part]
+        params = [p for part in self.parts.values() for p in part]
         if {id(p) for p in params} != {id(p) for p in model.parameters()}:
             raise ValueError("the parts do not cover the model's parameters")
         self.theta = torch.cat([p.detach().reshape(-1) for p in params])
@@ -34,7 +34,7 @@ class Flat:
         self.slices: dict[str, slice] = {}
         self._places: list[tuple[nn.Parameter, slice]] = []
         begin = 0
-        for name, held in lists.items():
+        for name, held in self.parts.items():
             start = begin
             for p in held:
                 end = begin + p.numel()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 
+import numpy as np
 import torch
 
 from stabkit.model.flat import Flat
@@ -23,9 +24,9 @@ SIZE = 1e-4
 
 
 @functools.lru_cache(maxsize=1)
-def signs(n: int) -> torch.Tensor:
+def signs(n: int) -> np.ndarray:
     """n times −1 or 1, the same of every run: a worker's runs of one depth share them."""
-    return torch.from_numpy(stream(0, "perturbation").integers(0, 2, n)).to(torch.int8).mul_(2).sub_(1)
+    return (2 * stream(0, "perturbation").integers(0, 2, n) - 1).astype(np.int8)
 
 
 class Perturbation(Probe):
@@ -44,7 +45,7 @@ class Perturbation(Probe):
         theta = self.flat.theta.clone()
         before = self._outputs(seen)
         try:
-            self.flat.theta.add_(signs(len(theta)).to(theta), alpha=SIZE)
+            self.flat.theta.add_(torch.from_numpy(signs(len(theta))).to(theta), alpha=SIZE)
             after = self._outputs(seen)
         finally:
             self.flat.theta.copy_(theta)

@@ -21,7 +21,7 @@ class WeightGrad(Probe):
 
     def __init__(self, model: Transformer, flat: Flat) -> None:
         super().__init__(model, flat)
-        self.weights = [[p for p in residual.parameters() if p.ndim > 1] for residual in model.residuals.values()]
+        self.weights = [[p for p in flat.parts[site.name] if p.ndim > 1] for site in model.residuals]
 
     def read(self, seen: Pass) -> torch.Tensor:
         return torch.stack([self._norm(weights) for weights in self.weights])
