@@ -21,7 +21,6 @@ from stabkit.spec import BaseInit
 from stabkit.streams import stream
 from stabkit.tasks.base import PAD
 
-
 SMALL = 128 * 128
 """Numbers of a map up to which a worker keeps what it drew: 134 MB at most, 50 MB of 50L-50L."""
 
