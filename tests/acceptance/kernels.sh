@@ -5,7 +5,7 @@
 # STABKIT_BEFORE names a checkout of 79c87b9, whose runs are "today's"; it is made where it is not set.
 . "$(dirname "$0")/common.sh"
 cd "$root"
-dev --version >/dev/null 2>&1
+dev --version >/dev/null 2>&1 && dev libraries >/dev/null 2>&1
 python="$root/.venv/bin/python"
 before=${STABKIT_BEFORE:-$work/before}
 peer=$root/../shared/peers/peer_sweep.py
