@@ -38,7 +38,7 @@ AREAS = {
     "model": (8, ("stabkit/model/*.py",), None),
     "probes": (6, ("stabkit/probes/*.py",), None),
     "train": (7, ("stabkit/train.py", "stabkit/training/train.py"), None),
-    "optim": (5, ("stabkit/optim.py", "stabkit/training/optim.py"), None),
+    "optim": (5, ("stabkit/optim.py", "stabkit/training/optim.py", "stabkit/training/optimizers/*.py"), None),
     "outcome": (6, ("stabkit/outcome.py", "stabkit/results/outcome.py"), None),
     "store": (
         7,

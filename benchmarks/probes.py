@@ -18,7 +18,8 @@ from stabkit.probes import PROBES, Probe
 from stabkit.results.records import Recorder
 from stabkit.spec import ModelConfig, RunSpec
 from stabkit.tasks.synthetic import Synthetic
-from stabkit.training import optim, train
+from stabkit.training import train
+from stabkit.training.optimizers.adam import Adam
 
 
 def main(layers: int = 18, steps: int = 10) -> None:
@@ -27,7 +28,7 @@ def main(layers: int = 18, steps: int = 10) -> None:
     spec = RunSpec(method="deepnorm", model=ModelConfig(encoder_layers=layers, decoder_layers=layers))
     model = train.build(spec, task, torch.device("cpu"))
     flat = Flat(model, model.parts())
-    adam = optim.Adam(flat.theta, flat.grad, 0.9, 0.98, 1e-8)
+    adam = Adam(flat.theta, flat.grad, 0.9, 0.98, 1e-8)
     probes = [probe(model, flat) for probe in PROBES]
 
     def step(i: int, on: list[Probe]) -> tuple[float, float]:

@@ -123,7 +123,13 @@ OwnWarmup = Annotated[
 ]
 NoCures = Annotated[bool, Option("Try no change that may mend a model that is not likely to train.", LONG)]
 CureTime = Annotated[float, Option("Seconds for these; 0: as long again as the probe took.", LONG, "SECONDS")]
-Optimizer = Annotated[spec.Optimizer, Option("adam, sgd, radam (as its paper) or radam-torch.", LONG)]
+Optimizer = Annotated[
+    spec.Optimizer, Option("adam, adamw, muon, muon-original, lion, sgd, radam (its paper's), radam-torch.", LONG)
+]
+WeightDecay = Annotated[
+    float | None, Option("Decoupled, of maps inside sub-layers; adamw, muon and lion: 0.1.", LONG, "X")
+]
+Momentum = Annotated[float | None, Option("Of sgd and muon; default 0 and 0.95.", LONG, "X")]
 Dropout = Annotated[float, Option("Dropout on embeddings and branches.", LONG, "X")]
 Clip = Annotated[float, Option("Clip the gradient's global norm; 0 is off.", LONG, "X")]
 Smoothing = Annotated[float, Option("Label smoothing.", LONG, "X")]
@@ -210,6 +216,8 @@ def sweep(
     warmup: Warmup = (4000, 0),
     lr: Rates = 5e-4,
     optimizer: Optimizer = "adam",
+    weight_decay: WeightDecay = None,
+    momentum: Momentum = None,
     dropout: Dropout = 0.0,
     clip: Clip = 0.0,
     label_smoothing: Smoothing = 0.1,
@@ -283,6 +291,8 @@ def ablate(
     warmup: Warmup = 0,
     lr: Rates = 2e-3,
     optimizer: Optimizer = "adam",
+    weight_decay: WeightDecay = None,
+    momentum: Momentum = None,
     dropout: Dropout = 0.0,
     clip: Clip = 0.0,
     label_smoothing: Smoothing = 0.1,
@@ -387,6 +397,8 @@ def tolerance(
     max_tokens: MaxTokens = 256,
     seeds: Seeds = SEEDS,
     optimizer: Optimizer = "adam",
+    weight_decay: WeightDecay = None,
+    momentum: Momentum = None,
     dropout: Dropout = 0.0,
     clip: Clip = 0.0,
     label_smoothing: Smoothing = 0.1,
@@ -459,6 +471,8 @@ def landscape(
     warmup: Warmup = 0,
     lr: Rates = 5e-4,
     optimizer: Optimizer = "adam",
+    weight_decay: WeightDecay = None,
+    momentum: Momentum = None,
     dropout: Dropout = 0.0,
     clip: Clip = 0.0,
     label_smoothing: Smoothing = 0.1,

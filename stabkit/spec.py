@@ -22,9 +22,9 @@ ALGO_VERSION = 5
 measured along the way has versions of its own (`results/records.py`), and words are made on reading."""
 
 BaseInit = Literal["xavier_normal", "fairseq_uniform", "torch_uniform"]
-Optimizer = Literal["adam", "sgd", "radam", "radam-torch"]
+Optimizer = Literal["adam", "adamw", "muon", "muon-original", "lion", "sgd", "radam", "radam-torch"]
 RecipeName = Literal["shared", "paper"]
-Norm = Literal["layer", "rms", "dyt"]
+Norm = Literal["layer", "rms", "dyt", "derf"]
 FfnKind = Literal["relu", "swiglu"]
 Positions = Literal["sinusoidal", "rotary"]
 Dtype = Literal["float32", "float64"]
@@ -80,6 +80,10 @@ class TrainConfig:
     adam_beta1: float = 0.9
     adam_beta2: float = 0.98
     adam_eps: float = 1e-8
+    weight_decay: float = 0.0
+    """λ, decoupled, of the linear maps inside sub-layers and of nothing else; of optimisers that decay."""
+    momentum: float = 0.0
+    """Of SGD and Muon."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -107,7 +107,8 @@ def test_the_picture_of_the_rooms_names_each_in_the_order_of_the_imports() -> No
 def recipes(tmp_path):
     """A directory with the files of the two recipes, as their reader has it."""
     (tmp_path / "my.py").write_text(BLOCKS[0], encoding="utf-8")
-    (tmp_path / "mine.py").write_text(BLOCKS[1], encoding="utf-8")
+    (tmp_path / "mine.py").write_text(BLOCKS[2], encoding="utf-8")
+    (tmp_path / "slow.py").write_text(BLOCKS[1], encoding="utf-8")
     return tmp_path
 
 
@@ -118,11 +119,19 @@ def printed(part):
 
 def test_the_method_of_the_docs_keeps_the_contract(recipes):
     """As printed, whole: the models of 100 layers too."""
-    ((command,),) = [printed("check")]
+    ((command, _),) = [printed("check")]
     done = stabkit(*shlex.split(command), cwd=recipes)
     assert done.returncode == 0, done.stderr
     assert "Pre-LN × √½ keeps the contract: x ← ω·x + γ·f(LN(x)); after each stack LN(x)" in done.stdout
     assert "breaks" not in done.stdout
+
+
+def test_so_does_the_one_with_a_wiring_of_two_streams(recipes):
+    ((_, command),) = [printed("check")]
+    done = stabkit(*shlex.split(command), cwd=recipes)
+    assert done.returncode == 0, done.stderr
+    assert "Slow stream keeps the contract: x ← x + f(LN(x + s)), s ← ¾·s + ¼·x, s₀ = x₀; output x + s" in done.stdout
+    assert "breaks" not in done.stdout and "its wiring names no second" in done.stdout
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -145,7 +154,7 @@ def test_the_recipes_of_the_docs_are_swept_and_seen(recipes):
 
 def test_the_surface_of_the_docs_is_drawn_and_its_middle_is_the_models_loss(capsys):
     names: dict = {}
-    exec(BLOCKS[3], names)  # our own page, not input
+    exec(BLOCKS[4], names)  # our own page, not input
     loss = float(((names["model"](names["x"]) - names["y"]) ** 2).mean().detach())
     assert names["surface"].loss[5, 5] == pytest.approx(loss, rel=1e-6) and capsys.readouterr().out
 
@@ -153,7 +162,7 @@ def test_the_surface_of_the_docs_is_drawn_and_its_middle_is_the_models_loss(caps
 def test_the_figure_of_the_docs_keeps_the_contract():
     """As printed: its frame, and its card for no run, one run and a diverged one; what explains ✕ only where one is."""
     names = {}
-    exec(BLOCKS[2], names)  # our own page, not input
+    exec(BLOCKS[3], names)  # our own page, not input
     picture = names["PICTURE"]
     sound, lost = plausible(spec("post-ln", 18)), plausible(spec("deepnorm", 6), until=3)
     for runs in ([], [sound], [sound, lost]):

@@ -28,17 +28,26 @@ from stabkit.methods.papers import (
 )
 from stabkit.methods.today import (
     OUT,
+    attention_residuals,
     completep,
     depth_mup,
+    derf,
     dyt,
+    gated_attention,
+    gpas,
     gpt2_init,
+    hyper_connections,
     keel,
     layernorm_scaling,
+    mhc,
     mix_ln,
+    nanochat,
     peri_ln,
     reordered_norm,
     residual,
     sandwich_ln,
+    siamesenorm,
+    value_residual,
 )
 from stabkit.spec import ModelConfig, RunSpec
 
@@ -66,6 +75,15 @@ METHODS: tuple[Callable[..., Method], ...] = (
     gpt2_init.method,
     depth_mup.method,
     completep.method,
+    derf.method,
+    gpas.method,
+    gated_attention.method,
+    value_residual.method,
+    nanochat.method,
+    siamesenorm.method,
+    attention_residuals.method,
+    hyper_connections.method,
+    mhc.method,
 )
 """Each row makes a method. Its keyword arguments are the method's options: texts from a Literal, with a default, which
 users write as `admin:omega=closed`; `alpha_scale` and `beta_scale` are axes of a grid."""
@@ -87,6 +105,12 @@ SETS: Mapping[str, tuple[str, ...]] = {
         *("post-ln", "pre-ln", "deepnorm"),
         *("peri-ln", "sandwich-ln", "reordered-norm", "mix-ln", "keel", "layernorm-scaling", "dyt", "gpt2-init"),
         *("depth-mup", "completep"),
+    ),
+    "2026": (
+        *("post-ln", "pre-ln", "deepnorm"),
+        *("peri-ln", "sandwich-ln", "reordered-norm", "mix-ln", "keel", "layernorm-scaling", "dyt", "gpt2-init"),
+        *("depth-mup", "completep", "derf", "gpas", "gated-attention", "value-residual", "nanochat", "siamesenorm"),
+        *("attention-residuals", "hyper-connections", "mhc"),
     ),
 }
 """What `--models` calls several at once: every method; those that DeepNet and Very Deep Transformers compare; those

@@ -27,15 +27,15 @@ from functools import lru_cache
 from typing import Any, Literal, Protocol
 
 from stabkit.methods.parts import Part
-from stabkit.methods.wirings import Wiring
+from stabkit.methods.wirings import Wired, Wiring
 from stabkit.spec import BaseInit, Optimizer
 from stabkit.tasks.base import Batch
 
 Stack = Literal["encoder", "decoder"]
 Kind = Literal["self", "cross", "ffn"]
 Role = Literal["query", "key", "value", "out", "up", "gate", "down", "embedding", "head"]
-"""What a weight does: W_Q, W_K, W_V, W_O of attention; W₁ (`up`), W_g (`gate`, where there is one) and W₂ (`down`) of
-the feed-forward; the rest."""
+"""What a weight does: W_Q, W_K, W_V, W_O of attention; W₁ (`up`) and W₂ (`down`) of the feed-forward; W_g (`gate`) of
+either, where there is one; the rest."""
 Known = Role | Literal["vector", "outer"]
 """What a number of a model is known as to an optimiser; "vector": biases, norms and scales of a sub-layer; "outer":
 what stands before and after a stack, and the weights of its wiring."""
@@ -44,6 +44,8 @@ Place = Literal["first", "mid", "last", "end", "query", "key", "value"]
 PLACES: tuple[Place, ...] = ("first", "mid", "last", "end", "query", "key", "value")
 HEADED: tuple[Place, ...] = ("query", "key", "value")
 """The places where a part reads a head's d/H entries, with one set of weights for all heads."""
+Gate = Literal["", "head", "entry"]
+"""What a sub-layer's attention is gated by: nothing, or σ(W_g·u) of what it reads, for each head or each entry."""
 Group = Literal["Post-LN", "No-LN", "Pre-LN", "DeepNorm", "Dual"]
 """The row groups of DeepNet Table 1, in its order; then schemes of several streams."""
 
@@ -161,6 +163,10 @@ def _nothing(site: Site, place: Place) -> Part:
     return ""
 
 
+def _ungated(site: Site) -> Gate:
+    return ""
+
+
 def _stack(stack: Stack) -> Part:
     return ""
 
@@ -226,13 +232,17 @@ class Method:
     embedding: Callable[[Stack], Part] = _stack
     """What a stack's embedded tokens, positions included, pass before its first layer."""
     final: Callable[[Stack], Part] = _stack
-    wiring: Wiring = "chain"
+    wiring: Wiring | Wired = "chain"
     rate: Callable[[Site, Known], float] = _same
     """What the learning rate of this role's weights is multiplied by, whatever the recipe (depth-μP, CompleteP): a
     comparison at one rate is at one base rate. The first site decides `embedding` and `head`, the last of its stack
     `outer`."""
     epsilon: Callable[[Site, Known], float] = _same
     """What Adam's ε is multiplied by, likewise."""
+    gate: Callable[[Site], Gate] = _ungated
+    """Of attention: W_O·(σ(W_g·u) ⊙ heads(u)), before what stands at `last`; W_g has no bias, and the role `gate`."""
+    value_residual: bool = False
+    """Whether self-attention takes the mean of its own values and those of the first layer of its stack."""
     bias: Callable[[Site], bool] = _yes
     """Whether this sub-layer's linear maps have biases, in a block that has any."""
     calibrate: Calibrate | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from stabkit.methods.base import HEADED, PLACES, Method, Place, Scale, Site, Stack, sites
 from stabkit.methods.blocks import biased, inner, inner_width
 from stabkit.methods.parts import cost
-from stabkit.methods.wirings import WIRINGS
+from stabkit.methods.wirings import Shape, wired
 from stabkit.spec import ModelConfig
 
 
@@ -17,9 +17,10 @@ def parameters(method: Method, config: ModelConfig, vocab: int) -> int:
     total += sum(_maps(method, site, config) + _places(method, site, config) for site in method_sites)
     total += _scales(method, method_sites)
     for stack in dict.fromkeys(site.stack for site in method_sites):
-        layers = next(site.depth for site in method_sites if site.stack == stack)
+        mine = [site for site in method_sites if site.stack == stack]
         total += sum(cost(part, norm, d, heads) for part in (method.embedding(stack), method.final(stack)))
-        total += WIRINGS[method.wiring].parameters(layers, cost("norm", norm, d, heads))
+        shape = Shape(layers=mine[0].depth, sublayers=len(mine), width=d, norm=cost("norm", norm, d, heads))
+        total += wired(method.wiring).parameters(shape)
     return total
 
 
@@ -27,7 +28,8 @@ def _maps(method: Method, site: Site, config: ModelConfig) -> int:
     """A sub-layer's linear maps: attention's four; of a feed-forward as many as `ffn_kind` has."""
     d, f, bias = config.hidden, inner_width(config), biased(method, site, config)
     if site.kind != "ffn":
-        return 4 * d * d + 4 * d * bias
+        gate = {"": 0, "head": config.heads, "entry": d}[method.gate(site)]
+        return 4 * d * d + 4 * d * bias + gate * d
     upwards = {"relu": 1, "swiglu": 2}[config.ffn_kind]
     return (upwards + 1) * d * f + (upwards * f + d) * bias
 

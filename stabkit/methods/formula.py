@@ -9,13 +9,14 @@ names another. Where sub-layers differ, each kind has its own line, by layers wh
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from stabkit.methods.base import HEADED, ONE, Kind, Known, Method, Place, Role, Scale, Site, Stack, defined, sites
 from stabkit.methods.blocks import inner as standing
 from stabkit.methods.count import places
 from stabkit.methods.parts import Part, kind
-from stabkit.methods.wirings import WIRINGS
+from stabkit.methods.wirings import wired
 from stabkit.spec import ModelConfig
 
 KINDS: Mapping[Kind, str] = {"self": "self-attention", "cross": "cross-attention", "ffn": "feed-forward"}
@@ -33,22 +34,33 @@ def lines(method: Method, n: int, m: int, config: ModelConfig = PLAIN) -> list[s
     """The residuals at a depth, the wiring, and what stands before and after the stacks."""
     method_sites = sites(n, m, config.hidden)
     names = _grouped(method_sites, lambda site: residual(method, site, config))
-    wired = WIRINGS[method.wiring].formula.replace("{N}", kind("norm", config.norm).function)
+    wiring = wired(method.wiring)
+    written = wiring.formula.replace("{N}", kind("norm", config.norm).function)
+    if wiring.replaces:
+        reads = _branch(method, method_sites[-1], config)
+        names = [re.sub("f⟨(.*?)⟩", lambda found: re.sub(r"\bx\b", found[1], reads), written)]
+        written = ""
     stacks = list(dict.fromkeys(site.stack for site in method_sites))
     beside = [
         *_beside(stacks, method.embedding, config, "before"),
         *_beside(stacks, method.final, config, "after"),
     ]
+    values = ["V_l ← (V_l + V₁)/2 in self-attention"] if method.value_residual else []
     bare = ["no biases"] if config.biases and not any(method.bias(site) for site in method_sites) else []
-    return [*names, *([wired] if wired else []), *beside, *bare]
+    return [*names, *([written] if written else []), *values, *beside, *bare]
 
 
 def residual(method: Method, site: Site, config: ModelConfig = PLAIN) -> str:
     """`x ← LN(ω·x + f(x))`, of one sub-layer."""
-    branch = around(method.norm_branch(site), _inside(method, site, config), config)
-    branch = branch if method.gamma(site) == ONE else f"γ·{_factor(branch)}"
+    branch = _branch(method, site, config)
     shortcut = "x" if method.omega(site) == ONE and not method.calibrate else "ω·x"
     return f"x ← {around(method.norm_out(site), f'{shortcut} + {branch}', config)}"
+
+
+def _branch(method: Method, site: Site, config: ModelConfig) -> str:
+    """`γ·f(LN(x))`."""
+    branch = around(method.norm_branch(site), _inside(method, site, config), config)
+    return branch if method.gamma(site) == ONE else f"γ·{_factor(branch)}"
 
 
 def around(part: Part, inside: str, config: ModelConfig = PLAIN) -> str:
@@ -67,7 +79,8 @@ def _inside(method: Method, site: Site, config: ModelConfig) -> str:
     parts: dict[Place, Part] = {
         place: part for place in places(site) if (part := standing(method, site, place, config))
     }
-    if set(parts) - {"first", "end"} == set():
+    gate = method.gate(site) if site.kind != "ffn" else ""
+    if set(parts) - {"first", "end"} == set() and not gate:
         core = f"f({around(parts.get('first', ''), read, config)})"
     elif site.kind == "ffn":
         u = around(parts.get("first", ""), read, config)
@@ -77,6 +90,7 @@ def _inside(method: Method, site: Site, config: ModelConfig) -> str:
         u = around(parts.get("first", ""), read, config)
         normed = [around(parts[place], place[0], config) for place in HEADED if place in parts]
         heads = f"heads({', '.join([u, *normed])})"
+        heads = f"(σ(W_g·{_factor(u)}) ⊙ {heads})" if gate else heads
         core = f"W_O·{_factor(around(parts.get('last', ''), heads, config))}"
     return around(parts.get("end", ""), core, config)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stabkit.methods.base import Group, Method, defined, sites
-from stabkit.methods.wirings import WIRINGS
+from stabkit.methods.wirings import wired
 
 LAYERS = 12
 """Of each stack of the model that is looked at."""
@@ -14,7 +14,7 @@ def group_of(method: Method) -> Group:
     before or on the branch; No-LN without."""
     if method.group is not None:
         return method.group
-    if len(WIRINGS[method.wiring].streams) > 1:
+    if len(wired(method.wiring).streams) > 1:
         return "Dual"
     method_sites = sites(*defined(method, LAYERS), 64)
     if 2 * sum(bool(method.norm_out(site)) for site in method_sites) >= len(method_sites):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stabkit.methods.base import Method, sites
 from stabkit.methods.parts import normalises
-from stabkit.methods.wirings import WIRINGS
+from stabkit.methods.wirings import wired
 from stabkit.spec import ModelConfig
 
 
@@ -18,6 +18,6 @@ def in_norm(method: Method, config: ModelConfig) -> bool:
     """Whether the output is what a norm gives: of the method after the stack, else of its wiring, else of the last
     sub-layer."""
     last = sites(config.encoder_layers, config.decoder_layers, config.hidden, config.base_init)[-1]
-    wired = WIRINGS[method.wiring].end
-    ending = method.final(last.stack) or (method.norm_out(last) if wired is None else wired)
+    end = wired(method.wiring).end
+    ending = method.final(last.stack) or (method.norm_out(last) if end is None else end)
     return normalises(ending, config.norm)

@@ -4,6 +4,7 @@
     layer         LayerNorm: γ ⊙ (x − mean)/√(var + ε) + β                             (Ba et al. 2016)
     rms           RMSNorm: γ ⊙ x/√(mean(x²) + ε)                                       (Zhang & Sennrich 2019, eq. 4)
     dyt, dyt 1    DyT: γ ⊙ tanh(α·x) + β, α one trained number, 0.5 or 1 at first      (Zhu et al. 2025, §4, Table 11)
+    derf          Derf: γ ⊙ erf(α·x + s) + β, α 0.5 and s 0 at first, one number each  (Chen et al. 2025, §4)
     shift         x + b, b one trained number, 0 at first                              (R-Fixup)
     scale shift   s·(x + b), s one trained number, 1 at first                          (R-Fixup, after the encoder)
     rms across heads   RMSNorm over the entries of all heads at once, of q or k                (OLMo 2, §3.3)
@@ -21,7 +22,7 @@ from typing import Literal, get_args
 
 from stabkit.spec import Norm
 
-Part = Literal["", "norm", "layer", "rms", "dyt", "dyt 1", "shift", "scale shift", "heads", "rms across heads"]
+Part = Literal["", "norm", "layer", "rms", "dyt", "dyt 1", "derf", "shift", "scale shift", "heads", "rms across heads"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,6 +45,7 @@ PARTS: Mapping[Part, PartKind] = {
     "rms": PartKind(words="RMSNorm", function="RMSNorm", parameters=lambda size, heads: size, normalises=True),
     "dyt": PartKind(words="DyT", function="DyT", parameters=lambda size, heads: 2 * size + 1),
     "dyt 1": PartKind(words="DyT of α = 1", function="DyT", parameters=lambda size, heads: 2 * size + 1),
+    "derf": PartKind(words="Derf", function="Derf", parameters=lambda size, heads: 2 * size + 2),
     "shift": PartKind(words="shift", formula="{} + b", parameters=lambda size, heads: 1),
     "scale shift": PartKind(words="scale and shift", formula="s·({} + b)", parameters=lambda size, heads: 2),
     "heads": PartKind(words="factor a head", formula="γ_h·{}", parameters=lambda size, heads: heads),

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from stabkit.methods.base import ONE, PLACES, Method, Site
 from stabkit.methods.parts import Part
-from stabkit.methods.wirings import WIRINGS
+from stabkit.methods.wirings import named, wired
 
 
 def folds(method: Method, places: Sequence[Site]) -> str:
@@ -28,15 +28,19 @@ def folds(method: Method, places: Sequence[Site]) -> str:
         for part, where in ((method.embedding(stack), "before"), (method.final(stack), "after")):
             if part:
                 return f"a {part} stands {where} the {stack}"
-    return "" if method.wiring == "chain" else f"its wiring is no chain: {method.wiring}"
+    if any(method.gate(site) for site in places):
+        return "its attention has a gate"
+    if method.value_residual:
+        return "its attention takes the first layer's values"
+    return "" if method.wiring == "chain" else f"its wiring is no chain: {named(method.wiring)}"
 
 
 def audits(method: Method, places: Sequence[Site]) -> str:
     """Why a model of this method is not followed by `audit`; "" where it is."""
-    if len(WIRINGS[method.wiring].streams) > 1:
-        return "a wiring of several streams is not followed by audit"
-    if {"dyt", "dyt 1"} & set(_parts(method, places)):
-        return "audit recognises LayerNorm and RMSNorm, and no DyT"
+    if not wired(method.wiring).followed:
+        return "audit follows chains and DLCL's sums alone"
+    if {"dyt", "dyt 1", "derf"} & set(_parts(method, places)):
+        return "audit recognises LayerNorm and RMSNorm, and neither DyT nor Derf"
     return ""
 
 
@@ -46,6 +50,8 @@ def unjudged(method: Method, places: Sequence[Site]) -> tuple[str, ...]:
     heads = any(method.inner(site, place) for site in places for place in ("query", "key", "value"))
     reasons = {
         "what stands on queries, keys and values": heads,
+        "the gate on attention": any(method.gate(site) for site in places),
+        "whose values attention takes": method.value_residual,
         "what stands before the first layer": any(method.embedding(stack) for stack in stacks),
         "the factors on rate and ε, which are the optimiser's": method.scaled,
         "ω, which comes from data": method.calibrate is not None,

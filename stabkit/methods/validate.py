@@ -9,7 +9,7 @@ from typing import Any, get_args
 from stabkit.methods.base import HEADED, Assumed, Group, Method, Recipe, Role, Scale, Site, Stack, sites
 from stabkit.methods.count import places
 from stabkit.methods.parts import PARTS
-from stabkit.methods.wirings import WIRINGS
+from stabkit.methods.wirings import WIRINGS, Wired
 
 ROLES: tuple[Role, ...] = get_args(Role)
 BRANCH = ROLES[: ROLES.index("embedding")]
@@ -26,7 +26,10 @@ def faults(method: Method, n: int, m: int, width: int = 64) -> Iterator[str]:
         if not isinstance(getattr(method, name), str) or not getattr(method, name).strip():
             yield f"its {name} is {getattr(method, name)!r}, not a text"
     yield from _one_of("its group", method.group or "Post-LN", get_args(Group))
-    yield from _one_of("its wiring", method.wiring, tuple(WIRINGS))
+    if not isinstance(method.wiring, Wired):
+        yield from _one_of("its wiring", method.wiring, tuple(WIRINGS))
+    elif not callable(method.wiring.module):
+        yield "its wiring has no module, the function (sub-layers, norm) that makes a ChainWiring"
     for assumed in method.assumes:
         yield from _one_of("what it assumes", assumed, get_args(Assumed))
     if not isinstance(method.recipe, Recipe | None):

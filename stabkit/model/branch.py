@@ -2,7 +2,7 @@
 
     G(u) = I_end( W₂·I_last( relu( I_mid( W₁·v ) ) ) ), v = I_first(u)                feed-forward
     G(u) = I_end( W₂·I_last( SiLU( I_mid( W_g·v ) ) ⊙ W₁·v ) ), of two thirds width   feed-forward, gated (SwiGLU)
-    G(u) = I_end( W_O·I_last( attention( I_first(u), memory ) ) )                     attention
+    G(u) = I_end( W_O·I_last( σ(W_g·u) ⊙ attention( I_first(u), memory ) ) )          attention, a gate where asked for
 
 with what the method, or the block, puts at the places I (`part.py`). Each head's query, key and value may pass a part
 of their own; then the positions turn queries and keys where they are rotary (`positions.py`).
@@ -27,6 +27,9 @@ from stabkit.model.part import part
 from stabkit.model.positions import Positions
 from stabkit.model.tap import Tap
 from stabkit.spec import FfnKind, ModelConfig
+
+Carried = dict[str, torch.Tensor]
+"""What one layer of a stack hands to all others in a pass: made for the pass, gone after it."""
 
 
 class Linear(nn.Module):
@@ -101,6 +104,9 @@ class Attention(nn.Module):
         """Not a module of its own: one object, held by the Transformer, serves all."""
         self.changed = any((self.query, self.key, self.value)) or (self.own and positions.turning)
         self.scores = Scores(self.heads, size)
+        gate = method.gate(site)
+        self.gate = Linear(("gate",), self.heads, size if gate == "entry" else 1, d, bias=False) if gate else None
+        self.hands_on = method.value_residual and self.own
 
     def forward(
         self,
@@ -108,11 +114,14 @@ class Attention(nn.Module):
         memory_SBD: torch.Tensor | None,
         mask_GST: torch.Tensor | None,
         past: Past | None = None,
+        carried: Carried | None = None,
     ) -> torch.Tensor:
         """(T, B, D) → (T, B, D). `mask_GST` is added to the scores: 0 where a key may be seen, −∞ where not. With a
-        `past`, x holds the positions that follow it, and sees all of it."""
+        `past`, x holds the positions that follow it, and sees all of it. `carried`: the pass's own."""
         u = x_TBD if self.first is None else self.first(x_TBD)
         queries = self.qkv(u) if self.own else self.q(u)
+        if self.hands_on and carried is not None:
+            queries = self._with_first_values(queries, carried)
         if self.changed:
             roles = HEADED if self.own else HEADED[:1]
             queries = self._of_heads(queries, roles, past.length if past is not None and self.own else 0)
@@ -124,8 +133,21 @@ class Attention(nn.Module):
         else:
             memory = past.once(lambda: self._memory(memory_SBD))
         heads = self.scores(queries, memory, mask_GST)
+        if self.gate is not None:
+            t, b, _ = heads.shape
+            gate = torch.sigmoid(self.gate(u)).view(t, b, self.heads, -1)
+            heads = (heads.view(t, b, self.heads, -1) * gate).view(t, b, -1)
         y: torch.Tensor = self.out(heads if self.last is None else self.last(heads))
         return y if self.end is None else self.end(y)
+
+    def _with_first_values(self, packed_TBC: torch.Tensor, carried: Carried) -> torch.Tensor:
+        """The first attention of a pass leaves its values in `carried`; every later one takes the mean of both."""
+        parts = packed_TBC.view(*packed_TBC.shape[:2], self.heads, 3, -1)
+        if "values" not in carried:
+            carried["values"] = parts[..., 2, :]
+            return packed_TBC
+        mixed = 0.5 * parts[..., 2, :] + 0.5 * carried["values"]
+        return torch.stack([parts[..., 0, :], parts[..., 1, :], mixed], dim=-2).flatten(-3)
 
     def _memory(self, memory_SBD: torch.Tensor | None) -> torch.Tensor:
         kv: torch.Tensor = self.kv(memory_SBD)
@@ -172,8 +194,9 @@ class FeedForward(nn.Module):
         memory_SBD: torch.Tensor | None,
         mask_GST: torch.Tensor | None,
         past: Past | None = None,
+        carried: Carried | None = None,
     ) -> torch.Tensor:
-        """(T, B, D) → (T, B, D); reads neither memory, mask nor past."""
+        """(T, B, D) → (T, B, D); reads nothing else."""
         h = self.hidden(x_TBD if self.first is None else self.first(x_TBD))
         y: torch.Tensor = self.down(h if self.last is None else self.last(h))
         return y if self.end is None else self.end(y)

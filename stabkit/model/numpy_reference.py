@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from stabkit.methods.base import Method, Site, Stack, sites
 from stabkit.methods.parts import Part
-from stabkit.methods.wirings import WIRINGS
+from stabkit.model.numpy_wirings import NUMPY
 from stabkit.spec import ModelConfig
 
 Array = NDArray[np.float64]
@@ -39,6 +39,8 @@ class Second:
         self.method, self.config = method, config
         self.w = {name: np.asarray(array, dtype=np.float64) for name, array in weights.items()}
         self.sites = sites(config.encoder_layers, config.decoder_layers, config.hidden, config.base_init)
+        self.values: list[Array] | None = None
+        """Each head's values in the first self-attention of the stack, where the method hands them on."""
 
     def sentence(self, source: NDArray[Any], target: NDArray[Any]) -> Array:
         """(T, V) of one pair."""
@@ -58,33 +60,21 @@ class Second:
         """(T, d) that leaves a stack. `own` and `other` say which keys a query may see, of the stack and of memory."""
         x = self.part(self.method.embedding(stack), f"begin.{stack}", self.embedded(tokens))
         mine = [site for site in self.sites if site.stack == stack]
-        outputs, total = [x], x
-        for site in mine:
-            if site.index == 1 or site.layer != mine[site.index - 2].layer:
-                x = self.gathered(stack, outputs, x)
-            f = self.branch(site, x, memory, other if site.kind == "cross" else state)
-            total = total + f
+        name = f"history.{stack}"
+        second = NUMPY[of] if isinstance(of := self.method.wiring, str) else of.second
+        if second is None:
+            raise ValueError("its wiring has no second implementation")
+        wiring = second(
+            lambda weight: self.w[f"{name}.{weight}"], lambda norm, y: self.part("norm", f"{name}.{norm}", y), mine, x
+        )
+        self.values = None
+        for i, site in enumerate(mine):
+            read = wiring.read(i)
+            f = self.branch(site, read, memory, other if site.kind == "cross" else state)
             at = self.at(site)
-            x = self.part(self.method.norm_out(site), f"{at}.norm_out", self.scale("omega", site) * x + f)
-            if site.index == len(mine) or mine[site.index].layer != site.layer:
-                outputs.append(x)
-        if self.method.wiring == "two streams":
-            x = x + self.part("norm", f"history.{stack}.norm", total)
-        return self.part(self.method.final(stack), f"final.{stack}", self.gathered(stack, outputs, x))
-
-    def gathered(self, stack: Stack, outputs: list[Array], x: Array) -> Array:
-        """What a layer reads: x, or DLCL's combination of all outputs so far."""
-        if not WIRINGS[self.method.wiring].history:
-            return x
-        length, name = len(outputs), f"history.{stack}"
-        row = self.w[f"{name}.weight"][length * (length - 1) // 2 : length * (length + 1) // 2]
-        arrays = list(outputs)
-        if self.method.wiring == "history, normed":
-            arrays[1:] = [self.part("norm", f"{name}.norms.{k}", y) for k, y in enumerate(outputs[1:])]
-        combined: Array = np.tensordot(row, np.stack(arrays), axes=1)
-        if self.method.wiring == "history, norm after" and length > 1:
-            return self.part("norm", f"{name}.norms.{length - 2}", combined)
-        return combined
+            y = self.part(self.method.norm_out(site), f"{at}.norm_out", self.scale("omega", site) * read + f)
+            wiring.join(i, y, f)
+        return self.part(self.method.final(stack), f"final.{stack}", wiring.end())
 
     def branch(self, site: Site, x: Array, memory: Array, sees: NDArray[Any]) -> Array:
         """γ·N_branch(G(κ·N_in(x)))."""
@@ -119,6 +109,11 @@ class Second:
                 of_head += [self.map(f"{at}.kv", memory, block(2 * head + i, size)) for i in range(2)]
             for own, mapped in zip(outputs, of_head, strict=True):
                 own.append(mapped)
+        if alone and self.method.value_residual:
+            if self.values is None:
+                self.values = list(outputs[2])
+            else:
+                outputs[2] = [(v + first) / 2 for v, first in zip(outputs[2], self.values, strict=True)]
         for place, own in zip(("query", "key", "value"), outputs, strict=True):
             own[:] = self.of_heads(site, place, own)
         heads = []
@@ -128,6 +123,10 @@ class Second:
             score = np.where(sees, q @ k.T / math.sqrt(size), -np.inf)
             weight = np.exp(score - score.max(axis=1, keepdims=True))
             heads.append(weight / weight.sum(axis=1, keepdims=True) @ v)
+        if gate := self.method.gate(site):
+            rows = size if gate == "entry" else 1
+            for head, o in enumerate(heads):
+                heads[head] = o / (1 + np.exp(-self.map(f"{at}.gate", u, block(head, rows))))
         return self.map(f"{at}.out", self.inner(site, "last", np.concatenate(heads, axis=1)))
 
     def of_heads(self, site: Site, place: Any, parts: list[Array]) -> list[Array]:
@@ -161,6 +160,9 @@ class Second:
             return x / rms * w["weight"]
         if kind in ("dyt", "dyt 1"):
             return np.tanh(w["alpha"] * x) * w["weight"] + w["bias"]
+        if kind == "derf":
+            erf: Array = np.vectorize(math.erf)(w["alpha"] * x + w["shift"])
+            return erf * w["weight"] + w["bias"]
         if kind == "shift":
             return x + w["b"]
         if kind == "scale shift":

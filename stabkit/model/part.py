@@ -27,6 +27,18 @@ class DyT(nn.Module):
         return torch.addcmul(self.bias, torch.tanh(self.alpha * x), self.weight)
 
 
+class Derf(nn.Module):
+    """γ ⊙ erf(α·x + s) + β, α = 0.5 and s = 0 at first."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.alpha, self.shift = nn.Parameter(torch.full((), 0.5)), nn.Parameter(torch.zeros(()))
+        self.weight, self.bias = nn.Parameter(torch.ones(size)), nn.Parameter(torch.zeros(size))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.addcmul(self.bias, torch.erf(self.alpha * x + self.shift), self.weight)
+
+
 class Shift(nn.Module):
     """x + b."""
 
@@ -79,6 +91,7 @@ MODULES: Mapping[Part, Callable[[int, int], nn.Module]] = {
     "rms": lambda size, heads: nn.RMSNorm(size, eps=EPS),
     "dyt": lambda size, heads: DyT(size, 0.5),
     "dyt 1": lambda size, heads: DyT(size, 1.0),
+    "derf": lambda size, heads: Derf(size),
     "shift": lambda size, heads: Shift(),
     "scale shift": lambda size, heads: ScaleShift(),
     "heads": lambda size, heads: Heads(heads),

@@ -17,7 +17,7 @@ from torch.nn import functional
 
 from stabkit.kernels.fused import FusedSublayer
 from stabkit.methods.base import PLACES, Method, Scale, Site
-from stabkit.model.branch import FEED_FORWARDS, Attention, FeedForward, Linear, SwiGLU
+from stabkit.model.branch import FEED_FORWARDS, Attention, Carried, FeedForward, Linear, SwiGLU
 from stabkit.model.kv_cache import Past
 from stabkit.model.part import coded, part
 from stabkit.model.positions import Positions
@@ -59,11 +59,16 @@ class Residual(nn.Module):
         self.shortcut = Tap()
 
     def forward(
-        self, x: torch.Tensor, memory: torch.Tensor | None, mask: torch.Tensor | None, past: Past | None = None
+        self,
+        x: torch.Tensor,
+        memory: torch.Tensor | None,
+        mask: torch.Tensor | None,
+        past: Past | None = None,
+        carried: Carried | None = None,
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """(T, B, D) → y (T, B, D), and γ·f, which was added."""
         u = x if self.norm_in is None else self.norm_in(x)
-        f = self.g(u if self.kappa == 1.0 else u * self.kappa, memory, mask, past)
+        f = self.g(u if self.kappa == 1.0 else u * self.kappa, memory, mask, past, carried)
         if self.dropout:
             f = functional.dropout(f, self.dropout, self.training)
         if self.norm_branch is not None:
@@ -92,11 +97,14 @@ class Residual(nn.Module):
             )
         else:
             kind, inner, maps = "self" if g.own else "cross", 0, (g.qkv, None, g.out) if g.own else (g.q, g.kv, g.out)
+        parts = coded(places)
+        if isinstance(g, Attention) and (g.gate or g.hands_on):
+            parts["last"] = ("unknown", ())  # the file has neither gates nor values of another layer
         return FusedSublayer(
             kind=kind,
             causal=causal,
             inner=inner,
-            parts=coded(places),
+            parts=parts,
             maps=tuple(p for m in maps for p in ((m.weight, m.bias) if m else (None, None))),
             scaled=self,
             kappa=self.kappa,

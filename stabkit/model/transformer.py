@@ -23,15 +23,16 @@ from stabkit.kernels.lease import Spare
 from stabkit.kernels.reference import linear
 from stabkit.methods.base import Method, Site, Stack, sites
 from stabkit.methods.parts import Part
-from stabkit.methods.wirings import WIRINGS
+from stabkit.methods.wirings import wired
 from stabkit.model import draw
-from stabkit.model.branch import Linear
+from stabkit.model.branch import Carried, Linear
 from stabkit.model.kv_cache import Past
 from stabkit.model.part import part
 from stabkit.model.positions import POSITIONS
 from stabkit.model.residual import Residual
 from stabkit.model.tap import Tap
-from stabkit.model.wiring import MODULES, ChainWiring, States
+from stabkit.model.wirings import wiring_of
+from stabkit.model.wirings.base import ChainWiring, States
 from stabkit.spec import Kernels, ModelConfig
 from stabkit.tasks.base import PAD, Batch
 
@@ -75,13 +76,16 @@ class Transformer(nn.Module):
         self.layers = nn.ModuleDict({site.name.replace(".", "_"): r for site, r in self.residuals.items()})
         self.final = self._beside(method.final)
         self.history = nn.ModuleDict(  # the name by which weights are stored
-            {s: MODULES[method.wiring](len(layers), config.norm, config.hidden) for s, layers in self.stacked.items()}
+            {
+                s: wiring_of(method.wiring, [site for site in self.sites if site.stack == s], config.norm)
+                for s in self.stacks
+            }
         )
         self._numbered = {
             tap: {getattr(r, tap): i for i, r in enumerate(self.residuals.values())}
             for tap in ("branch", "sum", "shortcut")
         }
-        streams = WIRINGS[method.wiring].streams
+        streams = wired(method.wiring).streams
         places = [name for s in self.sites for name in ([f"{s.stack}.0"] if s.index == 1 else []) + [s.name]]
         self._taps = {place: [Tap() for _ in streams] for place in places}
         self._states = {
@@ -103,15 +107,11 @@ class Transformer(nn.Module):
             for stack, layers in self.stacked.items()
         }
         self._spare = Spare()
-        self._in_order = {
-            stack: [(*each, i == 0, i == len(layer) - 1) for layer in layers for i, each in enumerate(layer)]
-            for stack, layers in self.stacked.items()
-        }
-        """(site, residual, whether it is the first of its layer, the last) of every sub-layer."""
+        self._in_order = {stack: [each for layer in layers for each in layer] for stack, layers in self.stacked.items()}
         self._hooks = {
             stack: [
                 hooks
-                for site, residual, *_ in each
+                for site, residual in each
                 for m in (*residual.modules(), *self._taps[site.name])
                 for hooks in (m._forward_hooks, m._forward_pre_hooks, m._backward_hooks, m._backward_pre_hooks)
             ]
@@ -121,11 +121,11 @@ class Transformer(nn.Module):
         self._unhooked: dict[Stack, int] = {}
         """How many hooks torch had made when a stack was last found without one."""
         self._modal = [self, *(m for m in modules if isinstance(m, Residual | Tap))]
-        for module in modules:  # found at once: torch's fallback takes a tenth of a small forward pass
-            module.__dict__.update({**module._modules, **module._parameters})
+        for each in modules:  # found at once: torch's fallback takes a tenth of a small forward pass
+            each.__dict__.update({**each._modules, **each._parameters})
         self.fill(seed)
-        for module in modules:
-            for tensor in (*module._parameters.values(), *module._buffers.values()):
+        for each in modules:
+            for tensor in (*each._parameters.values(), *each._buffers.values()):
                 if tensor is not None and tensor.dtype != dtype:  # `to` would exchange those that are held twice
                     tensor.data = tensor.data.to(dtype)
 
@@ -201,9 +201,11 @@ class Transformer(nn.Module):
         for table in {self.embedding, self.head}:
             table.mul_(self.method.gain(self.sites[0], "embedding"))
         for site, residual in self.residuals.items():
-            for module in residual.g.children():
-                if isinstance(module, Linear):
-                    module.fill(self.config, self.method, site, seed)
+            for child in residual.g.children():
+                if isinstance(child, Linear):
+                    child.fill(self.config, self.method, site, seed)
+        for stack, wiring in self.history.items():
+            wiring.fill(seed, stack)  # type: ignore[operator]  # a ModuleDict holds Modules
 
     def forward(
         self, source_BS: torch.Tensor, target_BT: torch.Tensor, padded: bool | None = None
@@ -294,13 +296,15 @@ class Transformer(nn.Module):
         sublayers = self._in_order[stack]
         step = 1 if kernel is None or not wiring.whole else len(sublayers)
         masks = {} if kernel else self._masks(stack, tokens_BT, mask_BS, pasts)
+        carried: Carried = {}
         for begin in range(0, len(sublayers), step):
-            (_, _, first, _), (site, residual, _, last) = sublayers[begin], sublayers[begin + step - 1]
-            read, branch = wiring.read(states, first), None
+            last = begin + step - 1
+            site, residual = sublayers[last]
+            (read, states), branch = wiring.read(states, begin), None
             if kernel:
-                y, branch = kernel(begin, begin + step, read, memory, wiring.adds)
+                y, branch = kernel(begin, last + 1, read, memory, wiring.adds)
             else:
-                y, branch = residual(read, memory, masks.get(site.kind), (pasts or {}).get(site))
+                y, branch = residual(read, memory, masks.get(site.kind), (pasts or {}).get(site), carried)
             states = wiring.join(states, y, branch, last)
             self._seen(site.name, states)
         x = wiring.end(states)

@@ -117,7 +117,8 @@ def slope(options: Options, making: Making) -> Request:
     """The request of one SGD step a run: small enough to be linear, and in float32 at two rates that must agree."""
     dtype = ranges.choice("--dtype", options["dtype"], get_args(Dtype))
     rates = ranges.reals("--rate", options["rate"] or SLOPE_RATES[dtype], 0.0, 1e6, above=True)
-    return sweep({**options, "steps": 1, "warmup": 0, "optimizer": "sgd", "lr": rates}, making)
+    sgd = {"optimizer": "sgd", "weight_decay": None, "momentum": None}
+    return sweep({**options, **sgd, "steps": 1, "warmup": 0, "lr": rates}, making)
 
 
 def tolerance(options: Options, making: Making) -> Request:

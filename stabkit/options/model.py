@@ -69,9 +69,12 @@ def train(options: Mapping[str, Any], max_tokens: int) -> TrainConfig:
             f"--verdict-at {verdict_at} must lie between {SHORTEST_JUDGED}, the fewest updates that a verdict takes, "
             f"and --steps {steps}, to which a run that is early then goes on"
         )
+    optimizer: Optimizer = ranges.choice("--optimizer", options["optimizer"], get_args(Optimizer))
     return TrainConfig(
         steps=steps,
-        optimizer=ranges.choice("--optimizer", options["optimizer"], get_args(Optimizer)),
+        optimizer=optimizer,
+        weight_decay=_of_some("--weight-decay", options["weight_decay"], optimizer, DECAY, 1e3),
+        momentum=_of_some("--momentum", options["momentum"], optimizer, MOMENTUM, 0.9999),
         max_tokens=max_tokens,
         dropout=ranges.real("--dropout", options["dropout"], 0.0, 0.99),
         clip=ranges.real("--clip", options["clip"], 0.0, 1e9),
@@ -79,6 +82,29 @@ def train(options: Mapping[str, Any], max_tokens: int) -> TrainConfig:
         stop_when_decided=options["stop_when_decided"],
         verdict_at=verdict_at,
     )
+
+
+DECAY: Mapping[Optimizer, float] = {"adamw": 0.1, "muon": 0.1, "muon-original": 0.1, "lion": 0.1}
+"""λ of the optimisers that decay, where nothing else is asked for; torch's own for Muon."""
+MOMENTUM: Mapping[Optimizer, float] = {"sgd": 0.0, "muon": 0.95, "muon-original": 0.95}
+"""μ of those that have one."""
+UNSCALED: Mapping[Optimizer, str] = {
+    "sgd": "these are steps of SGD",
+    "muon": "a step of Muon is as long whatever the gradient (arXiv 2603.00541 has a recipe for it, not built here)",
+    "muon-original": "a step of Muon is as long whatever the gradient (arXiv 2603.00541 has a recipe for it, not built "
+    "here)",
+}
+"""Under which optimisers a method's factors on rate and ε, Adam's, do not hold, and why. Lion's step is a sign, as
+Adam's first are, and has no ε: there they do."""
+
+
+def _of_some(option: str, given: Any, optimizer: Optimizer, defaults: Mapping[Optimizer, float], most: float) -> float:
+    """A setting that only some optimisers have; refused for another."""
+    if given is None or (optimizer not in defaults and given == 0):
+        return defaults.get(optimizer, 0.0)
+    if optimizer not in defaults:
+        raise UsageError(f"{option} {given}: {optimizer} has none; {', '.join(defaults)} have")
+    return ranges.real(option, given, 0.0, most)
 
 
 def chosen(
@@ -103,8 +129,8 @@ def chosen(
             reasons = [reason for n, m in depths if (reason := method.undefined(n, m))]
             if recipe == "paper" and method.recipe is None:
                 reasons.append("it has no recipe of its own here, so that --recipe paper has nothing for it")
-            if method.scaled and optimizer == "sgd":
-                reasons.append(f"its factors on rate and ε are Adam’s, and these are steps of SGD ({method.source})")
+            if method.scaled and optimizer in UNSCALED:
+                reasons.append(f"its factors on rate and ε are Adam’s, and {UNSCALED[optimizer]} ({method.source})")
             if reasons and item.strip() not in methods.SETS:
                 raise UsageError(f"--models: {method.label} is not defined here: {reasons[0]}")
             if label in choices and choices[label] != choice:

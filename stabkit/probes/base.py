@@ -70,6 +70,11 @@ class Probe(ABC):
         """`sites` are those of its row in `results/sites.py`; one that records more says so here, once."""
         self.sites = declared(self.name, model.config)
 
+    @classmethod
+    def applies(cls, model: Transformer) -> bool:
+        """Whether a model has what it measures; most apply to every one."""
+        return True
+
     def attached(self) -> AbstractContextManager[object]:
         """Hooks live inside this `with` and are gone after it."""
         return nullcontext()

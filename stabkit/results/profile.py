@@ -48,6 +48,8 @@ class Profile:
     """rms of the state after half of the layers over that of what enters them."""
     stream: float
     """The same of what leaves the last."""
+    mixing: float = 1.0
+    """The largest gain of the product of the mixings of streams up to here, forward or backward; 1 where none mix."""
 
 
 def profile(records: Records, at: int) -> Profile | None:
@@ -73,6 +75,7 @@ def profile(records: Records, at: int) -> Profile | None:
             stream_start=float(sizes[0, -1] / sizes[0, 0]),
             stream_half=float(sizes[-1, sizes.shape[1] // 2] / sizes[-1, 0]),
             stream=float(sizes[-1, -1] / sizes[-1, 0]),
+            mixing=float(records["mixing"].until(at).values.max()) if "mixing" in records else 1.0,
         )
     return whole if all(math.isfinite(getattr(whole, name)) for name in whole.__dataclass_fields__) else None
 

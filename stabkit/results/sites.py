@@ -1,4 +1,4 @@
-"""What every run records: a row a probe, with the sites that any reader may ask for. Without torch, so that both sides
+"""What runs record: a row a probe, with the sites that any reader may ask for. Without torch, so that both sides
 of the store can hold it.
 
 The file of a row's probe is `probes/<name>.py`; the class in it may record more sites than its row names (the
@@ -94,6 +94,8 @@ class TableSites:
     version: int = 1
     """Raised when the probe reads something else at the same θ than before; a run of another keeps its other tables.
     `loss` and `validation`, which every outcome is judged by, stay at 1: they change with ALGO_VERSION."""
+    of_all: bool = True
+    """Whether every run has it; else those whose method has what is measured (`Probe.applies`)."""
 
 
 def _branch_ratio(at: SiteNames) -> list[str]:
@@ -113,6 +115,7 @@ PROBES: tuple[TableSites, ...] = (
     TableSites("stream", lambda at: (*(f"{stack}.0" for stack in at.stacks), *at.layers)),
     TableSites("cosine", lambda at: at.layers),
     TableSites("attention_logit", lambda at: (name for name in at.sublayers if not name.endswith(".ffn"))),
+    TableSites("mixing", lambda at: (*at.sublayers, *(f"{name}@backward" for name in at.sublayers)), of_all=False),
 )
 """In the order of reading, which is that of the tables in records.npz."""
 VALIDATION = TableSites("validation", lambda at: ("validation", "nll", "accuracy"))

@@ -96,7 +96,8 @@ def _structure(run_spec: RunSpec, texts: Texts) -> list[Any]:
         for site in methods.sites_of(run_spec)
     ]
     stacks = dict.fromkeys(site.stack for site in methods.sites_of(run_spec))
-    return [sites, method.wiring, [[method.embedding(stack), method.final(stack)] for stack in stacks]]
+    wiring = method.wiring if isinstance(method.wiring, str) else repr(method.wiring)  # of a file: with no other
+    return [sites, wiring, [[method.embedding(stack), method.final(stack)] for stack in stacks]]
 
 
 def _kind(scale: Scale) -> list[object]:

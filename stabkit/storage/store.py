@@ -100,7 +100,7 @@ class Run:
     @cached_property
     def lacks(self) -> tuple[str, ...]:
         """The probes that it was stored without, or with in a version that is not today's."""
-        return tuple(row.name for row in sites.PROBES if row.name not in self.records)
+        return tuple(row.name for row in sites.PROBES if row.of_all and row.name not in self.records)
 
     @cached_property
     def translations(self) -> tuple[Translation, ...]:

@@ -12,7 +12,7 @@ from stabkit.model.flat import Flat
 from stabkit.probes import Probe
 from stabkit.results.records import Recorder, Table
 from stabkit.spec import RunSpec, recorded_steps, snapshot_steps, validation_steps
-from stabkit.training import optim
+from stabkit.training.optimizers.base import Optimizer
 
 VALIDATION = ("validation", "nll", "accuracy")
 """What is read of the validation batches: loss, −log p of the right token, share of tokens predicted right."""
@@ -31,7 +31,7 @@ class ForeignState(ValueError):
 
 
 def halt(
-    flat: Flat, optimizer: optim.Optimizer, probes: list[Probe], recorder: Recorder, snapshots: Mapping[str, np.ndarray]
+    flat: Flat, optimizer: Optimizer, probes: list[Probe], recorder: Recorder, snapshots: Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
     """Everything that a run needs to go on, by name: weights, optimiser, random stream, probes, records, snapshots.
 
@@ -54,7 +54,7 @@ def resume(
     start: State,
     spec: RunSpec,
     flat: Flat,
-    optimizer: optim.Optimizer,
+    optimizer: Optimizer,
     probes: list[Probe],
     snapshots: dict[str, np.ndarray],
 ) -> Recorder:

@@ -30,7 +30,9 @@ from stabkit.results.records import Recorder, Table
 from stabkit.spec import Kernels, RunSpec, recorded_steps, snapshot_steps, validation_steps
 from stabkit.streams import key
 from stabkit.tasks.base import PAD, Batch, Task, unigram_loss
-from stabkit.training import factors, optim
+from stabkit.training import factors
+from stabkit.training.optimizers import OPTIMIZERS
+from stabkit.training.optimizers.base import Optimizer
 from stabkit.training.schedule import rate
 from stabkit.training.state import VALIDATION, State, halt, resume
 
@@ -104,7 +106,7 @@ class OneRun:
     task: Task
     model: Transformer
     flat: Flat
-    optimizer: optim.Optimizer
+    optimizer: Optimizer
     probes: list[Probe]
     recorder: Recorder
     unigram: float
@@ -193,9 +195,9 @@ def begun(
     model = build(spec, task, device, texts, kernels)
     flat = Flat(model, model.parts())
     laid(flat)
-    groups = factors.groups(model.method, model, flat)
-    optimizer = optim.OPTIMIZERS[spec.train.optimizer](spec.train, flat.theta, flat.grad, groups)
-    chosen = (*PROBES, *mine)
+    row = OPTIMIZERS[spec.train.optimizer]
+    optimizer = row.make(spec.train, flat.theta, flat.grad, factors.groups(model.method, model, flat, row.apart))
+    chosen = (*(probe for probe in PROBES if probe.applies(model)), *mine)
     # those of step 0 last: one passes the batch again, and others would take what they then see for this pass
     probes = [probe(model, flat) for probe in sorted(chosen, key=lambda probe: probe.when == "start")]
     if any(needs_python(model, probe) for probe in probes if type(probe) in mine):

@@ -23,7 +23,8 @@ from stabkit.methods.blocks import BLOCKS
 from stabkit.model.flat import Flat
 from stabkit.spec import ModelConfig, RunSpec, TrainConfig
 from stabkit.tasks.synthetic import Synthetic
-from stabkit.training import factors, optim, train
+from stabkit.training import factors, train
+from stabkit.training.optimizers.adam import Adam
 from studies.today.design import COSTS, KEYS
 from studies.today.table import REFERENCE
 
@@ -38,7 +39,7 @@ def stepper(key: str, block: str, task: Synthetic) -> Callable[[int], None]:
     network = train.build(spec, task, torch.device("cpu"))
     flat = Flat(network, network.parts())
     groups = factors.groups(network.method, network, flat)
-    adam = optim.Adam(flat.theta, flat.grad, 0.9, 0.98, 1e-8, groups)
+    adam = Adam(flat.theta, flat.grad, 0.9, 0.98, 1e-8, groups)
 
     def step(i: int) -> None:
         network.train()

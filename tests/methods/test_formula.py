@@ -39,6 +39,21 @@ FORMULAS = {
     "gpt2-init": f"x ← x + f(LN(x)); {AFTER}",
     "depth-mup": f"x ← x + γ·f(LN(x)); {AFTER}",
     "completep": f"x ← x + γ·f(LN(x)); {AFTER}",
+    "derf": "x ← x + f(Derf(x)); after each stack Derf(x)",
+    "gpas": f"x ← x + f(LN(x)); then x ← x − SiLU(α_l)·[x], [x] without gradient, α_l trained, 0 at first; {AFTER}",
+    "gated-attention": "self-attention and cross-attention: x ← x + W_O·(σ(W_g·LN(x)) ⊙ heads(LN(x))); "
+    f"feed-forward: x ← x + f(LN(x)); {AFTER}",
+    "value-residual": f"x ← x + f(LN(x)); V_l ← (V_l + V₁)/2 in self-attention; {AFTER}",
+    "nanochat": "x ← x + f(LN(x)); a layer reads λ_l·x + λ⁰_l·x₀, trained, from 1.15 to 1.05 and from 0.2 to 0.05 at "
+    f"first; output x − b·x_{{N/2}}, b trained, 0.2 at first; before each stack LN(x); {AFTER}",
+    "siamesenorm": "x ← LN(x), z = f(LN(x + LN(y))), x ← x + z/√(2l), y ← y + z, y₀ = x₀; output LN(x) + LN(y); "
+    f"{AFTER}",
+    "attention-residuals": "v_i = f(LN(h_i)), h_i = Σ_{k<i} a_k·v_k, v₀ = x₀, a = softmax_k(w_i·v_k/rms(v_k)), w_i "
+    f"trained, 0 at first; output h; {AFTER}",
+    "hyper-connections": "X ← R·X + q ⊗ f(LN(p·X)), X four streams, p, q, R = trained + s·tanh(LN(X)·W); output Σ X; "
+    f"{AFTER}",
+    "mhc": "X ← R·X + q ⊗ f(LN(p·X)), X four streams, p = σ, q = 2σ, R = Sinkhorn of α·W·X/rms(X) + b; R = ¼ at "
+    f"first; output Σ X; {AFTER}",
 }
 
 

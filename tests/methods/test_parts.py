@@ -10,7 +10,7 @@ from stabkit.methods.count import parameters
 from stabkit.methods.papers import deepnorm, post_ln
 from stabkit.methods.parts import NORMS, PARTS, resolved
 from stabkit.methods.wirings import WIRINGS
-from stabkit.model import part, wiring
+from stabkit.model import part, wirings
 from stabkit.model.transformer import Transformer
 from stabkit.spec import ModelConfig
 
@@ -18,7 +18,7 @@ PLAIN = ModelConfig(encoder_layers=6, decoder_layers=6)
 
 
 def test_every_part_and_every_wiring_has_a_module():
-    assert set(PARTS) == set(part.MODULES) and set(WIRINGS) == set(wiring.MODULES)
+    assert set(PARTS) == set(part.MODULES) and set(WIRINGS) == set(wirings.MODULES)
     assert set(NORMS) <= set(PARTS)
 
 

@@ -83,7 +83,7 @@ def test_dlcl_begins_with_the_average_of_everything_before():
 def test_the_gradient_of_a_combination_is_right():
     weights = torch.rand(3, dtype=torch.float64, requires_grad=True)
     ys = [torch.randn(2, 2, 4, dtype=torch.float64, requires_grad=True) for _ in range(3)]
-    from stabkit.model.wiring import _Combine
+    from stabkit.model.wirings.history import _Combine
 
     assert torch.autograd.gradcheck(lambda w, *y: _Combine.apply(w, *y), (weights, *ys))
 

@@ -219,7 +219,11 @@ REFUSED = {
     "residual": "its wiring is no chain: two streams",
     "reordered-norm": "a norm stands on the branch, before the sum",
 }
-BEFORE = ("peri-ln", "sandwich-ln", "mix-ln", "keel", "layernorm-scaling", "dyt", "gpt2-init", "depth-mup", "completep")
+BEFORE = (
+    *("peri-ln", "sandwich-ln", "mix-ln", "keel", "layernorm-scaling", "dyt", "gpt2-init", "depth-mup", "completep"),
+    *("derf", "gpas", "gated-attention", "value-residual", "nanochat", "siamesenorm", "attention-residuals"),
+    *("hyper-connections", "mhc"),
+)
 REFUSED |= dict.fromkeys(BEFORE, "a norm stands before the branch")
 
 
@@ -247,6 +251,8 @@ def test_what_stands_in_the_way_is_asked_of_the_slots() -> None:
         ({"inner": lambda site, place: "norm" if place == "last" else ""}, "something stands inside the branch"),
         ({"final": lambda stack: "norm" if stack == "decoder" else ""}, "a norm stands after the decoder"),
         ({"wiring": "history, norm after"}, "history, norm after"),
+        ({"gate": lambda site: "head"}, "its attention has a gate"),
+        ({"value_residual": True}, "attention takes the first layer's values"),
     ):
         assert told in folds(replace(plain, **change), places)  # type: ignore[arg-type]
 

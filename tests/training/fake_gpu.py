@@ -34,7 +34,10 @@ from stabkit.probes.loss import Loss
 from stabkit.spec import ModelConfig, RunSpec, TaskConfig, TrainConfig
 from stabkit.tasks import objective
 from stabkit.tasks.synthetic import Synthetic
-from stabkit.training import optim, train
+from stabkit.training import train
+from stabkit.training.optimizers import OPTIMIZERS
+from stabkit.training.optimizers.adam import Adam
+from stabkit.training.optimizers.base import WHOLE
 
 DEVICE = "gpu:0"
 ATEN = torch.ops.aten
@@ -228,7 +231,7 @@ def optimised(name: str) -> None:
     config = tiny(optimizer=name).train
     with faked():
         theta, grad = torch.empty(5, device=DEVICE), torch.empty(5, device=DEVICE)
-        optimizer = optim.OPTIMIZERS[config.optimizer](config, theta, grad)
+        optimizer = OPTIMIZERS[config.optimizer].make(config, theta, grad, WHOLE)
         for _ in range(4):
             optimizer.step(0.1)
 
@@ -254,12 +257,12 @@ def _module(build: Any, *args: Any) -> Any:
     return model
 
 
-def _moments(init: Any, adam: optim.Adam, *args: Any) -> None:
+def _moments(init: Any, adam: Adam, *args: Any) -> None:
     init(adam, *args)
     adam.groups[0][1][2][0] = adam.mean.cpu()
 
 
-def _count(init: Any, adam: optim.Adam, *args: Any) -> None:
+def _count(init: Any, adam: Adam, *args: Any) -> None:
     init(adam, *args)
     adam.updates = adam.updates.cpu()
 
@@ -270,8 +273,8 @@ MISTAKES: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "a module": (train, "build", _module),
     "a probe's tensor": (Loss, "read", lambda read, *args: torch.cat([read(*args), torch.ones(1)])),
     "a probe's number": (Loss, "read", lambda read, *args: torch.stack([*read(*args), torch.ones(())])),
-    "the optimiser's moments": (optim.Adam, "__init__", _moments),
-    "the optimiser's count": (optim.Adam, "__init__", _count),
+    "the optimiser's moments": (Adam, "__init__", _moments),
+    "the optimiser's count": (Adam, "__init__", _count),
 }
 """What lies on the CPU: (where it is made, its name, what to do there in its stead)."""
 

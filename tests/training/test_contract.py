@@ -29,7 +29,7 @@ def test_what_a_slot_may_not_say_ends_it_at_once():
     made = replace(post_ln.method(), norm_in=lambda site: True)
     assert broken(made) == {
         "what its slots say": "6L-6L: norm_in of encoder.1.self is True, not one of '', 'norm', 'layer', 'rms', 'dyt', "
-        "'dyt 1', 'shift', 'scale shift', 'heads', 'rms across heads', and 953 more"
+        "'dyt 1', 'derf', 'shift', 'scale shift', 'heads', 'rms across heads', and 953 more"
     }
 
 
@@ -78,10 +78,11 @@ def test_the_second_implementation_shares_no_code_with_the_first():
     import ast
     import inspect
 
-    from stabkit.model import numpy_reference
+    from stabkit.model import numpy_reference, numpy_wirings
 
-    tree = ast.parse(inspect.getsource(numpy_reference))
-    roots = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    roots |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    trees = [ast.parse(inspect.getsource(module)) for module in (numpy_reference, numpy_wirings)]
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    roots = {node.module for node in nodes if isinstance(node, ast.ImportFrom)} - {"stabkit.model.numpy_wirings"}
+    roots |= {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
     assert not any(root and root.startswith(("torch", "stabkit.model")) for root in roots)
     assert "stabkit.methods.count" not in roots and "stabkit.methods.blocks" not in roots

@@ -12,8 +12,10 @@ from stabkit.model.flat import Flat
 from stabkit.model.transformer import Transformer
 from stabkit.spec import ModelConfig, RunSpec
 from stabkit.tasks.synthetic import Synthetic
-from stabkit.training import factors, optim, train
-from stabkit.training.optim import OPTIMIZERS, WHOLE, Group
+from stabkit.training import factors, train
+from stabkit.training.optimizers import OPTIMIZERS
+from stabkit.training.optimizers.adam import Adam
+from stabkit.training.optimizers.base import WHOLE, Group
 
 CONFIG = ModelConfig(encoder_layers=2, decoder_layers=2, hidden=16, ffn=32)
 TASK = Synthetic(vocab=200, max_tokens=64)
@@ -60,7 +62,7 @@ def test_with_factors_adam_equals_torchs_own_with_a_group_for_each():
     method = with_factors(rate=by_role_and_depth, epsilon=lambda site, role: 100.0 if role == "out" else 1.0)
     model, flat = built(method)
     groups = factors.groups(method, model, flat)
-    mine = optim.Adam(flat.theta, flat.grad, 0.9, 0.98, 1e-8, groups)
+    mine = Adam(flat.theta, flat.grad, 0.9, 0.98, 1e-8, groups)
     parts = [(torch.nn.Parameter(flat.theta[s].clone()), group, s) for group in groups for s in group.parts]
     named = [{"params": [p], "lr": 1e-3 * g.rate, "eps": 1e-8 * g.epsilon} for p, g, _ in parts]
     theirs = torch.optim.Adam(named, betas=(0.9, 0.98), fused=True)
@@ -78,7 +80,7 @@ def test_every_optimiser_moves_a_group_by_its_factor(name):
     theta, grad = torch.zeros(4, dtype=torch.float64), torch.ones(4, dtype=torch.float64)
     config = RunSpec(method="pre-ln", model=CONFIG).train
     groups = (Group(1.0, 1.0, (slice(0, 2),)), Group(0.25, 1.0, (slice(2, 4),)))
-    optimizer = OPTIMIZERS[name](config, theta, grad, groups)
+    optimizer = OPTIMIZERS[name].make(config, theta, grad, groups)
     for _ in range(7):
         optimizer.step(1e-2)
     assert theta[0] < 0 and theta[3].item() == pytest.approx(0.25 * theta[0].item(), rel=1e-12)

@@ -13,6 +13,7 @@ from stabkit.methods import constants, formula, support
 from stabkit.methods.base import Method, Role, Site, defined, sites
 from stabkit.methods.groups import group_of
 from stabkit.methods.today import OUT
+from stabkit.methods.wirings import named
 from stabkit.options import model, own
 from stabkit.report.json_document import SCHEMA, text
 from stabkit.spec import depth_text
@@ -191,7 +192,7 @@ def _one(method: Method, depths: Sequence[tuple[int, int]], profiles: Profiles) 
         first, *_ = method_sites = sites(n, m, constants.WIDTH)
         ends = {stack: method.final(stack) or "nothing" for stack in dict.fromkeys(site.stack for site in method_sites)}
         console.say(f"  after the {', after the '.join(f'{stack}: {end}' for stack, end in ends.items())}")
-        console.say(f"  embedding × {method.gain(first, 'embedding'):.4f}; wiring: {method.wiring}")
+        console.say(f"  embedding × {method.gain(first, 'embedding'):.4f}; wiring: {named(method.wiring)}")
         console.say()
 
 
@@ -210,7 +211,7 @@ def _document(method: Method, depths: Sequence[tuple[int, int]], profiles: Profi
         "factors": {depth_text(n, m): formula.factors(method, n, m) for n, m in depths if not method.undefined(n, m)},
         "claims": _claims(method),
         "able": dict(_able(method)),
-        "wiring": method.wiring,
+        "wiring": named(method.wiring),
         "depths": [
             {"depth": depth_text(n, m), "undefined": reason}
             if (reason := method.undefined(n, m))

@@ -37,6 +37,7 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "stream": ("Residual stream", "rms of the state after each layer; place 0 is what enters the first"),
     "cosine": ("Neighbouring states", "cosine of the states before and after each layer; 1: the layer is an identity"),
     "attention_logit": ("Attention logits", "largest attention logit of each attention"),
+    "mixing": ("Gain of the mixings", "largest row sum of the product of mixings up to each sub-layer; 1: no growth"),
 }
 """(its name in lists, what it reads)."""
 LEAST = 2

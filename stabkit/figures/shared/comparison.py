@@ -54,6 +54,8 @@ WORDS = {
     "train.max_tokens": "{} tokens a batch",
     "train.dropout": "dropout {:g}",
     "train.clip": "clip {:g}",
+    "train.weight_decay": "weight decay {:g}",
+    "train.momentum": "momentum {:g}",
     "train.label_smoothing": "label smoothing {:g}",
     "train.adam_beta1": "β₁ {:g}",
     "train.adam_beta2": "β₂ {:g}",

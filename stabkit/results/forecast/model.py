@@ -42,7 +42,8 @@ FACTOR = 2.0
 """Batch and vocabulary may be this many times the corpus' or a share of it."""
 FIXED = (
     *("train.optimizer", "train.dropout", "train.clip", "train.label_smoothing", "train.hold", "train.adam_beta1"),
-    *("train.adam_beta2", "train.adam_eps", "model.base_init", "model.tied", "alpha_scale", "beta_scale"),
+    *("train.adam_beta2", "train.adam_eps", "train.weight_decay", "train.momentum", "model.base_init", "model.tied"),
+    *("alpha_scale", "beta_scale"),
 )
 """What is the same in all of the corpus: a run that has it otherwise is out of range."""
 
