@@ -69,6 +69,14 @@ class Native:
     head_size: Callable[[object], int]
     head_forward: Callable[[object], None]
     head_backward: Callable[[object], None]
+    sinkhorn: Callable[..., None]
+    """(float64, matrices, n, rounds, logits, out), addresses of contiguous (matrices, n, n)."""
+    sinkhorn_backward: Callable[..., None]
+    """(float64, matrices, n, rounds, logits, dout, dlogits)."""
+    depth: Callable[..., None]
+    """(float64, arrays, rows, d, ε, query, values, work, out): `wirings.py`."""
+    depth_backward: Callable[..., None]
+    """(float64, arrays, rows, d, ε, query, values, work, dout, dvalues, dquery, more)."""
     product: Callable[[bool, bool, int, int, int, int, int, float, int], None]
     """(ta, tb, m, n, k, a, b, β, c): c = β·c + op(a)·op(b), of addresses of contiguous float32."""
     processor: str
@@ -99,6 +107,11 @@ def native() -> Native | str:
     heads = (library.stabkit_head_forward, library.stabkit_head_backward)
     for function in (*steps, *heads):
         function.restype = None
+    mixing = (library.stabkit_sinkhorn, library.stabkit_sinkhorn_backward)
+    depth = (library.stabkit_depth, library.stabkit_depth_backward)
+    for function, addresses in zip((*mixing, *depth), (2, 3, 4, 7), strict=True):
+        function.restype = None
+        function.argtypes = [_I, _I, _I, _I, *((_D,) if function in depth else ()), *(_P,) * addresses]
     pack = (ctypes.c_float * library.stabkit_pack())()
 
     def product(ta: bool, tb: bool, m: int, n: int, k: int, a: int, b: int, beta: float, c: int) -> None:
@@ -114,6 +127,10 @@ def native() -> Native | str:
         head_size=library.stabkit_head_size,
         head_forward=head_forward,
         head_backward=head_backward,
+        sinkhorn=mixing[0],
+        sinkhorn_backward=mixing[1],
+        depth=depth[0],
+        depth_backward=depth[1],
         product=product,
         processor=name,
     )

@@ -1235,6 +1235,150 @@ template <class T> struct Heading {
     }
 };
 
+// ---- wirings
+
+// A token's n × n logits → exp of them, rows and columns in turn divided by their sums; as many tokens at once as a
+// vector has entries. n ≤ MOST, rounds ≤ ROUNDS_MOST.
+const I MOST = 4, ROUNDS_MOST = 32;
+template <class T> struct Sinkhorn {
+    typedef Vec<T> V;
+    const I n, rounds;
+
+    // Entry e of matrix j of a block of matrices, those beyond `high` as the first.
+    void gather(I high, const T* from, V* to) const {
+        for (I e = 0; e < n * n; ++e)
+            for (I j = 0; j < lanes<T>(); ++j) to[e][j] = from[(j < high ? j : 0) * n * n + e];
+    }
+    void scatter(I high, const V* from, T* to) const {
+        for (I j = 0; j < high; ++j)
+            for (I e = 0; e < n * n; ++e) to[j * n * n + e] = from[e][j];
+    }
+    // Every step's matrices, from exp on, and the sums that led to the next.
+    void steps(I high, const T* logits, V* x, V* sums) const {
+        gather(high, logits, x);
+        for (I i = 0; i < n; ++i) {
+            V top = x[i * n];
+            for (I j = 1; j < n; ++j) top = x[i * n + j] > top ? x[i * n + j] : top;
+            for (I j = 0; j < n; ++j) x[i * n + j] = exponential(x[i * n + j] - top);
+        }
+        for (I step = 0; step < 2 * rounds; ++step, x += n * n, sums += n) {
+            const bool rows = step % 2 == 0;
+            for (I i = 0; i < n; ++i) sums[i] = V{};
+            for (I i = 0; i < n; ++i)
+                for (I j = 0; j < n; ++j) sums[rows ? i : j] += x[i * n + j];
+            for (I i = 0; i < n; ++i)
+                for (I j = 0; j < n; ++j) x[n * n + i * n + j] = x[i * n + j] / sums[rows ? i : j];
+        }
+    }
+    void forward(I count, const T* logits, T* out) const {
+        V x[(2 * ROUNDS_MOST + 1) * MOST * MOST], sums[2 * ROUNDS_MOST * MOST];
+        for (I c = 0; c < count; c += lanes<T>()) {
+            const I high = count - c < lanes<T>() ? count - c : lanes<T>();
+            steps(high, logits + c * n * n, x, sums);
+            scatter(high, x + 2 * rounds * n * n, out + c * n * n);
+        }
+    }
+    void backward(I count, const T* logits, const T* dout, T* dlogits) const {
+        V x[(2 * ROUNDS_MOST + 1) * MOST * MOST], sums[2 * ROUNDS_MOST * MOST], d[MOST * MOST];
+        for (I c = 0; c < count; c += lanes<T>()) {
+            const I high = count - c < lanes<T>() ? count - c : lanes<T>();
+            steps(high, logits + c * n * n, x, sums);
+            gather(high, dout + c * n * n, d);
+            for (I step = 2 * rounds; step-- > 0;) {  // y = x/s: dx = (dy − Σ dy·y)/s, along what s sums
+                const V *y = x + (step + 1) * n * n, *s = sums + step * n;
+                const bool rows = step % 2 == 0;
+                V dots[MOST] = {};
+                for (I i = 0; i < n; ++i)
+                    for (I j = 0; j < n; ++j) dots[rows ? i : j] += d[i * n + j] * y[i * n + j];
+                for (I i = 0; i < n; ++i)
+                    for (I j = 0; j < n; ++j) d[i * n + j] = (d[i * n + j] - dots[rows ? i : j]) / s[rows ? i : j];
+            }
+            for (I e = 0; e < n * n; ++e) d[e] *= x[e];
+            scatter(high, d, dlogits + c * n * n);
+        }
+    }
+};
+
+// out = Σ_i a_i·v_i, a = softmax_i(q·v_i/√(mean v_i² + ε)), for every row of `count` arrays (rows, d). Rows are taken in
+// blocks, so that what is read twice still lies near.
+template <class T> struct Depth {
+    const I count, rows, d;
+    const double epsilon;
+    const T* query;
+    void* const* values;
+    T* weight;   // (count, rows): a
+    T* inverse;  // (count, rows): 1/√(mean v² + ε)
+    static const I NEAR = 16;
+
+    static T along(I d, const T* a, const T* b) {
+        const I step = lanes<T>();
+        Vec<T> dots = {};
+        I j = 0;
+        for (; j + step <= d; j += step) dots += load(a + j) * load(b + j);
+        T dot = folded<T>(dots, [](auto x, auto y) { return x + y; });
+        for (; j < d; ++j) dot += a[j] * b[j];
+        return dot;
+    }
+    void forward(T* out) const {
+        for (I begin = 0; begin < rows; begin += NEAR) {
+            const I end = begin + NEAR < rows ? begin + NEAR : rows;
+            T top[NEAR], total[NEAR] = {};
+            for (I i = 0; i < count; ++i)
+                for (I r = begin; r < end; ++r) {
+                    const T* v = (const T*)values[i] + r * d;
+                    const T scale = T(1 / std::sqrt(along(d, v, v) / d + epsilon)), score = along(d, v, query) * scale;
+                    inverse[i * rows + r] = scale, weight[i * rows + r] = score;
+                    top[r - begin] = i == 0 || score > top[r - begin] ? score : top[r - begin];
+                }
+            for (I i = 0; i < count; ++i)
+                for (I r = begin; r < end; ++r)
+                    total[r - begin] += weight[i * rows + r] = std::exp(weight[i * rows + r] - top[r - begin]);
+            std::memset(out + begin * d, 0, (end - begin) * d * sizeof(T));
+            for (I i = 0; i < count; ++i)
+                for (I r = begin; r < end; ++r) {
+                    const T a = weight[i * rows + r] /= total[r - begin];
+                    const T* __restrict v = (const T*)values[i] + r * d;
+                    T* __restrict y = out + r * d;
+                    for (I j = 0; j < d; ++j) y[j] += a * v[j];
+                }
+        }
+    }
+    // dv_i += a_i·dy + c_i·(u_i·q − (q·v_i)·u_i³·v_i/d) and dq += Σ c_i·u_i·v_i, with u = `inverse` and
+    // c_i = a_i·(dy·v_i − Σ_k a_k·dy·v_k). `more`: (count, NEAR), (d) and (d)
+    void backward(const T* dout, void* const* dvalues, T* dquery, T* more) const {
+        T *dots = more, *block = more + count * NEAR, *part = block + d;
+        for (I begin = 0; begin < rows; begin += NEAR) {
+            const I end = begin + NEAR < rows ? begin + NEAR : rows;
+            T mean[NEAR] = {};
+            for (I i = 0; i < count; ++i)
+                for (I r = begin; r < end; ++r) {
+                    const T dot = along(d, (const T*)values[i] + r * d, dout + r * d);
+                    dots[i * NEAR + r - begin] = dot;
+                    mean[r - begin] += weight[i * rows + r] * dot;
+                }
+            std::memset(block, 0, d * sizeof(T));
+            for (I i = 0; i < count; ++i) {
+                std::memset(part, 0, d * sizeof(T));
+                for (I r = begin; r < end; ++r) {
+                    const T a = weight[i * rows + r], u = inverse[i * rows + r];
+                    const T c = a * (dots[i * NEAR + r - begin] - mean[r - begin]);
+                    const T* __restrict v = (const T*)values[i] + r * d;
+                    const T* __restrict dy = dout + r * d;
+                    T* __restrict dv = (T*)dvalues[i] + r * d;
+                    T* __restrict dq = part;
+                    const T back = c * along(d, v, query) * u * u * u / T(d), forth = c * u;
+                    for (I j = 0; j < d; ++j) {
+                        dv[j] += a * dy[j] + forth * query[j] - back * v[j];
+                        dq[j] += forth * v[j];
+                    }
+                }
+                for (I j = 0; j < d; ++j) block[j] += part[j];
+            }
+            for (I j = 0; j < d; ++j) dquery[j] += block[j];
+        }
+    }
+};
+
 }  // namespace
 
 extern "C" {
@@ -1275,5 +1419,44 @@ void stabkit_head_forward(Head* head) {
 void stabkit_head_backward(Head* head) {
     if (head->doubles) Heading<double>(*head).backward();
     else Heading<float>(*head).backward();
+}
+
+// `Sinkhorn` of `count` tokens; the gradient is written.
+void stabkit_sinkhorn(I doubles, I count, I n, I rounds, const void* logits, void* out) {
+    if (doubles) Sinkhorn<double>{n, rounds}.forward(count, (const double*)logits, (double*)out);
+    else Sinkhorn<float>{n, rounds}.forward(count, (const float*)logits, (float*)out);
+}
+void stabkit_sinkhorn_backward(
+    I doubles, I count, I n, I rounds, const void* logits, const void* dout, void* dlogits
+) {
+    if (doubles)
+        Sinkhorn<double>{n, rounds}.backward(count, (const double*)logits, (const double*)dout, (double*)dlogits);
+    else Sinkhorn<float>{n, rounds}.backward(count, (const float*)logits, (const float*)dout, (float*)dlogits);
+}
+
+// `Depth`; `work` (2, count, rows) is kept for the backward, which adds to the gradients; `more` holds (count, 16) and
+// twice d elements.
+void stabkit_depth(
+    I doubles, I count, I rows, I width, double epsilon, const void* query, void* const* values, void* work, void* out
+) {
+    const I size = count * rows;
+    if (doubles)
+        Depth<double>{count, rows, width, epsilon, (const double*)query, values, (double*)work, (double*)work + size}
+            .forward((double*)out);
+    else
+        Depth<float>{count, rows, width, epsilon, (const float*)query, values, (float*)work, (float*)work + size}
+            .forward((float*)out);
+}
+void stabkit_depth_backward(
+    I doubles, I count, I rows, I width, double epsilon, const void* query, void* const* values, void* work,
+    const void* dout, void* const* dvalues, void* dquery, void* more
+) {
+    const I size = count * rows;
+    if (doubles)
+        Depth<double>{count, rows, width, epsilon, (const double*)query, values, (double*)work, (double*)work + size}
+            .backward((const double*)dout, dvalues, (double*)dquery, (double*)more);
+    else
+        Depth<float>{count, rows, width, epsilon, (const float*)query, values, (float*)work, (float*)work + size}
+            .backward((const float*)dout, dvalues, (float*)dquery, (float*)more);
 }
 }

@@ -290,9 +290,10 @@ class Transformer(nn.Module):
         """
         wiring: ChainWiring = self.history[stack]  # type: ignore[assignment]  # a ModuleDict holds Modules
         x = self._embed(stack, tokens_BT, start)
+        kernel = None if pasts is not None or self._why_not(stack, x) else self._pass(stack, x, mask_BS)
+        wiring.fused = kernel is not None
         states = wiring.begin(x)
         self._seen(f"{stack}.0", states)
-        kernel = None if pasts is not None or self._why_not(stack, x) else self._pass(stack, x, mask_BS)
         sublayers = self._in_order[stack]
         step = 1 if kernel is None or not wiring.whole else len(sublayers)
         masks = {} if kernel else self._masks(stack, tokens_BT, mask_BS, pasts)

@@ -69,7 +69,7 @@ P
 }
 block "1,000 and 5,000 runs: ls, plan, page, memory" many
 hidden() { # a fresh clone and environment, every program on the path but compilers
-  git clone -q "$root" "$work/bare" && mkdir "$work/bin" || return 1
+  git clone -q "$root" "$work/bare" && mkdir "$work/bin" && ln -sfn "$(cd "$root/../shared" && pwd)" "$work/shared" || return 1
   local folder tool
   while IFS= read -r -d : folder; do
     for tool in "$folder"/*; do

@@ -8,13 +8,15 @@ stack ends. States are a value that passes through `forward`, the streams that a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import nn
 
 from stabkit.methods.base import Site
 
-States = tuple[torch.Tensor, ...]
+States = tuple[Any, ...]
+"""Tensors (T, B, D) that are watched, and whatever else."""
 
 
 class ChainWiring(nn.Module):
@@ -27,6 +29,8 @@ class ChainWiring(nn.Module):
     """Whether nothing is read between sub-layers, so that all of a stack can be one call."""
     adds = False
     """Whether `join` takes what a sub-layer's branch added."""
+    fused = False
+    """Whether the sub-layers of this pass are the fused kernel's; set for each pass, as `training` is."""
 
     def begin(self, x: torch.Tensor) -> States:
         """The states before the first sub-layer, from the embedded tokens."""
@@ -42,7 +46,8 @@ class ChainWiring(nn.Module):
 
     def end(self, states: States) -> torch.Tensor:
         """What leaves the stack."""
-        return states[0]
+        x: torch.Tensor = states[0]
+        return x
 
     def fill(self, seed: int, stack: str) -> None:
         """Draw what it draws of its weights, from streams of its own."""

@@ -12,6 +12,7 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from stabkit.kernels.reference import transformed
+from stabkit.kernels.wirings import Added
 from stabkit.methods.base import Site
 from stabkit.model.part import EPS
 from stabkit.model.wirings.base import ChainWiring, States, layer_ends
@@ -38,19 +39,25 @@ class DepthAttention(ChainWiring):
         self.queries = nn.Parameter(torch.zeros(len(places), places[0].width))
 
     def begin(self, x: torch.Tensor) -> States:
-        return (x, x)
+        queries = self.queries.unbind()  # the gradient of one that is taken by itself has zeros for all others
+        if not self.fused:
+            return (x, queries, x)
+        added = Added(EPS)
+        added.append(x)
+        return (x, queries, added)
 
     def join(self, states: States, y: torch.Tensor, branch: torch.Tensor | None, at: int) -> States:
         assert branch is not None  # it `adds`
-        added = states[1:]
-        if self.opens and at not in self.opens:
-            added = (*added[:-1], added[-1] + branch)
-        else:
-            added = (*added, branch)
-        return (attended(self.queries[at], added), *added)
+        _, queries, *arrays = states
+        within = bool(self.opens) and at not in self.opens
+        if isinstance(added := arrays[0], Added):
+            (added.extend if within else added.append)(branch)
+            return (added.read(queries[at]), queries, added)
+        arrays = [*arrays[:-1], arrays[-1] + branch] if within else [*arrays, branch]
+        return (attended(queries[at], arrays), queries, *arrays)
 
 
-def attended(query: torch.Tensor, values: States) -> torch.Tensor:
+def attended(query: torch.Tensor, values: Sequence[torch.Tensor]) -> torch.Tensor:
     """(D), n × (T, B, D) → (T, B, D)."""
     if torch.is_grad_enabled() and not transformed():
         found: torch.Tensor = _Attend.apply(query, *values)  # type: ignore[no-untyped-call]
@@ -58,8 +65,8 @@ def attended(query: torch.Tensor, values: States) -> torch.Tensor:
     return _attended(query, values)
 
 
-def _attended(query: torch.Tensor, values: States) -> torch.Tensor:
-    v = torch.stack(values)
+def _attended(query: torch.Tensor, values: Sequence[torch.Tensor]) -> torch.Tensor:
+    v = torch.stack(list(values))
     weight = ((v @ query) * torch.rsqrt(v.square().mean(-1) + EPS)).softmax(0)
     return (weight[..., None] * v).sum(0)
 
@@ -77,4 +84,4 @@ class _Attend(Function):
     def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         query, *values = (tensor.detach().requires_grad_() for tensor in ctx.saved_tensors)
         with torch.enable_grad():
-            return torch.autograd.grad(_attended(query, tuple(values)), [query, *values], gradients[0])
+            return torch.autograd.grad(_attended(query, values), [query, *values], gradients[0])

@@ -45,4 +45,5 @@ class FromStart(ChainWiring):
 
     def end(self, states: States) -> torch.Tensor:
         x, _, middle = states
-        return x - self.back * middle
+        y: torch.Tensor = x - self.back * middle
+        return y

@@ -18,6 +18,7 @@ from typing import Literal
 import torch
 from torch import nn
 
+from stabkit.kernels import wirings as fused
 from stabkit.methods.base import Site
 from stabkit.model import part
 from stabkit.model.tap import Tap
@@ -58,25 +59,36 @@ class Hyper(ChainWiring):
         return [tap for tap in self.mixings if isinstance(tap, Tap)]
 
     def begin(self, x: torch.Tensor) -> States:
-        return (x, x[:, :, None].expand(-1, -1, STREAMS, -1))
+        return (x, x[:, :, None].expand(-1, -1, STREAMS, -1), self._by_sublayer())
+
+    def _by_sublayer(self) -> list[tuple[torch.Tensor, ...]]:
+        """Every sub-layer's weights, taken apart at once: the gradient of one that is taken by itself has zeros for all
+        others."""
+        return list(zip(*(weight.unbind() for weight in self.weights()), strict=True))
+
+    def weights(self) -> tuple[nn.Parameter, ...]:
+        """What each sub-layer has a row of."""
+        return self.static, self.spread, self.mix, self.back, self.sizes
 
     def read(self, states: States, at: int) -> tuple[torch.Tensor, States]:
-        mean, x = states
+        mean, x, weights = states
+        static, spread, mix, back, sizes = weights[at]
         normed = self.norms[at](x)
-        mixing = self.static[at] + self.sizes[at, 0] * torch.tanh(normed @ self.mix[at])  # (T, B, from, to)
-        q = self.spread[at] + self.sizes[at, 1] * torch.tanh(normed @ self.back[at])[..., 0]
+        mixing = static + sizes[0] * torch.tanh(normed @ mix)  # (T, B, from, to)
+        q = spread + sizes[1] * torch.tanh(normed @ back)[..., 0]
         self.mixings[at](mixing[..., 1:].mT)
         mixed = mixing.mT @ x
-        return mixed[:, :, 0], (mean, mixed[:, :, 1:], q)
+        return mixed[:, :, 0], (mean, mixed[:, :, 1:], weights, q)
 
     def join(self, states: States, y: torch.Tensor, branch: torch.Tensor | None, at: int) -> States:
         assert branch is not None  # it `adds`
-        _, mixed, q = states
-        x = mixed + q[..., None] * branch[:, :, None]
-        return (x.mean(2), x)
+        _, mixed, weights, q = states
+        x = torch.addcmul(mixed, q[..., None], branch[:, :, None])
+        return (x.mean(2), x, weights)
 
     def end(self, states: States) -> torch.Tensor:
-        return states[1].sum(2)
+        total: torch.Tensor = states[1].sum(2)
+        return total
 
 
 class Constrained(Hyper):
@@ -102,6 +114,9 @@ class Constrained(Hyper):
         self.sizes = nn.Parameter(torch.full((count, 3), 1.0 if start == "identity" else 0.01))
         self.mixings = nn.ModuleList(Tap() for _ in places)
 
+    def weights(self) -> tuple[nn.Parameter, ...]:
+        return self.map, self.bias, self.sizes
+
     def fill(self, seed: int, stack: str) -> None:
         if self.drawn:
             bound = math.sqrt(6.0 / sum(self.map.shape[1:]))
@@ -110,14 +125,16 @@ class Constrained(Hyper):
                 weight.copy_(torch.from_numpy(drawn))
 
     def read(self, states: States, at: int) -> tuple[torch.Tensor, States]:
-        mean, x = states
+        mean, x, weights = states
+        mapped, bias, sizes = weights[at]
         flat, n = x.flatten(2), STREAMS
-        sizes = torch.cat([self.sizes[at, i].expand(count) for i, count in enumerate((n, n, n * n))])
+        sizes = torch.cat([size.expand(count) for size, count in zip(sizes.unbind(), (n, n, n * n), strict=True)])
         scale = torch.rsqrt(flat.square().mean(-1, keepdim=True) + part.EPS)
-        p, q, r = (sizes * (scale * (flat @ self.map[at])) + self.bias[at]).split_with_sizes([n, n, n * n], dim=-1)
-        mixing = sinkhorn(r.view(*r.shape[:-1], n, n))
+        p, q, r = torch.addcmul(bias, scale * (flat @ mapped), sizes).split_with_sizes([n, n, n * n], dim=-1)
+        r = r.reshape(*r.shape[:-1], n, n)
+        mixing = fused.sinkhorn(r, ROUNDS) if self.fused else sinkhorn(r)
         self.mixings[at](mixing)
-        return (p.sigmoid()[..., None, :] @ x)[:, :, 0], (mean, mixing @ x, 2.0 * q.sigmoid())
+        return (p.sigmoid()[..., None, :] @ x)[:, :, 0], (mean, mixing @ x, weights, 2.0 * q.sigmoid())
 
 
 def sinkhorn(logits: torch.Tensor) -> torch.Tensor:
